@@ -3,7 +3,7 @@
  * connection.
  */
 import { signal } from '@preact/signals';
-import type { ComponentType, VNode } from 'preact';
+import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { go, hrefOf, path } from './address.ts';
 import { isOffline, isStale, problemOf, type Problem } from './api.ts';
@@ -11,6 +11,7 @@ import { followChanges, followPlatform, followSession } from './live.ts';
 import { keepLooking, lookAround } from './outage.ts';
 import { Heading, ProblemBox } from './parts.tsx';
 import { learnNames } from './people.ts';
+import { platformScreens, screens, visibleScreens } from './screens.ts';
 import {
   hasEnded,
   hasRole,
@@ -26,116 +27,11 @@ import {
 } from './session.ts';
 import { AcceptInvitation } from './screens/accept-invitation.tsx';
 import { Account } from './screens/account.tsx';
-import { Accounts } from './screens/accounts.tsx';
-import { Approvals } from './screens/approvals.tsx';
-import { Audit, AuditOfPlatform } from './screens/audit.tsx';
-import { Automations } from './screens/automations.tsx';
-import { Compare } from './screens/compare.tsx';
-import { DeliveryLog } from './screens/deliveries.tsx';
-import { Documents } from './screens/documents.tsx';
-import { EffectiveValues } from './screens/effective-values.tsx';
-import { Groups } from './screens/groups.tsx';
-import { HistoryOfChanges, HistoryOfPlatform } from './screens/history.tsx';
 import { Invitations } from './screens/invitations.tsx';
-import { Members } from './screens/members.tsx';
-import { Nodes } from './screens/nodes.tsx';
-import { Notifications } from './screens/notifications.tsx';
-import { Plan } from './screens/plan.tsx';
-import {
-  GlobalConfiguration,
-  PlatformBounds,
-  ServiceTypes,
-} from './screens/platform-documents.tsx';
-import type { PlatformScreenProperties, Role, ScreenProperties } from './screens/screen.ts';
 import { ResetPassword } from './screens/reset-password.tsx';
-import { ServiceAccounts } from './screens/service-accounts.tsx';
 import { SignIn, SignInAgain } from './screens/sign-in.tsx';
 import { SingleSignOn } from './screens/single-sign-on.tsx';
-import { Tenants } from './screens/tenants.tsx';
 import { nextTheme, theme } from './theme.ts';
-
-interface Screen {
-  readonly name: string;
-  readonly title: string;
-  readonly roles: readonly Role[];
-  readonly component: ComponentType<ScreenProperties>;
-}
-
-const everyone: readonly Role[] = ['tenant_admin', 'operator', 'viewer'];
-const admins: readonly Role[] = ['tenant_admin'];
-const screens: readonly Screen[] = [
-  {
-    name: 'effective',
-    title: 'Effective values',
-    roles: everyone,
-    component: EffectiveValues,
-  },
-  { name: 'compare', title: 'Compare', roles: everyone, component: Compare },
-  {
-    name: 'documents',
-    title: 'Documents',
-    roles: ['tenant_admin', 'operator'],
-    component: Documents,
-  },
-  {
-    name: 'automations',
-    title: 'Automations',
-    roles: ['tenant_admin', 'operator'],
-    component: Automations,
-  },
-  {
-    name: 'approvals',
-    title: 'Approvals',
-    roles: ['tenant_admin', 'operator'],
-    component: Approvals,
-  },
-  {
-    name: 'notifications',
-    title: 'Notifications',
-    roles: ['tenant_admin', 'operator'],
-    component: Notifications,
-  },
-  {
-    name: 'deliveries',
-    title: 'Deliveries',
-    roles: ['tenant_admin', 'operator'],
-    component: DeliveryLog,
-  },
-  {
-    name: 'history',
-    title: 'History',
-    roles: ['tenant_admin', 'operator'],
-    component: HistoryOfChanges,
-  },
-  { name: 'members', title: 'Members', roles: admins, component: Members },
-  { name: 'groups', title: 'Approver groups', roles: admins, component: Groups },
-  {
-    name: 'service-accounts',
-    title: 'Service accounts',
-    roles: admins,
-    component: ServiceAccounts,
-  },
-  { name: 'audit', title: 'Audit', roles: admins, component: Audit },
-];
-
-interface PlatformScreen {
-  readonly name: string;
-  readonly title: string;
-  readonly component: ComponentType<PlatformScreenProperties>;
-}
-
-/** For the platform's administrators, whichever tenant they act for. */
-const platformScreens: readonly PlatformScreen[] = [
-  { name: 'tenants', title: 'Tenants', component: Tenants },
-  { name: 'accounts', title: 'Accounts', component: Accounts },
-  { name: 'global', title: 'Global configuration', component: GlobalConfiguration },
-  { name: 'service-types', title: 'Service types', component: ServiceTypes },
-  { name: 'bounds', title: 'Bounds and stop', component: PlatformBounds },
-  { name: 'plan', title: 'Plan', component: Plan },
-  { name: 'history', title: 'History', component: HistoryOfPlatform },
-  { name: 'audit', title: 'Audit of all', component: AuditOfPlatform },
-  { name: 'nodes', title: 'Nodes', component: Nodes },
-];
 
 const startProblem = signal<Problem | undefined>(undefined);
 /** The gateway could not be asked who is signed in. */
@@ -363,8 +259,6 @@ function Banners(): VNode {
     </div>
   );
 }
-
-const visibleScreens = (): readonly Screen[] => screens.filter(({ roles }) => hasRole(...roles));
 
 interface Link {
   readonly title: string;

@@ -110,8 +110,8 @@ interface Rebase {
   readonly conflicts: readonly string[];
 }
 
-function Editor(properties: EditorProperties): VNode {
-  const { tenantId, address, kind, id, title, first, heardBefore, schema } = properties;
+/** What is edited, what was written meanwhile, and what is being reviewed. */
+function useEditing({ address, kind, id, first, heardBefore, schema }: EditorProperties) {
   const [base, setBase] = useState(first);
   const [draft, setDraft] = useState<JsonObject>(first.document ?? {});
   /** Fields with a text that is no value yet, by their place. */
@@ -126,9 +126,6 @@ function Editor(properties: EditorProperties): VNode {
   const isWritable = mayWrite(kind);
   const read = async (): Promise<Stored> => writable(await readStored(address), schema, kind);
   const isEdited = patch !== undefined || unfit.size > 0;
-  const asJson = query.value.get('as') === 'json';
-  const Fields = schema.values ? MemberFields : SchemaFields;
-  const hasForm = schema.properties !== undefined || schema.values?.properties !== undefined;
 
   useEffect(() => {
     const leave = (): boolean => confirm('Leave without publishing what you edited?');
@@ -196,37 +193,53 @@ function Editor(properties: EditorProperties): VNode {
     setRebase({ theirs, conflicts });
     setRound((before) => before + 1);
   };
+  return {
+    base,
+    draft,
+    setDraft,
+    unfit,
+    reviewing,
+    setReviewing,
+    rebase,
+    published,
+    round,
+    patch,
+    isNew,
+    isWritable,
+    isEdited,
+    newer,
+    begin,
+    note,
+    afterPublishing,
+    layOver,
+  };
+}
+
+type Editing = ReturnType<typeof useEditing>;
+
+function Editor(properties: EditorProperties): VNode {
+  const { kind, schema } = properties;
+  const editing = useEditing(properties);
+  const {
+    base,
+    draft,
+    setDraft,
+    unfit,
+    setReviewing,
+    round,
+    patch,
+    isNew,
+    isWritable,
+    isEdited,
+    begin,
+    note,
+  } = editing;
+  const asJson = query.value.get('as') === 'json';
+  const Fields = schema.values ? MemberFields : SchemaFields;
+  const hasForm = schema.properties !== undefined || schema.values?.properties !== undefined;
   return (
     <div class="editor" tabindex={-1}>
-      {isNew ? (
-        <p class="notice">
-          There is none yet
-          {isWritable ? ': publishing makes it.' : '. Your role may read it, and not publish one.'}
-        </p>
-      ) : (
-        <p class="fine">
-          Revision <span class="number">{base.revision}</span> ·{' '}
-          <Who id={base.updatedBy} name={base.updatedByName} /> · <Time at={base.updatedAt} />
-        </p>
-      )}
-      {published !== undefined && !isEdited && (
-        <p class="notice" role="status">
-          Published as revision {published}.
-        </p>
-      )}
-      {newer && newer.revision !== base.revision && (
-        <p class="banner" role="status">
-          <strong>
-            <Who id={newer.updatedBy} name={newer.updatedByName} /> changed this{' '}
-            <Time at={newer.updatedAt} />.
-          </strong>{' '}
-          Your edits stay as they are, and are laid over that when you review them.{' '}
-          <button type="button" class="link" onClick={() => void layOver()}>
-            Lay them over it now
-          </button>
-        </p>
-      )}
-      {rebase && <Rebased {...rebase} />}
+      <Notes editing={editing} />
       {hasForm && (
         <div class="modes" role="group" aria-label="Edit as">
           <button
@@ -279,7 +292,7 @@ function Editor(properties: EditorProperties): VNode {
         {isWritable && (
           <footer class="actions">
             <button type="submit" disabled={unfit.size > 0 || (patch === undefined && !isNew)}>
-              Review {'&'} publish…
+              Review & publish…
             </button>
             <button
               type="button"
@@ -301,6 +314,61 @@ function Editor(properties: EditorProperties): VNode {
           </footer>
         )}
       </form>
+      <Reviews {...properties} editing={editing} />
+    </div>
+  );
+}
+
+/** Which revision is edited, and what somebody else has written meanwhile. */
+function Notes({ editing }: { readonly editing: Editing }): VNode {
+  const { base, isEdited, isNew, isWritable, layOver, newer, published, rebase } = editing;
+  return (
+    <>
+      {isNew ? (
+        <p class="notice">
+          There is none yet
+          {isWritable ? ': publishing makes it.' : '. Your role may read it, and not publish one.'}
+        </p>
+      ) : (
+        <p class="fine">
+          Revision <span class="number">{base.revision}</span> ·{' '}
+          <Who id={base.updatedBy} name={base.updatedByName} /> · <Time at={base.updatedAt} />
+        </p>
+      )}
+      {published !== undefined && !isEdited && (
+        <p class="notice" role="status">
+          Published as revision {published}.
+        </p>
+      )}
+      {newer && newer.revision !== base.revision && (
+        <p class="banner" role="status">
+          <strong>
+            <Who id={newer.updatedBy} name={newer.updatedByName} /> changed this{' '}
+            <Time at={newer.updatedAt} />.
+          </strong>{' '}
+          Your edits stay as they are, and are laid over that when you review them.{' '}
+          <button type="button" class="link" onClick={() => void layOver()}>
+            Lay them over it now
+          </button>
+        </p>
+      )}
+      {rebase && <Rebased {...rebase} />}
+    </>
+  );
+}
+
+/** The dialog over the form, of what is about to be published or deleted. */
+function Reviews({
+  tenantId,
+  address,
+  kind,
+  id,
+  title,
+  editing,
+}: EditorProperties & { readonly editing: Editing }): VNode {
+  const { base, draft, reviewing, setReviewing, patch, isNew, afterPublishing, layOver } = editing;
+  return (
+    <>
       {reviewing === 'publish' && (
         <ReviewAndPublish
           title={`Publish ${title}`}
@@ -346,7 +414,7 @@ function Editor(properties: EditorProperties): VNode {
           }}
         />
       )}
-    </div>
+    </>
   );
 }
 

@@ -1,0 +1,78 @@
+/** The table of screens: their names in the address, their titles, and who is offered them. */
+import type { ComponentType } from 'preact';
+import { hasRole } from './session.ts';
+import { Accounts } from './screens/accounts.tsx';
+import { Approvals } from './screens/approvals.tsx';
+import { Audit, AuditOfPlatform } from './screens/audit.tsx';
+import { Automations } from './screens/automations.tsx';
+import { Compare } from './screens/compare.tsx';
+import { DeliveryLog } from './screens/deliveries.tsx';
+import { Documents } from './screens/documents.tsx';
+import { EffectiveValues } from './screens/effective-values.tsx';
+import { Groups } from './screens/groups.tsx';
+import { HistoryOfChanges, HistoryOfPlatform } from './screens/history.tsx';
+import { Members } from './screens/members.tsx';
+import { Nodes } from './screens/nodes.tsx';
+import { Notifications } from './screens/notifications.tsx';
+import { Plan } from './screens/plan.tsx';
+import {
+  GlobalConfiguration,
+  PlatformBounds,
+  ServiceTypes,
+} from './screens/platform-documents.tsx';
+import type { PlatformScreenProperties, Role, ScreenProperties } from './screens/screen.ts';
+import { ServiceAccounts } from './screens/service-accounts.tsx';
+import { Tenants } from './screens/tenants.tsx';
+
+interface Screen {
+  readonly name: string;
+  readonly title: string;
+  readonly roles: readonly Role[];
+  readonly component: ComponentType<ScreenProperties>;
+}
+
+const everyone: readonly Role[] = ['tenant_admin', 'operator', 'viewer'];
+const operators: readonly Role[] = ['tenant_admin', 'operator'];
+const admins: readonly Role[] = ['tenant_admin'];
+export const screens: readonly Screen[] = [
+  { name: 'effective', title: 'Effective values', roles: everyone, component: EffectiveValues },
+  { name: 'compare', title: 'Compare', roles: everyone, component: Compare },
+  { name: 'documents', title: 'Documents', roles: operators, component: Documents },
+  { name: 'automations', title: 'Automations', roles: operators, component: Automations },
+  { name: 'approvals', title: 'Approvals', roles: operators, component: Approvals },
+  { name: 'notifications', title: 'Notifications', roles: operators, component: Notifications },
+  { name: 'deliveries', title: 'Deliveries', roles: operators, component: DeliveryLog },
+  { name: 'history', title: 'History', roles: operators, component: HistoryOfChanges },
+  { name: 'members', title: 'Members', roles: admins, component: Members },
+  { name: 'groups', title: 'Approver groups', roles: admins, component: Groups },
+  {
+    name: 'service-accounts',
+    title: 'Service accounts',
+    roles: admins,
+    component: ServiceAccounts,
+  },
+  { name: 'audit', title: 'Audit', roles: admins, component: Audit },
+];
+
+interface PlatformScreen {
+  readonly name: string;
+  readonly title: string;
+  readonly component: ComponentType<PlatformScreenProperties>;
+}
+
+/** For the platform's administrators, whichever tenant they act for. */
+export const platformScreens: readonly PlatformScreen[] = [
+  { name: 'tenants', title: 'Tenants', component: Tenants },
+  { name: 'accounts', title: 'Accounts', component: Accounts },
+  { name: 'global', title: 'Global configuration', component: GlobalConfiguration },
+  { name: 'service-types', title: 'Service types', component: ServiceTypes },
+  { name: 'bounds', title: 'Bounds and stop', component: PlatformBounds },
+  { name: 'plan', title: 'Plan', component: Plan },
+  { name: 'history', title: 'History', component: HistoryOfPlatform },
+  { name: 'audit', title: 'Audit of all', component: AuditOfPlatform },
+  { name: 'nodes', title: 'Nodes', component: Nodes },
+];
+
+/** Of the tenant, for the one who is signed in. */
+export const visibleScreens = (): readonly Screen[] =>
+  screens.filter(({ roles }) => hasRole(...roles));

@@ -1,0 +1,146 @@
+/** Of one key: the ladder of the layers that could decide it, small and opened. */
+import type { VNode } from 'preact';
+import { shortJson } from '../format.ts';
+import { Columns, Time, Value, Who } from '../parts.tsx';
+import { hasRole } from '../session.ts';
+import { glyphOf, layerTitles, titleOf, type Explained, type Rung } from './ladder.ts';
+
+/**
+ * The ladder as small as a word: a bar for each layer, the deciding one full, those that it shadows
+ * hollow.
+ */
+export const Glyph = ({ rungs }: { readonly rungs: readonly Rung[] }): VNode => (
+  <span class="glyph" aria-hidden="true">
+    {rungs.map((rung) => (
+      <i class={glyphOf(rung)} />
+    ))}
+  </span>
+);
+
+export const boundOwners = {
+  type: "the key's type",
+  platform: 'the platform',
+  service_type: 'the service type',
+  tenant: 'the tenant',
+} as const;
+
+/** What a bound demands, in words. */
+function demandOf(rule: NonNullable<Explained['enforced']>['rule']): string {
+  const { const: exactly, minimum, maximum, enum: oneOf, type } = rule;
+  const parts = [
+    'const' in rule && `always ${shortJson(exactly)}`,
+    minimum !== undefined && `at least ${minimum}`,
+    maximum !== undefined && `at most ${maximum}`,
+    oneOf !== undefined && `one of ${oneOf.map((each) => shortJson(each, 40)).join(', ')}`,
+    type !== undefined && `a value of type ${type}`,
+  ];
+  return parts.filter((part) => part !== false).join(', ');
+}
+
+export function Ladder({
+  name,
+  value,
+  explained,
+  rungs,
+  onClear,
+}: {
+  readonly name: string;
+  readonly value: unknown;
+  readonly explained: Explained;
+  readonly rungs: readonly Rung[];
+  /** Absent where what is shown is of another moment. */
+  readonly onClear?: ((rung: Rung) => void) | undefined;
+}): VNode {
+  const { enforced, warned } = explained;
+  return (
+    <div class="ladder" role="group" tabindex={-1} aria-label={`Layers of ${name}`}>
+      {enforced && (
+        <p class="bound-line">
+          <strong>Bound of {boundOwners[enforced.by]}:</strong> <bdi>{demandOf(enforced.rule)}</bdi>
+          {enforced.rule.reason && (
+            <span>
+              {' '}
+              – <q>{enforced.rule.reason}</q>
+            </span>
+          )}
+          .
+          {enforced.asked && (
+            <span>
+              {' '}
+              {layerTitles[enforced.asked.layer]} asks for <Value value={enforced.asked.value} />;{' '}
+              <Value value={value} /> holds.
+            </span>
+          )}
+        </p>
+      )}
+      {warned?.map(({ by, rule }) => (
+        <p class="bound-line warns">
+          <strong>Outside of a bound of {boundOwners[by]}, which only warns:</strong>{' '}
+          <bdi>{demandOf(rule)}</bdi>.
+        </p>
+      ))}
+      <table>
+        <Columns
+          titles={[
+            'Layer',
+            'Value',
+            'State',
+            'Changed by',
+            'When',
+            { number: 'Revision' },
+            { unseen: 'Action' },
+          ]}
+        />
+        <tbody>
+          {rungs.map((rung) => (
+            <RungRow key={`${rung.layer} ${rung.path ?? ''}`} rung={rung} onClear={onClear} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const stateTexts = {
+  decides: 'decides',
+  shadowed: 'shadowed',
+  overruled: 'overruled by the bound',
+  unset: 'not set',
+} as const;
+
+function RungRow({
+  rung,
+  onClear,
+}: {
+  readonly rung: Rung;
+  /** Absent where what is shown is of another moment. */
+  readonly onClear?: ((rung: Rung) => void) | undefined;
+}): VNode {
+  const { state, value, path, updatedBy, updatedAt, revision } = rung;
+  const isSet = state !== 'unset';
+  return (
+    <tr class={`rung ${state}`}>
+      <th scope="row">
+        <span class={`mark ${state}`} aria-hidden="true"></span>
+        {titleOf(rung)}
+      </th>
+      <td>{isSet && <Value value={value} longest={200} />}</td>
+      <td class="state">{stateTexts[state]}</td>
+      <td>{isSet && <Who id={updatedBy} name={rung.updatedByName} />}</td>
+      <td>{isSet && <Time at={updatedAt} />}</td>
+      <td class="number">{isSet && revision !== null && revision !== undefined && revision}</td>
+      <td class="action">
+        {onClear && rung.isClearable && hasRole('tenant_admin') && (
+          <button
+            type="button"
+            class="small"
+            title={`Removes ${path}`}
+            onClick={() => onClear(rung)}
+          >
+            Clear…
+          </button>
+        )}
+      </td>
+    </tr>
+  );
+}
