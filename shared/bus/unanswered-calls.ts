@@ -7,7 +7,7 @@
  * | reply subject  | calls to a node that is gone: NATS tells the sender of a      | the first of them finds out. From a NATS server without     |
  * |                | packet at once that nobody subscribes to its subject, if the  | this feature, or a machine that lost its power: heartbeats  |
  * |                | packet names one to reply to ("no responders")                |                                                             |
- * | second look    | requests and answers that were lost with a connection: the    | after a quarter to half a second, for a poll a little more. |
+ * | second look    | requests and answers that were lost with a connection: the    | after a quarter to half a second.                           |
  * |                | node that was asked says which of them it is not working on   | From a node that does not answer anything: the time-out     |
  * | held packets   | packets that are sent while the connection is being made      | one second of packets; later ones are dropped               |
  * |                | again, which the client would drop                            |                                                             |
@@ -24,7 +24,6 @@
 import { randomUUID } from 'node:crypto';
 import { Errors, type Middleware, type ServiceBroker } from 'moleculer';
 import type { NatsConnection } from 'nats';
-import { performance } from 'node:perf_hooks';
 import { serviceCaller } from '../access.ts';
 import { natsConnectionOf, type Bus } from './bus.ts';
 import { moleculerMiddleware, type Receive, type Send } from './moleculer-middleware.ts';
@@ -32,20 +31,11 @@ import { callAs } from '../contract-runtime/request.ts';
 
 /** Moleculer's part of what it sends that matters here. */
 interface Outgoing {
-  readonly packet: {
-    readonly type: string;
-    readonly target?: string | null;
-    readonly payload: { readonly action?: string };
-  };
+  readonly packet: { readonly type: string; readonly target?: string | null };
 }
 
 const noResponders = 503;
 const lookMs = 250;
-/**
- * For a poll of the change feed, which is all that an idle node asks: later than the next poll is
- * due by default. Node wakes for the timer that is due next even where it has been cleared since.
- */
-const pollLookMs = 600;
 /** For the question of a second look; one that is lost is asked again then. */
 const questionTimeoutMs = 1000;
 const question = 'cluster.node.unknown-calls';
@@ -70,116 +60,145 @@ export class RunningCalls {
   }
 }
 
-export function unansweredCallsMiddleware(bus: Bus, running: RunningCalls): Middleware {
-  let broker: ServiceBroker;
-  let inbox = '';
-  let subscribed: NatsConnection | undefined;
-  /** The next look, and when it is, by performance.now(). There is none while no call waits. */
-  let looking: NodeJS.Timeout | undefined;
-  let lookAt = Infinity;
-  let isStopping = false;
+/** What a node knows of its own calls that wait for an answer. */
+class UnansweredCalls {
+  readonly #bus: Bus;
+  readonly #broker: ServiceBroker;
+  readonly #inbox: string;
+  #subscribed: NatsConnection | undefined;
+  /** The next look. There is none while no call waits. */
+  #looking: NodeJS.Timeout | undefined;
+  #isStopping = false;
   /**
    * Ids of the calls that waited for an answer at the last look, or when the first call since then
    * was made.
    */
-  let waiting: ReadonlySet<string> = new Set();
+  #waiting: ReadonlySet<string> = new Set();
   /** Nodes that have not answered the question yet. */
-  const asked = new Set<string>();
+  readonly #asked = new Set<string>();
+
+  constructor(broker: ServiceBroker, bus: Bus) {
+    this.#broker = broker;
+    this.#bus = bus;
+    this.#inbox = `MOL-${broker.namespace}.NOBODY.${randomUUID()}`;
+  }
+
+  /** A request is being sent. */
+  expectAnswer(): void {
+    this.#lookSoon();
+  }
+
+  /** Sends a request with a subject to reply to. Returns whether there is a connection for it. */
+  publish(topic: string, message: Buffer, target: string): boolean {
+    const connection = natsConnectionOf(this.#broker);
+    if (!connection) return false;
+    this.#listen(connection);
+    const reply = `${this.#inbox}.${Buffer.from(target).toString('base64url')}`;
+    connection.publish(topic, message, { reply });
+    return true;
+  }
+
+  noteAnswer(): void {
+    if (this.#broker.transit!.pendingRequests.size === 0) this.#stopLooking();
+  }
+
+  stop(): void {
+    this.#isStopping = true;
+    this.#stopLooking();
+  }
 
   /** Once for each connection: the client subscribes again by itself when it reconnects. */
-  function listen(connection: NatsConnection): void {
-    if (subscribed === connection) return;
-    subscribed = connection;
-    connection.subscribe(`${inbox}.*`, {
-      callback(error, message) {
+  #listen(connection: NatsConnection): void {
+    if (this.#subscribed === connection) return;
+    this.#subscribed = connection;
+    connection.subscribe(`${this.#inbox}.*`, {
+      callback: (error, message) => {
         // An error is a permission that NATS denies, and has no message.
         if (error || message.headers?.code !== noResponders) return;
-        const name = message.subject.slice(inbox.length + 1);
-        giveUp(Buffer.from(name, 'base64url').toString());
+        const name = message.subject.slice(this.#inbox.length + 1);
+        this.#giveUp(Buffer.from(name, 'base64url').toString());
       },
     });
   }
 
-  function giveUp(nodeId: string): void {
-    const { nodes } = broker.registry;
+  #giveUp(nodeId: string): void {
+    const { nodes } = this.#broker.registry;
     if (!nodes.get(nodeId)?.available) return;
     nodes.disconnected(nodeId, true);
-    void broker.transit!.discoverNode(nodeId);
+    void this.#broker.transit!.discoverNode(nodeId);
   }
 
-  function lookWithin(ms: number): void {
-    const at = performance.now() + ms;
-    if (at >= lookAt || isStopping) return;
-    clearTimeout(looking);
-    waiting = new Set(broker.transit!.pendingRequests.keys());
-    lookAt = at;
-    looking = setTimeout(lookAgain, ms);
+  /** Looks after a while, where it is not about to look anyway. */
+  #lookSoon(): void {
+    if (this.#looking || this.#isStopping) return;
+    this.#waiting = new Set(this.#broker.transit!.pendingRequests.keys());
+    this.#looking = setTimeout(() => this.#lookAgain(), lookMs);
   }
 
-  function stopLooking(): void {
-    clearTimeout(looking);
-    lookAt = Infinity;
+  #stopLooking(): void {
+    clearTimeout(this.#looking);
+    this.#looking = undefined;
   }
 
-  function lookAgain(): void {
-    const { pendingRequests } = broker.transit!;
-    if (bus.away()) for (const id of pendingRequests.keys()) reject(id);
-    const overdue = [...pendingRequests].filter(([id]) => waiting.has(id));
-    lookAt = Infinity;
-    if (pendingRequests.size > 0) lookWithin(lookMs);
-    if (!bus.connected()) return;
+  #lookAgain(): void {
+    const { pendingRequests } = this.#broker.transit!;
+    if (this.#bus.away()) for (const id of pendingRequests.keys()) this.#reject(id);
+    const overdue = [...pendingRequests].filter(([id]) => this.#waiting.has(id));
+    this.#looking = undefined;
+    if (pendingRequests.size > 0) this.#lookSoon();
+    if (!this.#bus.connected()) return;
     const byNode = Map.groupBy(overdue, ([, { nodeID }]) => nodeID);
     for (const [nodeId, calls] of byNode)
-      if (nodeId && !asked.has(nodeId))
-        void ask(
+      if (nodeId && !this.#asked.has(nodeId))
+        void this.#ask(
           nodeId,
           calls.map(([id]) => id),
         );
   }
 
-  async function ask(nodeId: string, ids: string[]): Promise<void> {
-    asked.add(nodeId);
+  async #ask(nodeId: string, ids: string[]): Promise<void> {
+    this.#asked.add(nodeId);
     const options = {
-      caller: serviceCaller(broker.nodeID),
+      caller: serviceCaller(this.#broker.nodeID),
       requestId: 'second-look',
       nodeID: nodeId,
       timeout: questionTimeoutMs,
     };
     try {
-      const { unknown } = await callAs(broker, question, { body: { ids } }, options);
-      for (const id of unknown) reject(id);
+      const { unknown } = await callAs(this.#broker, question, { body: { ids } }, options);
+      for (const id of unknown) this.#reject(id);
     } catch {
       // It is asked again as long as calls wait for it; an older version does not know the
       // question.
     } finally {
-      asked.delete(nodeId);
+      this.#asked.delete(nodeId);
     }
   }
 
-  function reject(id: string): void {
-    const { transit } = broker;
+  #reject(id: string): void {
+    const { transit } = this.#broker;
     const request = transit!.pendingRequests.get(id);
     if (!request) return;
     transit!.removePendingRequest(id);
     const { action, nodeID } = request;
     request.reject(new Errors.RequestRejectedError({ action, nodeID }));
   }
+}
+
+export function unansweredCallsMiddleware(bus: Bus, running: RunningCalls): Middleware {
+  let broker: ServiceBroker;
+  let calls: UnansweredCalls;
 
   const send = (next: Send): Send => {
     function publish(topic: string, message: Buffer, meta: unknown): Promise<unknown> {
       const { type, target } = (meta as Outgoing).packet;
-      const connection = natsConnectionOf(broker);
-      if (type !== 'REQ' || !target || !connection) return next(topic, message, meta);
-      listen(connection);
-      const reply = `${inbox}.${Buffer.from(target).toString('base64url')}`;
-      connection.publish(topic, message, { reply });
-      return Promise.resolve();
+      const isSent = type === 'REQ' && target && calls.publish(topic, message, target);
+      return isSent ? Promise.resolve() : next(topic, message, meta);
     }
     return (topic, message, meta) => {
       // Sealing sends empty packets of its own, of which Moleculer knows nothing.
       if (meta === undefined) return next(topic, message, meta);
-      const { type, payload } = (meta as Outgoing).packet;
-      if (type === 'REQ') lookWithin(payload.action === 'feed.poll' ? pollLookMs : lookMs);
+      if ((meta as Outgoing).packet.type === 'REQ') calls.expectAnswer();
       if (bus.connected()) return publish(topic, message, meta);
       return bus.returned().then(() => (bus.away() ? undefined : publish(topic, message, meta)));
     };
@@ -189,7 +208,7 @@ export function unansweredCallsMiddleware(bus: Bus, running: RunningCalls): Midd
     (next: Receive): Receive =>
     (command, message, socket) => {
       const taken = next(command, message, socket);
-      if (command === 'RES' && broker.transit!.pendingRequests.size === 0) stopLooking();
+      if (command === 'RES') calls.noteAnswer();
       return taken;
     };
 
@@ -198,7 +217,7 @@ export function unansweredCallsMiddleware(bus: Bus, running: RunningCalls): Midd
       name: 'UnansweredCalls',
       created(created) {
         broker = created;
-        inbox = `MOL-${created.namespace}.NOBODY.${randomUUID()}`;
+        calls = new UnansweredCalls(created, bus);
       },
       localAction: (next) => (ctx) =>
         ctx.nodeID === broker.nodeID ? next(ctx) : running.during(ctx.id, () => next(ctx)),
@@ -206,8 +225,7 @@ export function unansweredCallsMiddleware(bus: Bus, running: RunningCalls): Midd
       transporterReceive: receive,
     }),
     async stopping() {
-      isStopping = true;
-      stopLooking();
+      calls.stop();
     },
   };
 }

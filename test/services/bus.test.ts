@@ -366,17 +366,6 @@ describe('an answer that got lost', () => {
         for (const { value } of looks()) expect(ended).toContain(value);
       });
     });
-
-    test('a poll is looked after later than the next is due, when it has been answered', async () => {
-      await eventually(async () => {
-        timers.mockClear();
-        const { polls } = reader.coherence.figures;
-        reader.coherence.pollNow();
-        await eventually(async () => expect(reader.coherence.figures.polls).toBeGreaterThan(polls));
-        expect(looks()).toHaveLength(0);
-        expect(timers.mock.calls.some(([, ms]) => ms! > 500 && ms! < 1000)).toBe(true);
-      });
-    });
   });
 
   /** What is to be sent is kept for so long while the connection is gone. */
