@@ -70,7 +70,7 @@ export const headers = {
   },
   'X-Config-Warnings': {
     description:
-      'JSON Pointers of what was written outside of bounds that only warn, percent-encoded',
+      'JSON Pointers, percent-encoded, of what was written outside of bounds that only warn, and of approver groups without members who may decide',
     schema: text,
     example: '/global_settings/max_cost_impact_auto',
   },

@@ -85,7 +85,7 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
   };
   const projects = documentActions(db, projectKind);
   const bounds = documentActions(db, boundsKind);
-  const notifications = documentActions(db, notificationKind(settings));
+  const notifications = documentActions(db, notificationKind(db, settings));
 
   let broker: ServiceBroker | undefined;
   let erasing: BackgroundLoop | undefined;

@@ -33,14 +33,15 @@ export const Change = Type.Object(
 const Warning = Type.Object(
   {
     path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
-    message: Type.String({ description: 'Which bound it is outside of' }),
+    message: Type.String({ description: 'Which bound it is outside of, or why it has no effect' }),
   },
   strict,
 );
 
 const warnings = Type.Optional(
   Type.Array(Warning, {
-    description: 'What was written and is outside of a bound that only warns',
+    description:
+      'What was written outside of a bound that only warns, or is an approver group without members who may decide',
   }),
 );
 

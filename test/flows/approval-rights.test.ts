@@ -565,6 +565,20 @@ test('the audit proves a decision: who asked, who decided by which means and rig
   ]);
 });
 
+const longAgo = '2020-01-01T00:00:00Z';
+test('a write that names a group in which no one may decide warns of it', async () => {
+  const groups = { action_overrides: { one: ['sre', 'ghosts'], two: ['watchers'] } };
+  const answer = await tenant.admin.put(path('/config/notifications'), { approver_groups: groups });
+  const inOverrides = '/approver_groups/action_overrides';
+  expect([answer.status, answer.headers.get('x-config-warnings')]).toEqual([
+    200,
+    `${inOverrides}/one/1, ${inOverrides}/two/0`,
+  ]);
+  const staffed = { approver_groups: { risk_levels: { low: ['sre'] } } };
+  const sure = await tenant.admin.put(path('/config/notifications'), staffed);
+  expect(sure.headers.get('x-config-warnings')).toBeNull();
+});
+
 test('an approval whose groups have nobody who could decide is counted, for the alert', async () => {
   await configure(undefined);
   const counted = () => figureOf(platform, 'strata_approvals_without_deciders_total');
@@ -572,5 +586,7 @@ test('an approval whose groups have nobody who could decide is counted, for the 
   for (const chain of ['sre', 'none'] as const) await ask('bob', chain);
   expect(await counted()).toBe(before);
   for (const chain of ['ghosts', 'watchers'] as const) await ask('bob', chain);
+  const refused = { action: 'ghosts', risk_level: 'low', title: 'T', expires_at: longAgo };
+  expect((await people.bob!.post(path('/approvals'), refused)).status).toBe(422);
   expect(await counted()).toBe(before + 2);
 });

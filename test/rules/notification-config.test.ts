@@ -4,7 +4,10 @@ import {
   NotificationConfig,
   WebhookEndpoint,
 } from '../../shared/contracts/notification-config.ts';
-import { checkNotificationConfig } from '../../services/tenant-config/rules/notification-config.ts';
+import {
+  checkNotificationConfig,
+  emptyGroups,
+} from '../../services/tenant-config/rules/notification-config.ts';
 import { marks } from '../../shared/contracts/marks.ts';
 import { markedTexts } from '../../shared/schema/marked.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
@@ -315,4 +318,18 @@ test('every property is described, and marked where its name speaks of a secret'
         walk(part as Record<string, unknown>, `${path}/${name}`);
   };
   walk(NotificationConfig as unknown as Record<string, unknown>, '');
+});
+
+test('approver groups in which no one may decide are named where they stand', () => {
+  const config: NotificationConfig = {
+    approver_groups: {
+      risk_levels: { low: ['sre', 'ghosts'], high: [] },
+      action_overrides: { scale: ['ghosts'] },
+    },
+  };
+  expect(emptyGroups(config, new Set(['sre'])).map(({ path }) => path)).toEqual([
+    '/approver_groups/risk_levels/low/1',
+    '/approver_groups/action_overrides/scale/0',
+  ]);
+  expect(emptyGroups(null, new Set())).toEqual([]);
 });

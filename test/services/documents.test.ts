@@ -284,7 +284,7 @@ describe('notification_config', () => {
   let address: TenantAddress;
 
   beforeAll(() => {
-    const kind = notificationKind(() => settings);
+    const kind = notificationKind(tenantDb, () => settings);
     notifications = documentActions(tenantDb, kind);
   });
   beforeEach(() => {

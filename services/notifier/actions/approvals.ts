@@ -48,7 +48,7 @@ export function approvalActions(options: ApprovalOptions) {
         insertApproval(manager, options, tenantId, body, plan, request),
       );
       if (made) {
-        announceMade(options, tenantId, plan);
+        announceApproval(options, tenantId, plan);
         return approvalView(made);
       }
       // A request with the same key was faster.
@@ -247,17 +247,6 @@ async function requesterNameOf(tenantId: string, { caller, call }: Request): Pro
   return name;
 }
 
-/** What follows the commit of a new approval. */
-export function announceMade(
-  { onQueued, onChanged, onNobodyDecides }: ApprovalOptions,
-  tenantId: string,
-  { chain, frozen }: ApprovalPlan,
-): void {
-  onQueued();
-  onChanged(tenantId);
-  if (chain.length > 0 && frozen.groups_with_deciders?.length === 0) onNobodyDecides();
-}
-
 /**
  * Writes the approval, its first notices and its event. Null where another request with the same
  * key has made it meanwhile.
@@ -329,6 +318,17 @@ export async function insertApproval(
   await recordEvents(manager, [auditFacts(event, request)]);
   const revision = await markChanged(manager, row, request);
   return { ...row, revision };
+}
+
+/** Once the transaction that inserted the approval has committed. */
+export function announceApproval(
+  { onQueued, onChanged, onNobodyDecides }: ApprovalOptions,
+  tenantId: string,
+  { chain, frozen }: ApprovalPlan,
+): void {
+  onQueued();
+  onChanged(tenantId);
+  if (chain.length > 0 && frozen.groups_with_deciders?.length === 0) onNobodyDecides();
 }
 
 /** Null where the approval is about nothing that has configuration. */

@@ -34,8 +34,8 @@ import { databaseTime } from '../stores/clock.ts';
 import { newestFirst } from '../stores/newest.ts';
 import type { TenantChanges } from '../worker/tenant-changes.ts';
 import {
+  announceApproval,
   hashOf,
-  announceMade,
   insertApproval,
   planOf,
   refuseTooManyPending,
@@ -195,8 +195,10 @@ async function start(
     const made = { tenantId, body, intent, admission, approval, decideAgain };
     try {
       const row = await db.transaction((manager) => insert(manager, options, made, request));
+      // Another request with the same key was faster, and announced it.
+      if (!row) continue;
       changes.announce(tenantId);
-      if (approval) announceMade(options, tenantId, approval.plan);
+      if (approval) announceApproval(options, tenantId, approval.plan);
       return row;
     } catch (error) {
       if (!(error instanceof Moved)) throw error;
@@ -291,19 +293,18 @@ interface NewAutomation {
 type Decide = (least?: number) => Promise<Admission>;
 
 /**
- * Under the lock on the tenant's slots. Throws `Moved` where the decision is not by the newest
- * configuration.
+ * Under the lock on the tenant's slots. Null where an automation has the idempotency key by now.
+ * Throws `Moved` where the decision is not by the newest configuration.
  */
 async function insert(
   manager: EntityManager,
   options: AutomationOptions,
   made: NewAutomation,
   request: Request,
-): Promise<AutomationRow> {
+): Promise<AutomationRow | null> {
   const { tenantId, body, intent, approval } = made;
   await lockSlots(manager, tenantId);
-  const repeated = await findRepeated(manager, tenantId, body);
-  if (repeated) return repeated;
+  if (await findRepeated(manager, tenantId, body)) return null;
   const settled = await settleDue(manager, tenantId);
   await recordStates(manager, settled);
   const held = await heldRevisions(manager, tenantId);

@@ -2,6 +2,7 @@
  * A tenant's notification_config: a column of the tenant, null until it is set, its secrets
  * encrypted.
  */
+import type { DataSource } from 'typeorm';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import {
   NullableNotificationConfig,
@@ -19,8 +20,10 @@ import {
   refusedAddresses,
   type RefusedAddresses,
 } from '../rules/notification-addresses.ts';
+import { emptyGroups } from '../rules/notification-config.ts';
 import { maySetSender, senderProblems } from '../rules/sender.ts';
 import { TenantEntity, type TenantRow } from '../schema.ts';
+import { findStaffedGroups } from '../stores/members.ts';
 import { noSuchTenant } from '../stores/tenants.ts';
 import { tenantDocument } from './tenant-document.ts';
 
@@ -35,6 +38,8 @@ interface Findings {
   readonly refused: RefusedAddresses;
   /** Domains that the tenant may send mail from. */
   readonly vouchedDomains: readonly string[];
+  /** The approver groups that have a member who may decide. */
+  readonly staffed: ReadonlySet<string>;
 }
 
 /**
@@ -58,6 +63,7 @@ const storedOf = (row: TenantRow): Stored<NotificationConfig | null> => ({
 });
 
 export function notificationKind(
+  db: DataSource,
   settings: () => Settings,
 ): DocumentKind<TenantAddress, NotificationConfig | null, Findings> {
   const guard = createGuard(settings);
@@ -90,17 +96,19 @@ export function notificationKind(
     },
 
     async prepare({ tenant_id: tenantId }, request, body) {
-      const [refused, vouchedDomains] = await Promise.all([
+      const [refused, vouchedDomains, staffed] = await Promise.all([
         refusedAddresses(body, endpointsCap(), guard),
         maySetSender(body) ? vouchedDomainsOf(tenantId, settings(), request.call) : [],
+        findStaffedGroups(db.manager, tenantId),
       ]);
-      return { refused, vouchedDomains };
+      return { refused, vouchedDomains, staffed };
     },
     complete: (draft) => draft,
     check: ({ next, current, context: { refused, vouchedDomains } }) => [
       ...notificationProblems(next, endpointsCap(), guard, refused),
       ...senderProblems(next, current, vouchedDomains),
     ],
+    warnings: ({ next, context: { staffed } }) => emptyGroups(next, staffed),
     secrets: {
       conceal: concealSecrets,
       seal: (document, { tenant_id }, current) =>

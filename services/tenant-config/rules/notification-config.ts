@@ -43,6 +43,23 @@ export function checkNotificationConfig(
   ];
 }
 
+/** Approver groups of the configuration in which no one may decide. */
+export function emptyGroups(
+  config: NotificationConfig | null,
+  staffed: ReadonlySet<string>,
+): Problem[] {
+  const { risk_levels = {}, action_overrides = {} } = config?.approver_groups ?? {};
+  const parts: Record<string, Record<string, string[]>> = { risk_levels, action_overrides };
+  return Object.entries(parts).flatMap(([part, chains]) =>
+    Object.entries(chains).flatMap(([name, groups]) =>
+      groups.flatMap((group, index) => {
+        const path = ['approver_groups', part, name, String(index)];
+        return staffed.has(group) ? [] : [problemAt(path, 'has no member who may decide')];
+      }),
+    ),
+  );
+}
+
 function urlProblems(endpoint: WebhookEndpoint, path: Path): Problem[] {
   const url = URL.parse(endpoint.url);
   if (!url) return [problemAt([...path, 'url'], 'is not a URL')];

@@ -1,6 +1,7 @@
 /** Memberships, as members.ts and its callers need them from the database. */
 import type { EntityManager } from 'typeorm';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { deciderRoles } from '../../../shared/contracts/notifier.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { MemberEntity, type MemberRow } from '../schema.ts';
 
@@ -36,6 +37,19 @@ export async function requireAdministrator(
     'conflict',
     'The tenant needs at least one tenant_admin. Give the role to another member first.',
   );
+}
+
+/** The approver groups that have a member who may decide. */
+export async function findStaffedGroups(
+  manager: EntityManager,
+  tenantId: string,
+): Promise<ReadonlySet<string>> {
+  const rows = await manager.query<{ name: string }[]>(
+    `SELECT DISTINCT unnest(groups) AS name FROM tenant_config.members
+     WHERE tenant_id = $1 AND status = 'active' AND roles && $2`,
+    [tenantId, deciderRoles],
+  );
+  return new Set(rows.map(({ name }) => name));
 }
 
 /** The active members of any of the groups, and all administrators, by user id. */
