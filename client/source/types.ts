@@ -1,4 +1,7 @@
 /** What callers of the client give and get. Types only. */
+import type { AutomationDecision, AutomationState, KnownValues } from './known-values.ts';
+
+export type { AutomationState, KnownValues };
 
 /** What a configuration is for. Each names a layer; without any, the tenant's own settings hold. */
 export interface Context {
@@ -40,22 +43,6 @@ export interface ObjectSchema {
   readonly properties: KeyTypes;
 }
 export type Schema = KeyTypes | ObjectSchema;
-
-/** The keys whose type Strata itself holds. */
-export interface KnownValues {
-  automation_enabled: boolean;
-  business_hours_only: boolean;
-  require_approval_for_high_risk: boolean;
-  auto_approve_rollbacks: boolean;
-  max_cost_impact_auto: number;
-  max_cost_impact_approval: number;
-  max_resource_scaling: number;
-  max_concurrent_automations: number;
-  approval_timeout_minutes: number;
-  min_instances: number;
-  max_instances: number;
-  monitoring_enabled: boolean;
-}
 
 interface TypesByName {
   number: number;
@@ -188,7 +175,7 @@ export interface Reason {
   readonly revision: number | null;
 }
 export interface Decision {
-  readonly decision: 'allow' | 'approval_required' | 'deny';
+  readonly decision: AutomationDecision;
   readonly reasons: readonly Reason[];
   readonly retryAt?: string | undefined;
   readonly revision: Revision;
@@ -205,8 +192,6 @@ export interface AutomationRequest extends Intent {
    */
   readonly idempotencyKey?: string | undefined;
 }
-export type AutomationState =
-  'waiting_approval' | 'waiting_slot' | 'running' | 'denied' | 'finished' | 'expired';
 /** An automation that holds a slot, or waits for one. It says by itself that it still runs. */
 export interface Automation extends Omit<Decision, 'stale'> {
   readonly id: string;

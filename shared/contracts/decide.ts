@@ -14,6 +14,7 @@ import {
   Uuid,
 } from './fields.ts';
 import { ActionToApprove, CostImpact, RiskLevel } from './notifier.ts';
+import { decidingLimits } from './risk.ts';
 
 export const automationDecisions = ['allow', 'approval_required', 'deny'] as const;
 export type AutomationDecision = (typeof automationDecisions)[number];
@@ -22,20 +23,8 @@ const AutomationDecision = Type.Enum(automationDecisions, {
   description: 'Whether automation may act, has to ask a human, or may not',
 });
 
-/**
- * In the order in which they decide; each has the name of its risk setting, but for the slots of
- * `max_concurrent_automations`.
- */
-export const decisionRules = [
-  'automation_enabled',
-  'business_hours_only',
-  'max_resource_scaling',
-  'max_cost_impact_approval',
-  'auto_approve_rollbacks',
-  'require_approval_for_high_risk',
-  'max_cost_impact_auto',
-  'too_many_automations',
-] as const;
+/** By their risk settings, in the order in which they decide; and the slots of automations. */
+export const decisionRules = [...decidingLimits, 'too_many_automations'] as const;
 
 /** Either field; a rollback is proven by what it names, never by saying that it is one. */
 const TakesBack = Type.Object(

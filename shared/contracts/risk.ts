@@ -10,7 +10,11 @@ import { Slug, strict } from './fields.ts';
 import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
 import { BusinessHours, businessHoursKey } from './weekly-hours.ts';
 
-const limits = {
+/**
+ * One that is new is `Type.Optional`: documents of tenants from before do not have it, and have
+ * what the environment says instead.
+ */
+export const limitSchemas = {
   max_cost_impact_auto: Type.Number({
     minimum: 0,
     description: 'Cost impact up to which automation acts on its own',
@@ -40,14 +44,44 @@ const limits = {
     description: 'How many automations may run at once',
   }),
 };
-const RiskLimits = Type.Object(limits, {
+const RiskLimits = Type.Object(limitSchemas, {
   ...strict,
   title: 'RiskLimits',
   description: 'What automation may do on its own, and what a human may approve',
 });
 export type RiskLimits = Static<typeof RiskLimits>;
+export type Limits = Required<RiskLimits>;
+type LimitName = keyof Limits;
+export const limitNames = Object.keys(limitSchemas) as LimitName[];
 /** The keys of an override that Strata itself reads. */
-export const overrideNames: readonly string[] = [...Object.keys(limits), businessHoursKey];
+export const overrideNames: readonly string[] = [...limitNames, businessHoursKey];
+
+/** What the settings `default_<limit>` are by default. */
+export const limitDefaults: Limits = {
+  max_cost_impact_auto: 15,
+  max_cost_impact_approval: 50,
+  max_resource_scaling: 3,
+  approval_timeout_minutes: 30,
+  require_approval_for_high_risk: true,
+  auto_approve_rollbacks: true,
+  automation_enabled: true,
+  business_hours_only: false,
+  max_concurrent_automations: 5,
+};
+
+/**
+ * The limits that decide whether automation may act, in the order in which they do; their rules are
+ * in `services/config-resolver/rules/decide.ts`.
+ */
+export const decidingLimits = [
+  'automation_enabled',
+  'business_hours_only',
+  'max_resource_scaling',
+  'max_cost_impact_approval',
+  'auto_approve_rollbacks',
+  'require_approval_for_high_risk',
+  'max_cost_impact_auto',
+] as const satisfies readonly LimitName[];
 
 /**
  * Service type → what holds for it instead. May hold anything; the names of risk limits keep their
@@ -55,7 +89,7 @@ export const overrideNames: readonly string[] = [...Object.keys(limits), busines
  */
 const ServiceOverrides = Type.Record(
   Slug,
-  Type.Partial(Type.Object({ ...limits, [businessHoursKey]: BusinessHours }), {
+  Type.Partial(Type.Object({ ...limitSchemas, [businessHoursKey]: BusinessHours }), {
     additionalProperties: true,
   }),
   {
@@ -76,28 +110,17 @@ export const RiskConfig = Type.Object(
 export type RiskConfig = Static<typeof RiskConfig>;
 
 /**
- * The settings that are the process's risk limits: every limit has one, of its name with `default_`
- * before it.
+ * The process's risk limits: every limit has a setting, of its name with `default_` before it. They
+ * are what a new tenant starts with, and the layer `env` of every effective configuration.
  */
 export type RiskSettings = {
-  readonly [Name in keyof RiskLimits as `default_${Name}`]: RiskLimits[Name];
+  readonly [Name in LimitName as `default_${Name}`]: Limits[Name];
 };
 
-/**
- * The process's risk limits: what a new tenant starts with, and the layer `env` of every effective
- * configuration.
- */
-export const riskDefaults = (settings: RiskSettings): RiskLimits => ({
-  max_cost_impact_auto: settings.default_max_cost_impact_auto,
-  max_cost_impact_approval: settings.default_max_cost_impact_approval,
-  max_resource_scaling: settings.default_max_resource_scaling,
-  approval_timeout_minutes: settings.default_approval_timeout_minutes,
-  require_approval_for_high_risk: settings.default_require_approval_for_high_risk,
-  auto_approve_rollbacks: settings.default_auto_approve_rollbacks,
-  automation_enabled: settings.default_automation_enabled,
-  business_hours_only: settings.default_business_hours_only,
-  max_concurrent_automations: settings.default_max_concurrent_automations,
-});
+export const riskDefaults = (settings: RiskSettings): Limits =>
+  Object.fromEntries(
+    limitNames.map((name) => [name, settings[`default_${name}`]]),
+  ) as unknown as Limits;
 
 export const riskKey = ({ tenant_id }: TenantAddress): string => `risk_config_${tenant_id}`;
 

@@ -6,6 +6,7 @@
  */
 import ipaddr from 'ipaddr.js';
 import { signInPolicies } from '../contracts/sign-in-policy.ts';
+import { limitDefaults, limitNames, limitSchemas, type Limits } from '../contracts/risk.ts';
 import { BusinessHours } from '../contracts/weekly-hours.ts';
 import { problemsOf } from '../schema/validate.ts';
 
@@ -100,6 +101,29 @@ const weeklyHours: Form = {
   },
   says: 'must be JSON such as {"days":["mon","tue"],"start":"09:00","end":"17:00","timezone":"Europe/Rome"}',
 };
+
+type LimitRows = {
+  readonly [Name in keyof Limits as `default_${Name}`]: Extract<
+    Row,
+    { readonly default: Limits[Name] }
+  >;
+};
+
+interface LimitSchema {
+  readonly type: string;
+  readonly description?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+}
+
+/** What the contract says of each risk limit. */
+const limitRows = Object.fromEntries(
+  limitNames.map((name) => {
+    const { type, minimum: min, maximum: max, description }: LimitSchema = limitSchemas[name];
+    const bounds = { ...(min !== undefined && { min }), ...(max !== undefined && { max }) };
+    return [`default_${name}`, { type, default: limitDefaults[name], ...bounds, description }];
+  }),
+) as unknown as LimitRows;
 
 /** Heading → field → row. */
 export const settingsGroups = {
@@ -710,48 +734,7 @@ export const settingsGroups = {
     },
   },
   'Risk configuration that new tenants start with': {
-    default_max_cost_impact_auto: {
-      type: 'number',
-      default: 15,
-      min: 0,
-      description:
-        'Highest cost impact that needs no approval; at most DEFAULT_MAX_COST_IMPACT_APPROVAL',
-    },
-    default_max_cost_impact_approval: {
-      type: 'number',
-      default: 50,
-      min: 0,
-      description: 'Highest cost impact that an approval may allow',
-    },
-    default_max_resource_scaling: {
-      type: 'number',
-      default: 3,
-      min: 1,
-      description: 'Highest factor of scaling',
-    },
-    default_approval_timeout_minutes: {
-      type: 'integer',
-      default: 30,
-      min: 1,
-      max: 10_080,
-      description: 'How long an approval waits for a decision',
-    },
-    default_require_approval_for_high_risk: {
-      type: 'boolean',
-      default: true,
-      description: 'High risk always needs an approval',
-    },
-    default_auto_approve_rollbacks: {
-      type: 'boolean',
-      default: true,
-      description: 'Rollbacks need no approval',
-    },
-    default_automation_enabled: { type: 'boolean', default: true, description: 'Automation is on' },
-    default_business_hours_only: {
-      type: 'boolean',
-      default: false,
-      description: 'Automation keeps to business hours',
-    },
+    ...limitRows,
     default_business_hours: {
       type: 'string',
       default:
@@ -759,13 +742,6 @@ export const settingsGroups = {
       form: weeklyHours,
       description:
         'Business hours where no layer above the environment sets business_hours; as JSON',
-    },
-    default_max_concurrent_automations: {
-      type: 'integer',
-      default: 5,
-      min: 0,
-      max: 1000,
-      description: 'Automations at the same time',
     },
   },
 } as const satisfies Record<string, Record<string, Row>>;

@@ -1,8 +1,12 @@
-/** `.env.example` as text, made from the table of settings. */
-import { settingsGroups, type Row } from '../../shared/settings/settings-table.ts';
+/** Files and lines that `npm run settings` writes from the settings and the contracts. */
+import { knownTypes } from '../../shared/bounds/known-keys.ts';
+import { automationStates } from '../../shared/contracts/automations.ts';
+import { automationDecisions } from '../../shared/contracts/decide.ts';
+import { limitNames } from '../../shared/contracts/risk.ts';
+import { settingsGroups, settingsTable, type Row } from '../../shared/settings/settings-table.ts';
 import { variableOf } from '../../shared/settings/settings.ts';
 
-/** Every variable with its meaning, bounds and default, under the headings of the table. */
+/** `.env.example`: every variable with its meaning, bounds and default, under the headings of the table. */
 export function renderEnvExample(): string {
   const lines = [
     '# Every setting of Strata, with its default. Give them in the environment, or in a file that ENV_FILE names.',
@@ -35,4 +39,63 @@ function boundsOf(row: Row): string {
   if (row.type === 'string') return row.choices ? ` One of ${row.choices.join(', ')}.` : '';
   if (row.type === 'boolean') return '';
   return row.max === undefined ? ` ${row.min} or more.` : ` ${row.min} to ${row.max}.`;
+}
+
+/** What docker-compose.yml does not pass on, each with the reason. */
+export const notOfCompose: Readonly<Record<string, string>> = {
+  ENV_FILE: 'a file, which the container would have to have',
+  HOST: 'the image listens on every address of its container',
+  DATA_DIR: 'of embedded mode',
+  NODE_ID: 'each container has its own, of its host name',
+  STRATA_OPERATOR: 'of the console',
+  STRATA_API_KEY: 'of neighbours',
+  NATS_TOKEN: 'NATS is of compose, with a user and a password',
+  NATS_TLS_CA: 'the same',
+  DATABASE_URL: 'PostgreSQL is of compose, and DB_* take any password',
+  DB_PORT: 'that of the image',
+  DB_NAME: 'the default, which the image is told',
+  DB_USER: 'the same',
+  DB_SSL: 'PostgreSQL is of compose',
+};
+
+/**
+ * docker-compose.yml with a line for each setting that it does not pass on yet, after that of the
+ * setting before. Which containers get a secret is written by hand.
+ */
+export function withEverySetting(compose: string): string {
+  const lines = compose.split('\n');
+  let at = -1;
+  for (const [field, { secret }] of Object.entries<Row>(settingsTable)) {
+    const name = variableOf(field);
+    const found = lines.findIndex((line) => line.startsWith(`  ${name}: `));
+    if (found >= 0) at = found;
+    else if (!secret && !(name in notOfCompose)) {
+      at += 1;
+      lines.splice(at, 0, `  ${name}: \${${name}:-}`);
+    }
+  }
+  return lines.join('\n');
+}
+
+/** Keys of an instance whose values decide what automation may do, as the limits do. */
+const instanceKeys = ['min_instances', 'max_instances', 'monitoring_enabled'] as const;
+
+/** `client/source/known-values.ts`: the package stands alone, so it cannot import contracts. */
+export function renderKnownValues(): string {
+  const values = [...limitNames, ...instanceKeys].map((key) => {
+    const type = knownTypes.get(key) === 'boolean' ? 'boolean' : 'number';
+    return `  ${key}: ${type};`;
+  });
+  const union = (names: readonly string[]): string => names.map((name) => `'${name}'`).join(' | ');
+  return [
+    '/** What contracts name, for the types of the client. Written by `npm run settings`. */',
+    '',
+    '/** The keys whose type Strata itself holds. */',
+    'export interface KnownValues {',
+    ...values,
+    '}',
+    `export type AutomationDecision = ${union(automationDecisions)};`,
+    `export type AutomationState =\n  ${union(automationStates)};`,
+    '',
+  ].join('\n');
 }

@@ -7,7 +7,12 @@ import { parse as parseYaml } from 'yaml';
 import { pieces } from '../../services/pieces.ts';
 import { loadSettings, variableOf } from '../../shared/settings/settings.ts';
 import { settingsGroups, settingsTable } from '../../shared/settings/settings-table.ts';
-import { renderEnvExample } from './env-example.ts';
+import {
+  notOfCompose,
+  renderEnvExample,
+  renderKnownValues,
+  withEverySetting,
+} from './derived-files.ts';
 
 const root = join(import.meta.dirname, '../..');
 const example = readFileSync(join(root, '.env.example'), 'utf8');
@@ -28,22 +33,18 @@ test('no field stands in two groups', () => {
   );
 });
 
-/** What docker-compose.yml does not pass on, each with the reason. */
-const notOfCompose: Readonly<Record<string, string>> = {
-  ENV_FILE: 'a file, which the container would have to have',
-  HOST: 'the image listens on every address of its container',
-  DATA_DIR: 'of embedded mode',
-  NODE_ID: 'each container has its own, of its host name',
-  STRATA_OPERATOR: 'of the console',
-  STRATA_API_KEY: 'of neighbours',
-  NATS_TOKEN: 'NATS is of compose, with a user and a password',
-  NATS_TLS_CA: 'the same',
-  DATABASE_URL: 'PostgreSQL is of compose, and DB_* take any password',
-  DB_PORT: 'that of the image',
-  DB_NAME: 'the default, which the image is told',
-  DB_USER: 'the same',
-  DB_SSL: 'PostgreSQL is of compose',
-};
+test('the client knows the values and states that the contracts name', () => {
+  const known = readFileSync(join(root, 'client/source/known-values.ts'), 'utf8');
+  expect(known).toBe(renderKnownValues());
+});
+
+test('a setting that docker-compose.yml lacks gets a line after the setting before it', () => {
+  const compose = readFileSync(join(root, 'docker-compose.yml'), 'utf8');
+  expect(withEverySetting(compose)).toBe(compose);
+  const line = '  DB_POOL_SIZE: ${DB_POOL_SIZE:-}\n';
+  const restored = withEverySetting(compose.replace(line, ''));
+  expect(restored.split('\n').sort()).toEqual(compose.split('\n').sort());
+});
 
 test('docker-compose.yml passes every setting on under its name', () => {
   const text = readFileSync(join(root, 'docker-compose.yml'), 'utf8');

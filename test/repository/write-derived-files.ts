@@ -1,5 +1,10 @@
-/** `npm run settings`: writes `.env.example` from the table in `shared/settings/settings-table.ts`. */
-import { writeFileSync } from 'node:fs';
-import { renderEnvExample } from './env-example.ts';
+/** `npm run settings`: writes what `derived-files.ts` makes of settings and contracts. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { renderEnvExample, renderKnownValues, withEverySetting } from './derived-files.ts';
 
-writeFileSync(new URL('../../.env.example', import.meta.url), renderEnvExample());
+const root = join(import.meta.dirname, '../..');
+const compose = join(root, 'docker-compose.yml');
+writeFileSync(join(root, '.env.example'), renderEnvExample());
+writeFileSync(join(root, 'client/source/known-values.ts'), renderKnownValues());
+writeFileSync(compose, withEverySetting(readFileSync(compose, 'utf8')));

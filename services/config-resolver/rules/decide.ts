@@ -1,13 +1,13 @@
 /**
- * The risk settings as one table of rules. In its order the first rule that applies decides, and
- * all that apply are listed. Where none applies automation is allowed to act.
- * `approval_timeout_minutes` says how long an approval waits, `max_concurrent_automations` is held
- * where slots are taken; neither decides here.
+ * The risk settings as one table of rules. In the order of `decidingLimits` the first rule that
+ * applies decides, and all that apply are listed. Where none applies automation is allowed to act.
+ * `approval_timeout_minutes` says how long an approval waits; `max_concurrent_automations` is held
+ * where slots are taken, since its rule needs to know what runs. Neither decides here.
  */
 import { exceeds } from '../../../shared/bounds/limits.ts';
 import type { AutomationDecision, Decided, Intent } from '../../../shared/contracts/decide.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
-import type { RiskLimits } from '../../../shared/contracts/risk.ts';
+import { decidingLimits, type RiskLimits } from '../../../shared/contracts/risk.ts';
 import { BusinessHours } from '../../../shared/contracts/weekly-hours.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
 import { opensNext } from './business-hours.ts';
@@ -26,7 +26,6 @@ interface Case {
 }
 
 interface Rule {
-  readonly rule: keyof RiskLimits & Decided['reasons'][number]['rule'];
   readonly decision: AutomationDecision;
   readonly applies: (of: Case) => boolean;
   readonly asked: (of: Case) => unknown;
@@ -35,51 +34,44 @@ interface Rule {
 const isRisky = ({ risk_level: level }: Intent): boolean =>
   level === 'high' || level === 'critical';
 
-const rules: readonly Rule[] = [
-  {
-    rule: 'automation_enabled',
+const rules: Readonly<Record<(typeof decidingLimits)[number], Rule>> = {
+  automation_enabled: {
     decision: 'deny',
     applies: ({ limits }) => limits.automation_enabled !== true,
     asked: ({ intent }) => intent.action,
   },
-  {
-    rule: 'business_hours_only',
+  business_hours_only: {
     decision: 'deny',
     applies: ({ limits, hours, at }) => limits.business_hours_only !== false && !isOpen(hours, at),
     asked: ({ at }) => new Date(at).toISOString(),
   },
-  {
-    rule: 'max_resource_scaling',
+  max_resource_scaling: {
     decision: 'deny',
     applies: ({ limits, intent }) => exceeds(intent.resource_scaling, limits.max_resource_scaling),
     asked: ({ intent }) => intent.resource_scaling,
   },
-  {
-    rule: 'max_cost_impact_approval',
+  max_cost_impact_approval: {
     decision: 'deny',
     applies: ({ limits, intent }) => exceeds(intent.cost_impact, limits.max_cost_impact_approval),
     asked: ({ intent }) => intent.cost_impact,
   },
-  {
-    rule: 'auto_approve_rollbacks',
+  auto_approve_rollbacks: {
     decision: 'allow',
     applies: ({ limits, isRollback }) => isRollback && limits.auto_approve_rollbacks === true,
     asked: ({ intent }) => intent.takes_back,
   },
-  {
-    rule: 'require_approval_for_high_risk',
+  require_approval_for_high_risk: {
     decision: 'approval_required',
     applies: ({ limits, intent }) =>
       isRisky(intent) && limits.require_approval_for_high_risk !== false,
     asked: ({ intent }) => intent.risk_level,
   },
-  {
-    rule: 'max_cost_impact_auto',
+  max_cost_impact_auto: {
     decision: 'approval_required',
     applies: ({ limits, intent }) => exceeds(intent.cost_impact, limits.max_cost_impact_auto),
     asked: ({ intent }) => intent.cost_impact,
   },
-];
+};
 
 /**
  * Lower layers take any JSON under any name. What is no business hours never opens: a mistake does
@@ -110,17 +102,17 @@ export function decide(
   const limits: Partial<RiskLimits> = values;
   const isRollback = isProven && claimsRollback(intent);
   const of: Case = { limits, hours: values.business_hours, intent, isRollback, at };
-  const applying = rules.filter((rule) => rule.applies(of));
+  const applying = decidingLimits.filter((rule) => rules[rule].applies(of));
   const [deciding] = applying;
   return {
-    decision: deciding?.decision ?? 'allow',
-    reasons: applying.map(({ rule, asked }) => ({
+    decision: deciding === undefined ? 'allow' : rules[deciding].decision,
+    reasons: applying.map((rule) => ({
       rule,
-      asked: asked(of),
+      asked: rules[rule].asked(of),
       ...settingOf(effective, rule),
     })),
     ...(claimsRollback(intent) && !isRollback && { warnings: [unprovenWarning(intent)] }),
-    ...(deciding?.rule === 'business_hours_only' && retryAt(of)),
+    ...(deciding === 'business_hours_only' && retryAt(of)),
     revision,
     ...(stale && { stale }),
   };
