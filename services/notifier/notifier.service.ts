@@ -31,6 +31,7 @@ import { deliveryActions } from './actions/deliveries.ts';
 import { erasureActions } from './actions/erasure.ts';
 import { linkActions } from './actions/links.ts';
 import { testActions } from './actions/test-send.ts';
+import { createSender } from './channels/sender.ts';
 import { createDecisionLinks } from './rules/decision-links.ts';
 import type { ApprovalRow, AutomationRow } from './schema.ts';
 import { readChangedIn } from './stores/changed-rows.ts';
@@ -45,7 +46,6 @@ import {
 import { startGivingSlots } from './worker/automations.ts';
 import { startDelivering, type DeliveryWorker } from './worker/deliver.ts';
 import { startEscalating } from './worker/escalate.ts';
-import { createSender } from './worker/send.ts';
 import { TenantChanges } from './worker/tenant-changes.ts';
 
 export interface NotifierOptions {

@@ -166,6 +166,9 @@ export interface DeliveryRow {
   reason: string | null;
 }
 
+/** Where a notice goes: one endpoint, chat space or mail address. */
+export type Destination = Pick<DeliveryRow, 'channel' | 'place' | 'target' | 'endpoint_key'>;
+
 /** One recorded attempt at a delivery, as the delivery log shows it. */
 export interface AttemptRow {
   delivery_id: string;

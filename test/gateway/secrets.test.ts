@@ -6,6 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import PostalMime from 'postal-mime';
 import { restRoutes } from '../../gateway/http/rest.ts';
+import { marks } from '../../shared/contracts/marks.ts';
+import { NotificationConfig } from '../../shared/contracts/notification-config.ts';
+import { markedTexts } from '../../shared/schema/marked.ts';
 import { eventually } from '../support/cluster.ts';
 import { grown } from '../support/grown.ts';
 import { invitationToken } from '../support/mailboxes.ts';
@@ -91,6 +94,22 @@ const config = {
   chat: { google_chat: { webhook_url: `https://chat.example/?key=${secrets.chat}` } },
 };
 const mask = '********';
+
+/** The secrets that a schema marks, by what they are sent to and by their names. */
+function secretsIn(schema: unknown, receiver: unknown = '', name = ''): string[] {
+  if (typeof schema !== 'object' || schema === null) return [];
+  const node = schema as Record<string, unknown>;
+  const inside = node[marks.secretsOf] ?? receiver;
+  const own = node[marks.secret] === true ? [`${String(inside)} ${name}`] : [];
+  return [...own, ...Object.entries(node).flatMap(([key, part]) => secretsIn(part, inside, key))];
+}
+
+test('each secret that a notification_config may hold has its canary', () => {
+  const planted = markedTexts(NotificationConfig, config)
+    .filter(({ isSecret, text }) => isSecret && text.includes('canary-'))
+    .map(({ receiver, path }) => `${receiver?.kind ?? ''} ${path.at(-1)}`);
+  expect(secretsIn(NotificationConfig).filter((secret) => !planted.includes(secret))).toEqual([]);
+});
 
 test('secrets are masked when read, kept when the mask is written back, and sealed at rest', async () => {
   const path = `/tenants/${tenant.id}/config/notifications`;

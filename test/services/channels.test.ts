@@ -40,7 +40,7 @@ const client = createHttpClient(
   ),
   () => settings,
 );
-const chat = chatChannel(client, () => ({ base_url: 'https://app.example' }));
+const chat = chatChannel({ http: client, settings: () => ({ base_url: 'https://app.example' }) });
 
 const canaries = {
   path: 'canaryPath7Tq',

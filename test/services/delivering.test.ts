@@ -22,7 +22,7 @@ import {
   type Claim,
 } from '../../services/notifier/stores/claims.ts';
 import { attemptDelivery } from '../../services/notifier/worker/attempt.ts';
-import { createSender } from '../../services/notifier/worker/send.ts';
+import { createSender } from '../../services/notifier/channels/sender.ts';
 import { channels } from '../../shared/contracts/notifier.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';

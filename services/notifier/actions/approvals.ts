@@ -19,7 +19,7 @@ import {
   strictestOf,
 } from '../rules/approval-policy.ts';
 import { costProblems, timeoutSeconds, type ApprovalTerms } from '../rules/approval-terms.ts';
-import { destinationsOf } from '../rules/destinations.ts';
+import { destinationsOf } from '../channels/destinations.ts';
 import { approverChainOf, firstTimes, type EscalationLimits } from '../rules/escalation.ts';
 import type { FrozenConfig } from '../rules/frozen-config.ts';
 import { noticesOf } from '../rules/notice.ts';

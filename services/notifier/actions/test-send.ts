@@ -11,10 +11,11 @@ import { holderOf, takeShares, tenantHolder } from '../../../shared/commits/shar
 import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import { invalid } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
-import { channelDestinations, firstFilled, type Destination } from '../rules/destinations.ts';
+import { channelDestinations, firstFilled } from '../channels/destinations.ts';
+import type { Sender } from '../channels/sender.ts';
 import type { ChannelConfig } from '../rules/frozen-config.ts';
 import { testBody, webhookId } from '../rules/notice.ts';
-import type { Sender } from '../worker/send.ts';
+import type { Destination } from '../schema.ts';
 
 type TestRequest = ParamsOf<'notifier.test'>['body'];
 type TestResult = ResultOf<'notifier.test'>['results'][number];

@@ -1,11 +1,34 @@
 /**
  * What a channel is: it makes one attempt at one notice and says how that ended. It neither waits
- * nor repeats (rules/retry-policy.ts). Which destinations it has is in rules/destinations.ts; the
- * list of channels is worker/send.ts.
+ * nor repeats (rules/retry-policy.ts). channels.ts lists them.
  */
+import { createHash } from 'node:crypto';
+import type { Channel } from '../../../shared/contracts/notifier.ts';
 import type { ChannelConfig } from '../rules/frozen-config.ts';
-import type { Destination } from '../rules/destinations.ts';
 import type { RetryPlan, SendResult } from '../rules/retry-policy.ts';
+import type { Destination } from '../schema.ts';
+
+/**
+ * A channel's destinations. `addresses` are the mail addresses that the caller has chosen; the other
+ * channels find theirs in the configuration.
+ */
+export type DestinationsOf = (
+  tenantId: string,
+  config: ChannelConfig,
+  addresses: readonly string[],
+) => Destination[];
+
+/** A destination with a URL. Its key is logged and indexed, and holds no secret of the URL. */
+export const urlDestination = (
+  channel: Channel,
+  tenantId: string,
+  place: string,
+  url: string,
+): Destination => {
+  const digest = createHash('sha256').update(url).digest('base64url').slice(0, 22);
+  const target = URL.parse(url)?.origin ?? 'not a URL';
+  return { channel, place, target, endpoint_key: `${channel} ${tenantId} ${digest}` };
+};
 
 /** How an attempt ended, as the delivery log keeps it. */
 export type Outcome = SendResult & {

@@ -4,14 +4,26 @@ import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { chatMessage, type ChatLink, type ChatNotice } from '../rules/chat-message.ts';
 import { parseBody } from '../rules/notice.ts';
-import type { NoticeChannel, Outcome } from './channel.ts';
+import {
+  urlDestination,
+  type DestinationsOf,
+  type NoticeChannel,
+  type Outcome,
+} from './channel.ts';
 import { attemptOverHttp } from './http-attempt.ts';
 
+export const chatDestinations: DestinationsOf = (tenantId, { chat }) => {
+  const url = chat?.google_chat?.webhook_url;
+  return url === undefined ? [] : [urlDestination('chat', tenantId, 'google_chat', url)];
+};
+
+export interface ChatOptions {
+  readonly http: HttpClient;
+  readonly settings: () => Pick<Settings, 'base_url'>;
+}
+
 /** Messages link to the approval's page in the console. */
-export const chatChannel = (
-  client: HttpClient,
-  settings: () => Pick<Settings, 'base_url'>,
-): NoticeChannel => ({
+export const chatChannel = ({ http, settings }: ChatOptions): NoticeChannel => ({
   async send({ body }, { chat }) {
     const { webhook_url: url, include_links: includeLinks = false } = chat?.google_chat ?? {};
     if (url === undefined) throw new Error('the configuration has no chat space');
@@ -19,7 +31,7 @@ export const chatChannel = (
     const { tenant_id: tenantId, approval_id: approvalId } = notice.data;
     const page = approvalAddress(settings(), tenantId, approvalId);
     const links = includeLinks ? [{ label: 'Open', url: page }] : [];
-    return sendChat(client, { url, notice, links });
+    return sendChat(http, { url, notice, links });
   },
 });
 

@@ -5,7 +5,7 @@ import type { Mailer, SentMail } from '../../../shared/mail/mailer.ts';
 import { senderInUse } from '../../../shared/mail/sender.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { renderApprovalMail } from '../rules/approval-mail.ts';
-import type { DecisionLinks } from '../rules/decision-links.ts';
+import { createDecisionLinks } from '../rules/decision-links.ts';
 import {
   defaultColor,
   layOut,
@@ -13,11 +13,18 @@ import {
   type RenderedMail,
 } from '../rules/mail-layout.ts';
 import { parseBody, testNotice } from '../rules/notice.ts';
-import type { NoticeChannel, Outcome, OutgoingNotice } from './channel.ts';
+import type { DestinationsOf, NoticeChannel, Outcome, OutgoingNotice } from './channel.ts';
+
+export const emailDestinations: DestinationsOf = (tenantId, _config, addresses) =>
+  addresses.map((address) => ({
+    channel: 'email',
+    place: address.toLowerCase(),
+    target: address,
+    endpoint_key: `email ${tenantId}`,
+  }));
 
 export interface EmailOptions {
   readonly mailer: Mailer;
-  readonly decisionLinks: () => DecisionLinks;
   /** `base_url` is where links in mails lead: the gateway, as people reach it. */
   readonly settings: () => Settings;
   /** Domains that a tenant's sign-in providers have verified. */
@@ -35,13 +42,13 @@ const testMail = layOut({
 });
 
 export function emailChannel(options: EmailOptions): NoticeChannel {
-  const { mailer, decisionLinks, settings, verifiedDomains } = options;
+  const { mailer, settings, verifiedDomains } = options;
 
   function decisionUrls(
     approval: { readonly id: string; readonly tenant_id: string },
     { target: recipient, expires_at: expiresAt }: OutgoingNotice,
   ): DecisionUrls {
-    const links = decisionLinks();
+    const links = createDecisionLinks(settings());
     const urlOf = (decision: 'approve' | 'deny'): string => {
       const { id: approvalId, tenant_id: tenantId } = approval;
       const token = links.issue({ approvalId, tenantId, decision, recipient, expiresAt });

@@ -8,13 +8,23 @@ import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
 import { markedTexts } from '../../../shared/schema/marked.ts';
 import type { ChannelConfig } from '../rules/frozen-config.ts';
 import { signatureHeaders } from '../rules/signature.ts';
-import type { NoticeChannel, Outcome } from './channel.ts';
+import {
+  urlDestination,
+  type DestinationsOf,
+  type NoticeChannel,
+  type Outcome,
+} from './channel.ts';
 import { attemptOverHttp } from './http-attempt.ts';
 
-export const webhookChannel = (client: HttpClient): NoticeChannel => ({
+export const webhookDestinations: DestinationsOf = (tenantId, { webhook }) =>
+  webhook.endpoints.map(({ url }, index) =>
+    urlDestination('webhook', tenantId, String(index), url),
+  );
+
+export const webhookChannel = ({ http }: { readonly http: HttpClient }): NoticeChannel => ({
   async send({ id, place, body }, config) {
     const endpoint = endpointAt(place, config);
-    return sendWebhook(client, { id, body, endpoint });
+    return sendWebhook(http, { id, body, endpoint });
   },
 
   retryPlan(place, config) {

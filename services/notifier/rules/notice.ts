@@ -6,9 +6,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Static } from 'typebox';
 import type { Notice, NoticeType } from '../../../shared/contracts/notifier.ts';
-import type { ApprovalRow, DeliveryRow } from '../schema.ts';
+import type { ApprovalRow, DeliveryRow, Destination } from '../schema.ts';
 import { approvalView } from './approval.ts';
-import type { Destination } from './destinations.ts';
 
 /** A delivery before it is queued. */
 export type NewDelivery = Pick<DeliveryRow, 'id' | 'type' | 'hop' | 'body'> & Destination;

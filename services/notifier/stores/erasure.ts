@@ -17,7 +17,7 @@ const statements = [
        AND NOT EXISTS (SELECT FROM notifier.attempts a WHERE a.delivery_id = d.id) LIMIT $2)`,
   'DELETE FROM notifier.approvals WHERE id IN (SELECT id FROM notifier.approvals WHERE tenant_id = $1 LIMIT $2)',
   'DELETE FROM notifier.automations WHERE id IN (SELECT id FROM notifier.automations WHERE tenant_id = $1 LIMIT $2)',
-  // By the second word of the key, as rules/destinations.ts makes it. The table is small and has no
+  // By the second word of the key, as channels/ makes them. The table is small and has no
   // other index.
   `DELETE FROM notifier.endpoints WHERE key IN (
      SELECT key FROM notifier.endpoints WHERE split_part(key, ' ', 2) = $1::text LIMIT $2)`,

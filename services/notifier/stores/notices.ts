@@ -3,8 +3,7 @@
  * claims.ts and attempts.ts empty it.
  */
 import type { EntityManager } from 'typeorm';
-import type { ApprovalRow } from '../schema.ts';
-import type { Destination } from '../rules/destinations.ts';
+import type { ApprovalRow, Destination } from '../schema.ts';
 import type { NewDelivery } from '../rules/notice.ts';
 import { auditFailures, type FailedDelivery } from './failures.ts';
 

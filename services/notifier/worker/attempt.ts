@@ -4,12 +4,12 @@
  */
 import type { Logger } from 'pino';
 import type { Outcome, OutgoingNotice } from '../channels/channel.ts';
+import type { Sender } from '../channels/sender.ts';
 import type { FrozenConfig } from '../rules/frozen-config.ts';
 import { webhookId } from '../rules/notice.ts';
 import { nextStep, type RetryPlan } from '../rules/retry-policy.ts';
 import type { AttemptRecord } from '../stores/attempts.ts';
 import type { Claim } from '../stores/claims.ts';
-import type { Sender } from './send.ts';
 
 export interface AttemptOptions {
   readonly log: Logger;

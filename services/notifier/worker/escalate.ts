@@ -12,11 +12,11 @@ import {
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import type { ApprovalState, NoticeType } from '../../../shared/contracts/notifier.ts';
 import { groupAt } from '../rules/approval.ts';
-import { destinationsOf, distinct, type Destination } from '../rules/destinations.ts';
+import { destinationsOf, distinct } from '../channels/destinations.ts';
 import { dueStep, nextTimes, type Step } from '../rules/escalation.ts';
 import type { FrozenConfig } from '../rules/frozen-config.ts';
 import { noticesOf } from '../rules/notice.ts';
-import { ApprovalEntity, type ApprovalRow } from '../schema.ts';
+import { ApprovalEntity, type ApprovalRow, type Destination } from '../schema.ts';
 import { markChanged } from '../stores/approvals.ts';
 import { cancelUnsent, queueNotices } from '../stores/notices.ts';
 

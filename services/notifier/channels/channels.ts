@@ -1,0 +1,27 @@
+/** The channels: where the notices of each go, and what sends them. */
+import type { Channel } from '../../../shared/contracts/notifier.ts';
+import type { Mailer } from '../../../shared/mail/mailer.ts';
+import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
+import type { DestinationsOf, NoticeChannel } from './channel.ts';
+import { chatChannel, chatDestinations } from './chat.ts';
+import { emailChannel, emailDestinations } from './email.ts';
+import { webhookChannel, webhookDestinations } from './webhook.ts';
+
+export interface ChannelOptions {
+  readonly settings: () => Settings;
+  readonly http: HttpClient;
+  readonly mailer: Mailer;
+  /** Domains that a tenant's sign-in providers have verified. */
+  readonly verifiedDomains: (tenantId: string) => Promise<readonly string[]>;
+}
+interface ChannelRow {
+  readonly destinations: DestinationsOf;
+  readonly create: (options: ChannelOptions) => NoticeChannel;
+}
+
+export const channelTable: Readonly<Record<Channel, ChannelRow>> = {
+  webhook: { destinations: webhookDestinations, create: webhookChannel },
+  chat: { destinations: chatDestinations, create: chatChannel },
+  email: { destinations: emailDestinations, create: emailChannel },
+};

@@ -1,0 +1,50 @@
+/** Where notices go: a channel's destinations under a configuration, and who is notified of a hop. */
+import { channels, type Channel } from '../../../shared/contracts/notifier.ts';
+import { groupAt } from '../rules/approval.ts';
+import type { FrozenConfig } from '../rules/frozen-config.ts';
+import type { ApprovalRow, Destination } from '../schema.ts';
+import type { DestinationsOf } from './channel.ts';
+import { channelTable } from './channels.ts';
+
+export const channelDestinations = (
+  channel: Channel,
+  ...of: Parameters<DestinationsOf>
+): Destination[] => channelTable[channel].destinations(...of);
+
+/** The first list that names anybody. */
+export const firstFilled = (...lists: readonly (readonly string[])[]): readonly string[] =>
+  lists.find(({ length }) => length > 0) ?? [];
+
+/** Each destination once; of two entries for one place the later counts. */
+export const distinct = (destinations: readonly Destination[]): Destination[] => {
+  const byPlace = new Map(
+    destinations.map((each): [string, Destination] => [`${each.channel} ${each.place}`, each]),
+  );
+  return [...byPlace.values()];
+};
+
+/**
+ * Who hears of a hop. Webhooks and chat hear of every hop; mail goes to the members of the hop's
+ * group, else to the first list of the configuration that names anybody. Where nobody at all would
+ * hear, the administrators get a mail.
+ */
+export function destinationsOf(
+  approval: Pick<ApprovalRow, 'tenant_id' | 'chain'>,
+  { config, groups, admins }: FrozenConfig,
+  hop: number,
+): Destination[] {
+  const group = groupAt(approval.chain, hop);
+  const members = group === null ? [] : (groups[group] ?? []);
+  const addresses = firstFilled(
+    members.map(({ email }) => email),
+    config.email.approval_recipients,
+    config.email.default_recipients,
+  );
+  const configured = channels.flatMap((channel) =>
+    channelDestinations(channel, approval.tenant_id, config, addresses),
+  );
+  if (configured.length > 0) return distinct(configured);
+
+  const adminAddresses = admins.map(({ email }) => email);
+  return distinct(channelDestinations('email', approval.tenant_id, config, adminAddresses));
+}
