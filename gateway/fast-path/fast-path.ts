@@ -43,7 +43,7 @@ import {
   repeatableResponse,
   type RepeatableResponse,
 } from '../http/responses.ts';
-import { jsonHeaders } from '../http/security-headers.ts';
+import { commonHeaders } from '../http/security-headers.ts';
 
 /** What a URL stands for, whoever asks. */
 export interface KnownRead {
@@ -274,7 +274,7 @@ const prepare = ({ contract }: KnownRead, result: object): Prepared => ({
 });
 
 function headsOf({ hookHeaders }: KnownRead, { headers, text }: RepeatableResponse): Heads {
-  const both = { ...jsonHeaders, ...hookHeaders, ...headers };
+  const both = { ...commonHeaders(''), ...hookHeaders, ...headers };
   const body = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
   return { 200: inTurn({ ...both, ...body }), 304: inTurn(both) };
 }
@@ -282,6 +282,7 @@ function headsOf({ hookHeaders }: KnownRead, { headers, text }: RepeatableRespon
 function inTurn({
   [remainingHeader]: remaining,
   [resetHeader]: _reset,
+  'x-request-id': _id,
   ...lasting
 }: OutgoingHttpHeaders): string[] {
   const isLimited = remaining !== undefined;

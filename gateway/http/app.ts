@@ -27,7 +27,7 @@ import { createRateLimit, limitRate } from './rate-limit.ts';
 import { bodyLimit, parseBodies } from './request-body.ts';
 import { createRequestLog, recordResponses } from './request-log.ts';
 import { registerRoutes } from './routes.ts';
-import { httpsOnly, jsonHeaders } from './security-headers.ts';
+import { commonHeaders, httpsOnly } from './security-headers.ts';
 import { createGatewayServer, type GatewayServer } from './server.ts';
 import { createWatch } from '../streams/watch.ts';
 
@@ -138,12 +138,11 @@ function keepSettings(app: FastifyInstance, settings: LiveSettings): void {
   });
 }
 
-/** The request id, and the security headers that the response has not set otherwise. */
+/** Those that the response has not set otherwise. */
 function addCommonHeaders(app: FastifyInstance): void {
   app.addHook('onSend', (request, reply, payload, done) => {
-    reply.header('x-request-id', request.id);
-    for (const name in jsonHeaders) {
-      if (!reply.hasHeader(name)) reply.header(name, jsonHeaders[name]);
+    for (const [name, value] of Object.entries(commonHeaders(request.id))) {
+      if (!reply.hasHeader(name)) reply.header(name, value);
     }
     done(null, payload);
   });

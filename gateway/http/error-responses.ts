@@ -10,7 +10,7 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { codeOf, StrataError, errorResponse, statusOf } from '../../shared/errors.ts';
 import { decisionPagePolicy, refusedLinkPage } from './decision-page.ts';
-import { jsonHeaders, pageHeaders } from './security-headers.ts';
+import { commonHeaders, pageHeaders } from './security-headers.ts';
 
 /** Fastify's own refusals in our codes. */
 const ownErrors: Readonly<Record<string, () => StrataError>> = {
@@ -58,8 +58,7 @@ export const refuseBeforeRouting = (
   error: FastifyError,
   { id }: FastifyRequest,
   reply: FastifyReply,
-): FastifyReply =>
-  sendError(ownErrorOf(error), id, reply.headers(jsonHeaders).header('x-request-id', id));
+): FastifyReply => sendError(ownErrorOf(error), id, reply.headers(commonHeaders(id)));
 
 /**
  * Errors of hooks and handlers, and paths that do not exist. An unexpected error goes to the log
@@ -103,12 +102,11 @@ export function refuseRequest(
   const text = JSON.stringify(body);
   response
     .writeHead(status, {
-      ...jsonHeaders,
+      ...commonHeaders(requestId),
       ...more,
       ...headers,
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(text),
-      'x-request-id': requestId,
     })
     .end(text);
 }
@@ -128,14 +126,14 @@ export function refuseUnreadable({ code }: { readonly code?: string }, socket: S
   const requestId = randomUUID();
   const { status, body } = errorResponse(unreadableError(code), requestId);
   const text = JSON.stringify(body);
-  const head = [
-    `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`,
-    'Content-Type: application/json',
-    `Content-Length: ${Buffer.byteLength(text)}`,
-    `X-Request-ID: ${requestId}`,
-    'Connection: close',
-  ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${text}`);
+  const headers = {
+    ...commonHeaders(requestId),
+    ...hangingUp,
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${lines.join('')}\r\n${text}`);
   if (status === statusOf('request_timeout')) {
     // The rest of the request must not arrive after all and be acted upon.
     socket.destroySoon();

@@ -95,7 +95,7 @@ type HeaderName = keyof typeof headers;
 export const refsOf = (names: readonly HeaderName[]) =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 
-/** Of every answer, whoever gives it. */
+/** Of every answer, whoever gives it: the first is one of `commonHeaders`. */
 export const ofEveryAnswer = [
   'X-Request-ID',
   'X-RateLimit-Limit',

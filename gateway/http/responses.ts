@@ -8,7 +8,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Contract, ResponseKind } from '../../shared/contracts/contract.ts';
 import { authorName, etag } from '../../shared/documents/preconditions.ts';
 import { decisionPage, decisionPagePolicy, type DecisionView } from './decision-page.ts';
-import { jsonHeaders, pageHeaders } from './security-headers.ts';
+import { commonHeaders, pageHeaders } from './security-headers.ts';
 import type { EventStream } from '../streams/event-stream.ts';
 
 const json = 'application/json';
@@ -237,11 +237,10 @@ function sendStream(
   reply: FastifyReply,
 ): FastifyReply {
   reply.headers({
-    ...jsonHeaders,
+    ...commonHeaders(id),
     'content-type': 'text/event-stream',
     'cache-control': 'no-store',
     'x-accel-buffering': 'no',
-    'x-request-id': id,
     connection: 'close',
   });
   reply.hijack();

@@ -35,7 +35,7 @@ export const pageHeaders = headersOf({
  * For JSON: without those that concern only pages, and without those that `frame-ancestors`
  * replaces. No response is kept where other callers or later reads would find it.
  */
-export const jsonHeaders: Readonly<Record<string, string>> = {
+const jsonHeaders: Readonly<Record<string, string>> = {
   'cache-control': 'private, no-cache',
   ...headersOf({
     contentSecurityPolicy: {
@@ -54,3 +54,12 @@ export const jsonHeaders: Readonly<Record<string, string>> = {
     xXssProtection: false,
   }),
 };
+
+/**
+ * Every response has these, whoever gives it and by whichever way it is sent; pages set some of
+ * them otherwise. `response-headers.ts` describes what clients read.
+ */
+export const commonHeaders = (requestId: string): Readonly<Record<string, string>> => ({
+  ...jsonHeaders,
+  'x-request-id': requestId,
+});

@@ -68,8 +68,9 @@ describe('what is not a request', () => {
     ],
   ])('%s is answered in the envelope', async (...[, text]) => {
     const { head, body } = await rawly(text);
-    expect(head).toMatch(/^HTTP\/1\.1 400 .*\r\nContent-Type: application\/json\r\n/s);
-    expect(head).toContain(`X-Request-ID: ${body.request_id}`);
+    expect(head).toMatch(/^HTTP\/1\.1 400 .*\r\ncontent-type: application\/json\r\n/s);
+    expect(head).toContain(`x-request-id: ${body.request_id}`);
+    expect(head).toMatch(/\r\ncache-control: private, no-cache\r\n/);
     expect(body.detail).toEqual({
       status: 'error',
       code: 'invalid_request',
