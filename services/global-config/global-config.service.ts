@@ -16,12 +16,12 @@ import { changeActions } from './actions/changes.ts';
 import { entryActions } from './actions/entries.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
-import { createPlanner, planActions } from './actions/plan.ts';
+import { planActions, Planner } from './actions/plan.ts';
 import { rollbackAction } from './actions/rollback.ts';
 import { serviceTypeActions } from './actions/service-types.ts';
 
 export function globalConfigService({ db }: { readonly db: DataSource }): ServiceSchema {
-  const planner = createPlanner(db);
+  const planner = new Planner(db);
   return serviceOf('global-config', {
     ...entryActions(db, planner),
     ...serviceTypeActions(db, planner),

@@ -5,12 +5,12 @@ import { documentActions } from '../../../shared/documents/document.ts';
 import { boundsKind } from '../documents/bounds.ts';
 import type { Planner } from './plan.ts';
 
-export function boundActions(db: DataSource, { orPlan }: Planner) {
+export function boundActions(db: DataSource, planner: Planner) {
   const bounds = documentActions(db, boundsKind);
   return {
     'global-config.bounds.get': bounds.get,
-    'global-config.bounds.put': orPlan('bounds', 'put', bounds.put),
-    'global-config.bounds.patch': orPlan('bounds', 'patch', bounds.patch),
-    'global-config.bounds.delete': orPlan('bounds', 'delete', bounds.delete),
+    'global-config.bounds.put': planner.orPlan('bounds', 'put', bounds.put),
+    'global-config.bounds.patch': planner.orPlan('bounds', 'patch', bounds.patch),
+    'global-config.bounds.delete': planner.orPlan('bounds', 'delete', bounds.delete),
   } satisfies Handlers;
 }

@@ -53,7 +53,7 @@ const writing =
   async (params: Params, request: Request): Promise<WrittenDocument<GlobalEntry>> =>
     describedWrite(await write(params, describing(request)));
 
-export function entryActions(db: DataSource, { orPlan }: Planner) {
+export function entryActions(db: DataSource, planner: Planner) {
   const entries = documentActions(db, globalEntryKind);
   return {
     async 'global-config.entries.get'(params) {
@@ -83,9 +83,9 @@ export function entryActions(db: DataSource, { orPlan }: Planner) {
       return { ...page, items };
     },
 
-    'global-config.entries.put': orPlan('entries', 'put', writing(entries.put)),
-    'global-config.entries.patch': orPlan('entries', 'patch', writing(entries.patch)),
-    'global-config.entries.delete': orPlan('entries', 'delete', writing(entries.delete)),
+    'global-config.entries.put': planner.orPlan('entries', 'put', writing(entries.put)),
+    'global-config.entries.patch': planner.orPlan('entries', 'patch', writing(entries.patch)),
+    'global-config.entries.delete': planner.orPlan('entries', 'delete', writing(entries.delete)),
   } satisfies Handlers;
 }
 

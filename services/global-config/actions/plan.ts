@@ -60,15 +60,26 @@ interface Trial {
 /** A digest as it is sent: what it was made on, when, and a hash of everything. */
 const digestForm = /^([0-9]{1,15})-([0-9]{1,15})-([0-9a-f]{64})$/;
 
-export type Planner = ReturnType<typeof createPlanner>;
+type Look = Pick<
+  ParamsOf<'config-resolver.impact'>['body'],
+  'limit' | 'cursor' | 'since' | 'only_digest'
+>;
 
-export function createPlanner(db: DataSource) {
-  const entries = documentActions(db, globalEntryKind);
-  const types = documentActions(db, serviceTypeKind);
-  const bounds = documentActions(db, boundsKind);
+export class Planner {
+  readonly #db: DataSource;
+  readonly #documents;
+
+  constructor(db: DataSource) {
+    this.#db = db;
+    this.#documents = {
+      entries: documentActions(db, globalEntryKind),
+      types: documentActions(db, serviceTypeKind),
+      bounds: documentActions(db, boundsKind),
+    };
+  }
 
   /** The work of a write, whose parameters its contract has checked. */
-  function prepare(
+  #prepare(
     { kind, verb, params, contract }: PlannedWrite,
     request: Request,
   ): Promise<Work<AnyAttempt>> {
@@ -78,6 +89,7 @@ export function createPlanner(db: DataSource) {
       // The answer of the plan is judged, and none of a single write is given.
       checkAnswer: () => undefined,
     };
+    const { entries, types, bounds } = this.#documents;
     switch (kind) {
       case 'entries':
         return entries.prepare(verb, params as ParamsOf<'global-config.entries.delete'>, own);
@@ -89,11 +101,10 @@ export function createPlanner(db: DataSource) {
   }
 
   /** Throws 422 for what is no write of the platform, by its place among the items. */
-  async function worksOf(
+  async #worksOf(
     items: readonly PlanItem[],
     options: { readonly reason?: string; readonly dry_run?: true },
     request: Request,
-    errorOf = errorOfItem,
   ): Promise<Work<AnyAttempt>[]> {
     const writes = items.map((item) => plannedWrite(item, options));
     const problems = writes.flatMap((write, index) =>
@@ -103,17 +114,17 @@ export function createPlanner(db: DataSource) {
     const works: Work<AnyAttempt>[] = [];
     for (const [index, write] of writes.entries()) {
       if ('problems' in write) continue;
-      const work = await prepare(write, request);
+      const work = await this.#prepare(write, request);
       works.push((manager, revision, at) =>
         work(manager, revision, at).catch((error: unknown) => {
-          throw errorOf(error, index);
+          throw errorOfItem(error, index);
         }),
       );
     }
     return works;
   }
 
-  async function attempt(works: readonly Work<AnyAttempt>[], request: Request): Promise<Trial> {
+  async #attempt(works: readonly Work<AnyAttempt>[], request: Request): Promise<Trial> {
     let before: PlatformLayers | undefined;
     let after: PlatformLayers | undefined;
     let first: { revision: number; at: string } | undefined;
@@ -123,7 +134,7 @@ export function createPlanner(db: DataSource) {
       before = await readPlatformLayers(manager);
       return begin!(manager, revision, at);
     };
-    const outcomes = await commitChanges(db, request, platformScope, [beginning, ...others], {
+    const outcomes = await commitChanges(this.#db, request, platformScope, [beginning, ...others], {
       discard: true,
       async finished(manager) {
         after = await readPlatformLayers(manager);
@@ -140,33 +151,13 @@ export function createPlanner(db: DataSource) {
     };
   }
 
-  type Look = Pick<
-    ParamsOf<'config-resolver.impact'>['body'],
-    'limit' | 'cursor' | 'since' | 'only_digest'
-  >;
-
-  const lookAt = (
-    { revision, keys, before, after }: Trial,
-    items: readonly PlanItem[],
-    look: Look,
-    { call }: Request,
-  ): Promise<Impact> =>
-    call('config-resolver.impact', {
-      body: {
-        keys: [...keys],
-        platform: { before, after },
-        base: hashOf([revision, items]),
-        ...look,
-      },
-    });
-
-  async function plan(
+  async #plan(
     items: readonly PlanItem[],
     works: readonly Work<AnyAttempt>[],
     look: Look,
     request: Request,
   ) {
-    const trial = await attempt(works, request);
+    const trial = await this.#attempt(works, request);
     const { impact, complete, digest } = await lookAt(trial, items, look, request);
     const { revision, at, outcomes } = trial;
     return {
@@ -181,7 +172,7 @@ export function createPlanner(db: DataSource) {
   }
 
   /** Throws 412 with what moved where the digest is not that of what would be written now. */
-  async function requireUnmoved(
+  async #requireUnmoved(
     digest: string,
     items: readonly PlanItem[],
     request: Request,
@@ -190,8 +181,9 @@ export function createPlanner(db: DataSource) {
     if (hash === undefined)
       throw invalid([{ path: '/digest', message: 'is not the digest of a complete plan' }]);
     const planned = Number(revision);
-    await requireRevision(db.manager, planned);
-    const trial = await attempt(await worksOf(items, { dry_run: true }, request), request);
+    await requireRevision(this.#db.manager, planned);
+    const works = await this.#worksOf(items, { dry_run: true }, request);
+    const trial = await this.#attempt(works, request);
     const since = new Date(Number(time)).toISOString();
     const moved: string[] = [];
     let cursor: string | undefined;
@@ -214,62 +206,58 @@ export function createPlanner(db: DataSource) {
   }
 
   /** A dry run as the plan of one item. The contract of a write has checked its parameters. */
-  async function tryOne(kind: PlannedKind, verb: WriteVerb, params: Triable, request: Request) {
+  async tryOne(kind: PlannedKind, verb: WriteVerb, params: Triable, request: Request) {
     if (!seesPlatform(request.caller)) throw needsReading();
     const { impact: _impact, cursor, ...own } = params;
     const item = itemOf(kind, verb, own);
     const contract = contractOfWrite(kind, verb);
-    const work = await prepare({ kind, verb, params: own, contract }, request);
-    const { outcomes, planned } = await plan([item], [work], cursorOf(cursor), request);
+    const work = await this.#prepare({ kind, verb, params: own, contract }, request);
+    const { outcomes, planned } = await this.#plan([item], [work], cursorOf(cursor), request);
     return { ...triedOf(outcomes[0]!.answer), ...planned };
   }
 
-  return {
-    async plan({ items, limit, cursor }: PlanBody, request: Request) {
-      const look = { ...(limit !== undefined && { limit }), ...cursorOf(cursor) };
-      const works = await worksOf(items, { dry_run: true }, request);
-      const { outcomes, planned } = await plan(items, works, look, request);
-      const changes = outcomes.flatMap(({ answer }, index) =>
-        triedOf(answer).changes.map((change) => ({ resource: items[index]!.path, ...change })),
+  async plan({ items, limit, cursor }: PlanBody, request: Request) {
+    const look = { ...(limit !== undefined && { limit }), ...cursorOf(cursor) };
+    const works = await this.#worksOf(items, { dry_run: true }, request);
+    const { outcomes, planned } = await this.#plan(items, works, look, request);
+    const changes = outcomes.flatMap(({ answer }, index) =>
+      triedOf(answer).changes.map((change) => ({ resource: items[index]!.path, ...change })),
+    );
+    return { ...planned, changes };
+  }
+
+  /** A write that is tried and, where it asks for that, planned as the only item. */
+  orPlan<Params extends Triable, Answer>(
+    kind: PlannedKind,
+    verb: WriteVerb,
+    write: (params: Params, request: Request) => Promise<Answer>,
+  ) {
+    return async (params: Params, request: Request) =>
+      asksForImpact(params) ? this.tryOne(kind, verb, params, request) : write(params, request);
+  }
+
+  async apply(
+    { digest, items, reason }: ParamsOf<'global-config.plan.apply'>['body'],
+    request: Request,
+  ) {
+    const planned = await this.#requireUnmoved(digest, items, request);
+    const works = await this.#worksOf(items, reason === undefined ? {} : { reason }, request);
+    const [first, ...others] = works;
+    const onlyThen: Work<AnyAttempt> = async (manager, revision, at) => {
+      await requireRevision(manager, planned, revision - 1);
+      return first!(manager, revision, at);
+    };
+    const answerOf = (outcomes: readonly { readonly result: AnyAttempt }[]) => {
+      const written = outcomes.map(({ result }, index) =>
+        writtenItem(items[index]!, result.answer),
       );
-      return { ...planned, changes };
-    },
-
-    tryOne,
-
-    /** A write that is tried and, where it asks for that, planned as the only item. */
-    orPlan:
-      <Params extends Triable, Answer>(
-        kind: PlannedKind,
-        verb: WriteVerb,
-        write: (params: Params, request: Request) => Promise<Answer>,
-      ) =>
-      async (params: Params, request: Request) =>
-        asksForImpact(params) ? tryOne(kind, verb, params, request) : write(params, request),
-
-    async apply(
-      { digest, items, reason }: ParamsOf<'global-config.plan.apply'>['body'],
-      request: Request,
-    ) {
-      const planned = await requireUnmoved(digest, items, request);
-      const works = await worksOf(items, reason === undefined ? {} : { reason }, request);
-      const [first, ...others] = works;
-      const onlyThen: Work<AnyAttempt> = async (manager, revision, at) => {
-        await requireRevision(manager, planned, revision - 1);
-        return first!(manager, revision, at);
-      };
-      const answerOf = (outcomes: readonly { readonly result: AnyAttempt }[]) => {
-        const written = outcomes.map(({ result }, index) =>
-          writtenItem(items[index]!, result.answer),
-        );
-        return { revision: written.at(-1)!.revision, items: written };
-      };
-      const outcomes = await commitChanges(db, request, platformScope, [onlyThen, ...others], {
-        finished: async (_manager, done) => request.checkAnswer(answerOf(done)),
-      });
-      return answerOf(outcomes);
-    },
-  };
+      return { revision: written.at(-1)!.revision, items: written };
+    };
+    const outcomes = await commitChanges(this.#db, request, platformScope, [onlyThen, ...others], {
+      finished: async (_manager, done) => request.checkAnswer(answerOf(done)),
+    });
+    return answerOf(outcomes);
+  }
 }
 
 export const planActions = (planner: Planner) =>
@@ -279,6 +267,21 @@ export const planActions = (planner: Planner) =>
   }) satisfies Handlers;
 
 type PlanBody = ParamsOf<'global-config.plan'>['body'];
+
+const lookAt = (
+  { revision, keys, before, after }: Trial,
+  items: readonly PlanItem[],
+  look: Look,
+  { call }: Request,
+): Promise<Impact> =>
+  call('config-resolver.impact', {
+    body: {
+      keys: [...keys],
+      platform: { before, after },
+      base: hashOf([revision, items]),
+      ...look,
+    },
+  });
 
 const cursorOf = (cursor: string | undefined) => (cursor === undefined ? {} : { cursor });
 

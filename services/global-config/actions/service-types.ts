@@ -11,7 +11,7 @@ import { serviceTypeKind, storedServiceType } from '../documents/service-type.ts
 import { ServiceTypeEntity } from '../schema.ts';
 import type { Planner } from './plan.ts';
 
-export function serviceTypeActions(db: DataSource, { orPlan }: Planner) {
+export function serviceTypeActions(db: DataSource, planner: Planner) {
   const types = documentActions(db, serviceTypeKind);
   return {
     /** By type, then name. Who does not see what is the platform's alone sees the active ones. */
@@ -34,9 +34,9 @@ export function serviceTypeActions(db: DataSource, { orPlan }: Planner) {
     },
 
     'global-config.service-types.get': types.get,
-    'global-config.service-types.put': orPlan('service-types', 'put', types.put),
-    'global-config.service-types.patch': orPlan('service-types', 'patch', types.patch),
-    'global-config.service-types.delete': orPlan('service-types', 'delete', types.delete),
+    'global-config.service-types.put': planner.orPlan('service-types', 'put', types.put),
+    'global-config.service-types.patch': planner.orPlan('service-types', 'patch', types.patch),
+    'global-config.service-types.delete': planner.orPlan('service-types', 'delete', types.delete),
 
     'global-config.service-types.active': () =>
       readSnapshot(db, platformScope, async (manager) => {
