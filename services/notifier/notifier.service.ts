@@ -21,7 +21,7 @@ import { serviceOf } from '../../shared/contract-runtime/service.ts';
 import { erasesTenants } from '../../shared/node/tenant-erasure.ts';
 import { channels } from '../../shared/contracts/notifier.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
-import { startSweeping, type Sweeper } from '../../shared/database/sweeper.ts';
+import { startSweeping } from '../../shared/database/sweeper.ts';
 import type { HttpClient } from '../../shared/outgoing/http-client.ts';
 import { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
@@ -43,9 +43,9 @@ import {
   removeSettledDeliveries,
   removeUnusedEndpoints,
 } from './stores/retention.ts';
-import { startGivingSlots } from './worker/automations.ts';
-import { startDelivering, type DeliveryWorker } from './worker/deliver.ts';
-import { startEscalating } from './worker/escalate.ts';
+import { startGivingSlots, type AutomationWorkerOptions } from './worker/automations.ts';
+import { startDelivering, type DeliveryOptions, type DeliveryWorker } from './worker/deliver.ts';
+import { startEscalating, type EscalationOptions } from './worker/escalate.ts';
 import { TenantChanges } from './worker/tenant-changes.ts';
 
 export interface NotifierOptions {
@@ -68,10 +68,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   const { db, settings, http, mailer, log, metrics } = options;
   const vault = createFrozenConfigVault(settings);
   let broker: ServiceBroker | undefined;
-  let delivering: DeliveryWorker | undefined;
-  let escalating: BackgroundLoop | undefined;
-  let sweeping: Sweeper | undefined;
-  let givingSlots: BackgroundLoop | undefined;
+  let workers: Workers | undefined;
 
   // Wakes the workers of every notifier node, this one included. A node that misses it finds the
   // notices at its next poll.
@@ -127,33 +124,21 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   };
   const lifecycle = {
     async started(): Promise<void> {
-      const { open } = vault;
-      delivering = startDelivering({ db, log, open, sender });
-      escalating = startEscalating({ db, log, open, onQueued, onChanged });
       const announce = (tenantId: string): void => changes.announce(tenantId);
-      givingSlots = startGivingSlots({ db, log, call, announce });
-      registerFigures(metrics, db, delivering);
+      const { open } = vault;
+      workers = startWorkers({ ...options, open, sender, call, onQueued, onChanged, announce });
+      registerFigures(metrics, db, workers.delivering);
       showFigure(metrics, {
         name: 'strata_approvals_without_deciders_total',
         help: 'Approvals that this node made while no group of theirs had anybody who could decide',
         type: 'counter',
         read: () => withoutDeciders,
       });
-      const sweeps = {
-        deliveries: removeSettledDeliveries(settings),
-        approvals: removeEndedApprovals(settings),
-        endpoints: removeUnusedEndpoints(settings),
-        automations: removeEndedAutomations(settings),
-      };
-      sweeping = startSweeping({ db, log, name: 'notifier', sweeps });
     },
     async stopped(): Promise<void> {
       changes.stop();
       approvalChanges.stop();
-      await givingSlots?.stop();
-      await sweeping?.stop();
-      await escalating?.stop();
-      await delivering?.stop();
+      await workers?.stop();
       mailer.close();
     },
   };
@@ -171,8 +156,8 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
       }),
       [queuedEvent]: {
         handler(_ctx: Context) {
-          delivering?.wake();
-          givingSlots?.wake();
+          workers?.delivering.wake();
+          workers?.givingSlots.wake();
         },
       },
       [approvalsEvent]: {
@@ -183,12 +168,43 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
       [automationsEvent]: {
         handler({ params }: Context<{ tenant_id: string }>) {
           changes.changed(params.tenant_id);
-          givingSlots?.wake();
+          workers?.givingSlots.wake();
         },
       },
     },
   };
   return service;
+}
+
+interface Workers {
+  readonly delivering: DeliveryWorker;
+  readonly givingSlots: BackgroundLoop;
+  readonly stop: () => Promise<void>;
+}
+type WorkerOptions = DeliveryOptions & EscalationOptions & AutomationWorkerOptions;
+
+function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>): Workers {
+  const { db, log, settings } = options;
+  const delivering = startDelivering(options);
+  const escalating = startEscalating(options);
+  const givingSlots = startGivingSlots(options);
+  const sweeps = {
+    deliveries: removeSettledDeliveries(settings),
+    approvals: removeEndedApprovals(settings),
+    endpoints: removeUnusedEndpoints(settings),
+    automations: removeEndedAutomations(settings),
+  };
+  const sweeping = startSweeping({ db, log, name: 'notifier', sweeps });
+  return {
+    delivering,
+    givingSlots,
+    async stop() {
+      await givingSlots.stop();
+      await sweeping.stop();
+      await escalating.stop();
+      await delivering.stop();
+    },
+  };
 }
 
 /** What this node has sent and is sending, and what waits on all nodes. */
