@@ -1,6 +1,6 @@
 /** What a screen shows while it waits, and when the answer comes or does not. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { problemOf, type Problem } from './api.ts';
+import { getAll, problemOf, type Problem } from './api.ts';
 import { approvals, changes, followApprovals, type Heard, type LiveChange } from './live.ts';
 import { recoveries } from './outage.ts';
 
@@ -107,3 +107,7 @@ export function useLoaded<T>(key: string, load: (aborted: AbortSignal) => Promis
     reload,
   };
 }
+
+/** Every item of a list. */
+export const useList = <T>(address: string): Loaded<readonly T[]> =>
+  useLoaded(address, (aborted) => getAll<T>(address, aborted));

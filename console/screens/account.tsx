@@ -7,9 +7,9 @@ import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf } from '../address.ts';
 import { useAction } from '../action.ts';
-import { call, getAll } from '../api.ts';
+import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
-import { useLoaded } from '../loading.ts';
+import { useList } from '../loading.ts';
 import { Columns, Empty, Heading, Loading, ProblemBox, TableRegion, Time } from '../parts.tsx';
 import { canUsePasskeys, registerPasskey } from '../passkeys.ts';
 import { isPlatformAdmin, tenant, user } from '../session.ts';
@@ -99,9 +99,7 @@ function OwnKeys(): VNode {
 const passkeysAddress = '/auth/webauthn/credentials';
 
 function Passkeys(): VNode {
-  const { data, problem, reload } = useLoaded(passkeysAddress, (aborted) =>
-    getAll<Passkey>(passkeysAddress, aborted),
-  );
+  const { data, problem, reload } = useList<Passkey>(passkeysAddress);
   const [doing, setDoing] = useState<'add' | Passkey>();
   const close = (): void => setDoing(undefined);
   const done = (): void => {

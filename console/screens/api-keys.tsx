@@ -5,9 +5,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { call, getAll } from '../api.ts';
+import { call } from '../api.ts';
 import { Choices, FormDialog, ShownOnce } from '../dialogs.tsx';
-import { useLoaded } from '../loading.ts';
+import { useList } from '../loading.ts';
 import { Columns, Loading, ProblemBox, TableRegion, Time } from '../parts.tsx';
 
 type ApiKey = ResultOf<'auth.api-key.list'>['items'][number];
@@ -49,9 +49,7 @@ type Doing =
   | { readonly what: 'show'; readonly issued: Issued };
 
 export function ApiKeys({ owner }: { readonly owner: KeyOwner }): VNode {
-  const { data, problem, reload } = useLoaded(owner.list, (aborted) =>
-    getAll<ApiKey>(owner.list, aborted),
-  );
+  const { data, problem, reload } = useList<ApiKey>(owner.list);
   const [doing, setDoing] = useState<Doing>();
   const close = (): void => setDoing(undefined);
   const show = (issued: Issued): void => {

@@ -6,9 +6,9 @@ import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
-import { get, getAll, withQuery } from '../api.ts';
+import { get, withQuery } from '../api.ts';
 import { nameBeside, shortJson } from '../format.ts';
-import { useLive, useLoaded } from '../loading.ts';
+import { useList, useLive, useLoaded } from '../loading.ts';
 import {
   Columns,
   Empty,
@@ -53,7 +53,7 @@ export function Automations({ tenantId }: ScreenProperties): VNode {
   const effective = `/tenants/${tenantId}/config/effective?explain=true`;
   const limits = useLoaded(effective, (aborted) => get<Effective>(effective, aborted));
   const running = `/tenants/${tenantId}/automations?state=running`;
-  const slots = useLoaded(running, (aborted) => getAll<Automation>(running, aborted));
+  const slots = useList<Automation>(running);
   useLive(limits.reload);
   useEvery(lookAgainMs, slots.reload);
   return (

@@ -2,8 +2,8 @@
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { useAction } from '../action.ts';
-import { call, getAll } from '../api.ts';
-import { useLoaded } from '../loading.ts';
+import { call } from '../api.ts';
+import { useList } from '../loading.ts';
 import { ProblemBox, Time } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import { renew } from '../session.ts';
@@ -14,9 +14,7 @@ const address = '/auth/invitations';
 
 /** Nothing where there are none. */
 export function Invitations(): VNode | null {
-  const { data, problem, reload } = useLoaded(address, (aborted) =>
-    getAll<Invitation>(address, aborted),
-  );
+  const { data, problem, reload } = useList<Invitation>(address);
   const { isBusy, problem: refusal, run } = useAction();
   const answer = (id: string, word: 'accept' | 'decline'): void => {
     void run(async () => {

@@ -7,9 +7,9 @@ import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
 import { useAction } from '../action.ts';
-import { call, getAll } from '../api.ts';
+import { call } from '../api.ts';
 import { Choices, FormDialog } from '../dialogs.tsx';
-import { useLoaded } from '../loading.ts';
+import { useList } from '../loading.ts';
 import {
   Columns,
   Empty,
@@ -47,9 +47,7 @@ type Doing =
 
 export function Members({ tenantId }: ScreenProperties): VNode {
   const address = membersAddress(tenantId);
-  const { data, problem, reload } = useLoaded(address, (aborted) =>
-    getAll<Member>(address, aborted),
-  );
+  const { data, problem, reload } = useList<Member>(address);
   const [doing, setDoing] = useState<Doing>();
   const [said, setSaid] = useState<string>();
   const again = useAction();

@@ -6,9 +6,9 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { go, hrefOf, query } from '../address.ts';
-import { call, getAll } from '../api.ts';
+import { call } from '../api.ts';
 import { Choices, FormDialog } from '../dialogs.tsx';
-import { useLoaded } from '../loading.ts';
+import { useList } from '../loading.ts';
 import {
   Columns,
   Empty,
@@ -32,9 +32,7 @@ const accountsAddress = (tenantId: string): string => `/tenants/${tenantId}/serv
 export function ServiceAccounts({ tenantId, rest }: ScreenProperties): VNode {
   const [id] = rest;
   const address = accountsAddress(tenantId);
-  const { data, problem, reload } = useLoaded(address, (aborted) =>
-    getAll<Account>(address, aborted),
-  );
+  const { data, problem, reload } = useList<Account>(address);
   if (id === undefined)
     return <List tenantId={tenantId} accounts={data} problem={problem} reload={reload} />;
   const account = data?.find((each) => each.id === id);

@@ -2,9 +2,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { call, getAll } from '../api.ts';
+import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
-import { useLoaded } from '../loading.ts';
+import { useList } from '../loading.ts';
 import { Columns, Loading, ProblemBox, TableRegion, Time } from '../parts.tsx';
 import { renew, tokens } from '../session.ts';
 
@@ -41,9 +41,7 @@ const nameOfTenant = (id: string | null): string =>
   tokens.value?.memberships.find(({ tenant_id: each }) => each === id)?.name ?? 'no tenant';
 
 export function Sessions(): VNode {
-  const { data, problem, reload } = useLoaded(address, (aborted) =>
-    getAll<Session>(address, aborted),
-  );
+  const { data, problem, reload } = useList<Session>(address);
   const [ended, setEnded] = useState<Session | 'all'>();
   const close = (): void => setEnded(undefined);
   const endOne = async (id: string): Promise<void> => {
