@@ -151,6 +151,13 @@ const isBack = (index: number): Promise<void> =>
     expect(checks).toMatchObject({ bus: true, feed: true });
   });
 
+/** Waits until each node is on the bus and answers. */
+const allAnswer = (): Promise<void> =>
+  eventually(async () => {
+    const { body } = await cluster.platform.post('/config/reload', { ...reload, dry_run: true });
+    expect(body.nodes?.toSorted()).toEqual(nodes);
+  });
+
 test('new values of ENV_FILE apply on every node without a restart', async () => {
   const effective = `/tenants/${cluster.tenant.id}/config/effective`;
   expect((await at(1).get(effective)).body.values.http_client_timeout_seconds).toBe(30);
@@ -252,20 +259,29 @@ describe('a reload for one tenant', () => {
 test('a gateway decides by its own memory, whatever becomes of the service that has the rules', async () => {
   const decide = () =>
     at(0).post(`/tenants/${cluster.tenant.id}/decide`, { action: 'scale', risk_level: 'high' });
-  const before = await decide();
-  expect([before.status, before.body.decision]).toEqual([200, 'approval_required']);
   const resolvers = cluster.services.slice(2);
-  for (const node of resolvers) node.process.kill('SIGSTOP');
-  try {
-    const began = performance.now();
-    const { body, headers } = await decide();
+  const decideAlone = async () => {
+    for (const node of resolvers) node.process.kill('SIGSTOP');
+    try {
+      const began = performance.now();
+      const { body, headers } = await decide();
+      return { body, isStale: headers.has('x-config-stale'), tookMs: performance.now() - began };
+    } finally {
+      for (const node of resolvers) node.process.kill('SIGCONT');
+      await allAnswer();
+    }
+  };
+  // The lease of a gateway may end in between on a busy machine, which then asks the service.
+  await eventually(async () => {
+    const before = await decide();
+    expect([before.status, before.body.decision]).toEqual([200, 'approval_required']);
+    const { body, isStale, tookMs } = await decideAlone();
+    expect(body).toEqual(before.body);
+    expect(isStale).toBe(false);
     // Whoever asks the service waits for a time-out of ten seconds, or until it is given up after
     // six.
-    expect(performance.now() - began).toBeLessThan(5500);
-    expect([body, headers.has('x-config-stale')]).toEqual([before.body, false]);
-  } finally {
-    for (const node of resolvers) node.process.kill('SIGCONT');
-  }
+    expect(tookMs).toBeLessThan(5500);
+  }, 60_000);
 });
 
 test('an invalid ENV_FILE changes nothing and says why, without the value', async () => {
