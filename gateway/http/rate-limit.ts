@@ -9,7 +9,7 @@ import ipaddr from 'ipaddr.js';
 import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import type { IncomingMessage } from 'node:http';
-import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible';
+import { RateLimiterRedis } from 'rate-limiter-flexible';
 import { StrataError } from '../../shared/errors.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import { withoutPort, type Trust } from './client-address.ts';
@@ -45,39 +45,87 @@ export const tooManyRequests = ({ resetSeconds }: Standing): StrataError =>
     headers: { 'retry-after': String(resetSeconds) },
   });
 
-/** `points` is not used: the limit may change while requests are counted. */
-const perMinute = { points: 1, duration: 60 };
+/** How many requests of an address are counted in its minute, and until that ends. */
+interface Count {
+  readonly points: number;
+  readonly msBeforeNext: number;
+}
+
+const minute = { seconds: 60, ms: 60_000 };
+/** Bounds the memory where somebody has very many addresses; the least recently seen go. */
+const mostAddresses = 100_000;
+
+/** How long all count in memory after Redis did not answer one of them. */
+const pauseMs = 5000;
 
 /**
- * Counts in Redis, where there is one, so that all gateways count together. While it is away each
- * counts alone; where it hangs, after the connection's `commandTimeout`.
+ * Counts in Redis, so that all gateways count together. Undefined while Redis is away or does not
+ * answer: after the connection's `commandTimeout`, of which one request at a time waits for it.
  */
-function createCounter(redis: Redis | undefined): RateLimiterMemory | RateLimiterRedis {
-  const inMemory = new RateLimiterMemory(perMinute);
-  if (!redis) return inMemory;
-  return new RateLimiterRedis({
-    ...perMinute,
+function createSharedCounter(redis: Redis): (address: string) => Promise<Count | undefined> {
+  // `points` is not used: the limit may change while requests are counted.
+  const counter = new RateLimiterRedis({
+    points: 1,
+    duration: minute.seconds,
     storeClient: redis,
     keyPrefix: 'strata:requests',
     rejectIfRedisNotReady: true,
-    insuranceLimiter: inMemory,
   });
+  let pausedUntil: number | undefined;
+  return async (address) => {
+    const now = performance.now();
+    if (pausedUntil !== undefined) {
+      if (now < pausedUntil) return undefined;
+      pausedUntil = now + pauseMs;
+    }
+    try {
+      const { consumedPoints, msBeforeNext } = await counter.penalty(address);
+      pausedUntil = undefined;
+      return { points: consumedPoints, msBeforeNext };
+    } catch {
+      pausedUntil = performance.now() + pauseMs;
+      return undefined;
+    }
+  };
 }
 
+/**
+ * Counts in Redis, where there is one. What is over its limit is counted in memory until its minute
+ * ends, and so is everything while Redis is away: each gateway then counts alone.
+ */
 export function createRateLimit(settings: LiveSettings, trust: Trust, redis?: Redis): RateLimit {
   const addressOf = createAddressOf(trust);
-  const counter = createCounter(redis);
+  const countTogether = redis && createSharedCounter(redis);
+  const counts = new LRUCache<string, number>({ max: mostAddresses, ttl: minute.ms });
   const limitNow = (): number => settings.current.rate_limit_per_minute;
+
+  function countAlone(address: string): Count {
+    const points = (counts.get(address) ?? 0) + 1;
+    counts.set(address, points, { noUpdateTTL: true });
+    // The cache's clock is up to a millisecond old, so that more than a minute may remain.
+    return { points, msBeforeNext: Math.min(minute.ms, counts.getRemainingTTL(address)) };
+  }
+
+  async function countOf(address: string, limit: number): Promise<Count> {
+    if ((counts.get(address) ?? 0) > limit) return countAlone(address);
+    const together = await countTogether?.(address);
+    if (!together) return countAlone(address);
+    if (together.points > limit)
+      // A ttl of 0 would keep it for ever.
+      counts.set(address, together.points, { ttl: Math.max(1, together.msBeforeNext) });
+    return together;
+  }
+
   return {
     isSet: () => limitNow() > 0,
     async count(request) {
       const limit = limitNow();
-      const { consumedPoints, msBeforeNext } = await counter.penalty(addressOf(request));
+      const { points, msBeforeNext } = await countOf(addressOf(request), limit);
       return {
         limit,
-        remaining: Math.max(0, limit - consumedPoints),
+        remaining: Math.max(0, limit - points),
         resetSeconds: Math.ceil(msBeforeNext / 1000),
-        isOver: consumedPoints > limit,
+        isOver: points > limit,
       };
     },
   };

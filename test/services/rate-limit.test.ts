@@ -100,9 +100,19 @@ test.each<[what: string, requests: [peer: string, forwarded?: string][], standin
   expect(await standingsOf(...requests)).toEqual(standings);
 });
 
+test('of very many addresses, the least recently seen are counted from one again', async () => {
+  const limit = createRateLimit(liveWith(2), trusted);
+  const remainingOf = async (peer: string) => (await limit.count(requestFrom(peer))).remaining;
+  expect([await remainingOf('192.0.2.1'), await remainingOf('192.0.2.1')]).toEqual([1, 0]);
+  for (let each = 0; each < 100_000; each += 1)
+    await remainingOf(`10.${each >> 16}.${(each >> 8) & 255}.${each & 255}`);
+  expect(await remainingOf('192.0.2.1')).toBe(1);
+});
+
 describe('in Redis', () => {
   let server: Process;
   let connections: Redis[];
+  const commandTimeout = 1000;
   beforeAll(async () => {
     server = await startRedis();
     connections = [0, 1].map(
@@ -110,7 +120,7 @@ describe('in Redis', () => {
         new Redis(server.url, {
           enableOfflineQueue: false,
           lazyConnect: true,
-          commandTimeout: 1000,
+          commandTimeout,
         }),
     );
     for (const each of connections) {
@@ -144,8 +154,28 @@ describe('in Redis', () => {
     },
   );
 
+  test('what is over the limit asks Redis no more', async () => {
+    const [limit] = gateways(2);
+    const asked = async (): Promise<number> => {
+      const stats = await connections[0]!.info('commandstats');
+      return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0);
+    };
+    await standings([limit!], '198.51.100.1', 3);
+    const before = await asked();
+    const all = await standings([limit!], '198.51.100.1', 50);
+    expect(all.every(({ isOver, resetSeconds }) => isOver && resetSeconds > 0)).toBe(true);
+    expect(await asked()).toBe(before);
+    await standings([limit!], '198.51.100.2', 1);
+    expect(await asked()).toBe(before + 1);
+  });
+
   test('while Redis hangs and while it is away, each gateway counts alone', async () => {
     const [one, other] = gateways(2);
+    const timed = async (address: string): Promise<number> => {
+      const began = performance.now();
+      for (let each = 0; each < 20; each += 1) await answered(address);
+      return performance.now() - began;
+    };
     const answered = async (address: string): Promise<number> => {
       const all = await standings([one!, other!], address, 6);
       return all.filter(({ isOver }) => !isOver).length;
@@ -154,10 +184,13 @@ describe('in Redis', () => {
     process.kill(server.pid, 'SIGSTOP');
     try {
       expect(await answered('192.0.2.2')).toBe(4);
+      // Only the first have waited for it.
+      expect(await timed('192.0.2.5')).toBeLessThan(commandTimeout);
     } finally {
       process.kill(server.pid, 'SIGCONT');
     }
-    await eventually(async () => expect(await answered('192.0.2.3')).toBe(2));
+    let attempt = 0;
+    await eventually(async () => expect(await answered(`203.0.113.${(attempt += 1)}`)).toBe(2));
     await server.stop('SIGKILL');
     expect(await answered('192.0.2.4')).toBe(4);
   });
