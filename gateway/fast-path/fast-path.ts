@@ -9,9 +9,7 @@
  * unknown credential, an entry that is no longer fresh, a refusal. A rate limit counts what is
  * answered here, and what is over it is refused here: Fastify would count it again.
  *
- * Where a value is no longer fresh and many ask for it at once, the first goes to Fastify, which
- * asks for it. The others wait for that and are answered here: on their own way through Fastify
- * they would share its answer as well, at three times the cost.
+ * With `FAST_PATH=false` Fastify answers everything, in the same way.
  */
 import { LRUCache } from 'lru-cache';
 import type {
@@ -27,10 +25,7 @@ import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
 import type { Authenticator } from '../http/authenticate.ts';
 import { refuseRequest } from '../http/error-responses.ts';
-import { createWaiters } from '../streams/waiters.ts';
 import {
-  remainingHeader,
-  resetHeader,
   standingHeaders,
   tooManyRequests,
   type RateLimit,
@@ -66,9 +61,7 @@ export interface KnownRead {
 
 export interface FastPath {
   readonly learn: (url: string, read: KnownRead) => void;
-  /** A request that Fastify was given has asked for the value of its URL, with whatever outcome. */
-  readonly asked: (url: string, origin: string | undefined) => void;
-  /** Answers the request, or has Fastify answer it; either at once or in a moment. */
+  /** Answers the request, or has Fastify answer it. */
   readonly answer: (
     request: IncomingMessage,
     response: ServerResponse,
@@ -88,8 +81,6 @@ export interface FastPathOptions {
 const maxBytes = 8 * 1024 * 1024;
 /** Estimated size of a `KnownRead` beside its URL. */
 const readBytes = 300;
-/** Nobody waits longer for what another asks for, who may have been refused on the way there. */
-const patienceMs = 100;
 
 export function createFastPath({
   authenticator,
@@ -102,9 +93,6 @@ export function createFastPath({
     maxSize: maxBytes,
     sizeCalculation: (_read, url) => readBytes + url.length,
   });
-
-  /** Of requests that find one of them outdated, by name. */
-  const waiters = createWaiters(patienceMs);
 
   /** By the cached value, which is one object for all callers, and kept as long as that. */
   let prepared = new WeakMap<object, Prepared>();
@@ -135,15 +123,12 @@ export function createFastPath({
     return made;
   }
 
-  /**
-   * The result that may be sent as it is; `outdated` where it only has to be asked for; undefined
-   * where Fastify has to answer.
-   */
+  /** The result that may be sent as it is; undefined where Fastify has to answer. */
   function resultFor(
     read: KnownRead,
     { headers }: IncomingMessage,
     now: number,
-  ): object | 'outdated' | undefined {
+  ): object | undefined {
     const { contract, params, entry } = read;
     // A parameter in a header is none that the URL stands for.
     for (const name in contract.rest?.headers) {
@@ -154,7 +139,6 @@ export function createFastPath({
     if (!identity) return undefined;
     try {
       const result = cachedAnswer(contract, params, identity.caller, entry, now);
-      if (result === undefined) return 'outdated';
       return typeof result === 'object' && result !== null ? result : undefined;
     } catch {
       // Fastify refuses it again and puts the refusal into words.
@@ -184,35 +168,27 @@ export function createFastPath({
     response: ServerResponse,
   ): 200 | 304 {
     const status = isUnchanged(known.response, headers) ? 304 : 200;
-    const head = headsFor(read, known)[status];
-    // Shared by all answers of this result. That is safe because writeHead copies it at once.
-    setOwn(head, requestId, standing);
-    response.writeHead(status, head);
+    response.writeHead(status, {
+      ...headsFor(read, known)[status],
+      ...(standing && standingHeaders(standing)),
+      'x-request-id': requestId,
+    });
     // Of an answer to HEAD, Node sends no body; 304 has none.
     response.end(status === 304 ? undefined : known.response.text);
     return status;
   }
 
-  /**
-   * Answers the request if it can, which began at `began` (performance.now()). Where it returns
-   * anything else, nothing was sent.
-   */
-  function tryAnswer(
-    request: IncomingMessage,
-    response: ServerResponse,
-    began: number,
-    now = began,
-  ): 'answered' | 'outdated' | 'unknown' {
+  /** Whether it answers the request; where it does not, nothing was sent. */
+  function tryAnswer(request: IncomingMessage, response: ServerResponse): boolean {
     const { method, url, headers } = request;
-    if (method !== 'GET' && method !== 'HEAD') return 'unknown';
+    if (!settings.current.fast_path || (method !== 'GET' && method !== 'HEAD')) return false;
+    const began = performance.now();
     forgetAfterReload();
     // A URL's place in the order of eviction is when it was learned; renewing it costs more than
     // learning it again.
     const read = reads.peek(nameOf(url!, headers.origin));
-    if (!read) return 'unknown';
-    const result = resultFor(read, request, now);
-    if (result === undefined) return 'unknown';
-    if (result === 'outdated') return result;
+    const result = read && resultFor(read, request, began);
+    if (!result) return false;
     const known = preparedFor(read, result);
     const answer = (standing?: Standing): void => {
       const requestId = requestIdOf(request);
@@ -223,7 +199,7 @@ export function createFastPath({
     };
     if (rateLimit.isSet()) void rateLimit.count(request).then(answer);
     else answer();
-    return 'answered';
+    return true;
   }
 
   return {
@@ -233,19 +209,8 @@ export function createFastPath({
       const isOfNow = read.settings === settings.current;
       if (!isOfOthers && isOfNow) reads.set(nameOf(url, read.origin), read);
     },
-    asked: (url, origin) => waiters.release(nameOf(url, origin)),
     answer(request, response, fastify) {
-      const began = performance.now();
-      const outcome = tryAnswer(request, response, began);
-      if (outcome === 'answered') return;
-      const tryAgain = (): void => {
-        if (tryAnswer(request, response, began, performance.now()) !== 'answered')
-          fastify(request, response);
-      };
-      const follows =
-        outcome === 'outdated' &&
-        waiters.follow(nameOf(request.url!, request.headers.origin), tryAgain);
-      if (!follows) fastify(request, response);
+      if (!tryAnswer(request, response)) fastify(request, response);
     },
   };
 }
@@ -256,11 +221,8 @@ const allowedOrigin = 'access-control-allow-origin';
 const nameOf = (url: string, origin: string | undefined): string =>
   origin === undefined ? url : `${url} ${origin}`;
 
-/**
- * Header names and values in turn, as they go to `writeHead`. Those of each answer's own are the
- * last.
- */
-type Heads = Readonly<Record<200 | 304, string[]>>;
+/** Of each answer of a result, without those that are each answer's own. */
+type Heads = Readonly<Record<200 | 304, OutgoingHttpHeaders>>;
 
 interface Prepared {
   readonly response: RepeatableResponse;
@@ -276,27 +238,5 @@ const prepare = ({ contract }: KnownRead, result: object): Prepared => ({
 function headsOf({ hookHeaders }: KnownRead, { headers, text }: RepeatableResponse): Heads {
   const both = { ...commonHeaders(''), ...hookHeaders, ...headers };
   const body = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
-  return { 200: inTurn({ ...both, ...body }), 304: inTurn(both) };
-}
-
-function inTurn({
-  [remainingHeader]: remaining,
-  [resetHeader]: _reset,
-  'x-request-id': _id,
-  ...lasting
-}: OutgoingHttpHeaders): string[] {
-  const isLimited = remaining !== undefined;
-  const own = {
-    ...(isLimited && { [remainingHeader]: '', [resetHeader]: '' }),
-    'x-request-id': '',
-  };
-  return Object.entries({ ...lasting, ...own }).flatMap(([name, value]) => [name, String(value)]);
-}
-
-function setOwn(head: string[], requestId: string, standing: Standing | undefined): void {
-  const last = head.length - 1;
-  head[last] = requestId;
-  if (!standing) return;
-  head[last - 2] = String(standing.resetSeconds);
-  head[last - 4] = String(standing.remaining);
+  return { 200: { ...both, ...body }, 304: both };
 }

@@ -30,14 +30,11 @@ export interface RateLimit {
   readonly count: (request: IncomingMessage) => Promise<Standing>;
 }
 
-export const remainingHeader = 'x-ratelimit-remaining';
-export const resetHeader = 'x-ratelimit-reset';
-
 /** Of every answer, whatever it is. */
 export const standingHeaders = ({ limit, remaining, resetSeconds }: Standing) => ({
   'x-ratelimit-limit': limit,
-  [remainingHeader]: remaining,
-  [resetHeader]: resetSeconds,
+  'x-ratelimit-remaining': remaining,
+  'x-ratelimit-reset': resetSeconds,
 });
 
 export const tooManyRequests = ({ resetSeconds }: Standing): StrataError =>

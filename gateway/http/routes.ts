@@ -194,9 +194,6 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     });
   }
 
-  const letOthersGo = (request: FastifyRequest): void =>
-    fastPath.asked(request.url, request.headers.origin);
-
   return {
     method: rest.method,
     url,
@@ -220,12 +217,10 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
           const release = held.take(String(params.tenant_id), caller);
           return ask(request, reply, params, caller).finally(release);
         }
-        const answer = ask(request, reply, params, caller);
-        return contract.cache ? answer.finally(() => letOthersGo(request)) : answer;
+        return ask(request, reply, params, caller);
       }
       teach(request, reply, entry);
       respond(contract, known, request, reply);
-      letOthersGo(request);
       return undefined;
     },
   };

@@ -420,6 +420,12 @@ export const settingsGroups = {
       requires_restart: true,
       description: 'The longest that a request may take',
     },
+    fast_path: {
+      type: 'boolean',
+      default: true,
+      description:
+        'Repeated reads are answered ahead of the HTTP framework; false has it answer them too, alike and slower',
+    },
     rate_limit_per_minute: {
       type: 'integer',
       default: 0,

@@ -18,7 +18,6 @@ describe('with short times', () => {
     const gateway = createGatewayServer(
       {
         learn: () => {},
-        asked: () => {},
         answer: (request, response, fastify) => fastify(request, response),
       },
       () => 'an-id',
