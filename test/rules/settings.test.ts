@@ -559,6 +559,7 @@ describe('changes', () => {
       'approval_retention_days',
       'delivery_retention_days',
       'cache_default_ttl',
+      'fast_path',
       'access_token_ttl_seconds',
       'rate_limit_per_minute',
       'network_rate_limit_per_minute',
