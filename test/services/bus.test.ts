@@ -18,6 +18,7 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
+import { natsConnectionOf } from '../../shared/bus/bus.ts';
 import { createNode, type Node } from '../../shared/node/broker.ts';
 import { nodesOf } from '../../shared/node/nodes.ts';
 import { liveSettings } from '../../shared/settings/live-settings.ts';
@@ -382,8 +383,11 @@ describe('an answer that got lost', () => {
     await eventually(async () => expect(await health()).toMatchObject({ bus: false }));
     setTimeout(proxy.mend, 100);
   }
-  const whenReaderIsConnected = () =>
-    eventually(async () => expect(await health()).toMatchObject({ bus: true }));
+  /** The client says so before the server has seen its subscriptions, which the flush waits for. */
+  async function whenReaderIsConnected(): Promise<void> {
+    await eventually(async () => expect(await health()).toMatchObject({ bus: true }));
+    await natsConnectionOf(reader.broker)!.flush();
+  }
 
   /**
    * Tries until the connection was back within the time for which it counts as a blip, as it is at
