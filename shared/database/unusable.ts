@@ -5,6 +5,8 @@ import { CannotStart, messageOf } from '../process/cannot-start.ts';
 const isRefusal = (code: string): boolean => code.startsWith('28');
 /** SQLSTATE: there is no such database. */
 const noDatabase = '3D000';
+/** SQLSTATE insufficient_privilege. */
+const noPrivilege = '42501';
 
 /** The database by its address, without its password. */
 function nameOf(url: string): { readonly where: string; readonly user: string } {
@@ -24,6 +26,11 @@ export function cannotUseDatabase(error: unknown, url: string): CannotStart {
   if (isRefusal(state))
     return new CannotStart(
       `${where} refuses the user ${user}: ${message}. Correct DATABASE_URL, or DB_USER and DB_PASSWORD.`,
+      because,
+    );
+  if (state === noPrivilege)
+    return new CannotStart(
+      `${where} refuses: ${message}. Grant that to the user ${user}.`,
       because,
     );
   const remedy = state === noDatabase ? 'Make the database' : 'Start it';

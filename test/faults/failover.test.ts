@@ -4,9 +4,10 @@
  * continues answering it.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { openDatabase } from '../../shared/database/open.ts';
 import { startCluster, type Cluster } from '../support/cluster.ts';
 import { startReplicatedPostgres, type ReplicatedServer } from '../support/failover.ts';
-import { failOver, requestTimeoutMs, survive } from '../support/faults.ts';
+import { failOver, requestTimeoutMs, survive, visitStandby } from '../support/faults.ts';
 
 let server: ReplicatedServer;
 let cluster: Cluster;
@@ -20,6 +21,21 @@ beforeAll(async () => {
   });
 });
 afterAll(() => cluster?.stop());
+
+test('a standby is not asked, for reads neither', async () => {
+  await server.addStandby({ synchronous: false });
+  const options = { url: server.url, poolSize: 1, timeoutMs: 5000, ssl: false };
+  await server.visitStandby(async () => {
+    const opening = openDatabase(options, { schema: 'public', entities: [], migrations: [] });
+    await expect(opening).rejects.toMatchObject({ code: '25006' });
+  });
+});
+
+test('an address that leads to a standby for a second leaves nobody there', async () => {
+  await server.addStandby({ synchronous: false });
+  const { lost } = await survive(cluster, visitStandby(server, 1000));
+  expect(lost).toEqual([]);
+});
 
 test('a synchronous standby has everything that was answered', async () => {
   await server.addStandby({ synchronous: true });

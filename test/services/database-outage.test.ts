@@ -108,6 +108,19 @@ test('a connection that gave no answer in time is not handed to the next', async
   }
 });
 
+test('a connection to a server that takes no writes is not handed to the next', async () => {
+  const options = { url: database.url, poolSize: 1, timeoutMs: 5000, ssl: false };
+  const source = await openDatabase(options, { schema: 'public', entities: [], migrations: [] });
+  try {
+    await source.query('SET default_transaction_read_only = on');
+    const written = (): Promise<unknown> => source.query('CREATE TABLE IF NOT EXISTS written ()');
+    await expect(written()).rejects.toMatchObject({ driverError: { code: '25006' } });
+    await written();
+  } finally {
+    await source.destroy();
+  }
+});
+
 /**
  * A server that ends each connection in the moment in which it is made, as PostgreSQL does when it
  * shuts down.

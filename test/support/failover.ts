@@ -10,13 +10,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
+import type pg from 'pg';
 import { eventually } from './cluster.ts';
 import { startPostgres, withClient, type Server } from './postgres.ts';
 import { startProxy, type Proxy } from './proxy.ts';
 import { freePort, guard } from './servers.ts';
 
 export interface ReplicatedServer extends Server {
-  /** Starts a standby of the server that is the primary now. */
+  /** Starts a standby of the server that is the primary now, in place of the previous one. */
   readonly addStandby: (options: { synchronous: boolean }) => Promise<void>;
   /**
    * Keeps from the standby what is committed until `whileBehind` has ended, kills the primary,
@@ -24,6 +25,12 @@ export interface ReplicatedServer extends Server {
    * milliseconds of performance.now().
    */
   readonly failOver: (whileBehind: () => Promise<void>) => Promise<number>;
+  /**
+   * Resets all connections and leads the address to the standby, which replays nothing meanwhile;
+   * once `whileThere` has ended leads it back, and resets nothing. Returns how many connections to
+   * the standby Strata has then.
+   */
+  readonly visitStandby: (whileThere: () => Promise<void>) => Promise<() => Promise<number>>;
 }
 
 /** One of the servers: its own address, and how it ends. */
@@ -36,6 +43,7 @@ interface Instance {
 interface Standby extends Instance {
   /** What it streams through. */
   readonly link: Proxy;
+  readonly end: () => Promise<void>;
 }
 
 const standbyName = 'standby';
@@ -58,6 +66,7 @@ export async function startReplicatedPostgres(): Promise<ReplicatedServer> {
     ...first,
     url: withPort(first.url, address.port),
     async addStandby({ synchronous }) {
+      await standby?.end();
       standbys += 1;
       const cluster = join(folder, `standby-${standbys}`);
       const link = await startProxy(primary.port);
@@ -88,9 +97,17 @@ export async function startReplicatedPostgres(): Promise<ReplicatedServer> {
       standby = undefined;
       return at;
     },
+    async visitStandby(whileThere) {
+      const { url, port } = standby!;
+      await withClient(url, (client) => client.query('SELECT pg_wal_replay_pause()'));
+      address.lead(port);
+      address.reset();
+      await whileThere();
+      address.lead(primary.port);
+      return () => withClient(url, connectionsOfStrata);
+    },
     async stop() {
-      await standby?.link.stop();
-      await standby?.kill();
+      await standby?.end();
       await primary.kill();
       await address.stop();
       await first.stop();
@@ -104,6 +121,13 @@ function withPort(url: string, port: number): string {
   const changed = new URL(url);
   changed.port = String(port);
   return changed.href;
+}
+
+async function connectionsOfStrata(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ number: number }>(
+    "SELECT count(*)::int AS number FROM pg_stat_activity WHERE application_name LIKE 'strata-%'",
+  );
+  return rows[0]!.number;
 }
 
 const dataDirectory = (url: string): Promise<string> =>
@@ -164,7 +188,12 @@ async function startStandby(primary: Instance, cluster: string, link: Proxy): Pr
   server.once('exit', guard(server.pid!, 'QUIT', cluster));
   const url = withPort(primary.url, port);
   await eventually(() => withClient(url, (client) => client.query('SELECT')));
-  return { url, port, cluster, link, kill: () => killed(server) };
+  const kill = (): Promise<void> => killed(server);
+  const end = async (): Promise<void> => {
+    await link.stop();
+    await kill();
+  };
+  return { url, port, cluster, link, kill, end };
 }
 
 async function killed(server: ChildProcess): Promise<void> {

@@ -305,7 +305,7 @@ async function startTwin(cluster: Cluster): Promise<void> {
 async function someAreWritten({ database, tenant }: Cluster): Promise<void> {
   const newest = async (): Promise<number> => {
     const [found] = await database.query<{ revision: number }>(
-      'SELECT revision::int AS revision FROM strata.revisions WHERE scope = $1',
+      'SELECT revision::float8 AS revision FROM strata.revisions WHERE scope = $1',
       [`tenant:${tenant.id}`],
     );
     return found!.revision;
@@ -451,6 +451,22 @@ export const failOver = (
     await delay(at + fenceMs - performance.now());
     await assertQuietly(cluster, 3);
     return undefined;
+  },
+});
+
+/**
+ * The address leads to a standby that stands still, for so long. Nobody stays there, which would be
+ * to answer what was true then.
+ */
+export const visitStandby = (server: ReplicatedServer, ms: number): Fault => ({
+  name: 'the address of PostgreSQL leads to a standby for a moment',
+  async inject(cluster) {
+    await delay(beforeMs);
+    const connectionsThere = await server.visitStandby(() => delay(ms));
+    await writeQuietly(cluster, 4);
+    assert.equal(await connectionsThere(), 0, 'connections to the standby stay');
+    await delay(fenceMs);
+    await assertQuietly(cluster, 4);
   },
 });
 
