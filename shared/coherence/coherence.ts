@@ -10,10 +10,8 @@
  * | fence          | answering a write while such a node still serves      | a write waits for all lease holders, at most the longest T of any; lease-table.ts |
  * | two clocks     | a lease that outlasts a suspension of the machine, in which the monotonic clock stood | where wall clock and monotonic clock part, no lease until the next poll |
  * | round trip     | writes waiting for a node that no longer hears the bus | after T without one the lease is given back, and before one there is no new lease |
- * | token, server  | a database that went back to an older state, or another one | everything is forgotten, the floors too          |
- * | answered       | a poll that finds such a database, and whose answer is lost  | the next one is told what that found              |
+ * | server         | a database that went back to an older state, or another one | everything is forgotten, the floors too; feed.ts finds it |
  * | ordinal        | a poll that is answered after a later one, whose token would pass for that | it renews nothing                 |
- * | known revisions | a revision that a restore has lost being given out again | skipped, where a node that runs has observed it; known-revisions.ts |
  * | outdated loads, floors | loads in flight while a key is dropped        | see cache.ts                                          |
  * | load ahead of the feed | a reader seeing the loaded value, then an older one from another entry of the scope | the older entries are dropped, and loaded again once |
  * | last known     | the owner or the database being away                  | the last known value, marked stale; else 503          |
@@ -33,7 +31,6 @@ import { WakeableWait } from '../concurrency/wakeable-wait.ts';
 import { CoherentCache } from './cache.ts';
 import type { AsOf } from './floors.ts';
 import type { Lease, LeaseTableRead, Leave, Poll, PollResult } from './feed.ts';
-import { KnownRevisions, type KnownRevision } from './known-revisions.ts';
 import { WriteFence } from './write-fence.ts';
 
 export interface CoherenceOptions {
@@ -62,8 +59,6 @@ export interface ClusterLink {
   readonly poll: (poll: Poll) => Promise<PollResult>;
   /** Gives the lease back. */
   readonly leave: (leave: Leave) => Promise<void>;
-  /** Has the database never give those of these revisions out again that it has lost. */
-  readonly skipLost: (known: KnownRevision[]) => Promise<void>;
   readonly broadcast: (change: Change) => void;
   /**
    * Whether broadcasts that were sent until now have arrived here, found out within so many
@@ -82,8 +77,6 @@ export interface ClusterLink {
 const dynamicTtlMs = 5 * 60_000;
 /** Polls without an answer whose tokens are remembered: the database may have any of them. */
 const maxUnansweredPolls = 100;
-/** Stands for the token of a lease that is not in the table. */
-const noToken = '';
 
 export class Coherence {
   /** Names this process in the lease table and in acknowledgements. */
@@ -104,8 +97,6 @@ export class Coherence {
    * scope, the scope's next load counts as ahead of the feed and drops what is older.
    */
   readonly #applied = new LRUCache<string, number>(upTo(100_000));
-  readonly #known = new KnownRevisions();
-  #isTellingKnown = false;
   readonly #nextPoll = new WakeableWait();
   #link: ClusterLink | undefined;
   #cursor: string | null = null;
@@ -209,11 +200,10 @@ export class Coherence {
     this.#leaseGeneration += 1;
     if (!this.#mayHaveLease) return;
     this.#mayHaveLease = false;
-    const tokens = this.#tokens.filter((token) => token !== noToken);
     // Whether this arrives is not known: the next poll may find the lease or none.
-    this.#tokens = [...tokens, noToken];
+    this.#answered = undefined;
     await this.#link
-      ?.leave({ holder: this.holder, tokens })
+      ?.leave({ holder: this.holder, tokens: this.#tokens })
       .catch((error: unknown) =>
         this.#options.log.debug({ err: error }, 'the caching lease runs out by itself'),
       );
@@ -236,14 +226,6 @@ export class Coherence {
   onChange(listener: (change: Change) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
-  }
-
-  /**
-   * The newest revision of the scope that this node has observed, also where the database has lost
-   * it since; 0 where of none.
-   */
-  newestHeardOf(scope: string): number {
-    return this.#known.newestOf(scope);
   }
 
   /**
@@ -270,8 +252,6 @@ export class Coherence {
    */
   apply(change: Change): void {
     const { keys, scope, revision } = change;
-    const isRepeated = this.#known.note(change);
-    if (isRepeated) this.pollNow();
     this.caches.configuration_service.drop(keys, scope, revision);
     this.caches.identity.drop(keys, scope, revision);
     if (keys.includes(settingsReplacedKey)) this.caches.identity.flush();
@@ -296,7 +276,6 @@ export class Coherence {
    * the scope is dropped.
    */
   #dropWhatIsOlder(loaded: AsOf): void {
-    this.#known.noteLoaded(loaded);
     for (const [scope, revision] of Object.entries(loaded)) {
       const applied = this.#applied.get(scope) ?? -1;
       if (revision <= applied) continue;
@@ -382,7 +361,6 @@ export class Coherence {
       });
       this.#catchUp(answer);
       this.#answered = token;
-      if (this.#known.hasSuspects()) void this.#tellKnown();
       this.#lastGood = { monotonic: began, wall: began + clockDifference };
       // It was given back meanwhile, perhaps after this poll had renewed it.
       if (generation !== this.#leaseGeneration) return;
@@ -399,12 +377,9 @@ export class Coherence {
   }
 
   /** Applies what a poll brought, or begins again where it cannot say what was missed. */
-  #catchUp({ cursor, complete, changes, previous_token: previousToken, server }: PollResult): void {
+  #catchUp({ cursor, complete, changes, server }: PollResult): void {
     const isSameServer = this.#server === undefined || this.#server === server;
-    // The database has none of this process' polls, or an older one: it went back to a state from
-    // before.
-    const hasGoneBack = this.#cursor !== null && !this.#tokens.includes(previousToken ?? noToken);
-    if (!isSameServer || hasGoneBack) this.#reset();
+    if (!isSameServer) this.#reset();
     else if (!complete) this.#forgetMissed();
     else for (const change of changes) this.apply(change);
     this.#cursor = cursor;
@@ -424,23 +399,8 @@ export class Coherence {
       'the database is another one than before, or was restarted or restored; the caches begin again',
     );
     this.#applied.clear();
-    this.#known.suspect();
     for (const cache of Object.values(this.caches)) cache.reset();
     for (const listener of this.#resetListeners) listener();
-  }
-
-  /** Beside the polls, since there may be much to tell. */
-  async #tellKnown(): Promise<void> {
-    if (this.#isTellingKnown) return;
-    this.#isTellingKnown = true;
-    try {
-      await this.#known.tell((known) => this.#link!.skipLost(known));
-      for (const listener of this.#resetListeners) listener();
-    } catch (error) {
-      this.#options.log.warn({ err: error }, 'lost revisions are not skipped yet; trying again');
-    } finally {
-      this.#isTellingKnown = false;
-    }
   }
 
   /**

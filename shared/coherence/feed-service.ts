@@ -25,10 +25,6 @@ export const feedService = (feed: Feed, commits: DataSource): ServiceSchema =>
       await feed.leave(body);
       return null;
     },
-    'feed.skip-lost': async ({ body }) => {
-      await feed.skipLost(body);
-      return null;
-    },
     'feed.settings-replaced': async ({ unchanged = false }, request) => {
       const key = unchanged ? settingsReloadedKey : settingsReplacedKey;
       const change = { result: undefined, keys: [key], events: [] };
@@ -59,15 +55,15 @@ export function clusterLink(broker: ServiceBroker, options: ClusterLinkOptions):
   };
   const hearsOthers = (withinMs: number): Promise<boolean> => roundTrip(broker, withinMs);
   if (!feed) return { ...linkOverBus(broker, options), hearsOthers, broadcast };
-  const { poll, leave, leases, skipLost } = feed;
-  return { poll, leave, leases, skipLost, hearsOthers, broadcast };
+  const { poll, leave, leases } = feed;
+  return { poll, leave, leases, hearsOthers, broadcast };
 }
 
 /** Answered by any node that has a database. */
 function linkOverBus(
   broker: ServiceBroker,
   { nodeId, fenceMs, log }: ClusterLinkOptions,
-): Pick<ClusterLink, 'poll' | 'leave' | 'skipLost' | 'pollsOverBus'> {
+): Pick<ClusterLink, 'poll' | 'leave' | 'pollsOverBus'> {
   const options = { caller: serviceCaller(nodeId), requestId: nodeId, timeout: fenceMs };
   const call = callWhereOffered(broker, log);
   return {
@@ -76,10 +72,6 @@ function linkOverBus(
     leave: async (leave) => {
       const soon = { ...options, timeout: fenceMs / 4 };
       await call('feed.leave', { body: leave }, soon);
-    },
-    skipLost: async (known) => {
-      const { timeout: _ofPolls, ...unhurried } = options;
-      await call('feed.skip-lost', { body: known }, unhurried);
     },
   };
 }

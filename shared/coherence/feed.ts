@@ -15,12 +15,12 @@
  * twice is harmless.
  */
 import type { ClientBase } from 'pg';
+import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import type { ParamsOf, ResultOf } from '../contracts/index.ts';
 import { isRefusedData } from '../database/failures.ts';
 import { StrataError } from '../errors.ts';
 import { Turns } from '../concurrency/turns.ts';
-import type { KnownRevision } from './known-revisions.ts';
 
 export type Poll = ParamsOf<'feed.poll'>['body'];
 export type PollResult = ResultOf<'feed.poll'>;
@@ -53,12 +53,11 @@ const retentionMinutes = 15;
 const beyondAll = 2n ** 64n - 1n;
 
 /**
- * Which server answered: the database cluster, its timeline and its start. It changes when a
- * standby takes over, when a backup is restored and when the server starts again.
+ * Which server answers, and the last time at which revisions were raised: `Feed.meet`. It changes
+ * when a standby takes over, when a backup is restored and when the server starts again. Of the row
+ * `state`.
  */
-const server = `(SELECT system_identifier FROM pg_control_system())::text
-  || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
-  || ' ' || extract(epoch FROM pg_postmaster_start_time())::text`;
+const server = `concat_ws(' ', state.revisions_from, strata.cluster(), extract(epoch FROM pg_postmaster_start_time()))`;
 
 /**
  * Each write waits for this, and its plan takes longer than its work: with a name, a connection
@@ -70,7 +69,7 @@ const leaseTable = {
      SELECT json_agg(json_build_object('holder', holder, 'token', token, 'fenceMs', fence_ms,
        'read', ARRAY(SELECT id::text FROM unnest($1::xid8[]) id WHERE pg_visible_in_snapshot(id, cursor))))
      FROM strata.leases
-   ), '[]') AS leases`,
+   ), '[]') AS leases FROM strata.feed_state state`,
 };
 
 /** What a poll has of its own. */
@@ -78,11 +77,18 @@ interface Renewal {
   readonly holder: string;
   /** The transaction that renewed the lease, one for all polls of a batch. */
   readonly id: string;
-  readonly previous_token: string | null;
+  readonly server: string;
 }
 
-/** What a poll brings, the same for all with its cursor. */
-type Reading = Omit<PollResult, 'previous_token'>;
+/** What is found when a database is met; see `judged`. */
+interface Met {
+  readonly is_known: boolean;
+  readonly is_cluster: boolean;
+  /** Nobody has met it: it was made a moment ago, or by a release before. */
+  readonly is_new: boolean;
+  readonly is_lost: boolean;
+  readonly newest: number;
+}
 
 /** A poll that waits for the others of its batch. */
 interface Waiting {
@@ -91,37 +97,71 @@ interface Waiting {
 }
 
 /**
+ * What the polls `$1` and the database know of each other.
+ *
+ * | In            | What                                                                                   |
+ * |---------------|----------------------------------------------------------------------------------------|
+ * | here          | the server that answers; whether the feed and all revisions are of it                  |
+ * | polls         | with `raised`, the last time that revisions were raised as their nodes know it         |
+ * | found         | each with `answered_token`, of the last poll that its node has been answered according to the table, null where that does not say |
+ * | lost          | whether this database lacks what some node has observed, and has not been raised since |
+ *
+ * A database lacks it where changes or a poll are from the future, where the table has an older poll
+ * of a node than the node has the answer to, and where revisions were raised later than the
+ * database says. A poll that arrives after a later one says nothing of that, nor does a lease that
+ * was given back or pruned.
+ *
+ * `previous_token` is of the last poll that its holder has been answered, not always of the
+ * previous one. A poll whose answer was lost has put its own token in place of what it found there,
+ * and would hide from the next one that the database went back.
+ */
+const judged = `here AS MATERIALIZED (
+       SELECT ${server} AS server, revisions_from AS raised, pruned, cluster = '' AS is_new,
+         cluster = strata.cluster() AS is_cluster, cluster = strata.cluster() AND started = pg_postmaster_start_time() AS is_known
+       FROM strata.feed_state state
+     ),
+     polls AS MATERIALIZED (
+       SELECT *, split_part(server, ' ', 1)::int8 AS raised FROM json_to_recordset($1::json) AS poll
+         (holder text, token text, ordinal int8, answered text, fence_ms int4, cursor pg_snapshot, server text)
+     ),
+     found AS MATERIALIZED (
+       SELECT polls.*, CASE WHEN COALESCE(lease.token = answered, true) THEN lease.token ELSE lease.previous_token END AS answered_token,
+         COALESCE(polls.ordinal >= lease.ordinal, true) AS is_in_time
+       FROM polls LEFT JOIN strata.leases lease USING (holder)
+     ),
+     lost AS MATERIALIZED (
+       SELECT pruned > own OR COALESCE((
+         SELECT bool_or(raised > here.raised OR raised = here.raised AND (pg_snapshot_xmax(cursor) > own OR is_in_time AND answered <> answered_token))
+         FROM found
+       ), false) AS is_lost
+       FROM here, pg_current_xact_id() AS own
+     )`;
+
+/**
  * Renews the leases of the polls `$1`, in the order of holders, so that two transactions which renew
  * the same leases never wait for each other. A poll that comes after a later one of its holder
  * renews nothing: a node that stood still answers what it was asked then, and an older token in the
- * table would pass for a database that went back.
- *
- * `previous_token` is of the last poll that its holder has been answered, not always of the
- * previous one. A poll whose answer was lost has put its own token in place of what it found there, and so
- * hides from the next one that the database went back.
+ * table would pass for a database that went back. Nothing is renewed in a database that is to be
+ * met first.
  */
 const renewLeases = {
   name: 'strata_renew_leases',
-  text: `WITH here AS MATERIALIZED (SELECT ${server} AS server),
-       polls AS MATERIALIZED (
-         SELECT * FROM json_to_recordset($1::json) AS poll
-           (holder text, token text, ordinal int8, answered text, fence_ms int4, cursor pg_snapshot, server text)
-       ),
-       before AS (SELECT holder, token, previous_token FROM strata.leases WHERE holder IN (SELECT holder FROM polls)),
+  text: `WITH ${judged},
        renewed AS (
          INSERT INTO strata.leases AS lease (holder, token, previous_token, ordinal, fence_ms, cursor)
-         SELECT holder, polls.token,
-           CASE WHEN COALESCE(before.token = answered, true) THEN before.token ELSE before.previous_token END,
-           ordinal, fence_ms, CASE WHEN polls.server = here.server THEN cursor END
-         FROM polls LEFT JOIN before USING (holder) CROSS JOIN here ORDER BY holder
+         SELECT holder, token, answered_token, ordinal, fence_ms, CASE WHEN found.server = here.server THEN cursor END
+         FROM found, here, lost WHERE is_known AND NOT is_lost ORDER BY holder
          ON CONFLICT (holder) DO UPDATE
          SET token = excluded.token, previous_token = excluded.previous_token, ordinal = excluded.ordinal,
            fence_ms = excluded.fence_ms, cursor = excluded.cursor
          WHERE COALESCE(lease.ordinal <= excluded.ordinal, true)
-         RETURNING holder, pg_current_xact_id()::text AS id, previous_token
+         RETURNING holder, pg_current_xact_id()::text AS id
        )
-     SELECT holder, id, previous_token FROM renewed`,
+     SELECT holder, id, server FROM renewed, here`,
 };
+
+/** By so much at least, and to no less than the milliseconds since 1970. */
+const raisedBy = 1_000_000;
 
 /**
  * A node that has missed more begins with empty caches: to be told each change would take it
@@ -139,9 +179,8 @@ const readChanges = {
   name: 'strata_read_changes',
   text: `SELECT concat_ws(':', LEAST(pg_snapshot_xmin(now), own), own,
          COALESCE((SELECT string_agg(x::text, ',' ORDER BY x) FROM pg_snapshot_xip(now) x WHERE x < own), '')) AS cursor,
-       ${server} AS server,
-       COALESCE(pg_snapshot_xmax(since) <= own
-         AND pg_snapshot_xmax(since) > pruned
+       (SELECT ${server} FROM strata.feed_state state) AS server,
+       COALESCE(pg_snapshot_xmax(since) > pruned
          AND NOT EXISTS (
            SELECT FROM pg_snapshot_xip(since) x
            WHERE x <= pruned AND pg_visible_in_snapshot(x, now)
@@ -183,11 +222,13 @@ const tooLate = (): PromiseRejectedResult => ({
   reason: new StrataError('timeout', 'A later poll of this node has been answered.'),
 });
 
-/**
- * `gatherMs`: how long a poll waits for others, with which it goes to the database in the same two
- * statements.
- */
-export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs?: number } = {}) {
+export interface FeedOptions {
+  /** A poll waits so long for others, with which it goes to the database in the same two statements. */
+  readonly gatherMs?: number;
+  readonly log?: Logger;
+}
+
+export function createFeed(db: DataSource, { gatherMs = 0, log }: FeedOptions = {}) {
   /** Polls that have arrived and not been sent. */
   let gathering: Waiting[] | undefined;
 
@@ -238,29 +279,85 @@ export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs
    */
   const pollAll = (polls: readonly Poll[]): Promise<PromiseSettledResult<PollResult>[]> =>
     onOneConnection(async (client) => {
-      const renewed = await client.query<Renewal>({
-        ...renewLeases,
-        values: [JSON.stringify(polls)],
-      });
-      const ownId = renewed.rows[0]?.id;
-      if (ownId === undefined) return polls.map(() => tooLate());
+      const renew = async (): Promise<Renewal[]> =>
+        (await client.query<Renewal>({ ...renewLeases, values: [JSON.stringify(polls)] })).rows;
+      let renewed = await renew();
+      if (renewed.length === 0 && (await meetOn(client, polls))) renewed = await renew();
+      const [first] = renewed;
+      if (!first) return polls.map(() => tooLate());
       // Nodes that were answered together have the same.
       const cursors = [...new Set(polls.map(({ cursor }) => cursor))];
-      const read = await client.query<Reading>({ ...readChanges, values: [cursors, ownId] });
+      const read = await client.query<PollResult>({ ...readChanges, values: [cursors, first.id] });
+      if (read.rows[0]!.server !== first.server)
+        throw new StrataError(
+          'service_unavailable',
+          'The database became another one in the midst of a poll.',
+        );
       const readings = new Map(cursors.map((cursor, place) => [cursor, read.rows[place]!]));
-      const renewals = new Map(renewed.rows.map((renewal) => [renewal.holder, renewal]));
+      const inTime = new Set(renewed.map(({ holder }) => holder));
       return polls.map(({ holder, cursor }) => {
-        const renewal = renewals.get(holder);
-        if (!renewal) return tooLate();
+        if (!inTime.has(holder)) return tooLate();
         const reading = readings.get(cursor)!;
         // Not complete: there is no cursor, or it is from another database, or changes after it are
         // pruned. A transaction that was open at the cursor and has ended counts as pruned where it
         // left no change, because one that was removed looks the same.
         const changes = reading.complete ? reading.changes : [];
-        const { previous_token } = renewal;
-        return { status: 'fulfilled', value: { ...reading, changes, previous_token } };
+        return { status: 'fulfilled', value: { ...reading, changes } };
       });
     });
+
+  /**
+   * Returns whether the database was another one than the feed knew, or one that had started again
+   * or gone back. Whoever comes first raises the revisions, and only where some may be lost.
+   */
+  async function meetOn(client: ClientBase, polls: readonly Poll[]): Promise<boolean> {
+    await client.query('BEGIN');
+    try {
+      await client.query('SELECT FROM strata.feed_state FOR UPDATE');
+      const { rows } = await client.query<Met>(
+        `WITH ${judged} SELECT here.*, is_lost, COALESCE((SELECT max(raised) FROM polls), 0) AS newest FROM here, lost`,
+        [JSON.stringify(polls)],
+      );
+      const { is_known, is_lost, is_new, is_cluster, newest } = rows[0]!;
+      const isMet = !is_known || is_lost;
+      const mayLack = is_lost || !(is_cluster || is_new);
+      if (mayLack) await raise(client, newest);
+      if (isMet)
+        await client.query(
+          'UPDATE strata.feed_state SET cluster = strata.cluster(), started = pg_postmaster_start_time()',
+        );
+      await client.query('COMMIT');
+      if (mayLack)
+        log?.warn(
+          'PostgreSQL lacks what was written before, as after a restore or a failover, or is another one; all revisions were raised, and nodes begin again',
+        );
+      return isMet;
+    } catch (error) {
+      await client.query('ROLLBACK').catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /**
+   * Raises the revisions of all scopes, and forgets what nodes were told: each finds another server,
+   * and begins again. By time, so that they are above all that were ever given out, also those of a
+   * database that was raised before and is lost as a whole: no scope has a revision each
+   * millisecond, on average. Writers wait for the lock.
+   */
+  async function raise(client: ClientBase, above: number): Promise<void> {
+    await client.query('LOCK TABLE strata.revisions IN EXCLUSIVE MODE');
+    await client.query(
+      `UPDATE strata.feed_state SET pruned = '0',
+         revisions_from = GREATEST(GREATEST(revisions_from, $1) + $2, floor(extract(epoch FROM clock_timestamp()) * 1000))`,
+      [above, raisedBy],
+    );
+    await client.query(
+      'UPDATE strata.revisions SET revision = GREATEST(revision + $1, (SELECT revisions_from FROM strata.feed_state))',
+      [raisedBy],
+    );
+    await client.query('DELETE FROM strata.changes');
+    await client.query('DELETE FROM strata.leases');
+  }
 
   /** A poll that the database refuses for what is in it takes no others with it. */
   async function pollTogether(polls: readonly Poll[]): Promise<PromiseSettledResult<PollResult>[]> {
@@ -302,6 +399,11 @@ export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs
       return answered.promise;
     },
 
+    /** Before the first write of a node, which is refused in a database that nobody has met. */
+    async meet(): Promise<void> {
+      await onOneConnection((client) => meetOn(client, []));
+    },
+
     /**
      * Gives the lease back that one of these polls made, however late this arrives: not one of a
      * later poll.
@@ -318,32 +420,6 @@ export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs
       const { promise, resolve, reject } = Promise.withResolvers<LeaseTableRead>();
       readings.add('leases', { changeId, resolve, reject });
       return promise;
-    },
-
-    /**
-     * Never gives those of these revisions out again that a restore or a failover has lost: the
-     * counter of their scope continues after the newest of them, and after one more, so that nothing
-     * that continues from a lost revision fits what follows. A revision counts as lost where the
-     * counter is lower, or where another transaction has been given it since.
-     */
-    async skipLost(known: readonly KnownRevision[]): Promise<void> {
-      // Two joins, since one with OR would look through all changes for each revision.
-      const lost = await db.query<(KnownRevision & { was_given_again: boolean })[]>(
-        `WITH known AS (SELECT * FROM json_to_recordset($1::json) AS known (scope text, revision int8, id text))
-         SELECT known.*, false AS was_given_again FROM known JOIN strata.revisions r USING (scope)
-         WHERE r.revision < known.revision
-         UNION ALL
-         SELECT known.*, true FROM known JOIN strata.changes c USING (scope, revision) WHERE c.id::text <> known.id`,
-        [JSON.stringify(known)],
-      );
-      // One by one, since whoever locks several scopes at once may wait for a writer who waits for
-      // one of them.
-      for (const { scope, revision, was_given_again: wasGivenAgain } of lost)
-        await db.query(
-          `UPDATE strata.revisions SET revision = GREATEST(revision, $2) + 1
-           WHERE scope = $1 AND (revision < $2 OR $3)`,
-          [scope, revision, wasGivenAgain],
-        );
     },
 
     /**

@@ -224,9 +224,7 @@ class Group {
   }
 
   async #lock(manager: EntityManager): Promise<Locked> {
-    const { by } = this.#writes[0]!;
-    const scope = this.#scope;
-    const { revision, changed_at: at } = await lockAndCountFirst(manager, scope, by.heardOf(scope));
+    const { revision, changed_at: at } = await lockAndCountFirst(manager, this.#scope);
     this.#isLocked = true;
     return { revision, at, since: performance.now() };
   }

@@ -23,8 +23,6 @@ export type Change = Static<typeof ChangeRecord>;
 export interface Committing {
   readonly caller: Caller;
   readonly requestId: string;
-  /** The newest revision of a scope that this node has observed, 0 where it has of none. */
-  readonly heardOf: (scope: string) => number;
   /**
    * What was committed is added here; the contract middleware makes it known to all nodes before it
    * answers.
@@ -94,9 +92,7 @@ export type Work<T> = (manager: EntityManager, revision: number, at: Date) => Pr
  * One change of a revision scope: `platform`, `auth`, `tenant:<id>` or `members:<id>`.
  *
  * The scope's counter is locked first. So writers of one scope follow each other, revisions have no
- * gaps, and what `work` reads is current. Where the database was restored to before a revision that
- * this node has observed, the counter continues after that one, and after one more, so that no
- * revision means two things and nothing continues from a lost one. `work` is given the revision
+ * gaps, and what `work` reads is current. `work` is given the revision
  * that its rows will carry and the time of the change. That is the database's, taken under the
  * lock: clocks of nodes differ, and a later revision must not look older. With `discard` everything
  * is done and then rolled back, and the outcome is what it would have been. Throws what `work` and
@@ -137,7 +133,7 @@ export async function commitChanges<T>(
       const outcomes: Outcome<T>[] = [];
       let change: Change | undefined;
       for (const work of works) {
-        const { revision, changed_at: at } = await lockAndCount(manager, scope, by.heardOf(scope));
+        const { revision, changed_at: at } = await lockAndCount(manager, scope);
         const done = await work(manager, revision, at);
         outcomes.push(done);
         if (discard) continue;
@@ -163,36 +159,41 @@ interface RevisionRow {
   readonly changed_at: Date;
 }
 
+/**
+ * Where the server is not the one that the feed has met, its revisions may be older than what was
+ * answered, and nobody is given one: the next poll meets it (coherence/feed.ts).
+ */
 const nextRevision = (name: string, condition: string): Statement => ({
   name,
   text: `INSERT INTO strata.revisions AS r (scope, revision, changed_at)
-     SELECT $1::text, CASE WHEN $2::int8 > 0 THEN $2 + 2 ELSE 1 END, clock_timestamp() WHERE ${condition}
-     ON CONFLICT (scope) DO UPDATE SET revision = CASE WHEN r.revision < $2 THEN $2 + 2 ELSE r.revision + 1 END, changed_at = GREATEST(r.changed_at, clock_timestamp())
+     SELECT $1::text, revisions_from + 1, clock_timestamp() FROM strata.feed_state
+     WHERE cluster = strata.cluster() AND started = pg_postmaster_start_time() AND ${condition}
+     ON CONFLICT (scope) DO UPDATE SET revision = r.revision + 1, changed_at = GREATEST(r.changed_at, clock_timestamp())
      RETURNING revision, changed_at`,
 });
 const nextInTransaction = nextRevision('strata_next_revision', 'true');
 const nextWhereBegun = nextRevision('strata_next_revision_where_begun', hasBegun);
 
-/** The scope's next revision and its time. Its counter stays locked until the transaction ends. */
-export async function lockAndCount(
+async function count(
   manager: EntityManager,
+  statement: Statement,
   scope: string,
-  heardOf: number,
 ): Promise<RevisionRow> {
-  const [row] = await run<RevisionRow>(manager, nextInTransaction, [scope, heardOf]);
-  return row!;
+  const [row] = await run<RevisionRow>(manager, statement, [scope]);
+  if (row) return row;
+  throw new StrataError(
+    'service_unavailable',
+    'The database has just started, or is another one than before. Try again.',
+  );
 }
 
+/** The scope's next revision and its time. Its counter stays locked until the transaction ends. */
+export const lockAndCount = (manager: EntityManager, scope: string): Promise<RevisionRow> =>
+  count(manager, nextInTransaction, scope);
+
 /** The same as the first statement of a transaction that is `begunTogether` with it. */
-export async function lockAndCountFirst(
-  manager: EntityManager,
-  scope: string,
-  heardOf: number,
-): Promise<RevisionRow> {
-  const [row] = await run<RevisionRow>(manager, nextWhereBegun, [scope, heardOf]);
-  if (!row) throw new Error('The transaction has not begun.');
-  return row;
-}
+export const lockAndCountFirst = (manager: EntityManager, scope: string): Promise<RevisionRow> =>
+  count(manager, nextWhereBegun, scope);
 
 /**
  * For further revisions of the same transaction: the counter goes up to this one, and has its time.
@@ -261,12 +262,8 @@ export async function recordChanges(
  * changed rows carry. The counter stays locked until the transaction ends, so lock whatever else is
  * locked first.
  */
-export async function countChange(
-  manager: EntityManager,
-  scope: string,
-  heardOf = 0,
-): Promise<number> {
-  const { revision } = await lockAndCount(manager, scope, heardOf);
+export async function countChange(manager: EntityManager, scope: string): Promise<number> {
+  const { revision } = await lockAndCount(manager, scope);
   await manager.query(
     `INSERT INTO strata.changes (id, scope, revision, keys, created_at)
      VALUES (pg_current_xact_id(), $1, $2, '{}', clock_timestamp())`,

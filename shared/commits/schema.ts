@@ -106,5 +106,34 @@ export const commitSchema: Schema = {
         PRIMARY KEY (what, holder)
       )`,
     ),
+    migration(
+      'ClusterOfFeed1764600000000',
+      `
+      -- Which database this is: the cluster's system identifier and timeline, and the oids of the database and of a table in it, which a
+      -- dump that is restored beside does not share. Servers that do not show positions of their log, such as Aurora's, show the
+      -- timeline in what they write at each checkpoint, and until the first of a promoted one, at the end of its recovery.
+      CREATE FUNCTION strata.cluster() RETURNS text LANGUAGE plpgsql STABLE AS $$
+      DECLARE timeline text;
+      BEGIN
+        IF pg_is_in_recovery() THEN
+          RAISE read_only_sql_transaction USING MESSAGE = 'This is a standby.';
+        END IF;
+        BEGIN
+          timeline := left(pg_walfile_name(pg_current_wal_lsn()), 8);
+        EXCEPTION WHEN OTHERS THEN
+          SELECT lpad(upper(to_hex(GREATEST(c.timeline_id, r.min_recovery_end_timeline))), 8, '0') INTO timeline
+          FROM pg_control_checkpoint() c, pg_control_recovery() r;
+        END;
+        RETURN concat_ws(' ', (SELECT system_identifier FROM pg_control_system()), timeline,
+          (SELECT oid FROM pg_database WHERE datname = current_database()), 'strata.feed_state'::regclass::oid);
+      END $$;
+
+      -- The database and the start of its server that the feed and all revisions are of, empty before the first. The revisions of
+      -- scopes that do not have any begin after revisions_from, which also tells the times apart at which all of them were raised.
+      ALTER TABLE strata.feed_state
+        ADD COLUMN cluster text NOT NULL DEFAULT '',
+        ADD COLUMN started timestamptz NOT NULL DEFAULT '-infinity',
+        ADD COLUMN revisions_from int8 NOT NULL DEFAULT 0`,
+    ),
   ],
 };

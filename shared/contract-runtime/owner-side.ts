@@ -87,7 +87,6 @@ function prepare({ side, name, contract, ctx, meta, params, log, committed }: Wo
     least: load ? least : {},
     keys: contract.drops?.(params) ?? [],
     checkAnswer: (answer) => checkResult(contract, name, answer),
-    heardOf: (scope) => side.coherence.newestHeardOf(scope),
     committed,
     ...(power !== undefined && { power }),
     until: performance.now() + side.requestTimeoutMs,

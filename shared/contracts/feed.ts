@@ -60,7 +60,7 @@ export const feedContracts = {
         answered: Type.Optional(
           Type.String({
             description:
-              '`token` of the poll before whose answer the holder has; none before the first',
+              '`token` of the poll before whose answer the holder has; none before the first, and after the lease was given back',
           }),
         ),
         fence_ms: Type.Integer({
@@ -81,13 +81,9 @@ export const feedContracts = {
         cursor: Type.String(),
         complete: Type.Boolean({ description: '`changes` are all that came after the cursor' }),
         changes: Type.Array(ChangeRecord),
-        previous_token: Nullable(
-          Type.String({
-            description:
-              'Of the last poll of this holder that the database has and whose answer the holder has',
-          }),
-        ),
-        server: Type.String({ description: 'Which database server, which start of it' }),
+        server: Type.String({
+          description: 'Which database server, which start of it, since when revisions are raised',
+        }),
       },
       strict,
     ),
@@ -104,22 +100,6 @@ export const feedContracts = {
         }),
       },
       strict,
-    ),
-    result: Type.Null(),
-  }),
-  'feed.skip-lost': action({
-    summary: 'Never give those of these revisions out again that the database has lost',
-    access: internal,
-    body: Type.Array(
-      Type.Object(
-        {
-          scope: Type.String(),
-          revision: Type.Integer({ minimum: 1 }),
-          id: Nullable(Type.String({ description: 'Of the transaction that made it' })),
-        },
-        strict,
-      ),
-      { maxItems: 1000 },
     ),
     result: Type.Null(),
   }),

@@ -75,12 +75,22 @@ async function openMigrated(options: DatabaseOptions, schema: Schema): Promise<D
   try {
     const source = await openDatabase(options, schema);
     const missing = await missingMigrations((text, values) => source.query(text, values), schema);
-    if (missing.length === 0) return source;
-    await source.destroy();
-    throw notMigrated(missing, { url, schema: schema.schema });
+    try {
+      if (missing.length > 0) throw notMigrated(missing, { url, schema: schema.schema });
+      await assertKnown(source, schema);
+      return source;
+    } catch (error) {
+      await source.destroy();
+      throw error;
+    }
   } catch (error) {
     throw cannotUseDatabase(error, url);
   }
+}
+
+/** Without what tells one server from another, no write would ever have a revision. */
+async function assertKnown(source: DataSource, { schema }: Schema): Promise<void> {
+  if (schema === commitSchema.schema) await source.query('SELECT strata.cluster()');
 }
 
 /**

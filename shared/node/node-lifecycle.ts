@@ -51,7 +51,7 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
   const { node_id: nodeId, coherence_fence_ms: fenceMs } = settings.current;
   // One process polls for itself alone.
   const gatherMs = settings.current.nats_url === null ? 0 : fenceMs * gatheredShare;
-  const feed = commits && createFeed(commits, { gatherMs });
+  const feed = commits && createFeed(commits, { gatherMs, log });
   let relay: BackgroundLoop | undefined;
   let pruning: NodeJS.Timeout | undefined;
 
@@ -65,6 +65,14 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
         const health = healthCheck(broker, options);
         broker.createService(clusterService({ broker, coherence, settings, running, log, health }));
         if (feed && commits) broker.createService(feedService(feed, commits));
+      },
+      // What services do when they start may write.
+      async starting() {
+        await feed
+          ?.meet()
+          .catch((error: unknown) =>
+            log.debug({ err: error }, 'the database does not answer; the first poll meets it'),
+          );
       },
       async started(broker) {
         watchConnection(broker, bus, coherence);

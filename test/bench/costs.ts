@@ -295,7 +295,7 @@ async function measureHolders(
 }
 
 function commitTo(db: DataSource): () => Promise<unknown> {
-  const by = { caller: serviceCaller('bench'), requestId: 'bench', heardOf: () => 0 };
+  const by = { caller: serviceCaller('bench'), requestId: 'bench' };
   return () =>
     commitChange(db, { ...by, committed: [] }, 'tenant:y', async () => ({
       result: undefined,
@@ -371,6 +371,7 @@ export async function measureCosts(): Promise<Costs> {
   const options = { url: database.url, poolSize: 8, timeoutMs: 10_000, ssl: false };
   await migrate(options, [commitSchema]);
   const db = await openDatabase(options, commitSchema);
+  await createFeed(db).meet();
   const writer = bareNode('writer', nats.url, db);
   try {
     await writer.broker.start();

@@ -9,6 +9,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { connect, createInbox, type NatsConnection } from 'nats';
+import { createFeed } from '../../shared/coherence/feed.ts';
 import { serviceCaller } from '../../shared/access.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { commitChange, type Change } from '../../shared/commits/commit.ts';
@@ -103,6 +104,7 @@ async function measureVisibility(nodes: number, writes: number): Promise<Visibil
   const options = { url: database.url, poolSize: 8, timeoutMs: 10_000, ssl: false };
   await migrate(options, [commitSchema]);
   const db = await openDatabase(options, commitSchema);
+  await createFeed(db).meet();
   const writer = bareNode('writer', nats.url, db);
   const holders: Program[] = [];
   const publisher = await connect({ servers: nats.url });
@@ -120,7 +122,7 @@ async function measureVisibility(nodes: number, writes: number): Promise<Visibil
     const payload = new TextEncoder().encode(
       JSON.stringify({ id: '1234567', scope: 'tenant:x', revision: 1, keys: ['risk_config_x'] }),
     );
-    const by = { caller: serviceCaller('bench'), requestId: 'bench', heardOf: () => 0 };
+    const by = { caller: serviceCaller('bench'), requestId: 'bench' };
     const write = async (): Promise<Write> => {
       const committed: Change[] = [];
       const began = machineMs();

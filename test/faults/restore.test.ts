@@ -1,8 +1,8 @@
 /**
  * PostgreSQL goes back to an older state under running nodes, as a restore or an asynchronous
  * failover makes it: what was lost is answered by nobody any more, and whoever knew a lost revision
- * is told instead of continuing as if nothing had happened. So it is where no node runs, by the SQL
- * that docs/operations/faults.md has for it.
+ * is told instead of continuing as if nothing had happened. So it is where no node runs, for files
+ * that were put back by the SQL that docs/operations/faults.md has for it.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
@@ -221,42 +221,49 @@ function sqlOf(section: string): string {
   return /```sql\n(.+?)\n```/s.exec(text)![1]!;
 }
 
-test('the database, while every node is stopped: by the SQL of the documentation nothing that was lost is given out again', async () => {
-  const kept = {
-    agent: await eventually(() => writeAgent('kept')),
-    global: await eventually(() => writeGlobal('kept')),
-  };
-  const goBack = await cluster.database.backUp();
-  const losses = 4;
-  const lost = { ...kept };
-  while (lost.agent < kept.agent + losses) lost.agent = await eventually(() => writeAgent('lost'));
-  while (lost.global < kept.global + losses)
-    lost.global = await eventually(() => writeGlobal('lost'));
+test.each([
+  ['the database', undefined],
+  ['the files of the server', sqlOf('Going back to a backup')],
+])(
+  '%s, while every node is stopped: nothing that was lost is given out again',
+  async (what, sql) => {
+    const kept = {
+      agent: await eventually(() => writeAgent('kept')),
+      global: await eventually(() => writeGlobal('kept')),
+    };
+    const goBack = await backups[what]!(cluster);
+    const losses = 4;
+    const lost = { ...kept };
+    while (lost.agent < kept.agent + losses)
+      lost.agent = await eventually(() => writeAgent('lost'));
+    while (lost.global < kept.global + losses)
+      lost.global = await eventually(() => writeGlobal('lost'));
 
-  const nodes = [...cluster.services, ...cluster.gateways];
-  await Promise.all(nodes.map(({ stop }) => stop()));
-  await goBack();
-  await cluster.database.query(sqlOf('Going back to a backup'));
-  await Promise.all(nodes.map((node) => eventually(() => cluster.revive(node), 120_000)));
+    const nodes = [...cluster.services, ...cluster.gateways];
+    await Promise.all(nodes.map(({ stop }) => stop()));
+    await goBack();
+    if (sql !== undefined) await cluster.database.query(sql);
+    await Promise.all(nodes.map((node) => eventually(() => cluster.revive(node), 120_000)));
 
-  const shown = async (): Promise<string[]> => [
-    (await at(0).get(agentPath())).body.custom.value,
-    (await at(1, cluster.platform).get(globalPath)).body.config_value,
-  ];
-  await eventually(async () => expect(await shown()).toEqual(['kept', 'kept']));
-  // Before anything is written, and after each write: counted on from what was kept, each would be
-  // one that was lost.
-  for (let writes = 0; writes <= losses; writes += 1) {
-    if (writes > 0) {
-      expect(await writeAgent(`new ${writes}`)).toBeGreaterThan(lost.agent + 1);
-      expect(await writeGlobal(`new ${writes}`)).toBeGreaterThan(lost.global + 1);
+    const shown = async (): Promise<string[]> => [
+      (await at(0).get(agentPath())).body.custom.value,
+      (await at(1, cluster.platform).get(globalPath)).body.config_value,
+    ];
+    await eventually(async () => expect(await shown()).toEqual(['kept', 'kept']));
+    // Before anything is written, and after each write: counted on from what was kept, each would be
+    // one that was lost.
+    for (let writes = 0; writes <= losses; writes += 1) {
+      if (writes > 0) {
+        expect(await writeAgent(`new ${writes}`)).toBeGreaterThan(lost.agent + 1);
+        expect(await writeGlobal(`new ${writes}`)).toBeGreaterThan(lost.global + 1);
+      }
+      for (let revision = kept.agent + 1; revision <= lost.agent; revision += 1) {
+        const tag = `"${revision}"`;
+        const known = await at(0).get(agentPath(), { 'if-none-match': tag });
+        expect([revision, known.status]).toEqual([revision, 200]);
+      }
     }
-    for (let revision = kept.agent + 1; revision <= lost.agent; revision += 1) {
-      const tag = `"${revision}"`;
-      const known = await at(0).get(agentPath(), { 'if-none-match': tag });
-      expect([revision, known.status]).toEqual([revision, 200]);
-    }
-  }
-  const newest = { agent: await writeAgent('newest'), global: await writeGlobal('newest') };
-  for (const gateway of [0, 1]) await expectNothingFits(gateway, kept, lost, newest);
-});
+    const newest = { agent: await writeAgent('newest'), global: await writeGlobal('newest') };
+    for (const gateway of [0, 1]) await expectNothingFits(gateway, kept, lost, newest);
+  },
+);

@@ -1,6 +1,7 @@
 /** What people see when they start Strata: the first admin's password, and why a start fails. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
@@ -51,6 +52,27 @@ const passwordsIn = (output: string): string[] =>
   [...output.matchAll(/First platform admin: admin@example.com with password (\S+)/g)].map(
     ([, password]) => password!,
   );
+
+interface Withheld {
+  readonly url: string;
+  readonly drop: () => Promise<void>;
+}
+
+/** A migrated database whose user may not ask which one it is. */
+async function withholdIdentity(): Promise<Withheld> {
+  const database = await strataDatabase();
+  const role = `role_${randomUUID().replaceAll('-', '')}`;
+  const url = new URL(database.url);
+  Object.assign(url, { username: role, password: 'x' });
+  await database.query(`CREATE ROLE ${role} LOGIN PASSWORD 'x' IN ROLE pg_read_all_data`);
+  for (const withheld of ['pg_current_wal_lsn', 'pg_control_checkpoint'])
+    await database.query(`REVOKE EXECUTE ON FUNCTION ${withheld}() FROM PUBLIC`);
+  const drop = async (): Promise<void> => {
+    await database.query(`DROP ROLE ${role}`);
+    await database.drop();
+  };
+  return { url: url.href, drop };
+}
 
 describe('/readyz of a first start', () => {
   /** Asks until it is 200, and answers what it said before. */
@@ -321,6 +343,13 @@ describe('a start that fails says in one line what, where, and what to do', () =
       /^PostgreSQL at [^ ]+ lacks \d+ migrations of the schema \w+ .* Run "npm run migrate" /,
     ],
     [
+      'a database that does not say which one it is',
+      ['audit'],
+      () => ({ ...node, DATABASE_URL: withheld.url }),
+      1,
+      /^PostgreSQL at [^ ]+ refuses: permission denied for function pg_control_\w+\. Grant that to the user role_\w+\.$/,
+    ],
+    [
       'a database that is away',
       [],
       () => withDatabase({ DATABASE_URL: `postgres://strata:${canary}@localhost:1/strata` }),
@@ -357,10 +386,15 @@ describe('a start that fails says in one line what, where, and what to do', () =
     ],
   ];
   let unmigrated: Database;
+  let withheld: Withheld;
   beforeAll(async () => {
     unmigrated = await createDatabase();
+    withheld = await withholdIdentity();
   });
-  afterAll(() => unmigrated?.drop());
+  afterAll(async () => {
+    await unmigrated?.drop();
+    await withheld?.drop();
+  });
 
   test.each(cases)('%s', async (_name, words, environment, code, line) => {
     const given = { DATA_DIR: inHome('data'), LOG_LEVEL: 'warn', ...environment() };

@@ -9,7 +9,6 @@ import pino from 'pino';
 import type { Change } from '../../shared/commits/commit.ts';
 import { Coherence, untilNextPoll, type ClusterLink } from '../../shared/coherence/coherence.ts';
 import type { PollResult } from '../../shared/coherence/feed.ts';
-import type { KnownRevision } from '../../shared/coherence/known-revisions.ts';
 import { settingsReplacedKey, wholeScopeKey } from '../../shared/contracts/feed.ts';
 import { StrataError } from '../../shared/errors.ts';
 import { eventually } from '../support/cluster.ts';
@@ -17,22 +16,17 @@ import { eventually } from '../support/cluster.ts';
 const fenceMs = 2000;
 const staleIdentityMs = 60_000;
 const scope = 'tenant:x';
-type Answer = Omit<PollResult, 'previous_token'> & Partial<Pick<PollResult, 'previous_token'>>;
-const nothingNew: Answer = { cursor: '1', complete: true, changes: [], server: 'one' };
+const nothingNew: PollResult = { cursor: '1', complete: true, changes: [], server: 'one' };
 const started: Coherence[] = [];
 afterEach(async () => {
   for (const coherence of started.splice(0)) await coherence.stop();
 });
 
-/**
- * A node whose feed answers as `poll` says; its first poll is over. The feed remembers the token of
- * each poll that arrives, as the database does, unless the answer says another.
- */
+/** A node whose feed answers as `poll` says; its first poll is over. */
 async function startNode(
-  poll: () => Promise<Answer>,
+  poll: () => Promise<PollResult>,
   link: Partial<ClusterLink> = {},
 ): Promise<Coherence> {
-  const known: { token: string | null } = { token: null };
   const coherence = new Coherence({
     nodeId: 'node',
     fenceMs,
@@ -43,15 +37,8 @@ async function startNode(
   });
   started.push(coherence);
   await coherence.start({
-    poll: async ({ token }) => {
-      const previous_token = known.token;
-      known.token = token;
-      return { previous_token, ...(await poll()) };
-    },
-    leave: async () => {
-      known.token = null;
-    },
-    skipLost: async () => {},
+    poll,
+    leave: async () => {},
     broadcast: () => {},
     hearsOthers: async () => true,
     ...link,
@@ -148,18 +135,6 @@ test('where another server answers, what was known of revisions counts no more',
   expect(keysOf(coherence)).toEqual([]);
   await keep(coherence, 'k', 1);
   expect(keysOf(coherence)).toEqual(['k']);
-});
-
-test('where the database knows an older poll than the last, or none, it went back, and everything begins again', async () => {
-  for (const previous_token of ['an older one', null]) {
-    const feed: { previous?: Partial<PollResult> } = {};
-    const coherence = await startNode(async () => ({ ...nothingNew, ...feed.previous }));
-    await keepBelowFloor(coherence);
-    feed.previous = { previous_token };
-    await eventually(async () => expect(coherence.figures.resets).toBeGreaterThan(0));
-    await keep(coherence, 'k', 1);
-    expect(keysOf(coherence)).toEqual(['k']);
-  }
 });
 
 test('a poll whose answer was lost is no reason to begin again', async () => {
@@ -278,84 +253,6 @@ test('identity is the fallback for its owner no longer than it may after the las
   feed.away = false;
   await eventually(async () => expect(coherence.hasLease()).toBe(true));
   await expect(identity.read('session', ['auth'], answer)).resolves.toMatchObject({ hit: true });
-});
-
-/** A node whose database may be told which revisions it has lost. */
-async function startTeller() {
-  const feed = {
-    server: 'one',
-    refuses: false,
-    told: [] as KnownRevision[],
-    taking: Promise.resolve(),
-  };
-  const coherence = await startNode(async () => ({ ...nothingNew, server: feed.server }), {
-    skipLost: async (known) => {
-      if (feed.refuses) throw new Error('away');
-      feed.told.push(...known);
-      await feed.taking;
-    },
-  });
-  const heard = (revision: number, id: string): void =>
-    coherence.apply({ scope, revision, id, keys: [] });
-  return { feed, coherence, heard };
-}
-
-test('a database that is another one than before is told every revision that was observed, until it takes it', async () => {
-  const { feed, coherence, heard } = await startTeller();
-  const resets = { count: 0 };
-  coherence.onReset(() => {
-    resets.count += 1;
-  });
-  heard(7, '70');
-  heard(6, '60');
-  await coherence.caches.configuration_service.read('k', ['tenant:y'], async () => ({
-    value: 'loaded',
-    asOf: { 'tenant:y': 3 },
-  }));
-  feed.refuses = true;
-  feed.server = 'two';
-  await eventually(async () => expect(coherence.figures.resets).toBe(1));
-  expect(resets.count).toBe(1);
-  heard(7, '71');
-  feed.refuses = false;
-  await eventually(async () => expect(resets.count).toBe(2));
-  expect(new Set(feed.told)).toEqual(
-    new Set([
-      { scope, revision: 7, id: '70' },
-      { scope: 'tenant:y', revision: 3, id: null },
-    ]),
-  );
-  const { polls } = coherence.figures;
-  await eventually(async () => expect(coherence.figures.polls).toBeGreaterThan(polls));
-  expect(feed.told).toHaveLength(2);
-});
-
-test('a revision that two transactions have made is told at once, before newer ones are observed', async () => {
-  const { feed, coherence, heard } = await startTeller();
-  heard(8, '80');
-  heard(8, '80');
-  heard(6, '61');
-  heard(8, '81');
-  heard(9, '91');
-  await eventually(async () => expect(feed.told).toEqual([{ scope, revision: 8, id: '80' }]));
-  expect(coherence.figures.resets).toBe(0);
-});
-
-test('a revision that is lost while another of its scope is told is told after it', async () => {
-  const { feed, heard } = await startTeller();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  feed.taking = promise;
-  heard(8, '80');
-  heard(8, '81');
-  await eventually(async () => expect(feed.told).toHaveLength(1));
-  heard(9, '91');
-  heard(9, '92');
-  resolve();
-  const told = [
-    { scope, revision: 8, id: '80' },
-    { scope, revision: 9, id: '91' },
-  ];
-  await eventually(async () => expect(feed.told).toEqual(told));
 });
 
 test('what is said of a whole scope, as when its tenant is erased, leaves nothing of it in memory, and all of others', async () => {

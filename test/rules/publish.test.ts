@@ -36,7 +36,6 @@ async function writer(
   }: Partial<ClusterLink> & { server?: string; ownFenceMs?: number } = {},
 ) {
   const counted = { reads: 0 };
-  const polled: { token: string | null } = { token: null };
   const coherence = new Coherence({
     nodeId: 'writer',
     fenceMs: ownFenceMs,
@@ -46,13 +45,8 @@ async function writer(
     log: pino({ level: 'silent' }),
   });
   await coherence.start({
-    poll: async ({ token }) => {
-      const previous_token = polled.token;
-      polled.token = token;
-      return { cursor: '1', complete: true, changes: [], previous_token, server: 'here' };
-    },
+    poll: async () => ({ cursor: '1', complete: true, changes: [], server: 'here' }),
     leave: async () => {},
-    skipLost: async () => {},
     broadcast: () => {},
     hearsOthers: async () => true,
     leases: async (changeId) => {

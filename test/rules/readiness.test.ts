@@ -30,10 +30,9 @@ async function started(feedAnswers: boolean): Promise<Coherence> {
   await coherence.start({
     async poll() {
       if (!feedAnswers) throw new Error('away');
-      return { cursor: '1', complete: true, changes: [], server: 'one', previous_token: null };
+      return { cursor: '1', complete: true, changes: [], server: 'one' };
     },
     leave: async () => {},
-    skipLost: async () => {},
     broadcast: () => {},
     hearsOthers: async () => true,
   });

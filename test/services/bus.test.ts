@@ -101,7 +101,7 @@ async function change(): Promise<Change> {
   const committed: Change[] = [];
   await commitChange(
     db,
-    { caller: serviceCaller('test'), requestId: 'r', heardOf: () => 0, committed },
+    { caller: serviceCaller('test'), requestId: 'r', committed },
     'platform',
     async () => ({ result: undefined, keys: ['global_x'], events: [] }),
   );

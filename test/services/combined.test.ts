@@ -9,6 +9,7 @@ import pino from 'pino';
 import type { DataSource } from 'typeorm';
 import { projectKind } from '../../services/tenant-config/documents/project.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
+import { createFeed } from '../../shared/coherence/feed.ts';
 import type { Request } from '../../shared/contract-runtime/request.ts';
 import { maxWrites } from '../../shared/commits/combined.ts';
 import { lockAndCountFirst, type Change } from '../../shared/commits/commit.ts';
@@ -58,6 +59,7 @@ beforeAll(async () => {
       tenantConfigSchema,
     );
   sources = [await open(), await open()];
+  await createFeed(sources[0]!).meet();
   [projects, elsewhere] = sources.map((db) => documentActions(db, projectKind)) as [
     Projects,
     Projects,
@@ -82,7 +84,6 @@ const requestOf = (id: string, more: Partial<Request> = {}): Request =>
     client: {},
     keys: [`key ${id}`],
     checkAnswer: () => {},
-    heardOf: () => 0,
     committed: [],
     until: Infinity,
     ...more,
@@ -318,7 +319,9 @@ describe('statements that are on their way together', () => {
 
 test('where no transaction has begun, no revision is taken', async () => {
   const scope = tenantScope(tenantId);
-  await expect(lockAndCountFirst(sources[0]!.manager, scope, 0)).rejects.toThrow('has not begun');
+  await expect(lockAndCountFirst(sources[0]!.manager, scope)).rejects.toMatchObject({
+    type: 'service_unavailable',
+  });
   expect(await database.query('SELECT FROM strata.revisions WHERE scope = $1', [scope])).toEqual(
     [],
   );

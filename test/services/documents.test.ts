@@ -10,6 +10,7 @@ import { tenantActions } from '../../services/tenant-config/actions/tenants.ts';
 import { notificationKind } from '../../services/tenant-config/documents/notification-config.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
 import type { Request } from '../../shared/contract-runtime/request.ts';
+import { createFeed } from '../../shared/coherence/feed.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import type { NotificationConfig } from '../../shared/contracts/notification-config.ts';
 import { tenantScope } from '../../shared/contracts/revision-scopes.ts';
@@ -115,6 +116,7 @@ beforeAll(async () => {
   db = await openDatabase(options, shelfSchema);
   tenantDb = await openDatabase(options, tenantConfigSchema);
   shelves = documentActions(db, shelfKind);
+  await createFeed(db).meet();
 });
 afterAll(async () => {
   await db?.destroy();
@@ -132,7 +134,6 @@ const request = (): Request =>
     client: {},
     keys: ['shelf_key'],
     checkAnswer: () => {},
-    heardOf: () => 0,
     committed: [],
     // The domains that a tenant's sign-in providers have verified: none.
     call: async () => [],

@@ -9,6 +9,7 @@ import { globalConfigSchema } from '../../services/global-config/schema.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
 import { tenantConfigService } from '../../services/tenant-config/tenant-config.service.ts';
 import { serviceCaller, type Caller } from '../../shared/access.ts';
+import { createFeed } from '../../shared/coherence/feed.ts';
 import { createNode, type Node } from '../../shared/node/broker.ts';
 import { callAs } from '../../shared/contract-runtime/request.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
@@ -51,6 +52,7 @@ beforeAll(async () => {
   await migrate(options, [commitSchema, tenantConfigSchema, globalConfigSchema]);
   tenantDb = await openDatabase(options, tenantConfigSchema);
   globalDb = await openDatabase(options, globalConfigSchema);
+  await createFeed(globalDb).meet();
   const settings = loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] });
   node = createNode({ settings: liveSettings(settings, {}, []) });
   node.broker.createService(

@@ -30,7 +30,7 @@ export async function lostWrites(
   const read = reads.filter((operation) => isKeptIn(operation) && !operation.stale);
   const least = Math.min(...[...written, ...read].map(({ revision }) => revision!));
   const history = await database.query<Revised>(
-    `SELECT revision::int AS revision,
+    `SELECT revision::float8 AS revision,
        COALESCE(after #>> '{service_overrides,cloud_run,risk_register}', after #>> '{custom,value}', after #>> '{custom_thresholds,value}')::float8 AS value
      FROM tenant_config.configuration_history WHERE tenant_id = $1 AND revision >= $2`,
     [tenant.id, least],

@@ -164,7 +164,7 @@ async function account(cluster: Cluster, answered: readonly Write[], run: string
 async function auditedHistory(cluster: Cluster): Promise<Revised[]> {
   const { tenant, database } = cluster;
   const history = await database.query<Revised>(
-    `SELECT request_id, revision::int AS revision, resource_id, after FROM tenant_config.configuration_history
+    `SELECT request_id, revision::float8 AS revision, resource_id, after FROM tenant_config.configuration_history
      WHERE tenant_id = $1 AND config_type = 'agent_config' ORDER BY revision`,
     [tenant.id],
   );

@@ -316,7 +316,7 @@ export async function insertApproval(
     payload: requestProofOf(row),
   };
   await recordEvents(manager, [auditFacts(event, request)]);
-  const revision = await markChanged(manager, row, request);
+  const revision = await markChanged(manager, row);
   return { ...row, revision };
 }
 

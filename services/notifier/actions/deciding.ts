@@ -209,7 +209,7 @@ async function settle(
     ...(candidate.via === 'link' && { actor: { type: 'user', id: candidate.id } as const }),
   };
   await recordEvents(manager, [auditFacts(event, request)]);
-  const revision = await markChanged(manager, row, request);
+  const revision = await markChanged(manager, row);
   return { ...changed, revision };
 }
 
@@ -246,7 +246,7 @@ export async function withdraw(
     payload: withdrawalProofOf(changed),
   };
   await recordEvents(manager, [auditFacts(event, request)]);
-  await markChanged(manager, row, request);
+  await markChanged(manager, row);
 }
 
 /** Pauses escalation; a second acknowledgement changes nothing. */
@@ -272,6 +272,6 @@ export async function acknowledge(
     payload: { hop: row.hop },
   };
   await recordEvents(manager, [auditFacts(event, request)]);
-  const revision = await markChanged(manager, row, request);
+  const revision = await markChanged(manager, row);
   return { ...row, ...change, revision };
 }

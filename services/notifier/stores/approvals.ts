@@ -53,10 +53,9 @@ export async function lockApproval(
 export async function markChanged(
   manager: EntityManager,
   { id, tenant_id: tenantId }: Pick<ApprovalRow, 'id' | 'tenant_id'>,
-  by?: { readonly heardOf: (scope: string) => number },
 ): Promise<number> {
   const scope = approvalScope(tenantId);
-  const revision = await countChange(manager, scope, by?.heardOf(scope));
+  const revision = await countChange(manager, scope);
   await manager.update(ApprovalEntity, { id }, { revision });
   return revision;
 }
