@@ -113,7 +113,7 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
     unfinished,
     derivedReads,
     probes: redis ? { redis: () => answers(redis) } : {},
-    ...(database ? { commits: database.commits } : {}),
+    ...(database && { commits: database.commits, connections: database.connections }),
   });
   const mailer = createMailer(() => settings.current, log);
   lifetime.closeWith(async () => mailer.close());

@@ -72,6 +72,8 @@ export interface ClusterLink {
    * database, which alone commit.
    */
   readonly leases?: (changeId: string) => Promise<LeaseTableRead>;
+  /** Whether the server of the last poll takes writes now. Only on nodes with a database. */
+  readonly isWritable?: () => Promise<boolean>;
 }
 
 const dynamicTtlMs = 5 * 60_000;
@@ -166,6 +168,15 @@ export class Coherence {
     // While a machine sleeps its monotonic clock stands and its wall clock does not.
     const drift = Date.now() - now - this.#clockDifference;
     return Math.abs(drift) < this.#clockTolerance();
+  }
+
+  /**
+   * Whether what this node has just read in its database may be old, because others write to
+   * another server. A lease says that a poll has written to this one; without one it is asked.
+   */
+  async mayHaveReadOldRows(): Promise<boolean> {
+    const isWritable = this.#link?.isWritable;
+    return isWritable !== undefined && !this.hasLease() && !(await isWritable());
   }
 
   /**

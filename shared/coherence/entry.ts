@@ -16,6 +16,8 @@ export interface Loaded<T> {
    * second check.
    */
   readonly params?: Readonly<Record<string, unknown>>;
+  /** The owner cannot tell whether its rows are the newest: it is not cached. */
+  readonly stale?: true;
 }
 
 /**

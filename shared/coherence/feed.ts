@@ -14,6 +14,7 @@
  * hands its id out again. Changes in between are read again by the next poll, and applying a change
  * twice is harmless.
  */
+import { randomUUID } from 'node:crypto';
 import type { ClientBase } from 'pg';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
@@ -49,6 +50,8 @@ const maxTogether = 1000;
 
 /** Changes are kept this long. A node that was away for longer is told that changes are missing. */
 const retentionMinutes = 15;
+/** Far more than are open at once. */
+const maxOpenWhenPruned = 1000;
 /** The id of no transaction, and greater than that of any. */
 const beyondAll = 2n ** 64n - 1n;
 
@@ -78,6 +81,7 @@ interface Renewal {
   /** The transaction that renewed the lease, one for all polls of a batch. */
   readonly id: string;
   readonly server: string;
+  readonly cluster: string;
 }
 
 /** What is found when a database is met; see `judged`. */
@@ -89,6 +93,9 @@ interface Met {
   readonly is_lost: boolean;
   readonly newest: number;
 }
+
+/** A standby refuses it, and a server that was made read-only. It changes nothing. */
+const probeWrite = `WITH nothing AS (DELETE FROM strata.leases WHERE false) SELECT strata.cluster() AS cluster`;
 
 /** A poll that waits for the others of its batch. */
 interface Waiting {
@@ -116,7 +123,7 @@ interface Waiting {
  * and would hide from the next one that the database went back.
  */
 const judged = `here AS MATERIALIZED (
-       SELECT ${server} AS server, revisions_from AS raised, pruned, cluster = '' AS is_new,
+       SELECT ${server} AS server, strata.cluster() AS cluster, revisions_from AS raised, pruned, cluster = '' AS is_new,
          cluster = strata.cluster() AS is_cluster, cluster = strata.cluster() AND started = pg_postmaster_start_time() AS is_known
        FROM strata.feed_state state
      ),
@@ -157,7 +164,7 @@ const renewLeases = {
          WHERE COALESCE(lease.ordinal <= excluded.ordinal, true)
          RETURNING holder, pg_current_xact_id()::text AS id
        )
-     SELECT holder, id, server FROM renewed, here`,
+     SELECT holder, id, server, cluster FROM renewed, here`,
 };
 
 /** By so much at least, and to no less than the milliseconds since 1970. */
@@ -183,12 +190,12 @@ const readChanges = {
        COALESCE(pg_snapshot_xmax(since) > pruned
          AND NOT EXISTS (
            SELECT FROM pg_snapshot_xip(since) x
-           WHERE x <= pruned AND pg_visible_in_snapshot(x, now)
+           WHERE x <= pruned AND pg_visible_in_snapshot(x, now) AND x <> ALL (open_when_pruned)
              AND NOT EXISTS (SELECT FROM strata.changes WHERE id = x)
          ) AND missed.number <= ${maxMissed}, false) AS complete,
        COALESCE(missed.changes, '[]') AS changes
      FROM unnest($1::pg_snapshot[]) WITH ORDINALITY AS cursors (since, place),
-       (SELECT pg_current_snapshot() AS now, $2::xid8 AS own, (SELECT pruned FROM strata.feed_state) AS pruned) AS state,
+       (SELECT pg_current_snapshot() AS now, $2::xid8 AS own, pruned, open_when_pruned FROM strata.feed_state) AS state,
        LATERAL (
          SELECT count(*) AS number,
            json_agg(json_build_object('id', id::text, 'scope', scope, 'revision', revision, 'keys', keys) ORDER BY id, revision) AS changes
@@ -225,10 +232,23 @@ const tooLate = (): PromiseRejectedResult => ({
 export interface FeedOptions {
   /** A poll waits so long for others, with which it goes to the database in the same two statements. */
   readonly gatherMs?: number;
+  /** T of this node. */
+  readonly fenceMs?: number;
   readonly log?: Logger;
+  /** Called with `strata.cluster()` of the server that answers. */
+  readonly onServer?: (cluster: string) => void;
 }
 
-export function createFeed(db: DataSource, { gatherMs = 0, log }: FeedOptions = {}) {
+export function createFeed(
+  db: DataSource,
+  { gatherMs = 0, fenceMs: ownFenceMs = 0, log, onServer }: FeedOptions = {},
+) {
+  /** Of the server that answered last. */
+  let cluster: string | undefined;
+  function follow(answering: string): void {
+    cluster = answering;
+    onServer?.(answering);
+  }
   /** Polls that have arrived and not been sent. */
   let gathering: Waiting[] | undefined;
 
@@ -285,6 +305,7 @@ export function createFeed(db: DataSource, { gatherMs = 0, log }: FeedOptions = 
       if (renewed.length === 0 && (await meetOn(client, polls))) renewed = await renew();
       const [first] = renewed;
       if (!first) return polls.map(() => tooLate());
+      follow(first.cluster);
       // Nodes that were answered together have the same.
       const cursors = [...new Set(polls.map(({ cursor }) => cursor))];
       const read = await client.query<PollResult>({ ...readChanges, values: [cursors, first.id] });
@@ -299,8 +320,8 @@ export function createFeed(db: DataSource, { gatherMs = 0, log }: FeedOptions = 
         if (!inTime.has(holder)) return tooLate();
         const reading = readings.get(cursor)!;
         // Not complete: there is no cursor, or it is from another database, or changes after it are
-        // pruned. A transaction that was open at the cursor and has ended counts as pruned where it
-        // left no change, because one that was removed looks the same.
+        // pruned. A transaction that was open at the cursor and has ended without leaving a change may
+        // have been pruned, unless it was open when that came past it.
         const changes = reading.complete ? reading.changes : [];
         return { status: 'fulfilled', value: { ...reading, changes } };
       });
@@ -321,7 +342,8 @@ export function createFeed(db: DataSource, { gatherMs = 0, log }: FeedOptions = 
       const { is_known, is_lost, is_new, is_cluster, newest } = rows[0]!;
       const isMet = !is_known || is_lost;
       const mayLack = is_lost || !(is_cluster || is_new);
-      if (mayLack) await raise(client, newest);
+      const fenceMs = Math.max(ownFenceMs, ...polls.map((poll) => poll.fence_ms));
+      if (mayLack) await raise(client, newest, fenceMs);
       if (isMet)
         await client.query(
           'UPDATE strata.feed_state SET cluster = strata.cluster(), started = pg_postmaster_start_time()',
@@ -343,11 +365,14 @@ export function createFeed(db: DataSource, { gatherMs = 0, log }: FeedOptions = 
    * and begins again. By time, so that they are above all that were ever given out, also those of a
    * database that was raised before and is lost as a whole: no scope has a revision each
    * millisecond, on average. Writers wait for the lock.
+   *
+   * A node may have a lease that another server made and this one lacks. One that nobody renews
+   * stands for all of these: writers wait for T, as for that of a process that is gone.
    */
-  async function raise(client: ClientBase, above: number): Promise<void> {
+  async function raise(client: ClientBase, above: number, fenceMs: number): Promise<void> {
     await client.query('LOCK TABLE strata.revisions IN EXCLUSIVE MODE');
     await client.query(
-      `UPDATE strata.feed_state SET pruned = '0',
+      `UPDATE strata.feed_state SET pruned = '0', open_when_pruned = '{}',
          revisions_from = GREATEST(GREATEST(revisions_from, $1) + $2, floor(extract(epoch FROM clock_timestamp()) * 1000))`,
       [above, raisedBy],
     );
@@ -356,7 +381,12 @@ export function createFeed(db: DataSource, { gatherMs = 0, log }: FeedOptions = 
       [raisedBy],
     );
     await client.query('DELETE FROM strata.changes');
-    await client.query('DELETE FROM strata.leases');
+    await client.query(
+      `WITH ended AS (DELETE FROM strata.leases RETURNING fence_ms)
+       INSERT INTO strata.leases (holder, token, fence_ms)
+       SELECT $1, $1, GREATEST($2, (SELECT max(fence_ms) FROM ended))`,
+      [`leases of another server ${randomUUID()}`, fenceMs],
+    );
   }
 
   /** A poll that the database refuses for what is in it takes no others with it. */
@@ -415,6 +445,22 @@ export function createFeed(db: DataSource, { gatherMs = 0, log }: FeedOptions = 
       ]);
     },
 
+    /**
+     * Whether the server that answered last takes writes, so that what was read of it before this
+     * call was the newest. Not where it does not answer.
+     */
+    async isWritable(): Promise<boolean> {
+      try {
+        const [probed] = await db.query<{ cluster: string }[]>(probeWrite);
+        const isSame = cluster === undefined || probed!.cluster === cluster;
+        follow(probed!.cluster);
+        return isSame;
+      } catch (error) {
+        log?.debug({ err: error }, 'the database takes no writes');
+        return false;
+      }
+    },
+
     /** All leases, good or not: only whoever watches the table can tell. `changeId` may be '0'. */
     leases(changeId: string): Promise<LeaseTableRead> {
       const { promise, resolve, reject } = Promise.withResolvers<LeaseTableRead>();
@@ -428,6 +474,10 @@ export function createFeed(db: DataSource, { gatherMs = 0, log }: FeedOptions = 
      * one would pass for all of it. So only those go whose ids are below that of any change that is
      * kept. One from the future keeps nothing: the server's clock was set back, perhaps by years.
      * Removes the given leases, unless they were renewed meanwhile.
+     *
+     * Notes which transactions are open: what is removed later of one of them goes from that list,
+     * and of the others nothing is, however long they take. Of those that the list has no room for,
+     * a node is told that changes are missing.
      */
     async prune(ended: readonly Pick<Lease, 'holder' | 'token'>[]): Promise<void> {
       await db.query(
@@ -441,7 +491,12 @@ export function createFeed(db: DataSource, { gatherMs = 0, log }: FeedOptions = 
            DELETE FROM strata.leases l USING json_to_recordset($2::json) AS e (holder text, token text)
            WHERE l.holder = e.holder AND l.token = e.token
          )
-         UPDATE strata.feed_state SET pruned = GREATEST(pruned, (SELECT max(id) FROM removed)) WHERE EXISTS (SELECT FROM removed)`,
+         UPDATE strata.feed_state SET pruned = GREATEST(pruned, (SELECT max(id) FROM removed)),
+           open_when_pruned = ARRAY(
+             SELECT x FROM (SELECT unnest(open_when_pruned) UNION SELECT pg_snapshot_xip(pg_current_snapshot())) AS open (x)
+             WHERE x NOT IN (SELECT id FROM removed) ORDER BY x DESC LIMIT ${maxOpenWhenPruned}
+           )
+         WHERE EXISTS (SELECT FROM removed)`,
         [retentionMinutes, JSON.stringify(ended)],
       );
     },

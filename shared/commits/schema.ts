@@ -133,7 +133,8 @@ export const commitSchema: Schema = {
       ALTER TABLE strata.feed_state
         ADD COLUMN cluster text NOT NULL DEFAULT '',
         ADD COLUMN started timestamptz NOT NULL DEFAULT '-infinity',
-        ADD COLUMN revisions_from int8 NOT NULL DEFAULT 0`,
+        ADD COLUMN revisions_from int8 NOT NULL DEFAULT 0,
+        ADD COLUMN open_when_pruned xid8[] NOT NULL DEFAULT '{}'`,
     ),
   ],
 };

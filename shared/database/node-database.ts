@@ -6,6 +6,7 @@ import type { DataSource } from 'typeorm';
 import { commitSchema } from '../commits/schema.ts';
 import type { Lifetime } from '../process/lifetime.ts';
 import type { Settings } from '../settings/settings.ts';
+import { Connections } from './connections.ts';
 import { openEmbeddedPostgres } from './embedded.ts';
 import {
   migrate,
@@ -19,6 +20,8 @@ import { cannotUseDatabase, notMigrated } from './unusable.ts';
 export interface NodeDatabase {
   /** The tables that every commit writes. */
   readonly commits: DataSource;
+  /** The connections of all its pools. */
+  readonly connections: Connections;
   /**
    * Opens a pool on a schema, which closes with the node. Throws CannotStart where its tables are
    * not what this node's code expects.
@@ -39,22 +42,25 @@ export async function openNodeDatabase({
   lifetime,
   schemas,
 }: NodeDatabaseOptions): Promise<NodeDatabase> {
+  const connections = new Connections();
   const options: DatabaseOptions = {
     url: settings.database_url ?? (await startEmbeddedPostgres(settings, lifetime)),
     poolSize: settings.db_pool_size,
     timeoutMs: settings.request_timeout_ms,
     ssl: settings.db_ssl,
+    connections,
   };
   if (settings.nats_url === null) {
     const all = await schemas();
     await lifetime.whileWanted(() => migrateAll(options, all));
   }
   const open = async (schema: Schema): Promise<DataSource> => {
-    const source = await lifetime.whileWanted(() => openMigrated(options, schema));
+    const leads = schema === commitSchema;
+    const source = await lifetime.whileWanted(() => openMigrated({ ...options, leads }, schema));
     lifetime.closeWith(() => source.destroy());
     return source;
   };
-  return { commits: await open(commitSchema), open };
+  return { commits: await open(commitSchema), connections, open };
 }
 
 /** Returns what was applied. Throws CannotStart where the database cannot be used. */
@@ -75,22 +81,12 @@ async function openMigrated(options: DatabaseOptions, schema: Schema): Promise<D
   try {
     const source = await openDatabase(options, schema);
     const missing = await missingMigrations((text, values) => source.query(text, values), schema);
-    try {
-      if (missing.length > 0) throw notMigrated(missing, { url, schema: schema.schema });
-      await assertKnown(source, schema);
-      return source;
-    } catch (error) {
-      await source.destroy();
-      throw error;
-    }
+    if (missing.length === 0) return source;
+    await source.destroy();
+    throw notMigrated(missing, { url, schema: schema.schema });
   } catch (error) {
     throw cannotUseDatabase(error, url);
   }
-}
-
-/** Without what tells one server from another, no write would ever have a revision. */
-async function assertKnown(source: DataSource, { schema }: Schema): Promise<void> {
-  if (schema === commitSchema.schema) await source.query('SELECT strata.cluster()');
 }
 
 /**

@@ -5,6 +5,7 @@
 import 'reflect-metadata';
 import pg from 'pg';
 import { DataSource, type EntitySchema, type MigrationInterface, type QueryRunner } from 'typeorm';
+import { maxLifetimeSeconds, PooledClient, type Connections } from './connections.ts';
 
 // int8 comes as text by default; revisions and sequences stay far below 2^53.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
@@ -40,60 +41,10 @@ export interface DatabaseOptions {
   /** The request timeout. Queries end earlier, so that a request can still be answered. */
   readonly timeoutMs: number;
   readonly ssl: boolean;
-}
-
-/** SQLSTATE read_only_sql_transaction: what a hot standby answers to a write. */
-const readOnlyTransaction = '25006';
-
-/** So that connections follow an address that has moved, also where nothing ended them. */
-const maxLifetimeSeconds = 15 * 60;
-
-/**
- * A client whose loss ends no process: while the pool hands a connection over, nobody listens to
- * it, and an error that nobody listens to ends Node. A server that shuts down ends connections in
- * the moment in which they are made. And one that the pool hands to nobody else
- * - after a query that got no answer in time: pg destroys its socket, and the pool would hear of
- *   that only once the socket is closed,
- * - where the server cannot be written to. The pool prefers what was used last, so a connection to a
- *   standby would stay for as long as somebody asks it.
- */
-class PooledClient extends pg.Client {
-  #isOfStandby = false;
-
-  constructor(config?: pg.ClientConfig) {
-    super(config);
-    // Whoever uses the connection is told by its next query.
-    this.on('error', () => {});
-    // PostgreSQL says so before a connection takes its first query, and whenever it changes: manual,
-    // "Asynchronous Operations" of the protocol.
-    this.connection.on('parameterStatus', ({ parameterName, parameterValue }: ParameterStatus) => {
-      if (parameterName === 'in_hot_standby') this.#isOfStandby = parameterValue === 'on';
-    });
-    // `query` has many overloads, all of which are passed on as they are.
-    const query = this.query.bind(this) as (...args: unknown[]) => unknown;
-    const watched = (...args: unknown[]): unknown => {
-      const sent = query(...args);
-      if (sent instanceof Promise) sent.catch((error: pg.DatabaseError) => this.#endAfter(error));
-      return sent;
-    };
-    this.query = watched as typeof this.query;
-  }
-
-  #endAfter({ message, code }: pg.DatabaseError): void {
-    if (message === 'Query read timeout' || code === readOnlyTransaction) void this.end();
-  }
-
-  /** Throws where what is read may be older than what was written. */
-  assertWritable(): void {
-    if (!this.#isOfStandby) return;
-    const standby = 'The address of the database leads to a standby, which cannot be written to.';
-    throw Object.assign(new Error(standby), { code: readOnlyTransaction });
-  }
-}
-
-interface ParameterStatus {
-  readonly parameterName: string;
-  readonly parameterValue: string;
+  /** Of the node; undefined for programs that do not poll. */
+  readonly connections?: Connections;
+  /** Whether polls go through this pool. */
+  readonly leads?: boolean;
 }
 
 /**
@@ -101,7 +52,7 @@ interface ParameterStatus {
  * them first, and where it is stalled, the client gives up a little later.
  */
 export async function openDatabase(
-  { url, poolSize, timeoutMs, ssl }: DatabaseOptions,
+  { url, poolSize, timeoutMs, ssl, connections, leads = false }: DatabaseOptions,
   { schema, entities, migrations }: Schema,
 ): Promise<DataSource> {
   const serverTimeoutMs = Math.floor(timeoutMs * 0.7);
@@ -123,7 +74,8 @@ export async function openDatabase(
     poolErrorHandler: () => {},
     extra: {
       Client: PooledClient,
-      onConnect: (client: PooledClient) => client.assertWritable(),
+      onConnect: (client: PooledClient) =>
+        connections ? connections.admit(client, { leads }) : client.identify(),
       maxLifetimeSeconds,
       // What does not need the answer of the statement before it is sent behind that at once. A
       // query without an answer in time ends its connection then, so that the rollback does not

@@ -26,6 +26,12 @@ export interface ReplicatedServer extends Server {
    */
   readonly failOver: (whileBehind: () => Promise<void>) => Promise<number>;
   /**
+   * Makes the primary read-only, promotes the standby and leads the address there. What is connected
+   * to the former primary stays, and is still answered. Returns how many connections of Strata it
+   * has.
+   */
+  readonly demote: () => Promise<() => Promise<number>>;
+  /**
    * Resets all connections and leads the address to the standby, which replays nothing meanwhile;
    * once `whileThere` has ended leads it back, and resets nothing. Returns how many connections to
    * the standby Strata has then.
@@ -61,6 +67,7 @@ export async function startReplicatedPostgres(): Promise<ReplicatedServer> {
   };
   let standby: Standby | undefined;
   let standbys = 0;
+  const demoted: Instance[] = [];
 
   return {
     ...first,
@@ -97,6 +104,27 @@ export async function startReplicatedPostgres(): Promise<ReplicatedServer> {
       standby = undefined;
       return at;
     },
+    async demote() {
+      const { link, ...promoted } = standby!;
+      const former = primary;
+      await withClient(former.url, async (client) => {
+        await client.query('ALTER SYSTEM SET default_transaction_read_only = on');
+        await client.query('SELECT pg_reload_conf()');
+        await eventually(async () => {
+          const { rows } = await client.query<{ isBehind: boolean }>(
+            'SELECT bool_or(replay_lsn < pg_current_wal_lsn()) AS "isBehind" FROM pg_stat_replication',
+          );
+          if (rows[0]!.isBehind) throw new Error('the standby is behind');
+        });
+      });
+      await withClient(promoted.url, (client) => client.query('SELECT pg_promote()'));
+      address.lead(promoted.port);
+      await link.stop();
+      demoted.push(former);
+      primary = promoted;
+      standby = undefined;
+      return () => withClient(former.url, connectionsOfStrata);
+    },
     async visitStandby(whileThere) {
       const { url, port } = standby!;
       await withClient(url, (client) => client.query('SELECT pg_wal_replay_pause()'));
@@ -108,7 +136,7 @@ export async function startReplicatedPostgres(): Promise<ReplicatedServer> {
     },
     async stop() {
       await standby?.end();
-      await primary.kill();
+      for (const instance of [primary, ...demoted]) await instance.kill();
       await address.stop();
       await first.stop();
       rmSync(folder, { recursive: true, force: true });
