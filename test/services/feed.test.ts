@@ -451,10 +451,10 @@ test('a node whose cursor is older than what is kept misses changes', async () =
   expect((await poll('away', cursor)).complete).toBe(false);
 });
 
-/** Removes the change, as if it had been made long ago. */
+/** Removes the change and those before it, as if they had been made long ago. */
 async function pruneTo({ id }: Change): Promise<void> {
   await db.query(
-    `UPDATE strata.changes SET created_at = clock_timestamp() - interval '1 hour' WHERE id = $1::xid8`,
+    `UPDATE strata.changes SET created_at = clock_timestamp() - interval '1 hour' WHERE id <= $1::xid8`,
     [id],
   );
   await feed.prune([]);
