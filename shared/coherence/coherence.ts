@@ -86,9 +86,9 @@ export class Coherence {
   readonly caches: Record<CacheName, CoherentCache>;
   /**
    * `fences`: writes that waited for all of T. `fencedOut`: polls that failed while there was no
-   * lease.
+   * lease. `flushes`: polls that could not say what was missed.
    */
-  readonly figures = { polls: 0, pollFailures: 0, fences: 0, fencedOut: 0, resets: 0 };
+  readonly figures = { polls: 0, pollFailures: 0, fences: 0, fencedOut: 0, resets: 0, flushes: 0 };
   readonly #options: CoherenceOptions;
   readonly #fence: WriteFence;
   readonly #published = new WeakMap<Change, Promise<void>>();
@@ -389,9 +389,9 @@ export class Coherence {
 
   /** Applies what a poll brought, or begins again where it cannot say what was missed. */
   #catchUp({ cursor, complete, changes, server }: PollResult): void {
-    const isSameServer = this.#server === undefined || this.#server === server;
-    if (!isSameServer) this.#reset();
-    else if (!complete) this.#forgetMissed();
+    const isFirst = this.#cursor === null;
+    if (!isFirst && this.#server !== server) this.#reset();
+    else if (!isFirst && !complete) this.#forgetMissed();
     else for (const change of changes) this.apply(change);
     this.#cursor = cursor;
     this.#server = server;
@@ -399,6 +399,10 @@ export class Coherence {
 
   /** The feed no longer has all that was missed: nothing kept here is known to be current. */
   #forgetMissed(): void {
+    this.figures.flushes += 1;
+    this.#options.log.warn(
+      'the change feed no longer has what this node missed; the caches are empty',
+    );
     for (const cache of Object.values(this.caches)) cache.flush();
     for (const listener of this.#resetListeners) listener();
   }

@@ -149,6 +149,12 @@ function showCoherence(registry: Registry, coherence: Coherence): void {
     read: () => figures.resets,
   });
   showFigure(registry, {
+    name: 'strata_coherence_flushes_total',
+    help: 'How often the change feed no longer had what a node had missed, so that its memory was emptied',
+    type: 'counter',
+    read: () => figures.flushes,
+  });
+  showFigure(registry, {
     name: 'strata_coherence_poll_age_seconds',
     help: 'Since the last good poll of the change feed began',
     type: 'gauge',
