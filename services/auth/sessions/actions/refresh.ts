@@ -57,7 +57,8 @@ export function refreshActions(db: DataSource, settings: () => Settings, signIn:
     const token = session && (await findToken(manager, hash));
     const next = token?.successor ? await findToken(manager, token.successor) : null;
     const successorUsed = next !== null && next.used_at !== null;
-    const now = new Date();
+    // Nodes' clocks differ, and a retry may come to another node than the exchange did.
+    const [{ now }] = await manager.query<[{ now: Date }]>('SELECT clock_timestamp() AS now');
     const judgement = judgeRefresh(token, session, successorUsed, now);
     const keys = successorKeys(settings());
     if (session && judgement === 'rotate') {
