@@ -240,7 +240,7 @@ test('while PostgreSQL takes no writes, nobody can prove that what it says is th
   const path = `/tenants/${tenant.id}/config/agents`;
   const at = (url: string): Client => new Client(url, tenant.admin.token);
   const read = async (name: string) => {
-    const { status, headers } = await at(cold.url).get(`${path}/${name}`);
+    const { status, headers } = await at(gatewayUrl(1)).get(`${path}/${name}`);
     return [status, headers.get('x-config-stale')];
   };
   const names = ['never-read', 'read-after'];
