@@ -313,7 +313,7 @@ const listActions = (db: DataSource, settings: () => Settings) =>
           events: [eventOf('removed', tenant_id, user_id, { roles, groups })],
         };
       });
-      // Without its membership the invitation is good for nothing; this only tidies up.
+      // Without its membership the invitation gives no right; this only tidies up.
       await request.call('auth.invitations.end', { tenant_id, user_id });
       return null;
     },

@@ -9,7 +9,7 @@
  * | the membership is written, `invited` | `tenant-config.members.add` | the invitation is sent again |
  * | the link is stored and mailed | `auth.invitations.send` | the same |
  * | the link is used, the address proved, the password set | `auth.invitations.accept` | the person signs in and accepts once more |
- * | the membership becomes `active` | `tenant-config.members.accept` | a row that is good for nothing any more |
+ * | the membership becomes `active` | `tenant-config.members.accept` | a row that gives no right any more |
  * | the invitation is removed | `removeInvitation` | |
  */
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
