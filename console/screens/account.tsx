@@ -204,7 +204,7 @@ function AddPasskey({ onClose, onDone }: DialogProperties): VNode {
           onInput={({ currentTarget }) => setName(currentTarget.value)}
         />
       </label>
-      <p class="fine">The browser asks next. You are told by mail that one was added.</p>
+      <p class="fine">The browser asks next. A mail says that one was added.</p>
     </FormDialog>
   );
 }

@@ -25,7 +25,7 @@ export function Notifications({ tenantId }: ScreenProperties): VNode {
   return (
     <section>
       <Heading title="Notifications">
-        <p class="muted">Who is asked for approval, and how they are told</p>
+        <p class="muted">Who is asked for approval, and how they are notified</p>
         <span class="grow"></span>
         <a href={hrefOf(`/tenants/${tenantId}/documents/notifications`)}>
           {hasRole('tenant_admin') ? 'Edit the routes' : 'The document'}
@@ -101,7 +101,7 @@ function Asked({ routes }: { readonly routes: Routes }): VNode {
         {most === 0
           ? 'Nobody further is asked where nobody decides.'
           : `The next group is asked after ${minutes(escalation.escalation_window_minutes)} without a decision, ${most === 1 ? 'once' : `${most} times at most`}; a hop may be ${escalation.poll_interval_seconds} s late.`}
-        {policy.allow_self ? ' Whoever asked may decide, too.' : ' Whoever asked cannot decide.'}
+        {policy.allow_self ? ' The requester may decide, too.' : ' The requester cannot decide.'}
         {policy.machines && ' API keys may decide.'}
       </p>
     </section>

@@ -68,7 +68,7 @@ export const topics: readonly Topic[] = [
   },
   {
     name: 'Own account',
-    description: 'Passwords, passkeys, linked identities and invitations of whoever is signed in.',
+    description: 'Passwords, passkeys, linked identities and invitations of the signed-in person.',
     actions: [
       'auth.password',
       'auth.webauthn',
@@ -113,7 +113,7 @@ export const topics: readonly Topic[] = [
   {
     name: 'Notices',
     description:
-      'How people were told of approvals: deliveries with every attempt, replays, tests.',
+      'How people were notified of approvals: deliveries with every attempt, replays, tests.',
     actions: ['notifier.deliveries', 'notifier.test'],
   },
   {

@@ -23,13 +23,13 @@ import type { StreamHub } from './stream-hub.ts';
 /** A comment is sent with every so many heartbeats. */
 const beatsPerComment = 3;
 /** A change is observed again within seconds: so many memberships may change in these. */
-const maxHeardOf = 10_000;
+const maxObserved = 10_000;
 
 export class OwnSessions {
   readonly #hub: StreamHub;
   readonly #byUser = new Map<string, Set<SessionSubscription>>();
   /** The revision of the last change that was observed, by the membership's cache key. */
-  readonly #heardOf = new LRUCache<string, number>(upTo(maxHeardOf));
+  readonly #observed = new LRUCache<string, number>(upTo(maxObserved));
 
   constructor(hub: StreamHub) {
     this.#hub = hub;
@@ -50,8 +50,8 @@ export class OwnSessions {
   onChange({ revision, keys }: Change): void {
     for (const key of keys) {
       const member = memberOfKey(key);
-      if (!member || revision <= (this.#heardOf.get(key) ?? 0)) continue;
-      this.#heardOf.set(key, revision);
+      if (!member || revision <= (this.#observed.get(key) ?? 0)) continue;
+      this.#observed.set(key, revision);
       for (const subscription of this.#byUser.get(member.user_id) ?? [])
         subscription.tell(member.tenant_id);
     }
@@ -59,7 +59,7 @@ export class OwnSessions {
 
   /** Changes were missed that nobody can tell any more. */
   reset(): void {
-    this.#heardOf.clear();
+    this.#observed.clear();
     for (const own of this.#byUser.values())
       for (const subscription of own) subscription.tell(null);
   }

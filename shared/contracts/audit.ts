@@ -165,7 +165,7 @@ export const auditContracts = {
         seq: Type.Integer({ minimum: 1, description: 'Number of the last event that goes' }),
         hash: Type.String({
           pattern: '^[0-9a-f]{64}$',
-          description: 'Its hash, as whoever has exported the chain knows it',
+          description: 'Its hash, as in an export of the chain',
           examples: ['9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
         }),
       },

@@ -174,7 +174,7 @@ export async function joinOnceMade(broker: ServiceBroker, { made, calls }: Joini
   else {
     const connect = transit.connect.bind(transit);
     transit.connect = async () => {
-      await Promise.all([Promise.race([connect(), heardOf(broker, calls)]), made]);
+      await Promise.all([Promise.race([connect(), observed(broker, calls)]), made]);
       // As Moleculer notes itself after its half second. Until then it would not say to others what
       // this node hosts.
       transit.connected = true;
@@ -188,7 +188,7 @@ export async function joinOnceMade(broker: ServiceBroker, { made, calls }: Joini
  * Resolves once other nodes have said that they host each of these services; without any, once one
  * has said what it hosts.
  */
-function heardOf(broker: ServiceBroker, services: readonly string[]): Promise<void> {
+function observed(broker: ServiceBroker, services: readonly string[]): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   function look(): void {
     const offered = new Set(nodesOf(broker).flatMap((node) => node.services));

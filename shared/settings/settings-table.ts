@@ -378,7 +378,7 @@ export const settingsGroups = {
       default: [],
       form: email,
       description:
-        'Whoever signs in with one of these verified addresses is platform_admin; admin@example.com in embedded mode',
+        'Accounts with one of these verified addresses are platform_admin; admin@example.com in embedded mode',
     },
     platform_sign_in_policy: {
       type: 'string',

@@ -418,7 +418,7 @@ describe('on a phone', () => {
     const { page } = seen;
     // The link that the asker was sent, too: everybody in the group is.
     await page.goto(await approveLink(asker));
-    await page.getByText('Whoever asked for an approval cannot decide it').waitFor();
+    await page.getByText('The requester of an approval cannot decide it').waitFor();
     expect(await page.getByRole('button').count()).toBe(0);
     await fits(page);
     expect((await admin.get(address)).body.state).toBe('pending');

@@ -57,7 +57,7 @@ async function currentLayers(
   return {
     entries: entries.map(storedEntry),
     types: types.map(storedServiceType),
-    bounds: await boundsKind.read(manager, {}),
+    bounds: (await boundsKind.load(manager, {})).current,
   };
 }
 

@@ -18,24 +18,24 @@ export const storedBounds = (row: BoundsRow): Stored<Bounds> => ({
 });
 
 export const boundsKind: DocumentKind<object, Bounds> = {
-  ...platformDocument({ auditName: 'bounds', configType: 'bounds_config', resourceId: () => id }),
+  ...platformDocument<object, Bounds>({
+    auditName: 'bounds',
+    configType: 'bounds_config',
+    resourceId: () => id,
+    async find(manager) {
+      const row = await manager.findOneBy(BoundsEntity, { id });
+      return row && storedBounds(row);
+    },
+    async save(manager, _address, { document, revision, updated_by, updated_at }) {
+      const row = { id, document, revision, updated_by, updated_at: new Date(updated_at) };
+      await manager.upsert(BoundsEntity, columnsOf<BoundsRow>(row), ['id']);
+    },
+    remove: (manager) => manager.delete(BoundsEntity, { id }),
+  }),
   schema: Bounds,
   patchCreates: true,
-
-  async read(manager) {
-    const row = await manager.findOneBy(BoundsEntity, { id });
-    return row && storedBounds(row);
-  },
-  async save(manager, _address, { document, revision, updated_by, updated_at }) {
-    const row = { id, document, revision, updated_by, updated_at: new Date(updated_at) };
-    await manager.upsert(BoundsEntity, columnsOf<BoundsRow>(row), ['id']);
-  },
-  async remove(manager) {
-    await manager.delete(BoundsEntity, { id });
-  },
-
   complete: (draft) => draft,
-  check: () => [],
+  check: () => ({ refused: [] }),
   async checkInTransaction(manager, _address, next, current) {
     if (next === null) return [];
     const types = await manager.findBy(ServiceTypeEntity, {

@@ -108,7 +108,12 @@ async function wantedRevision(
   return { revision: asOf, at: moment?.toISOString() ?? null };
 }
 
-export const layerActions = (db: DataSource) =>
+export const layerActions = (db: DataSource) => ({
+  ...snapshotActions(db),
+  ...lookupActions(db),
+});
+
+const snapshotActions = (db: DataSource) =>
   ({
     /**
      * One snapshot, at a moment when the platform had its revision. The statements are the same,
@@ -142,28 +147,6 @@ export const layerActions = (db: DataSource) =>
           asOf: { [scope]: revision },
         };
       }),
-
-    async 'tenant-config.moment'({ tenant_ids: ids }) {
-      const scopes = [...ids.map(tenantScope), platformScope];
-      const rows = await db.manager.query<
-        { at: number; scope: string | null; revision: number; changed_at: number }[]
-      >(
-        `SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS at, r.scope, r.revision,
-           extract(epoch FROM r.changed_at)::float8 * 1000 AS changed_at
-         FROM (SELECT) AS now LEFT JOIN strata.revisions r ON r.scope = ANY($1)`,
-        [scopes],
-      );
-      const found = new Map(rows.map((row) => [row.scope, row]));
-      const ofPlatform = found.get(platformScope);
-      return {
-        at: rows[0]!.at,
-        platform: ofPlatform?.revision ?? 0,
-        platform_changed_at: ofPlatform?.changed_at ?? 0,
-        tenants: Object.fromEntries(
-          ids.map((id) => [id, found.get(tenantScope(id))?.revision ?? 0]),
-        ),
-      };
-    },
 
     /** One snapshot: the documents are exactly those of the revision. */
     'tenant-config.layers': (params) =>
@@ -227,6 +210,31 @@ export const layerActions = (db: DataSource) =>
           bounds: await documentAt<Bounds>(manager, bounds, asOf),
         };
       }),
+  }) satisfies Handlers;
+
+const lookupActions = (db: DataSource) =>
+  ({
+    async 'tenant-config.moment'({ tenant_ids: ids }) {
+      const scopes = [...ids.map(tenantScope), platformScope];
+      const rows = await db.manager.query<
+        { at: number; scope: string | null; revision: number; changed_at: number }[]
+      >(
+        `SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS at, r.scope, r.revision,
+           extract(epoch FROM r.changed_at)::float8 * 1000 AS changed_at
+         FROM (SELECT) AS now LEFT JOIN strata.revisions r ON r.scope = ANY($1)`,
+        [scopes],
+      );
+      const found = new Map(rows.map((row) => [row.scope, row]));
+      const ofPlatform = found.get(platformScope);
+      return {
+        at: rows[0]!.at,
+        platform: ofPlatform?.revision ?? 0,
+        platform_changed_at: ofPlatform?.changed_at ?? 0,
+        tenants: Object.fromEntries(
+          ids.map((id) => [id, found.get(tenantScope(id))?.revision ?? 0]),
+        ),
+      };
+    },
 
     async 'tenant-config.layers.authors'({ tenant_id: tenantId, body: { places, revision } }) {
       const authors = await keyAuthors(db.manager, tenantId, places, revision);

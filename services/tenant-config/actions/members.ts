@@ -204,7 +204,14 @@ async function linkDecider(
   return { decider: { ...decider, name, email: address }, why_not: null };
 }
 
-export const memberActions = (db: DataSource, settings: () => Settings) =>
+export const memberActions = (db: DataSource, settings: () => Settings) => ({
+  ...listActions(db, settings),
+  ...membershipActions(db),
+  ...deciderActions(db),
+});
+
+/** What a tenant's administrators do. */
+const listActions = (db: DataSource, settings: () => Settings) =>
   ({
     async 'tenant-config.members.list'({ tenant_id, limit = defaultLimit, cursor }, request) {
       const after = decodeCursor(cursor, 'id');
@@ -306,11 +313,15 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
           events: [eventOf('removed', tenant_id, user_id, { roles, groups })],
         };
       });
-      // Without its membership the invitation is good for nothing; this only tidies up.
+      // Without its membership the invitation gives no right; this only tidies up.
       await request.call('auth.invitations.end', { tenant_id, user_id });
       return null;
     },
+  }) satisfies Handlers;
 
+/** What services ask of, and do with, the memberships of one person. */
+const membershipActions = (db: DataSource) =>
+  ({
     'tenant-config.members.resolve': ({ tenant_id, user_id }) =>
       readSnapshot(db, memberScope(tenant_id), async (manager) => {
         const row = await manager.findOneBy(MemberEntity, { tenant_id, user_id, status: 'active' });
@@ -405,7 +416,11 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
       });
       return null;
     },
+  }) satisfies Handlers;
 
+/** Who decides approvals. */
+const deciderActions = (db: DataSource) =>
+  ({
     async 'tenant-config.members.decider'(
       { tenant_id, user_id, account_id, email, groups, asked, recipients = [] },
       request,

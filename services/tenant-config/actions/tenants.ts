@@ -56,10 +56,8 @@ async function insertTenant(
   });
 }
 
-export function tenantActions(db: DataSource, settings: () => Settings) {
-  const tenantOf = (row: TenantRow) => viewOf(row, settings());
-
-  return {
+const createAction = (db: DataSource, settings: () => Settings) =>
+  ({
     /**
      * The tenant, its risk limits and its first administrator appear together or not at all. The
      * platform administrator's word proves a new account; whoever has an account already is
@@ -110,7 +108,7 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
             request,
           );
           const payload = { name, admin: account.id, admin_status: status };
-          const answer = { ...tenantOf(tenant), admin: administrator };
+          const answer = { ...viewOf(tenant, settings()), admin: administrator };
           request.checkAnswer(answer);
           return {
             result: { tenant, answer },
@@ -122,6 +120,13 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
       if (status === 'invited') await tryToInvite(result.tenant, account.id, request);
       return result.answer;
     },
+  }) satisfies Handlers;
+
+export function tenantActions(db: DataSource, settings: () => Settings) {
+  const tenantOf = (row: TenantRow) => viewOf(row, settings());
+
+  return {
+    ...createAction(db, settings),
 
     async 'tenant-config.tenants.list'({ q, limit = defaultLimit, cursor }) {
       const after = decodeCursor(cursor, 'id');

@@ -1,6 +1,6 @@
 /**
  * API keys of service accounts. The accounts are tenant-config's, which says at each use whether
- * one is there and which roles it has; a key whose account is gone is good for nothing.
+ * one is there and which roles it has; a key whose account is gone is invalid.
  */
 import { LessThanOrEqual, MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
