@@ -23,7 +23,9 @@ import {
 import { emptyGroups } from '../rules/notification-config.ts';
 import { maySetSender, senderProblems } from '../rules/sender.ts';
 import { TenantEntity, type TenantRow } from '../schema.ts';
+import { giftOf } from '../stores/givers.ts';
 import { findStaffedGroups } from '../stores/members.ts';
+import { notePrincipals } from '../stores/recent-notifications.ts';
 import { noSuchTenant } from '../stores/tenants.ts';
 import { tenantDocument } from './tenant-document.ts';
 
@@ -68,12 +70,19 @@ export function notificationKind(
 ): DocumentKind<TenantAddress, NotificationConfig | null, Findings> {
   const guard = createGuard(settings);
   const endpointsCap = (): number => settings().approval_webhook_endpoints_cap;
+  const common = tenantDocument<TenantAddress, NotificationConfig | null>({
+    auditName: 'notifications',
+    configType: 'notification_config',
+    resourceId: ({ tenant_id }) => tenant_id,
+  });
   return {
-    ...tenantDocument({
-      auditName: 'notifications',
-      configType: 'notification_config',
-      resourceId: ({ tenant_id }: TenantAddress) => tenant_id,
-    }),
+    ...common,
+    async recordHistory(manager, address, record, request) {
+      await common.recordHistory!(manager, address, record, request);
+      const { tenant_id: tenantId } = address;
+      const { by } = await giftOf(manager, tenantId, request.caller, new Date(record.at));
+      await notePrincipals(manager, tenantId, record.revision, by);
+    },
     schema: NullableNotificationConfig,
 
     async read(manager, { tenant_id: id }) {
