@@ -54,7 +54,7 @@ export interface ProvenIdentity {
 export type SignIn = ReturnType<typeof createSignIn>;
 
 export function createSignIn(db: DataSource, settings: () => Settings) {
-  /** Who the user is, in which tenant, and where else they could go. */
+  /** Who the user is, in which tenant, and where else they could go: nowhere where confined. */
   const identityOf = (
     user: UserRow,
     current: Membership | null,
@@ -66,11 +66,9 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
       platform_roles: platformRolesIn({ confined_to: confinedTo }, user, settings()),
     },
     tenant: current && { id: current.tenant_id, name: current.tenant_name, roles: current.roles },
-    memberships: memberships.map(({ tenant_id, tenant_name: name, roles }) => ({
-      tenant_id,
-      name,
-      roles,
-    })),
+    memberships: memberships
+      .filter(({ tenant_id: id }) => confinedTo === null || id === confinedTo)
+      .map(({ tenant_id, tenant_name: name, roles }) => ({ tenant_id, name, roles })),
   });
 
   /**

@@ -89,6 +89,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
         tenant_id: row.tenant_id,
         name: row.name,
         made_by: row.made_by,
+        ...(row.confined_to !== null && { confined_to: row.confined_to }),
         scopes: row.scopes,
         hash: row.hash,
         expires_at: row.expires_at.toISOString(),
