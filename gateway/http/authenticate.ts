@@ -197,6 +197,7 @@ async function verifyApiKey(
     own: {
       scopes: key.scopes,
       api_key: { id: parsed.id, name: key.name, made_by: key.made_by },
+      ...(key.confined_to !== undefined && { confined_to: key.confined_to }),
     },
   };
 }

@@ -37,6 +37,7 @@ import type { ApprovalRow, AutomationRow } from './schema.ts';
 import { readChangedIn } from './stores/changed-rows.ts';
 import { breaker, unclaimed } from './stores/claims.ts';
 import { createFrozenConfigVault } from './stores/frozen-config.ts';
+import { mailShares } from './stores/mail-shares.ts';
 import {
   removeEndedApprovals,
   removeEndedAutomations,
@@ -105,6 +106,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   const onNobodyDecides = (): void => {
     withoutDeciders += 1;
   };
+  const takeMails = mailShares(db, settings);
   const approvals = {
     db,
     vault,
@@ -112,13 +114,14 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     onChanged,
     approvalChanges,
     maxPending,
+    takeMails,
     onNobodyDecides,
   };
   const handlers = {
     ...approvalActions(approvals),
     ...automationActions({ ...approvals, changes }),
     ...linkActions(approvals, () => createDecisionLinks(settings())),
-    ...deliveryActions(db, onQueued),
+    ...deliveryActions(db, onQueued, takeMails),
     ...testActions(db, settings, sender),
     ...erasureActions(db),
   };

@@ -70,6 +70,11 @@ export interface DocumentRow {
 }
 export interface HistoryRow extends AnyHistoryRow<ConfigType> {
   tenant_id: string;
+  /**
+   * In whose hands the change was (stores/givers.ts); null but for a notification_config, which says
+   * who decides.
+   */
+  principals: string[] | null;
 }
 
 /**
@@ -181,6 +186,7 @@ export const HistoryEntity = new EntitySchema<HistoryRow>({
   columns: {
     tenant_id: uuidKey,
     ...historyColumns,
+    principals: { ...json, nullable: true },
   },
   indices: [
     { name: 'history_resource', columns: ['tenant_id', 'config_type', 'resource_id', 'revision'] },
@@ -264,5 +270,9 @@ export const tenantConfigSchema: Schema = {
     ),
     migration('TenantConfigKeyChanges1764900000101', ...keyChangesTable(schema, 'tenant_id')),
     migration('TenantConfigKeyChanges1764900000102', keyChangesOfHistory(schema, 'tenant_id')),
+    migration(
+      'TenantConfigPrincipals1765000000001',
+      'ALTER TABLE tenant_config.configuration_history ADD COLUMN principals json',
+    ),
   ],
 };

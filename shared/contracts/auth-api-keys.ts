@@ -180,6 +180,8 @@ export const apiKeyContracts = {
         name: Type.String(),
         /** Who made it; null for a service account's key from before that was kept. */
         made_by: Nullable(Type.String()),
+        /** As of the session that made it: the tenant that it is good for and no other. */
+        confined_to: Type.Optional(Uuid),
         scopes: Scopes,
         hash: Type.String(),
         expires_at: Timestamp,

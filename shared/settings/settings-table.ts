@@ -499,6 +499,14 @@ export const settingsGroups = {
       max: 1_000_000,
       description: 'Test notices that one tenant sends a minute',
     },
+    approval_mails_per_hour_per_tenant: {
+      type: 'integer',
+      default: 5000,
+      min: 1,
+      max: 10_000_000,
+      description:
+        'Mails to addresses that its configuration names which one tenant has approvals send an hour, and mails sent again',
+    },
     tenant_switches_per_minute: {
       type: 'integer',
       default: 60,

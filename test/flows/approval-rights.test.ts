@@ -424,6 +424,48 @@ describe('who asks cannot have redefined who decides', () => {
     await grow();
   });
 
+  test('nor by somebody who has been an administrator by their hand for less than a day', async () => {
+    await configure(undefined);
+    const fay = { email: 'fay@rights.example', roles: ['tenant_admin'] };
+    const { client: theirs, user_id: idOfFay } = await addMember(people.dora!, tenant.id, fay);
+    const gus = { email: 'gus@rights.example', roles: ['operator'] };
+    const { client: added, user_id: idOfGus } = await addMember(theirs, tenant.id, gus);
+    const mailbox = 'fays@elsewhere.example';
+    await theirs.patch(path('/config/notifications'), {
+      email: { approval_recipients: [listed, mailbox] },
+    });
+    const refused = [403, 'approval_decider_added_by_requester'];
+    const [ofDora, ofAda] = [await askedBy(people.dora!, 'none'), await ask('ada', 'none')];
+    expect(codeOf(await decide(theirs, ofDora.id))).toEqual(refused);
+    expect(codeOf(await decide(added, ofDora.id))).toEqual(refused);
+    expect(codeOf(await follow(mailbox, ofDora.id))).toEqual([403, 'insufficient_role']);
+    expect((await decide(added, ofAda.id)).status).toBe(200);
+    for (const id of [idOfFay, idOfGus]) await people.dora!.delete(path(`/users/${id}`));
+    // That they are members no more makes their changes nobody's.
+    const later = await askedBy(people.dora!, 'none');
+    expect(codeOf(await follow(mailbox, later.id))).toEqual([403, 'insufficient_role']);
+  });
+
+  test('nor by a service account that is removed before anything is asked', async () => {
+    await configure(undefined);
+    const account = await people.dora!.post(path('/service-accounts'), {
+      name: 'mule',
+      roles: ['tenant_admin'],
+    });
+    const keysAt = path(`/service-accounts/${account.body.id}/api-keys`);
+    const mule = await keyOf(people.dora!, keysAt, ['approvals:configure']);
+    const mailbox = 'mules@elsewhere.example';
+    const changed = await mule.patch(path('/config/notifications'), {
+      email: { approval_recipients: [listed, mailbox] },
+    });
+    expect(changed.status).toBe(200);
+    await people.dora!.delete(path(`/service-accounts/${account.body.id}`));
+    const [ofDora, ofAda] = [await askedBy(people.dora!, 'none'), await ask('ada', 'none')];
+    expect(codeOf(await follow(mailbox, ofDora.id))).toEqual([403, 'insufficient_role']);
+    expect((await follow(listed, ofDora.id)).status).toBe(200);
+    expect((await follow(mailbox, ofAda.id)).status).toBe(200);
+  });
+
   async function askedBy(client: Client, action: string) {
     const made = await client.post(path('/approvals'), { action, risk_level: 'low', title: 'T' });
     expect([made.status, made.text]).toEqual([202, expect.any(String)]);

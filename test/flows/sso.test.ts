@@ -423,6 +423,18 @@ describe("a tenant's own provider", () => {
 
     const { body } = await visit(person);
     const session = new Client(strata.url, body.access_token);
+    const { body: ownKey } = await session.post('/auth/api-key', {
+      name: 'here',
+      scopes: ['auth:self'],
+    });
+    const byKey = new Client(strata.url, ownKey.api_key);
+    expect((await strong.get('/auth/me')).body.memberships).toHaveLength(2);
+    const shown = [body, (await session.get('/auth/me')).body, (await byKey.get('/auth/me')).body];
+    for (const { memberships, user } of shown) {
+      expect(memberships).toEqual([expect.objectContaining({ tenant_id: tenant.id })]);
+      expect(user.platform_roles).toEqual([]);
+    }
+    await session.delete(`/auth/api-keys/${ownKey.id}`);
     for (const path of ['/auth/invitations', '/auth/api-keys'])
       expect([path, (await session.get(path)).body.items]).toEqual([path, []]);
     const { body: seen } = await session.get('/auth/sessions');

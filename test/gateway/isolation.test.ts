@@ -23,6 +23,8 @@ import {
   adminPassword,
   Client,
   createTenant,
+  joinTenant,
+  memberPassword,
   secretKey,
   signIn,
   startStrata,
@@ -42,9 +44,11 @@ let callers: Record<string, Client>;
 const keyOwners = ['tenant_admin', 'platform_admin', 'removed'] as const;
 /**
  * Who administers the other tenant. One of them is invited to administer this one as well, and has
- * not accepted.
+ * not accepted; one does administer it, but came through the other tenant's own provider.
  */
-const outsiders: readonly string[] = ['outsider', 'invited'];
+const outsiders: readonly string[] = ['outsider', 'invited', 'guest'];
+/** Credentials of somebody whose account was disabled, and of a service account that was. */
+const ended: [what: string, client: Client, code: string][] = [];
 interface ScopedKey {
   readonly owner: string;
   /** The role that is expected of it. */
@@ -112,6 +116,33 @@ beforeAll(async () => {
   callers.invited = (await addMember(other.admin, other.id, invited)).client;
   const asked = await own.admin.post(`/tenants/${own.id}/users`, invited);
   expect([asked.status, asked.body.status]).toEqual([201, 'invited']);
+  const guest = { email: 'guest@isolation.example', ...administrator };
+  const atHome = await addMember(own.admin, own.id, guest);
+  await joinTenant(other.admin, other.id, atHome.client, guest);
+  callers.guest = await signIn(strata.url, guest.email, memberPassword, other.id);
+  await database.query(
+    `UPDATE auth.sessions SET confined_to = tenant_id WHERE user_id = $1 AND tenant_id = $2`,
+    [atHome.user_id, other.id],
+  );
+  const disabled = { email: 'disabled@isolation.example', ...administrator };
+  const { client: person, user_id: personId } = await addMember(own.admin, own.id, disabled);
+  const robots = `/tenants/${own.id}/service-accounts`;
+  const { body: robot } = await own.admin.post(robots, { name: 'off', ...administrator });
+  ended.push(
+    ['a session of a disabled person', person, 'auth_session_revoked'],
+    [
+      'a key of a disabled person',
+      await keyFrom(person, '/auth/api-key', 'config:read'),
+      'auth_api_key_invalid',
+    ],
+    [
+      'a key of a disabled service account',
+      await keyFrom(own.admin, `${robots}/${robot.id}/api-keys`, 'config:read'),
+      'auth_api_key_invalid',
+    ],
+  );
+  await platform.patch(`/auth/users/${personId}`, { status: 'disabled' });
+  await own.admin.patch(`${robots}/${robot.id}`, { status: 'disabled' });
   const leaving = { email: 'removed@isolation.example', ...administrator };
   const removed = await addMember(own.admin, own.id, leaving);
   callers.removed = removed.client;
@@ -280,6 +311,11 @@ describe('every route', () => {
         ],
         ['cut', good.slice(0, -2), 'auth_token_invalid'],
         ['of no session', issue(900, { ...claims, sid: randomUUID() }), 'auth_session_revoked'],
+        ...ended.map(([what, { token }, code]): [string, string | undefined, string] => [
+          what,
+          token,
+          code,
+        ]),
       ];
       const askBadly = async ([what, token, code]: (typeof bad)[number]): Promise<void> => {
         const answer = await new Client(strata.url, token).send(

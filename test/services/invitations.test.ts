@@ -191,6 +191,24 @@ describe('an invitation', () => {
     expect(outcome(await login(email, memberPassword, second.id))).toBe('200');
   });
 
+  test('puts no password beside the passkey or the provider of an account', async () => {
+    for (const credential of [
+      `INSERT INTO auth.passkeys SELECT gen_random_uuid(), id, 'own ' || id, '\\x00', 0, NULL, gen_random_uuid(), '{}', false, false, now(), NULL FROM auth.users WHERE id = $1`,
+      `INSERT INTO auth.sso_identities SELECT 'https://own.example', id::text, id, now() FROM auth.users WHERE id = $1`,
+    ]) {
+      const email = somebody();
+      const member = { email, roles: ['viewer'] };
+      const { user_id: id } = await addMember(first.admin, first.id, member);
+      await database.query(credential, [id]);
+      await database.query('UPDATE auth.users SET password_hash = NULL WHERE id = $1', [id]);
+      await invite(email, second);
+      const token = await invitationToken(email, 2);
+      expect(outcome(await accept(token, password))).toBe('422 validation_failed');
+      expect((await accept(token)).body).toMatchObject({ sign_in_required: true, email });
+      expect(outcome(await login(email, password))).toBe('401 auth_invalid_credentials');
+    }
+  });
+
   test('is listed, accepted and declined signed in, by its owner alone', async () => {
     const email = somebody();
     const { client } = await addMember(first.admin, first.id, { email, roles: ['viewer'] });

@@ -3,6 +3,7 @@
  * that what is kept stays bounded. Counts are in the database, so they hold over nodes.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   addMember,
@@ -33,6 +34,7 @@ beforeAll(async () => {
     INVITED_MEMBERS_PER_TENANT: '5',
     TEST_NOTICES_PER_MINUTE_PER_CALLER: '4',
     TEST_NOTICES_PER_MINUTE_PER_TENANT: '6',
+    APPROVAL_MAILS_PER_HOUR_PER_TENANT: '4',
     TENANT_SWITCHES_PER_MINUTE: '10',
     SESSIONS_PER_PERSON: '3',
     API_KEYS_PER_PERSON: '3',
@@ -96,6 +98,36 @@ describe('invitations', () => {
     const member = { email: 'somebody@others.example', roles: ['viewer'] };
     expect((await other.admin.post(`/tenants/${other.id}/users`, member)).status).toBe(201);
   });
+});
+
+test('approvals mail a share of addresses that are only named, and are sent again within it', async () => {
+  const busy = await createTenant(strata.url, platform, 'Busy');
+  const at = (rest: string): string => `/tenants/${busy.id}${rest}`;
+  const addresses = ['one', 'two', 'three'].map((name) => `${name}@elsewhere.example`);
+  await busy.admin.put(at('/config/notifications'), {
+    email: { approval_recipients: addresses },
+    approver_groups: { action_overrides: { of_group: ['sre'] } },
+  });
+  const sre = { email: 'sre@busy.example', roles: ['operator'], groups: ['sre'] };
+  await addMember(busy.admin, busy.id, sre);
+  const ask = (action: string): Promise<Answer> =>
+    busy.operator.post(at('/approvals'), { action, risk_level: 'low', title: 'T' });
+  for (let asked = 0; asked < 5; asked += 1) expect((await ask('of_group')).status).toBe(202);
+  expect((await ask('any')).status).toBe(202);
+  const [delivered] = await eventually(async () => {
+    const { body } = await busy.operator.get(at('/notifications/deliveries?state=delivered'));
+    expect(body.items).not.toEqual([]);
+    return body.items as { id: string }[];
+  });
+  const again = (): Promise<Answer> =>
+    busy.admin.post(at(`/notifications/deliveries/${delivered!.id}/replay`));
+  expect((await again()).status).toBeLessThan(300);
+  const setting = 'APPROVAL_MAILS_PER_HOUR_PER_TENANT';
+  expectRefusal(await again(), 'rate_limited', setting);
+  expectRefusal(await ask('any'), 'rate_limited', setting);
+  const start = { action: 'any', risk_level: 'high', title: 'T' };
+  expectRefusal(await busy.operator.post(at('/automations'), start), 'rate_limited', setting);
+  expect((await ask('of_group')).status).toBe(202);
 });
 
 test('test notices have a share of each person and of the tenant, by what is sent', async () => {

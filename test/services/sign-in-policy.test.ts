@@ -8,11 +8,13 @@ import { join } from 'node:path';
 import { restRoutes } from '../../gateway/http/rest.ts';
 import { eventually } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
+import { holdLock } from '../support/held-lock.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   Client,
   createTenant,
+  joinTenant,
   memberPassword,
   signIn,
   startStrata,
@@ -230,6 +232,38 @@ describe('keys that a password made', () => {
     await strong.post(`/auth/api-keys/${made.body.id}/rotate`);
     expect((await strong.get(list)).body.items).toEqual([]);
   });
+});
+
+test('a password session of another tenant gives no key of a strict one a new secret', async () => {
+  const strict = await createTenant(strata.url, platform, 'Strict from elsewhere');
+  const email = strict.emails.operator!;
+  const strong = await withPasskey(email, memberPassword);
+  await joinTenant(other.admin, other.id, strong, { email, roles: ['viewer'] });
+  const inStrict = await strong.post('/auth/switch-tenant', { tenant_id: strict.id });
+  const session = new Client(strata.url, inStrict.body.access_token);
+  const made = await session.post('/auth/api-key', { name: 'by passkey' });
+  const key = new Client(strata.url, made.body.api_key);
+  const byPassword = await signIn(strata.url, email, memberPassword, other.id);
+  const rotate = (by: Client) => by.post(`/auth/api-keys/${made.body.id}/rotate`);
+  const admin = await withPasskey(strict.emails.tenant_admin!, memberPassword);
+  await admin.patch(tenantPath(strict.id), { sign_in_policy: 'passkey_or_sso' });
+  expect(outcome(await rotate(byPassword))).toBe(weak);
+  expect(outcome(await key.get(risk(strict.id)))).toBe('200');
+  expect(outcome(await rotate(session))).toBe('201');
+});
+
+test('a key that a password was making while the policy came is none', async () => {
+  const strict = await createTenant(strata.url, platform, 'Strict meanwhile');
+  const admin = await withPasskey(strict.emails.tenant_admin!, memberPassword);
+  const counter = `SELECT FROM strata.revisions WHERE scope = 'auth' FOR UPDATE`;
+  const lock = await holdLock(database, counter);
+  const making = strict.operator.post('/auth/api-key', { name: 'late' });
+  await lock.untilWaiting(1);
+  const policy = { sign_in_policy: 'passkey_or_sso' };
+  expect(outcome(await admin.patch(tenantPath(strict.id), policy))).toBe('200');
+  await lock.release();
+  expect(outcome(await making)).toBe(weak);
+  expect((await admin.get(`${tenantPath(strict.id)}/password-keys`)).body.items).toEqual([]);
 });
 
 test("the platform's policy binds its administrators from the reload on, and nobody else", async () => {

@@ -51,7 +51,7 @@ export interface ProvenIdentity {
   readonly refusal: ErrorCode;
 }
 
-/** Who the user is, in which tenant, and where else they could go. */
+/** Who the user is, in which tenant, and where else they could go: nowhere where confined. */
 export const identityOf = (
   user: UserRow,
   current: Membership | null,
@@ -64,11 +64,9 @@ export const identityOf = (
     platform_roles: platformRolesIn({ confined_to: confinedTo }, user, settings),
   },
   tenant: current && { id: current.tenant_id, name: current.tenant_name, roles: current.roles },
-  memberships: memberships.map(({ tenant_id, tenant_name: name, roles }) => ({
-    tenant_id,
-    name,
-    roles,
-  })),
+  memberships: memberships
+    .filter(({ tenant_id: id }) => confinedTo === null || id === confinedTo)
+    .map(({ tenant_id, tenant_name: name, roles }) => ({ tenant_id, name, roles })),
 });
 
 export type SignIn = ReturnType<typeof createSignIn>;

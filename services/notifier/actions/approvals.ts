@@ -19,7 +19,7 @@ import {
   strictestOf,
 } from '../rules/approval-policy.ts';
 import { costProblems, timeoutSeconds, type ApprovalTerms } from '../rules/approval-terms.ts';
-import { destinationsOf } from '../channels/destinations.ts';
+import { countNamed, destinationsOf } from '../channels/destinations.ts';
 import { approverChainOf, firstTimes, type EscalationLimits } from '../rules/escalation.ts';
 import type { FrozenConfig } from '../rules/frozen-config.ts';
 import { noticesOf } from '../rules/notice.ts';
@@ -33,7 +33,7 @@ import { queueNotices } from '../stores/notices.ts';
 import { acknowledge, callingCandidate, decide, type ApprovalOptions } from './deciding.ts';
 
 export function approvalActions(options: ApprovalOptions) {
-  const { db, onChanged, approvalChanges, maxPending } = options;
+  const { db, onChanged, approvalChanges, maxPending, takeMails } = options;
   return {
     async 'notifier.approvals.request'({ tenant_id: tenantId, body }, request) {
       const repeated = await findRepeated(db.manager, tenantId, body);
@@ -44,6 +44,7 @@ export function approvalActions(options: ApprovalOptions) {
       const plan = await planOf(tenantId, body, request);
       const problems = costProblems(body.cost_impact, plan.terms);
       if (problems.length > 0) throw invalid(problems);
+      await takeMails(tenantId, request.caller, countNamed(plan.chain, plan.frozen));
       const made = await db.transaction((manager) =>
         insertApproval(manager, options, tenantId, body, plan, request),
       );

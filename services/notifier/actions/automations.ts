@@ -10,6 +10,7 @@ import type { Intent } from '../../../shared/contracts/decide.ts';
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import { countNamed } from '../channels/destinations.ts';
 import {
   automationView,
   denialOf,
@@ -183,6 +184,7 @@ async function start(
     return admission;
   };
   let least: number | undefined;
+  let hasTakenMails = false;
   for (let tries = 1; tries <= mostTries; tries += 1) {
     const repeated = await findRepeated(db.manager, tenantId, body);
     if (repeated) return repeated;
@@ -191,6 +193,11 @@ async function start(
     const approval = needsApproval
       ? await approvalFor(options, tenantId, body, admission.is_proven, request)
       : undefined;
+    if (approval && !hasTakenMails) {
+      const { chain, frozen } = approval.plan;
+      await options.takeMails(tenantId, request.caller, countNamed(chain, frozen));
+      hasTakenMails = true;
+    }
     const decideAgain = tries > triesAhead ? decide : undefined;
     const made = { tenantId, body, intent, admission, approval, decideAgain };
     try {

@@ -28,6 +28,7 @@ import { proofOf, withdrawalProofOf } from '../rules/proof.ts';
 import { ApprovalEntity, type ApprovalRow, type StoredApprover } from '../schema.ts';
 import { findApproval, lockApproval, markChanged } from '../stores/approvals.ts';
 import type { FrozenConfigVault } from '../stores/frozen-config.ts';
+import type { TakeMails } from '../stores/mail-shares.ts';
 import { cancelUnsent, queueNotices } from '../stores/notices.ts';
 import type { TenantChanges } from '../worker/tenant-changes.ts';
 
@@ -41,6 +42,7 @@ export interface ApprovalOptions {
   readonly approvalChanges: TenantChanges<ApprovalRow>;
   /** How many approvals of a tenant may be pending. */
   readonly maxPending: () => number;
+  readonly takeMails: TakeMails;
   /** Called for each approval none of whose groups has anybody who could decide. */
   readonly onNobodyDecides: () => void;
 }

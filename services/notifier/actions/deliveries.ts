@@ -12,6 +12,7 @@ import {
 } from '../../../shared/documents/paging.ts';
 import { webhookId } from '../rules/notice.ts';
 import { AttemptEntity, DeliveryEntity, type DeliveryRow } from '../schema.ts';
+import type { TakeMails } from '../stores/mail-shares.ts';
 
 type Delivery = ResultOf<'notifier.deliveries.replay'>;
 
@@ -31,7 +32,7 @@ const deliveryView = (row: DeliveryRow): Delivery => ({
   reason: row.reason,
 });
 
-export function deliveryActions(db: DataSource, onQueued: () => void) {
+export function deliveryActions(db: DataSource, onQueued: () => void, takeMails: TakeMails) {
   return {
     async 'notifier.deliveries.list'({
       tenant_id: tenantId,
@@ -78,6 +79,9 @@ export function deliveryActions(db: DataSource, onQueued: () => void) {
     },
 
     async 'notifier.deliveries.replay'({ tenant_id: tenantId, delivery_id: id }, request) {
+      const address = { id, tenant_id: tenantId };
+      const { channel } = found(await db.manager.findOneBy(DeliveryEntity, address));
+      if (channel === 'email') await takeMails(tenantId, request.caller, 1);
       const row = await db.transaction((manager) => replay(manager, tenantId, id, request));
       onQueued();
       return deliveryView(row);

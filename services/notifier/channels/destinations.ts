@@ -23,6 +23,16 @@ export const distinct = (destinations: readonly Destination[]): Destination[] =>
   return [...byPlace.values()];
 };
 
+/** How many addresses of the configuration are mailed at some hop: those of a group without members. */
+export function countNamed(
+  chain: readonly string[],
+  { config: { email }, groups }: Pick<FrozenConfig, 'config' | 'groups'>,
+): number {
+  const isNamedAsked =
+    chain.length === 0 || chain.some((group) => (groups[group] ?? []).length === 0);
+  return isNamedAsked ? firstFilled(email.approval_recipients, email.default_recipients).length : 0;
+}
+
 /**
  * Who hears of a hop. Webhooks and chat hear of every hop; mail goes to the members of the hop's
  * group, else to the first list of the configuration that names anybody. Where nobody at all would

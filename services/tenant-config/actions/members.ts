@@ -27,6 +27,7 @@ import {
   type MemberRow,
   type TenantRow,
 } from '../schema.ts';
+import { giftOf } from '../stores/givers.ts';
 import {
   findApprovers,
   findMember,
@@ -103,10 +104,10 @@ const byThemselves = (event: EventDraft, userId: string): EventDraft => ({
 });
 
 /** Makes an invited member active, inside the caller's change. */
-async function admit(manager: EntityManager, row: MemberRow): Promise<EventDraft> {
+async function admit(manager: EntityManager, row: MemberRow, at: Date): Promise<EventDraft> {
   const { tenant_id: tenantId, user_id: userId, roles, groups } = row;
   const address = { tenant_id: tenantId, user_id: userId };
-  const given = givenOnJoining(row, row.given, new Date());
+  const given = givenOnJoining(row, row.given, at);
   await manager.update(MemberEntity, address, { status: 'active', given });
   return byThemselves(eventOf('joined', tenantId, userId, { roles, groups }), userId);
 }
@@ -246,23 +247,28 @@ const listActions = (db: DataSource, settings: () => Settings) =>
       });
       const address = { tenant_id, user_id: account.id };
       const status = account.admitted ? 'active' : 'invited';
-      const now = new Date();
-      const given = givenNow({ roles, groups }, request.caller, now);
-      const row: MemberRow = { ...address, roles, groups, status, added_at: now, given };
-      await commitChange(db, request, memberScope(tenant_id), async (manager) => {
-        const known = await manager.findOneBy(MemberEntity, address);
-        if (known) throw new StrataError('conflict', alreadyThere[known.status]);
-        if (status === 'invited') await requireRoomToInvite(manager, tenant_id, settings());
-        await manager.insert(MemberEntity, row);
-        const action = account.admitted ? 'added' : 'invited';
-        return {
-          result: undefined,
-          keys: [memberKey(address)],
-          events: [eventOf(action, tenant_id, account.id, { roles, groups })],
-        };
-      });
+      const { result } = await commitChange(
+        db,
+        request,
+        memberScope(tenant_id),
+        async (manager, _revision, at) => {
+          const known = await manager.findOneBy(MemberEntity, address);
+          if (known) throw new StrataError('conflict', alreadyThere[known.status]);
+          if (status === 'invited') await requireRoomToInvite(manager, tenant_id, settings());
+          const gift = await giftOf(manager, tenant_id, request.caller, at);
+          const given = givenNow({ roles, groups }, gift);
+          const row: MemberRow = { ...address, roles, groups, status, added_at: at, given };
+          await manager.insert(MemberEntity, row);
+          const action = account.admitted ? 'added' : 'invited';
+          return {
+            result: row,
+            keys: [memberKey(address)],
+            events: [eventOf(action, tenant_id, account.id, { roles, groups })],
+          };
+        },
+      );
       if (status === 'invited') await tryToInvite(tenant, account.id, request);
-      const [member] = await withAccounts([row], request);
+      const [member] = await withAccounts([result], request);
       return member!;
     },
 
@@ -281,12 +287,13 @@ const listActions = (db: DataSource, settings: () => Settings) =>
         db,
         request,
         memberScope(tenant_id),
-        async (manager) => {
+        async (manager, _revision, at) => {
           const before = await findMember(manager, tenant_id, user_id);
           const after: MemberRow = { ...before, ...body };
           checkGrant(request.caller, after.roles, before.roles);
           const { roles, groups } = after;
-          const given = givenNow(after, request.caller, new Date(), before);
+          const gift = await giftOf(manager, tenant_id, request.caller, at);
+          const given = givenNow(after, gift, before);
           await manager.update(MemberEntity, { tenant_id, user_id }, { roles, groups, given });
           if (isAdministrator(before)) await requireAdministrator(manager, tenant_id);
           const changes = diff({ roles: before.roles, groups: before.groups }, { roles, groups });
@@ -339,7 +346,7 @@ const membershipActions = (db: DataSource) =>
         db,
         request,
         memberScope(tenant_id),
-        async (manager) => {
+        async (manager, _revision, at) => {
           const tenant = await findTenant(manager, tenant_id);
           if (tenant.status === 'disabled') throw new StrataError('auth_tenant_disabled');
           const row = await findMember(manager, tenant_id, user_id);
@@ -348,7 +355,7 @@ const membershipActions = (db: DataSource) =>
           return {
             result: membership,
             keys: [memberKey({ tenant_id, user_id })],
-            events: [await admit(manager, row)],
+            events: [await admit(manager, row, at)],
           };
         },
       );
@@ -398,7 +405,7 @@ const membershipActions = (db: DataSource) =>
 
     async 'tenant-config.members.provision'({ tenant_id, user_id, body: { roles } }, request) {
       const address = { tenant_id, user_id };
-      await commitChange(db, request, memberScope(tenant_id), async (manager) => {
+      await commitChange(db, request, memberScope(tenant_id), async (manager, _revision, at) => {
         await requireTenant(manager, tenant_id);
         // Whoever is invited, perhaps to more than this, accepts that by themselves.
         const isKnown = await manager.existsBy(MemberEntity, address);
@@ -408,8 +415,11 @@ const membershipActions = (db: DataSource) =>
           roles,
           groups: [],
           status: 'active',
-          added_at: new Date(),
-          given: givenNow({ roles, groups: [] }, request.caller, new Date()),
+          added_at: at,
+          given: givenNow(
+            { roles, groups: [] },
+            await giftOf(manager, tenant_id, request.caller, at),
+          ),
         });
         const event = eventOf('added', tenant_id, user_id, { roles, groups: [] });
         return { result: undefined, keys: [memberKey(address)], events: [event] };

@@ -19,6 +19,7 @@ import { diff } from '../../../shared/schema/diff.ts';
 import { givenNow } from '../rules/given.ts';
 import { checkGrant } from '../rules/granting.ts';
 import { ServiceAccountEntity, TenantEntity, type ServiceAccountRow } from '../schema.ts';
+import { giftOf } from '../stores/givers.ts';
 import { requireTenant } from '../stores/tenants.ts';
 
 type ServiceAccount = ResultOf<'tenant-config.service-accounts.create'>;
@@ -90,32 +91,37 @@ export const serviceAccountActions = (db: DataSource) =>
     async 'tenant-config.service-accounts.create'({ tenant_id, body }, request) {
       const { name, description = null, roles } = body;
       checkGrant(request.caller, roles);
-      const now = new Date();
-      const row: ServiceAccountRow = {
-        tenant_id,
-        id: randomUUID(),
-        name,
-        description,
-        roles,
-        status: 'active',
-        created_by: request.caller.id,
-        created_at: now,
-        updated_at: now,
-        given: givenNow({ roles, groups: [] }, request.caller, now),
-      };
-      await commitChange(db, request, memberScope(tenant_id), async (manager) => {
-        await requireTenant(manager, tenant_id);
-        await requireRoom(manager, tenant_id);
-        await manager.insert(ServiceAccountEntity, row);
-        await noteActor(manager, [tenant_id], { id: row.id, name, address: null });
-        request.checkAnswer(viewOf(row));
-        return {
-          result: undefined,
-          keys: [serviceAccountKey({ tenant_id, account_id: row.id })],
-          events: [eventOf('created', row, { name, roles })],
-        };
-      });
-      return viewOf(row);
+      const { result } = await commitChange(
+        db,
+        request,
+        memberScope(tenant_id),
+        async (manager, _revision, at) => {
+          await requireTenant(manager, tenant_id);
+          await requireRoom(manager, tenant_id);
+          const gift = await giftOf(manager, tenant_id, request.caller, at);
+          const row: ServiceAccountRow = {
+            tenant_id,
+            id: randomUUID(),
+            name,
+            description,
+            roles,
+            status: 'active',
+            created_by: request.caller.id,
+            created_at: at,
+            updated_at: at,
+            given: givenNow({ roles, groups: [] }, gift),
+          };
+          await manager.insert(ServiceAccountEntity, row);
+          await noteActor(manager, [tenant_id], { id: row.id, name, address: null });
+          request.checkAnswer(viewOf(row));
+          return {
+            result: row,
+            keys: [serviceAccountKey({ tenant_id, account_id: row.id })],
+            events: [eventOf('created', row, { name, roles })],
+          };
+        },
+      );
+      return viewOf(result);
     },
 
     /** Roles and status hold on every node at once: the account's cached state is dropped. */
@@ -124,11 +130,11 @@ export const serviceAccountActions = (db: DataSource) =>
         db,
         request,
         memberScope(tenant_id),
-        async (manager) => {
+        async (manager, _revision, at) => {
           const before = await findAccount(manager, tenant_id, id);
-          const now = new Date();
-          const changed = { ...before, ...body, updated_at: now };
-          const given = givenNow({ roles: changed.roles, groups: [] }, request.caller, now, {
+          const changed = { ...before, ...body, updated_at: at };
+          const gift = await giftOf(manager, tenant_id, request.caller, at);
+          const given = givenNow({ roles: changed.roles, groups: [] }, gift, {
             ...before,
             // Whoever enables an account gives it its roles.
             roles: before.status === 'active' ? before.roles : [],

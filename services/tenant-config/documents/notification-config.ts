@@ -24,7 +24,9 @@ import {
 import { emptyGroups } from '../rules/notification-config.ts';
 import { maySetSender, senderProblems } from '../rules/sender.ts';
 import { TenantEntity, type TenantRow } from '../schema.ts';
+import { giftOf } from '../stores/givers.ts';
 import { findStaffedGroups } from '../stores/members.ts';
+import { notePrincipals } from '../stores/recent-notifications.ts';
 import { noSuchTenant } from '../stores/tenants.ts';
 import { recordHistory } from '../stores/history.ts';
 
@@ -93,6 +95,8 @@ export function notificationKind(
         manager.update(TenantEntity, { id }, columns),
         recordHistory(manager, name, record, request),
       ]);
+      const { by } = await giftOf(manager, id, request.caller, new Date(record.at));
+      await notePrincipals(manager, id, record.revision, by);
     },
 
     async prepare({ tenant_id: tenantId }, request, body) {

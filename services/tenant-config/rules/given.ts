@@ -44,14 +44,22 @@ export function giversOf(caller: Caller): string[] {
   return [`${type} ${id}`, ...(maker ? [`user ${maker}`] : [])];
 }
 
-/** What is kept is kept as it was given first; what is new is given now. */
+/**
+ * Who gave these rights within the 24 hours before. Whoever has just been given theirs passes on
+ * what they were given for: else an administrator would make another one, and have that one do it.
+ */
+export const recentGivers = (all: readonly (Given | null)[], at: Date): string[] =>
+  all
+    .flatMap((given) => Object.values(given ?? {}))
+    .filter((gift) => Date.parse(gift.at) > at.getTime() - hoursOfDistrust * 3_600_000)
+    .flatMap(({ by }) => by);
+
+/** What is kept is kept as it was given first; what is new is given by this gift. */
 export function givenNow(
   after: Standing,
-  caller: Caller,
-  at: Date,
+  gift: Gift,
   before: Standing & { readonly given: Given | null } = { ...nothing, given: null },
 ): Given {
-  const gift: Gift = { at: at.toISOString(), by: giversOf(caller) };
   const had = new Set(entriesOf(before));
   const kept = before.given ?? {};
   return Object.fromEntries(

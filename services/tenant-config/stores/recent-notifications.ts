@@ -7,9 +7,23 @@ import { hoursOfDistrust } from '../rules/given.ts';
 /** Changes of one configuration that are looked through. */
 const mostChanges = 500;
 
+/** Keeps in whose hands a change of the notification_config was, beside its history entry. */
+export async function notePrincipals(
+  manager: EntityManager,
+  tenantId: string,
+  revision: number,
+  principals: readonly string[],
+): Promise<void> {
+  await manager.query(
+    `UPDATE tenant_config.configuration_history SET principals = $3
+     WHERE tenant_id = $1 AND revision = $2`,
+    [tenantId, revision, JSON.stringify(principals)],
+  );
+}
+
 /**
- * Newest first. Service accounts' changes count as the requester's, because the history does not
- * say who made the key. Throws 409 where there are too many to look through.
+ * Newest first. Of a change from before principals were kept, service accounts' count as the
+ * requester's. Throws 409 where there are too many to look through.
  */
 export async function recentChanges(
   manager: EntityManager,
@@ -21,14 +35,17 @@ export async function recentChanges(
     `SELECT is_theirs, CASE WHEN is_theirs THEN ${partOf('before')} END AS before,
        CASE WHEN is_theirs THEN ${partOf('after')} END AS after
      FROM (
-       SELECT before, after, changed_at, revision, changed_by = ANY($2) OR EXISTS (
-         SELECT FROM tenant_config.service_accounts a WHERE a.tenant_id = $1 AND a.id::text = changed_by) AS is_theirs
+       SELECT before, after, changed_at, revision,
+         CASE WHEN principals IS NOT NULL THEN principals::jsonb ?| $5
+         ELSE changed_by = ANY($2) OR EXISTS (
+           SELECT FROM tenant_config.service_accounts a WHERE a.tenant_id = $1 AND a.id::text = changed_by)
+         END AS is_theirs
        FROM tenant_config.configuration_history
        WHERE tenant_id = $1 AND config_type = 'notification_config' AND resource_id = $1::text
        ORDER BY revision DESC LIMIT $3
      ) AS newest
      WHERE changed_at > clock_timestamp() - make_interval(hours => $4) ORDER BY revision DESC`,
-    [tenantId, ids, mostChanges, hoursOfDistrust],
+    [tenantId, ids, mostChanges, hoursOfDistrust, askedBy],
   );
   if (rows.length === mostChanges)
     throw new StrataError(

@@ -28,6 +28,7 @@ import { identityEvent } from '../../stores/audit-events.ts';
 import { requireRoom } from '../../stores/room.ts';
 import { requireGoodFor, requireOpenSession } from '../../sessions/stores/sessions.ts';
 import { findUser } from '../../accounts/stores/users.ts';
+import { endUnlessAccepted, requireAccepted } from '../tenant-policy.ts';
 
 type ResolvedKey = ResultOf<'auth.api-key.resolve'>;
 
@@ -88,6 +89,7 @@ async function resolve(
       tenant_id: row.tenant_id,
       name: row.name,
       made_by: row.made_by,
+      ...(row.confined_to !== null && { confined_to: row.confined_to }),
       scopes: row.scopes,
       hash: row.hash,
       expires_at: row.expires_at.toISOString(),
@@ -125,16 +127,18 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
       const ids = { user_id: userId, service_account_id: null, tenant_id: tenantId };
       const holder = { ...ids, made_by: userId };
       const { row, key } = makeApiKey(holder, body, settings());
-      const { result: owner } = await commitChange(db, request, authScope, async (manager) => {
+      const { result } = await commitChange(db, request, authScope, async (manager) => {
         const { user, session } = await requireOpenSession(manager, ownSessionOf(request.caller));
         await requireRoomForKey(manager, userId, tenantId, settings());
         await manager.insert(ApiKeyEntity, { ...row, ...inheritedFrom(session) });
         return {
-          result: user,
+          result: { owner: user, method: session.method },
           keys: [apiKeyCacheKey({ key_id: row.id })],
           events: [eventAbout('auth.api_key_created', request.caller.id, row)],
         };
       });
+      const { owner, method } = result;
+      await endUnlessAccepted(db, row, method, request);
       notices.send(owner.email, { kind: 'api_key_made', which: apiKeyPrefix(row.id) }, request);
       return { ...apiKeyView(row), api_key: key };
     },
@@ -169,6 +173,9 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
 
     async 'auth.api-key.rotate'({ key_id: id }, request) {
       const { key, secret } = newApiKey(id);
+      const { id: userId, signed_in_with: signedInWith = 'password' } = request.caller;
+      const known = await db.manager.findOneBy(ApiKeyEntity, { id, user_id: userId });
+      if (known) await requireAccepted(signedInWith, userId, known.tenant_id, request.call);
       const { result } = await commitChange(db, request, authScope, async (manager) => {
         const { user, session } = await requireOpenSession(manager, ownSessionOf(request.caller));
         const row = await lockOwnKey(manager, request.caller.id, id);
@@ -186,6 +193,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
         };
       });
       const { owner, rotated } = result;
+      await endUnlessAccepted(db, rotated, rotated.made_with, request);
       notices.send(owner.email, { kind: 'api_key_rotated', which: apiKeyPrefix(id) }, request);
       return { ...apiKeyView(rotated), api_key: key };
     },

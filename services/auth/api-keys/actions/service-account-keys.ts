@@ -21,6 +21,7 @@ import {
 import { ownSessionOf } from '../../sessions/rules/own-session.ts';
 import { ApiKeyEntity } from '../../schema.ts';
 import { requireOpenSession } from '../../sessions/stores/sessions.ts';
+import { endUnlessAccepted } from '../tenant-policy.ts';
 
 interface AccountAddress {
   readonly tenant_id: string;
@@ -61,16 +62,17 @@ export function serviceAccountKeyActions(db: DataSource, settings: () => Setting
       await request.call('tenant-config.service-accounts.resolve', address);
       const owner = { user_id: null, ...keysOf(address), made_by: request.caller.id };
       const { row, key } = makeApiKey(owner, body, settings());
-      await commitChange(db, request, authScope, async (manager) => {
+      const { result } = await commitChange(db, request, authScope, async (manager) => {
         const { session } = await requireOpenSession(manager, ownSessionOf(request.caller));
         await requireRoom(manager, address);
         await manager.insert(ApiKeyEntity, { ...row, ...inheritedFrom(session) });
         return {
-          result: undefined,
+          result: session.method,
           keys: [apiKeyCacheKey({ key_id: row.id })],
           events: [eventAbout('auth.service_account_key_created', row)],
         };
       });
+      await endUnlessAccepted(db, row, result, request);
       return { ...apiKeyView(row), api_key: key };
     },
 

@@ -78,11 +78,11 @@ const viewOf = ({
 async function waysInto(manager: EntityManager, user: UserRow): Promise<WaysIn> {
   const owned = { user_id: user.id };
   const isVouchedFor = await isDomainVerified(manager, user.email);
-  if (!user.email_verified) return { hasPassword: false, hasAnother: isVouchedFor };
+  if (!user.email_verified) return { hasPassword: false, hasStronger: false, isVouchedFor };
   const hasPasskey = await manager.existsBy(PasskeyEntity, owned);
   const hasLink = await manager.existsBy(SsoIdentityEntity, owned);
-  const hasAnother = isVouchedFor || hasPasskey || hasLink;
-  return { hasPassword: user.password_hash !== null, hasAnother };
+  const hasPassword = user.password_hash !== null;
+  return { hasPassword, hasStronger: hasPasskey || hasLink, isVouchedFor };
 }
 
 const membershipsAskedFor = (userId: string, request: Request): Promise<Membership[]> =>

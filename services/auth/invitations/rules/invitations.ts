@@ -15,21 +15,26 @@ export const invitationHash = (token: string): string =>
 /** What the account of an invited person can be entered with, once its address is proved. */
 export interface WaysIn {
   readonly hasPassword: boolean;
-  /** A passkey, a link to an identity provider, or a provider that knows the address. */
-  readonly hasAnother: boolean;
+  /** A passkey, or a link to an identity provider. */
+  readonly hasStronger: boolean;
+  /** An identity provider knows the address. */
+  readonly isVouchedFor: boolean;
 }
 
 /**
- * Throws 422 where the person gives a password that would replace one, or none where nothing else
- * would let them in: a link that was mailed a week ago must not change what somebody signs in with.
+ * Throws 422 where the person gives a password that would replace one or stand beside something
+ * stronger, or none where nothing else would let them in: a link that was mailed a week ago must not
+ * change what somebody signs in with.
  */
 export function requireFittingPassword(
   password: string | undefined,
-  { hasPassword, hasAnother }: WaysIn,
+  { hasPassword, hasStronger, isVouchedFor }: WaysIn,
 ): void {
   const refuse = (message: string) => invalid([{ path: '/password', message }]);
   if (password !== undefined && hasPassword)
     throw refuse('this account has a password: leave it out, and sign in with it');
-  if (password === undefined && !hasPassword && !hasAnother)
+  if (password !== undefined && hasStronger)
+    throw refuse('this account has a passkey or a provider: leave it out, and sign in with that');
+  if (password === undefined && !hasPassword && !hasStronger && !isVouchedFor)
     throw refuse('is required: nothing signs in to this account yet');
 }
