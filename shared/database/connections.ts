@@ -13,6 +13,7 @@
  * pooler had when it was made.
  */
 import pg from 'pg';
+import { leadToWritable } from './writable-host.ts';
 
 /** SQLSTATE read_only_sql_transaction: what a hot standby answers to a write. */
 const readOnlyTransaction = '25006';
@@ -37,8 +38,9 @@ export class PooledClient extends pg.Client {
   cluster: string | undefined;
   #isOfStandby = false;
 
-  constructor(config?: pg.ClientConfig) {
-    super(config);
+  constructor({ addresses, ...config }: PooledConfig) {
+    super({ ...config, connectionString: addresses[0] });
+    if (addresses.length > 1) leadToWritable(this, config, addresses);
     // Whoever uses the connection is told by its next query.
     this.on('error', () => {});
     // PostgreSQL says so before a connection takes its first query, and whenever it changes: manual,
@@ -81,6 +83,11 @@ export class PooledClient extends pg.Client {
     this.emit('error', failure(connectionLost, 'The database is another server than before.'));
     void this.end();
   }
+}
+
+interface PooledConfig extends pg.ClientConfig {
+  /** Of the database on each of its servers. */
+  readonly addresses: readonly string[];
 }
 
 interface ParameterStatus {

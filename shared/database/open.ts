@@ -5,6 +5,7 @@
 import 'reflect-metadata';
 import pg from 'pg';
 import { DataSource, type EntitySchema, type MigrationInterface, type QueryRunner } from 'typeorm';
+import { addressesOf } from '../settings/database-address.ts';
 import { maxLifetimeSeconds, PooledClient, type Connections } from './connections.ts';
 
 // int8 comes as text by default; revisions and sequences stay far below 2^53.
@@ -55,11 +56,12 @@ export async function openDatabase(
   { url, poolSize, timeoutMs, ssl, connections, leads = false }: DatabaseOptions,
   { schema, entities, migrations }: Schema,
 ): Promise<DataSource> {
+  const addresses = addressesOf(url);
   const serverTimeoutMs = Math.floor(timeoutMs * 0.7);
   const clientTimeoutMs = Math.floor(timeoutMs * 0.8);
   const source = new DataSource({
     type: 'postgres',
-    url,
+    url: addresses[0]!,
     schema,
     entities,
     migrations,
@@ -74,6 +76,7 @@ export async function openDatabase(
     poolErrorHandler: () => {},
     extra: {
       Client: PooledClient,
+      addresses,
       onConnect: (client: PooledClient) =>
         connections ? connections.admit(client, { leads }) : client.identify(),
       maxLifetimeSeconds,
@@ -99,9 +102,7 @@ export async function migrate(
   options: DatabaseOptions,
   schemas: readonly Schema[],
 ): Promise<string[]> {
-  const client = new pg.Client({ connectionString: options.url, ssl: options.ssl });
-  // The next query tells of a loss.
-  client.on('error', () => {});
+  const client = new PooledClient({ addresses: addressesOf(options.url), ssl: options.ssl });
   await client.connect();
   const applied: string[] = [];
   try {

@@ -1,5 +1,6 @@
 /** Why a database cannot be used by a start, for operators. */
 import { CannotStart, messageOf } from '../process/cannot-start.ts';
+import { addressesOf } from '../settings/database-address.ts';
 
 /** SQLSTATE class 28: invalid authorization. */
 const isRefusal = (code: string): boolean => code.startsWith('28');
@@ -10,9 +11,14 @@ const noPrivilege = '42501';
 
 /** The database by its address, without its password. */
 function nameOf(url: string): { readonly where: string; readonly user: string } {
-  if (!URL.canParse(url)) return { where: 'PostgreSQL', user: '' };
-  const { host, pathname, username } = new URL(url);
-  return { where: `PostgreSQL at ${host}${pathname}`, user: decodeURIComponent(username) };
+  const addresses = addressesOf(url);
+  if (!addresses.every((each) => URL.canParse(each))) return { where: 'PostgreSQL', user: '' };
+  const hosts = addresses.map((each) => new URL(each).host);
+  const { pathname, username } = new URL(addresses[0]!);
+  return {
+    where: `PostgreSQL at ${hosts.join(',')}${pathname}`,
+    user: decodeURIComponent(username),
+  };
 }
 
 /** In one line what is wrong with the database, where it is, and what to do. */
