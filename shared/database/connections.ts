@@ -13,6 +13,7 @@
  * pooler had when it was made.
  */
 import pg from 'pg';
+import { withoutName } from './pooler.ts';
 import { leadToWritable } from './writable-host.ts';
 
 /** SQLSTATE read_only_sql_transaction: what a hot standby answers to a write. */
@@ -38,7 +39,7 @@ export class PooledClient extends pg.Client {
   cluster: string | undefined;
   #isOfStandby = false;
 
-  constructor({ addresses, ...config }: PooledConfig) {
+  constructor({ addresses, pooler, ...config }: PooledConfig) {
     super({ ...config, connectionString: addresses[0] });
     if (addresses.length > 1) leadToWritable(this, config, addresses);
     // Whoever uses the connection is told by its next query.
@@ -46,12 +47,14 @@ export class PooledClient extends pg.Client {
     // PostgreSQL says so before a connection takes its first query, and whenever it changes: manual,
     // "Asynchronous Operations" of the protocol.
     this.connection.on('parameterStatus', ({ parameterName, parameterValue }: ParameterStatus) => {
-      if (parameterName === 'in_hot_standby') this.#isOfStandby = parameterValue === 'on';
+      // A pooler says what was so of the first of its connections.
+      if (parameterName === 'in_hot_standby' && !pooler)
+        this.#isOfStandby = parameterValue === 'on';
     });
     // `query` has many overloads, all of which are passed on as they are.
     const query = this.query.bind(this) as (...args: unknown[]) => unknown;
-    const watched = (...args: unknown[]): unknown => {
-      const sent = query(...args);
+    const watched = (first: unknown, ...more: unknown[]): unknown => {
+      const sent = query(pooler ? withoutName(first) : first, ...more);
       if (sent instanceof Promise) sent.catch((error: pg.DatabaseError) => this.#endAfter(error));
       return sent;
     };
@@ -88,6 +91,7 @@ export class PooledClient extends pg.Client {
 interface PooledConfig extends pg.ClientConfig {
   /** Of the database on each of its servers. */
   readonly addresses: readonly string[];
+  readonly pooler: boolean;
 }
 
 interface ParameterStatus {

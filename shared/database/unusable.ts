@@ -8,6 +8,8 @@ const isRefusal = (code: string): boolean => code.startsWith('28');
 const noDatabase = '3D000';
 /** SQLSTATE insufficient_privilege. */
 const noPrivilege = '42501';
+/** SQLSTATE protocol_violation: what a pooler says that does not know what a client asks of it. */
+const protocolViolation = '08P01';
 
 /** The database by its address, without its password. */
 function nameOf(url: string): { readonly where: string; readonly user: string } {
@@ -37,6 +39,11 @@ export function cannotUseDatabase(error: unknown, url: string): CannotStart {
   if (state === noPrivilege)
     return new CannotStart(
       `${where} refuses: ${message}. Grant that to the user ${user}.`,
+      because,
+    );
+  if (state === protocolViolation)
+    return new CannotStart(
+      `${where} refuses: ${message}. Set DB_POOLER=true where it is a pooler, such as PgBouncer.`,
       because,
     );
   const remedy = state === noDatabase ? 'Make the database' : 'Start it';

@@ -307,6 +307,13 @@ export const settingsGroups = {
       requires_restart: true,
       description: 'TLS to PostgreSQL',
     },
+    db_pooler: {
+      type: 'boolean',
+      default: false,
+      requires_restart: true,
+      description:
+        'A pooler in transaction mode, such as PgBouncer, is in front of PostgreSQL: time-outs are those of the role, and statements have no names',
+    },
     db_pool_size: {
       type: 'integer',
       default: 10,
