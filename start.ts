@@ -269,6 +269,7 @@ async function migrateOnly(): Promise<void> {
     poolSize: 1,
     timeoutMs: 60_000,
     ssl: settings.db_ssl,
+    pooler: settings.db_pooler,
   };
   const applied = await migrateAll(options, await everySchema());
   say(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`);

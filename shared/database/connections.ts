@@ -13,6 +13,8 @@
  * pooler had when it was made.
  */
 import pg from 'pg';
+import { withoutName } from './pooler.ts';
+import { leadToWritable } from './writable-host.ts';
 
 /** SQLSTATE read_only_sql_transaction: what a hot standby answers to a write. */
 const readOnlyTransaction = '25006';
@@ -37,19 +39,22 @@ export class PooledClient extends pg.Client {
   cluster: string | undefined;
   #isOfStandby = false;
 
-  constructor(config?: pg.ClientConfig) {
-    super(config);
+  constructor({ addresses, pooler, ...config }: PooledConfig) {
+    super({ ...config, connectionString: addresses[0] });
+    if (addresses.length > 1) leadToWritable(this, config, addresses);
     // Whoever uses the connection is told by its next query.
     this.on('error', () => {});
     // PostgreSQL says so before a connection takes its first query, and whenever it changes: manual,
     // "Asynchronous Operations" of the protocol.
     this.connection.on('parameterStatus', ({ parameterName, parameterValue }: ParameterStatus) => {
-      if (parameterName === 'in_hot_standby') this.#isOfStandby = parameterValue === 'on';
+      // A pooler says what was so of the first of its connections.
+      if (parameterName === 'in_hot_standby' && !pooler)
+        this.#isOfStandby = parameterValue === 'on';
     });
     // `query` has many overloads, all of which are passed on as they are.
     const query = this.query.bind(this) as (...args: unknown[]) => unknown;
-    const watched = (...args: unknown[]): unknown => {
-      const sent = query(...args);
+    const watched = (first: unknown, ...more: unknown[]): unknown => {
+      const sent = query(pooler ? withoutName(first) : first, ...more);
       if (sent instanceof Promise) sent.catch((error: pg.DatabaseError) => this.#endAfter(error));
       return sent;
     };
@@ -81,6 +86,12 @@ export class PooledClient extends pg.Client {
     this.emit('error', failure(connectionLost, 'The database is another server than before.'));
     void this.end();
   }
+}
+
+interface PooledConfig extends pg.ClientConfig {
+  /** Of the database on each of its servers. */
+  readonly addresses: readonly string[];
+  readonly pooler: boolean;
 }
 
 interface ParameterStatus {

@@ -15,6 +15,7 @@ import {
   type DatabaseOptions,
   type Schema,
 } from './open.ts';
+import { assertTimeouts } from './pooler.ts';
 import { cannotUseDatabase, notMigrated } from './unusable.ts';
 
 export interface NodeDatabase {
@@ -48,6 +49,7 @@ export async function openNodeDatabase({
     poolSize: settings.db_pool_size,
     timeoutMs: settings.request_timeout_ms,
     ssl: settings.db_ssl,
+    pooler: settings.db_pooler,
     connections,
   };
   if (settings.nats_url === null) {
@@ -81,9 +83,14 @@ async function openMigrated(options: DatabaseOptions, schema: Schema): Promise<D
   try {
     const source = await openDatabase(options, schema);
     const missing = await missingMigrations((text, values) => source.query(text, values), schema);
-    if (missing.length === 0) return source;
-    await source.destroy();
-    throw notMigrated(missing, { url, schema: schema.schema });
+    try {
+      if (missing.length > 0) throw notMigrated(missing, { url, schema: schema.schema });
+      await assertTimeouts(source, options.timeoutMs);
+      return source;
+    } catch (error) {
+      await source.destroy();
+      throw error;
+    }
   } catch (error) {
     throw cannotUseDatabase(error, url);
   }

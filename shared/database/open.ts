@@ -5,7 +5,9 @@
 import 'reflect-metadata';
 import pg from 'pg';
 import { DataSource, type EntitySchema, type MigrationInterface, type QueryRunner } from 'typeorm';
+import { addressesOf } from '../settings/database-address.ts';
 import { maxLifetimeSeconds, PooledClient, type Connections } from './connections.ts';
+import { serverTimeouts } from './pooler.ts';
 
 // int8 comes as text by default; revisions and sequences stay far below 2^53.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
@@ -20,6 +22,8 @@ export function migration(name: string, ...statements: string[]): MigrationClass
   return class {
     name = name;
     async up(runner: QueryRunner): Promise<void> {
+      // Of this transaction: the role's time-outs are those of requests, where it has any.
+      await runner.query("SET LOCAL statement_timeout = '10min'");
       for (const statement of statements) await runner.query(statement);
     }
     async down(): Promise<void> {
@@ -41,6 +45,8 @@ export interface DatabaseOptions {
   /** The request timeout. Queries end earlier, so that a request can still be answered. */
   readonly timeoutMs: number;
   readonly ssl: boolean;
+  /** A pooler in transaction mode is between: see pooler.ts. */
+  readonly pooler?: boolean;
   /** Of the node; undefined for programs that do not poll. */
   readonly connections?: Connections;
   /** Whether polls go through this pool. */
@@ -52,14 +58,14 @@ export interface DatabaseOptions {
  * them first, and where it is stalled, the client gives up a little later.
  */
 export async function openDatabase(
-  { url, poolSize, timeoutMs, ssl, connections, leads = false }: DatabaseOptions,
+  { url, poolSize, timeoutMs, ssl, pooler = false, connections, leads = false }: DatabaseOptions,
   { schema, entities, migrations }: Schema,
 ): Promise<DataSource> {
-  const serverTimeoutMs = Math.floor(timeoutMs * 0.7);
+  const addresses = addressesOf(url);
   const clientTimeoutMs = Math.floor(timeoutMs * 0.8);
   const source = new DataSource({
     type: 'postgres',
-    url,
+    url: addresses[0]!,
     schema,
     entities,
     migrations,
@@ -74,6 +80,8 @@ export async function openDatabase(
     poolErrorHandler: () => {},
     extra: {
       Client: PooledClient,
+      addresses,
+      pooler,
       onConnect: (client: PooledClient) =>
         connections ? connections.admit(client, { leads }) : client.identify(),
       maxLifetimeSeconds,
@@ -82,9 +90,8 @@ export async function openDatabase(
       // wait as long again.
       pipeline: true,
       connectionTimeoutMillis: clientTimeoutMs,
-      statement_timeout: serverTimeoutMs,
+      ...(pooler ? {} : serverTimeouts(timeoutMs)),
       query_timeout: clientTimeoutMs,
-      idle_in_transaction_session_timeout: timeoutMs * 2,
       keepAlive: true,
     },
   });
@@ -99,26 +106,30 @@ export async function migrate(
   options: DatabaseOptions,
   schemas: readonly Schema[],
 ): Promise<string[]> {
-  const client = new pg.Client({ connectionString: options.url, ssl: options.ssl });
-  // The next query tells of a loss.
-  client.on('error', () => {});
+  const { url, ssl, pooler = false } = options;
+  const client = new PooledClient({ addresses: addressesOf(url), ssl, pooler });
   await client.connect();
   const applied: string[] = [];
   try {
-    await client.query(`SELECT pg_advisory_lock(hashtextextended('strata migrations', 0))`);
+    // A transaction, since a pooler gives what is of a session to somebody else.
+    await client.query('BEGIN');
+    await client.query('SET LOCAL statement_timeout = 0');
+    await client.query('SET LOCAL idle_in_transaction_session_timeout = 0');
+    await client.query(`SELECT pg_advisory_xact_lock(hashtextextended('strata migrations', 0))`);
     const ask: Ask = async (text, values) => (await client.query(text, values)).rows;
     for (const each of schemas) {
       // As at most starts: to find that out from the mapper takes longer.
       if ((await missingMigrations(ask, each)).length === 0) continue;
-      await client.query(`CREATE SCHEMA IF NOT EXISTS "${each.schema}"`);
       const source = await openDatabase({ ...options, poolSize: 1, timeoutMs: 600_000 }, each);
       try {
+        await source.query(`CREATE SCHEMA IF NOT EXISTS "${each.schema}"`);
         const migrations = await source.runMigrations({ transaction: 'each' });
         applied.push(...migrations.map(({ name }) => `${each.schema}.${name}`));
       } finally {
         await source.destroy();
       }
     }
+    await client.query('COMMIT');
   } finally {
     await client.end();
   }

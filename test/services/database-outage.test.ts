@@ -184,6 +184,15 @@ test('lost during migrations, of which it is the lock, it is their error', async
   expect(isDatabaseOutage(await error)).toBe(true);
 });
 
+test('a start without any of its hosts says so of each, and shows no password', async () => {
+  const start = startStrata({
+    DATABASE_URL: 'postgres://strata:canary@127.0.0.1:1,[::1]:2/strata',
+  });
+  await expect(start).rejects.toThrow(
+    /:\nPostgreSQL at 127\.0\.0\.1:1,\[::1\]:2\/strata cannot be used: 127\.0\.0\.1:1: connect ECONNREFUSED 127\.0\.0\.1:1, \[::1\]:2: connect E\w+ ::1:2[^.]*\. Start it, or correct DATABASE_URL .*$/,
+  );
+});
+
 test('a start without its database says so plainly', async () => {
   const start = startStrata({ DATABASE_URL: 'postgres://strata:canary@127.0.0.1:1/strata' });
   await expect(start).rejects.toThrow(

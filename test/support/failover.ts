@@ -17,6 +17,11 @@ import { startProxy, type Proxy } from './proxy.ts';
 import { freePort, guard } from './servers.ts';
 
 export interface ReplicatedServer extends Server {
+  /**
+   * The same database by the addresses of all servers themselves, of standbys that are yet to be
+   * added as well: what a client does that has several hosts.
+   */
+  readonly byAllHosts: (url: string) => string;
   /** Starts a standby of the server that is the primary now, in place of the previous one. */
   readonly addStandby: (options: { synchronous: boolean }) => Promise<void>;
   /**
@@ -68,17 +73,24 @@ export async function startReplicatedPostgres(): Promise<ReplicatedServer> {
   let standby: Standby | undefined;
   let standbys = 0;
   const demoted: Instance[] = [];
+  const standbyPorts = [await freePort(), await freePort()];
 
   return {
     ...first,
+    byAllHosts(url) {
+      const ports = [...standbyPorts, portOf(first.url)];
+      const hosts = ports.map((port) => `127.0.0.1:${port}`).join(',');
+      return `${url.replace(new URL(url).host, hosts)}?target_session_attrs=read-write`;
+    },
     url: withPort(first.url, address.port),
     async addStandby({ synchronous }) {
       await standby?.end();
+      const port = standbyPorts[standbys] ?? (await freePort());
       standbys += 1;
       const cluster = join(folder, `standby-${standbys}`);
       const link = await startProxy(primary.port);
       await copyRunning(primary, cluster);
-      standby = await startStandby(primary, cluster, link);
+      standby = await startStandby(primary, cluster, { link, port });
       await streams(primary, synchronous);
     },
     async failOver(whileBehind) {
@@ -192,9 +204,12 @@ function writeAs(directory: string, name: string, text: string): void {
   if (process.getuid?.() === 0) execFileSync('chown', [`${uid}:${gid}`, file]);
 }
 
-async function startStandby(primary: Instance, cluster: string, link: Proxy): Promise<Standby> {
+async function startStandby(
+  primary: Instance,
+  cluster: string,
+  { link, port }: Pick<Standby, 'link' | 'port'>,
+): Promise<Standby> {
   const { username, password } = new URL(primary.url);
-  const port = await freePort();
   writeAs(cluster, 'standby.signal', '');
   const connection = `host=127.0.0.1 port=${link.port} user=${username} password=${password} application_name=${standbyName}`;
   writeAs(cluster, 'postgresql.auto.conf', `primary_conninfo = '${connection}'\n`);

@@ -274,10 +274,13 @@ async function makeTemplate(client: pg.Client, server: string, template: string)
 }
 
 /** As operators do. Other work of this process continues meanwhile, such as a proxy. */
-export async function migrate(url: string): Promise<void> {
+export async function migrate(
+  url: string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<void> {
   await promisify(execFile)(process.execPath, ['strata.ts', '--migrate'], {
     cwd: root,
-    env: { ...inherited(), DATABASE_URL: url, SECRET_KEY: secretKey },
+    env: { ...inherited(), DATABASE_URL: url, SECRET_KEY: secretKey, ...environment },
   });
 }
 
