@@ -164,7 +164,7 @@ export const topics: readonly Topic[] = [
   {
     name: 'Audit',
     description: 'Who did what, in chains of hashes that show whether anybody changed the record.',
-    actions: ['audit.events', 'audit.verify', 'audit.export', 'audit.cut'],
+    actions: ['audit.events', 'audit.verify', 'audit.export', 'audit.cut', 'audit.waiting'],
   },
   {
     name: 'Operation',

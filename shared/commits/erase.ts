@@ -9,7 +9,7 @@ import { removeSharesOf, tenantHolder } from './shares.ts';
 /** Whether audit events of the tenant wait to be handed on. */
 export async function hasWaitingEvents(manager: EntityManager, tenantId: string): Promise<boolean> {
   const [found] = await manager.query<{ waits: boolean }[]>(
-    `SELECT EXISTS (SELECT FROM strata.outbox WHERE event->>'tenant_id' = $1) AS waits`,
+    'SELECT EXISTS (SELECT FROM strata.outbox WHERE chain = $1) AS waits',
     [tenantId],
   );
   return found!.waits;

@@ -136,5 +136,34 @@ export const commitSchema: Schema = {
         ADD COLUMN revisions_from int8 NOT NULL DEFAULT 0,
         ADD COLUMN open_when_pruned xid8[] NOT NULL DEFAULT '{}'`,
     ),
+    migration(
+      'ChainsThatWait1765000000001',
+      `
+      -- The audit chain of an event, and whether it is out of the way of others because its chain waits: see relay.ts.
+      ALTER TABLE strata.outbox
+        ADD COLUMN chain text NOT NULL GENERATED ALWAYS AS (COALESCE(event->>'tenant_id', 'platform')) STORED,
+        ADD COLUMN aside boolean NOT NULL DEFAULT false;
+      CREATE INDEX outbox_next ON strata.outbox (seq) WHERE NOT aside;
+      CREATE INDEX outbox_chains ON strata.outbox (chain, seq);
+
+      -- Chains whose next event the audit does not accept, and when it is tried again.
+      CREATE TABLE strata.chain_waits (
+        chain text PRIMARY KEY,
+        event_id uuid NOT NULL,
+        tries int4 NOT NULL,
+        error text NOT NULL,
+        since timestamptz NOT NULL,
+        retry_at timestamptz NOT NULL
+      );
+      CREATE INDEX chain_waits_due ON strata.chain_waits (retry_at);
+
+      -- One row: the node that relays.
+      CREATE TABLE strata.relay_lease (
+        one boolean PRIMARY KEY DEFAULT true CHECK (one),
+        holder text NOT NULL,
+        until timestamptz NOT NULL
+      );
+      INSERT INTO strata.relay_lease (holder, until) VALUES ('', '-infinity')`,
+    ),
   ],
 };

@@ -7,6 +7,7 @@ import type { DataSource } from 'typeorm';
 import type { Bus } from '../bus/bus.ts';
 import type { CoherentCache } from '../coherence/cache.ts';
 import type { Coherence } from '../coherence/coherence.ts';
+import { triesUntilAside } from '../commits/relay.ts';
 import { askedOfDatabase, showFigure, type Sample } from './figures.ts';
 import { readinessStatuses, type Readiness, type ReadinessCheck } from '../node/readiness.ts';
 
@@ -199,14 +200,17 @@ function showBus(registry: Registry, bus: Bus): void {
 interface OutboxRow {
   readonly waiting: number;
   readonly oldest_seconds: number;
+  readonly chains_aside: number;
 }
 
 function showOutbox(registry: Registry, commits: DataSource): void {
   const outbox = askedOfDatabase(async () => {
     const [row] = await commits.query<OutboxRow[]>(
       `SELECT count(*)::int AS waiting,
-              greatest(0, coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0))::float8 AS oldest_seconds
+              greatest(0, coalesce(extract(epoch FROM clock_timestamp() - min(created_at) FILTER (WHERE NOT aside)), 0))::float8 AS oldest_seconds,
+              (SELECT count(*)::int FROM strata.chain_waits WHERE tries >= $1) AS chains_aside
        FROM strata.outbox`,
+      [triesUntilAside],
     );
     return row;
   });
@@ -218,9 +222,15 @@ function showOutbox(registry: Registry, commits: DataSource): void {
   });
   showFigure(registry, {
     name: 'strata_outbox_oldest_seconds',
-    help: 'For how long the oldest of them has waited; 0 where none waits',
+    help: 'For how long the oldest of them has waited whose chain is not set aside; 0 where none waits',
     type: 'gauge',
     read: async () => (await outbox())?.oldest_seconds,
+  });
+  showFigure(registry, {
+    name: 'strata_audit_chains_aside',
+    help: 'Audit chains that are set aside, because the audit service refuses their next event; the same on every node with a database',
+    type: 'gauge',
+    read: async () => (await outbox())?.chains_aside,
   });
 }
 

@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { actorOf, commitChange } from '../../../shared/commits/commit.ts';
+import { wholeScopeKey } from '../../../shared/contracts/feed.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { riskKey, type RiskConfig } from '../../../shared/contracts/risk.ts';
-import { serviceAccountKey } from '../../../shared/contracts/service-accounts.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
@@ -18,7 +18,6 @@ import { checkTenantChange } from '../rules/tenant-change.ts';
 import {
   MemberEntity,
   RiskEntity,
-  ServiceAccountEntity,
   TenantEntity,
   type MemberRow,
   type TenantRow,
@@ -148,7 +147,7 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
 
     /**
      * Disabling and another policy take effect on every node at once: what is cached of every
-     * member and service account is dropped. Enabling a tenant takes back that its deletion was
+     * member and service account is dropped, by one key however many they are. Enabling a tenant takes back that its deletion was
      * asked for. Where the keys that passwords made could not be ended, the policy holds already: the
      * same request again ends them.
      */
@@ -166,14 +165,6 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
           const { name, status, sign_in_policy, updated_at, deletion_asked_at } = after;
           const change = { name, status, sign_in_policy, updated_at, deletion_asked_at };
           await manager.update(TenantEntity, { id }, change);
-          const members = await manager.find(MemberEntity, {
-            where: { tenant_id: id },
-            select: { user_id: true },
-          });
-          const accounts = await manager.find(ServiceAccountEntity, {
-            where: { tenant_id: id },
-            select: { id: true },
-          });
           const changes = diff(
             {
               name: before.name,
@@ -186,12 +177,7 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
           request.checkAnswer({ ...tenantOf(after), password_keys: null });
           return {
             result: after,
-            keys: [
-              ...members.map(({ user_id }) => memberKey({ tenant_id: id, user_id })),
-              ...accounts.map((account) =>
-                serviceAccountKey({ tenant_id: id, account_id: account.id }),
-              ),
-            ],
+            keys: [wholeScopeKey],
             events: [{ action: 'tenant.updated', tenant_id: id, target: id, payload: { changes } }],
           };
         },
