@@ -174,6 +174,8 @@ export const ServiceInstanceEntity = documentEntity(
 );
 export const ProjectEntity = documentEntity('CloudProject', 'cloud_projects');
 export const BoundsEntity = documentEntity('TenantBounds', 'bounds');
+export const BudgetsEntity = documentEntity('TenantBudgets', 'budgets');
+export const FreezesEntity = documentEntity('TenantFreezes', 'freezes');
 export const HistoryEntity = new EntitySchema<HistoryRow>({
   name: 'ConfigurationHistory',
   tableName: 'configuration_history',
@@ -205,6 +207,8 @@ export const tenantConfigSchema: Schema = {
     ServiceInstanceEntity,
     ProjectEntity,
     BoundsEntity,
+    BudgetsEntity,
+    FreezesEntity,
     HistoryEntity,
   ],
   migrations: [
@@ -264,5 +268,10 @@ export const tenantConfigSchema: Schema = {
     ),
     migration('TenantConfigKeyChanges1764900000101', ...keyChangesTable(schema, 'tenant_id')),
     migration('TenantConfigKeyChanges1764900000102', keyChangesOfHistory(schema, 'tenant_id')),
+    migration(
+      'TenantConfigLimitsOverTime1765100000001',
+      documentTable('budgets'),
+      documentTable('freezes'),
+    ),
   ],
 };
