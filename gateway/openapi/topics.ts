@@ -135,6 +135,17 @@ export const topics: readonly Topic[] = [
     actions: ['global-config.bounds', 'tenant-config.bounds'],
   },
   {
+    name: 'Budgets and freezes',
+    description:
+      'What automation may spend in a period, and when it may not act. Those of the platform hold in every tenant by itself, and those of a tenant add to them.',
+    actions: [
+      'global-config.budgets',
+      'tenant-config.budgets',
+      'global-config.freezes',
+      'tenant-config.freezes',
+    ],
+  },
+  {
     name: 'Platform configuration',
     description:
       'Global entries and service types. A plan shows what several writes would change for every tenant; applying it writes exactly that, or nothing.',

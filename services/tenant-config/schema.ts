@@ -179,6 +179,8 @@ export const ServiceInstanceEntity = documentEntity(
 );
 export const ProjectEntity = documentEntity('CloudProject', 'cloud_projects');
 export const BoundsEntity = documentEntity('TenantBounds', 'bounds');
+export const BudgetsEntity = documentEntity('TenantBudgets', 'budgets');
+export const FreezesEntity = documentEntity('TenantFreezes', 'freezes');
 export const HistoryEntity = new EntitySchema<HistoryRow>({
   name: 'ConfigurationHistory',
   tableName: 'configuration_history',
@@ -211,6 +213,8 @@ export const tenantConfigSchema: Schema = {
     ServiceInstanceEntity,
     ProjectEntity,
     BoundsEntity,
+    BudgetsEntity,
+    FreezesEntity,
     HistoryEntity,
   ],
   migrations: [
@@ -273,6 +277,11 @@ export const tenantConfigSchema: Schema = {
     migration(
       'TenantConfigPrincipals1765000000001',
       'ALTER TABLE tenant_config.configuration_history ADD COLUMN principals json',
+    ),
+    migration(
+      'TenantConfigLimitsOverTime1765100000001',
+      documentTable('budgets'),
+      documentTable('freezes'),
     ),
   ],
 };

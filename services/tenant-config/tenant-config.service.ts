@@ -11,6 +11,8 @@
  * | service instance      | `services`      | `service_config`     | `service_instance_…` | `config.service.…`     | `service_configurations`     |
  * | project               | `projects`      | `project_config`     | `project_config_…`   | `config.project.…`     | `cloud_projects`             |
  * | bounds                | `bounds`        | `bounds_config`      | `bounds_…`           | `config.bounds.…`      | `bounds`                     |
+ * | budgets               | `budgets`       | `budgets_config`     | `budgets_…`          | `config.budgets.…`     | `budgets`                    |
+ * | freezes               | `freezes`       | `freezes_config`     | `freezes_…`          | `config.freezes.…`     | `freezes`                    |
  * | notification_config   | `notifications` | `notification_config`| `notification_config_…` | `config.notifications.…` | a column of `tenants`   |
  */
 import { randomUUID } from 'node:crypto';
@@ -23,6 +25,8 @@ import { callAs, type Call } from '../../shared/contract-runtime/request.ts';
 import { serviceOf } from '../../shared/contract-runtime/service.ts';
 import { agentKey, type AgentConfig } from '../../shared/contracts/agents.ts';
 import { tenantBoundsKey } from '../../shared/contracts/bounds.ts';
+import { tenantBudgetsKey } from '../../shared/contracts/budgets.ts';
+import { tenantFreezesKey } from '../../shared/contracts/freezes.ts';
 import { notificationKey } from '../../shared/contracts/notification-config.ts';
 import { projectKey, type ProjectConfig } from '../../shared/contracts/projects.ts';
 import { riskKey } from '../../shared/contracts/risk.ts';
@@ -48,6 +52,8 @@ import { tenantActions } from './actions/tenants.ts';
 import { violationActions } from './actions/violations.ts';
 import { agentKind } from './documents/agent.ts';
 import { boundsKind } from './documents/bounds.ts';
+import { budgetsKind } from './documents/budgets.ts';
+import { freezesKind } from './documents/freezes.ts';
 import { notificationKind } from './documents/notification-config.ts';
 import { projectKind } from './documents/project.ts';
 import { riskKind } from './documents/risk.ts';
@@ -61,6 +67,12 @@ export interface TenantConfigOptions {
   readonly settings: () => Settings;
   readonly log: Logger;
 }
+
+/** The address of a document that has a name of its own in its tenant. */
+const namedBy =
+  <Name extends string>(name: Name) =>
+  (tenantId: string, id: string) =>
+    ({ tenant_id: tenantId, [name]: id }) as Record<'tenant_id' | Name, string>;
 
 export function tenantConfigService({ db, settings, log }: TenantConfigOptions): ServiceSchema {
   const risk = documentActions(db, riskKind(settings));
@@ -85,6 +97,8 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
   };
   const projects = documentActions(db, projectKind);
   const bounds = documentActions(db, boundsKind);
+  const budgets = documentActions(db, budgetsKind);
+  const freezes = documentActions(db, freezesKind);
   const notifications = documentActions(db, notificationKind(db, settings));
 
   let broker: ServiceBroker | undefined;
@@ -127,6 +141,16 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
 
     ...boundActions(db, bounds),
 
+    'tenant-config.budgets.get': budgets.get,
+    'tenant-config.budgets.put': budgets.put,
+    'tenant-config.budgets.patch': budgets.patch,
+    'tenant-config.budgets.delete': budgets.delete,
+
+    'tenant-config.freezes.get': freezes.get,
+    'tenant-config.freezes.put': freezes.put,
+    'tenant-config.freezes.patch': freezes.patch,
+    'tenant-config.freezes.delete': freezes.delete,
+
     'tenant-config.notifications.get': notifications.get,
     'tenant-config.notifications.put': notifications.put,
     'tenant-config.notifications.patch': notifications.patch,
@@ -136,19 +160,12 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
     ...historyActions(db),
     ...rollbackAction(db, {
       tenant_risk_config: restorer(risk, riskKey, (tenant_id) => ({ tenant_id })),
-      agent_config: restorer(agents, agentKey, (tenant_id, agent_type) => ({
-        tenant_id,
-        agent_type,
-      })),
-      service_config: restorer(services, serviceInstanceKey, (tenant_id, service_id) => ({
-        tenant_id,
-        service_id,
-      })),
-      project_config: restorer(projects, projectKey, (tenant_id, project_id) => ({
-        tenant_id,
-        project_id,
-      })),
+      agent_config: restorer(agents, agentKey, namedBy('agent_type')),
+      service_config: restorer(services, serviceInstanceKey, namedBy('service_id')),
+      project_config: restorer(projects, projectKey, namedBy('project_id')),
       bounds_config: restorer(bounds, tenantBoundsKey, (tenant_id) => ({ tenant_id })),
+      budgets_config: restorer(budgets, tenantBudgetsKey, (tenant_id) => ({ tenant_id })),
+      freezes_config: restorer(freezes, tenantFreezesKey, (tenant_id) => ({ tenant_id })),
       notification_config: restorer(notifications, notificationKey, (tenant_id) => ({ tenant_id })),
     }),
 

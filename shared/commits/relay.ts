@@ -165,7 +165,7 @@ class Relay {
    */
   async #handOnApart(events: readonly WaitingEvent[]): Promise<void> {
     const chains = Map.groupBy(events, ({ chain }) => chain);
-    for (const ofChain of [...chains.values()].reverse())
+    for (const ofChain of [...chains.values()].toReversed())
       for (const [index, event] of ofChain.entries()) {
         if (!(await this.#hold())) return;
         const error = await this.#tryEvent(event);

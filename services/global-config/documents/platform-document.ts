@@ -2,10 +2,12 @@
  * What the platform's documents have in common: its revisions, its ConfigurationHistory, and no
  * tenant.
  */
-import type { EntityManager } from 'typeorm';
+import type { EntityManager, EntitySchema } from 'typeorm';
 import type { PlatformConfigType } from '../../../shared/contracts/history.ts';
 import { allEnded } from '../../../shared/database/all-ended.ts';
 import type { DocumentKind, Stored } from '../../../shared/documents/document-kind.ts';
+import { columnsOf } from '../../../shared/database/columns.ts';
+import type { SingleRow } from '../schema.ts';
 import { recordHistory } from '../stores/history.ts';
 
 type OfPlatform = 'auditName' | 'tenantId' | 'resourceId' | 'prepare' | 'load' | 'store';
@@ -49,3 +51,38 @@ export function platformDocument<Address, Document>({
     },
   };
 }
+
+/** The id of the row of a document that the platform has one of, in the history and in events. */
+const id = 'platform';
+
+/**
+ * A document that the platform has one of, in a table of its own. It passed its kind's schema when
+ * it was written, so its type is taken on trust.
+ */
+export const singleDocument = <Document>(
+  entity: EntitySchema<SingleRow>,
+  names: { readonly auditName: string; readonly configType: PlatformConfigType },
+) => ({
+  ...platformDocument<object, Document>({
+    ...names,
+    resourceId: () => id,
+    async find(manager) {
+      const row = await manager.findOneBy(entity, { id });
+      if (!row) return null;
+      const { document, revision, updated_by, updated_at } = row;
+      return {
+        document: document as Document,
+        revision,
+        updated_by,
+        updated_at: updated_at.toISOString(),
+      };
+    },
+    async save(manager, _address, { document, revision, updated_by, updated_at }) {
+      const row = { id, document, revision, updated_by, updated_at: new Date(updated_at) };
+      await manager.upsert(entity, columnsOf<SingleRow>(row), ['id']);
+    },
+    remove: (manager) => manager.delete(entity, { id }),
+  }),
+  patchCreates: true as const,
+  complete: (draft: Document) => draft,
+});

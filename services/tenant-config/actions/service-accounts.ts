@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
-import type { Handlers } from '../../../shared/contract-runtime/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { noteActor } from '../../../shared/commits/actor-names.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
@@ -76,6 +76,19 @@ async function requireRoom(manager: EntityManager, tenantId: string): Promise<vo
   );
 }
 
+const newAccount = (
+  facts: Pick<ServiceAccountRow, 'tenant_id' | 'name' | 'description' | 'roles' | 'given'>,
+  { caller }: Request,
+  at: Date,
+): ServiceAccountRow => ({
+  ...facts,
+  id: randomUUID(),
+  status: 'active',
+  created_by: caller.id,
+  created_at: at,
+  updated_at: at,
+});
+
 export const serviceAccountActions = (db: DataSource) =>
   ({
     async 'tenant-config.service-accounts.list'({ tenant_id, limit = defaultLimit, cursor }) {
@@ -99,18 +112,8 @@ export const serviceAccountActions = (db: DataSource) =>
           await requireTenant(manager, tenant_id);
           await requireRoom(manager, tenant_id);
           const gift = await giftOf(manager, tenant_id, request.caller, at);
-          const row: ServiceAccountRow = {
-            tenant_id,
-            id: randomUUID(),
-            name,
-            description,
-            roles,
-            status: 'active',
-            created_by: request.caller.id,
-            created_at: at,
-            updated_at: at,
-            given: givenNow({ roles, groups: [] }, gift),
-          };
+          const given = givenNow({ roles, groups: [] }, gift);
+          const row = newAccount({ tenant_id, name, description, roles, given }, request, at);
           await manager.insert(ServiceAccountEntity, row);
           await noteActor(manager, [tenant_id], { id: row.id, name, address: null });
           request.checkAnswer(viewOf(row));
