@@ -29,6 +29,7 @@ import { serviceAccountContracts } from './service-accounts.ts';
 import { serviceInstanceContracts } from './service-instances.ts';
 import { serviceTypeContracts } from './service-types.ts';
 import { tenantContracts } from './tenants.ts';
+import { usageContracts } from './usage.ts';
 import { watchContracts } from './watch.ts';
 
 export const contracts = {
@@ -38,6 +39,8 @@ export const contracts = {
   ...layerContracts,
   // global-config has the platform's, tenant-config the tenants'
   ...boundContracts,
+  // config-resolver joins what tenant-config and the notifier count
+  ...usageContracts,
 
   // tenant-config
   ...tenantContracts,

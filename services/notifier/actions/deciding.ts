@@ -28,6 +28,7 @@ import { proofOf, withdrawalProofOf } from '../rules/proof.ts';
 import { ApprovalEntity, type ApprovalRow, type StoredApprover } from '../schema.ts';
 import { findApproval, lockApproval, markChanged } from '../stores/approvals.ts';
 import type { FrozenConfigVault } from '../stores/frozen-config.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { cancelUnsent, queueNotices } from '../stores/notices.ts';
 import type { TenantChanges } from '../worker/tenant-changes.ts';
 
@@ -39,8 +40,7 @@ export interface ApprovalOptions {
   /** Called when an approval of the tenant has changed. */
   readonly onChanged: (tenantId: string) => void;
   readonly approvalChanges: TenantChanges<ApprovalRow>;
-  /** How many approvals of a tenant may be pending. */
-  readonly maxPending: () => number;
+  readonly settings: () => Settings;
   /** Called for each approval none of whose groups has anybody who could decide. */
   readonly onNobodyDecides: () => void;
 }

@@ -13,6 +13,7 @@ import {
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import { requireQuota } from '../../../shared/commits/usage.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
@@ -246,6 +247,7 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
         const known = await manager.findOneBy(MemberEntity, address);
         if (known) throw new StrataError('conflict', alreadyThere[known.status]);
         if (status === 'invited') await requireRoomToInvite(manager, tenant_id, settings());
+        await requireQuota(manager, tenant_id, 'members', settings());
         await manager.insert(MemberEntity, row);
         const action = account.admitted ? 'added' : 'invited';
         return {
@@ -392,6 +394,7 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
         // Whoever is invited, perhaps to more than this, accepts that by themselves.
         const isKnown = await manager.existsBy(MemberEntity, address);
         if (isKnown) return { result: undefined, keys: [], events: [] };
+        await requireQuota(manager, tenant_id, 'members', settings());
         await manager.insert(MemberEntity, {
           ...address,
           roles,

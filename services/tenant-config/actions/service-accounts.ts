@@ -9,11 +9,10 @@ import { noteActor } from '../../../shared/commits/actor-names.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
-import {
-  maxServiceAccounts,
-  serviceAccountKey,
-} from '../../../shared/contracts/service-accounts.ts';
+import { serviceAccountKey } from '../../../shared/contracts/service-accounts.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { requireQuota } from '../../../shared/commits/usage.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import { givenNow } from '../rules/given.ts';
@@ -65,17 +64,7 @@ async function findAccount(
   return row;
 }
 
-/** Throws 409 where the tenant has as many accounts as it may. */
-async function requireRoom(manager: EntityManager, tenantId: string): Promise<void> {
-  const count = await manager.countBy(ServiceAccountEntity, { tenant_id: tenantId });
-  if (count < maxServiceAccounts) return;
-  throw new StrataError(
-    'conflict',
-    `A tenant has at most ${maxServiceAccounts} service accounts. Remove one first.`,
-  );
-}
-
-export const serviceAccountActions = (db: DataSource) =>
+export const serviceAccountActions = (db: DataSource, settings: () => Settings) =>
   ({
     async 'tenant-config.service-accounts.list'({ tenant_id, limit = defaultLimit, cursor }) {
       const after = decodeCursor(cursor, 'id');
@@ -105,7 +94,7 @@ export const serviceAccountActions = (db: DataSource) =>
       };
       await commitChange(db, request, memberScope(tenant_id), async (manager) => {
         await requireTenant(manager, tenant_id);
-        await requireRoom(manager, tenant_id);
+        await requireQuota(manager, tenant_id, 'service_accounts', settings());
         await manager.insert(ServiceAccountEntity, row);
         await noteActor(manager, [tenant_id], { id: row.id, name, address: null });
         request.checkAnswer(viewOf(row));
