@@ -29,7 +29,7 @@ import {
   type ParamsOf,
 } from '../shared/contracts/index.ts';
 import { codeOf, errorResponse, invalid, StrataError } from '../shared/errors.ts';
-import { InexactJson, parseExactJson } from '../shared/schema/exact-json.ts';
+import { InexactJson, parseExactJsonInPieces } from '../shared/schema/exact-json.ts';
 import type { Authenticator, Identity } from './http/authenticate.ts';
 
 export interface NeighboursOptions {
@@ -141,7 +141,7 @@ function performing({ broker, authenticator, requestTimeoutMs }: NeighboursOptio
    */
   return async function performExact(text, request) {
     try {
-      parseExactJson(text);
+      await parseExactJsonInPieces(text);
     } catch (error) {
       if (error instanceof InexactJson) throw invalid(error.problems, error.message);
       throw error;

@@ -47,7 +47,7 @@ from before that revision. A write is in force on every node when it is answered
 ## Bodies
 
 A JSON body is kept exactly as it was sent, or refused with 422: a number that a double cannot hold, \`-0\`, a name given twice in one
-object, U+0000 and half of a surrogate pair, more than 64 levels, 10,000 names or 50,000 objects and arrays, and a name of more than
+object, U+0000 and half of a surrogate pair, more than 64 levels, 10,000 names or 20,000 objects and arrays, 50,000 values, and a name of more than
 1,000 characters are refused. A body, and a stored document, of more than 1 MiB is refused with 413.
 `.trim();
 
@@ -170,7 +170,12 @@ export const topics: readonly Topic[] = [
   {
     name: 'Tenants and members',
     description: 'Tenants, who belongs to them, and accounts.',
-    actions: ['tenant-config.tenants', 'tenant-config.members', 'auth.users'],
+    actions: [
+      'tenant-config.tenants',
+      'tenant-config.members',
+      'config-resolver.usage',
+      'auth.users',
+    ],
   },
   {
     name: 'Audit',

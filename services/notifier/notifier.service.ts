@@ -30,6 +30,7 @@ import { automationActions } from './actions/automations.ts';
 import { deliveryActions } from './actions/deliveries.ts';
 import { erasureActions } from './actions/erasure.ts';
 import { linkActions } from './actions/links.ts';
+import { usageActions } from './actions/usage.ts';
 import { testActions } from './actions/test-send.ts';
 import { createSender } from './channels/sender.ts';
 import { createDecisionLinks } from './rules/decision-links.ts';
@@ -101,7 +102,6 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   const verifiedDomains = (tenantId: string): Promise<readonly string[]> =>
     call('auth.sso.providers.domains', { tenant_id: tenantId });
   const sender = createSender({ settings, http, mailer, verifiedDomains });
-  const maxPending = (): number => settings().approvals_max_pending;
   let withoutDeciders = 0;
   const onNobodyDecides = (): void => {
     withoutDeciders += 1;
@@ -113,7 +113,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     onQueued,
     onChanged,
     approvalChanges,
-    maxPending,
+    settings,
     takeMails,
     onNobodyDecides,
   };
@@ -124,6 +124,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     ...deliveryActions(db, onQueued, takeMails),
     ...testActions(db, settings, sender),
     ...erasureActions(db),
+    ...usageActions(db, settings),
   };
   const lifecycle = {
     async started(): Promise<void> {

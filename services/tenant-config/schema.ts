@@ -7,6 +7,7 @@ import type { TenantRole } from '../../shared/contracts/contract.ts';
 import type { ConfigType } from '../../shared/contracts/history.ts';
 import type { NotificationConfig } from '../../shared/contracts/notification-config.ts';
 import type { SignInPolicy } from '../../shared/contracts/sign-in-policy.ts';
+import { countedBy } from '../../shared/commits/usage.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 import type { Stored } from '../../shared/documents/document-kind.ts';
 import { keyChangesOfHistory, keyChangesTable } from '../../shared/documents/key-changes.ts';
@@ -282,6 +283,14 @@ export const tenantConfigSchema: Schema = {
       'TenantConfigLimitsOverTime1765100000001',
       documentTable('budgets'),
       documentTable('freezes'),
+    ),
+    migration(
+      'TenantConfigUsage1765000000003',
+      ...countedBy('documents', 'tenant_config.agent_configurations'),
+      ...countedBy('documents', 'tenant_config.service_configurations'),
+      ...countedBy('documents', 'tenant_config.cloud_projects'),
+      ...countedBy('members', 'tenant_config.members'),
+      ...countedBy('service_accounts', 'tenant_config.service_accounts'),
     ),
   ],
 };

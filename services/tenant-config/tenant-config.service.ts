@@ -49,6 +49,7 @@ import { notificationActions } from './actions/notifications.ts';
 import { restorer, rollbackAction } from './actions/rollback.ts';
 import { serviceAccountActions } from './actions/service-accounts.ts';
 import { tenantActions } from './actions/tenants.ts';
+import { usageActions } from './actions/usage.ts';
 import { violationActions } from './actions/violations.ts';
 import { agentKind } from './documents/agent.ts';
 import { boundsKind } from './documents/bounds.ts';
@@ -58,6 +59,7 @@ import { notificationKind } from './documents/notification-config.ts';
 import { projectKind } from './documents/project.ts';
 import { riskKind } from './documents/risk.ts';
 import { serviceInstanceKind } from './documents/service-instance.ts';
+import { withinQuotas } from './documents/within-quotas.ts';
 import { AgentEntity, ProjectEntity, ServiceInstanceEntity } from './schema.ts';
 import { startErasing } from './worker/erasing.ts';
 
@@ -75,9 +77,9 @@ const namedBy =
     ({ tenant_id: tenantId, [name]: id }) as Record<'tenant_id' | Name, string>;
 
 export function tenantConfigService({ db, settings, log }: TenantConfigOptions): ServiceSchema {
-  const risk = documentActions(db, riskKind(settings));
-  const agents = documentActions(db, agentKind);
-  const services = documentActions(db, serviceInstanceKind);
+  const risk = documentActions(db, withinQuotas(riskKind(settings), settings, false));
+  const agents = documentActions(db, withinQuotas(agentKind, settings, true));
+  const services = documentActions(db, withinQuotas(serviceInstanceKind, settings, true));
   const writes = {
     risk: withEffectiveTrials(db, risk, 'tenant_risk_config', ({ tenant_id: id }) => id),
     agents: withEffectiveTrials(
@@ -95,11 +97,14 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
       ({ service_id }) => ({ service_id }),
     ),
   };
-  const projects = documentActions(db, projectKind);
-  const bounds = documentActions(db, boundsKind);
-  const budgets = documentActions(db, budgetsKind);
-  const freezes = documentActions(db, freezesKind);
-  const notifications = documentActions(db, notificationKind(db, settings));
+  const projects = documentActions(db, withinQuotas(projectKind, settings, true));
+  const bounds = documentActions(db, withinQuotas(boundsKind, settings, false));
+  const budgets = documentActions(db, withinQuotas(budgetsKind, settings, false));
+  const freezes = documentActions(db, withinQuotas(freezesKind, settings, false));
+  const notifications = documentActions(
+    db,
+    withinQuotas(notificationKind(db, settings), settings, false),
+  );
 
   let broker: ServiceBroker | undefined;
   let erasing: BackgroundLoop | undefined;
@@ -115,7 +120,7 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
     ...tenantActions(db, settings),
     ...erasingActions(db, settings),
     ...memberActions(db, settings),
-    ...serviceAccountActions(db),
+    ...serviceAccountActions(db, settings),
 
     'tenant-config.risk.get': risk.get,
     'tenant-config.risk.put': writes.risk.put,
@@ -171,6 +176,7 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
 
     ...layerActions(db),
     ...contextActions(db),
+    ...usageActions(db, settings),
   };
   const lifecycle = {
     async started(): Promise<void> {

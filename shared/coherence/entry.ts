@@ -128,6 +128,11 @@ export function freezeAndMeasure(root: unknown): number {
       }
       Object.freeze(value);
       bytes += 48;
+      if (Array.isArray(value)) {
+        bytes += 16 * value.length;
+        for (const item of value) remaining.push(item);
+        continue;
+      }
       for (const [name, member] of Object.entries(value)) {
         bytes += name.length + 16;
         remaining.push(member);

@@ -29,5 +29,6 @@ export async function eraseCommits(manager: EntityManager, tenantId: string): Pr
   );
   await manager.query('DELETE FROM strata.revisions WHERE scope = ANY ($1)', [scopes]);
   await manager.query('DELETE FROM strata.actor_names WHERE realm = $1', [tenantId]);
+  await manager.query('DELETE FROM strata.usage WHERE tenant_id = $1', [tenantId]);
   await removeSharesOf(manager, tenantHolder(tenantId));
 }

@@ -165,5 +165,27 @@ export const commitSchema: Schema = {
       );
       INSERT INTO strata.relay_lease (holder, until) VALUES ('', '-infinity')`,
     ),
+    migration(
+      'Usage1765000000002',
+      `
+      -- How many rows of a kind each tenant has, counted by triggers: see usage.ts.
+      CREATE TABLE strata.usage (
+        tenant_id uuid NOT NULL,
+        what text NOT NULL,
+        used int8 NOT NULL,
+        PRIMARY KEY (what, tenant_id)
+      );
+      CREATE INDEX usage_used ON strata.usage (what, used);
+      CREATE FUNCTION strata.count_usage() RETURNS trigger LANGUAGE plpgsql AS $$
+      DECLARE sign int := CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END;
+      BEGIN
+        IF NOT EXISTS (SELECT FROM changed_rows) THEN RETURN NULL; END IF;
+        INSERT INTO strata.usage AS u (tenant_id, what, used)
+        SELECT tenant_id, TG_ARGV[0], sign * count(*) FROM changed_rows
+        WHERE tenant_id IS NOT NULL GROUP BY tenant_id ORDER BY tenant_id
+        ON CONFLICT (what, tenant_id) DO UPDATE SET used = u.used + excluded.used;
+        RETURN NULL;
+      END $$`,
+    ),
   ],
 };

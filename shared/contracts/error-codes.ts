@@ -116,6 +116,7 @@ export const errorTable = {
     status: 422,
     message: 'The password is a common one, or easily made from one.',
   },
+  quota_exceeded: { status: 422, message: 'The tenant has as many as it may have.' },
   rate_limited: { status: 429, message: 'Too many requests.' },
   internal_error: {
     status: 500,

@@ -31,6 +31,7 @@ import { serviceAccountContracts } from './service-accounts.ts';
 import { serviceInstanceContracts } from './service-instances.ts';
 import { serviceTypeContracts } from './service-types.ts';
 import { tenantContracts } from './tenants.ts';
+import { usageContracts } from './usage.ts';
 import { watchContracts } from './watch.ts';
 
 export const contracts = {
@@ -42,6 +43,8 @@ export const contracts = {
   ...boundContracts,
   ...budgetContracts,
   ...freezeContracts,
+  // config-resolver joins what tenant-config and the notifier count
+  ...usageContracts,
 
   // tenant-config
   ...tenantContracts,

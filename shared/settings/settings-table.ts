@@ -440,6 +440,50 @@ export const settingsGroups = {
       description:
         'Requests of one network (/24 of IPv4, /56 of IPv6) per minute, for each route that begins a sign-in or sends or takes a mailed link',
     },
+    documents_per_tenant: {
+      type: 'integer',
+      default: 10_000,
+      min: 1,
+      max: 1_000_000,
+      description: 'Agent configurations, service instances and projects of a tenant together',
+    },
+    members_per_tenant: {
+      type: 'integer',
+      default: 100_000,
+      min: 1,
+      max: 10_000_000,
+      description: 'Members of a tenant, those who are invited included',
+    },
+    service_accounts_per_tenant: {
+      type: 'integer',
+      default: 200,
+      min: 1,
+      max: 1_000_000,
+      description: 'Service accounts of a tenant',
+    },
+    api_keys_per_tenant: {
+      type: 'integer',
+      default: 10_000,
+      min: 1,
+      max: 10_000_000,
+      description: 'API keys for a tenant, of its service accounts and of people',
+    },
+    automations_live_per_tenant: {
+      type: 'integer',
+      default: 10_000,
+      min: 1,
+      max: 1_000_000,
+      description:
+        'Automations of a tenant that run, or wait for approval or a slot; a further one is 429',
+    },
+    history_entries_per_hour_per_tenant: {
+      type: 'integer',
+      default: 36_000,
+      min: 1,
+      max: 10_000_000,
+      description:
+        'Changes of a tenant’s configuration in an hour, each an entry of its history; a further one is 429',
+    },
     watch_max_streams: {
       type: 'integer',
       default: 10_000,

@@ -215,6 +215,7 @@ describe('walked', () => {
       'groups',
       'service-accounts',
       `service-accounts/${made.body.id}`,
+      'usage',
       'audit',
     ].map((screen) => `/tenants/${id}/${screen}`);
     const ofPlatform = [
@@ -226,6 +227,7 @@ describe('walked', () => {
       'bounds',
       'plan',
       'history',
+      'usage',
       'nodes',
     ].map((screen) => `/platform/${screen}`);
     const gateways = new Set<string>();

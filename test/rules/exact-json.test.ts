@@ -235,11 +235,14 @@ describe('what there is too much of', () => {
   const members = (count: number): string =>
     `{${Array.from({ length: count }, (_each, index) => `"n${index}":1`).join(',')}}`;
 
-  test('is counted before anything is built, in objects, arrays and names', () => {
-    expect(refusal(arrays(49_999))).toHaveLength(49_999);
-    expect(refusal(arrays(50_000))).toEqual([
-      { path: '', message: 'has more than 50000 objects and arrays' },
+  test('is counted before anything is built, in objects, arrays, values and names', () => {
+    expect(refusal(arrays(19_999))).toHaveLength(19_999);
+    expect(refusal(arrays(20_000))).toEqual([
+      { path: '', message: 'has more than 20000 objects and arrays' },
     ]);
+    const numbers = (count: number): string => `[${'1,'.repeat(count - 1)}1]`;
+    expect(refusal(numbers(50_001))).toHaveLength(50_001);
+    expect(refusal(numbers(50_002))).toEqual([{ path: '', message: 'has more than 50000 values' }]);
     expect(Object.keys(refusal(members(10_000)) as object)).toHaveLength(10_000);
     expect(refusal(members(10_001))).toEqual([{ path: '', message: 'has more than 10000 names' }]);
   });

@@ -33,13 +33,13 @@ import {
 } from '../stores/automations.ts';
 import { databaseTime } from '../stores/clock.ts';
 import { newestFirst } from '../stores/newest.ts';
+import { requireRoom } from '../stores/usage.ts';
 import type { TenantChanges } from '../worker/tenant-changes.ts';
 import {
   announceApproval,
   hashOf,
   insertApproval,
   planOf,
-  refuseTooManyPending,
   type ApprovalPlan,
   type ApprovalRequest,
 } from './approvals.ts';
@@ -256,13 +256,13 @@ interface ApprovalToMake {
 }
 
 async function approvalFor(
-  { db, maxPending }: AutomationOptions,
+  { db, settings }: AutomationOptions,
   tenantId: string,
   body: StartBody,
   isProven: boolean,
   request: Request,
 ): Promise<ApprovalToMake> {
-  await refuseTooManyPending(db.manager, tenantId, maxPending());
+  await requireRoom(db.manager, tenantId, 'approvals_pending', settings());
   const approval = approvalOf(body, isProven);
   return { body: approval, plan: await planOf(tenantId, approval, request) };
 }
@@ -373,7 +373,11 @@ async function placed(
 ): Promise<AutomationRow> {
   const { tenant_id: tenantId, created_at: now, ttl_seconds: ttl } = asked;
   if (admission.decided.decision === 'deny') return asked;
+  // Counted under the lock on the tenant's slots.
+  const requireRoomToLive = () =>
+    requireRoom(manager, tenantId, 'automations_live', options.settings());
   if (approval) {
+    await requireRoomToLive();
     const made = await insertApproval(
       manager,
       options,
@@ -389,6 +393,7 @@ async function placed(
   const { running, waiting } = await countSlots(manager, tenantId);
   const denial = denialOf(admission, running + waiting + 1);
   if (denial) return { ...asked, decided: denial };
+  await requireRoomToLive();
   const runs = {
     started_at: now,
     expires_at: new Date(now.getTime() + ttl * 1000),

@@ -13,6 +13,7 @@ import {
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import { requireQuota } from '../../../shared/commits/usage.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
@@ -207,7 +208,7 @@ async function linkDecider(
 
 export const memberActions = (db: DataSource, settings: () => Settings) => ({
   ...listActions(db, settings),
-  ...membershipActions(db),
+  ...membershipActions(db, settings),
   ...deciderActions(db),
 });
 
@@ -255,6 +256,7 @@ const listActions = (db: DataSource, settings: () => Settings) =>
           const known = await manager.findOneBy(MemberEntity, address);
           if (known) throw new StrataError('conflict', alreadyThere[known.status]);
           if (status === 'invited') await requireRoomToInvite(manager, tenant_id, settings());
+          await requireQuota(manager, tenant_id, 'members', settings());
           const gift = await giftOf(manager, tenant_id, request.caller, at);
           const given = givenNow({ roles, groups }, gift);
           const row: MemberRow = { ...address, roles, groups, status, added_at: at, given };
@@ -327,7 +329,7 @@ const listActions = (db: DataSource, settings: () => Settings) =>
   }) satisfies Handlers;
 
 /** What services ask of, and do with, the memberships of one person. */
-const membershipActions = (db: DataSource) =>
+const membershipActions = (db: DataSource, settings: () => Settings) =>
   ({
     'tenant-config.members.resolve': ({ tenant_id, user_id }) =>
       readSnapshot(db, memberScope(tenant_id), async (manager) => {
@@ -410,6 +412,7 @@ const membershipActions = (db: DataSource) =>
         // Whoever is invited, perhaps to more than this, accepts that by themselves.
         const isKnown = await manager.existsBy(MemberEntity, address);
         if (isKnown) return { result: undefined, keys: [], events: [] };
+        await requireQuota(manager, tenant_id, 'members', settings());
         await manager.insert(MemberEntity, {
           ...address,
           roles,

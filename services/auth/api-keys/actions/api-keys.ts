@@ -6,6 +6,7 @@ import { IsNull, LessThanOrEqual, MoreThan, type DataSource, type EntityManager 
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../../shared/commits/commit.ts';
 import { apiKeyCacheKey } from '../../../../shared/contracts/auth-api-keys.ts';
+import { requireQuota } from '../../../../shared/commits/usage.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import type { ResultOf } from '../../../../shared/contracts/index.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
@@ -130,6 +131,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
       const { result } = await commitChange(db, request, authScope, async (manager) => {
         const { user, session } = await requireOpenSession(manager, ownSessionOf(request.caller));
         await requireRoomForKey(manager, userId, tenantId, settings());
+        if (tenantId !== null) await requireQuota(manager, tenantId, 'api_keys', settings());
         await manager.insert(ApiKeyEntity, { ...row, ...inheritedFrom(session) });
         return {
           result: { owner: user, method: session.method },

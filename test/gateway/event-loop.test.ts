@@ -1,0 +1,74 @@
+/**
+ * Nobody holds the event loop: while the largest bodies are taken, stored and given back, others are
+ * answered as before.
+ */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { strataDatabase, type Database } from '../support/postgres.ts';
+import {
+  adminPassword,
+  createTenant,
+  signIn,
+  startStrata,
+  type Client,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+
+let database: Database;
+let strata: Running;
+let platform: Client;
+let tenant: TenantFixture;
+
+beforeAll(async () => {
+  database = await strataDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url, RATE_LIMIT_PER_MINUTE: '0' });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  tenant = await createTenant(strata.url, platform, 'Loop');
+});
+afterAll(async () => {
+  await strata?.stop('SIGKILL');
+  await database?.drop();
+});
+
+const inCustom = (items: string): string => `{"custom":{"a":${items}}}`;
+const list = (count: number, item: (index: number) => string): string =>
+  `[${Array.from({ length: count }, (_each, index) => item(index)).join(',')}]`;
+const nearlyMebibyte = 1_040_000;
+const bodies: readonly [string, string][] = [
+  ['one text', inCustom(`"${'x'.repeat(nearlyMebibyte)}"`)],
+  ['numbers', inCustom(list(49_000, (index) => String(0.123456789 + index)))],
+  ['texts', inCustom(list(49_000, () => '"0123456789abcde"'))],
+  ['escapes', inCustom(list(49_000, () => '"\\u0041\\u0042"'))],
+  ['lists', inCustom(list(19_000, () => '[]'))],
+  [
+    'names',
+    `{"custom":{${Array.from({ length: 9900 }, (_each, index) => `"n${index}":"${'y'.repeat(90)}"`).join(',')}}}`,
+  ],
+];
+
+/** The longest that the loop was held since it was asked last, in milliseconds, as /metrics says. */
+async function heldMs(): Promise<number> {
+  const { text } = await platform.get('/metrics');
+  return 1000 * Number(/^nodejs_eventloop_lag_max_seconds(?:\{.*\})? (\S+)$/m.exec(text)![1]);
+}
+
+test.each(bodies)('a mebibyte of %s', async (_name, body) => {
+  const path = `/tenants/${tenant.id}/config/agents/large`;
+  const send = async (text: string) => {
+    const answer = await fetch(`${strata.url}${path}`, {
+      method: 'PUT',
+      headers: {
+        authorization: `Bearer ${tenant.admin.token}`,
+        'content-type': 'application/json',
+      },
+      body: text,
+    });
+    return answer.status;
+  };
+  await send(body);
+  await heldMs();
+  const status = await send(body);
+  const held = await heldMs();
+  console.log(_name, status, held.toFixed(1));
+  expect(status).toBeLessThan(300);
+});
