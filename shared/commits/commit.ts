@@ -12,6 +12,7 @@ import type { PowerName } from '../contracts/consequences.ts';
 import type { ChangeRecord } from '../contracts/feed.ts';
 import { tenantOfScope } from '../contracts/revision-scopes.ts';
 import { hasBegun } from '../database/begun-together.ts';
+import { lockExpression, lockShared } from '../database/fair-locks.ts';
 import { run, type Statement } from '../database/planned-once.ts';
 import { StrataError } from '../errors.ts';
 import { noteIfOfPlatform, realmOf } from './actor-names.ts';
@@ -159,6 +160,9 @@ interface RevisionRow {
   readonly changed_at: Date;
 }
 
+/** The lock of a scope: who changes it has it alone, who goes by its revision shares it. */
+const lockName = (scope: string): string => `strata scope ${scope}`;
+
 /**
  * Where the server is not the one that the feed has met, its revisions may be older than what was
  * answered, and nobody is given one: the next poll meets it (coherence/feed.ts).
@@ -166,7 +170,8 @@ interface RevisionRow {
 const nextRevision = (name: string, condition: string): Statement => ({
   name,
   text: `INSERT INTO strata.revisions AS r (scope, revision, changed_at)
-     SELECT $1::text, revisions_from + 1, clock_timestamp() FROM strata.feed_state
+     SELECT $1::text, revisions_from + 1, clock_timestamp()
+     FROM strata.feed_state, (SELECT ${lockExpression(`'${lockName('')}' || $1::text`)}) AS locked
      WHERE cluster = strata.cluster() AND started = pg_postmaster_start_time() AND ${condition}
      ON CONFLICT (scope) DO UPDATE SET revision = r.revision + 1, changed_at = GREATEST(r.changed_at, clock_timestamp())
      RETURNING revision, changed_at`,
@@ -299,17 +304,16 @@ export async function revisionOf(manager: EntityManager, scope: string): Promise
 /**
  * The revisions of scopes, which do not change before the transaction ends: what is written by a
  * configuration of exactly these revisions comes before the next change. 0 for a scope without a
- * change.
+ * change. Nobody holds them while another node is asked: whoever changes one of them waits, and all
+ * others behind that.
  */
 export async function holdRevisions(
   manager: EntityManager,
   scopes: readonly string[],
 ): Promise<Record<string, number>> {
-  const rows = await manager.query<RevisionOfScope[]>(
-    'SELECT scope, revision FROM strata.revisions WHERE scope = ANY($1) ORDER BY scope FOR SHARE',
-    [scopes],
-  );
-  return byScope(scopes, rows);
+  await lockShared(manager, scopes.map(lockName));
+  // Another statement, since each sees what was committed before it began.
+  return revisionsOf(manager, scopes);
 }
 
 /** The revisions of scopes in one statement; 0 for a scope without a change. */
