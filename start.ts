@@ -126,6 +126,7 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
     mailer,
     log,
     metrics,
+    coherence,
     onceServing(name, work) {
       unfinished.add(name);
       worksOnceServing.set(name, work);

@@ -292,5 +292,15 @@ export const tenantConfigSchema: Schema = {
       ...countedBy('members', 'tenant_config.members'),
       ...countedBy('service_accounts', 'tenant_config.service_accounts'),
     ),
+    migration(
+      'TenantConfigSearchByName1765000000002',
+      // For a search by part of a name: its parts of up to three characters, of which a longer part has only such.
+      `CREATE FUNCTION tenant_config.parts_of(name text, size int) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+         SELECT coalesce(array_agg(DISTINCT substr(lower(name), n, size)), '{}')
+         FROM generate_series(1, length(lower(name)) - size + 1) n $$`,
+      `CREATE FUNCTION tenant_config.parts_of(name text) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+         SELECT tenant_config.parts_of(name, 1) || tenant_config.parts_of(name, 2) || tenant_config.parts_of(name, 3) $$`,
+      'CREATE INDEX tenants_name ON tenant_config.tenants USING gin (tenant_config.parts_of(name))',
+    ),
   ],
 };

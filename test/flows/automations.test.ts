@@ -211,6 +211,60 @@ test('an approval that was granted while nobody could act on it is acted on late
   expect((await get(asked.id, '?wait=20')).state).toBe('running');
 });
 
+test('what waits for a slot starts when the limit is raised', async () => {
+  await limitTo(1);
+  await start();
+  const waiting = await start({ risk_level: 'high' });
+  await decideOn(waiting.approval_id, 'approve');
+  expect((await get(waiting.id, '?state=waiting_approval&wait=20')).state).toBe('waiting_slot');
+  await limitTo(2);
+  expect((await get(waiting.id, '?wait=20')).state).toBe('running');
+});
+
+test('one that is finished frees its slot also where the node ends with the commit', async () => {
+  await limitTo(1);
+  const running = await start();
+  const waiting = await start({ risk_level: 'high' });
+  await decideOn(waiting.approval_id, 'approve');
+  expect((await get(waiting.id, '?state=waiting_approval&wait=20')).state).toBe('waiting_slot');
+  const lookAt = async () => {
+    const [row] = await database.query<{ ahead: boolean }>(
+      'SELECT look_at > clock_timestamp() AS ahead FROM notifier.automation_tenants WHERE tenant_id = $1',
+      [tenant.id],
+    );
+    return row!.ahead;
+  };
+  await eventually(async () => expect(await lookAt()).toBe(true));
+  // Nobody gives slots in the tenant: as if whoever would had died.
+  const lock = await holdLock(
+    database,
+    `SELECT FROM notifier.automations WHERE id = '${waiting.id}' FOR UPDATE`,
+  );
+  try {
+    expect((await finish(running.id)).status).toBe(200);
+    expect(await lookAt()).toBe(false);
+  } finally {
+    await lock.release();
+  }
+  expect((await get(waiting.id, '?wait=20')).state).toBe('running');
+});
+
+test('a change that the feed alone tells of answers who waits for it', async () => {
+  const running = await start();
+  const held = get(running.id, '?state=running&wait=20');
+  const began = performance.now();
+  // As a node that died with the commit leaves it: nobody was told.
+  await database.query(
+    `WITH finished AS (
+       UPDATE notifier.automations SET state = 'finished', outcome = 'x', ended_at = now(), expires_at = NULL WHERE id = $1)
+     INSERT INTO strata.changes (id, scope, revision, keys, created_at)
+     VALUES (pg_current_xact_id(), 'automations:' || $2::text, 1, '{}', clock_timestamp())`,
+    [running.id, tenant.id],
+  );
+  expect((await held).state).toBe('finished');
+  expect(performance.now() - began).toBeLessThan(15_000);
+});
+
 test('askers that meet at the lock never get more slots than there are', async () => {
   const first = await start();
   await finish(first.id);

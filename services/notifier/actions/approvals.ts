@@ -230,7 +230,7 @@ async function requesterNameOf(tenantId: string, { caller, call }: Request): Pro
 
 /**
  * Writes the approval, its first notices and its event. Null where another request with the same
- * key has made it meanwhile.
+ * key has made it meanwhile. With `awaited` an automation waits for its end.
  */
 export async function insertApproval(
   manager: EntityManager,
@@ -239,6 +239,7 @@ export async function insertApproval(
   body: ApprovalRequest,
   { chain, frozen, limits, policy, requesterName }: ApprovalPlan,
   request: Request,
+  awaited = false,
 ): Promise<ApprovalRow | null> {
   const now = await databaseTime(manager);
   const row: ApprovalRow = {
@@ -273,6 +274,7 @@ export async function insertApproval(
     comment: null,
     via: null,
     revision: null,
+    awaited,
     ...firstTimes(now, requestedExpiry(body, now), limits),
   };
   const inserted = await manager

@@ -133,7 +133,13 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
         .createQueryBuilder(TenantEntity, 't')
         .where('t.erasing_since IS NULL');
       if (after !== undefined) query.andWhere('t.id > :after', { after });
-      if (q !== undefined) query.andWhere('strpos(lower(t.name), lower(:q)) > 0', { q });
+      if (q !== undefined)
+        query
+          .andWhere(
+            'tenant_config.parts_of(t.name) @> tenant_config.parts_of(:q, LEAST(3, length(lower(:q))))',
+          )
+          .andWhere('strpos(lower(t.name), lower(:q)) > 0')
+          .setParameters({ q });
       const rows = await query
         .orderBy('t.id', 'ASC')
         .limit(limit + 1)

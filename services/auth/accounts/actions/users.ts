@@ -32,6 +32,7 @@ import {
   findUserByAddress,
   insertUser,
   keepUnclaimed,
+  lockAccount,
   lockForChange,
   type NewUser,
 } from '../stores/users.ts';
@@ -222,11 +223,9 @@ const changeActions = (db: DataSource, settings: () => Settings, notices: Accoun
       if (disables && id === request.caller.id)
         throw new StrataError('conflict', 'You cannot disable your own account.');
       const { result } = await commitChange(db, request, authScope, async (manager) => {
-        const user = await manager.findOne(UserEntity, {
-          where: { id, erasing_since: IsNull() },
-          lock: { mode: 'pessimistic_write' },
-        });
-        if (!user) throw new StrataError('not_found', 'There is no such account.');
+        const user = await lockAccount(manager, id);
+        if (!user || user.erasing_since !== null)
+          throw new StrataError('not_found', 'There is no such account.');
         await manager.update(UserEntity, { id }, { status });
         const sessionKeys = disables ? await endSessionsOf(manager, id) : [];
         const apiKeyKeys = await cacheKeysOfApiKeys(manager, id);
@@ -270,10 +269,7 @@ const changeActions = (db: DataSource, settings: () => Settings, notices: Accoun
       if (id === request.caller.id)
         throw new StrataError('conflict', 'You cannot delete your own account.');
       await commitChange(db, request, authScope, async (manager) => {
-        const user = await manager.findOne(UserEntity, {
-          where: { id },
-          lock: { mode: 'pessimistic_write' },
-        });
+        const user = await lockAccount(manager, id);
         if (!user) throw new StrataError('not_found', 'There is no such account.');
         const none = { result: undefined, keys: [], events: [] };
         if (user.erasing_since !== null) return none;
