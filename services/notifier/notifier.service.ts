@@ -52,6 +52,7 @@ import {
 } from './worker/automations.ts';
 import { startDelivering, type DeliveryOptions, type DeliveryWorker } from './worker/deliver.ts';
 import { startEscalating, type EscalationOptions } from './worker/escalate.ts';
+import { startSlotClock } from './worker/slot-clock.ts';
 import { TenantChanges } from './worker/tenant-changes.ts';
 
 export interface NotifierOptions {
@@ -203,6 +204,7 @@ function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>
   const delivering = startDelivering(options);
   const escalating = startEscalating(options);
   const givingSlots = startGivingSlots(options);
+  const slotClock = startSlotClock({ db, log });
   const sweeps = {
     deliveries: removeSettledDeliveries(settings),
     approvals: removeEndedApprovals(settings),
@@ -215,6 +217,7 @@ function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>
     givingSlots,
     async stop() {
       await givingSlots.stop();
+      await slotClock.stop();
       await sweeping.stop();
       await escalating.stop();
       await delivering.stop();

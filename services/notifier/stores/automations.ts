@@ -66,7 +66,7 @@ export async function settleDue(
   const expired = await changedRows(
     manager,
     `UPDATE notifier.automations SET state = 'expired', ended_at = expires_at, expires_at = NULL
-     WHERE tenant_id = $1 AND state IN ('running', 'waiting_slot') AND expires_at <= now()
+     WHERE tenant_id = $1 AND state IN ('running', 'waiting_slot') AND expires_at <= notifier.slot_now()
      RETURNING *`,
     [tenantId],
   );
@@ -80,7 +80,7 @@ export async function settleDue(
      UPDATE notifier.automations a SET
        state = CASE WHEN p.state = 'approved' THEN 'waiting_slot' ELSE 'denied' END,
        granted_at = CASE WHEN p.state = 'approved' THEN p.decided_at END,
-       expires_at = CASE WHEN p.state = 'approved' THEN now() + make_interval(secs => $2) END,
+       expires_at = CASE WHEN p.state = 'approved' THEN notifier.slot_now() + make_interval(secs => $2) END,
        ended_at = CASE WHEN p.state = 'approved' THEN NULL ELSE now() END
      FROM ended p
      WHERE a.tenant_id = $1 AND a.state = 'waiting_approval' AND p.id = a.approval_id
@@ -131,8 +131,8 @@ export const startGranted = (
 ): Promise<AutomationRow[]> =>
   changedRows(
     manager,
-    `UPDATE notifier.automations SET state = 'running', started_at = clock_timestamp(),
-       expires_at = clock_timestamp() + make_interval(secs => ttl_seconds)
+    `UPDATE notifier.automations SET state = 'running', (started_at, expires_at) =
+       (SELECT now, now + make_interval(secs => ttl_seconds) FROM notifier.slot_now() AS now)
      WHERE id = ANY($1) AND state = 'waiting_slot' RETURNING *`,
     [ids],
   );
@@ -160,8 +160,8 @@ export const prolong = async (
 ): Promise<AutomationRow | undefined> => {
   const [row] = await changedRows(
     manager,
-    `UPDATE notifier.automations SET expires_at = clock_timestamp() + make_interval(secs => ttl_seconds)
-     WHERE id = $1 AND tenant_id = $2 AND state = 'running' AND expires_at > clock_timestamp()
+    `UPDATE notifier.automations SET expires_at = notifier.slot_now() + make_interval(secs => ttl_seconds)
+     WHERE id = $1 AND tenant_id = $2 AND state = 'running' AND expires_at > notifier.slot_now()
      RETURNING *`,
     [id, tenantId],
   );
@@ -179,7 +179,7 @@ export const finish = async (
     manager,
     `UPDATE notifier.automations SET state = 'finished', outcome = $3, ended_at = clock_timestamp(), expires_at = NULL
      WHERE id = $1 AND tenant_id = $2 AND (state IN ('waiting_approval', 'waiting_slot')
-       OR (state = 'running' AND expires_at > clock_timestamp()))
+       OR (state = 'running' AND expires_at > notifier.slot_now()))
      RETURNING *`,
     [id, tenantId, outcome],
   );
@@ -204,7 +204,7 @@ const claimTenants: Statement = {
   name: 'notifier_claim_tenants',
   text: `WITH due AS (
        (SELECT tenant_id FROM notifier.automations
-        WHERE state IN ('waiting_slot', 'running') AND expires_at <= now() ORDER BY expires_at LIMIT $1)
+        WHERE state IN ('waiting_slot', 'running') AND expires_at <= notifier.slot_now() ORDER BY expires_at LIMIT $1)
        UNION
        (SELECT tenant_id FROM notifier.approvals WHERE awaited AND state <> 'pending' LIMIT $1)
        UNION
