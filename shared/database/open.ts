@@ -1,7 +1,4 @@
-/**
- * Opens and migrates the database. Every service has a schema of its own in it, and a pool of its
- * own.
- */
+/** Opens and migrates the database. Every service has a schema of its own in it. */
 import 'reflect-metadata';
 import pg from 'pg';
 import { DataSource, type EntitySchema, type MigrationInterface, type QueryRunner } from 'typeorm';

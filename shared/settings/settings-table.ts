@@ -317,10 +317,11 @@ export const settingsGroups = {
     db_pool_size: {
       type: 'integer',
       default: 10,
-      min: 2,
+      min: 4,
       max: 200,
       requires_restart: true,
-      description: 'Connections of each service on a node',
+      description:
+        'Connections of a node to PostgreSQL, at most, of which up to 3 are kept for the change feed',
     },
     redis_url: {
       type: 'string',
