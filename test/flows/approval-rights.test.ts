@@ -446,6 +446,19 @@ describe('who asks cannot have redefined who decides', () => {
     expect(codeOf(await follow(mailbox, later.id))).toEqual([403, 'insufficient_role']);
   });
 
+  test('nor by a key that such an administrator made for a service account of before', async () => {
+    await configure({ machines: true });
+    const hal = { email: 'hal@rights.example', roles: ['tenant_admin'] };
+    const { client: theirs, user_id: idOfHal } = await addMember(people.dora!, tenant.id, hal);
+    const ofJudge = path(`/service-accounts/${ids.judge}/api-keys`);
+    const key = await keyOf(theirs, ofJudge, everything);
+    const [ofDora, ofAda] = [await askedBy(people.dora!, 'none'), await ask('ada', 'none')];
+    const refused = [403, 'approval_decider_added_by_requester'];
+    expect(codeOf(await decide(key, ofDora.id))).toEqual(refused);
+    expect((await decide(key, ofAda.id)).status).toBe(200);
+    await people.dora!.delete(path(`/users/${idOfHal}`));
+  });
+
   test('nor by a service account that is removed before anything is asked', async () => {
     await configure(undefined);
     const account = await people.dora!.post(path('/service-accounts'), {

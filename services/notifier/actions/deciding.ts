@@ -103,8 +103,29 @@ export function callingCandidate(tenantId: string, { caller, call }: Request): F
       ...askedOf(row),
     });
     const { name = caller.id, email = null, right = null } = decider ?? {};
+    const ofMaker = right && (await whyNotOfMaker(tenantId, row, { caller, call }));
+    if (ofMaker) return { ...known, name, email, right: null, whyNot: ofMaker, revisions };
     return { ...known, name, email, right, whyNot, revisions };
   };
+}
+
+/**
+ * Why whoever made the key of a service account could not decide for having been given that by the
+ * requester, or too late: then their key does not either, however long the account has been there.
+ */
+async function whyNotOfMaker(
+  tenantId: string,
+  row: ApprovalRow,
+  { caller, call }: Pick<Request, 'caller' | 'call'>,
+): Promise<Candidate['whyNot']> {
+  const maker = caller.api_key?.made_by;
+  if (caller.type !== 'service_account' || !maker) return null;
+  const { why_not: whyNot } = await call('tenant-config.members.decider', {
+    tenant_id: tenantId,
+    user_id: maker,
+    ...askedOf(row),
+  });
+  return whyNot;
 }
 
 /**
