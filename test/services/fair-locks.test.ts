@@ -163,7 +163,7 @@ test('the platform can be written while a start decides', async () => {
     onQueued: unused,
     onChanged: unused,
     approvalChanges: unused as never,
-    maxPending: () => 1,
+    settings: () => settings,
     onNobodyDecides: unused,
   });
   let decisions = 0;
