@@ -96,7 +96,6 @@ test.each(bodies)(
     const worst: number[] = [];
     while (worst.length < mostTries && !(Math.min(...worst) <= mostMs))
       worst.push(await worstPingBeside(send));
-    console.log(_name, worst.map((each) => each.toFixed(0)).join(' '));
     expect(Math.min(...worst)).toBeLessThanOrEqual(mostMs);
   },
   120_000,
