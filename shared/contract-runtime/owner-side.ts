@@ -53,7 +53,8 @@ export const ownerSide =
       handler,
       ctx,
       meta: { ...ctx.meta },
-      params: structuredClone(ctx.params),
+      // What came over the bus is nobody else's.
+      params: ctx.nodeID === ctx.broker.nodeID ? structuredClone(ctx.params) : ctx.params,
       log: side.log.child({ request_id: ctx.requestID, action: name }),
       committed: [],
       answer: undefined,

@@ -20,6 +20,7 @@ export const usageNames = [
 export type UsageName = (typeof usageNames)[number];
 
 const What = Type.Enum(usageNames, {
+  title: 'UsageName',
   description:
     '`documents` are agent configurations, service instances and projects; `history_per_hour` are changes of the configuration in the last hour; `streams` are of each gateway',
 });

@@ -4,6 +4,7 @@
  */
 import type { DataSource, EntityManager } from 'typeorm';
 import { seesPlatform, type Caller } from '../access.ts';
+import { letOthersRun } from '../concurrency/large-work.ts';
 import { allEnded } from '../database/all-ended.ts';
 import type { Loaded } from '../coherence/entry.ts';
 import type { Request } from '../contract-runtime/request.ts';
@@ -255,6 +256,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
       const plan = planOf({ address: params, current, context, request });
       const { action, next } = plan;
       const bytes = next === null ? 0 : sizeWithinLimits(next.document);
+      await letOthersRun(bytes);
 
       const at = changedAt.toISOString();
       const updatedBy = request.caller.id;
@@ -286,6 +288,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
         : this.#answerTo(plan, written);
       // Nothing is stored behind an answer that will not be given.
       request.checkAnswer(answer);
+      await letOthersRun(bytes);
       return {
         result: { answer, before, after },
         keys: cacheKeys,

@@ -3,6 +3,8 @@
  * answered as before.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Agent, get } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
@@ -46,29 +48,60 @@ const bodies: readonly [string, string][] = [
   ],
 ];
 
-/** The longest that the loop was held since it was asked last, in milliseconds, as /metrics says. */
-async function heldMs(): Promise<number> {
-  const { text } = await platform.get('/metrics');
-  return 1000 * Number(/^nodejs_eventloop_lag_max_seconds(?:\{.*\})? (\S+)$/m.exec(text)![1]);
-}
+const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+const ping = (): Promise<void> =>
+  new Promise((resolve, reject) => {
+    get(`${strata.url}/healthz`, { agent }, (response) => {
+      response.resume().on('end', resolve);
+    }).on('error', reject);
+  });
 
-test.each(bodies)('a mebibyte of %s', async (_name, body) => {
-  const path = `/tenants/${tenant.id}/config/agents/large`;
-  const send = async (text: string) => {
-    const answer = await fetch(`${strata.url}${path}`, {
-      method: 'PUT',
-      headers: {
-        authorization: `Bearer ${tenant.admin.token}`,
-        'content-type': 'application/json',
-      },
-      body: text,
-    });
-    return answer.status;
-  };
-  await send(body);
-  await heldMs();
-  const status = await send(body);
-  const held = await heldMs();
-  console.log(_name, status, held.toFixed(1));
-  expect(status).toBeLessThan(300);
+/** The longest that a ping took, one each 5 ms, until `work` and what follows from it have ended. */
+async function worstPingBeside(work: () => Promise<unknown>): Promise<number> {
+  let worst = 0;
+  const ended = work().then(() => delay(afterwardsMs));
+  let isOver = false;
+  void ended.then(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    const began = performance.now();
+    await ping();
+    worst = Math.max(worst, performance.now() - began);
+    await delay(5);
+  }
+  return worst;
+}
+/** So long the audit of the write may take. */
+const afterwardsMs = 200;
+
+const mostMs = 20;
+/** A machine that is busy with something else holds up pings, too, but not each time. */
+const mostTries = 40;
+
+test.each(bodies)(
+  'a mebibyte of %s holds up nobody for more than 20 ms',
+  async (_name, body) => {
+    const send = async (): Promise<void> => {
+      const { status } = await fetch(`${strata.url}/tenants/${tenant.id}/config/agents/large`, {
+        method: 'PUT',
+        headers: {
+          authorization: `Bearer ${tenant.admin.token}`,
+          'content-type': 'application/json',
+        },
+        body,
+      });
+      expect(status).toBeLessThan(300);
+    };
+    const worst: number[] = [];
+    while (worst.length < mostTries && !(Math.min(...worst) <= mostMs))
+      worst.push(await worstPingBeside(send));
+    expect(Math.min(...worst)).toBeLessThanOrEqual(mostMs);
+  },
+  120_000,
+);
+
+test('what holds the loop is a figure', async () => {
+  const { text } = await platform.get('/metrics');
+  expect(text).toMatch(/^nodejs_eventloop_lag_max_seconds \S+$/m);
 });

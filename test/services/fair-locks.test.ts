@@ -164,7 +164,7 @@ test('the platform can be written while a start decides', async () => {
     onChanged: unused,
     approvalChanges: unused as never,
     settings: () => settings,
-    takeMails: unused,
+    takeMails: async () => undefined,
     onNobodyDecides: unused,
   });
   let decisions = 0;

@@ -18,7 +18,8 @@ export const usageActions = (db: DataSource, settings: () => Settings) =>
            SELECT changed_at FROM tenant_config.configuration_history
            WHERE tenant_id = $1 ORDER BY revision DESC LIMIT $2
          ) AS newest WHERE changed_at > clock_timestamp() - interval '1 hour'`,
-        [tenant_id, limitOf('history_per_hour', settings())],
+        // One more than the limit, where it was lowered.
+        [tenant_id, limitOf('history_per_hour', settings()) + 1],
       );
       return {
         api_keys: counted.get('api_keys') ?? 0,
