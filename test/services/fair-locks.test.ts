@@ -164,6 +164,7 @@ test('the platform can be written while a start decides', async () => {
     onChanged: unused,
     approvalChanges: unused as never,
     maxPending: () => 1,
+    takeMails: unused,
     onNobodyDecides: unused,
   });
   let decisions = 0;
