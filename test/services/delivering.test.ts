@@ -288,6 +288,22 @@ describe('who may claim what', () => {
     expect(await claimDue(db, worker, 100)).toHaveLength(1);
   });
 
+  test('what nobody looks at in time is overdue, and not what waits for an endpoint', async () => {
+    await queue(['a'], 20);
+    await db.query(`UPDATE notifier.deliveries SET next_attempt_at = now() - interval '9 minutes'`);
+    expect(await readQueue(db)).toMatchObject({ pending: 20, unknown_channel: 0 });
+    expect((await readQueue(db))!.overdue_seconds).toBeGreaterThan(500);
+    const claims = await claimDue(db, worker, 100);
+    expect((await readQueue(db))!.overdue_seconds).toBe(0);
+    await record(
+      worker,
+      claims.map((claim) => ended(claim, 'retry')),
+      'a',
+    );
+    await db.query(`UPDATE notifier.endpoints SET due_at = now() - interval '9 minutes'`);
+    expect((await readQueue(db))!.overdue_seconds).toBeGreaterThan(500);
+  });
+
   test('what was released on shutdown is claimed at once', async () => {
     await queue(['a'], 3);
     await claimDue(db, worker, 10);
