@@ -59,12 +59,11 @@ const ping = (): Promise<void> =>
 /** The longest that a ping took, one each 5 ms, until `work` and what follows from it have ended. */
 async function worstPingBeside(work: () => Promise<unknown>): Promise<number> {
   let worst = 0;
-  const ended = work().then(() => delay(afterwardsMs));
-  let isOver = false;
-  void ended.then(() => {
-    isOver = true;
-  });
-  while (!isOver) {
+  const over = new AbortController();
+  void work()
+    .then(() => delay(afterwardsMs))
+    .finally(() => over.abort());
+  while (!over.signal.aborted) {
     const began = performance.now();
     await ping();
     worst = Math.max(worst, performance.now() - began);
