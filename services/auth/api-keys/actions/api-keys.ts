@@ -3,8 +3,10 @@
  * makes or changes one, never a key; the contracts say so by `keyScope: null`.
  */
 import { IsNull, LessThanOrEqual, MoreThan, type DataSource, type EntityManager } from 'typeorm';
+import type { Caller } from '../../../../shared/access.ts';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../../shared/commits/commit.ts';
+import { holderOf, takeShares } from '../../../../shared/commits/shares.ts';
 import { apiKeyCacheKey } from '../../../../shared/contracts/auth-api-keys.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import type { ResultOf } from '../../../../shared/contracts/index.ts';
@@ -75,6 +77,18 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
     });
   };
 
+  /** Throws 429 where the person has had too many made lately: each is a mail, too. */
+  const takeKey = (caller: Caller): Promise<void> =>
+    takeShares(db, caller, [
+      {
+        what: 'API key',
+        holder: holderOf(caller),
+        most: settings().api_keys_per_minute,
+        seconds: 60,
+        setting: 'API_KEYS_PER_MINUTE',
+      },
+    ]);
+
   /**
    * The key as the gateway needs it, with what it may do on the platform now; whether it has
    * expired is the gateway's to see.
@@ -122,6 +136,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
   return {
     async 'auth.api-key.create'({ body }, request) {
       const { id: userId, tenant_id: tenantId } = request.caller;
+      await takeKey(request.caller);
       const ids = { user_id: userId, service_account_id: null, tenant_id: tenantId };
       const holder = { ...ids, made_by: userId };
       const { row, key } = makeApiKey(holder, body, settings());
@@ -171,6 +186,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
 
     async 'auth.api-key.rotate'({ key_id: id }, request) {
       const { key, secret } = newApiKey(id);
+      await takeKey(request.caller);
       const { id: userId, signed_in_with: signedInWith = 'password' } = request.caller;
       const known = await db.manager.findOneBy(ApiKeyEntity, { id, user_id: userId });
       if (known) await requireAccepted(signedInWith, userId, known.tenant_id, request.call);
