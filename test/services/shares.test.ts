@@ -210,7 +210,8 @@ test('a person has so many API keys in a tenant, and those that have expired giv
     if (answer.status !== 201) expectRefusal(answer, 'conflict', 'API_KEYS_PER_PERSON');
   await database.query(
     `UPDATE auth.api_keys SET expires_at = now() - interval '1 s'
-     WHERE id = (SELECT id FROM auth.api_keys LIMIT 1)`,
+     WHERE id = (SELECT id FROM auth.api_keys WHERE tenant_id = $1 LIMIT 1)`,
+    [other.id],
   );
   expect((await make()).status).toBe(201);
   expectRefusal(await make(), 'conflict', 'API_KEYS_PER_PERSON');
