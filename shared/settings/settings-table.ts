@@ -572,6 +572,13 @@ export const settingsGroups = {
       max: 10_000,
       description: 'API keys of one person in a tenant; those that have expired give way',
     },
+    api_keys_per_minute: {
+      type: 'integer',
+      default: 60,
+      min: 1,
+      max: 1_000_000,
+      description: 'API keys that one person makes or rotates a minute, each told them by mail',
+    },
     passkeys_per_person: {
       type: 'integer',
       default: 20,
