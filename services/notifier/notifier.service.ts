@@ -86,10 +86,13 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   };
   const held = new HeldRequests(settings);
   const wakeSlots = (tenantId: string): void => workers?.givingSlots.wake(tenantId);
+  const announce = (tenantId: string): void => {
+    void broker?.broadcast(automationsEvent, { tenant_id: tenantId }, ['notifier']);
+  };
   const changes = new TenantChanges({
     announce: (tenantId) => {
       wakeSlots(tenantId);
-      void broker?.broadcast(automationsEvent, { tenant_id: tenantId }, ['notifier']);
+      announce(tenantId);
     },
     read: readChangedIn<AutomationRow>(db, 'automations'),
     held,
@@ -139,7 +142,6 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   let stopListening = (): void => {};
   const lifecycle = {
     async started(): Promise<void> {
-      const announce = (tenantId: string): void => changes.announce(tenantId);
       const { open } = vault;
       workers = startWorkers({ ...options, open, sender, call, onQueued, onChanged, announce });
       const { givingSlots } = workers;

@@ -18,6 +18,7 @@ import {
   changesAfter,
   commitChanges,
   revisionOf,
+  tryChanges,
   type Work,
 } from '../../../shared/commits/commit.ts';
 import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
@@ -142,12 +143,14 @@ export class Planner {
       before = await readPlatformLayers(manager);
       return begin!(manager, revision, at);
     };
-    const outcomes = await commitChanges(this.#db, request, platformScope, [beginning, ...others], {
-      discard: true,
-      async finished(manager) {
+    const outcomes = await tryChanges(
+      this.#db,
+      platformScope,
+      [beginning, ...others],
+      async (manager) => {
         after = await readPlatformLayers(manager);
       },
-    });
+    );
     const keys = changedKeys(before!, after!);
     const wanted = withPairs(keys);
     return {
