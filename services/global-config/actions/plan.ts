@@ -133,7 +133,7 @@ export class Planner {
     return works;
   }
 
-  async #attempt(works: readonly Work<AnyAttempt>[], request: Request): Promise<Trial> {
+  async #attempt(works: readonly Work<AnyAttempt>[]): Promise<Trial> {
     let before: PlatformLayers | undefined;
     let after: PlatformLayers | undefined;
     let first: { revision: number; at: string } | undefined;
@@ -168,7 +168,7 @@ export class Planner {
     look: Look,
     request: Request,
   ) {
-    const trial = await this.#attempt(works, request);
+    const trial = await this.#attempt(works);
     const { impact, complete, digest } = await lookAt(trial, items, look, request);
     const { revision, at, outcomes } = trial;
     return {
@@ -194,7 +194,7 @@ export class Planner {
     const planned = Number(revision);
     await requireRevision(this.#db.manager, planned);
     const works = await this.#worksOf(items, { dry_run: true }, request);
-    const trial = await this.#attempt(works, request);
+    const trial = await this.#attempt(works);
     const since = new Date(Number(time)).toISOString();
     const moved: string[] = [];
     let cursor: string | undefined;
