@@ -200,12 +200,20 @@ export interface EndpointRow {
 }
 
 /** What automation asked to do, and how far that went. */
+/** A part of a budget that an automation may spend, as the ledger has it. */
+export interface Hold {
+  readonly budget: string;
+  /** When the bucket begins in which it was made. */
+  readonly bucket: string;
+  /** A decimal. */
+  readonly amount: string;
+}
 export interface AutomationRow {
   id: string;
   tenant_id: string;
   state: AutomationState;
   intent: Intent;
-  decided: Pick<Decided, 'decision' | 'reasons' | 'retry_at' | 'revision'>;
+  decided: Pick<Decided, 'decision' | 'reasons' | 'warnings' | 'retry_at' | 'revision'>;
   approval_id: string | null;
   ttl_seconds: number;
   requested_by: { type: string; id: string };
@@ -220,6 +228,10 @@ export interface AutomationRow {
   expires_at: Date | null;
   ended_at: Date | null;
   outcome: string | null;
+  /** What it holds of budgets, or held; null for nothing. */
+  holds: readonly Hold[] | null;
+  /** What it cost, as who finished it says; null where nobody did. */
+  actual_cost: number | null;
 }
 
 const text: EntitySchemaColumnOptions = { type: 'text' };
@@ -369,6 +381,8 @@ export const AutomationEntity = new EntitySchema<AutomationRow>({
     expires_at: optionalTime,
     ended_at: optionalTime,
     outcome: optionalText,
+    holds: { type: 'json', nullable: true },
+    actual_cost: { type: 'float8', nullable: true },
   },
   indices: [
     { name: 'automations_idempotency', columns: ['tenant_id', 'idempotency_key'], unique: true },
@@ -389,6 +403,32 @@ export const AutomationTenantEntity = new EntitySchema<{ tenant_id: string }>({
   columns: { tenant_id: { type: 'uuid', primary: true } },
 });
 
+/** What a budget has spent and holds in five minutes (stores/ledger.ts). */
+export const LedgerEntity = new EntitySchema({
+  name: 'Ledger',
+  tableName: 'ledger',
+  schema,
+  columns: {
+    tenant_id: { type: 'uuid', primary: true },
+    budget: { type: 'text', primary: true },
+    bucket: { type: 'timestamptz', primary: true },
+    spent: { type: 'numeric' },
+    held: { type: 'numeric' },
+  },
+  indices: [{ name: 'ledger_bucket', columns: ['bucket'] }],
+});
+/** Until when nothing more is said of a budget that has come to its `warn_at`. */
+export const BudgetWarningEntity = new EntitySchema({
+  name: 'BudgetWarning',
+  tableName: 'budget_warnings',
+  schema,
+  columns: {
+    tenant_id: { type: 'uuid', primary: true },
+    budget: { type: 'text', primary: true },
+    until: time,
+  },
+});
+
 export const notifierSchema: Schema = {
   schema,
   entities: [
@@ -398,6 +438,8 @@ export const notifierSchema: Schema = {
     EndpointEntity,
     AutomationEntity,
     AutomationTenantEntity,
+    LedgerEntity,
+    BudgetWarningEntity,
   ],
   migrations: [
     migration(
@@ -528,6 +570,18 @@ export const notifierSchema: Schema = {
     migration(
       'ApprovalDeciderNames1764300000003',
       'ALTER TABLE notifier.approvals ADD COLUMN decided_by_name text',
+    ),
+    migration(
+      'Budgets1765100000003',
+      'ALTER TABLE notifier.automations ADD COLUMN holds json, ADD COLUMN actual_cost float8',
+      `CREATE TABLE notifier.ledger (
+         tenant_id uuid NOT NULL, budget text NOT NULL, bucket timestamptz NOT NULL, spent numeric NOT NULL,
+         held numeric NOT NULL, PRIMARY KEY (tenant_id, budget, bucket)
+       )`,
+      'CREATE INDEX ledger_bucket ON notifier.ledger (bucket)',
+      `CREATE TABLE notifier.budget_warnings (
+         tenant_id uuid NOT NULL, budget text NOT NULL, until timestamptz NOT NULL, PRIMARY KEY (tenant_id, budget)
+       )`,
     ),
   ],
 };

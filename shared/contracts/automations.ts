@@ -17,7 +17,7 @@ import {
   Timestamp,
   Uuid,
 } from './fields.ts';
-import { deciderRoles, longestWait, timeToWait } from './notifier.ts';
+import { CostImpact, deciderRoles, longestWait, timeToWait } from './notifier.ts';
 
 /**
  * `waiting_approval` until the approval is decided, `waiting_slot` while it is granted and all
@@ -67,6 +67,7 @@ const Automation = Type.Object(
     ),
     ended_at: described(Nullable(Timestamp), 'When it ended; null: not yet'),
     outcome: Nullable(Type.String({ description: 'How it ended, in the words of who ended it' })),
+    actual_cost: Type.Optional(described(CostImpact, 'What it cost, as who ended it says', 18.5)),
   },
   { ...strict, title: 'Automation', description: 'An automation that runs under the limits' },
 );
@@ -157,7 +158,18 @@ export const automationContracts = {
     leadsTo: 'operations',
     keyScope: 'automations:write',
     path: automationPath,
-    body: Type.Object({ outcome: Line(200, 'How it ended, such as succeeded') }, strict),
+    body: Type.Object(
+      {
+        outcome: Line(200, 'How it ended, such as succeeded'),
+        actual_cost: Type.Optional(
+          described(
+            CostImpact,
+            'What it cost: less than its `cost_impact` gives the rest back to budgets, more is counted as well; without it, all that it held is spent',
+          ),
+        ),
+      },
+      strict,
+    ),
     result: Automation,
   }),
 } as const;

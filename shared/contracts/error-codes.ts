@@ -110,6 +110,10 @@ export const errorTable = {
     status: 417,
     message: 'The only expectation that is met is `Expect: 100-continue`.',
   },
+  cost_impact_required: {
+    status: 422,
+    message: 'Say cost_impact: a budget of costs holds here, and a missing figure is not free.',
+  },
   validation_failed: { status: 422, message: 'The request is not valid.' },
   auth_password_too_short: { status: 422, message: 'The password needs 12 to 256 characters.' },
   auth_password_breached: {

@@ -18,6 +18,7 @@ import {
   keptDecision,
   type Admission,
 } from '../rules/automation.ts';
+import { costMissing, withBudgets, type Judged } from '../../../shared/budgets/judge.ts';
 import { AutomationEntity, type AutomationRow } from '../schema.ts';
 import { recordStates } from '../stores/automation-events.ts';
 import {
@@ -30,7 +31,8 @@ import {
   settleDue,
   type Revisions,
 } from '../stores/automations.ts';
-import { databaseTime } from '../stores/clock.ts';
+import { clockTime, databaseTime } from '../stores/clock.ts';
+import { charge, judgeBudgets } from '../stores/ledger.ts';
 import { newestFirst } from '../stores/newest.ts';
 import type { TenantChanges } from '../worker/tenant-changes.ts';
 import {
@@ -88,7 +90,8 @@ export function automationActions(options: AutomationOptions) {
       const before = await found(db.manager, tenantId, id);
       refuseOthers(before, request.caller);
       const row = await db.transaction(async (manager) => {
-        const finished = await finish(manager, tenantId, id, body.outcome);
+        await lockSlots(manager, tenantId);
+        const finished = await finish(manager, tenantId, id, body);
         if (!finished) return undefined;
         await recordStates(manager, [finished], request);
         const pending = before.state === 'waiting_approval' ? before.approval_id : null;
@@ -104,7 +107,10 @@ export function automationActions(options: AutomationOptions) {
         return automationView(row);
       }
       const now = await found(db.manager, tenantId, id);
-      const isRepeated = now.state === 'finished' && now.outcome === body.outcome;
+      const isRepeated =
+        now.state === 'finished' &&
+        now.outcome === body.outcome &&
+        now.actual_cost === (body.actual_cost ?? null);
       return automationView(isRepeated ? now : refuseEnded(now));
     },
   } satisfies Handlers;
@@ -139,12 +145,15 @@ function refuseOthers({ requested_by: by }: AutomationRow, caller: Caller): void
   );
 }
 
-/** The configuration changed between the decision and the transaction. */
+/** The configuration, or what budgets have left, changed between decision and transaction. */
 class Moved extends Error {
   readonly held: Revisions;
-  constructor(held: Revisions) {
+  /** Whether a budget was found to ask for an approval; undefined where none was looked at. */
+  readonly isOver: boolean | undefined;
+  constructor(held: Revisions, isOver?: boolean) {
     super('moved');
     this.held = held;
+    this.isOver = isOver;
   }
 }
 
@@ -183,12 +192,12 @@ async function start(
     return admission;
   };
   let least: number | undefined;
+  let isOver = false;
   for (let tries = 1; tries <= mostTries; tries += 1) {
     const repeated = await findRepeated(db.manager, tenantId, body);
     if (repeated) return repeated;
     const admission = await decide(least);
-    const needsApproval = admission.decided.decision === 'approval_required';
-    const approval = needsApproval
+    const approval = needsApproval(admission, isOver)
       ? await approvalFor(options, tenantId, body, admission.is_proven, request)
       : undefined;
     const decideAgain = tries > triesAhead ? decide : undefined;
@@ -203,6 +212,7 @@ async function start(
     } catch (error) {
       if (!(error instanceof Moved)) throw error;
       least = error.held.tenant;
+      isOver = error.isOver ?? isOver;
       if (tries > 1) await delay(pauseMs);
     }
   }
@@ -259,6 +269,10 @@ async function approvalFor(
   const approval = approvalOf(body, isProven);
   return { body: approval, plan: await planOf(tenantId, approval, request) };
 }
+
+/** What is denied needs none. */
+const needsApproval = ({ decided: { decision } }: Admission, isOver: boolean): boolean =>
+  decision === 'approval_required' || (decision === 'allow' && isOver);
 
 /** What people are asked. They are shown a rollback only where what it takes back was found. */
 function approvalOf(body: StartBody, isProven: boolean): ApprovalRequest {
@@ -329,32 +343,39 @@ async function insert(
     expires_at: null,
     ended_at: now,
     outcome: null,
+    holds: null,
+    actual_cost: null,
   };
-  const row = await placed(manager, options, asked, admission, approval, request);
+  const judged = await judgeBudgets(manager, tenantId, admission.budgets ?? [], asked, now);
+  if (judged.isCostMissing && admission.decided.decision !== 'deny') throw costMissing();
+  const isOver = judged.decision === 'approval_required';
+  const isDenied = admission.decided.decision === 'deny' || judged.decision === 'deny';
+  // Under the lock nobody can be called to plan an approval.
+  if (!isDenied && needsApproval(admission, isOver) !== (approval !== undefined))
+    throw new Moved(held, isOver);
+  const weighed = { ...asked, decided: withBudgets(asked.decided, judged) };
+  const row = isDenied
+    ? weighed
+    : await placed(manager, options, weighed, admission, approval, judged, request);
   await manager.insert(AutomationEntity.options.name, row);
   await recordStates(manager, [row], request);
   return row;
 }
 
-/**
- * Throws `Moved` where there is none that is by exactly the held configuration, or it wants another
- * approval than is at hand.
- */
+/** Throws `Moved` where there is none that is by exactly the held configuration. */
 async function newestAdmission(
-  { admission: ahead, approval, decideAgain }: NewAutomation,
+  { admission: ahead, decideAgain }: NewAutomation,
   held: Revisions,
 ): Promise<Admission> {
   if (isSameRevision(held, ahead.decided.revision)) return ahead;
   const again = await decideAgain?.(held.tenant);
   if (!again || !isSameRevision(held, again.decided.revision)) throw new Moved(held);
-  const needsApproval = again.decided.decision === 'approval_required';
-  if (needsApproval !== (approval !== undefined)) throw new Moved(held);
   return again;
 }
 
 /**
- * The new automation with its state: running where a slot is free, waiting with its approval, or
- * denied.
+ * The new automation with its state: running where a slot is free, waiting with its approval, which
+ * holds nothing of budgets, or denied.
  */
 async function placed(
   manager: EntityManager,
@@ -362,10 +383,10 @@ async function placed(
   asked: AutomationRow,
   admission: Admission,
   approval: ApprovalToMake | undefined,
+  judged: Judged,
   request: Request,
 ): Promise<AutomationRow> {
   const { tenant_id: tenantId, created_at: now, ttl_seconds: ttl } = asked;
-  if (admission.decided.decision === 'deny') return asked;
   if (approval) {
     const made = await insertApproval(
       manager,
@@ -387,13 +408,6 @@ async function placed(
     expires_at: new Date(now.getTime() + ttl * 1000),
     ended_at: null,
   };
-  return { ...asked, state: 'running', ...runs };
-}
-
-/** Not when the transaction began: it may have waited for the lock. */
-async function clockTime(manager: EntityManager): Promise<Date> {
-  const [{ now }] = await manager.query<[{ now: Date }]>(
-    `SELECT date_trunc('milliseconds', clock_timestamp()) AS now`,
-  );
-  return now;
+  const holds = await charge(manager, tenantId, judged);
+  return { ...asked, state: 'running', ...runs, ...(holds.length > 0 && { holds }) };
 }

@@ -22,6 +22,7 @@ export const automationView = (row: AutomationRow): Automation => ({
   expires_at: row.expires_at?.toISOString() ?? null,
   ended_at: row.ended_at?.toISOString() ?? null,
   outcome: row.outcome,
+  ...(row.actual_cost !== null && { actual_cost: row.actual_cost }),
 });
 
 export const isUndecided = (state: AutomationState): boolean =>

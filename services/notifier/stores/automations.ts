@@ -7,11 +7,13 @@
  * | no limit that was changed before      | the configuration's revisions are held, and are those of the decision     |
  * | an approval and its automation        | one transaction makes both; its decision is read where slots are given    |
  * | a slot of somebody who is gone        | its time, by the database's clock; a heartbeat begins it again             |
+ * | what it held of budgets               | is spent with its end (ledger.ts)                                         |
  */
 import type { EntityManager } from 'typeorm';
 import { holdRevisions } from '../../../shared/commits/commit.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { AutomationEntity, type AutomationRow } from '../schema.ts';
+import { settleHolds } from './ledger.ts';
 
 /** How long one that was granted waits for a slot, in seconds. */
 const longestInQueue = 86_400;
@@ -58,6 +60,7 @@ export async function settleDue(
      RETURNING id`,
     [tenantId],
   );
+  await settleHolds(manager, expired);
   const decided = await changedRows(
     manager,
     `UPDATE notifier.automations a SET
@@ -145,21 +148,25 @@ export const prolong = async (
   return row;
 };
 
-/** Ends one that runs or waits. Undefined where it has ended, or its time is up. */
+/**
+ * Ends one that runs or waits, under the lock on the slots. Undefined where it has ended, or its
+ * time is up.
+ */
 export const finish = async (
   manager: EntityManager,
   tenantId: string,
   id: string,
-  outcome: string,
+  { outcome, actual_cost: cost }: { readonly outcome: string; readonly actual_cost?: number },
 ): Promise<AutomationRow | undefined> => {
   const [row] = await changedRows(
     manager,
-    `UPDATE notifier.automations SET state = 'finished', outcome = $3, ended_at = clock_timestamp(), expires_at = NULL
+    `UPDATE notifier.automations SET state = 'finished', outcome = $3, actual_cost = $4, ended_at = clock_timestamp(), expires_at = NULL
      WHERE id = $1 AND tenant_id = $2 AND (state IN ('waiting_approval', 'waiting_slot')
        OR (state = 'running' AND expires_at > clock_timestamp()))
      RETURNING id`,
-    [id, tenantId, outcome],
+    [id, tenantId, outcome, cost ?? null],
   );
+  if (row) await settleHolds(manager, [row]);
   return row;
 };
 

@@ -8,3 +8,11 @@ export async function databaseTime(manager: EntityManager): Promise<Date> {
   const [{ now }] = await manager.query<[{ now: Date }]>('SELECT now() AS now');
   return now;
 }
+
+/** Not when the transaction began: it may have waited for the lock. */
+export async function clockTime(manager: EntityManager): Promise<Date> {
+  const [{ now }] = await manager.query<[{ now: Date }]>(
+    `SELECT date_trunc('milliseconds', clock_timestamp()) AS now`,
+  );
+  return now;
+}

@@ -12,6 +12,7 @@ import {
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { codeOf } from '../../../shared/errors.ts';
 import { denialOf, type Admission } from '../rules/automation.ts';
+import { withBudgets } from '../../../shared/budgets/judge.ts';
 import { AutomationEntity, type AutomationRow } from '../schema.ts';
 import { recordStates } from '../stores/automation-events.ts';
 import {
@@ -25,7 +26,8 @@ import {
   startGranted,
   tenantsWithWork,
 } from '../stores/automations.ts';
-import { databaseTime } from '../stores/clock.ts';
+import { clockTime, databaseTime } from '../stores/clock.ts';
+import { charge, judgeBudgets, keepHolds } from '../stores/ledger.ts';
 
 const pollMs = 1000;
 /** Of one tenant at a time; the limit is at most 1000. */
@@ -115,7 +117,9 @@ async function placeGranted(
   const held = await heldRevisions(manager, tenantId);
   let { running } = await countSlots(manager, tenantId);
   const placed: string[] = [];
-  for (const { id, decided } of waiting) {
+  const now = await clockTime(manager);
+  for (const row of waiting) {
+    const { id, decided } = row;
     const admission = admissions.get(id);
     if (admission === undefined) break;
     if (admission !== null && !isSameRevision(held, admission.decided.revision)) break;
@@ -126,7 +130,15 @@ async function placeGranted(
       continue;
     }
     if (denialOf(admission!, running + 1)) continue;
+    const judged = await judgeBudgets(manager, tenantId, admission!.budgets ?? [], row, now);
+    // A grant answers a budget that asks for approval, and none that denies.
+    if (judged.decision === 'deny' || judged.isCostMissing) {
+      const kept = withBudgets({ ...decided, decision: 'deny' as const }, judged);
+      if (await denyGranted(manager, id, kept)) placed.push(id);
+      continue;
+    }
     if (!(await startGranted(manager, id))) continue;
+    await keepHolds(manager, id, await charge(manager, tenantId, judged));
     running += 1;
     placed.push(id);
   }
