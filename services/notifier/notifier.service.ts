@@ -28,6 +28,7 @@ import type { Settings } from '../../shared/settings/settings.ts';
 import { approvalActions } from './actions/approvals.ts';
 import { automationActions } from './actions/automations.ts';
 import { budgetActions } from './actions/budgets.ts';
+import { redeemActions } from './actions/redeeming.ts';
 import { deliveryActions } from './actions/deliveries.ts';
 import { erasureActions } from './actions/erasure.ts';
 import { linkActions } from './actions/links.ts';
@@ -121,6 +122,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     ...approvalActions(approvals),
     ...automationActions({ ...approvals, changes }),
     ...budgetActions(db),
+    ...redeemActions({ ...approvals, changes }),
     ...linkActions(approvals, () => createDecisionLinks(settings())),
     ...deliveryActions(db, onQueued),
     ...testActions(db, settings, sender),

@@ -228,6 +228,14 @@ export interface AutomationRow {
   expires_at: Date | null;
   ended_at: Date | null;
   outcome: string | null;
+  /** What is done to what, exactly; null where that was not said. */
+  resource: unknown;
+  parameters: unknown;
+  /** Stands for exactly this action; null for those from before it was kept. */
+  action_digest: string | null;
+  /** When and by whom it was redeemed, which is once; null: not yet. */
+  redeemed_at: Date | null;
+  redeemed_by: string | null;
   /** What it holds of budgets, or held; null for nothing. */
   holds: readonly Hold[] | null;
   /** What it cost, as who finished it says; null where nobody did. */
@@ -381,6 +389,11 @@ export const AutomationEntity = new EntitySchema<AutomationRow>({
     expires_at: optionalTime,
     ended_at: optionalTime,
     outcome: optionalText,
+    resource: { type: 'json', nullable: true },
+    parameters: { type: 'json', nullable: true },
+    action_digest: optionalText,
+    redeemed_at: optionalTime,
+    redeemed_by: optionalText,
     holds: { type: 'json', nullable: true },
     actual_cost: { type: 'float8', nullable: true },
   },
@@ -582,6 +595,11 @@ export const notifierSchema: Schema = {
       `CREATE TABLE notifier.budget_warnings (
          tenant_id uuid NOT NULL, budget text NOT NULL, until timestamptz NOT NULL, PRIMARY KEY (tenant_id, budget)
        )`,
+    ),
+    migration(
+      'ExactActions1765100000004',
+      `ALTER TABLE notifier.automations ADD COLUMN resource json, ADD COLUMN parameters json,
+         ADD COLUMN action_digest text, ADD COLUMN redeemed_at timestamptz, ADD COLUMN redeemed_by text`,
     ),
   ],
 };

@@ -9,7 +9,8 @@ import { automationTtl, type AutomationState } from '../../../shared/contracts/a
 import type { Intent } from '../../../shared/contracts/decide.ts';
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
-import { StrataError } from '../../../shared/errors.ts';
+import { invalid, StrataError } from '../../../shared/errors.ts';
+import { digestOf, partProblems, type ExactAction } from '../rules/action-digest.ts';
 import {
   automationView,
   denialOf,
@@ -56,6 +57,9 @@ export function automationActions(options: AutomationOptions) {
   const { db, changes } = options;
   return {
     async 'notifier.automations.start'({ tenant_id: tenantId, body }, request) {
+      const { resource, parameters } = body;
+      const problems = partProblems({ resource, parameters });
+      if (problems.length > 0) throw invalid(problems);
       const row = await start(options, tenantId, body, request);
       return automationView(row);
     },
@@ -242,16 +246,32 @@ async function findRepeated(
   return row;
 }
 
-function intentOf(body: StartBody): Intent {
+/** What decisions look at. */
+export function intentOf(body: StartBody): Intent {
   const {
     title: _title,
     description: _description,
     ttl_seconds: _ttl,
     idempotency_key: _key,
+    resource: _resource,
+    parameters: _parameters,
     ...intent
   } = body;
   return intent;
 }
+
+const exactAction = (tenant: string, body: StartBody): ExactAction => ({
+  tenant,
+  action: body.action,
+  agent_type: body.agent_type ?? null,
+  service_id: body.service_id ?? null,
+  service_type: body.service_type ?? null,
+  resource: body.resource ?? null,
+  parameters: body.parameters ?? null,
+  cost_impact: body.cost_impact ?? null,
+  resource_scaling: body.resource_scaling ?? null,
+  is_rollback: body.is_rollback ?? null,
+});
 
 interface ApprovalToMake {
   readonly body: ApprovalRequest;
@@ -279,7 +299,16 @@ function approvalOf(body: StartBody, isProven: boolean): ApprovalRequest {
   const { action, risk_level, cost_impact, title, description } = body;
   const { agent_type, service_id, service_type, resource_scaling } = body;
   const takes_back = isProven ? body.takes_back : undefined;
-  const touched = { agent_type, service_id, service_type, resource_scaling, takes_back };
+  const { resource, parameters } = body;
+  const touched = {
+    agent_type,
+    service_id,
+    service_type,
+    resource_scaling,
+    takes_back,
+    resource,
+    parameters,
+  };
   const said = Object.entries(touched).filter(([, value]) => value !== undefined);
   const subject = service_id ?? service_type ?? agent_type;
   return {
@@ -343,6 +372,11 @@ async function insert(
     expires_at: null,
     ended_at: now,
     outcome: null,
+    resource: body.resource ?? null,
+    parameters: body.parameters ?? null,
+    action_digest: digestOf(exactAction(tenantId, body)),
+    redeemed_at: null,
+    redeemed_by: null,
     holds: null,
     actual_cost: null,
   };
