@@ -127,15 +127,21 @@ function reaches({ warn_at: share, amount }: BudgetInForce['rule'], total: bigin
   return total * 1_000_000n >= millionthsUp(share) * millionthsOf(amount);
 }
 
-/** What is kept of a decision that budgets refuse; they stand before other reasons. */
-export const withBudgets = <Kept extends Pick<Decided, 'decision' | 'reasons' | 'warnings'>>(
+/** A decision with what budgets say. What denies stands first, limits before budgets. */
+export function withBudgets<Kept extends Pick<Decided, 'decision' | 'reasons' | 'warnings'>>(
   kept: Kept,
   { decision, reasons, warnings }: Judged,
-): Kept => ({
-  ...kept,
-  ...(decision !== 'allow' && { decision, reasons: [...reasons, ...kept.reasons] }),
-  ...(warnings.length > 0 && { warnings: [...(kept.warnings ?? []), ...warnings] }),
-});
+): Kept {
+  const isDenied = kept.decision === 'deny';
+  return {
+    ...kept,
+    ...(decision !== 'allow' && {
+      decision: isDenied ? 'deny' : decision,
+      reasons: isDenied ? [...kept.reasons, ...reasons] : [...reasons, ...kept.reasons],
+    }),
+    ...(warnings.length > 0 && { warnings: [...(kept.warnings ?? []), ...warnings] }),
+  };
+}
 
 export const costMissing = (): StrataError =>
   new StrataError('cost_impact_required', undefined, {

@@ -309,6 +309,16 @@ describe('an approval', () => {
   });
 });
 
+test('what limits deny stays denied for their reason, whatever budgets say', async () => {
+  await setBudgets({ all: { ...monthly, amount: '1', over: 'approval_required' } });
+  const refused = await start(2, { resource_scaling: 1000 });
+  expect([refused.state, refused.decision]).toEqual(['denied', 'deny']);
+  expect(refused.reasons.map(({ rule }: { rule: string }) => rule)).toEqual([
+    'max_resource_scaling',
+    'budget_exceeded',
+  ]);
+});
+
 test('starts that meet at the lock are judged one after the other', async () => {
   await setBudgets({ all: monthly });
   await finish((await start(0)).id);

@@ -71,9 +71,8 @@ export class Balances {
     }));
     const judged = judge(tenantId, budgets, balances, intent, at);
     if (judged.isCostMissing && decided.decision !== 'deny') throw costMissing();
-    const weighed = decided.decision === 'deny' ? decided : withBudgets(decided, judged);
     return {
-      ...weighed,
+      ...withBudgets(decided, judged),
       budgets: items.flatMap((item) => {
         if (item === undefined) return [];
         const { by, name, spent, held, remaining, resets_at } = item;

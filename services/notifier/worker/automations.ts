@@ -133,8 +133,8 @@ async function placeGranted(
     const judged = await judgeBudgets(manager, tenantId, admission!.budgets ?? [], row, now);
     // A grant answers a budget that asks for approval, and none that denies.
     if (judged.decision === 'deny' || judged.isCostMissing) {
-      const kept = withBudgets({ ...decided, decision: 'deny' as const }, judged);
-      if (await denyGranted(manager, id, kept)) placed.push(id);
+      const refused = { ...withBudgets(decided, judged), decision: 'deny' as const };
+      if (await denyGranted(manager, id, refused)) placed.push(id);
       continue;
     }
     if (!(await startGranted(manager, id))) continue;
