@@ -129,7 +129,7 @@ export const pieces: readonly Piece[] = [
   {
     name: 'notifier',
     needs: ['database_url', 'redis_url'],
-    calls: ['tenant-config', 'config-resolver', 'auth'],
+    calls: ['tenant-config', 'global-config', 'config-resolver', 'auth'],
     vital: [],
     hasTables: true,
     async load() {

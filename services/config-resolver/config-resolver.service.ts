@@ -5,6 +5,7 @@
 import type { ServiceSchema } from 'moleculer';
 import { serviceOf } from '../../shared/contract-runtime/service.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
+import { Balances } from './actions/balances.ts';
 import { decideActions } from './actions/decide.ts';
 import { digestActions } from './actions/digests.ts';
 import { effectiveActions } from './actions/effective.ts';
@@ -27,7 +28,7 @@ export const configResolverService = ({
   return serviceOf('config-resolver', {
     ...effectiveActions(settings, environments, inMemory),
     ...digestActions(settings, environments, inMemory),
-    ...decideActions,
+    ...decideActions(new Balances()),
     ...impactActions(settings),
     ...usageActions(settings),
   });

@@ -27,6 +27,8 @@ import { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
 import { approvalActions } from './actions/approvals.ts';
 import { automationActions } from './actions/automations.ts';
+import { budgetActions } from './actions/budgets.ts';
+import { redeemActions } from './actions/redeeming.ts';
 import { deliveryActions } from './actions/deliveries.ts';
 import { erasureActions } from './actions/erasure.ts';
 import { linkActions } from './actions/links.ts';
@@ -37,11 +39,13 @@ import { createDecisionLinks } from './rules/decision-links.ts';
 import type { ApprovalRow, AutomationRow } from './schema.ts';
 import { readChangedIn } from './stores/changed-rows.ts';
 import { createFrozenConfigVault } from './stores/frozen-config.ts';
+import { countWarned } from './stores/ledger.ts';
 import { mailShares } from './stores/mail-shares.ts';
 import { mostCounted, readQueue } from './stores/queue.ts';
 import {
   removeEndedApprovals,
   removeEndedAutomations,
+  removeOldLedger,
   removeSettledDeliveries,
   removeUnusedEndpoints,
 } from './stores/retention.ts';
@@ -116,9 +120,6 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     call('auth.sso.providers.domains', { tenant_id: tenantId });
   const sender = createSender({ settings, http, mailer, verifiedDomains });
   let withoutDeciders = 0;
-  const onNobodyDecides = (): void => {
-    withoutDeciders += 1;
-  };
   const takeMails = mailShares(db, settings);
   const approvals = {
     db,
@@ -128,11 +129,13 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     approvalChanges,
     settings,
     takeMails,
-    onNobodyDecides,
+    onNobodyDecides: () => void (withoutDeciders += 1),
   };
   const handlers = {
     ...approvalActions(approvals),
     ...automationActions({ ...approvals, changes }),
+    ...budgetActions(db),
+    ...redeemActions({ ...approvals, changes }),
     ...linkActions(approvals, () => createDecisionLinks(settings())),
     ...deliveryActions(db, onQueued, takeMails),
     ...testActions(db, settings, sender),
@@ -163,7 +166,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     },
   };
 
-  const service: ServiceSchema = {
+  return {
     ...serviceOf('notifier', handlers, lifecycle),
     created() {
       broker = this.broker;
@@ -191,7 +194,6 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
       },
     },
   };
-  return service;
 }
 
 interface Workers {
@@ -212,6 +214,7 @@ function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>
     approvals: removeEndedApprovals(settings),
     endpoints: removeUnusedEndpoints(settings),
     automations: removeEndedAutomations(settings),
+    ledger: removeOldLedger(settings),
   };
   const sweeping = startSweeping({ db, log, name: 'notifier', sweeps });
   return {
@@ -293,5 +296,11 @@ function registerFigures(metrics: Registry, db: DataSource, delivering: Delivery
     help: `Notices that wait, of all nodes, of a channel that the release of this node does not know, among ${mostCounted}`,
     type: 'gauge',
     read: async () => (await queue())?.unknown_channel,
+  });
+  showFigure(metrics, {
+    name: 'strata_budgets_warned',
+    help: 'Budgets of all tenants that have come to their warn_at in their period',
+    type: 'gauge',
+    read: askedOfDatabase(() => countWarned(db)),
   });
 }

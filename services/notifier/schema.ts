@@ -209,12 +209,20 @@ export interface EndpointRow {
 }
 
 /** What automation asked to do, and how far that went. */
+/** A part of a budget that an automation may spend, as the ledger has it. */
+export interface Hold {
+  readonly budget: string;
+  /** When the bucket begins in which it was made. */
+  readonly bucket: string;
+  /** A decimal. */
+  readonly amount: string;
+}
 export interface AutomationRow {
   id: string;
   tenant_id: string;
   state: AutomationState;
   intent: Intent;
-  decided: Pick<Decided, 'decision' | 'reasons' | 'retry_at' | 'revision'>;
+  decided: Pick<Decided, 'decision' | 'reasons' | 'warnings' | 'retry_at' | 'revision'>;
   approval_id: string | null;
   ttl_seconds: number;
   requested_by: { type: string; id: string };
@@ -229,6 +237,18 @@ export interface AutomationRow {
   expires_at: Date | null;
   ended_at: Date | null;
   outcome: string | null;
+  /** What is done to what, exactly; null where that was not said. */
+  resource: unknown;
+  parameters: unknown;
+  /** Stands for exactly this action; null for those from before it was kept. */
+  action_digest: string | null;
+  /** When and by whom it was redeemed, which is once; null: not yet. */
+  redeemed_at: Date | null;
+  redeemed_by: string | null;
+  /** What it holds of budgets, or held; null for nothing. */
+  holds: readonly Hold[] | null;
+  /** What it cost, as who finished it says; null where nobody did. */
+  actual_cost: number | null;
 }
 
 const text: EntitySchemaColumnOptions = { type: 'text' };
@@ -388,6 +408,13 @@ export const AutomationEntity = new EntitySchema<AutomationRow>({
     expires_at: optionalTime,
     ended_at: optionalTime,
     outcome: optionalText,
+    resource: { type: 'json', nullable: true },
+    parameters: { type: 'json', nullable: true },
+    action_digest: optionalText,
+    redeemed_at: optionalTime,
+    redeemed_by: optionalText,
+    holds: { type: 'json', nullable: true },
+    actual_cost: { type: 'float8', nullable: true },
   },
   indices: [
     { name: 'automations_idempotency', columns: ['tenant_id', 'idempotency_key'], unique: true },
@@ -429,6 +456,32 @@ export const AutomationTenantEntity = new EntitySchema<AutomationTenantRow>({
   ],
 });
 
+/** What a budget has spent and holds in five minutes (stores/ledger.ts). */
+export const LedgerEntity = new EntitySchema({
+  name: 'Ledger',
+  tableName: 'ledger',
+  schema,
+  columns: {
+    tenant_id: { type: 'uuid', primary: true },
+    budget: { type: 'text', primary: true },
+    bucket: { type: 'timestamptz', primary: true },
+    spent: { type: 'numeric' },
+    held: { type: 'numeric' },
+  },
+  indices: [{ name: 'ledger_bucket', columns: ['bucket'] }],
+});
+/** Until when nothing more is said of a budget that has come to its `warn_at`. */
+export const BudgetWarningEntity = new EntitySchema({
+  name: 'BudgetWarning',
+  tableName: 'budget_warnings',
+  schema,
+  columns: {
+    tenant_id: { type: 'uuid', primary: true },
+    budget: { type: 'text', primary: true },
+    until: time,
+  },
+});
+
 export const notifierSchema: Schema = {
   schema,
   entities: [
@@ -438,6 +491,8 @@ export const notifierSchema: Schema = {
     EndpointEntity,
     AutomationEntity,
     AutomationTenantEntity,
+    LedgerEntity,
+    BudgetWarningEntity,
   ],
   migrations: [
     migration(
@@ -599,6 +654,23 @@ export const notifierSchema: Schema = {
       'INSERT INTO notifier.slot_clock (observed_at) VALUES (clock_timestamp())',
       `CREATE FUNCTION notifier.slot_now() RETURNS timestamptz LANGUAGE sql STABLE AS $$
          SELECT LEAST(clock_timestamp(), observed_at + interval '5 seconds') FROM notifier.slot_clock $$`,
+    ),
+    migration(
+      'Budgets1765100000003',
+      'ALTER TABLE notifier.automations ADD COLUMN holds json, ADD COLUMN actual_cost float8',
+      `CREATE TABLE notifier.ledger (
+         tenant_id uuid NOT NULL, budget text NOT NULL, bucket timestamptz NOT NULL, spent numeric NOT NULL,
+         held numeric NOT NULL, PRIMARY KEY (tenant_id, budget, bucket)
+       )`,
+      'CREATE INDEX ledger_bucket ON notifier.ledger (bucket)',
+      `CREATE TABLE notifier.budget_warnings (
+         tenant_id uuid NOT NULL, budget text NOT NULL, until timestamptz NOT NULL, PRIMARY KEY (tenant_id, budget)
+       )`,
+    ),
+    migration(
+      'ExactActions1765100000004',
+      `ALTER TABLE notifier.automations ADD COLUMN resource json, ADD COLUMN parameters json,
+         ADD COLUMN action_digest text, ADD COLUMN redeemed_at timestamptz, ADD COLUMN redeemed_by text`,
     ),
   ],
 };

@@ -17,7 +17,7 @@ import {
   Timestamp,
   Uuid,
 } from './fields.ts';
-import { deciderRoles, longestWait, timeToWait } from './notifier.ts';
+import { CostImpact, deciderRoles, longestWait, Resource, timeToWait } from './notifier.ts';
 
 /**
  * `waiting_approval` until the approval is decided, `waiting_slot` while it is granted and all
@@ -39,6 +39,23 @@ const AutomationState = Type.Enum(automationStates, {
     'Only `running` holds a slot. `waiting_approval` until the approval is decided, `waiting_slot` while all slots are taken; `expired`: neither finished nor observed in its time',
 });
 
+const exactly = {
+  resource: Type.Optional(described(Resource, 'What it is done to; people who approve see it')),
+  parameters: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description:
+        'How exactly it is done, shown whole to people who approve: at most 32 KiB of JSON, and no names that look like secrets',
+      examples: [{ min_instances: 4 }],
+    }),
+  ),
+};
+const ActionDigest = Type.String({
+  pattern: '^[0-9a-f]{64}$',
+  description:
+    'SHA-256 over "strata-action-v1", a line feed, and RFC 8785 of tenant, action, agent_type, service_id, service_type, resource, parameters, cost_impact, resource_scaling and is_rollback, each null where it was not said',
+  examples: ['3c3d6b9a2f5f4a1f8f2f2f6d0f0c7a9b1e4d5c6b7a8990a1b2c3d4e5f6a7b8c9'],
+});
+
 /** In seconds. */
 export const automationTtl = { least: 5, most: 86_400, default: 300 } as const;
 const Automation = Type.Object(
@@ -48,6 +65,10 @@ const Automation = Type.Object(
     state: AutomationState,
     ...intent,
     ...decided,
+    ...exactly,
+    action_digest: Type.Optional(ActionDigest),
+    redeemed_at: Type.Optional(described(Timestamp, 'When an executor redeemed it')),
+    redeemed_by: Type.Optional(Type.String({ description: 'The executor that did' })),
     approval_id: Type.Optional(described(Uuid, 'The approval that it waits or waited for')),
     ttl_seconds: Type.Integer({ description: 'How long it runs without a heartbeat' }),
     requested_by: Type.Object(
@@ -67,6 +88,7 @@ const Automation = Type.Object(
     ),
     ended_at: described(Nullable(Timestamp), 'When it ended; null: not yet'),
     outcome: Nullable(Type.String({ description: 'How it ended, in the words of who ended it' })),
+    actual_cost: Type.Optional(described(CostImpact, 'What it cost, as who ended it says', 18.5)),
   },
   { ...strict, title: 'Automation', description: 'An automation that runs under the limits' },
 );
@@ -86,6 +108,7 @@ export const automationContracts = {
     body: Type.Object(
       {
         ...intent,
+        ...exactly,
         title: Type.Optional(Line(300, 'One line for approvers')),
         description: Type.Optional(
           Type.String({ maxLength: 10_000, description: 'What approvers need to decide' }),
@@ -150,6 +173,23 @@ export const automationContracts = {
     path: automationPath,
     result: Automation,
   }),
+  'notifier.automations.redeem': action({
+    summary:
+      'Ask, right before acting, whether exactly this action may be done now; yes is said once',
+    rest: 'POST /tenants/{tenant_id}/automations/{automation_id}/redeem',
+    access: who,
+    leadsTo: 'operations',
+    keyScope: 'automations:write',
+    path: automationPath,
+    body: Type.Object(
+      {
+        action_digest: ActionDigest,
+        executor: Line(200, 'What executes it, for the audit'),
+      },
+      { ...strict, title: 'Redemption', description: 'What is about to be done, and by what' },
+    ),
+    result: Automation,
+  }),
   'notifier.automations.finish': action({
     summary: 'End an automation, or withdraw one that waits',
     rest: 'POST /tenants/{tenant_id}/automations/{automation_id}/finish',
@@ -157,7 +197,18 @@ export const automationContracts = {
     leadsTo: 'operations',
     keyScope: 'automations:write',
     path: automationPath,
-    body: Type.Object({ outcome: Line(200, 'How it ended, such as succeeded') }, strict),
+    body: Type.Object(
+      {
+        outcome: Line(200, 'How it ended, such as succeeded'),
+        actual_cost: Type.Optional(
+          described(
+            CostImpact,
+            'What it cost: less than its `cost_impact` gives the rest back to budgets, more is counted as well; without it, all that it held is spent',
+          ),
+        ),
+      },
+      strict,
+    ),
     result: Automation,
   }),
 } as const;

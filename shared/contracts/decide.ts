@@ -1,6 +1,7 @@
 /** Whether automation may do what it wants to do: the tenant's risk settings as one decision. */
 import { Type, type Static, type TProperties } from 'typebox';
 import { action, tenantRoles } from './contract.ts';
+import { balance } from './budget-usage.ts';
 import { BudgetInForce, LimitName } from './budgets.ts';
 import { layerNames, Revisions, stale } from './effective-config.ts';
 import {
@@ -141,7 +142,25 @@ export const decided = {
   revision: described(Revisions, 'Of the configuration that decided'),
 } as const satisfies TProperties;
 const Decided = Type.Object(
-  { ...decided, stale: Type.Optional(stale) },
+  {
+    ...decided,
+    budgets: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            ...balance,
+            as_of: described(Timestamp, 'When it was so; others may have started since'),
+          },
+          { ...strict, title: 'BudgetBalance', description: 'What a budget has left' },
+        ),
+        {
+          description:
+            'That it counts against, as this node knows them. Only a start charges them, and only what a start says binds',
+        },
+      ),
+    ),
+    stale: Type.Optional(stale),
+  },
   { ...strict, title: 'Decided', description: 'Whether automation may act, and why' },
 );
 export type Decided = Static<typeof Decided>;

@@ -99,9 +99,17 @@ export const errorTable = {
     status: 409,
     message: 'Only a disabled tenant can be deleted. Disable it first.',
   },
+  grant_used: {
+    status: 409,
+    message: 'The action was redeemed before, and is allowed once.',
+  },
   auth_sso_link_required: {
     status: 409,
     message: 'An account with this e-mail exists. Sign in to it and link the provider.',
+  },
+  automation_over: {
+    status: 410,
+    message: 'The automation does not run any more, or is stopped. Nothing may be done by it.',
   },
   precondition_failed: { status: 412, message: 'The resource has changed since you read it.' },
   payload_too_large: { status: 413, message: 'The body is larger than 1 MiB.' },
@@ -117,6 +125,14 @@ export const errorTable = {
     message: 'The password is a common one, or easily made from one.',
   },
   quota_exceeded: { status: 422, message: 'The tenant has as many as it may have.' },
+  cost_impact_required: {
+    status: 422,
+    message: 'Say cost_impact: a budget of costs holds here, and a missing figure is not free.',
+  },
+  digest_mismatch: {
+    status: 422,
+    message: 'That is not the digest of the action that was allowed. Nothing may be done by it.',
+  },
   rate_limited: { status: 429, message: 'Too many requests.' },
   internal_error: {
     status: 500,

@@ -9,6 +9,7 @@ import { passkeyContracts } from './auth-passkeys.ts';
 import { ssoContracts } from './auth-sso.ts';
 import { authContracts } from './auth.ts';
 import { boundContracts } from './bounds.ts';
+import { budgetUsageContracts } from './budget-usage.ts';
 import { budgetContracts } from './budgets.ts';
 import { clusterContracts } from './cluster.ts';
 import { consoleSessionContracts } from './console-session.ts';
@@ -75,6 +76,7 @@ export const contracts = {
   ...auditContracts,
   ...notifierContracts,
   ...automationContracts,
+  ...budgetUsageContracts,
 
   // every node, and what the gateway answers itself: streams, and the console's session
   ...clusterContracts,

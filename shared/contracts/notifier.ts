@@ -134,7 +134,7 @@ const Description = Type.String({
   maxLength: 10_000,
   description: 'What a human needs to decide',
 });
-const Resource = Type.Union(
+export const Resource = Type.Union(
   [Line(500, 'Name of the resource'), Type.Record(Type.String(), Type.Unknown())],
   { description: 'What would be changed; at most 32 KiB of JSON' },
 );

@@ -7,6 +7,7 @@ import { invalid } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { chargedBudgets } from '../rules/budgets.ts';
 import { decide, settingOf } from '../rules/decide.ts';
+import type { Balances } from './balances.ts';
 import { refuseUnknown } from './refuse-unknown.ts';
 import { isTakenBackFound } from './taken-back.ts';
 
@@ -28,55 +29,61 @@ const questionOf = ({ tenant_id, body }: Params) => ({
 
 /**
  * Any node decides by itself, from its own memory of what is effective. Which names are near an
- * unknown one, and whether what is taken back exists, the service says.
+ * unknown one, whether what is taken back exists, and what budgets have left, the service says.
  */
 export const derivedDecision: DerivedRead<'config-resolver.decide', 'config-resolver.resolve'> = {
   from: 'config-resolver.resolve',
   question: questionOf,
   derive: ({ body }, effective) =>
-    effective.unknown.length > 0 || body.takes_back !== undefined
+    effective.unknown.length > 0 ||
+    body.takes_back !== undefined ||
+    chargedBudgets(effective, body, false).length > 0
       ? undefined
       : decide(effective, body, momentAsked(body)),
 };
 
-export const decideActions = {
-  async 'config-resolver.decide'(params, request) {
-    const effective = await request.call('config-resolver.resolve', questionOf(params));
-    const address = { tenant_id: params.tenant_id, ...addressOf(params.body) };
-    await refuseUnknown(effective.unknown, address, request);
-    const isProven = await isTakenBackFound(params.tenant_id, params.body, request);
-    return decide(effective, params.body, momentAsked(params.body), isProven);
-  },
+export const decideActions = (balances: Balances) =>
+  ({
+    async 'config-resolver.decide'(params, request) {
+      const effective = await request.call('config-resolver.resolve', questionOf(params));
+      const address = { tenant_id: params.tenant_id, ...addressOf(params.body) };
+      await refuseUnknown(effective.unknown, address, request);
+      const isProven = await isTakenBackFound(params.tenant_id, params.body, request);
+      const at = momentAsked(params.body);
+      const decided = decide(effective, params.body, at, isProven);
+      const budgets = chargedBudgets(effective, params.body, isProven);
+      return balances.weigh(params.tenant_id, decided, budgets, params.body, at, request);
+    },
 
-  async 'config-resolver.admission'(params, request) {
-    const { min_revision } = params;
-    const effective = await request.call('config-resolver.resolve', {
-      ...questionOf(params),
-      ...(min_revision !== undefined && { min_revision }),
-    });
-    const address = { tenant_id: params.tenant_id, ...addressOf(params.body) };
-    await refuseUnknown(effective.unknown, address, request);
-    const isProven =
-      params.is_proven ?? (await isTakenBackFound(params.tenant_id, params.body, request));
-    return {
-      decided: decide(effective, params.body, momentAsked(params.body), isProven),
-      slots: settingOf(effective, 'max_concurrent_automations'),
-      is_proven: isProven,
-      budgets: chargedBudgets(effective, params.body, isProven),
-    };
-  },
+    async 'config-resolver.admission'(params, request) {
+      const { min_revision } = params;
+      const effective = await request.call('config-resolver.resolve', {
+        ...questionOf(params),
+        ...(min_revision !== undefined && { min_revision }),
+      });
+      const address = { tenant_id: params.tenant_id, ...addressOf(params.body) };
+      await refuseUnknown(effective.unknown, address, request);
+      const isProven =
+        params.is_proven ?? (await isTakenBackFound(params.tenant_id, params.body, request));
+      return {
+        decided: decide(effective, params.body, momentAsked(params.body), isProven),
+        slots: settingOf(effective, 'max_concurrent_automations'),
+        is_proven: isProven,
+        budgets: chargedBudgets(effective, params.body, isProven),
+      };
+    },
 
-  async 'config-resolver.approval-terms'(params, request) {
-    const { tenant_id } = params;
-    const effective = await request.call('config-resolver.resolve', {
-      tenant_id,
-      ...addressOf(params),
-      explain: true,
-    });
-    await refuseUnknown(effective.unknown, params, request);
-    return {
-      max_cost_impact_approval: settingOf(effective, 'max_cost_impact_approval'),
-      approval_timeout_minutes: settingOf(effective, 'approval_timeout_minutes'),
-    };
-  },
-} satisfies Handlers;
+    async 'config-resolver.approval-terms'(params, request) {
+      const { tenant_id } = params;
+      const effective = await request.call('config-resolver.resolve', {
+        tenant_id,
+        ...addressOf(params),
+        explain: true,
+      });
+      await refuseUnknown(effective.unknown, params, request);
+      return {
+        max_cost_impact_approval: settingOf(effective, 'max_cost_impact_approval'),
+        approval_timeout_minutes: settingOf(effective, 'approval_timeout_minutes'),
+      };
+    },
+  }) satisfies Handlers;

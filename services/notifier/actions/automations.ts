@@ -9,8 +9,9 @@ import { automationTtl, type AutomationState } from '../../../shared/contracts/a
 import type { Intent } from '../../../shared/contracts/decide.ts';
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
-import { StrataError } from '../../../shared/errors.ts';
+import { invalid, StrataError } from '../../../shared/errors.ts';
 import { countNamed } from '../channels/destinations.ts';
+import { digestOf, partProblems, type ExactAction } from '../rules/action-digest.ts';
 import {
   automationView,
   denialOf,
@@ -19,6 +20,7 @@ import {
   keptDecision,
   type Admission,
 } from '../rules/automation.ts';
+import { costMissing, withBudgets, type Judged } from '../../../shared/budgets/judge.ts';
 import { AutomationEntity, type AutomationRow } from '../schema.ts';
 import { recordStates, recordTransitions } from '../stores/automation-events.ts';
 import {
@@ -34,7 +36,8 @@ import {
   settleDue,
   type Revisions,
 } from '../stores/automations.ts';
-import { databaseTime } from '../stores/clock.ts';
+import { clockTimes, databaseTime } from '../stores/clock.ts';
+import { charge, judgeBudgets } from '../stores/ledger.ts';
 import { newestFirst } from '../stores/newest.ts';
 import { requireRoom } from '../stores/usage.ts';
 import type { TenantChanges } from '../worker/tenant-changes.ts';
@@ -58,6 +61,9 @@ export function automationActions(options: AutomationOptions) {
   const { db, changes } = options;
   return {
     async 'notifier.automations.start'({ tenant_id: tenantId, body }, request) {
+      const { resource, parameters } = body;
+      const problems = partProblems({ resource, parameters });
+      if (problems.length > 0) throw invalid(problems);
       const row = await start(options, tenantId, body, request);
       return automationView(row);
     },
@@ -92,9 +98,10 @@ export function automationActions(options: AutomationOptions) {
       const before = await found(db.manager, tenantId, id);
       refuseOthers(before, request.caller);
       const row = await db.transaction(async (manager) => {
+        await lockSlots(manager, tenantId);
         // Who waits for the slot is looked at also where this node ends with the commit.
         await lookNow(manager, [tenantId]);
-        const finished = await finish(manager, tenantId, id, body.outcome);
+        const finished = await finish(manager, tenantId, id, body);
         if (!finished) return undefined;
         const pending = before.state === 'waiting_approval' ? before.approval_id : null;
         if (pending !== null) await withdraw(manager, options, tenantId, pending, request);
@@ -110,7 +117,10 @@ export function automationActions(options: AutomationOptions) {
         return automationView(row);
       }
       const now = await found(db.manager, tenantId, id);
-      const isRepeated = now.state === 'finished' && now.outcome === body.outcome;
+      const isRepeated =
+        now.state === 'finished' &&
+        now.outcome === body.outcome &&
+        now.actual_cost === (body.actual_cost ?? null);
       return automationView(isRepeated ? now : refuseEnded(now));
     },
   } satisfies Handlers;
@@ -145,12 +155,15 @@ function refuseOthers({ requested_by: by }: AutomationRow, caller: Caller): void
   );
 }
 
-/** The configuration changed between the decision and the transaction. */
+/** The configuration, or what budgets have left, changed between decision and transaction. */
 class Moved extends Error {
   readonly held: Revisions;
-  constructor(held: Revisions) {
+  /** Whether a budget was found to ask for an approval; undefined where none was looked at. */
+  readonly isOver: boolean | undefined;
+  constructor(held: Revisions, isOver?: boolean) {
     super('moved');
     this.held = held;
+    this.isOver = isOver;
   }
 }
 
@@ -191,12 +204,12 @@ async function start(
   };
   let least: number | undefined;
   let hasTakenMails = false;
+  let isOver = false;
   for (let tries = 1; tries <= mostTries; tries += 1) {
     const repeated = await findRepeated(db.manager, tenantId, body);
     if (repeated) return repeated;
     const admission = await decide(least);
-    const needsApproval = admission.decided.decision === 'approval_required';
-    const approval = needsApproval
+    const approval = needsApproval(admission, isOver)
       ? await approvalFor(options, tenantId, body, admission.is_proven, request)
       : undefined;
     if (approval && !hasTakenMails) {
@@ -211,11 +224,13 @@ async function start(
       // Another request with the same key was faster, and announced it.
       if (!row) continue;
       changes.announce(tenantId);
-      if (approval) announceApproval(options, tenantId, approval.plan);
+      // Budgets may deny what an approval was planned for.
+      if (approval && row.approval_id !== null) announceApproval(options, tenantId, approval.plan);
       return row;
     } catch (error) {
       if (!(error instanceof Moved)) throw error;
       least = error.held.tenant;
+      isOver = error.isOver ?? isOver;
       if (tries > 1) await delay(pauseMs);
     }
   }
@@ -245,16 +260,32 @@ async function findRepeated(
   return row;
 }
 
-function intentOf(body: StartBody): Intent {
+/** What decisions look at. */
+export function intentOf(body: StartBody): Intent {
   const {
     title: _title,
     description: _description,
     ttl_seconds: _ttl,
     idempotency_key: _key,
+    resource: _resource,
+    parameters: _parameters,
     ...intent
   } = body;
   return intent;
 }
+
+const exactAction = (tenant: string, body: StartBody): ExactAction => ({
+  tenant,
+  action: body.action,
+  agent_type: body.agent_type ?? null,
+  service_id: body.service_id ?? null,
+  service_type: body.service_type ?? null,
+  resource: body.resource ?? null,
+  parameters: body.parameters ?? null,
+  cost_impact: body.cost_impact ?? null,
+  resource_scaling: body.resource_scaling ?? null,
+  is_rollback: body.is_rollback ?? null,
+});
 
 interface ApprovalToMake {
   readonly body: ApprovalRequest;
@@ -273,12 +304,25 @@ async function approvalFor(
   return { body: approval, plan: await planOf(tenantId, approval, request) };
 }
 
+/** What is denied needs none. */
+const needsApproval = ({ decided: { decision } }: Admission, isOver: boolean): boolean =>
+  decision === 'approval_required' || (decision === 'allow' && isOver);
+
 /** What people are asked. They are shown a rollback only where what it takes back was found. */
 function approvalOf(body: StartBody, isProven: boolean): ApprovalRequest {
   const { action, risk_level, cost_impact, title, description } = body;
   const { agent_type, service_id, service_type, resource_scaling } = body;
   const takes_back = isProven ? body.takes_back : undefined;
-  const touched = { agent_type, service_id, service_type, resource_scaling, takes_back };
+  const { resource, parameters } = body;
+  const touched = {
+    agent_type,
+    service_id,
+    service_type,
+    resource_scaling,
+    takes_back,
+    resource,
+    parameters,
+  };
   const said = Object.entries(touched).filter(([, value]) => value !== undefined);
   const subject = service_id ?? service_type ?? agent_type;
   return {
@@ -321,7 +365,7 @@ async function insert(
   const settled = await settleDue(manager, tenantId);
   if (settled.length > 0) await lookAgainIn(manager, tenantId, 0);
   const admission = await newestAdmission(manager, made);
-  const now = await clockTime(manager);
+  const { now, slotNow } = await clockTimes(manager);
   const ttl = body.ttl_seconds ?? automationTtl.default;
   const asked: AutomationRow = {
     id: randomUUID(),
@@ -341,8 +385,30 @@ async function insert(
     expires_at: null,
     ended_at: now,
     outcome: null,
+    resource: body.resource ?? null,
+    parameters: body.parameters ?? null,
+    action_digest: digestOf(exactAction(tenantId, body)),
+    redeemed_at: null,
+    redeemed_by: null,
+    holds: null,
+    actual_cost: null,
   };
-  const row = await placed(manager, options, asked, admission, approval, request);
+  const judged = await judgeBudgets(manager, tenantId, admission.budgets ?? [], asked, now);
+  if (judged.isCostMissing && admission.decided.decision !== 'deny') throw costMissing();
+  const isOver = judged.decision === 'approval_required';
+  const isDenied = admission.decided.decision === 'deny' || judged.decision === 'deny';
+  // Under the lock nobody can be called to plan an approval.
+  if (!isDenied && needsApproval(admission, isOver) !== (approval !== undefined))
+    throw new Moved(admission.decided.revision, isOver);
+  const weighed = { ...asked, decided: withBudgets(asked.decided, judged) };
+  const row = isDenied
+    ? weighed
+    : await placed(
+        manager,
+        options,
+        { asked: weighed, admission, approval, judged, slotNow },
+        request,
+      );
   await manager.insert(AutomationEntity.options.name, row);
   await recordStates(manager, [row], request);
   await recordTransitions(manager, settled);
@@ -350,35 +416,37 @@ async function insert(
 }
 
 /**
- * Throws `Moved` where there is none that is by exactly the newest configuration, or it wants
- * another approval than is at hand. What it is by stays so until the transaction ends.
+ * Throws `Moved` where there is none that is by exactly the newest configuration. What it is by
+ * stays so until the transaction ends.
  */
 async function newestAdmission(
   manager: EntityManager,
-  { tenantId, admission: ahead, approval, decideAgain }: NewAutomation,
+  { tenantId, admission: ahead, decideAgain }: NewAutomation,
 ): Promise<Admission> {
   const admission = decideAgain ? await decideAgain(await heldTenant(manager, tenantId)) : ahead;
   const held = await heldRevisions(manager, tenantId);
   if (!isSameRevision(held, admission.decided.revision)) throw new Moved(held);
-  const needsApproval = admission.decided.decision === 'approval_required';
-  if (needsApproval !== (approval !== undefined)) throw new Moved(held);
   return admission;
 }
 
+/** What nothing denies but the number of slots. */
+interface Weighed extends Pick<NewAutomation, 'admission' | 'approval'> {
+  readonly asked: AutomationRow;
+  readonly judged: Judged;
+  readonly slotNow: Date;
+}
+
 /**
- * The new automation with its state: running where a slot is free, waiting with its approval, or
- * denied.
+ * The new automation with its state: running where a slot is free, waiting with its approval, which
+ * holds nothing of budgets, or denied.
  */
 async function placed(
   manager: EntityManager,
   options: AutomationOptions,
-  asked: AutomationRow,
-  admission: Admission,
-  approval: ApprovalToMake | undefined,
+  { asked, admission, approval, judged, slotNow }: Weighed,
   request: Request,
 ): Promise<AutomationRow> {
-  const { tenant_id: tenantId, created_at: now, ttl_seconds: ttl } = asked;
-  if (admission.decided.decision === 'deny') return asked;
+  const { tenant_id: tenantId, ttl_seconds: ttl } = asked;
   // Counted under the lock on the tenant's slots.
   const requireRoomToLive = () =>
     requireRoom(manager, tenantId, 'automations_live', options.settings());
@@ -402,17 +470,10 @@ async function placed(
   if (denial) return { ...asked, decided: denial };
   await requireRoomToLive();
   const runs = {
-    started_at: now,
-    expires_at: new Date(now.getTime() + ttl * 1000),
+    started_at: slotNow,
+    expires_at: new Date(slotNow.getTime() + ttl * 1000),
     ended_at: null,
   };
-  return { ...asked, state: 'running', ...runs };
-}
-
-/** Not when the transaction began: it may have waited for the lock. */
-async function clockTime(manager: EntityManager): Promise<Date> {
-  const [{ now }] = await manager.query<[{ now: Date }]>(
-    `SELECT date_trunc('milliseconds', clock_timestamp()) AS now`,
-  );
-  return now;
+  const holds = await charge(manager, tenantId, judged);
+  return { ...asked, state: 'running', ...runs, ...(holds.length > 0 && { holds }) };
 }

@@ -14,6 +14,13 @@ export const automationView = (row: AutomationRow): Automation => ({
   state: row.state,
   ...row.intent,
   ...row.decided,
+  ...(row.resource !== null && { resource: row.resource as Automation['resource'] }),
+  ...(row.parameters !== null && { parameters: row.parameters as Automation['parameters'] }),
+  ...(row.action_digest !== null && { action_digest: row.action_digest }),
+  ...(row.redeemed_at !== null && {
+    redeemed_at: row.redeemed_at.toISOString(),
+    redeemed_by: row.redeemed_by!,
+  }),
   ...(row.approval_id !== null && { approval_id: row.approval_id }),
   ttl_seconds: row.ttl_seconds,
   requested_by: row.requested_by,
@@ -22,6 +29,7 @@ export const automationView = (row: AutomationRow): Automation => ({
   expires_at: row.expires_at?.toISOString() ?? null,
   ended_at: row.ended_at?.toISOString() ?? null,
   outcome: row.outcome,
+  ...(row.actual_cost !== null && { actual_cost: row.actual_cost }),
 });
 
 export const isUndecided = (state: AutomationState): boolean =>

@@ -43,6 +43,8 @@ export async function recordStates(
           rules: row.decided.reasons.map(({ rule }) => rule),
           approval_id: row.approval_id,
           outcome: row.outcome,
+          ...(row.holds && { holds: row.holds }),
+          ...(row.actual_cost !== null && { actual_cost: row.actual_cost }),
         },
       };
       if (request) return auditFacts(event, request);

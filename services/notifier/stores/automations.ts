@@ -8,12 +8,14 @@
  * | no limit that was changed before      | the configuration's revisions are held, and are those of the decision     |
  * | an approval and its automation        | one transaction makes both; its decision is read where slots are given    |
  * | a slot of somebody who is gone        | its time, by the database's clock; a heartbeat begins it again             |
+ * | what it held of budgets               | is spent with its end (ledger.ts)                                         |
  */
 import type { DataSource, EntityManager } from 'typeorm';
 import { holdRevisions } from '../../../shared/commits/commit.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { runAlone, type Statement } from '../../../shared/database/planned-once.ts';
 import type { AutomationRow } from '../schema.ts';
+import { settleHolds } from './ledger.ts';
 
 /** How long one that was granted waits for a slot, in seconds. */
 const longestInQueue = 86_400;
@@ -70,6 +72,7 @@ export async function settleDue(
      RETURNING *`,
     [tenantId],
   );
+  await settleHolds(manager, expired);
   const decided = await changedRows(
     manager,
     `WITH ended AS (
@@ -110,13 +113,13 @@ export const grantedRows = (
   manager: EntityManager,
   tenantId: string,
   most: number,
-): Promise<Pick<AutomationRow, 'id' | 'intent' | 'decided'>[]> =>
+): Promise<Pick<AutomationRow, 'id' | 'state' | 'intent' | 'decided' | 'request_id'>[]> =>
   manager.query(
-    `SELECT id, intent, decided FROM (
-       (SELECT id, intent, decided, granted_at, created_at FROM notifier.automations
+    `SELECT id, state, intent, decided, request_id FROM (
+       (SELECT id, state, intent, decided, request_id, granted_at, created_at FROM notifier.automations
         WHERE tenant_id = $1 AND state = 'waiting_slot' ORDER BY granted_at, created_at, id LIMIT $2)
        UNION ALL
-       (SELECT a.id, a.intent, a.decided, p.decided_at, a.created_at
+       (SELECT a.id, a.state, a.intent, a.decided, a.request_id, p.decided_at, a.created_at
         FROM notifier.approvals p JOIN notifier.automations a ON a.approval_id = p.id
         WHERE p.tenant_id = $1 AND p.awaited AND p.state = 'approved'
           AND a.tenant_id = $1 AND a.state = 'waiting_approval' LIMIT $2)
@@ -124,17 +127,21 @@ export const grantedRows = (
     [tenantId, most],
   );
 
+/** One that starts, with what it was charged. */
+export type Start = Pick<AutomationRow, 'id' | 'holds'>;
+
 /** Gives slots to those of them that wait for one, and answers their rows. */
 export const startGranted = (
   manager: EntityManager,
-  ids: readonly string[],
+  starts: readonly Start[],
 ): Promise<AutomationRow[]> =>
   changedRows(
     manager,
-    `UPDATE notifier.automations SET state = 'running', (started_at, expires_at) =
-       (SELECT now, now + make_interval(secs => ttl_seconds) FROM notifier.slot_now() AS now)
-     WHERE id = ANY($1) AND state = 'waiting_slot' RETURNING *`,
-    [ids],
+    `UPDATE notifier.automations a SET state = 'running', holds = started.holds, (started_at, expires_at) =
+       (SELECT now, now + make_interval(secs => a.ttl_seconds) FROM notifier.slot_now() AS now)
+     FROM json_to_recordset($1) AS started (id uuid, holds json)
+     WHERE a.id = started.id AND a.state = 'waiting_slot' RETURNING a.*`,
+    [JSON.stringify(starts)],
   );
 
 export type Denial = Pick<AutomationRow, 'id' | 'decided'>;
@@ -168,21 +175,25 @@ export const prolong = async (
   return row;
 };
 
-/** Ends one that runs or waits. Undefined where it has ended, or its time is up. */
+/**
+ * Ends one that runs or waits, under the lock on the slots. Undefined where it has ended, or its
+ * time is up.
+ */
 export const finish = async (
   manager: EntityManager,
   tenantId: string,
   id: string,
-  outcome: string,
+  { outcome, actual_cost: cost }: { readonly outcome: string; readonly actual_cost?: number },
 ): Promise<AutomationRow | undefined> => {
   const [row] = await changedRows(
     manager,
-    `UPDATE notifier.automations SET state = 'finished', outcome = $3, ended_at = clock_timestamp(), expires_at = NULL
+    `UPDATE notifier.automations SET state = 'finished', outcome = $3, actual_cost = $4, ended_at = clock_timestamp(), expires_at = NULL
      WHERE id = $1 AND tenant_id = $2 AND (state IN ('waiting_approval', 'waiting_slot')
        OR (state = 'running' AND expires_at > notifier.slot_now()))
      RETURNING *`,
-    [id, tenantId, outcome],
+    [id, tenantId, outcome, cost ?? null],
   );
+  if (row) await settleHolds(manager, [row]);
   return row;
 };
 

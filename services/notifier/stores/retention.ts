@@ -148,3 +148,31 @@ export const removeEndedAutomations =
     );
     return removed;
   };
+
+/**
+ * What budgets spent so many days ago, and longer than any period lasts. What is held stays, since
+ * it is still to be settled.
+ */
+export const removeOldLedger =
+  (settings: () => Settings): Sweep =>
+  async (manager: EntityManager, most) => {
+    const [removed] = await manager.query<[Removed]>(
+      `WITH removed AS (
+         DELETE FROM notifier.ledger WHERE (tenant_id, budget, bucket) IN (
+           SELECT tenant_id, budget, bucket FROM notifier.ledger
+           WHERE bucket < now() - make_interval(days => GREATEST($1::int, 62)) AND held = 0
+           ORDER BY bucket LIMIT $2 FOR UPDATE SKIP LOCKED
+         ) RETURNING bucket
+       ),
+       warnings AS (
+         DELETE FROM notifier.budget_warnings WHERE (tenant_id, budget) IN (
+           SELECT tenant_id, budget FROM notifier.budget_warnings
+           WHERE until < now() - make_interval(days => $1) LIMIT $2 FOR UPDATE SKIP LOCKED
+         ) RETURNING budget
+       )
+       SELECT (SELECT count(*) FROM removed)::int AS ledger,
+         (SELECT count(*) FROM warnings)::int AS budget_warnings`,
+      [settings().approval_retention_days, most],
+    );
+    return removed;
+  };

@@ -17,6 +17,7 @@ import { Turns } from '../../../shared/concurrency/turns.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { codeOf } from '../../../shared/errors.ts';
 import { denialOf, type Admission } from '../rules/automation.ts';
+import { withBudgets } from '../../../shared/budgets/judge.ts';
 import type { AutomationRow } from '../schema.ts';
 import { recordTransitions } from '../stores/automation-events.ts';
 import {
@@ -33,8 +34,10 @@ import {
   settleDue,
   startGranted,
   type Denial,
+  type Start,
 } from '../stores/automations.ts';
-import { databaseTime } from '../stores/clock.ts';
+import { clockTimes, databaseTime } from '../stores/clock.ts';
+import { charge, judgeBudgets } from '../stores/ledger.ts';
 
 const pollMs = 1000;
 /** Of one tenant at a time; the limit is at most 1000. */
@@ -214,10 +217,12 @@ async function placeGranted(
   if (waiting.length === 0) return { placed: [], isComplete: true };
   const held = await heldRevisions(manager, tenantId);
   let { running } = await countSlots(manager, tenantId);
-  const starts: string[] = [];
+  const { now } = await clockTimes(manager);
+  const starts: Start[] = [];
   const denials: Denial[] = [];
   let decided = 0;
-  for (const { id, decided: before } of waiting) {
+  for (const row of waiting) {
+    const { id, decided: before } = row;
     const admission = admissions.get(id);
     if (admission === undefined) break;
     if (admission !== null && !isSameRevision(held, admission.decided.revision)) break;
@@ -229,8 +234,18 @@ async function placeGranted(
       continue;
     }
     if (denialOf(admission!, running + 1)) continue;
+    // Its approval was decided after the approvals that have ended were looked at: for the next look.
+    if (row.state !== 'waiting_slot') continue;
+    const judged = await judgeBudgets(manager, tenantId, admission!.budgets ?? [], row, now);
+    // A grant answers a budget that asks for approval, and none that denies.
+    if (judged.decision === 'deny' || judged.isCostMissing) {
+      denials.push({ id, decided: { ...withBudgets(before, judged), decision: 'deny' } });
+      continue;
+    }
+    // Before the next is judged, which has what this one leaves.
+    const holds = await charge(manager, tenantId, judged);
     running += 1;
-    starts.push(id);
+    starts.push({ id, holds: holds.length > 0 ? holds : null });
   }
   const denied = denials.length > 0 ? await denyGranted(manager, denials) : [];
   const started = starts.length > 0 ? await startGranted(manager, starts) : [];

@@ -1,0 +1,75 @@
+/** What the budgets of a tenant have spent. */
+import type { DataSource } from 'typeorm';
+import { decimalText, millionthsOf } from '../../../shared/budgets/decimal.ts';
+import { periodAt } from '../../../shared/budgets/periods.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
+import type { BudgetUsage } from '../../../shared/contracts/budget-usage.ts';
+import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { codeOf, invalid } from '../../../shared/errors.ts';
+import { momentOf } from '../../../shared/schema/moment.ts';
+import { balanceText, type Balance } from '../../../shared/budgets/judge.ts';
+import { databaseTime } from '../stores/clock.ts';
+import { readBalances } from '../stores/ledger.ts';
+
+export const budgetActions = (db: DataSource) =>
+  ({
+    async 'notifier.budgets.usage'({ tenant_id: tenantId, at: asked }, request) {
+      const moment = asked === undefined ? await databaseTime(db.manager) : momentOf(asked);
+      if (!moment) throw invalid([{ path: '/at', message: 'is no moment that exists' }]);
+      const at = moment.getTime();
+      const budgets = await budgetsOf(tenantId, request);
+      const isPast = asked !== undefined;
+      const balances = await readBalances(db.manager, tenantId, budgets, at, isPast);
+      return {
+        at: moment.toISOString(),
+        items: budgets.map((budget, index) => usageOf(budget, balances[index]!, at)),
+      };
+    },
+  }) satisfies Handlers;
+
+function usageOf({ by, name, rule }: BudgetInForce, balance: Balance, at: number): BudgetUsage {
+  const { from, resetsAt } = periodAt(rule, at);
+  const remaining = millionthsOf(rule.amount) - balance.spent - balance.held;
+  return {
+    by,
+    name,
+    amount: rule.amount,
+    rule,
+    ...balanceText(balance),
+    remaining: decimalText(remaining),
+    from: new Date(from).toISOString(),
+    resets_at: new Date(resetsAt).toISOString(),
+  };
+}
+
+type Stored = ResultOf<'tenant-config.budgets.get'>;
+
+/** All that hold in the tenant, the platform's first, from this node's memory. */
+async function budgetsOf(
+  tenantId: string,
+  { call }: Pick<Request, 'call'>,
+): Promise<BudgetInForce[]> {
+  const [platform, tenant] = await Promise.all([
+    stored(call('global-config.budgets.get', {})),
+    stored(call('tenant-config.budgets.get', { tenant_id: tenantId })),
+  ]);
+  const inForce = (by: BudgetInForce['by'], answer: Stored | null): BudgetInForce[] =>
+    Object.entries(answer?.document ?? {}).map(([name, rule]) => ({
+      by,
+      name,
+      rule,
+      revision: answer!.revision,
+    }));
+  return [...inForce('platform', platform), ...inForce('tenant', tenant)];
+}
+
+/** Null where nothing is stored. */
+async function stored(asked: Promise<Stored>): Promise<Stored | null> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (codeOf(error) === 'not_found') return null;
+    throw error;
+  }
+}

@@ -1,0 +1,188 @@
+/**
+ * What budgets have spent, in buckets of five minutes.
+ *
+ * | What                                    | Kept by                                                         |
+ * |-----------------------------------------|-----------------------------------------------------------------|
+ * | never more than the amount              | whoever charges holds the tenant's row (`lockSlots`), and reads under it |
+ * | a hold is given back once, or spent once | it is settled in the transaction that ends its automation       |
+ * | a hold belongs to its period            | the automation's row keeps the bucket in which it was made       |
+ */
+import type { DataSource, EntityManager } from 'typeorm';
+import { serviceCaller } from '../../../shared/access.ts';
+import { decimalText, millionthsOf, millionthsUp } from '../../../shared/budgets/decimal.ts';
+import { periodAt } from '../../../shared/budgets/periods.ts';
+import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
+import {
+  balanceText,
+  judge,
+  ledgerKey,
+  type Balance,
+  type Judged,
+} from '../../../shared/budgets/judge.ts';
+import type { AutomationRow, Hold } from '../schema.ts';
+
+interface BalanceRow {
+  readonly spent: string;
+  readonly held: string;
+}
+
+/**
+ * Of the period of each budget that `at` (Unix milliseconds) is in. What is counted later than `at`
+ * counts as well, unless `isPast`: a clock that was set back forgives nothing.
+ */
+export async function readBalances(
+  manager: EntityManager,
+  tenantId: string,
+  budgets: readonly BudgetInForce[],
+  at: number,
+  isPast = false,
+): Promise<Balance[]> {
+  if (budgets.length === 0) return [];
+  const periods = budgets.map(({ rule }) => periodAt(rule, at));
+  const rows = await manager.query<BalanceRow[]>(
+    `SELECT COALESCE(sum(l.spent), 0)::text AS spent, COALESCE(sum(l.held), 0)::text AS held
+     FROM unnest($2::text[], $3::timestamptz[], $4::timestamptz[])
+       WITH ORDINALITY AS b (budget, since, until, place)
+     LEFT JOIN notifier.ledger l ON l.tenant_id = $1 AND l.budget = b.budget
+       AND l.bucket >= b.since AND l.bucket < b.until
+     GROUP BY b.place ORDER BY b.place`,
+    [
+      tenantId,
+      budgets.map(ledgerKey),
+      periods.map(({ from }) => new Date(from)),
+      periods.map(({ resetsAt }, index) => {
+        if (!isPast) return 'infinity';
+        return new Date(budgets[index]!.rule.window === 'rolling' ? at : resetsAt);
+      }),
+    ],
+  );
+  return rows.map(({ spent, held }) => ({ spent: millionthsOf(spent), held: millionthsOf(held) }));
+}
+
+/** What budgets say of an automation at this moment. Under the lock on the tenant's slots. */
+export async function judgeBudgets(
+  manager: EntityManager,
+  tenantId: string,
+  budgets: readonly BudgetInForce[],
+  { intent, request_id: requestId }: Pick<AutomationRow, 'intent' | 'request_id'>,
+  at: Date,
+): Promise<Judged> {
+  const balances = await readBalances(manager, tenantId, budgets, at.getTime());
+  const judged = judge(tenantId, budgets, balances, intent, at.getTime());
+  await noteWarned(manager, tenantId, judged, requestId);
+  return judged;
+}
+
+/** Charges one that starts, and answers its holds. Under the lock on the tenant's slots. */
+export async function charge(
+  manager: EntityManager,
+  tenantId: string,
+  { charges }: Judged,
+): Promise<Hold[]> {
+  if (charges.length > 0)
+    await manager.query(
+      `INSERT INTO notifier.ledger (tenant_id, budget, bucket, spent, held)
+       SELECT $1, c.budget, c.bucket, c.spent, c.held
+       FROM unnest($2::text[], $3::timestamptz[], $4::numeric[], $5::numeric[]) AS c (budget, bucket, spent, held)
+       ON CONFLICT (tenant_id, budget, bucket) DO UPDATE SET
+         spent = ledger.spent + excluded.spent, held = ledger.held + excluded.held`,
+      [
+        tenantId,
+        charges.map(({ budget }) => budget),
+        charges.map(({ bucket }) => new Date(bucket)),
+        charges.map(({ amount, isHeld }) => (isHeld ? '0' : decimalText(amount))),
+        charges.map(({ amount, isHeld }) => (isHeld ? decimalText(amount) : '0')),
+      ],
+    );
+  return charges
+    .filter(({ isHeld }) => isHeld)
+    .map(({ budget, bucket, amount }) => ({
+      budget,
+      bucket: new Date(bucket).toISOString(),
+      amount: decimalText(amount),
+    }));
+}
+
+/**
+ * Spends what automations held that have ended: what they cost, where that was said, also where it
+ * is more than they held; else all of it. In the transaction that ends them, so once. Locked in one
+ * order, as nothing else holds two rows of the ledger without the lock on the tenant's slots.
+ */
+export async function settleHolds(
+  manager: EntityManager,
+  ended: readonly Pick<AutomationRow, 'tenant_id' | 'holds' | 'actual_cost'>[],
+): Promise<void> {
+  const holds = ended.flatMap(({ tenant_id, holds: own, actual_cost: actual }) =>
+    (own ?? []).map((hold) => ({
+      ...hold,
+      tenant_id,
+      cost: actual === null ? hold.amount : decimalText(millionthsUp(actual)),
+    })),
+  );
+  if (holds.length === 0) return;
+  await manager.query(
+    `UPDATE notifier.ledger l SET held = l.held - h.held, spent = l.spent + h.spent
+     FROM (
+       SELECT tenant_id, budget, bucket, sum(amount) AS held, sum(cost) AS spent
+       FROM json_to_recordset($1) AS h (tenant_id uuid, budget text, bucket timestamptz, amount numeric, cost numeric)
+       GROUP BY tenant_id, budget, bucket
+     ) AS h
+     WHERE l.tenant_id = h.tenant_id AND l.budget = h.budget AND l.bucket = h.bucket`,
+    [JSON.stringify(holds)],
+  );
+}
+
+/** Says once for each period that a budget has come to its `warn_at`. */
+async function noteWarned(
+  manager: EntityManager,
+  tenantId: string,
+  { warned }: Judged,
+  requestId: string,
+): Promise<void> {
+  if (warned.length === 0) return;
+  const rows = await manager.query<{ budget: string }[]>(
+    `INSERT INTO notifier.budget_warnings (tenant_id, budget, until)
+     SELECT $1, w.budget, w.until FROM unnest($2::text[], $3::timestamptz[]) AS w (budget, until)
+     ON CONFLICT (tenant_id, budget) DO UPDATE SET until = excluded.until
+       WHERE budget_warnings.until <= clock_timestamp()
+     RETURNING budget`,
+    [
+      tenantId,
+      warned.map(({ budget }) => ledgerKey(budget)),
+      warned.map(({ period }) => new Date(period.resetsAt)),
+    ],
+  );
+  const isNew = new Set(rows.map(({ budget }) => budget));
+  const by = { caller: serviceCaller('notifier'), requestId };
+  const events = warned
+    .filter(({ budget }) => isNew.has(ledgerKey(budget)))
+    .map(({ budget, balance, period }) =>
+      auditFacts(
+        {
+          action: 'budget.warned',
+          tenant_id: tenantId,
+          target: budget.name,
+          actor: { type: 'system', id: 'notifier' },
+          payload: {
+            by: budget.by,
+            amount: budget.rule.amount,
+            currency: budget.rule.currency,
+            warn_at: budget.rule.warn_at,
+            ...balanceText(balance),
+            resets_at: new Date(period.resetsAt).toISOString(),
+          },
+        },
+        by,
+      ),
+    );
+  if (events.length > 0) await recordEvents(manager, events);
+}
+
+/** How many budgets have come to their `warn_at` in their period, in all tenants. */
+export async function countWarned(db: DataSource): Promise<number> {
+  const [row] = await db.query<[{ count: number }]>(
+    'SELECT count(*)::int AS count FROM notifier.budget_warnings WHERE until > now()',
+  );
+  return row.count;
+}

@@ -1,0 +1,151 @@
+/**
+ * What budgets say of one automation: whether it fits, what it is charged, and whom that concerns.
+ * Amounts are millionths, so that they are exact; times Unix milliseconds.
+ */
+import { decimalText, millionthsOf, millionthsUp } from './decimal.ts';
+import { StrataError } from '../errors.ts';
+import { bucketOf, periodAt, type Period } from './periods.ts';
+import { platformBudgetsKey, tenantBudgetsKey, type BudgetInForce } from '../contracts/budgets.ts';
+import type { Decided, DecisionReason, Intent } from '../contracts/decide.ts';
+
+/** What a period has spent, and what automations that run may spend of it. */
+export interface Balance {
+  readonly spent: bigint;
+  readonly held: bigint;
+}
+
+/** A part of a budget that an automation has: held while it runs, or spent at once. */
+export interface Charge {
+  /** The budget, as `ledgerKey` names it. */
+  readonly budget: string;
+  /** When the bucket begins in which it was made, and to which it belongs for good. */
+  readonly bucket: number;
+  readonly amount: bigint;
+  readonly isHeld: boolean;
+}
+
+/** A budget that has come to its `warn_at`. */
+export interface Warned {
+  readonly budget: BudgetInForce;
+  readonly period: Period;
+  readonly balance: Balance;
+}
+
+export interface Judged {
+  readonly decision: Decided['decision'];
+  readonly reasons: readonly DecisionReason[];
+  readonly warnings: NonNullable<Decided['warnings']>;
+  readonly charges: readonly Charge[];
+  readonly warned: readonly Warned[];
+  /** Whether a budget that is enforced counts costs, and none was said: a missing one is not free. */
+  readonly isCostMissing: boolean;
+}
+
+/**
+ * What a budget is called in the ledger. What it counts is a part of the name, so that no sum is of
+ * two currencies, or of costs and actions.
+ */
+export const ledgerKey = ({ by, name, rule }: BudgetInForce): string =>
+  `${by} ${countsActions(rule) ? 'actions' : rule.currency} ${name}`;
+
+const countsActions = ({ counts }: BudgetInForce['rule']): boolean => counts === 'actions';
+const isEnforced = ({ mode }: BudgetInForce['rule']): boolean => mode !== 'warn';
+const oneAction = millionthsOf('1');
+
+/** `balances` in the order of `budgets`, each of the period that `at` is in. */
+export function judge(
+  tenantId: string,
+  budgets: readonly BudgetInForce[],
+  balances: readonly Balance[],
+  intent: Pick<Intent, 'cost_impact'>,
+  at: number,
+): Judged {
+  const { cost_impact: cost } = intent;
+  const judged = budgets.map((budget, index) => {
+    const { rule } = budget;
+    const balance = balances[index]!;
+    const costs = cost === undefined ? 0n : millionthsUp(cost);
+    const asked = countsActions(rule) ? oneAction : costs;
+    const total = balance.spent + balance.held + asked;
+    return { budget, balance, asked, total, period: periodAt(rule, at) };
+  });
+  const exceeded = judged.filter(({ budget, total }) => total > millionthsOf(budget.rule.amount));
+  const refusing = exceeded.filter(({ budget }) => isEnforced(budget.rule));
+  const denies = refusing.some(({ budget }) => (budget.rule.over ?? 'deny') === 'deny');
+  return {
+    decision: refusing.length === 0 ? 'allow' : denies ? 'deny' : 'approval_required',
+    reasons: refusing
+      .map((each) => ({ ...each, denies: (each.budget.rule.over ?? 'deny') === 'deny' }))
+      .toSorted((a, b) => Number(b.denies) - Number(a.denies))
+      .map(({ budget, balance, asked, period }) => ({
+        rule: countsActions(budget.rule)
+          ? ('rate_exceeded' as const)
+          : ('budget_exceeded' as const),
+        asked: decimalText(asked),
+        name: budget.name,
+        ...balanceText(balance),
+        resets_at: new Date(period.resetsAt).toISOString(),
+        limit: budget.rule.amount,
+        layer: 'budgets' as const,
+        source:
+          budget.by === 'platform' ? platformBudgetsKey : tenantBudgetsKey({ tenant_id: tenantId }),
+        revision: budget.revision,
+      })),
+    warnings: exceeded
+      .filter(({ budget }) => !isEnforced(budget.rule))
+      .map(({ budget }) => ({
+        path: countsActions(budget.rule) ? '/action' : '/cost_impact',
+        message: `Exceeds the budget ${budget.name} of the ${budget.by}, which only warns.`,
+      })),
+    charges: judged.flatMap(({ budget, asked }) =>
+      asked === 0n
+        ? []
+        : [
+            {
+              budget: ledgerKey(budget),
+              bucket: bucketOf(at),
+              amount: asked,
+              isHeld: !countsActions(budget.rule),
+            },
+          ],
+    ),
+    warned: judged.flatMap(({ budget, balance, period, total }) =>
+      reaches(budget.rule, total) ? [{ budget, balance, period }] : [],
+    ),
+    isCostMissing:
+      cost === undefined && budgets.some(({ rule }) => !countsActions(rule) && isEnforced(rule)),
+  };
+}
+
+export const balanceText = ({ spent, held }: Balance): { spent: string; held: string } => ({
+  spent: decimalText(spent),
+  held: decimalText(held),
+});
+
+function reaches({ warn_at: share, amount }: BudgetInForce['rule'], total: bigint): boolean {
+  if (share === undefined) return false;
+  return total * 1_000_000n >= millionthsUp(share) * millionthsOf(amount);
+}
+
+/** A decision with what budgets say. What denies stands first, limits before budgets. */
+export function withBudgets<Kept extends Pick<Decided, 'decision' | 'reasons' | 'warnings'>>(
+  kept: Kept,
+  { decision, reasons, warnings }: Judged,
+): Kept {
+  const isDenied = kept.decision === 'deny';
+  return {
+    ...kept,
+    ...(decision !== 'allow' && {
+      decision: isDenied ? 'deny' : decision,
+      reasons: isDenied ? [...kept.reasons, ...reasons] : [...reasons, ...kept.reasons],
+    }),
+    ...(warnings.length > 0 && { warnings: [...(kept.warnings ?? []), ...warnings] }),
+  };
+}
+
+export const costMissing = (): StrataError =>
+  new StrataError('cost_impact_required', undefined, {
+    errors: [
+      { path: '/cost_impact', message: 'is required, because a budget of costs holds here' },
+    ],
+  });

@@ -1,0 +1,55 @@
+/** What budgets have spent. The notifier keeps it, beside the automations that spend. */
+import { Type, type Static } from 'typebox';
+import { BudgetInForce, LimitName, limitOwner } from './budgets.ts';
+import { action } from './contract.ts';
+import { described, strict, TenantId, Timestamp } from './fields.ts';
+import { deciderRoles } from './notifier.ts';
+
+const decimal = (description: string, example: string) =>
+  Type.String({ description, examples: [example] });
+
+/** What a budget's period has spent, holds, and has left. */
+export const balance = {
+  by: limitOwner,
+  name: described(LimitName, 'Its name in the document'),
+  spent: decimal('What was spent, as a decimal', '120.5'),
+  held: decimal('What automations that run may spend, as a decimal', '20'),
+  remaining: decimal('What is left; negative where more was spent than the amount', '359.5'),
+  resets_at: described(
+    Timestamp,
+    'When the period ends; of a rolling one, when what is spent now stops counting',
+  ),
+};
+
+export const BudgetUsage = Type.Object(
+  {
+    ...balance,
+    amount: decimal('Its amount', '500.00'),
+    rule: BudgetInForce.properties.rule,
+    from: described(Timestamp, 'When the period began'),
+  },
+  { ...strict, title: 'BudgetUsage', description: 'What a budget has spent in a period' },
+);
+export type BudgetUsage = Static<typeof BudgetUsage>;
+
+export const budgetUsageContracts = {
+  'notifier.budgets.usage': action({
+    summary: "What the tenant's budgets, and the platform's in it, have spent",
+    rest: 'GET /tenants/{tenant_id}/budgets/usage',
+    access: { level: 'tenant', roles: deciderRoles, services: true },
+    keyScope: 'automations:read',
+    path: { tenant_id: TenantId },
+    query: {
+      at: Type.Optional(
+        described(Timestamp, 'In the periods that this moment is in; now by default'),
+      ),
+    },
+    result: Type.Object(
+      {
+        at: described(Timestamp, 'The moment'),
+        items: Type.Array(BudgetUsage, { description: "The platform's budgets first" }),
+      },
+      { ...strict, title: 'BudgetsUsage', description: 'What budgets have spent' },
+    ),
+  }),
+} as const;
