@@ -104,8 +104,8 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
   const first = settings.current;
 
   const code = await codeOf(pieces);
-  const hasTables = pieces.some((piece) => piece.hasTables);
-  const database = hasTables ? await openDatabase(first, lifetime) : undefined;
+  const hosted = code.flatMap(({ schema }) => schema ?? []);
+  const database = hosted.length > 0 ? await openDatabase(first, lifetime, hosted) : undefined;
   const redis = await connectRedis(first, pieces, lifetime);
   const unfinished = new Set<StartWork>();
   const { broker, coherence, localCache, log, metrics } = createNode({
@@ -113,7 +113,7 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
     unfinished,
     derivedReads,
     probes: redis ? { redis: () => answers(redis) } : {},
-    ...(database ? { commits: database.commits } : {}),
+    ...(database && { commits: database.commits, connections: database.connections }),
   });
   const mailer = createMailer(() => settings.current, log);
   lifetime.closeWith(async () => mailer.close());
@@ -126,6 +126,7 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
     mailer,
     log,
     metrics,
+    coherence,
     onceServing(name, work) {
       unfinished.add(name);
       worksOnceServing.set(name, work);
@@ -135,10 +136,10 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
       sayFirstAdmin(admin);
     },
   };
-  const services = code.map(async (each) =>
-    each.schema ? each.service(parts, await database!.open(each.schema)) : each.service(parts),
-  );
-  for (const service of await Promise.all(services)) broker.createService(service);
+  for (const each of code) {
+    const service = each.schema ? each.service(parts, database!.services) : each.service(parts);
+    broker.createService(service);
+  }
   lifetime.closeWith(() => broker.stop());
   const readiness = createReadiness({ broker, coherence, pieces });
   lifetime.onInterrupt(readiness.stop);
@@ -183,9 +184,13 @@ async function makeGateway(options: AppOptions): Promise<MadeGateway> {
 }
 
 /** With what is needed for it, which nodes without tables do not load. */
-async function openDatabase(settings: Settings, lifetime: Lifetime): Promise<NodeDatabase> {
+async function openDatabase(
+  settings: Settings,
+  lifetime: Lifetime,
+  hosted: readonly Schema[],
+): Promise<NodeDatabase> {
   const { openNodeDatabase } = await import('./shared/database/node-database.ts');
-  return openNodeDatabase({ settings, lifetime, schemas: everySchema });
+  return openNodeDatabase({ settings, lifetime, schemas: everySchema, hosted });
 }
 
 /**
@@ -269,6 +274,7 @@ async function migrateOnly(): Promise<void> {
     poolSize: 1,
     timeoutMs: 60_000,
     ssl: settings.db_ssl,
+    pooler: settings.db_pooler,
   };
   const applied = await migrateAll(options, await everySchema());
   say(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`);

@@ -37,8 +37,8 @@ export interface LiveApproval {
 /** More than come between two moments at which a screen looks. */
 const mostKept = 1000;
 
-/** What this tab has heard, in order: of several at once a signal would show the last alone. */
-export class Heard<T> {
+/** What this tab has received, in order: of several at once a signal would show the last alone. */
+export class Received<T> {
   /** How many until now. */
   readonly count = signal(0);
   #latest: readonly T[] = [];
@@ -56,8 +56,8 @@ export class Heard<T> {
   }
 }
 
-export const changes = new Heard<LiveChange>();
-export const approvals = new Heard<LiveApproval>();
+export const changes = new Received<LiveChange>();
+export const approvals = new Received<LiveApproval>();
 
 type News =
   | { readonly change: LiveChange }
@@ -109,8 +109,8 @@ export const followApprovals = (tenantId: string): (() => void) =>
  * Where the stream begins again what is shown may be from before it; where it continues, what was
  * missed follows.
  */
-const mayHaveMissed = ({ name, goesOn }: ServerEvent): boolean =>
-  name === 'reset' || (name === 'ready' && !goesOn);
+const mayHaveMissed = ({ name, isResumed }: ServerEvent): boolean =>
+  name === 'reset' || (name === 'ready' && !isResumed);
 
 /** Until the returned function is called. Each session has a stream of its own. */
 export function followSession(sessionId: string): () => void {
@@ -125,10 +125,10 @@ export function followSession(sessionId: string): () => void {
   });
 }
 
-function follow(name: string, path: string, heard: (event: ServerEvent) => void): () => void {
+function follow(name: string, path: string, received: (event: ServerEvent) => void): () => void {
   const controller = new AbortController();
   const { signal: aborted } = controller;
-  const lead = (): Promise<void> => keepReading(path, heard, aborted);
+  const lead = (): Promise<void> => keepReading(path, received, aborted);
   navigator.locks
     .request(name, { signal: aborted }, lead)
     // Another tab leads until this one has gone.
@@ -142,19 +142,19 @@ const silenceMs = 45_000;
 
 async function keepReading(
   path: string,
-  heard: (event: ServerEvent) => void,
+  received: (event: ServerEvent) => void,
   aborted: AbortSignal,
 ): Promise<void> {
   let waitMs = firstWaitMs;
   let lastId: string | undefined;
   let isClosed = false;
-  const note = (event: Omit<ServerEvent, 'goesOn'>): void => {
-    const goesOn = lastId !== undefined;
+  const note = (event: Omit<ServerEvent, 'isResumed'>): void => {
+    const isResumed = lastId !== undefined;
     waitMs = firstWaitMs;
     lastId = event.id ?? lastId;
     isClosed = event.name === 'closed';
     if (isClosed) void renew().catch(() => undefined);
-    heard({ ...event, goesOn });
+    received({ ...event, isResumed });
   };
   while (!aborted.aborted) {
     isClosed = false;
@@ -175,7 +175,7 @@ async function keepReading(
 async function readOnce(
   path: string,
   lastId: string | undefined,
-  heard: (event: Omit<ServerEvent, 'goesOn'>) => void,
+  received: (event: Omit<ServerEvent, 'isResumed'>) => void,
   aborted: AbortSignal,
 ): Promise<void> {
   const silence = new AbortController();
@@ -191,7 +191,7 @@ async function readOnce(
     if (done) return;
     const blocks = (rest + value).split('\n\n');
     rest = blocks.pop() ?? '';
-    for (const block of blocks) heard(eventIn(block));
+    for (const block of blocks) received(eventIn(block));
   }
 }
 
@@ -200,11 +200,11 @@ interface ServerEvent {
   readonly id: string | undefined;
   readonly data: string;
   /** An event with an id came before it, after which the stream continues. */
-  readonly goesOn: boolean;
+  readonly isResumed: boolean;
 }
 
 /** One block of a stream of server-sent events; a comment has neither name nor data. */
-function eventIn(block: string): Omit<ServerEvent, 'goesOn'> {
+function eventIn(block: string): Omit<ServerEvent, 'isResumed'> {
   const fields = new Map(
     block.split('\n').map((line) => {
       const [name, ...value] = line.split(': ');

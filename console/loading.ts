@@ -1,7 +1,7 @@
 /** What a screen shows while it waits, and when the answer comes or does not. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { getAll, problemOf, type Problem } from './api.ts';
-import { approvals, changes, followApprovals, type Heard, type LiveChange } from './live.ts';
+import { approvals, changes, followApprovals, type Received, type LiveChange } from './live.ts';
 import { recoveries } from './outage.ts';
 
 export interface Loaded<T> {
@@ -26,33 +26,33 @@ interface State<T> {
 export function useLive(
   reload: () => void,
   concerns: (change: LiveChange) => boolean = () => true,
-  heardBefore?: number,
+  receivedBefore?: number,
 ): void {
   const mayConcern = (change: LiveChange): boolean =>
     change.config_type === undefined || concerns(change);
-  useHeard(changes, reload, mayConcern, heardBefore);
+  useReceived(changes, reload, mayConcern, receivedBefore);
 }
 
 /** Calls `reload` when an approval of the tenant changes, or the one that is named. */
 export function useLiveApprovals(reload: () => void, tenantId: string, id?: string): void {
   useEffect(() => followApprovals(tenantId), [tenantId]);
-  useHeard(approvals, reload, (change) => {
+  useReceived(approvals, reload, (change) => {
     const concerns = id === undefined || (change.approval_id ?? id) === id;
     return change.tenantId === tenantId && concerns;
   });
 }
 
-function useHeard<T>(
-  heard: Heard<T>,
+function useReceived<T>(
+  received: Received<T>,
   reload: () => void,
   concerns: (news: T) => boolean,
-  heardBefore?: number,
+  receivedBefore?: number,
 ): void {
-  const count = heard.count.value;
-  const seen = useRef(heardBefore ?? count);
+  const count = received.count.value;
+  const seen = useRef(receivedBefore ?? count);
   useEffect(() => {
-    const news = heard.since(seen.current);
-    seen.current = heard.count.peek();
+    const news = received.since(seen.current);
+    seen.current = received.count.peek();
     if (news === undefined || news.some(concerns)) reload();
   }, [count]);
 }

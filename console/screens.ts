@@ -23,6 +23,7 @@ import {
 import type { PlatformScreenProperties, Role, ScreenProperties } from './screens/screen.ts';
 import { ServiceAccounts } from './screens/service-accounts.tsx';
 import { Tenants } from './screens/tenants.tsx';
+import { TenantUsage, UsageOfTenants } from './screens/usage.tsx';
 
 interface Screen {
   readonly name: string;
@@ -51,6 +52,7 @@ export const screens: readonly Screen[] = [
     roles: admins,
     component: ServiceAccounts,
   },
+  { name: 'usage', title: 'Usage', roles: admins, component: TenantUsage },
   { name: 'audit', title: 'Audit', roles: admins, component: Audit },
 ];
 
@@ -70,6 +72,7 @@ export const platformScreens: readonly PlatformScreen[] = [
   { name: 'plan', title: 'Plan', component: Plan },
   { name: 'history', title: 'History', component: HistoryOfPlatform },
   { name: 'audit', title: 'Audit of all', component: AuditOfPlatform },
+  { name: 'usage', title: 'Usage', component: UsageOfTenants },
   { name: 'nodes', title: 'Nodes', component: Nodes },
 ];
 

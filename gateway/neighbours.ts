@@ -29,7 +29,7 @@ import {
   type ParamsOf,
 } from '../shared/contracts/index.ts';
 import { codeOf, errorResponse, invalid, StrataError } from '../shared/errors.ts';
-import { InexactJson, parseExactJson } from '../shared/schema/exact-json.ts';
+import { InexactJson, parseExactJsonInPieces } from '../shared/schema/exact-json.ts';
 import type { Authenticator, Identity } from './http/authenticate.ts';
 
 export interface NeighboursOptions {
@@ -91,24 +91,10 @@ export function openToNeighbours(options: NeighboursOptions): Neighbours | undef
   return connection && serveNeighbours(connection, options);
 }
 
-function serveNeighbours(
-  connection: NatsConnection,
-  { broker, authenticator, log, namespace, requestTimeoutMs }: NeighboursOptions,
-): Neighbours {
-  const { nodeID } = broker;
-  const prefix = `MOL-${namespace}`;
-  const node = infoOfNode();
-  const running = new Set<Promise<void>>();
-  let infosLeft = maxInfos;
+/** Answers one request, which came as this text. */
+type Perform = (text: string, request: Request) => Promise<unknown>;
 
-  function publish(command: string, to: string | undefined, payload: object): void {
-    const subject = [prefix, command, ...(to === undefined ? [] : [to])].join('.');
-    const packet = Buffer.from(JSON.stringify({ ver, sender: nodeID, ...payload }));
-    const most = connection.info?.max_payload ?? Infinity;
-    if (packet.length > most) throw new StrataError('payload_too_large', tooLarge);
-    if (!connection.isClosed() && !connection.isDraining()) connection.publish(subject, packet);
-  }
-
+function performing({ broker, authenticator, requestTimeoutMs }: NeighboursOptions): Perform {
   async function identityOf({
     credential,
     requestId,
@@ -150,6 +136,37 @@ function serveNeighbours(
     });
   }
 
+  /**
+   * Numbers that lose digits, names given twice and the like are refused, as in bodies over REST.
+   */
+  return async function performExact(text, request) {
+    try {
+      await parseExactJsonInPieces(text);
+    } catch (error) {
+      if (error instanceof InexactJson) throw invalid(error.problems, error.message);
+      throw error;
+    }
+    return perform(request);
+  };
+}
+
+function serveNeighbours(connection: NatsConnection, options: NeighboursOptions): Neighbours {
+  const { broker, log, namespace } = options;
+  const { nodeID } = broker;
+  const perform = performing(options);
+  const prefix = `MOL-${namespace}`;
+  const node = infoOfNode();
+  const running = new Set<Promise<void>>();
+  let infosLeft = maxInfos;
+
+  function publish(command: string, to: string | undefined, payload: object): void {
+    const subject = [prefix, command, ...(to === undefined ? [] : [to])].join('.');
+    const packet = Buffer.from(JSON.stringify({ ver, sender: nodeID, ...payload }));
+    const most = connection.info?.max_payload ?? Infinity;
+    if (packet.length > most) throw new StrataError('payload_too_large', tooLarge);
+    if (!connection.isClosed() && !connection.isDraining()) connection.publish(subject, packet);
+  }
+
   async function answer(request: Request, work: () => Promise<unknown>): Promise<void> {
     const { sender, id, action, requestId } = request;
     const began = performance.now();
@@ -174,25 +191,12 @@ function serveNeighbours(
     const request = packet && requestOf(packet);
     if (!request) return;
     const isFull = running.size >= maxRunning;
-    const work = isFull ? refuseBusy : (): Promise<unknown> => performExact(text, request);
+    const work = isFull ? refuseBusy : (): Promise<unknown> => perform(text, request);
     const answered = answer(request, work).catch((error: unknown) =>
       log.warn({ err: error }, 'a neighbour could not be answered'),
     );
     running.add(answered);
     void answered.finally(() => running.delete(answered));
-  }
-
-  /**
-   * Numbers that lose digits, names given twice and the like are refused, as in bodies over REST.
-   */
-  async function performExact(text: string, request: Request): Promise<unknown> {
-    try {
-      parseExactJson(text);
-    } catch (error) {
-      if (error instanceof InexactJson) throw invalid(error.problems, error.message);
-      throw error;
-    }
-    return perform(request);
   }
 
   function tell(data: Uint8Array, command: 'INFO' | 'PONG'): void {

@@ -10,6 +10,7 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import type { ServingPiece, StartWork } from '../shared/node/readiness.ts';
+import type { Coherence } from '../shared/coherence/coherence.ts';
 import type { Schema } from '../shared/database/open.ts';
 import type { Mailer } from '../shared/mail/mailer.ts';
 import type { HostedPiece, Settings } from '../shared/settings/settings.ts';
@@ -24,6 +25,7 @@ export interface Parts {
   readonly mailer: Mailer;
   readonly log: Logger;
   readonly metrics: Registry;
+  readonly coherence: Pick<Coherence, 'onChange' | 'onReset'>;
   /**
    * Remembers work that is done once the node serves: a start that fails before leaves it undone.
    * Until it is done `/readyz` names it, and the node is not ready.
@@ -137,9 +139,9 @@ export const pieces: readonly Piece[] = [
       const { createHttpClient } = await import('../shared/outgoing/http-client.ts');
       return {
         schema,
-        service: ({ settings, mailer, log, metrics }, db) => {
+        service: ({ settings, mailer, log, metrics, coherence }, db) => {
           const http = createHttpClient(createGuard(settings), settings);
-          return notifierService({ db, settings, http, mailer, log, metrics });
+          return notifierService({ db, settings, http, mailer, log, metrics, coherence });
         },
       };
     },

@@ -14,6 +14,7 @@ export const rooms: readonly (readonly [RegExp, RegExp])[] = [
   [/^shared\/schema\//, /gateway\/(bad-input|body-cost|invalid-bodies|large-pages)/],
   [/^shared\/security\//, /gateway\/secrets|services\/(sign-in|passwords|channels)/],
   [/^shared\/(outgoing|mail)\//, /services\/(outgoing|mail|channels)/],
+  [/^shared\/budgets\//, /rules\/(budgets|freezes|business-hours)|gateway\/limits-over-time/],
   [/^shared\/bounds\//, /gateway\/(bounds|layers|decide)/],
   [/^shared\/bus\//, /services\/(bus|sealed-bus|discovery|neighbours|large)\./],
   [/^shared\/contract-runtime\//, /services\/(contract-checks|bus-access|skew|bus)\./],

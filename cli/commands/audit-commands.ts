@@ -120,14 +120,17 @@ const verify: Command = {
       cursor = piece.next_cursor;
     } while (cursor !== null && !signal.aborted);
 
-    const rows = [...proofs].map(([chain, { events, head, cut, erased_at, broken_at }]) => ({
-      chain,
-      events,
-      head,
-      ...(cut !== undefined && { cut_at: cut.seq }),
-      ...(erased_at !== undefined && { erased_at }),
-      ...(broken_at && { broken_at: broken_at.seq, problem: broken_at.problem }),
-    }));
+    const rows = [...proofs].map(
+      ([chain, { events, head, cut, erased_at, waits_at, broken_at }]) => ({
+        chain,
+        events,
+        head,
+        ...(cut !== undefined && { cut_at: cut.seq }),
+        ...(erased_at !== undefined && { erased_at }),
+        ...(waits_at !== undefined && { waits_at: waits_at.event_id }),
+        ...(broken_at && { broken_at: broken_at.seq, problem: broken_at.problem }),
+      }),
+    );
     answer(rows, () => columns(rows));
     if (rows.some(({ broken_at }) => broken_at !== undefined))
       throw new Error('A chain is broken; broken_at says where.');
@@ -176,4 +179,37 @@ const cut: Command = {
   },
 };
 
-export const auditCommands: readonly Command[] = [tail, verify, exportCommand, cut];
+const waiting: Command = {
+  name: 'audit waiting',
+  parameters: '',
+  summary: 'chains that wait, because the audit does not accept their next event',
+  async run({ session, answer, signal }) {
+    const items: ResultOf<'audit.waiting.list'>['items'] = [];
+    let cursor: string | null | undefined;
+    do {
+      const params = given({ limit: mostInPage, cursor });
+      const page = await session.call('audit.waiting.list', params);
+      items.push(...page.items);
+      cursor = page.next_cursor;
+    } while (cursor !== null && !signal.aborted);
+    const rows = items.map(({ tenant_id, ...item }) => ({
+      chain: tenant_id ?? 'platform',
+      ...item,
+    }));
+    answer(rows, () => columns(rows));
+  },
+};
+
+const retry: Command = {
+  name: 'audit retry',
+  parameters: '',
+  summary: 'try chains that wait again now; all of them without --tenant',
+  flags: chainFlag,
+  async run({ session, flags, answer }) {
+    const tenant = flags.tenant === platformWord ? null : textOf(flags.tenant);
+    const body = tenant === undefined ? {} : { tenant_id: tenant };
+    answer(await session.call('audit.waiting.retry', { body }));
+  },
+};
+
+export const auditCommands: readonly Command[] = [tail, verify, exportCommand, cut, waiting, retry];

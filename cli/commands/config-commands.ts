@@ -29,9 +29,13 @@ export const resources: Readonly<Record<string, string>> = {
   project: 'tenant-config.projects',
   notifications: 'tenant-config.notifications',
   bounds: 'tenant-config.bounds',
+  budgets: 'tenant-config.budgets',
+  freezes: 'tenant-config.freezes',
   global: 'global-config.entries',
   'service-type': 'global-config.service-types',
   'platform-bounds': 'global-config.bounds',
+  'platform-budgets': 'global-config.budgets',
+  'platform-freezes': 'global-config.freezes',
 };
 const resourceNames = Object.keys(resources);
 

@@ -76,6 +76,20 @@ export async function startAutomation(
   });
 }
 
+/** Until the state is none that waits for something. */
+async function untilStarted(
+  state: () => AutomationState,
+  turned: () => AbortSignal,
+  timeoutMs: number,
+): Promise<void> {
+  const startedAt = now();
+  while (isWaiting(state())) {
+    const restMs = timeoutMs - sinceMs(startedAt);
+    if (restMs <= 0) throw new StrataError('timeout', `Still ${state()} after ${timeoutMs} ms.`);
+    await pause(Math.min(restMs, 2 ** 31 - 1), turned());
+  }
+}
+
 /** Says that it runs, or waits for its turn, until it has ended or `closing` is aborted. */
 function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortSignal): Automation {
   const path = `/automations/${encodeURIComponent(begun.id)}`;
@@ -109,21 +123,17 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
 
   async function beat(): Promise<void> {
     const startedAt = now();
-    const answer = await gateway.json(`${path}/heartbeat`, {
-      method: 'POST',
-      signal: ended.signal,
-      timeoutMs: Math.min(Math.max(leftMs(), 1), 10_000),
-    });
+    const timeoutMs = Math.min(Math.max(leftMs(), 1), 10_000);
+    const options = { method: 'POST', signal: ended.signal, timeoutMs } as const;
+    const answer = await gateway.json(`${path}/heartbeat`, options);
     heardAt = startedAt;
     turn(rowOf(answer));
   }
 
   /** Since when it runs is not known when it does, so its time is begun again at once. */
   async function waitForTurn(): Promise<void> {
-    const answer = await gateway.json(`${path}?state=${row.state}&wait=${longestWait}`, {
-      signal: ended.signal,
-      timeoutMs: (longestWait + 10) * 1000,
-    });
+    const options = { signal: ended.signal, timeoutMs: (longestWait + 10) * 1000 };
+    const answer = await gateway.json(`${path}?state=${row.state}&wait=${longestWait}`, options);
     const next = rowOf(answer);
     if (next.state === 'running') await beat();
     else turn(next);
@@ -185,19 +195,16 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
     },
     signal: lost.signal,
     async started({ timeoutMs = Infinity } = {}) {
-      const startedAt = now();
-      while (isWaiting(row.state)) {
-        const restMs = timeoutMs - sinceMs(startedAt);
-        if (restMs <= 0)
-          throw new StrataError('timeout', `Still ${row.state} after ${timeoutMs} ms.`);
-        await pause(Math.min(restMs, 2 ** 31 - 1), turned.signal);
-      }
+      await untilStarted(
+        () => row.state,
+        () => turned.signal,
+        timeoutMs,
+      );
       return row.state === 'running' && !isOutOfTime();
     },
     async finish(outcome) {
-      const answer = await insist(closing, () =>
-        gateway.json(`${path}/finish`, { method: 'POST', body: { outcome }, signal: closing }),
-      );
+      const options = { method: 'POST', body: { outcome }, signal: closing } as const;
+      const answer = await insist(closing, () => gateway.json(`${path}/finish`, options));
       ended.abort();
       turn(rowOf(answer));
     },

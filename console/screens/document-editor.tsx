@@ -62,10 +62,10 @@ export function DocumentEditor({
 }): VNode {
   const address = addressOf(kind.path, tenantId, id);
   const { data, problem, reload } = useLoaded(address, async (aborted) => {
-    const heardBefore = changes.count.peek();
+    const receivedBefore = changes.count.peek();
     const [stored, whole] = await Promise.all([readStored(address, aborted), schemaOf(kind.path)]);
     const schema = withoutFields(whole, kind);
-    return { stored: writable(stored, schema, kind), schema, heardBefore };
+    return { stored: writable(stored, schema, kind), schema, receivedBefore };
   });
   const title = kind.plural === undefined ? kind.title : `${kind.title} ${id}`;
   return (
@@ -82,7 +82,7 @@ export function DocumentEditor({
           id={id}
           title={title}
           first={data.stored}
-          heardBefore={data.heardBefore}
+          receivedBefore={data.receivedBefore}
           schema={data.schema}
         />
       ) : (
@@ -100,7 +100,7 @@ interface EditorProperties {
   readonly title: string;
   readonly first: Stored;
   /** How many changes this tab had observed when `first` was asked for. */
-  readonly heardBefore: number;
+  readonly receivedBefore: number;
   readonly schema: Schema;
 }
 
@@ -111,7 +111,7 @@ interface Rebase {
 }
 
 /** What is edited, what was written meanwhile, and what is being reviewed. */
-function useEditing({ address, kind, id, first, heardBefore, schema }: EditorProperties) {
+function useEditing({ address, kind, id, first, receivedBefore, schema }: EditorProperties) {
   const [base, setBase] = useState(first);
   const [draft, setDraft] = useState<JsonObject>(first.document ?? {});
   /** Fields with a text that is no value yet, by their place. */
@@ -153,7 +153,7 @@ function useEditing({ address, kind, id, first, heardBefore, schema }: EditorPro
     () => void look().catch(() => undefined),
     ({ config_type: type, resource_id: changed }) =>
       type === kind.configType && (kind.plural === undefined || changed === id),
-    heardBefore,
+    receivedBefore,
   );
 
   const begin = (stored: Stored): void => {

@@ -6,9 +6,11 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf } from '../address.ts';
-import { call, get, problemOf, type Problem } from '../api.ts';
+import { useAction } from '../action.ts';
+import { call, get } from '../api.ts';
 import { useLive, useLoaded } from '../loading.ts';
-import { Columns, Heading, Loading, ProblemBox, TableRegion } from '../parts.tsx';
+import { Table, Waiting } from '../lists.tsx';
+import { Heading, ProblemBox, TableRegion } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import type { ScreenProperties } from './screen.ts';
 
@@ -25,15 +27,14 @@ export function Notifications({ tenantId }: ScreenProperties): VNode {
   return (
     <section>
       <Heading title="Notifications">
-        <p class="muted">Who is asked for approval, and how they are told</p>
+        <p class="muted">Who is asked for approval, and how they are notified</p>
         <span class="grow"></span>
         <a href={hrefOf(`/tenants/${tenantId}/documents/notifications`)}>
           {hasRole('tenant_admin') ? 'Edit the routes' : 'The document'}
         </a>
         <a href={hrefOf(`/tenants/${tenantId}/deliveries`)}>Deliveries</a>
       </Heading>
-      <ProblemBox problem={problem} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Waiting data={data} problem={problem} retry={reload} />
       {data && (
         <div>
           <Asked routes={data} /> <Channels tenantId={tenantId} routes={data} />
@@ -65,43 +66,41 @@ function Asked({ routes }: { readonly routes: Routes }): VNode {
   return (
     <section aria-label="Who is asked">
       <h2>Who is asked</h2>
-      <TableRegion label="Groups by risk">
-        <table>
-          <Columns titles={['For', 'Groups, in order', { number: 'Must approve' }]} />
-          <tbody>
-            {riskLevels.map((level) => (
-              <tr key={level}>
-                <th scope="row">
-                  <span class={`risk ${level}`}>{level}</span> risk
-                </th>
-                <td>
-                  <Chain groups={groups.risk_levels?.[level] ?? []} />
-                </td>
-                <td class="number">{policy.required[level]}</td>
-              </tr>
-            ))}
-            {overrides.map(([action, chain]) => (
-              <tr key={`action ${action}`}>
-                <th scope="row">
-                  action{' '}
-                  <code>
-                    <bdi>{action}</bdi>
-                  </code>
-                </th>
-                <td>
-                  <Chain groups={chain} />
-                </td>
-                <td class="number muted">by risk</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </TableRegion>
+      <Table
+        label="Groups by risk"
+        columns={['For', 'Groups, in order', { number: 'Must approve' }]}
+      >
+        {riskLevels.map((level) => (
+          <tr key={level}>
+            <th scope="row">
+              <span class={`risk ${level}`}>{level}</span> risk
+            </th>
+            <td>
+              <Chain groups={groups.risk_levels?.[level] ?? []} />
+            </td>
+            <td class="number">{policy.required[level]}</td>
+          </tr>
+        ))}
+        {overrides.map(([action, chain]) => (
+          <tr key={`action ${action}`}>
+            <th scope="row">
+              action{' '}
+              <code>
+                <bdi>{action}</bdi>
+              </code>
+            </th>
+            <td>
+              <Chain groups={chain} />
+            </td>
+            <td class="number muted">by risk</td>
+          </tr>
+        ))}
+      </Table>
       <p class="fine">
         {most === 0
           ? 'Nobody further is asked where nobody decides.'
           : `The next group is asked after ${minutes(escalation.escalation_window_minutes)} without a decision, ${most === 1 ? 'once' : `${most} times at most`}; a hop may be ${escalation.poll_interval_seconds} s late.`}
-        {policy.allow_self ? ' Whoever asked may decide, too.' : ' Whoever asked cannot decide.'}
+        {policy.allow_self ? ' The requester may decide, too.' : ' The requester cannot decide.'}
         {policy.machines && ' API keys may decide.'}
       </p>
     </section>
@@ -187,25 +186,17 @@ function Channels({
 }
 
 function WayRow({ tenantId, way }: { readonly tenantId: string; readonly way: Way }): VNode {
-  const [isBusy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem>();
+  const { isBusy, problem, run } = useAction();
   const [tested, setTested] = useState<Tested>();
   const { channel, endpoint, target, about } = way;
-  const test = async (): Promise<void> => {
-    setBusy(true);
-    setProblem(undefined);
-    setTested(undefined);
-    try {
+  const test = (): Promise<void> =>
+    run(async () => {
+      setTested(undefined);
       const body = { channel, ...(endpoint !== undefined && { endpoint }) };
-      const answer = await call<Tested>('POST', `/tenants/${tenantId}/notifications/test`, {
-        body,
-      });
+      const address = `/tenants/${tenantId}/notifications/test`;
+      const answer = await call<Tested>('POST', address, { body });
       setTested(answer.body);
-    } catch (error) {
-      setProblem(problemOf(error));
-    }
-    setBusy(false);
-  };
+    });
   return (
     <tr>
       <th scope="row">{channel}</th>

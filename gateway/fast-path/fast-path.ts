@@ -146,18 +146,6 @@ export function createFastPath({
     }
   }
 
-  /** Over the limit, as Fastify refuses it. Returns the status. */
-  function refuse(
-    { hookHeaders }: KnownRead,
-    standing: Standing,
-    requestId: string,
-    response: ServerResponse,
-  ): 429 {
-    const headers = { ...hookHeaders, ...standingHeaders(standing) };
-    refuseRequest(tooManyRequests(standing), requestId, response, headers);
-    return 429;
-  }
-
   /** The result, or that the client has it. Returns the status. */
   function send(
     read: KnownRead,
@@ -213,6 +201,18 @@ export function createFastPath({
       if (!tryAnswer(request, response)) fastify(request, response);
     },
   };
+}
+
+/** Over the limit, as Fastify refuses it. Returns the status. */
+function refuse(
+  { hookHeaders }: KnownRead,
+  standing: Standing,
+  requestId: string,
+  response: ServerResponse,
+): 429 {
+  const headers = { ...hookHeaders, ...standingHeaders(standing) };
+  refuseRequest(tooManyRequests(standing), requestId, response, headers);
+  return 429;
 }
 
 const allowedOrigin = 'access-control-allow-origin';

@@ -112,6 +112,116 @@ const createKeyMaterial = (settings: Settings): KeyMaterial => ({
 /** The use of an API key is noted once in this time. */
 const noteUseMs = 60_000;
 
+type Resolve = <A extends Resolving>(
+  name: A,
+  params: ParamsOf<A>,
+  call: CallOptions,
+) => Promise<Resolved<ResultOf<A>>>;
+
+/** Answers from this node's memory where that does, else by a call. */
+function createResolve(broker: ServiceBroker, localCache: LocalCache): Resolve {
+  const gateway = serviceCaller(broker.nodeID);
+  return async (name, params, call) => {
+    const contract = contractTable[name];
+    const entry = localCache.find(contract, params);
+    try {
+      const known = cachedAnswer(contract, params, gateway, entry, performance.now());
+      if (known !== undefined) return { value: known as ResultOf<typeof name>, entry };
+      return { value: await callAs(broker, name, params, call) };
+    } catch (error) {
+      // Where memory said so, the entry says it again next time; one that is not fresh answers
+      // nothing.
+      if (codeOf(error) === 'not_found') return { value: null, entry };
+      throw error;
+    }
+  };
+}
+
+async function verifyAccessToken(
+  resolve: Resolve,
+  token: string,
+  { tokens }: KeyMaterial,
+  sayOtherIssuer: (issuer: string) => void,
+  call: CallOptions,
+): Promise<Verified> {
+  const result = tokens.verify(token);
+  if (!result.ok) {
+    if (result.issuer !== undefined) sayOtherIssuer(result.issuer);
+    throw new StrataError(result.code);
+  }
+  const params = { session_id: result.claims.sid };
+  const { value: session, entry } = await resolve('auth.sessions.resolve', params, call);
+  if (session?.status !== 'active') throw new StrataError('auth_session_revoked');
+  return {
+    holder: {
+      type: 'user',
+      id: session.user_id,
+      tenant_id: session.tenant_id,
+      platform_roles: session.platform_roles,
+    },
+    stale: isStale(session),
+    entry,
+    expiresAt: result.claims.exp * 1000,
+    platformPolicy: session.sign_in_policy,
+    own: {
+      session_id: session.session_id,
+      authenticated_at: session.authenticated_at,
+      signed_in_with: session.method,
+      ...(session.confined_to !== undefined && { confined_to: session.confined_to }),
+    },
+  };
+}
+
+async function verifyApiKey(
+  resolve: Resolve,
+  text: string,
+  { apiKeys }: KeyMaterial,
+  noteUse: (keyId: string, call: CallOptions) => void,
+  call: CallOptions,
+): Promise<Verified> {
+  const parsed = parseApiKey(text);
+  if (!parsed) throw new StrataError('auth_api_key_invalid');
+  const params = { key_id: parsed.id };
+  const { value: key, entry } = await resolve('auth.api-key.resolve', params, call);
+  if (!key?.usable || !apiKeys.fits(parsed.secret, key.hash))
+    throw new StrataError('auth_api_key_invalid');
+  const expiresAt = Date.parse(key.expires_at);
+  if (expiresAt <= Date.now()) throw new StrataError('auth_api_key_invalid');
+  noteUse(parsed.id, call);
+  return {
+    holder: { ...key.owner, tenant_id: key.tenant_id, platform_roles: key.platform_roles },
+    stale: isStale(key),
+    entry,
+    // Verified again when its next use has to be noted.
+    expiresAt: Math.min(expiresAt, Date.now() + noteUseMs),
+    own: {
+      scopes: key.scopes,
+      api_key: { id: parsed.id, name: key.name, made_by: key.made_by },
+      ...(key.confined_to !== undefined && { confined_to: key.confined_to }),
+    },
+  };
+}
+
+/**
+ * Roles in the tenant are those of now; none where the membership has ended or the tenant is
+ * disabled. Throws where a service account has.
+ */
+async function standingOf(
+  resolve: Resolve,
+  { type, id, tenant_id: tenantId }: Verified['holder'],
+  call: CallOptions,
+): Promise<Resolved<Standing> | undefined> {
+  if (tenantId === null) return undefined;
+  if (type === 'user') {
+    const member = { tenant_id: tenantId, user_id: id };
+    return resolve('tenant-config.members.resolve', member, call);
+  }
+  const params = { tenant_id: tenantId, account_id: id };
+  const account = await resolve('tenant-config.service-accounts.resolve', params, call);
+  if (account.value?.status !== 'active') throw new StrataError('auth_api_key_invalid');
+  return account;
+}
+
 export function createAuthenticator(
   broker: ServiceBroker,
   localCache: LocalCache,
@@ -119,6 +229,7 @@ export function createAuthenticator(
   log: Logger,
 ): Authenticator {
   const gateway = serviceCaller(broker.nodeID);
+  const resolve = createResolve(broker, localCache);
   const usesNoted = new LRUCache<string, true>({ ...upTo(20_000), ttl: noteUseMs });
   const issuersSaid = new LRUCache<string, true>({ max: 100 });
   let latest = createKeyMaterial(settings.current);
@@ -127,25 +238,6 @@ export function createAuthenticator(
   function keyMaterial(): KeyMaterial {
     if (latest.settings !== settings.current) latest = createKeyMaterial(settings.current);
     return latest;
-  }
-
-  async function resolve<A extends Resolving>(
-    name: A,
-    params: ParamsOf<A>,
-    call: CallOptions,
-  ): Promise<Resolved<ResultOf<A>>> {
-    const contract = contractTable[name];
-    const entry = localCache.find(contract, params);
-    try {
-      const known = cachedAnswer(contract, params, gateway, entry, performance.now());
-      if (known !== undefined) return { value: known as ResultOf<A>, entry };
-      return { value: await callAs(broker, name, params, call) };
-    } catch (error) {
-      // Where memory said so, the entry says it again next time; one that is not fresh answers
-      // nothing.
-      if (codeOf(error) === 'not_found') return { value: null, entry };
-      throw error;
-    }
   }
 
   /**
@@ -161,67 +253,6 @@ export function createAuthenticator(
     );
   }
 
-  async function verifyAccessToken(
-    token: string,
-    { tokens }: KeyMaterial,
-    call: CallOptions,
-  ): Promise<Verified> {
-    const result = tokens.verify(token);
-    if (!result.ok) {
-      if (result.issuer !== undefined) sayOtherIssuer(result.issuer);
-      throw new StrataError(result.code);
-    }
-    const params = { session_id: result.claims.sid };
-    const { value: session, entry } = await resolve('auth.sessions.resolve', params, call);
-    if (session?.status !== 'active') throw new StrataError('auth_session_revoked');
-    return {
-      holder: {
-        type: 'user',
-        id: session.user_id,
-        tenant_id: session.tenant_id,
-        platform_roles: session.platform_roles,
-      },
-      stale: isStale(session),
-      entry,
-      expiresAt: result.claims.exp * 1000,
-      platformPolicy: session.sign_in_policy,
-      own: {
-        session_id: session.session_id,
-        authenticated_at: session.authenticated_at,
-        signed_in_with: session.method,
-        ...(session.confined_to !== undefined && { confined_to: session.confined_to }),
-      },
-    };
-  }
-
-  async function verifyApiKey(
-    text: string,
-    { apiKeys }: KeyMaterial,
-    call: CallOptions,
-  ): Promise<Verified> {
-    const parsed = parseApiKey(text);
-    if (!parsed) throw new StrataError('auth_api_key_invalid');
-    const params = { key_id: parsed.id };
-    const { value: key, entry } = await resolve('auth.api-key.resolve', params, call);
-    if (!key?.usable || !apiKeys.fits(parsed.secret, key.hash))
-      throw new StrataError('auth_api_key_invalid');
-    const expiresAt = Date.parse(key.expires_at);
-    if (expiresAt <= Date.now()) throw new StrataError('auth_api_key_invalid');
-    noteUse(parsed.id, call);
-    return {
-      holder: { ...key.owner, tenant_id: key.tenant_id, platform_roles: key.platform_roles },
-      stale: isStale(key),
-      entry,
-      // Verified again when its next use has to be noted.
-      expiresAt: Math.min(expiresAt, Date.now() + noteUseMs),
-      own: {
-        scopes: key.scopes,
-        api_key: { id: parsed.id, name: key.name, made_by: key.made_by },
-        ...(key.confined_to !== undefined && { confined_to: key.confined_to }),
-      },
-    };
-  }
-
   /** Nobody waits for it, and a use that could not be noted keeps nobody out. */
   function noteUse(keyId: string, call: CallOptions): void {
     if (usesNoted.has(keyId)) return;
@@ -231,25 +262,6 @@ export function createAuthenticator(
     );
   }
 
-  /**
-   * Roles in the tenant are those of now; none where the membership has ended or the tenant is
-   * disabled. Throws where a service account has.
-   */
-  async function standingOf(
-    { type, id, tenant_id: tenantId }: Verified['holder'],
-    call: CallOptions,
-  ): Promise<Resolved<Standing> | undefined> {
-    if (tenantId === null) return undefined;
-    if (type === 'user') {
-      const member = { tenant_id: tenantId, user_id: id };
-      return resolve('tenant-config.members.resolve', member, call);
-    }
-    const params = { tenant_id: tenantId, account_id: id };
-    const account = await resolve('tenant-config.service-accounts.resolve', params, call);
-    if (account.value?.status !== 'active') throw new StrataError('auth_api_key_invalid');
-    return account;
-  }
-
   async function identify(
     credential: string,
     { holder, stale, platformPolicy, entry, expiresAt, own }: Verified,
@@ -257,7 +269,7 @@ export function createAuthenticator(
     call: CallOptions,
   ): Promise<Identity> {
     const entries = [entry];
-    const standing = await standingOf(holder, call);
+    const standing = await standingOf(resolve, holder, call);
     if (standing) entries.push(standing.entry);
     const inTenant = standing?.value ?? null;
     const isDisabled = inTenant?.tenant_status === 'disabled';
@@ -302,8 +314,8 @@ export function createAuthenticator(
       const call: CallOptions = { caller: gateway, requestId, timeout: timeLeft };
       const { text, isApiKey } = secretOf(headers);
       const verified = isApiKey
-        ? await verifyApiKey(text, keys, call)
-        : await verifyAccessToken(text, keys, call);
+        ? await verifyApiKey(resolve, text, keys, noteUse, call)
+        : await verifyAccessToken(resolve, text, keys, sayOtherIssuer, call);
       return identify(credential, verified, keys, call);
     },
   };

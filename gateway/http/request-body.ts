@@ -2,7 +2,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Readable } from 'node:stream';
 import { invalid, StrataError } from '../../shared/errors.ts';
-import { InexactJson, InvalidJson, parseExactJson } from '../../shared/schema/exact-json.ts';
+import {
+  InexactJson,
+  InvalidJson,
+  parseExactJsonInPieces,
+} from '../../shared/schema/exact-json.ts';
 
 /** Bytes. A longer body is refused with 413. */
 export const bodyLimit = 1024 * 1024;
@@ -37,10 +41,10 @@ export function parseBodies(app: FastifyInstance): void {
  * Throws `invalid_json` for what is no JSON, and 422 for JSON that would lose something, such as a
  * field given twice.
  */
-function parseBody(body: Buffer): unknown {
+async function parseBody(body: Buffer): Promise<unknown> {
   const text = decode(body);
   try {
-    return parseExactJson(text);
+    return await parseExactJsonInPieces(text);
   } catch (error) {
     if (error instanceof InexactJson) throw invalid(error.problems, error.message);
     if (error instanceof InvalidJson) throw new StrataError('invalid_json', error.message);

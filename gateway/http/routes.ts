@@ -34,7 +34,7 @@ import { withoutPort } from './client-address.ts';
 import type { FastPath } from '../fast-path/fast-path.ts';
 import { consolePaths } from '../console/serve.ts';
 import { nodePaths } from './node-routes.ts';
-import type { OwnHandler, OwnHandlers } from './own-handlers.ts';
+import type { OwnHandler, OwnHandlers, OwnRequest } from './own-handlers.ts';
 import { parametersOf, urlParamsOf } from './parameters.ts';
 import { respond } from './responses.ts';
 import { restRoutes, type RestRoute } from './rest.ts';
@@ -103,13 +103,8 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     const params = request.urlParams!;
     if (meansOwnTenant) params.tenant_id ??= identity?.caller.tenant_id ?? undefined;
     checkAccess(contract, identity?.caller, params);
-    if (identity?.stale && !isRead(contract)) {
-      const error = new StrataError(
-        'service_unavailable',
-        'Your session cannot be checked now, so nothing is written. Try again.',
-      );
-      throw uncheckableCaller(contract, error, request);
-    }
+    if (identity?.stale && !isRead(contract))
+      throw uncheckableCaller(contract, nothingWritten(), request);
   }
 
   /** Where a parameter makes the call public, a credential that is invalid counts as none. */
@@ -149,29 +144,12 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     params: Record<string, unknown>,
     caller: Caller,
   ): Promise<FastifyReply> {
-    const result = await handle(params, {
-      caller,
-      requestId: request.id,
-      timeout: request.timeLeft,
-      client: {
-        ip: withoutPort(request.ip),
-        user_agent: request.headers['user-agent']?.slice(0, 500) ?? '',
-      },
-      recheck() {
-        const admitted = admit(request);
-        const found = (): Caller => request.identity?.caller ?? nobody;
-        return admitted === undefined ? found() : admitted.then(found);
-      },
-      get right() {
-        return [name, request.urlParams!.tenant_id, credentialOf(request.headers)].join('\n');
-      },
-      get apiKeyId() {
-        return apiKeyIdOf(request.headers);
-      },
-      headers: request.headers,
-      response: reply.raw,
-      setHeader: (header, value) => void reply.removeHeader(header).header(header, value),
-    });
+    const recheck = (): Caller | Promise<Caller> => {
+      const admitted = admit(request);
+      const found = (): Caller => request.identity?.caller ?? nobody;
+      return admitted === undefined ? found() : admitted.then(found);
+    };
+    const result = await handle(params, requestFor(name, request, reply, caller, recheck));
     teach(request, reply, localCache.find(contract, params));
     return respond(contract, result, request, reply);
   }
@@ -225,6 +203,39 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     },
   };
 }
+
+const nothingWritten = (): StrataError =>
+  new StrataError(
+    'service_unavailable',
+    'Your session cannot be checked now, so nothing is written. Try again.',
+  );
+
+/** What a handler is given beside the parameters. */
+const requestFor = (
+  name: ActionName,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  caller: Caller,
+  recheck: OwnRequest['recheck'],
+): OwnRequest => ({
+  caller,
+  requestId: request.id,
+  timeout: request.timeLeft,
+  client: {
+    ip: withoutPort(request.ip),
+    user_agent: request.headers['user-agent']?.slice(0, 500) ?? '',
+  },
+  recheck,
+  get right() {
+    return [name, request.urlParams!.tenant_id, credentialOf(request.headers)].join('\n');
+  },
+  get apiKeyId() {
+    return apiKeyIdOf(request.headers);
+  },
+  headers: request.headers,
+  response: reply.raw,
+  setHeader: (header, value) => void reply.removeHeader(header).header(header, value),
+});
 
 /** Whether the answer is held until something changes. */
 const waits = ({ wait }: Readonly<Record<string, unknown>>): boolean =>

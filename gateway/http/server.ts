@@ -140,16 +140,7 @@ export function createGatewayServer(
       server = http.createServer(options, (request, response) =>
         receive(handler, request, response),
       );
-      server.on('connect', (request: IncomingMessage, socket: Socket) => {
-        const response = new http.ServerResponse(request);
-        response.assignSocket(socket);
-        refuseRequest(notAProxy(), requestIdOf(request), response, hangingUp);
-        response.once('finish', () => socket.destroySoon());
-      });
-      server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-        const error = new StrataError('expectation_failed');
-        refuseRequest(error, requestIdOf(request), response, hangingUp);
-      });
+      refuseTunnels(server, requestIdOf);
       server.on('connection', (socket) => {
         connections.add(socket);
         unused.add(socket);
@@ -228,6 +219,20 @@ function hostProblem({ rawHeaders, httpVersion }: IncomingMessage): string | und
   }
   if (count > 1) return 'The request has more than one Host header.';
   return count === 0 && httpVersion === '1.1' ? 'The request has no Host header.' : undefined;
+}
+
+/** What Node has events of its own for: CONNECT, and an expectation that nobody meets. */
+function refuseTunnels(server: Server, requestIdOf: (request: IncomingMessage) => string): void {
+  server.on('connect', (request: IncomingMessage, socket: Socket) => {
+    const response = new http.ServerResponse(request);
+    response.assignSocket(socket);
+    refuseRequest(notAProxy(), requestIdOf(request), response, hangingUp);
+    response.once('finish', () => socket.destroySoon());
+  });
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    const error = new StrataError('expectation_failed');
+    refuseRequest(error, requestIdOf(request), response, hangingUp);
+  });
 }
 
 /** CONNECT names a server to be connected with, not a path. */

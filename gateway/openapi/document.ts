@@ -13,7 +13,7 @@ const securitySchemes = {
     type: 'http',
     scheme: 'bearer',
     bearerFormat: 'JWT',
-    description: 'The access token of a session: `POST /auth/login` and its like answer it',
+    description: 'The access token of a session: `POST /auth/login` and similar routes answer it',
   },
   apiKey: {
     type: 'apiKey',

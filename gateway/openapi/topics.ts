@@ -47,7 +47,7 @@ from before that revision. A write is in force on every node when it is answered
 ## Bodies
 
 A JSON body is kept exactly as it was sent, or refused with 422: a number that a double cannot hold, \`-0\`, a name given twice in one
-object, U+0000 and half of a surrogate pair, more than 64 levels, 10,000 names or 50,000 objects and arrays, and a name of more than
+object, U+0000 and half of a surrogate pair, more than 64 levels, 10,000 names or 20,000 objects and arrays, 50,000 values, and a name of more than
 1,000 characters are refused. A body, and a stored document, of more than 1 MiB is refused with 413.
 `.trim();
 
@@ -68,7 +68,7 @@ export const topics: readonly Topic[] = [
   },
   {
     name: 'Own account',
-    description: 'Passwords, passkeys, linked identities and invitations of whoever is signed in.',
+    description: 'Passwords, passkeys, linked identities and invitations of the signed-in person.',
     actions: [
       'auth.password',
       'auth.webauthn',
@@ -113,7 +113,7 @@ export const topics: readonly Topic[] = [
   {
     name: 'Notices',
     description:
-      'How people were told of approvals: deliveries with every attempt, replays, tests.',
+      'How people were notified of approvals: deliveries with every attempt, replays, tests.',
     actions: ['notifier.deliveries', 'notifier.test'],
   },
   {
@@ -133,6 +133,17 @@ export const topics: readonly Topic[] = [
     description:
       'What effective values have to be, whatever layers say. Bounds of the platform bind tenants; those of a tenant keep to them.',
     actions: ['global-config.bounds', 'tenant-config.bounds'],
+  },
+  {
+    name: 'Budgets and freezes',
+    description:
+      'What automation may spend in a period, and when it may not act. Those of the platform hold in every tenant by itself, and those of a tenant add to them.',
+    actions: [
+      'global-config.budgets',
+      'tenant-config.budgets',
+      'global-config.freezes',
+      'tenant-config.freezes',
+    ],
   },
   {
     name: 'Platform configuration',
@@ -159,12 +170,17 @@ export const topics: readonly Topic[] = [
   {
     name: 'Tenants and members',
     description: 'Tenants, who belongs to them, and accounts.',
-    actions: ['tenant-config.tenants', 'tenant-config.members', 'auth.users'],
+    actions: [
+      'tenant-config.tenants',
+      'tenant-config.members',
+      'config-resolver.usage',
+      'auth.users',
+    ],
   },
   {
     name: 'Audit',
     description: 'Who did what, in chains of hashes that show whether anybody changed the record.',
-    actions: ['audit.events', 'audit.verify', 'audit.export', 'audit.cut'],
+    actions: ['audit.events', 'audit.verify', 'audit.export', 'audit.cut', 'audit.waiting'],
   },
   {
     name: 'Operation',

@@ -62,8 +62,8 @@ export function webhooksOf({ shown }: Components) {
       },
       responses: {
         '2XX': { description: 'Delivered' },
-        410: { description: 'Given up, and the endpoint is paused' },
-        '4XX': { description: 'Given up; 408, 425 and 429 are tried again' },
+        410: { description: 'Fails, and the endpoint is paused' },
+        '4XX': { description: 'Fails; 408, 425 and 429 are tried again' },
         '5XX': { description: 'Tried again' },
       },
     },

@@ -2,7 +2,7 @@
  * The effective values of the contexts that are watched on this gateway, as digests by key: what a
  * stream is told of is the difference between what it knows and what holds.
  *
- * All contexts of a tenant are asked for together, once for each change of the tenant, the platform
+ * All contexts of a tenant are read in one batch, once for each change of the tenant, the platform
  * or the environment, however many streams there are; so they are of one moment, whose revisions
  * are the ids of events.
  *

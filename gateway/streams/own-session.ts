@@ -2,12 +2,15 @@
  * What somebody who is signed in has to know of themselves: that their session ended, and that
  * their membership of a tenant is another one, or is no more.
  *
+ * A change of all of a tenant's memberships, as of its name or status, is told to those who are
+ * signed in to it: who else is a member the gateway does not know, and they learn it when they go there.
+ *
  * It has no revision to resume from: whoever comes back asks who they are (`GET /auth/me`, or by
  * refreshing).
  *
  * | Danger                                | Bounded by                                                               |
  * |---------------------------------------|--------------------------------------------------------------------------|
- * | a change of somebody else's is told   | only keys of this person's memberships are looked for                    |
+ * | a change of somebody else's is told   | only keys of this person's memberships, and of the tenant that they are signed in to, are looked for |
  * | changes that were missed              | told of as of no tenant in particular                                    |
  * | a change that is observed twice       | it is sent once, unless very many memberships change at the same time |
  * | a reader without room                 | what was not told is kept once for each tenant, and told when there is    |
@@ -15,53 +18,62 @@
 import { LRUCache } from 'lru-cache';
 import { upTo } from '../../shared/concurrency/growing-cache.ts';
 import type { Change } from '../../shared/commits/commit.ts';
+import { wholeScopeKey } from '../../shared/contracts/feed.ts';
 import { memberOfKey } from '../../shared/contracts/members.ts';
+import { memberScope, tenantOfScope } from '../../shared/contracts/revision-scopes.ts';
 import { comment, frame, retryLine, type EventStream, type Subscription } from './event-stream.ts';
 import { RightsRound } from './rights.ts';
+import { addTo, removeFrom } from './sets.ts';
 import type { StreamHub } from './stream-hub.ts';
 
 /** A comment is sent with every so many heartbeats. */
 const beatsPerComment = 3;
 /** A change is observed again within seconds: so many memberships may change in these. */
-const maxHeardOf = 10_000;
+const maxObserved = 10_000;
 
 export class OwnSessions {
   readonly #hub: StreamHub;
-  readonly #byUser = new Map<string, Set<SessionSubscription>>();
+  /** By whose changes concern them: the person, and the scope of the tenant's memberships. */
+  readonly #byConcern = new Map<string, Set<SessionSubscription>>();
   /** The revision of the last change that was observed, by the membership's cache key. */
-  readonly #heardOf = new LRUCache<string, number>(upTo(maxHeardOf));
+  readonly #observed = new LRUCache<string, number>(upTo(maxObserved));
 
   constructor(hub: StreamHub) {
     this.#hub = hub;
   }
 
   subscribe(stream: EventStream): void {
-    const { id } = stream.request.caller;
-    const own = this.#byUser.get(id) ?? new Set();
-    this.#byUser.set(id, own);
+    const { id, tenant_id: tenantId } = stream.request.caller;
+    const concerns = tenantId === null ? [id] : [id, memberScope(tenantId)];
     const subscription: SessionSubscription = new SessionSubscription(stream, this.#hub, () => {
-      own.delete(subscription);
-      if (own.size === 0) this.#byUser.delete(id);
+      for (const concern of concerns) removeFrom(this.#byConcern, concern, subscription);
     });
-    own.add(subscription);
+    for (const concern of concerns) addTo(this.#byConcern, concern, subscription);
     stream.subscribe(subscription);
   }
 
-  onChange({ revision, keys }: Change): void {
+  onChange({ scope, revision, keys }: Change): void {
     for (const key of keys) {
       const member = memberOfKey(key);
-      if (!member || revision <= (this.#heardOf.get(key) ?? 0)) continue;
-      this.#heardOf.set(key, revision);
-      for (const subscription of this.#byUser.get(member.user_id) ?? [])
-        subscription.tell(member.tenant_id);
+      if (member && this.#isNews(key, revision))
+        for (const own of this.#byConcern.get(member.user_id) ?? []) own.tell(member.tenant_id);
+      const tenantId = key === wholeScopeKey ? tenantOfScope(scope) : null;
+      if (tenantId !== null && this.#isNews(scope, revision))
+        for (const own of this.#byConcern.get(scope) ?? []) void own.tellIfMember(tenantId);
     }
+  }
+
+  #isNews(key: string, revision: number): boolean {
+    if (revision <= (this.#observed.get(key) ?? 0)) return false;
+    this.#observed.set(key, revision);
+    return true;
   }
 
   /** Changes were missed that nobody can tell any more. */
   reset(): void {
-    this.#heardOf.clear();
-    for (const own of this.#byUser.values())
-      for (const subscription of own) subscription.tell(null);
+    this.#observed.clear();
+    for (const concerned of this.#byConcern.values())
+      for (const subscription of concerned) subscription.tell(null);
   }
 }
 
@@ -82,6 +94,16 @@ class SessionSubscription implements Subscription {
   tell(tenantId: string | null): void {
     this.#pending.add(tenantId);
     this.goOn();
+  }
+
+  /** The stream may be older than the end of the membership. */
+  async tellIfMember(tenantId: string): Promise<void> {
+    try {
+      const { tenant_id: now } = await this.#stream.request.recheck();
+      if (now === tenantId) this.tell(tenantId);
+    } catch {
+      this.tell(null);
+    }
   }
 
   begin(): void {

@@ -6,16 +6,23 @@
  * |-------------------------------|----------------------------------------------------------------------------------|
  * | many streams                  | WATCH_MAX_STREAMS, and of these WATCH_MAX_STREAMS_PER_CALLER                      |
  * | one tenant that takes them all | WATCH_MAX_STREAMS_PER_TENANT, and at most half of WATCH_MAX_STREAMS             |
- * | the caller's right ends       | checked before every event, when a session or membership changes, and every 15 s |
+ * | the caller's right ends       | checked before every event, when what it follows from changes, and every 15 s    |
  * | a slow reader                 | gets nothing while its buffer is full, and is cut off after 15 s                 |
  * | the gateway stops             | streams end, stragglers are cut a second later                                   |
  */
 import type { Coherence } from '../../shared/coherence/coherence.ts';
-import { authScope, memberScope } from '../../shared/contracts/revision-scopes.ts';
+import type { Change } from '../../shared/commits/commit.ts';
+import { sessionCacheKey } from '../../shared/contracts/auth.ts';
+import { apiKeyCacheKey } from '../../shared/contracts/auth-api-keys.ts';
+import { settingsReplacedKey, wholeScopeKey } from '../../shared/contracts/feed.ts';
+import { memberKey } from '../../shared/contracts/members.ts';
+import { tenantOfScope } from '../../shared/contracts/revision-scopes.ts';
+import { serviceAccountKey } from '../../shared/contracts/service-accounts.ts';
 import { StrataError } from '../../shared/errors.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import { EventStream, type Holder } from './event-stream.ts';
 import { RightsRound, type Verdict } from './rights.ts';
+import { addTo, removeFrom } from './sets.ts';
 import type { OwnRequest } from '../http/own-handlers.ts';
 
 /** Every stream's turn comes once in this time. */
@@ -37,30 +44,38 @@ const looksInOneGo = 1000;
 /** Whoever is in no tenant shares what one tenant has. */
 const noTenant = '';
 
+/**
+ * What was asked with one credential, once however many streams have it. The name is made of the
+ * credential and so long; made, kept and compared for each stream, it would cost a heartbeat a tenth
+ * more.
+ */
+interface Right {
+  readonly name: string;
+  readonly keys: readonly string[];
+  readonly streams: Set<EventStream>;
+}
+
 export class StreamHub {
   readonly #settings: LiveSettings;
   readonly #open = new Set<EventStream>();
   readonly #byWatcher = new Map<string, number>();
   readonly #byTenant = new Map<string, number>();
   readonly #turns = Array.from({ length: turns }, () => new Set<EventStream>());
-  /** The names of rights, each once however many streams have it, and how many these are. */
-  readonly #rights = new Map<string, { readonly right: string; streams: number }>();
+  readonly #rights = new Map<string, Right>();
+  /** By the cache keys that they follow from, so that a change of others costs nothing. */
+  readonly #rightsByKey = new Map<string, Set<Right>>();
   readonly #owed = new Set<EventStream>();
   #nextTurn = 0;
   #ticks = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** Whose rights may have changed: tenants, or everybody. */
-  #doubted: Set<string> | 'all' = new Set();
+  /** Those whose right may have ended. */
+  readonly #doubted = new Set<EventStream>();
   #isSweeping = false;
   #stopped = false;
 
   constructor(coherence: Coherence, settings: LiveSettings) {
     this.#settings = settings;
-    coherence.onChange(({ scope }) => {
-      if (this.#open.size === 0) return;
-      if (scope === authScope) this.#doubt('all');
-      else if (scope.startsWith(memberScope(''))) this.#doubt(scope.slice(memberScope('').length));
-    });
+    coherence.onChange((change) => this.#onChange(change));
   }
 
   get size(): number {
@@ -70,8 +85,9 @@ export class StreamHub {
   /** A place for one more stream. Throws where it would be one too many. */
   take(holder: Holder, request: OwnRequest): EventStream {
     this.#checkLimits(holder);
-    const right = this.#shareRight(request.right);
-    const stream = new EventStream(holder, request, right, (ended) => this.#release(ended));
+    const right = this.#shareRight(request);
+    const stream = new EventStream(holder, request, right.name, (ended) => this.#release(ended));
+    right.streams.add(stream);
     this.#open.add(stream);
     this.#count(holder, 1);
     this.#turns[this.#nextTurn]!.add(stream);
@@ -133,27 +149,29 @@ export class StreamHub {
       );
   }
 
-  /**
-   * Made of a credential and so long; made, kept and compared for each stream, it would cost a
-   * heartbeat a tenth more.
-   */
-  #shareRight(name: string): string {
-    const shared = this.#rights.get(name) ?? { right: name, streams: 0 };
-    shared.streams += 1;
-    this.#rights.set(shared.right, shared);
-    return shared.right;
+  #shareRight(request: OwnRequest): Right {
+    const name = request.right;
+    const known = this.#rights.get(name);
+    if (known) return known;
+    const right = { name, keys: keysBehind(request), streams: new Set<EventStream>() };
+    this.#rights.set(right.name, right);
+    for (const key of right.keys) addTo(this.#rightsByKey, key, right);
+    return right;
   }
 
-  #leaveRight(right: string): void {
-    const shared = this.#rights.get(right)!;
-    shared.streams -= 1;
-    if (shared.streams === 0) this.#rights.delete(right);
+  #leaveRight(stream: EventStream): void {
+    const right = this.#rights.get(stream.right)!;
+    right.streams.delete(stream);
+    if (right.streams.size > 0) return;
+    this.#rights.delete(right.name);
+    for (const key of right.keys) removeFrom(this.#rightsByKey, key, right);
   }
 
   #release(stream: EventStream): void {
-    this.#leaveRight(stream.right);
+    this.#leaveRight(stream);
     this.#open.delete(stream);
     this.#owed.delete(stream);
+    this.#doubted.delete(stream);
     this.#count(stream.holder, -1);
     for (const turn of this.#turns) if (turn.delete(stream)) break;
     if (this.#open.size > 0) return;
@@ -186,10 +204,22 @@ export class StreamHub {
     for (const stream of owed) stream.goOn();
   }
 
-  #doubt(tenantId: string): void {
-    if (tenantId === 'all') this.#doubted = 'all';
-    else if (this.#doubted !== 'all') this.#doubted.add(tenantId);
-    if (this.#isSweeping) return;
+  #onChange({ scope, keys }: Change): void {
+    for (const key of keys) {
+      if (key === settingsReplacedKey) this.#doubt(this.#open);
+      else if (key === wholeScopeKey) this.#doubt(this.#ofTenant(tenantOfScope(scope)));
+      else for (const right of this.#rightsByKey.get(key) ?? []) this.#doubt(right.streams);
+    }
+  }
+
+  #ofTenant(tenantId: string | null): EventStream[] {
+    if (tenantId === null) return [];
+    return [...this.#open].filter(({ holder }) => holder.tenantId === tenantId);
+  }
+
+  #doubt(streams: Iterable<EventStream>): void {
+    for (const stream of streams) this.#doubted.add(stream);
+    if (this.#isSweeping || this.#doubted.size === 0) return;
     this.#isSweeping = true;
     setImmediate(() => this.#sweep());
   }
@@ -199,25 +229,28 @@ export class StreamHub {
    * afterwards.
    */
   #sweep(): void {
-    const doubted = this.#doubted;
-    this.#doubted = new Set();
-    const concerned = [...this.#open].filter(
-      ({ holder }) =>
-        doubted === 'all' || (holder.tenantId !== null && doubted.has(holder.tenantId)),
-    );
-    const goOn = (): void => {
-      this.#isSweeping = false;
-      if (this.#doubted === 'all' || this.#doubted.size > 0) this.#doubtAgain();
-    };
+    const concerned = [...this.#doubted];
+    this.#doubted.clear();
     const look = (stream: EventStream, round: RightsRound): void =>
       this.whileHeld(stream, round, () => undefined);
-    inSlices(concerned, looksInOneGo, look, goOn);
+    inSlices(concerned, looksInOneGo, look, () => {
+      this.#isSweeping = false;
+      this.#doubt([]);
+    });
   }
+}
 
-  #doubtAgain(): void {
-    this.#isSweeping = true;
-    setImmediate(() => this.#sweep());
-  }
+/** The cache keys of what tells whether somebody may still watch: credential and membership. */
+function keysBehind({ caller, apiKeyId }: OwnRequest): readonly string[] {
+  const { type, id, session_id: sessionId, tenant_id: tenantId } = caller;
+  const keys: string[] = [];
+  if (sessionId !== undefined) keys.push(sessionCacheKey({ session_id: sessionId }));
+  if (apiKeyId !== undefined) keys.push(apiKeyCacheKey({ key_id: apiKeyId }));
+  if (tenantId === null) return keys;
+  if (type === 'service_account')
+    keys.push(serviceAccountKey({ tenant_id: tenantId, account_id: id }));
+  else keys.push(memberKey({ tenant_id: tenantId, user_id: id }));
+  return keys;
 }
 
 /** Requests are answered in between. What is known of rights is asked again then. */

@@ -11,6 +11,7 @@ import type { Settings } from '../../shared/settings/settings.ts';
 import { cutActions } from './actions/cuts.ts';
 import { eventActions } from './actions/events.ts';
 import { verifyActions, type Verified } from './actions/verify.ts';
+import { waitingActions } from './actions/waiting.ts';
 import { startErasingChains } from './worker/erasing-chains.ts';
 import { Verifications } from './worker/verifications.ts';
 
@@ -34,6 +35,7 @@ export function auditService({ db, settings, log }: AuditOptions): ServiceSchema
     ...eventActions(db, onErasure),
     ...cutActions(db, settings, onErasure),
     ...verifyActions(db, settings, verifications),
+    ...waitingActions(db),
   };
   return serviceOf('audit', handlers, {
     async started() {

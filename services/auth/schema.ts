@@ -5,6 +5,7 @@
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { KeyScope, TenantRole } from '../../shared/contracts/contract.ts';
 import type { SignInMethod } from '../../shared/contracts/sign-in-policy.ts';
+import { countedBy } from '../../shared/commits/usage.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 
 export interface UserRow {
@@ -540,5 +541,6 @@ export const authSchema: Schema = {
       'ALTER TABLE auth.api_keys ADD COLUMN made_with text',
       'CREATE INDEX api_keys_tenant_id ON auth.api_keys (tenant_id, id)',
     ),
+    migration('AuthUsage1765000000003', ...countedBy('api_keys', 'auth.api_keys')),
   ],
 };

@@ -10,6 +10,7 @@ import { digestActions } from './actions/digests.ts';
 import { effectiveActions } from './actions/effective.ts';
 import { impactActions } from './actions/impact.ts';
 import { layersInMemory } from './actions/layers-in-memory.ts';
+import { usageActions } from './actions/usage.ts';
 import { Environments } from './rules/environments.ts';
 
 export { applyBounds } from './rules/apply-bounds.ts';
@@ -28,5 +29,6 @@ export const configResolverService = ({
     ...digestActions(settings, environments, inMemory),
     ...decideActions,
     ...impactActions(settings),
+    ...usageActions(settings),
   });
 };

@@ -1,6 +1,5 @@
 /** The tables of global-config. Values are kept as `json`, which keeps them as sent. */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
-import type { Bounds } from '../../shared/contracts/bounds.ts';
 import type { PlatformConfigType } from '../../shared/contracts/history.ts';
 import type { ServiceType } from '../../shared/contracts/service-types.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
@@ -26,10 +25,10 @@ export interface ServiceTypeRow extends ServiceType {
   updated_at: Date;
 }
 
-/** One row: the platform's bounds. */
-export interface BoundsRow {
+/** One row: a document that the platform has one of. */
+export interface SingleRow {
   id: string;
-  document: Bounds;
+  document: unknown;
   revision: number;
   updated_by: string;
   updated_at: Date;
@@ -76,12 +75,16 @@ export const ServiceTypeEntity = new EntitySchema<ServiceTypeRow>({
   },
 });
 
-export const BoundsEntity = new EntitySchema<BoundsRow>({
-  name: 'PlatformBounds',
-  tableName: 'bounds',
-  schema,
-  columns: { id: key, document: json, ...written },
-});
+const singleEntity = (name: string, tableName: string): EntitySchema<SingleRow> =>
+  new EntitySchema<SingleRow>({
+    name,
+    tableName,
+    schema,
+    columns: { id: key, document: json, ...written },
+  });
+export const BoundsEntity = singleEntity('PlatformBounds', 'bounds');
+export const BudgetsEntity = singleEntity('PlatformBudgets', 'budgets');
+export const FreezesEntity = singleEntity('PlatformFreezes', 'freezes');
 
 /**
  * ConfigurationHistory of the platform: one row for each of its revisions since the history began.
@@ -133,7 +136,14 @@ const seeds = [
 
 export const globalConfigSchema: Schema = {
   schema,
-  entities: [GlobalEntity, ServiceTypeEntity, BoundsEntity, HistoryEntity],
+  entities: [
+    GlobalEntity,
+    ServiceTypeEntity,
+    BoundsEntity,
+    BudgetsEntity,
+    FreezesEntity,
+    HistoryEntity,
+  ],
   migrations: [
     migration(
       'GlobalConfiguration1763700000002',
@@ -231,5 +241,49 @@ export const globalConfigSchema: Schema = {
     ),
     migration('GlobalConfigKeyChanges1764900000101', ...keyChangesTable(schema, '')),
     migration('GlobalConfigKeyChanges1764900000102', keyChangesOfHistory(schema, '')),
+    migration(
+      'GlobalConfigLimitsOverTime1765100000002',
+      ...['budgets', 'freezes'].map(
+        (table) => `CREATE TABLE global_config.${table} (
+          id text PRIMARY KEY, document json NOT NULL, revision int8 NOT NULL, updated_by text NOT NULL, updated_at timestamptz NOT NULL
+        )`,
+      ),
+      `CREATE OR REPLACE FUNCTION global_config.begin_history() RETURNS void LANGUAGE plpgsql AS $$
+      BEGIN
+        DELETE FROM global_config.history_beginning;
+        INSERT INTO global_config.history_beginning (revision, at)
+        SELECT revision, date_trunc('milliseconds', changed_at) FROM strata.revisions WHERE scope = 'platform';
+        DELETE FROM global_config.history_baseline;
+        INSERT INTO global_config.history_baseline
+        SELECT 'global_config', config_key,
+          CASE WHEN data_type IS NULL
+            THEN json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
+              'requires_restart', requires_restart)
+            ELSE json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
+              'requires_restart', requires_restart, 'data_type', data_type)
+          END,
+          revision, updated_by, updated_at
+        FROM global_config.global_configurations
+        UNION ALL
+        SELECT 'service_type_config', service_type || '/' || configuration_name,
+          json_build_object('service_type', service_type, 'configuration_name', configuration_name,
+            'default_settings', default_settings, 'scaling_limits', scaling_limits,
+            'monitoring_defaults', monitoring_defaults, 'is_active', is_active),
+          revision, updated_by, updated_at
+        FROM global_config.service_type_configurations
+        UNION ALL
+        SELECT 'bounds_config', id, document, revision, updated_by, updated_at FROM global_config.bounds
+        UNION ALL
+        SELECT 'budgets_config', id, document, revision, updated_by, updated_at FROM global_config.budgets
+        UNION ALL
+        SELECT 'freezes_config', id, document, revision, updated_by, updated_at FROM global_config.freezes;
+      END $$`,
+      ...['budgets', 'freezes'].map(
+        (
+          table,
+        ) => `CREATE CONSTRAINT TRIGGER has_history AFTER INSERT OR UPDATE OR DELETE ON global_config.${table}
+          DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION global_config.begin_history_anew()`,
+      ),
+    ),
   ],
 };

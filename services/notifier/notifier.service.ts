@@ -14,12 +14,12 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
-import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
+import type { Coherence } from '../../shared/coherence/coherence.ts';
 import { askedOfDatabase, showFigure } from '../../shared/telemetry/figures.ts';
 import { callAs, type Call } from '../../shared/contract-runtime/request.ts';
 import { serviceOf } from '../../shared/contract-runtime/service.ts';
 import { erasesTenants } from '../../shared/node/tenant-erasure.ts';
-import { channels } from '../../shared/contracts/notifier.ts';
+import { platformScope } from '../../shared/contracts/revision-scopes.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
 import { startSweeping } from '../../shared/database/sweeper.ts';
 import type { HttpClient } from '../../shared/outgoing/http-client.ts';
@@ -30,23 +30,29 @@ import { automationActions } from './actions/automations.ts';
 import { deliveryActions } from './actions/deliveries.ts';
 import { erasureActions } from './actions/erasure.ts';
 import { linkActions } from './actions/links.ts';
+import { usageActions } from './actions/usage.ts';
 import { testActions } from './actions/test-send.ts';
 import { createSender } from './channels/sender.ts';
 import { createDecisionLinks } from './rules/decision-links.ts';
 import type { ApprovalRow, AutomationRow } from './schema.ts';
 import { readChangedIn } from './stores/changed-rows.ts';
-import { breaker, unclaimed } from './stores/claims.ts';
 import { createFrozenConfigVault } from './stores/frozen-config.ts';
 import { mailShares } from './stores/mail-shares.ts';
+import { mostCounted, readQueue } from './stores/queue.ts';
 import {
   removeEndedApprovals,
   removeEndedAutomations,
   removeSettledDeliveries,
   removeUnusedEndpoints,
 } from './stores/retention.ts';
-import { startGivingSlots, type AutomationWorkerOptions } from './worker/automations.ts';
+import {
+  startGivingSlots,
+  type AutomationWorkerOptions,
+  type SlotWorker,
+} from './worker/automations.ts';
 import { startDelivering, type DeliveryOptions, type DeliveryWorker } from './worker/deliver.ts';
 import { startEscalating, type EscalationOptions } from './worker/escalate.ts';
+import { startSlotClock } from './worker/slot-clock.ts';
 import { TenantChanges } from './worker/tenant-changes.ts';
 
 export interface NotifierOptions {
@@ -56,6 +62,8 @@ export interface NotifierOptions {
   readonly mailer: Mailer;
   readonly log: Logger;
   readonly metrics: Registry;
+  /** Which changes every node is told of, by the feed at the latest. */
+  readonly coherence: Pick<Coherence, 'onChange' | 'onReset'>;
 }
 
 /** Broadcast when notices have been queued, as they are when an approval is decided. */
@@ -66,7 +74,7 @@ const automationsEvent = 'notifier.automations';
 const approvalsEvent = 'notifier.approvals';
 
 export function notifierService(options: NotifierOptions): ServiceSchema {
-  const { db, settings, http, mailer, log, metrics } = options;
+  const { db, settings, http, mailer, log, metrics, coherence } = options;
   const vault = createFrozenConfigVault(settings);
   let broker: ServiceBroker | undefined;
   let workers: Workers | undefined;
@@ -77,8 +85,10 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     void broker?.broadcast(queuedEvent, {}, ['notifier']);
   };
   const held = new HeldRequests(settings);
+  const wakeSlots = (tenantId: string): void => workers?.givingSlots.wake(tenantId);
   const changes = new TenantChanges({
     announce: (tenantId) => {
+      wakeSlots(tenantId);
       void broker?.broadcast(automationsEvent, { tenant_id: tenantId }, ['notifier']);
     },
     read: readChangedIn<AutomationRow>(db, 'automations'),
@@ -86,6 +96,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   });
   const approvalChanges = new TenantChanges({
     announce: (tenantId) => {
+      wakeSlots(tenantId);
       void broker?.broadcast(approvalsEvent, { tenant_id: tenantId }, ['notifier']);
     },
     read: readChangedIn<ApprovalRow>(db, 'approvals'),
@@ -101,7 +112,6 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   const verifiedDomains = (tenantId: string): Promise<readonly string[]> =>
     call('auth.sso.providers.domains', { tenant_id: tenantId });
   const sender = createSender({ settings, http, mailer, verifiedDomains });
-  const maxPending = (): number => settings().approvals_max_pending;
   let withoutDeciders = 0;
   const onNobodyDecides = (): void => {
     withoutDeciders += 1;
@@ -113,7 +123,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     onQueued,
     onChanged,
     approvalChanges,
-    maxPending,
+    settings,
     takeMails,
     onNobodyDecides,
   };
@@ -124,12 +134,16 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     ...deliveryActions(db, onQueued, takeMails),
     ...testActions(db, settings, sender),
     ...erasureActions(db),
+    ...usageActions(db, settings),
   };
+  let stopListening = (): void => {};
   const lifecycle = {
     async started(): Promise<void> {
       const announce = (tenantId: string): void => changes.announce(tenantId);
       const { open } = vault;
       workers = startWorkers({ ...options, open, sender, call, onQueued, onChanged, announce });
+      const { givingSlots } = workers;
+      stopListening = followFeed({ coherence, changes, approvalChanges, givingSlots });
       registerFigures(metrics, db, workers.delivering);
       showFigure(metrics, {
         name: 'strata_approvals_without_deciders_total',
@@ -139,6 +153,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
       });
     },
     async stopped(): Promise<void> {
+      stopListening();
       changes.stop();
       approvalChanges.stop();
       await workers?.stop();
@@ -160,7 +175,6 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
       [queuedEvent]: {
         handler(_ctx: Context) {
           workers?.delivering.wake();
-          workers?.givingSlots.wake();
         },
       },
       [approvalsEvent]: {
@@ -171,7 +185,6 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
       [automationsEvent]: {
         handler({ params }: Context<{ tenant_id: string }>) {
           changes.changed(params.tenant_id);
-          workers?.givingSlots.wake();
         },
       },
     },
@@ -181,7 +194,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
 
 interface Workers {
   readonly delivering: DeliveryWorker;
-  readonly givingSlots: BackgroundLoop;
+  readonly givingSlots: SlotWorker;
   readonly stop: () => Promise<void>;
 }
 type WorkerOptions = DeliveryOptions & EscalationOptions & AutomationWorkerOptions;
@@ -191,6 +204,7 @@ function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>
   const delivering = startDelivering(options);
   const escalating = startEscalating(options);
   const givingSlots = startGivingSlots(options);
+  const slotClock = startSlotClock({ db, log });
   const sweeps = {
     deliveries: removeSettledDeliveries(settings),
     approvals: removeEndedApprovals(settings),
@@ -203,10 +217,38 @@ function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>
     givingSlots,
     async stop() {
       await givingSlots.stop();
+      await slotClock.stop();
       await sweeping.stop();
       await escalating.stop();
       await delivering.stop();
     },
+  };
+}
+
+interface FeedOptions extends Pick<NotifierOptions, 'coherence'> {
+  readonly changes: TenantChanges<AutomationRow>;
+  readonly approvalChanges: TenantChanges<ApprovalRow>;
+  readonly givingSlots: SlotWorker;
+}
+
+/** What the feed says wakes whoever waits for it. Returns how to stop. */
+function followFeed({ coherence, changes, approvalChanges, givingSlots }: FeedOptions): () => void {
+  const stops = [
+    coherence.onChange(({ scope }) => {
+      const [kind, tenantId = ''] = scope.split(':');
+      if (kind === 'automations') changes.changed(tenantId);
+      else if (kind === 'approvals') approvalChanges.changed(tenantId);
+      else if (kind === 'tenant') givingSlots.configured(tenantId);
+      else if (scope === platformScope) givingSlots.configured('all');
+    }),
+    coherence.onReset(() => {
+      changes.missed();
+      approvalChanges.missed();
+      givingSlots.configured('all');
+    }),
+  ];
+  return () => {
+    for (const stop of stops) stop();
   };
 }
 
@@ -234,7 +276,7 @@ function registerFigures(metrics: Registry, db: DataSource, delivering: Delivery
   });
   showFigure(metrics, {
     name: 'strata_deliveries_pending',
-    help: 'Notices that are not settled yet, of all nodes',
+    help: `Notices that are not settled yet, of all nodes; counted up to ${mostCounted}`,
     type: 'gauge',
     read: async () => (await queue())?.pending,
   });
@@ -246,27 +288,8 @@ function registerFigures(metrics: Registry, db: DataSource, delivering: Delivery
   });
   showFigure(metrics, {
     name: 'strata_deliveries_unknown_channel',
-    help: 'Notices that wait, of all nodes, of a channel that the release of this node does not know',
+    help: `Notices that wait, of all nodes, of a channel that the release of this node does not know, among ${mostCounted}`,
     type: 'gauge',
     read: async () => (await queue())?.unknown_channel,
   });
-}
-
-interface QueueRow {
-  readonly pending: number;
-  readonly overdue_seconds: number;
-  readonly unknown_channel: number;
-}
-
-async function readQueue(db: DataSource): Promise<QueueRow | undefined> {
-  const [row] = await db.query<QueueRow[]>(
-    `SELECT count(*)::int AS pending,
-            count(*) FILTER (WHERE d.channel <> ALL($1))::int AS unknown_channel,
-            coalesce(extract(epoch FROM max(now() - d.next_attempt_at) FILTER (
-              WHERE d.next_attempt_at <= now() AND ${unclaimed} AND e.failures < ${breaker.failures})), 0)::float8 AS overdue_seconds
-     FROM notifier.deliveries d LEFT JOIN notifier.endpoints e ON e.key = d.endpoint_key
-     WHERE d.state = 'pending'`,
-    [channels],
-  );
-  return row;
 }

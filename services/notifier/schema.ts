@@ -124,6 +124,8 @@ export interface ApprovalRow {
    * counted.
    */
   revision: number | null;
+  /** An automation waits for its end, and has not taken notice of it yet. */
+  awaited: boolean;
 }
 
 /** One notice to one destination: a row of the queue while it is pending. */
@@ -164,6 +166,8 @@ export interface DeliveryRow {
   created_at: Date;
   settled_at: Date | null;
   reason: string | null;
+  /** Its endpoint's `due_at` does not count it yet: no worker has looked at it. */
+  fresh: boolean;
 }
 
 /** Where a notice goes: one endpoint, chat space or mail address. */
@@ -197,6 +201,11 @@ export interface EndpointRow {
   blocked_until: Date | null;
   /** Revision of the configuration with which it answered 410 Gone; null unless it is paused. */
   paused_revision: number | null;
+  /**
+   * When it may have something to give, leaving out what is fresh; never later than it does. Null
+   * where nothing waits.
+   */
+  due_at: Date | null;
 }
 
 /** What automation asked to do, and how far that went. */
@@ -270,6 +279,7 @@ export const ApprovalEntity = new EntitySchema<ApprovalRow>({
     comment: optionalText,
     via: optionalText,
     revision: { type: 'int8', nullable: true },
+    awaited: { type: 'boolean', default: true },
   },
   indices: [
     { name: 'approvals_idempotency', columns: ['tenant_id', 'idempotency_key'], unique: true },
@@ -277,6 +287,7 @@ export const ApprovalEntity = new EntitySchema<ApprovalRow>({
     { name: 'approvals_pending', columns: ['tenant_id'], where: `state = 'pending'` },
     { name: 'approvals_ended', columns: ['created_at'], where: `state <> 'pending'` },
     { name: 'approvals_changes', columns: ['tenant_id', 'revision'] },
+    { name: 'approvals_awaited', columns: ['tenant_id'], where: `awaited AND state <> 'pending'` },
   ],
 });
 export const DeliveryEntity = new EntitySchema<DeliveryRow>({
@@ -303,6 +314,7 @@ export const DeliveryEntity = new EntitySchema<DeliveryRow>({
     created_at: time,
     settled_at: optionalTime,
     reason: optionalText,
+    fresh: { type: 'boolean', default: true },
   },
   indices: [
     { name: 'deliveries_tenant', columns: ['tenant_id', 'created_at', 'id'] },
@@ -318,6 +330,11 @@ export const DeliveryEntity = new EntitySchema<DeliveryRow>({
       where: `state = 'pending'`,
     },
     { name: 'deliveries_settled', columns: ['settled_at'], where: `state <> 'pending'` },
+    {
+      name: 'deliveries_fresh',
+      columns: ['endpoint_key'],
+      where: `state = 'pending' AND fresh`,
+    },
   ],
 });
 export const AttemptEntity = new EntitySchema<AttemptRow>({
@@ -344,7 +361,9 @@ export const EndpointEntity = new EntitySchema<EndpointRow>({
     failures: integer,
     blocked_until: optionalTime,
     paused_revision: { type: 'int8', nullable: true },
+    due_at: optionalTime,
   },
+  indices: [{ name: 'endpoints_due', columns: ['due_at'], where: 'due_at IS NOT NULL' }],
 });
 
 export const AutomationEntity = new EntitySchema<AutomationRow>({
@@ -379,14 +398,35 @@ export const AutomationEntity = new EntitySchema<AutomationRow>({
       where: `state IN ('waiting_approval', 'waiting_slot', 'running')`,
     },
     { name: 'automations_ended', columns: ['ended_at'], where: 'ended_at IS NOT NULL' },
+    {
+      name: 'automations_expiring',
+      columns: ['expires_at'],
+      where: `state IN ('waiting_slot', 'running')`,
+    },
+    {
+      name: 'automations_waiting',
+      columns: ['tenant_id', 'granted_at', 'created_at', 'id'],
+      where: `state = 'waiting_slot'`,
+    },
   ],
 });
 /** One row per tenant that ever had an automation; whoever gives or takes slots locks it. */
-export const AutomationTenantEntity = new EntitySchema<{ tenant_id: string }>({
+export interface AutomationTenantRow {
+  tenant_id: string;
+  /**
+   * When somebody looks at those who wait for a slot, if nothing that frees one is observed before;
+   * null where nobody waits.
+   */
+  look_at: Date | null;
+}
+export const AutomationTenantEntity = new EntitySchema<AutomationTenantRow>({
   name: 'AutomationTenant',
   tableName: 'automation_tenants',
   schema,
-  columns: { tenant_id: { type: 'uuid', primary: true } },
+  columns: { tenant_id: { type: 'uuid', primary: true }, look_at: optionalTime },
+  indices: [
+    { name: 'automation_tenants_look', columns: ['look_at'], where: 'look_at IS NOT NULL' },
+  ],
 });
 
 export const notifierSchema: Schema = {
@@ -528,6 +568,37 @@ export const notifierSchema: Schema = {
     migration(
       'ApprovalDeciderNames1764300000003',
       'ALTER TABLE notifier.approvals ADD COLUMN decided_by_name text',
+    ),
+    // Rows of nodes of the release before count as waited for, and as fresh, until somebody looks.
+    migration(
+      'DueIndexes1765000000001',
+      `ALTER TABLE notifier.automation_tenants ADD COLUMN look_at timestamptz`,
+      'CREATE INDEX automation_tenants_look ON notifier.automation_tenants (look_at) WHERE look_at IS NOT NULL',
+      `UPDATE notifier.automation_tenants t SET look_at = now()
+       WHERE EXISTS (SELECT FROM notifier.automations a WHERE a.tenant_id = t.tenant_id AND a.state = 'waiting_slot')`,
+      `CREATE INDEX automations_expiring ON notifier.automations (expires_at) WHERE state IN ('waiting_slot', 'running')`,
+      `CREATE INDEX automations_waiting ON notifier.automations (tenant_id, granted_at, created_at, id)
+         WHERE state = 'waiting_slot'`,
+      'ALTER TABLE notifier.approvals ADD COLUMN awaited boolean NOT NULL DEFAULT false',
+      `UPDATE notifier.approvals p SET awaited = true FROM notifier.automations a
+       WHERE a.state = 'waiting_approval' AND p.id = a.approval_id`,
+      'ALTER TABLE notifier.approvals ALTER COLUMN awaited SET DEFAULT true',
+      `CREATE INDEX approvals_awaited ON notifier.approvals (tenant_id) WHERE awaited AND state <> 'pending'`,
+      'ALTER TABLE notifier.deliveries ADD COLUMN fresh boolean NOT NULL DEFAULT true',
+      `CREATE INDEX deliveries_fresh ON notifier.deliveries (endpoint_key) WHERE state = 'pending' AND fresh`,
+      'ALTER TABLE notifier.endpoints ADD COLUMN due_at timestamptz',
+      'CREATE INDEX endpoints_due ON notifier.endpoints (due_at) WHERE due_at IS NOT NULL',
+    ),
+    // worker/slot-clock.ts says why. Where it was observed last, it may move on by five seconds.
+    migration(
+      'SlotClock1765000000004',
+      `CREATE TABLE notifier.slot_clock (
+         only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
+         observed_at timestamptz NOT NULL
+       ) WITH (fillfactor = 10)`,
+      'INSERT INTO notifier.slot_clock (observed_at) VALUES (clock_timestamp())',
+      `CREATE FUNCTION notifier.slot_now() RETURNS timestamptz LANGUAGE sql STABLE AS $$
+         SELECT LEAST(clock_timestamp(), observed_at + interval '5 seconds') FROM notifier.slot_clock $$`,
     ),
   ],
 };

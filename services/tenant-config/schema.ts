@@ -7,6 +7,7 @@ import type { TenantRole } from '../../shared/contracts/contract.ts';
 import type { ConfigType } from '../../shared/contracts/history.ts';
 import type { NotificationConfig } from '../../shared/contracts/notification-config.ts';
 import type { SignInPolicy } from '../../shared/contracts/sign-in-policy.ts';
+import { countedBy } from '../../shared/commits/usage.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 import type { Stored } from '../../shared/documents/document-kind.ts';
 import { keyChangesOfHistory, keyChangesTable } from '../../shared/documents/key-changes.ts';
@@ -179,6 +180,8 @@ export const ServiceInstanceEntity = documentEntity(
 );
 export const ProjectEntity = documentEntity('CloudProject', 'cloud_projects');
 export const BoundsEntity = documentEntity('TenantBounds', 'bounds');
+export const BudgetsEntity = documentEntity('TenantBudgets', 'budgets');
+export const FreezesEntity = documentEntity('TenantFreezes', 'freezes');
 export const HistoryEntity = new EntitySchema<HistoryRow>({
   name: 'ConfigurationHistory',
   tableName: 'configuration_history',
@@ -211,6 +214,8 @@ export const tenantConfigSchema: Schema = {
     ServiceInstanceEntity,
     ProjectEntity,
     BoundsEntity,
+    BudgetsEntity,
+    FreezesEntity,
     HistoryEntity,
   ],
   migrations: [
@@ -273,6 +278,29 @@ export const tenantConfigSchema: Schema = {
     migration(
       'TenantConfigPrincipals1765000000001',
       'ALTER TABLE tenant_config.configuration_history ADD COLUMN principals json',
+    ),
+    migration(
+      'TenantConfigLimitsOverTime1765100000001',
+      documentTable('budgets'),
+      documentTable('freezes'),
+    ),
+    migration(
+      'TenantConfigUsage1765000000003',
+      ...countedBy('documents', 'tenant_config.agent_configurations'),
+      ...countedBy('documents', 'tenant_config.service_configurations'),
+      ...countedBy('documents', 'tenant_config.cloud_projects'),
+      ...countedBy('members', 'tenant_config.members'),
+      ...countedBy('service_accounts', 'tenant_config.service_accounts'),
+    ),
+    migration(
+      'TenantConfigSearchByName1765000000002',
+      // For a search by part of a name: its parts of up to three characters, of which a longer part has only such.
+      `CREATE FUNCTION tenant_config.parts_of(name text, size int) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+         SELECT coalesce(array_agg(DISTINCT substr(lower(name), n, size)), '{}')
+         FROM generate_series(1, length(lower(name)) - size + 1) n $$`,
+      `CREATE FUNCTION tenant_config.parts_of(name text) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+         SELECT tenant_config.parts_of(name, 1) || tenant_config.parts_of(name, 2) || tenant_config.parts_of(name, 3) $$`,
+      'CREATE INDEX tenants_name ON tenant_config.tenants USING gin (tenant_config.parts_of(name))',
     ),
   ],
 };

@@ -11,6 +11,8 @@
  * | service instance      | `services`      | `service_config`     | `service_instance_…` | `config.service.…`     | `service_configurations`     |
  * | project               | `projects`      | `project_config`     | `project_config_…`   | `config.project.…`     | `cloud_projects`             |
  * | bounds                | `bounds`        | `bounds_config`      | `bounds_…`           | `config.bounds.…`      | `bounds`                     |
+ * | budgets               | `budgets`       | `budgets_config`     | `budgets_…`          | `config.budgets.…`     | `budgets`                    |
+ * | freezes               | `freezes`       | `freezes_config`     | `freezes_…`          | `config.freezes.…`     | `freezes`                    |
  * | notification_config   | `notifications` | `notification_config`| `notification_config_…` | `config.notifications.…` | a column of `tenants`   |
  */
 import { randomUUID } from 'node:crypto';
@@ -23,6 +25,8 @@ import { callAs, type Call } from '../../shared/contract-runtime/request.ts';
 import { serviceOf } from '../../shared/contract-runtime/service.ts';
 import { agentKey, type AgentConfig } from '../../shared/contracts/agents.ts';
 import { tenantBoundsKey } from '../../shared/contracts/bounds.ts';
+import { tenantBudgetsKey } from '../../shared/contracts/budgets.ts';
+import { tenantFreezesKey } from '../../shared/contracts/freezes.ts';
 import { notificationKey } from '../../shared/contracts/notification-config.ts';
 import { projectKey, type ProjectConfig } from '../../shared/contracts/projects.ts';
 import { riskKey } from '../../shared/contracts/risk.ts';
@@ -45,13 +49,17 @@ import { notificationActions } from './actions/notifications.ts';
 import { restorer, rollbackAction } from './actions/rollback.ts';
 import { serviceAccountActions } from './actions/service-accounts.ts';
 import { tenantActions } from './actions/tenants.ts';
+import { usageActions } from './actions/usage.ts';
 import { violationActions } from './actions/violations.ts';
 import { agentKind } from './documents/agent.ts';
 import { boundsKind } from './documents/bounds.ts';
+import { budgetsKind } from './documents/budgets.ts';
+import { freezesKind } from './documents/freezes.ts';
 import { notificationKind } from './documents/notification-config.ts';
 import { projectKind } from './documents/project.ts';
 import { riskKind } from './documents/risk.ts';
 import { serviceInstanceKind } from './documents/service-instance.ts';
+import { withinQuotas } from './documents/within-quotas.ts';
 import { AgentEntity, ProjectEntity, ServiceInstanceEntity } from './schema.ts';
 import { startErasing } from './worker/erasing.ts';
 
@@ -62,10 +70,16 @@ export interface TenantConfigOptions {
   readonly log: Logger;
 }
 
+/** The address of a document that has a name of its own in its tenant. */
+const namedBy =
+  <Name extends string>(name: Name) =>
+  (tenantId: string, id: string) =>
+    ({ tenant_id: tenantId, [name]: id }) as Record<'tenant_id' | Name, string>;
+
 export function tenantConfigService({ db, settings, log }: TenantConfigOptions): ServiceSchema {
-  const risk = documentActions(db, riskKind(settings));
-  const agents = documentActions(db, agentKind);
-  const services = documentActions(db, serviceInstanceKind);
+  const risk = documentActions(db, withinQuotas(riskKind(settings), settings, 'limits'));
+  const agents = documentActions(db, withinQuotas(agentKind, settings, 'documents'));
+  const services = documentActions(db, withinQuotas(serviceInstanceKind, settings, 'documents'));
   const writes = {
     risk: withEffectiveTrials(db, risk, 'tenant_risk_config', ({ tenant_id: id }) => id),
     agents: withEffectiveTrials(
@@ -83,9 +97,14 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
       ({ service_id }) => ({ service_id }),
     ),
   };
-  const projects = documentActions(db, projectKind);
-  const bounds = documentActions(db, boundsKind);
-  const notifications = documentActions(db, notificationKind(db, settings));
+  const projects = documentActions(db, withinQuotas(projectKind, settings, 'documents'));
+  const bounds = documentActions(db, withinQuotas(boundsKind, settings, 'limits'));
+  const budgets = documentActions(db, withinQuotas(budgetsKind, settings, 'limits'));
+  const freezes = documentActions(db, withinQuotas(freezesKind, settings, 'limits'));
+  const notifications = documentActions(
+    db,
+    withinQuotas(notificationKind(db, settings), settings, 'settings'),
+  );
 
   let broker: ServiceBroker | undefined;
   let erasing: BackgroundLoop | undefined;
@@ -101,7 +120,7 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
     ...tenantActions(db, settings),
     ...erasingActions(db, settings),
     ...memberActions(db, settings),
-    ...serviceAccountActions(db),
+    ...serviceAccountActions(db, settings),
 
     'tenant-config.risk.get': risk.get,
     'tenant-config.risk.put': writes.risk.put,
@@ -127,6 +146,16 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
 
     ...boundActions(db, bounds),
 
+    'tenant-config.budgets.get': budgets.get,
+    'tenant-config.budgets.put': budgets.put,
+    'tenant-config.budgets.patch': budgets.patch,
+    'tenant-config.budgets.delete': budgets.delete,
+
+    'tenant-config.freezes.get': freezes.get,
+    'tenant-config.freezes.put': freezes.put,
+    'tenant-config.freezes.patch': freezes.patch,
+    'tenant-config.freezes.delete': freezes.delete,
+
     'tenant-config.notifications.get': notifications.get,
     'tenant-config.notifications.put': notifications.put,
     'tenant-config.notifications.patch': notifications.patch,
@@ -136,24 +165,18 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
     ...historyActions(db),
     ...rollbackAction(db, {
       tenant_risk_config: restorer(risk, riskKey, (tenant_id) => ({ tenant_id })),
-      agent_config: restorer(agents, agentKey, (tenant_id, agent_type) => ({
-        tenant_id,
-        agent_type,
-      })),
-      service_config: restorer(services, serviceInstanceKey, (tenant_id, service_id) => ({
-        tenant_id,
-        service_id,
-      })),
-      project_config: restorer(projects, projectKey, (tenant_id, project_id) => ({
-        tenant_id,
-        project_id,
-      })),
+      agent_config: restorer(agents, agentKey, namedBy('agent_type')),
+      service_config: restorer(services, serviceInstanceKey, namedBy('service_id')),
+      project_config: restorer(projects, projectKey, namedBy('project_id')),
       bounds_config: restorer(bounds, tenantBoundsKey, (tenant_id) => ({ tenant_id })),
+      budgets_config: restorer(budgets, tenantBudgetsKey, (tenant_id) => ({ tenant_id })),
+      freezes_config: restorer(freezes, tenantFreezesKey, (tenant_id) => ({ tenant_id })),
       notification_config: restorer(notifications, notificationKey, (tenant_id) => ({ tenant_id })),
     }),
 
     ...layerActions(db),
     ...contextActions(db),
+    ...usageActions(db, settings),
   };
   const lifecycle = {
     async started(): Promise<void> {

@@ -26,7 +26,7 @@ import { randomBytes, type KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Middleware, ServiceBroker } from 'moleculer';
 import { performance } from 'node:perf_hooks';
-import { createKeyRing, type SecretKeys } from '../security/derived-keys.ts';
+import { createKeyRing, type KeyRing, type SecretKeys } from '../security/derived-keys.ts';
 import { StrataError } from '../errors.ts';
 import { upTo } from '../concurrency/growing-cache.ts';
 import type { Bus } from './bus.ts';
@@ -103,6 +103,65 @@ const maxHeld = 16;
 const askAgainMs = 500;
 const nothing = Buffer.alloc(0);
 
+/** The other processes, what they have sent, and which of them have proved themselves. */
+class Peers {
+  readonly #processId: string;
+  readonly #ring: KeyRing;
+  readonly #peers = new LRUCache<string, Peer>(upTo(maxPeers));
+  /** By node name, the process that proved itself last. */
+  readonly #proved = new LRUCache<string, Peer>(upTo(maxPeers));
+
+  constructor(processId: string, ring: KeyRing) {
+    this.#processId = processId;
+    this.#ring = ring;
+  }
+
+  provedAs(nodeId: string): Peer | undefined {
+    return this.#proved.get(nodeId);
+  }
+
+  accept(envelope: Envelope, packet: Buffer, command: string): Accepted | undefined {
+    const isForAll = envelope.receiver === everyNode;
+    if (isForAll ? !broadcastCommands.has(command) : envelope.receiver !== this.#processId)
+      return undefined;
+    const known = this.#peers.get(envelope.sender);
+    const key = known?.keys.get(envelope.keyId) ?? this.#keyFor(envelope);
+    const contents = key && open(packet, command, key);
+    if (!key || !contents) return undefined;
+    const peer = known ?? this.#addPeer(envelope.sender, contents);
+    peer.keys.set(envelope.keyId, key);
+    if (!peer.window.accept(envelope.number)) return undefined;
+    return { peer, message: contents.message, isForAll };
+  }
+
+  #keyFor({ keyId, sender }: Envelope): KeyObject | undefined {
+    const fitting = this.#ring.all.find(({ id }) => id === keyId);
+    return fitting && keyOfProcess(fitting, sender);
+  }
+
+  #addPeer(peerId: string, contents: Contents): Peer {
+    const peer: Peer = {
+      processId: peerId,
+      nodeId: contents.nodeId,
+      window: new ReplayWindow(),
+      keys: new Map(),
+      standing: 'unproved',
+      held: [],
+      askedAt: -Infinity,
+    };
+    this.#peers.set(peerId, peer);
+    return peer;
+  }
+
+  noteProof(peer: Peer): void {
+    if (peer.standing !== 'unproved') return;
+    const before = this.#proved.get(peer.nodeId);
+    if (before) before.standing = 'ended';
+    peer.standing = 'proved';
+    this.#proved.set(peer.nodeId, peer);
+  }
+}
+
 export function sealingMiddleware(secretKeys: SecretKeys, nodeId: string, bus: Bus): Middleware {
   const processId = randomBytes(processIdBytes).toString('latin1');
   const ring = createKeyRing(secretKeys, {
@@ -111,9 +170,7 @@ export function sealingMiddleware(secretKeys: SecretKeys, nodeId: string, bus: B
     neededTo: 'talk to other nodes over NATS',
   });
   const ownKeys = new Map(ring.all.map((key) => [key.id, keyOfProcess(key, processId)]));
-  const peers = new LRUCache<string, Peer>(upTo(maxPeers));
-  /** By node name, the process that proved itself last. */
-  const proved = new LRUCache<string, Peer>(upTo(maxPeers));
+  const peers = new Peers(processId, ring);
   let sent = 0;
   let broker: ServiceBroker;
   let sendSealed: Send;
@@ -150,47 +207,6 @@ export function sealingMiddleware(secretKeys: SecretKeys, nodeId: string, bus: B
     } catch {}
   }
 
-  function accept(envelope: Envelope, packet: Buffer, command: string): Accepted | undefined {
-    const isForAll = envelope.receiver === everyNode;
-    if (isForAll ? !broadcastCommands.has(command) : envelope.receiver !== processId)
-      return undefined;
-    const known = peers.get(envelope.sender);
-    const key = known?.keys.get(envelope.keyId) ?? keyFor(envelope);
-    const contents = key && open(packet, command, key);
-    if (!key || !contents) return undefined;
-    const peer = known ?? addPeer(envelope.sender, contents);
-    peer.keys.set(envelope.keyId, key);
-    if (!peer.window.accept(envelope.number)) return undefined;
-    return { peer, message: contents.message, isForAll };
-  }
-
-  function keyFor({ keyId, sender }: Envelope): KeyObject | undefined {
-    const fitting = ring.all.find(({ id }) => id === keyId);
-    return fitting && keyOfProcess(fitting, sender);
-  }
-
-  function addPeer(peerId: string, contents: Contents): Peer {
-    const peer: Peer = {
-      processId: peerId,
-      nodeId: contents.nodeId,
-      window: new ReplayWindow(),
-      keys: new Map(),
-      standing: 'unproved',
-      held: [],
-      askedAt: -Infinity,
-    };
-    peers.set(peerId, peer);
-    return peer;
-  }
-
-  function noteProof(peer: Peer): void {
-    if (peer.standing !== 'unproved') return;
-    const before = proved.get(peer.nodeId);
-    if (before) before.standing = 'ended';
-    peer.standing = 'proved';
-    proved.set(peer.nodeId, peer);
-  }
-
   function hold(peer: Peer, arrival: Arrival): void {
     peer.held.push(arrival);
     if (peer.held.length > maxHeld) peer.held.shift();
@@ -206,13 +222,13 @@ export function sealingMiddleware(secretKeys: SecretKeys, nodeId: string, bus: B
       const envelope = envelopeOf(packet);
       // NATS also gives a node what it sent to all.
       if (envelope?.sender === processId) return undefined;
-      const accepted = envelope && accept(envelope, packet, command);
+      const accepted = envelope && peers.accept(envelope, packet, command);
       if (!accepted) {
         bus.figures.refused += 1;
         return undefined;
       }
       const { peer, message, isForAll } = accepted;
-      if (!isForAll) noteProof(peer);
+      if (!isForAll) peers.noteProof(peer);
       if (peer.standing === 'ended') return undefined;
       if (peer.standing === 'unproved') return hold(peer, { command, message, socket });
       for (const held of peer.held.splice(0)) next(held.command, held.message, held.socket);
@@ -226,7 +242,7 @@ export function sealingMiddleware(secretKeys: SecretKeys, nodeId: string, bus: B
     return (topic, message, meta) => {
       const { type: command, target } = (meta as Outgoing).packet;
       if (target) {
-        const peer = proved.get(target);
+        const peer = peers.provedAs(target);
         if (!peer)
           return Promise.reject(
             new StrataError(

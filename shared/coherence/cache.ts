@@ -10,6 +10,7 @@
  * | floor         | another node answering from before the change       | see floors.ts; asked again 3 times, then service_unavailable |
  * | lease         | serving while this node may have missed changes     | reads go through to the owner; nothing is cached or shared   |
  * | single flight | many readers asking the owner for the same at once  | per key and node; a reader who requires a later revision starts its own load |
+ * | owner's rows  | an owner reading from a server that others no longer write to | marked stale by the owner while it has no lease, not cached |
  * | last known    | the owner being away, or slow while the lease is lost | marked stale; only what was never dropped and may still be a fallback, else the error |
  * | size          | running out of memory                               | entries and bytes, eviction of the least recently used       |
  *
@@ -176,7 +177,12 @@ export class CoherentCache {
         // `min` is not compared: where the reader requires a revision that does not exist yet,
         // asking again brings nothing, and whoever required it refuses the answer.
         if (includes(loaded.asOf, floor))
-          return { value: loaded.value as T, asOf: loaded.asOf, hit: false, stale: false };
+          return {
+            value: loaded.value as T,
+            asOf: loaded.asOf,
+            hit: false,
+            stale: loaded.stale ?? false,
+          };
       } catch (error) {
         const lastKnown = this.#lastKnown(key);
         const mayStandIn =
@@ -273,8 +279,9 @@ export class CoherentCache {
     if (resetsWhenItBegan === this.#resets) this.#options.onLoaded?.(asOf);
   }
 
-  #mayCache(key: string, { outdated, scopes }: PendingLoad, { asOf }: Loaded<unknown>): boolean {
-    if (outdated || !this.#options.hasLease(this.#now())) return false;
+  #mayCache(key: string, { outdated, scopes }: PendingLoad, loaded: Loaded<unknown>): boolean {
+    const { asOf, stale = false } = loaded;
+    if (outdated || stale || !this.#options.hasLease(this.#now())) return false;
     return includes(asOf, this.#floors.of(key, scopes));
   }
 

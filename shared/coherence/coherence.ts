@@ -72,6 +72,8 @@ export interface ClusterLink {
    * database, which alone commit.
    */
   readonly leases?: (changeId: string) => Promise<LeaseTableRead>;
+  /** Whether the server of the last poll takes writes now. Only on nodes with a database. */
+  readonly isWritable?: () => Promise<boolean>;
 }
 
 const dynamicTtlMs = 5 * 60_000;
@@ -84,9 +86,9 @@ export class Coherence {
   readonly caches: Record<CacheName, CoherentCache>;
   /**
    * `fences`: writes that waited for all of T. `fencedOut`: polls that failed while there was no
-   * lease.
+   * lease. `flushes`: polls that could not say what was missed.
    */
-  readonly figures = { polls: 0, pollFailures: 0, fences: 0, fencedOut: 0, resets: 0 };
+  readonly figures = { polls: 0, pollFailures: 0, fences: 0, fencedOut: 0, resets: 0, flushes: 0 };
   readonly #options: CoherenceOptions;
   readonly #fence: WriteFence;
   readonly #published = new WeakMap<Change, Promise<void>>();
@@ -166,6 +168,15 @@ export class Coherence {
     // While a machine sleeps its monotonic clock stands and its wall clock does not.
     const drift = Date.now() - now - this.#clockDifference;
     return Math.abs(drift) < this.#clockTolerance();
+  }
+
+  /**
+   * Whether what this node has just read in its database may be old, because others write to
+   * another server. A lease says that a poll has written to this one; without one it is asked.
+   */
+  async mayHaveReadOldRows(): Promise<boolean> {
+    const isWritable = this.#link?.isWritable;
+    return isWritable !== undefined && !this.hasLease() && !(await isWritable());
   }
 
   /**
@@ -378,9 +389,9 @@ export class Coherence {
 
   /** Applies what a poll brought, or begins again where it cannot say what was missed. */
   #catchUp({ cursor, complete, changes, server }: PollResult): void {
-    const isSameServer = this.#server === undefined || this.#server === server;
-    if (!isSameServer) this.#reset();
-    else if (!complete) this.#forgetMissed();
+    const isFirst = this.#cursor === null;
+    if (!isFirst && this.#server !== server) this.#reset();
+    else if (!isFirst && !complete) this.#forgetMissed();
     else for (const change of changes) this.apply(change);
     this.#cursor = cursor;
     this.#server = server;
@@ -388,6 +399,10 @@ export class Coherence {
 
   /** The feed no longer has all that was missed: nothing kept here is known to be current. */
   #forgetMissed(): void {
+    this.figures.flushes += 1;
+    this.#options.log.warn(
+      'the change feed no longer has what this node missed; the caches are empty',
+    );
     for (const cache of Object.values(this.caches)) cache.flush();
     for (const listener of this.#resetListeners) listener();
   }

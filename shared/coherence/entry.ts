@@ -16,6 +16,8 @@ export interface Loaded<T> {
    * second check.
    */
   readonly params?: Readonly<Record<string, unknown>>;
+  /** The owner cannot tell whether its rows are the newest: it is not cached. */
+  readonly stale?: true;
 }
 
 /**
@@ -126,6 +128,11 @@ export function freezeAndMeasure(root: unknown): number {
       }
       Object.freeze(value);
       bytes += 48;
+      if (Array.isArray(value)) {
+        bytes += 16 * value.length;
+        for (const item of value) remaining.push(item);
+        continue;
+      }
       for (const [name, member] of Object.entries(value)) {
         bytes += name.length + 16;
         remaining.push(member);

@@ -55,8 +55,8 @@ export function clusterLink(broker: ServiceBroker, options: ClusterLinkOptions):
   };
   const hearsOthers = (withinMs: number): Promise<boolean> => roundTrip(broker, withinMs);
   if (!feed) return { ...linkOverBus(broker, options), hearsOthers, broadcast };
-  const { poll, leave, leases } = feed;
-  return { poll, leave, leases, hearsOthers, broadcast };
+  const { poll, leave, leases, isWritable } = feed;
+  return { poll, leave, leases, isWritable, hearsOthers, broadcast };
 }
 
 /** Answered by any node that has a database. */

@@ -15,11 +15,11 @@
  * twice is harmless.
  */
 import type { ClientBase } from 'pg';
-import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import type { ParamsOf, ResultOf } from '../contracts/index.ts';
 import { isRefusedData } from '../database/failures.ts';
 import { StrataError } from '../errors.ts';
+import { judged, meetOn, server, type MeetOptions } from './feed-server.ts';
 import { Turns } from '../concurrency/turns.ts';
 
 export type Poll = ParamsOf<'feed.poll'>['body'];
@@ -49,15 +49,10 @@ const maxTogether = 1000;
 
 /** Changes are kept this long. A node that was away for longer is told that changes are missing. */
 const retentionMinutes = 15;
+/** Far more than are open at once. */
+const maxOpenWhenPruned = 1000;
 /** The id of no transaction, and greater than that of any. */
 const beyondAll = 2n ** 64n - 1n;
-
-/**
- * Which server answers, and the last time at which revisions were raised: `Feed.meet`. It changes
- * when a standby takes over, when a backup is restored and when the server starts again. Of the row
- * `state`.
- */
-const server = `concat_ws(' ', state.revisions_from, strata.cluster(), extract(epoch FROM pg_postmaster_start_time()))`;
 
 /**
  * Each write waits for this, and its plan takes longer than its work: with a name, a connection
@@ -78,64 +73,17 @@ interface Renewal {
   /** The transaction that renewed the lease, one for all polls of a batch. */
   readonly id: string;
   readonly server: string;
+  readonly cluster: string;
 }
 
-/** What is found when a database is met; see `judged`. */
-interface Met {
-  readonly is_known: boolean;
-  readonly is_cluster: boolean;
-  /** Nobody has met it: it was made a moment ago, or by a release before. */
-  readonly is_new: boolean;
-  readonly is_lost: boolean;
-  readonly newest: number;
-}
+/** A standby refuses it, and a server that was made read-only. It changes nothing. */
+const probeWrite = `WITH nothing AS (DELETE FROM strata.leases WHERE false) SELECT strata.cluster() AS cluster`;
 
 /** A poll that waits for the others of its batch. */
 interface Waiting {
   readonly poll: Poll;
   readonly answered: PromiseWithResolvers<PollResult>;
 }
-
-/**
- * What the polls `$1` and the database know of each other.
- *
- * | In            | What                                                                                   |
- * |---------------|----------------------------------------------------------------------------------------|
- * | here          | the server that answers; whether the feed and all revisions are of it                  |
- * | polls         | with `raised`, the last time that revisions were raised as their nodes know it         |
- * | found         | each with `answered_token`, of the last poll that its node has been answered according to the table, null where that does not say |
- * | lost          | whether this database lacks what some node has observed, and has not been raised since |
- *
- * A database lacks it where changes or a poll are from the future, where the table has an older poll
- * of a node than the node has the answer to, and where revisions were raised later than the
- * database says. A poll that arrives after a later one says nothing of that, nor does a lease that
- * was given back or pruned.
- *
- * `previous_token` is of the last poll that its holder has been answered, not always of the
- * previous one. A poll whose answer was lost has put its own token in place of what it found there,
- * and would hide from the next one that the database went back.
- */
-const judged = `here AS MATERIALIZED (
-       SELECT ${server} AS server, revisions_from AS raised, pruned, cluster = '' AS is_new,
-         cluster = strata.cluster() AS is_cluster, cluster = strata.cluster() AND started = pg_postmaster_start_time() AS is_known
-       FROM strata.feed_state state
-     ),
-     polls AS MATERIALIZED (
-       SELECT *, split_part(server, ' ', 1)::int8 AS raised FROM json_to_recordset($1::json) AS poll
-         (holder text, token text, ordinal int8, answered text, fence_ms int4, cursor pg_snapshot, server text)
-     ),
-     found AS MATERIALIZED (
-       SELECT polls.*, CASE WHEN COALESCE(lease.token = answered, true) THEN lease.token ELSE lease.previous_token END AS answered_token,
-         COALESCE(polls.ordinal >= lease.ordinal, true) AS is_in_time
-       FROM polls LEFT JOIN strata.leases lease USING (holder)
-     ),
-     lost AS MATERIALIZED (
-       SELECT pruned > own OR COALESCE((
-         SELECT bool_or(raised > here.raised OR raised = here.raised AND (pg_snapshot_xmax(cursor) > own OR is_in_time AND answered <> answered_token))
-         FROM found
-       ), false) AS is_lost
-       FROM here, pg_current_xact_id() AS own
-     )`;
 
 /**
  * Renews the leases of the polls `$1`, in the order of holders, so that two transactions which renew
@@ -157,11 +105,8 @@ const renewLeases = {
          WHERE COALESCE(lease.ordinal <= excluded.ordinal, true)
          RETURNING holder, pg_current_xact_id()::text AS id
        )
-     SELECT holder, id, server FROM renewed, here`,
+     SELECT holder, id, server, cluster FROM renewed, here`,
 };
-
-/** By so much at least, and to no less than the milliseconds since 1970. */
-const raisedBy = 1_000_000;
 
 /**
  * A node that has missed more begins with empty caches: to be told each change would take it
@@ -183,12 +128,12 @@ const readChanges = {
        COALESCE(pg_snapshot_xmax(since) > pruned
          AND NOT EXISTS (
            SELECT FROM pg_snapshot_xip(since) x
-           WHERE x <= pruned AND pg_visible_in_snapshot(x, now)
+           WHERE x <= pruned AND pg_visible_in_snapshot(x, now) AND x <> ALL (open_when_pruned)
              AND NOT EXISTS (SELECT FROM strata.changes WHERE id = x)
          ) AND missed.number <= ${maxMissed}, false) AS complete,
        COALESCE(missed.changes, '[]') AS changes
      FROM unnest($1::pg_snapshot[]) WITH ORDINALITY AS cursors (since, place),
-       (SELECT pg_current_snapshot() AS now, $2::xid8 AS own, (SELECT pruned FROM strata.feed_state) AS pruned) AS state,
+       (SELECT pg_current_snapshot() AS now, $2::xid8 AS own, pruned, open_when_pruned FROM strata.feed_state) AS state,
        LATERAL (
          SELECT count(*) AS number,
            json_agg(json_build_object('id', id::text, 'scope', scope, 'revision', revision, 'keys', keys) ORDER BY id, revision) AS changes
@@ -222,50 +167,85 @@ const tooLate = (): PromiseRejectedResult => ({
   reason: new StrataError('timeout', 'A later poll of this node has been answered.'),
 });
 
-export interface FeedOptions {
+export interface FeedOptions extends MeetOptions {
   /** A poll waits so long for others, with which it goes to the database in the same two statements. */
   readonly gatherMs?: number;
-  readonly log?: Logger;
+  /** Called with `strata.cluster()` of the server that answers. */
+  readonly onServer?: (cluster: string) => void;
 }
 
-export function createFeed(db: DataSource, { gatherMs = 0, log }: FeedOptions = {}) {
-  /** Polls that have arrived and not been sent. */
-  let gathering: Waiting[] | undefined;
+/** All statements of the work go to the same server: a connection never changes it. */
+async function onOneConnection<T>(
+  db: DataSource,
+  work: (client: ClientBase) => Promise<T>,
+): Promise<T> {
+  const runner = db.createQueryRunner();
+  try {
+    return await work(await runner.connect());
+  } finally {
+    await runner.release();
+  }
+}
 
-  /** All statements of the work go to the same server: a connection never changes it. */
-  async function onOneConnection<T>(work: (client: ClientBase) => Promise<T>): Promise<T> {
-    const runner = db.createQueryRunner();
-    try {
-      return await work(await runner.connect());
-    } finally {
-      await runner.release();
+const readLeases = (db: DataSource, changeIds: readonly string[]): Promise<LeasesOfChanges> =>
+  onOneConnection(db, async (client) => {
+    const { rows } = await client.query<LeasesOfChanges<string[]>>({
+      ...leaseTable,
+      values: [changeIds],
+    });
+    const { leases, server } = rows[0]!;
+    // Each of the changes is looked for in each of these.
+    return { leases: leases.map((lease) => ({ ...lease, read: new Set(lease.read) })), server };
+  });
+
+/** Sends polls that arrive at the same moment together. */
+class PollBatches {
+  readonly #options: PollOptions;
+  /** Polls that have arrived and not been sent. */
+  #gathering: Waiting[] | undefined;
+
+  constructor(options: PollOptions) {
+    this.#options = options;
+  }
+
+  add(poll: Poll): Promise<PollResult> {
+    // One statement renews each lease once; a holder polls again where it has given a poll up.
+    const isRepeated = this.#gathering?.some(({ poll: { holder } }) => holder === poll.holder);
+    const batch =
+      this.#gathering && !isRepeated ? this.#gathering : (this.#gathering = this.#gather());
+    const answered = Promise.withResolvers<PollResult>();
+    batch.push({ poll, answered });
+    return answered.promise;
+  }
+
+  #gather(): Waiting[] {
+    const batch: Waiting[] = [];
+    setTimeout(() => {
+      if (this.#gathering === batch) this.#gathering = undefined;
+      void this.#send(batch);
+    }, this.#options.gatherMs);
+    return batch;
+  }
+
+  async #send(batch: readonly Waiting[]): Promise<void> {
+    const results = await this.#pollTogether(batch.map(({ poll }) => poll));
+    for (const [index, { answered }] of batch.entries()) {
+      const result = results[index]!;
+      if (result.status === 'fulfilled') answered.resolve(result.value);
+      else answered.reject(result.reason);
     }
   }
 
-  const readLeases = (changeIds: readonly string[]): Promise<LeasesOfChanges> =>
-    onOneConnection(async (client) => {
-      const { rows } = await client.query<LeasesOfChanges<string[]>>({
-        ...leaseTable,
-        values: [changeIds],
-      });
-      const { leases, server } = rows[0]!;
-      // Each of the changes is looked for in each of these.
-      return { leases: leases.map((lease) => ({ ...lease, read: new Set(lease.read) })), server };
-    });
-
-  /**
-   * What is asked while the table is being read is answered by the next reading, which begins after
-   * it: a lease may be made any time.
-   */
-  const readings = new Turns<Asked>(maxTogether, async (_name, asked) => {
+  /** A poll that the database refuses for what is in it takes no others with it. */
+  async #pollTogether(polls: readonly Poll[]): Promise<PromiseSettledResult<PollResult>[]> {
     try {
-      const read = await readLeases(asked.map(({ changeId }) => changeId));
-      for (const { changeId, resolve } of asked) resolve(leasesOf(read, changeId));
-    } catch (error) {
-      for (const { reject } of asked) reject(error);
+      return await this.#pollAll(polls);
+    } catch (reason) {
+      if (polls.length === 1 || !isRefusedData(reason))
+        return polls.map(() => ({ status: 'rejected', reason }));
+      return Promise.all(polls.map(async (poll) => (await this.#pollTogether([poll]))[0]!));
     }
-    return [];
-  });
+  }
 
   /**
    * Renews the leases and reads the changes since the cursors. In this order: a writer that does
@@ -277,14 +257,17 @@ export function createFeed(db: DataSource, { gatherMs = 0, log }: FeedOptions = 
    * recovered from a crash, gives transaction ids out again, and a cursor from before would say of
    * those that their changes have been read.
    */
-  const pollAll = (polls: readonly Poll[]): Promise<PromiseSettledResult<PollResult>[]> =>
-    onOneConnection(async (client) => {
+  #pollAll(polls: readonly Poll[]): Promise<PromiseSettledResult<PollResult>[]> {
+    const { db, follow } = this.#options;
+    return onOneConnection(db, async (client) => {
       const renew = async (): Promise<Renewal[]> =>
         (await client.query<Renewal>({ ...renewLeases, values: [JSON.stringify(polls)] })).rows;
       let renewed = await renew();
-      if (renewed.length === 0 && (await meetOn(client, polls))) renewed = await renew();
+      if (renewed.length === 0 && (await meetOn(client, polls, this.#options)))
+        renewed = await renew();
       const [first] = renewed;
       if (!first) return polls.map(() => tooLate());
+      follow(first.cluster);
       // Nodes that were answered together have the same.
       const cursors = [...new Set(polls.map(({ cursor }) => cursor))];
       const read = await client.query<PollResult>({ ...readChanges, values: [cursors, first.id] });
@@ -299,109 +282,83 @@ export function createFeed(db: DataSource, { gatherMs = 0, log }: FeedOptions = 
         if (!inTime.has(holder)) return tooLate();
         const reading = readings.get(cursor)!;
         // Not complete: there is no cursor, or it is from another database, or changes after it are
-        // pruned. A transaction that was open at the cursor and has ended counts as pruned where it
-        // left no change, because one that was removed looks the same.
+        // pruned. A transaction that was open at the cursor and has ended without leaving a change
+        // may have been pruned, unless it was open when that came past it.
         const changes = reading.complete ? reading.changes : [];
         return { status: 'fulfilled', value: { ...reading, changes } };
       });
     });
+  }
+}
 
+interface PollOptions extends MeetOptions {
+  readonly db: DataSource;
+  readonly gatherMs: number;
+  /** Called with `strata.cluster()` of the server that answers. */
+  readonly follow: (cluster: string) => void;
+}
+
+/**
+ * Removes changes older than the retention, and notes up to where, so that a poll from before is
+ * told that changes are missing. All changes of a transaction go together: what is left of one would
+ * pass for all of it. So only those go whose ids are below that of any change that is kept. One from
+ * the future keeps nothing: the server's clock was set back, perhaps by years. Removes the given
+ * leases, unless they were renewed meanwhile.
+ *
+ * Notes which transactions are open: what is removed later of one of them goes from that list, and
+ * of the others nothing is, however long they take. Of those that the list has no room for, a node
+ * is told that changes are missing.
+ */
+const pruneChanges = `WITH kept AS MATERIALIZED (
+     SELECT id FROM strata.changes
+     WHERE created_at BETWEEN (SELECT clock_timestamp() - make_interval(mins => $1)) AND (SELECT clock_timestamp())
+     ORDER BY id LIMIT 1
+   ), removed AS (
+     DELETE FROM strata.changes WHERE id < COALESCE((SELECT id FROM kept), '${beyondAll}'::xid8) RETURNING id
+   ), ended AS (
+     DELETE FROM strata.leases l USING json_to_recordset($2::json) AS e (holder text, token text)
+     WHERE l.holder = e.holder AND l.token = e.token
+   )
+   UPDATE strata.feed_state SET pruned = GREATEST(pruned, (SELECT max(id) FROM removed)),
+     open_when_pruned = ARRAY(
+       SELECT x FROM (SELECT unnest(open_when_pruned) UNION SELECT pg_snapshot_xip(pg_current_snapshot())) AS open (x)
+       WHERE x NOT IN (SELECT id FROM removed) ORDER BY x DESC LIMIT ${maxOpenWhenPruned}
+     )
+   WHERE EXISTS (SELECT FROM removed)`;
+
+export function createFeed(db: DataSource, options: FeedOptions = {}) {
+  const { gatherMs = 0, onServer, ...meetOptions } = options;
+  /** Of the server that answered last. */
+  let cluster: string | undefined;
+  function follow(answering: string): void {
+    cluster = answering;
+    onServer?.(answering);
+  }
+  const batches = new PollBatches({ db, gatherMs, follow, ...meetOptions });
   /**
-   * Returns whether the database was another one than the feed knew, or one that had started again
-   * or gone back. Whoever comes first raises the revisions, and only where some may be lost.
+   * What is asked while the table is being read is answered by the next reading, which begins after
+   * it: a lease may be made any time.
    */
-  async function meetOn(client: ClientBase, polls: readonly Poll[]): Promise<boolean> {
-    await client.query('BEGIN');
+  const readings = new Turns<Asked>(maxTogether, async (_name, asked) => {
     try {
-      await client.query('SELECT FROM strata.feed_state FOR UPDATE');
-      const { rows } = await client.query<Met>(
-        `WITH ${judged} SELECT here.*, is_lost, COALESCE((SELECT max(raised) FROM polls), 0) AS newest FROM here, lost`,
-        [JSON.stringify(polls)],
+      const read = await readLeases(
+        db,
+        asked.map(({ changeId }) => changeId),
       );
-      const { is_known, is_lost, is_new, is_cluster, newest } = rows[0]!;
-      const isMet = !is_known || is_lost;
-      const mayLack = is_lost || !(is_cluster || is_new);
-      if (mayLack) await raise(client, newest);
-      if (isMet)
-        await client.query(
-          'UPDATE strata.feed_state SET cluster = strata.cluster(), started = pg_postmaster_start_time()',
-        );
-      await client.query('COMMIT');
-      if (mayLack)
-        log?.warn(
-          'PostgreSQL lacks what was written before, as after a restore or a failover, or is another one; all revisions were raised, and nodes begin again',
-        );
-      return isMet;
+      for (const { changeId, resolve } of asked) resolve(leasesOf(read, changeId));
     } catch (error) {
-      await client.query('ROLLBACK').catch(() => undefined);
-      throw error;
+      for (const { reject } of asked) reject(error);
     }
-  }
-
-  /**
-   * Raises the revisions of all scopes, and forgets what nodes were told: each finds another server,
-   * and begins again. By time, so that they are above all that were ever given out, also those of a
-   * database that was raised before and is lost as a whole: no scope has a revision each
-   * millisecond, on average. Writers wait for the lock.
-   */
-  async function raise(client: ClientBase, above: number): Promise<void> {
-    await client.query('LOCK TABLE strata.revisions IN EXCLUSIVE MODE');
-    await client.query(
-      `UPDATE strata.feed_state SET pruned = '0',
-         revisions_from = GREATEST(GREATEST(revisions_from, $1) + $2, floor(extract(epoch FROM clock_timestamp()) * 1000))`,
-      [above, raisedBy],
-    );
-    await client.query(
-      'UPDATE strata.revisions SET revision = GREATEST(revision + $1, (SELECT revisions_from FROM strata.feed_state))',
-      [raisedBy],
-    );
-    await client.query('DELETE FROM strata.changes');
-    await client.query('DELETE FROM strata.leases');
-  }
-
-  /** A poll that the database refuses for what is in it takes no others with it. */
-  async function pollTogether(polls: readonly Poll[]): Promise<PromiseSettledResult<PollResult>[]> {
-    try {
-      return await pollAll(polls);
-    } catch (reason) {
-      if (polls.length === 1 || !isRefusedData(reason))
-        return polls.map(() => ({ status: 'rejected', reason }));
-      return Promise.all(polls.map(async (poll) => (await pollTogether([poll]))[0]!));
-    }
-  }
-
-  async function send(batch: readonly Waiting[]): Promise<void> {
-    const results = await pollTogether(batch.map(({ poll }) => poll));
-    for (const [index, { answered }] of batch.entries()) {
-      const result = results[index]!;
-      if (result.status === 'fulfilled') answered.resolve(result.value);
-      else answered.reject(result.reason);
-    }
-  }
-
-  function gather(): Waiting[] {
-    const batch: Waiting[] = [];
-    setTimeout(() => {
-      if (gathering === batch) gathering = undefined;
-      void send(batch);
-    }, gatherMs);
-    return batch;
-  }
+    return [];
+  });
 
   return {
     /** Renews the lease and reads the changes since the cursor. */
-    poll(poll: Poll): Promise<PollResult> {
-      // One statement renews each lease once; a holder polls again where it has given a poll up.
-      const isRepeated = gathering?.some(({ poll: { holder } }) => holder === poll.holder);
-      if (!gathering || isRepeated) gathering = gather();
-      const answered = Promise.withResolvers<PollResult>();
-      gathering.push({ poll, answered });
-      return answered.promise;
-    },
+    poll: (poll: Poll): Promise<PollResult> => batches.add(poll),
 
     /** Before the first write of a node, which is refused in a database that nobody has met. */
     async meet(): Promise<void> {
-      await onOneConnection((client) => meetOn(client, []));
+      await onOneConnection(db, (client) => meetOn(client, [], meetOptions));
     },
 
     /**
@@ -415,6 +372,22 @@ export function createFeed(db: DataSource, { gatherMs = 0, log }: FeedOptions = 
       ]);
     },
 
+    /**
+     * Whether the server that answered last takes writes, so that what was read of it before this
+     * call was the newest. Not where it does not answer.
+     */
+    async isWritable(): Promise<boolean> {
+      try {
+        const [probed] = await db.query<{ cluster: string }[]>(probeWrite);
+        const isSame = cluster === undefined || probed!.cluster === cluster;
+        follow(probed!.cluster);
+        return isSame;
+      } catch (error) {
+        options.log?.debug({ err: error }, 'the database takes no writes');
+        return false;
+      }
+    },
+
     /** All leases, good or not: only whoever watches the table can tell. `changeId` may be '0'. */
     leases(changeId: string): Promise<LeaseTableRead> {
       const { promise, resolve, reject } = Promise.withResolvers<LeaseTableRead>();
@@ -422,28 +395,9 @@ export function createFeed(db: DataSource, { gatherMs = 0, log }: FeedOptions = 
       return promise;
     },
 
-    /**
-     * Removes changes older than the retention, and notes up to where, so that a poll from before
-     * is told that changes are missing. All changes of a transaction go together: what is left of
-     * one would pass for all of it. So only those go whose ids are below that of any change that is
-     * kept. One from the future keeps nothing: the server's clock was set back, perhaps by years.
-     * Removes the given leases, unless they were renewed meanwhile.
-     */
+    /** Removes what is older than the retention, and these leases. */
     async prune(ended: readonly Pick<Lease, 'holder' | 'token'>[]): Promise<void> {
-      await db.query(
-        `WITH kept AS MATERIALIZED (
-           SELECT id FROM strata.changes
-           WHERE created_at BETWEEN (SELECT clock_timestamp() - make_interval(mins => $1)) AND (SELECT clock_timestamp())
-           ORDER BY id LIMIT 1
-         ), removed AS (
-           DELETE FROM strata.changes WHERE id < COALESCE((SELECT id FROM kept), '${beyondAll}'::xid8) RETURNING id
-         ), ended AS (
-           DELETE FROM strata.leases l USING json_to_recordset($2::json) AS e (holder text, token text)
-           WHERE l.holder = e.holder AND l.token = e.token
-         )
-         UPDATE strata.feed_state SET pruned = GREATEST(pruned, (SELECT max(id) FROM removed)) WHERE EXISTS (SELECT FROM removed)`,
-        [retentionMinutes, JSON.stringify(ended)],
-      );
+      await db.query(pruneChanges, [retentionMinutes, JSON.stringify(ended)]);
     },
   };
 }

@@ -12,6 +12,8 @@ import type { PowerName } from '../contracts/consequences.ts';
 import type { ChangeRecord } from '../contracts/feed.ts';
 import { tenantOfScope } from '../contracts/revision-scopes.ts';
 import { hasBegun } from '../database/begun-together.ts';
+import { isSerializationFailure } from '../database/failures.ts';
+import { lockExpression, lockShared } from '../database/fair-locks.ts';
 import { run, type Statement } from '../database/planned-once.ts';
 import { StrataError } from '../errors.ts';
 import { noteIfOfPlatform, realmOf } from './actor-names.ts';
@@ -109,11 +111,13 @@ export async function commitChange<T>(
   return outcome!;
 }
 
+/** Looks at all changes of a transaction before its end, and may refuse it by throwing. */
+type Finished<T> = (manager: EntityManager, outcomes: readonly Outcome<T>[]) => Promise<void>;
+
 /**
  * Several changes of one scope in one transaction, all or none: each has a revision and a change
  * record of its own, in this order, and finds what those before it wrote. Nodes are told of all of
  * them at once, with the keys of each and the last revision: acknowledgements are of a transaction.
- * `finished` looks at all of it before the commit, and may refuse it by throwing.
  */
 export async function commitChanges<T>(
   db: DataSource,
@@ -123,33 +127,55 @@ export async function commitChanges<T>(
   {
     discard = false,
     finished,
-  }: {
-    readonly discard?: boolean;
-    readonly finished?: (manager: EntityManager, outcomes: readonly Outcome<T>[]) => Promise<void>;
-  } = {},
+  }: { readonly discard?: boolean; readonly finished?: Finished<T> } = {},
 ): Promise<Outcome<T>[]> {
-  try {
-    const { outcomes, change } = await db.transaction(async (manager) => {
+  if (discard) return tryChanges(db, scope, works, finished);
+  const { outcomes, change } = await db.transaction(async (manager) => {
+    const outcomes: Outcome<T>[] = [];
+    let change: Change | undefined;
+    for (const work of works) {
+      const { revision, changed_at: at } = await lockAndCount(manager, scope);
+      const done = await work(manager, revision, at);
+      outcomes.push(done);
+      const id = await recordChanges(manager, scope, [recordOf(by, { revision, at }, done)]);
+      change = { id, scope, revision, keys: [...(change?.keys ?? []), ...done.keys] };
+    }
+    await noteIfOfPlatform(manager, realmOf(tenantOfScope(scope)), by.caller);
+    await finished?.(manager, outcomes);
+    return { outcomes, change };
+  });
+  if (change) by.committed.push(change);
+  return outcomes;
+}
+
+/** A trial whose rows others change meanwhile is made again so often. */
+const mostTrials = 5;
+
+/**
+ * The same, rolled back. It is made on one snapshot, which is as good as the lock where nothing is
+ * written: writers of the scope do not wait while a plan is made.
+ */
+async function tryChanges<T>(
+  db: DataSource,
+  scope: string,
+  works: readonly Work<T>[],
+  finished?: Finished<T>,
+): Promise<Outcome<T>[]> {
+  const attempt = (): Promise<never> =>
+    db.transaction('REPEATABLE READ', async (manager) => {
+      const { revision, changed_at: at } = await nextOf(manager, scope);
       const outcomes: Outcome<T>[] = [];
-      let change: Change | undefined;
-      for (const work of works) {
-        const { revision, changed_at: at } = await lockAndCount(manager, scope);
-        const done = await work(manager, revision, at);
-        outcomes.push(done);
-        if (discard) continue;
-        const id = await recordChanges(manager, scope, [recordOf(by, { revision, at }, done)]);
-        change = { id, scope, revision, keys: [...(change?.keys ?? []), ...done.keys] };
-      }
-      await noteIfOfPlatform(manager, realmOf(tenantOfScope(scope)), by.caller);
+      for (const work of works) outcomes.push(await work(manager, revision + outcomes.length, at));
       await finished?.(manager, outcomes);
-      if (discard) throw new Discarded(outcomes);
-      return { outcomes, change };
+      throw new Discarded(outcomes);
     });
-    if (change) by.committed.push(change);
-    return outcomes;
-  } catch (error) {
-    if (error instanceof Discarded) return error.outcomes as Outcome<T>[];
-    throw error;
+  for (let trial = 1; ; trial += 1) {
+    try {
+      await attempt();
+    } catch (error) {
+      if (error instanceof Discarded) return error.outcomes as Outcome<T>[];
+      if (trial === mostTrials || !isSerializationFailure(error)) throw error;
+    }
   }
 }
 
@@ -159,6 +185,9 @@ interface RevisionRow {
   readonly changed_at: Date;
 }
 
+/** The lock of a scope: who changes it has it alone, who goes by its revision shares it. */
+const lockName = (scope: string): string => `strata scope ${scope}`;
+
 /**
  * Where the server is not the one that the feed has met, its revisions may be older than what was
  * answered, and nobody is given one: the next poll meets it (coherence/feed.ts).
@@ -166,7 +195,8 @@ interface RevisionRow {
 const nextRevision = (name: string, condition: string): Statement => ({
   name,
   text: `INSERT INTO strata.revisions AS r (scope, revision, changed_at)
-     SELECT $1::text, revisions_from + 1, clock_timestamp() FROM strata.feed_state
+     SELECT $1::text, revisions_from + 1, clock_timestamp()
+     FROM strata.feed_state, (SELECT ${lockExpression(`'${lockName('')}' || $1::text`)}) AS locked
      WHERE cluster = strata.cluster() AND started = pg_postmaster_start_time() AND ${condition}
      ON CONFLICT (scope) DO UPDATE SET revision = r.revision + 1, changed_at = GREATEST(r.changed_at, clock_timestamp())
      RETURNING revision, changed_at`,
@@ -185,6 +215,16 @@ async function count(
     'service_unavailable',
     'The database has just started, or is another one than before. Try again.',
   );
+}
+
+/** The revision and time that the next change of the scope would have now. */
+async function nextOf(manager: EntityManager, scope: string): Promise<RevisionRow> {
+  const [row] = await manager.query<[RevisionRow]>(
+    `SELECT coalesce(r.revision, revisions_from) + 1 AS revision, GREATEST(r.changed_at, clock_timestamp()) AS changed_at
+     FROM strata.feed_state LEFT JOIN strata.revisions r ON r.scope = $1`,
+    [scope],
+  );
+  return row;
 }
 
 /** The scope's next revision and its time. Its counter stays locked until the transaction ends. */
@@ -299,17 +339,16 @@ export async function revisionOf(manager: EntityManager, scope: string): Promise
 /**
  * The revisions of scopes, which do not change before the transaction ends: what is written by a
  * configuration of exactly these revisions comes before the next change. 0 for a scope without a
- * change.
+ * change. Nobody holds them while another node is asked: whoever changes one of them waits, and all
+ * others behind that.
  */
 export async function holdRevisions(
   manager: EntityManager,
   scopes: readonly string[],
 ): Promise<Record<string, number>> {
-  const rows = await manager.query<RevisionOfScope[]>(
-    'SELECT scope, revision FROM strata.revisions WHERE scope = ANY($1) ORDER BY scope FOR SHARE',
-    [scopes],
-  );
-  return byScope(scopes, rows);
+  await lockShared(manager, scopes.map(lockName));
+  // Another statement, since each sees what was committed before it began.
+  return revisionsOf(manager, scopes);
 }
 
 /** The revisions of scopes in one statement; 0 for a scope without a change. */

@@ -3,13 +3,18 @@
  * the feed, its names, what it took lately.
  */
 import type { EntityManager } from 'typeorm';
-import { approvalScope, memberScope, tenantScope } from '../contracts/revision-scopes.ts';
+import {
+  approvalScope,
+  automationScope,
+  memberScope,
+  tenantScope,
+} from '../contracts/revision-scopes.ts';
 import { removeSharesOf, tenantHolder } from './shares.ts';
 
 /** Whether audit events of the tenant wait to be handed on. */
 export async function hasWaitingEvents(manager: EntityManager, tenantId: string): Promise<boolean> {
   const [found] = await manager.query<{ waits: boolean }[]>(
-    `SELECT EXISTS (SELECT FROM strata.outbox WHERE event->>'tenant_id' = $1) AS waits`,
+    'SELECT EXISTS (SELECT FROM strata.outbox WHERE chain = $1) AS waits',
     [tenantId],
   );
   return found!.waits;
@@ -20,7 +25,12 @@ export async function hasWaitingEvents(manager: EntityManager, tenantId: string)
  * and forgets what it has: so nothing is served that one of them was to drop.
  */
 export async function eraseCommits(manager: EntityManager, tenantId: string): Promise<void> {
-  const scopes = [tenantScope(tenantId), memberScope(tenantId), approvalScope(tenantId)];
+  const scopes = [
+    tenantScope(tenantId),
+    memberScope(tenantId),
+    approvalScope(tenantId),
+    automationScope(tenantId),
+  ];
   await manager.query(
     `WITH removed AS (DELETE FROM strata.changes WHERE scope = ANY ($1) RETURNING id)
      UPDATE strata.feed_state SET pruned = GREATEST(pruned, (SELECT max(id) FROM removed))
@@ -29,5 +39,6 @@ export async function eraseCommits(manager: EntityManager, tenantId: string): Pr
   );
   await manager.query('DELETE FROM strata.revisions WHERE scope = ANY ($1)', [scopes]);
   await manager.query('DELETE FROM strata.actor_names WHERE realm = $1', [tenantId]);
+  await manager.query('DELETE FROM strata.usage WHERE tenant_id = $1', [tenantId]);
   await removeSharesOf(manager, tenantHolder(tenantId));
 }

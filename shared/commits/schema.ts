@@ -133,7 +133,59 @@ export const commitSchema: Schema = {
       ALTER TABLE strata.feed_state
         ADD COLUMN cluster text NOT NULL DEFAULT '',
         ADD COLUMN started timestamptz NOT NULL DEFAULT '-infinity',
-        ADD COLUMN revisions_from int8 NOT NULL DEFAULT 0`,
+        ADD COLUMN revisions_from int8 NOT NULL DEFAULT 0,
+        ADD COLUMN open_when_pruned xid8[] NOT NULL DEFAULT '{}'`,
+    ),
+    migration(
+      'ChainsThatWait1765000000001',
+      `
+      -- The audit chain of an event, and whether it is out of the way of others because its chain waits: see relay.ts.
+      ALTER TABLE strata.outbox
+        ADD COLUMN chain text NOT NULL GENERATED ALWAYS AS (COALESCE(event->>'tenant_id', 'platform')) STORED,
+        ADD COLUMN aside boolean NOT NULL DEFAULT false;
+      CREATE INDEX outbox_next ON strata.outbox (seq) WHERE NOT aside;
+      CREATE INDEX outbox_chains ON strata.outbox (chain, seq);
+
+      -- Chains whose next event the audit does not accept, and when it is tried again.
+      CREATE TABLE strata.chain_waits (
+        chain text PRIMARY KEY,
+        event_id uuid NOT NULL,
+        tries int4 NOT NULL,
+        error text NOT NULL,
+        since timestamptz NOT NULL,
+        retry_at timestamptz NOT NULL
+      );
+      CREATE INDEX chain_waits_due ON strata.chain_waits (retry_at);
+
+      -- One row: the node that relays.
+      CREATE TABLE strata.relay_lease (
+        one boolean PRIMARY KEY DEFAULT true CHECK (one),
+        holder text NOT NULL,
+        until timestamptz NOT NULL
+      );
+      INSERT INTO strata.relay_lease (holder, until) VALUES ('', '-infinity')`,
+    ),
+    migration(
+      'Usage1765000000002',
+      `
+      -- How many rows of a kind each tenant has, counted by triggers: see usage.ts.
+      CREATE TABLE strata.usage (
+        tenant_id uuid NOT NULL,
+        what text NOT NULL,
+        used int8 NOT NULL,
+        PRIMARY KEY (what, tenant_id)
+      );
+      CREATE INDEX usage_used ON strata.usage (what, used);
+      CREATE FUNCTION strata.count_usage() RETURNS trigger LANGUAGE plpgsql AS $$
+      DECLARE sign int := CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END;
+      BEGIN
+        IF NOT EXISTS (SELECT FROM changed_rows) THEN RETURN NULL; END IF;
+        INSERT INTO strata.usage AS u (tenant_id, what, used)
+        SELECT tenant_id, TG_ARGV[0], sign * count(*) FROM changed_rows
+        WHERE tenant_id IS NOT NULL GROUP BY tenant_id ORDER BY tenant_id
+        ON CONFLICT (what, tenant_id) DO UPDATE SET used = u.used + excluded.used;
+        RETURN NULL;
+      END $$`,
     ),
   ],
 };

@@ -53,7 +53,8 @@ export const ownerSide =
       handler,
       ctx,
       meta: { ...ctx.meta },
-      params: structuredClone(ctx.params),
+      // What came over the bus is nobody else's.
+      params: ctx.nodeID === ctx.broker.nodeID ? structuredClone(ctx.params) : ctx.params,
       log: side.log.child({ request_id: ctx.requestID, action: name }),
       committed: [],
       answer: undefined,
@@ -101,16 +102,19 @@ async function handle(work: Work): Promise<void> {
   work.answer = await work.handler(work.ctx);
 }
 
-function checkAnswer(work: Work): void {
-  const { contract, name, meta, answer } = work;
+async function checkAnswer(work: Work): Promise<void> {
+  const { side, contract, name, meta, answer } = work;
   if (!isCached(contract)) {
     checkResult(contract, name, answer);
     return;
   }
-  const { value } = answer as Loaded<unknown>;
+  const loaded = answer as Loaded<unknown>;
+  const { value } = loaded;
   // Null stands for what does not exist, whatever the result's schema is.
   if (value !== null) checkResult(contract, name, value);
-  if (!meta.load) work.answer = deliver(contract, value, meta.caller, false);
+  const stale = loaded.stale ?? (await side.coherence.mayHaveReadOldRows());
+  if (!meta.load) work.answer = deliver(contract, value, meta.caller, stale);
+  else if (stale) work.answer = { ...loaded, stale };
 }
 
 /**

@@ -70,6 +70,22 @@ const cut = {
   }),
 };
 
+const refusal = {
+  event_id: described(Uuid, 'The event that the audit does not accept'),
+  since: described(Timestamp, 'When it was first refused'),
+};
+const WaitingChain = Type.Object(
+  {
+    tenant_id: described(Nullable(Uuid), "Whose chain; null for the platform's"),
+    ...refusal,
+    action: Nullable(Type.String({ description: 'What the event tells; null where it is gone' })),
+    error: Type.String({ description: 'Why it was refused last: a code and a message' }),
+    tries: Type.Integer({ description: 'How often it was refused' }),
+    retry_at: described(Timestamp, 'When it is tried again'),
+  },
+  { ...strict, title: 'WaitingChain', description: 'A chain whose next event is refused' },
+);
+
 const reader = { level: 'tenant_or_platform', roles: ['tenant_admin'] } as const;
 
 const ofWhichTenant =
@@ -165,7 +181,7 @@ export const auditContracts = {
         seq: Type.Integer({ minimum: 1, description: 'Number of the last event that goes' }),
         hash: Type.String({
           pattern: '^[0-9a-f]{64}$',
-          description: 'Its hash, as whoever has exported the chain knows it',
+          description: 'Its hash, as in an export of the chain',
           examples: ['9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
         }),
       },
@@ -174,6 +190,34 @@ export const auditContracts = {
     result: Type.Object(
       { tenant_id: described(Nullable(Uuid), "The tenant; null for the platform's chain"), ...cut },
       { ...strict, title: 'AuditCut', description: 'The statement in place of what was cut off' },
+    ),
+  }),
+  'audit.waiting.list': action({
+    summary: 'Chains that wait, because the audit does not accept their next event',
+    rest: 'GET /audit/waiting',
+    access: { level: 'platform_admin' },
+    keyScope: 'platform:read',
+    query: page,
+    result: Page(WaitingChain),
+    response: 'list',
+  }),
+  'audit.waiting.retry': action({
+    summary: 'Try chains that wait again now: one, or all of them',
+    rest: 'POST /audit/waiting/retry',
+    access: { level: 'platform_admin' },
+    leadsTo: 'operations',
+    keyScope: 'platform:write',
+    body: Type.Object(
+      {
+        tenant_id: Type.Optional(
+          described(Nullable(Uuid), "Whose chain; null for the platform's, without it all"),
+        ),
+      },
+      { ...strict, title: 'AuditRetryRequest', description: 'Which chains are tried again' },
+    ),
+    result: Type.Object(
+      { chains: Type.Integer({ description: 'How many chains are tried again' }) },
+      { ...strict, title: 'AuditRetry', description: 'How many chains are tried again' },
     ),
   }),
   'audit.verify': action({
@@ -211,6 +255,12 @@ export const auditContracts = {
                   ...strict,
                   title: 'CutOfChain',
                   description: 'The chain was cut here, and is proved from here on',
+                }),
+              ),
+              waits_at: Type.Optional(
+                Type.Object(refusal, {
+                  ...strict,
+                  description: 'The event that comes next is refused, and those after it wait',
                 }),
               ),
               erased_at: Type.Optional(

@@ -94,7 +94,7 @@ export const invitationContracts = {
     response: 'nothing',
   }),
   'auth.invitations.send': action({
-    summary: 'Mail a link to whoever is invited; the link of an earlier mail ends',
+    summary: 'Mail a link to the invited person; the link of an earlier mail ends',
     access: { level: 'internal' },
     body: Type.Object(
       {
@@ -108,7 +108,7 @@ export const invitationContracts = {
     result: Type.Null(),
   }),
   'auth.invitations.end': action({
-    summary: 'End the invitation of whoever is no member any more',
+    summary: 'End the invitation of a removed member',
     access: { level: 'internal' },
     path: { tenant_id: Uuid, user_id: UserId },
     result: Type.Null(),

@@ -230,9 +230,7 @@ export const ssoContracts = {
     keyScope: 'platform:read',
     query: {
       ...page,
-      email: Type.Optional(
-        described(Email, 'Only providers of its domain, to whoever asks', 'ada@acme.example'),
-      ),
+      email: Type.Optional(described(Email, 'Only providers of its domain', 'ada@acme.example')),
     },
     result: Type.Union([Page(Provider), Page(ProviderName)]),
   }),

@@ -124,7 +124,7 @@ export const Session = Type.Object(
   { ...strict, title: 'Session', description: 'A session of an account' },
 );
 const UserStatus = Type.Enum(['active', 'disabled'], {
-  description: 'Whoever is disabled can do nothing',
+  description: 'A disabled account can do nothing',
 });
 export const ManagedUser = Type.Object(
   {

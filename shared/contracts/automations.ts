@@ -62,7 +62,7 @@ const Automation = Type.Object(
     expires_at: Nullable(
       Type.String({
         format: 'date-time',
-        description: 'Of one that runs or waits: when its slot, or its place, is given up',
+        description: 'Of one that runs or waits: when its slot, or its place, is released',
       }),
     ),
     ended_at: described(Nullable(Timestamp), 'When it ended; null: not yet'),
@@ -86,9 +86,9 @@ export const automationContracts = {
     body: Type.Object(
       {
         ...intent,
-        title: Type.Optional(Line(300, 'One line for whoever approves')),
+        title: Type.Optional(Line(300, 'One line for approvers')),
         description: Type.Optional(
-          Type.String({ maxLength: 10_000, description: 'What whoever approves needs to decide' }),
+          Type.String({ maxLength: 10_000, description: 'What approvers need to decide' }),
         ),
         ttl_seconds: Type.Optional(
           Type.Integer({

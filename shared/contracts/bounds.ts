@@ -26,7 +26,8 @@ const limits = {
     Type.Array(Type.Unknown(), {
       minItems: 1,
       maxItems: 100,
-      description: 'The values there may be; the first stands in where no layer holds one of them',
+      description:
+        'The values there may be; the first is the fallback where no layer holds one of them',
     }),
   ),
   type: Type.Optional(

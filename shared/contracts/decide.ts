@@ -1,7 +1,8 @@
 /** Whether automation may do what it wants to do: the tenant's risk settings as one decision. */
 import { Type, type Static, type TProperties } from 'typebox';
 import { action, tenantRoles } from './contract.ts';
-import { Explanation, Revisions, stale } from './effective-config.ts';
+import { BudgetInForce, LimitName } from './budgets.ts';
+import { layerNames, Revisions, stale } from './effective-config.ts';
 import {
   AgentType,
   described,
@@ -23,8 +24,17 @@ const AutomationDecision = Type.Enum(automationDecisions, {
   description: 'Whether automation may act, has to ask a human, or may not',
 });
 
-/** By their risk settings, in the order in which they decide; and the slots of automations. */
-export const decisionRules = [...decidingLimits, 'too_many_automations'] as const;
+/**
+ * By their risk settings, in the order in which they decide; freezes, which do after
+ * `automation_enabled`; budgets, and the slots of automations.
+ */
+export const decisionRules = [
+  ...decidingLimits,
+  'freeze',
+  'budget_exceeded',
+  'rate_exceeded',
+  'too_many_automations',
+] as const;
 
 /** Either field; a rollback is proven by what it names, never by saying that it is one. */
 const TakesBack = Type.Object(
@@ -74,7 +84,9 @@ export type Intent = Static<typeof Intent>;
 /** A risk setting as reasons show it. */
 const setting = {
   limit: Type.Unknown({ description: 'What the setting is' }),
-  layer: Explanation.properties.layer,
+  layer: Type.Enum([...layerNames, 'bounds', 'freezes', 'budgets'], {
+    description: 'Where the setting is from; `bounds`, `freezes` and `budgets` are no layers',
+  }),
   source: Type.String({
     description:
       'The cache key of the document that decides the setting; `env` for the environment',
@@ -88,6 +100,18 @@ export const DecisionReason = Type.Object(
       description: 'Which rule, by its risk setting; they decide in this order',
     }),
     asked: Type.Unknown({ description: 'What meets it' }),
+    name: Type.Optional(described(LimitName, 'Of the budget or freeze')),
+    spent: Type.Optional(
+      Type.String({ description: 'Of a budget: what its period has spent, as a decimal' }),
+    ),
+    held: Type.Optional(
+      Type.String({
+        description: 'Of a budget: what automations that run may spend, as a decimal',
+      }),
+    ),
+    resets_at: Type.Optional(
+      described(Timestamp, 'When the period of the budget, or the freeze, ends'),
+    ),
     ...setting,
   },
   { ...strict, title: 'DecisionReason', description: 'A rule that applies' },
@@ -111,7 +135,9 @@ export const decided = {
       { description: 'Absent where everything that was said counts' },
     ),
   ),
-  retry_at: Type.Optional(described(Timestamp, 'When business hours open next')),
+  retry_at: Type.Optional(
+    described(Timestamp, 'When business hours open next, or the freeze ends'),
+  ),
   revision: described(Revisions, 'Of the configuration that decided'),
 } as const satisfies TProperties;
 const Decided = Type.Object(
@@ -154,6 +180,12 @@ export const decideContracts = {
         decided: Decided,
         slots: Type.Object(setting, strict),
         is_proven: Type.Boolean({ description: 'Whether what `takes_back` names was found' }),
+        // Not said by a node of an earlier release.
+        budgets: Type.Optional(
+          Type.Array(BudgetInForce, {
+            description: "That it counts against, the platform's first",
+          }),
+        ),
       },
       strict,
     ),

@@ -4,6 +4,7 @@
  */
 import { Type, type Static } from 'typebox';
 import { Bound } from './bounds.ts';
+import { BudgetInForce } from './budgets.ts';
 import { action, readOfBoth, tenantRoles } from './contract.ts';
 import { EffectiveChanges } from './effective-trial.ts';
 import {
@@ -19,6 +20,7 @@ import {
   Timestamp,
   Uuid,
 } from './fields.ts';
+import { FreezeInForce } from './freezes.ts';
 import { platformScope, tenantScope, type RevisionScope } from './revision-scopes.ts';
 
 /**
@@ -227,6 +229,21 @@ export const effectiveConfigContracts = {
           Type.Record(Type.String(), Explanation, {
             description: 'By key, where the question has `explain`',
           }),
+        ),
+        over_time: Type.Optional(
+          Type.Object(
+            {
+              budgets: Type.Array(BudgetInForce, { description: "The platform's first" }),
+              freezes: Type.Array(FreezeInForce, { description: "The platform's first" }),
+              project_id: Nullable(Type.String({ description: "The service instance's project" })),
+            },
+            {
+              ...strict,
+              title: 'LimitsOverTime',
+              description:
+                'Where the question has `explain`: budgets and freezes that are about what acts there. Absent where there are none',
+            },
+          ),
         ),
         environment: Type.String({
           description:

@@ -51,7 +51,7 @@ export const errorTable = {
   },
   insufficient_role: { status: 403, message: 'Your roles do not allow this.' },
   insufficient_scope: { status: 403, message: 'The API key lacks the scope for this.' },
-  approval_own_request: { status: 403, message: 'Whoever asked for an approval cannot decide it.' },
+  approval_own_request: { status: 403, message: 'The requester of an approval cannot decide it.' },
   approval_decider_added_by_requester: {
     status: 403,
     message:
@@ -116,6 +116,7 @@ export const errorTable = {
     status: 422,
     message: 'The password is a common one, or easily made from one.',
   },
+  quota_exceeded: { status: 422, message: 'The tenant has as many as it may have.' },
   rate_limited: { status: 429, message: 'Too many requests.' },
   internal_error: {
     status: 500,

@@ -38,7 +38,7 @@ export const settingsReloadedKey = 'settings_reloaded';
 
 /**
  * The key of a change that concerns everything that was read with its scope, also what does not
- * exist: a tenant's that is erased, of which no node keeps anything.
+ * exist: all members of a tenant, or a tenant's that is erased, of which no node keeps anything.
  */
 export const wholeScopeKey = 'whole_scope';
 

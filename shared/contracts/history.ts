@@ -18,6 +18,8 @@ export const configTypes = [
   'project_config',
   'notification_config',
   'bounds_config',
+  'budgets_config',
+  'freezes_config',
 ] as const;
 export type ConfigType = (typeof configTypes)[number];
 export const ConfigType = Type.Enum(configTypes, {
@@ -30,6 +32,8 @@ export const platformConfigTypes = [
   'global_config',
   'service_type_config',
   'bounds_config',
+  'budgets_config',
+  'freezes_config',
 ] as const;
 export type PlatformConfigType = (typeof platformConfigTypes)[number];
 const PlatformConfigType = Type.Enum(platformConfigTypes, {
@@ -52,6 +56,8 @@ const auditNames: Readonly<Record<PlatformConfigType, string>> = {
   global_config: 'config.global.',
   service_type_config: 'config.service_type.',
   bounds_config: 'config.bounds.',
+  budgets_config: 'config.budgets.',
+  freezes_config: 'config.freezes.',
 };
 /** The audit event of a purge. */
 export const purgedAction = (type: PlatformConfigType): string => `${auditNames[type]}purged`;
@@ -95,7 +101,7 @@ const HistoryDetail = Type.Object(
 );
 
 const PlatformResourceId =
-  'The key of a global entry, `{service_type}/{configuration_name}`, or `platform` for its bounds';
+  'The key of a global entry, `{service_type}/{configuration_name}`, or `platform` for its bounds, budgets and freezes';
 const ofPlatform = {
   ...entryFields(PlatformConfigType, PlatformResourceId),
   purged: Type.Optional(

@@ -9,6 +9,7 @@ import { passkeyContracts } from './auth-passkeys.ts';
 import { ssoContracts } from './auth-sso.ts';
 import { authContracts } from './auth.ts';
 import { boundContracts } from './bounds.ts';
+import { budgetContracts } from './budgets.ts';
 import { clusterContracts } from './cluster.ts';
 import { consoleSessionContracts } from './console-session.ts';
 import { contextContracts } from './contexts.ts';
@@ -16,6 +17,7 @@ import type { Contract } from './contract.ts';
 import { effectiveConfigContracts } from './effective-config.ts';
 import { decideContracts } from './decide.ts';
 import { feedContracts } from './feed.ts';
+import { freezeContracts } from './freezes.ts';
 import { globalEntryContracts } from './global-entries.ts';
 import { historyContracts } from './history.ts';
 import { layerContracts } from './layers.ts';
@@ -29,6 +31,7 @@ import { serviceAccountContracts } from './service-accounts.ts';
 import { serviceInstanceContracts } from './service-instances.ts';
 import { serviceTypeContracts } from './service-types.ts';
 import { tenantContracts } from './tenants.ts';
+import { usageContracts } from './usage.ts';
 import { watchContracts } from './watch.ts';
 
 export const contracts = {
@@ -38,6 +41,10 @@ export const contracts = {
   ...layerContracts,
   // global-config has the platform's, tenant-config the tenants'
   ...boundContracts,
+  ...budgetContracts,
+  ...freezeContracts,
+  // config-resolver joins what tenant-config and the notifier count
+  ...usageContracts,
 
   // tenant-config
   ...tenantContracts,

@@ -5,6 +5,7 @@
 import { Type, type Static, type TSchema } from 'typebox';
 import { AgentConfig } from './agents.ts';
 import { Bounds } from './bounds.ts';
+import { Budgets } from './budgets.ts';
 import { action, read } from './contract.ts';
 import { Resource } from './envelopes.ts';
 import {
@@ -18,6 +19,7 @@ import {
   Timestamp,
   Uuid,
 } from './fields.ts';
+import { Freezes } from './freezes.ts';
 import { GlobalEntry } from './global-entries.ts';
 import { RiskConfig } from './risk.ts';
 import { ServiceInstance } from './service-instances.ts';
@@ -27,6 +29,15 @@ import { tenantPath } from './tenant-document.ts';
 
 /** Null where nothing is stored. */
 const Layer = <Document extends TSchema>(document: Document) => Nullable(Resource(document));
+
+/**
+ * Limits over time are no layers: they are read with them, at the same revision. Not said by a node
+ * of an earlier release, which knows none.
+ */
+const overTime = {
+  budgets: Type.Optional(Layer(Budgets)),
+  freezes: Type.Optional(Layer(Freezes)),
+};
 
 /** Values of layers, by where they stand, as of a revision. */
 const places = {
@@ -122,6 +133,7 @@ export const layerContracts = {
         agents: Type.Array(Resource(AgentConfig)),
         services: Type.Array(Resource(ServiceInstance)),
         bounds: Layer(Bounds),
+        ...overTime,
         stale: Type.Optional(Type.Literal(true)),
       },
       strict,
@@ -157,6 +169,7 @@ export const layerContracts = {
         entries: Type.Array(Resource(GlobalEntry)),
         service_types: Type.Record(Type.String(), Resource(ServiceType)),
         bounds: Layer(Bounds),
+        ...overTime,
         stale: Type.Optional(Type.Literal(true)),
       },
       strict,
@@ -193,6 +206,7 @@ export const layerContracts = {
         agent: Layer(AgentConfig),
         service: Layer(ServiceInstance),
         bounds: Layer(Bounds),
+        ...overTime,
       },
       strict,
     ),
@@ -309,6 +323,7 @@ export const layerContracts = {
         entries: Type.Array(Resource(GlobalEntry)),
         service_types: Type.Record(Type.String(), Resource(ServiceType)),
         bounds: Layer(Bounds),
+        ...overTime,
       },
       strict,
     ),

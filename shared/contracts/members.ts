@@ -24,7 +24,7 @@ const Groups = Type.Array(Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$' }), {
   description: 'Approver groups that the person is in',
 });
 export const MemberStatus = Type.Enum(['invited', 'active'], {
-  description: 'Whoever is invited has no right until they accept',
+  description: 'An invited person has no right until they accept',
 });
 
 const Member = Type.Object(
@@ -208,8 +208,7 @@ export const memberContracts = {
     result: Type.Null(),
   }),
   'tenant-config.members.provision': action({
-    summary:
-      'Membership for whoever signs in the first time; one that is there, or offered, stays as it is',
+    summary: 'Membership at a first sign-in; one that exists, or is offered, stays as it is',
     access: { level: 'internal' },
     path: memberPath,
     body: Type.Object({ roles: Roles }, strict),

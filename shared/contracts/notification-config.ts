@@ -302,7 +302,7 @@ const requiredApprovers = {
 };
 const allowSelf = Type.Boolean({
   default: false,
-  description: 'Whoever asked may decide, too',
+  description: 'The requester may decide, too',
 });
 const machines = Type.Boolean({
   default: false,
@@ -524,11 +524,11 @@ export const notificationContracts = {
         config: EffectiveNotifications,
         revision: Type.Integer(),
         counted_recipients: Type.Array(Type.String(), {
-          description: 'Mail addresses without those that whoever asks added in the last 24 hours',
+          description: 'Mail addresses without those that the requester added in the last 24 hours',
         }),
         recent_changes: Type.Array(
           Type.Object({ before: DecidingRules, after: DecidingRules }, strict),
-          { description: 'By whoever asks, in the last 24 hours, newest first' },
+          { description: 'By the requester, in the last 24 hours, newest first' },
         ),
       },
       strict,

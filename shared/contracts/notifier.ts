@@ -194,7 +194,7 @@ const Approver = Type.Object(
 const Policy = Type.Object(
   {
     required: Type.Integer({ description: 'How many must approve' }),
-    allow_self: Type.Boolean({ description: 'Whoever asked may decide, too' }),
+    allow_self: Type.Boolean({ description: 'The requester may decide, too' }),
     machines: Type.Boolean({ description: 'API keys may decide' }),
   },
   {
@@ -285,7 +285,7 @@ const ViewedApproval = Type.Object(
         {
           ...strict,
           title: 'ApprovalViewer',
-          description: 'Whoever looks, where a person signed in, while it is pending',
+          description: 'The caller, if a person who signed in, while it is pending',
         },
       ),
     ),
@@ -342,7 +342,7 @@ const delivery = {
   attempts: Type.Integer({ description: 'Attempts so far' }),
   next_attempt_at: described(Nullable(Timestamp), 'When it is tried next; null: never'),
   created_at: CreatedAt,
-  settled_at: described(Nullable(Timestamp), 'When it was delivered or given up; null: not yet'),
+  settled_at: described(Nullable(Timestamp), 'When it was delivered or failed; null: not yet'),
   reason: Nullable(Type.String({ description: 'Why it failed, or waits' })),
 };
 export const Delivery = Type.Object(delivery, {

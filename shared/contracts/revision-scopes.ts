@@ -9,10 +9,16 @@
  * | `members:<id>`     | the tenant's name, status and memberships                     |
  * | `platform`         | global entries, service types and bounds                      |
  * | `auth`             | accounts, sessions, API keys, identity providers; reloads     |
- * | `approvals:<id>`   | the tenant's approvals, which nobody caches: for its streams  |
+ * | `approvals:<id>`   | the tenant's approvals, which nobody caches: for its streams and requests that wait |
+ * | `automations:<id>` | states of the tenant's automations, for requests that wait    |
  */
 export type RevisionScope =
-  `tenant:${string}` | `members:${string}` | `approvals:${string}` | 'platform' | 'auth';
+  | `tenant:${string}`
+  | `members:${string}`
+  | `approvals:${string}`
+  | `automations:${string}`
+  | 'platform'
+  | 'auth';
 
 export const tenantScope = (tenantId: string): RevisionScope => `tenant:${tenantId}`;
 /**
@@ -21,6 +27,7 @@ export const tenantScope = (tenantId: string): RevisionScope => `tenant:${tenant
  */
 export const memberScope = (tenantId: string): RevisionScope => `members:${tenantId}`;
 export const approvalScope = (tenantId: string): RevisionScope => `approvals:${tenantId}`;
+export const automationScope = (tenantId: string): RevisionScope => `automations:${tenantId}`;
 export const platformScope: RevisionScope = 'platform';
 export const authScope: RevisionScope = 'auth';
 

@@ -12,8 +12,7 @@ import { Author, CreatedAt, described, Line, Nullable, strict, UpdatedAt, Uuid }
 import { memberScope } from './revision-scopes.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
 
-/** How many accounts a tenant has, and keys an account, at most. */
-export const maxServiceAccounts = 200;
+/** How many keys an account has at most. */
 export const maxKeysOfServiceAccount = 20;
 
 const Roles = Type.Array(TenantRole, {
@@ -71,7 +70,7 @@ export const serviceAccountContracts = {
     response: 'list',
   }),
   'tenant-config.service-accounts.create': action({
-    summary: `Make a service account; ${maxServiceAccounts} in a tenant at most`,
+    summary: 'Make a service account; SERVICE_ACCOUNTS_PER_TENANT at most',
     rest: `POST ${accounts}`,
     access: tenantAdmins,
     leadsTo: givesRoles,

@@ -79,7 +79,7 @@ export const tenantContracts = {
               Type.String({
                 maxLength: 1024,
                 description:
-                  'Initial password, used only where this makes the account; whoever has one is invited',
+                  'Initial password of a new account; the owner of an existing one is invited',
               }),
             ),
           },

@@ -8,7 +8,7 @@ import { described, SomeOf, strict } from './fields.ts';
 /** In the order of ISO 8601, which counts them from 1. */
 export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 
-const TimeOfDay = Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$' });
+export const TimeOfDay = Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$' });
 
 export const WeeklyHours = Type.Object(
   {

@@ -80,6 +80,9 @@ const isSqlState = (code: string): boolean => /^(?=.*\d)[0-9A-Z]{5}$/.test(code)
 export const isDatabaseFailure = (error: unknown): boolean =>
   nameOf(error) === 'QueryFailedError' || isSqlState(codeOf(error)) || isDatabaseOutage(error);
 
+/** Others have changed since the transaction's snapshot what it wants to change. */
+export const isSerializationFailure = (error: unknown): boolean => codeOf(error) === '40001';
+
 export const isUniqueViolation = (error: unknown): boolean => codeOf(error) === '23505';
 
 /** SQLSTATE class 22, data exception: the column cannot hold the value that was sent. */

@@ -1,11 +1,19 @@
 /**
  * The database of a node: started where it is embedded, brought up to date where the node is alone,
- * with a pool for each schema.
+ * with two pools:
+ *
+ * | Pool     | Of                                             | Connections         |
+ * |----------|------------------------------------------------|---------------------|
+ * | commits  | the change feed, its leases, the outbox        | `forFeed`           |
+ * | services | all services of the node: they have one schema each, and name it | the others |
+ *
+ * Whoever waits for a lock in the one takes no connection from the other, so a node keeps its lease.
  */
 import type { DataSource } from 'typeorm';
 import { commitSchema } from '../commits/schema.ts';
 import type { Lifetime } from '../process/lifetime.ts';
 import type { Settings } from '../settings/settings.ts';
+import { Connections } from './connections.ts';
 import { openEmbeddedPostgres } from './embedded.ts';
 import {
   migrate,
@@ -14,16 +22,16 @@ import {
   type DatabaseOptions,
   type Schema,
 } from './open.ts';
+import { assertTimeouts } from './pooler.ts';
 import { cannotUseDatabase, notMigrated } from './unusable.ts';
 
 export interface NodeDatabase {
   /** The tables that every commit writes. */
   readonly commits: DataSource;
-  /**
-   * Opens a pool on a schema, which closes with the node. Throws CannotStart where its tables are
-   * not what this node's code expects.
-   */
-  readonly open: (schema: Schema) => Promise<DataSource>;
+  /** The connections of all its pools. */
+  readonly connections: Connections;
+  /** The tables of the services that the node hosts. */
+  readonly services: DataSource;
 }
 
 export interface NodeDatabaseOptions {
@@ -31,30 +39,44 @@ export interface NodeDatabaseOptions {
   readonly lifetime: Lifetime;
   /** Of every piece, hosted or not. */
   readonly schemas: () => Promise<readonly Schema[]>;
+  readonly hosted: readonly Schema[];
 }
 
-/** One process alone migrates by itself. Throws CannotStart where the database cannot be used. */
+/** Of `db_pool_size`: one each to poll, to read leases, and for the rest. */
+const forFeed = (total: number): number => Math.min(3, Math.floor(total / 2));
+
+/**
+ * Both pools close with the node. One process alone migrates by itself. Throws CannotStart where the
+ * database cannot be used, or its tables are not what this node's code expects.
+ */
 export async function openNodeDatabase({
   settings,
   lifetime,
   schemas,
+  hosted,
 }: NodeDatabaseOptions): Promise<NodeDatabase> {
+  const connections = new Connections();
   const options: DatabaseOptions = {
     url: settings.database_url ?? (await startEmbeddedPostgres(settings, lifetime)),
-    poolSize: settings.db_pool_size,
+    poolSize: forFeed(settings.db_pool_size),
     timeoutMs: settings.request_timeout_ms,
     ssl: settings.db_ssl,
+    pooler: settings.db_pooler,
+    connections,
   };
   if (settings.nats_url === null) {
     const all = await schemas();
     await lifetime.whileWanted(() => migrateAll(options, all));
   }
-  const open = async (schema: Schema): Promise<DataSource> => {
-    const source = await lifetime.whileWanted(() => openMigrated(options, schema));
+  const open = async (own: DatabaseOptions, opened: readonly Schema[]): Promise<DataSource> => {
+    const source = await lifetime.whileWanted(() => openMigrated(own, opened));
     lifetime.closeWith(() => source.destroy());
     return source;
   };
-  return { commits: await open(commitSchema), open };
+  const commits = await open({ ...options, leads: true }, [commitSchema]);
+  const poolSize = settings.db_pool_size - options.poolSize;
+  const services = await open({ ...options, poolSize }, hosted);
+  return { commits, services, connections };
 }
 
 /** Returns what was applied. Throws CannotStart where the database cannot be used. */
@@ -70,14 +92,19 @@ export async function migrateAll(
 }
 
 /** Throws CannotStart where the database cannot be used, or lacks what this node's code expects. */
-async function openMigrated(options: DatabaseOptions, schema: Schema): Promise<DataSource> {
-  const { url } = options;
+async function openMigrated(
+  options: DatabaseOptions,
+  schemas: readonly Schema[],
+): Promise<DataSource> {
+  const { url, timeoutMs } = options;
   try {
-    const source = await openDatabase(options, schema);
-    const missing = await missingMigrations((text, values) => source.query(text, values), schema);
+    const source = await openDatabase(options, together(schemas));
     try {
-      if (missing.length > 0) throw notMigrated(missing, { url, schema: schema.schema });
-      await assertKnown(source, schema);
+      for (const each of schemas) {
+        const missing = await missingMigrations((text, values) => source.query(text, values), each);
+        if (missing.length > 0) throw notMigrated(missing, { url, schema: each.schema });
+      }
+      await assertTimeouts(source, timeoutMs);
       return source;
     } catch (error) {
       await source.destroy();
@@ -88,9 +115,12 @@ async function openMigrated(options: DatabaseOptions, schema: Schema): Promise<D
   }
 }
 
-/** Without what tells one server from another, no write would ever have a revision. */
-async function assertKnown(source: DataSource, { schema }: Schema): Promise<void> {
-  if (schema === commitSchema.schema) await source.query('SELECT strata.cluster()');
+/** As one, for a pool: each entity names its own schema. Nothing migrates by it. */
+function together(schemas: readonly Schema[]): Schema {
+  const [first, ...others] = schemas;
+  if (first && others.length === 0) return first;
+  const entities = schemas.flatMap((each) => each.entities);
+  return { schema: 'services', entities, migrations: [] };
 }
 
 /**

@@ -1,10 +1,10 @@
-/**
- * Opens and migrates the database. Every service has a schema of its own in it, and a pool of its
- * own.
- */
+/** Opens and migrates the database. Every service has a schema of its own in it. */
 import 'reflect-metadata';
 import pg from 'pg';
 import { DataSource, type EntitySchema, type MigrationInterface, type QueryRunner } from 'typeorm';
+import { addressesOf } from '../settings/database-address.ts';
+import { maxLifetimeSeconds, PooledClient, type Connections } from './connections.ts';
+import { serverTimeouts } from './pooler.ts';
 
 // int8 comes as text by default; revisions and sequences stay far below 2^53.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
@@ -19,6 +19,8 @@ export function migration(name: string, ...statements: string[]): MigrationClass
   return class {
     name = name;
     async up(runner: QueryRunner): Promise<void> {
+      // Of this transaction: the role's time-outs are those of requests, where it has any.
+      await runner.query("SET LOCAL statement_timeout = '10min'");
       for (const statement of statements) await runner.query(statement);
     }
     async down(): Promise<void> {
@@ -40,60 +42,12 @@ export interface DatabaseOptions {
   /** The request timeout. Queries end earlier, so that a request can still be answered. */
   readonly timeoutMs: number;
   readonly ssl: boolean;
-}
-
-/** SQLSTATE read_only_sql_transaction: what a hot standby answers to a write. */
-const readOnlyTransaction = '25006';
-
-/** So that connections follow an address that has moved, also where nothing ended them. */
-const maxLifetimeSeconds = 15 * 60;
-
-/**
- * A client whose loss ends no process: while the pool hands a connection over, nobody listens to
- * it, and an error that nobody listens to ends Node. A server that shuts down ends connections in
- * the moment in which they are made. And one that the pool hands to nobody else
- * - after a query that got no answer in time: pg destroys its socket, and the pool would hear of
- *   that only once the socket is closed,
- * - where the server cannot be written to. The pool prefers what was used last, so a connection to a
- *   standby would stay for as long as somebody asks it.
- */
-class PooledClient extends pg.Client {
-  #isOfStandby = false;
-
-  constructor(config?: pg.ClientConfig) {
-    super(config);
-    // Whoever uses the connection is told by its next query.
-    this.on('error', () => {});
-    // PostgreSQL says so before a connection takes its first query, and whenever it changes: manual,
-    // "Asynchronous Operations" of the protocol.
-    this.connection.on('parameterStatus', ({ parameterName, parameterValue }: ParameterStatus) => {
-      if (parameterName === 'in_hot_standby') this.#isOfStandby = parameterValue === 'on';
-    });
-    // `query` has many overloads, all of which are passed on as they are.
-    const query = this.query.bind(this) as (...args: unknown[]) => unknown;
-    const watched = (...args: unknown[]): unknown => {
-      const sent = query(...args);
-      if (sent instanceof Promise) sent.catch((error: pg.DatabaseError) => this.#endAfter(error));
-      return sent;
-    };
-    this.query = watched as typeof this.query;
-  }
-
-  #endAfter({ message, code }: pg.DatabaseError): void {
-    if (message === 'Query read timeout' || code === readOnlyTransaction) void this.end();
-  }
-
-  /** Throws where what is read may be older than what was written. */
-  assertWritable(): void {
-    if (!this.#isOfStandby) return;
-    const standby = 'The address of the database leads to a standby, which cannot be written to.';
-    throw Object.assign(new Error(standby), { code: readOnlyTransaction });
-  }
-}
-
-interface ParameterStatus {
-  readonly parameterName: string;
-  readonly parameterValue: string;
+  /** A pooler in transaction mode is between: see pooler.ts. */
+  readonly pooler?: boolean;
+  /** Of the node; undefined for programs that do not poll. */
+  readonly connections?: Connections;
+  /** Whether polls go through this pool. */
+  readonly leads?: boolean;
 }
 
 /**
@@ -101,14 +55,14 @@ interface ParameterStatus {
  * them first, and where it is stalled, the client gives up a little later.
  */
 export async function openDatabase(
-  { url, poolSize, timeoutMs, ssl }: DatabaseOptions,
+  { url, poolSize, timeoutMs, ssl, pooler = false, connections, leads = false }: DatabaseOptions,
   { schema, entities, migrations }: Schema,
 ): Promise<DataSource> {
-  const serverTimeoutMs = Math.floor(timeoutMs * 0.7);
+  const addresses = addressesOf(url);
   const clientTimeoutMs = Math.floor(timeoutMs * 0.8);
   const source = new DataSource({
     type: 'postgres',
-    url,
+    url: addresses[0]!,
     schema,
     entities,
     migrations,
@@ -123,16 +77,18 @@ export async function openDatabase(
     poolErrorHandler: () => {},
     extra: {
       Client: PooledClient,
-      onConnect: (client: PooledClient) => client.assertWritable(),
+      addresses,
+      pooler,
+      onConnect: (client: PooledClient) =>
+        connections ? connections.admit(client, { leads }) : client.identify(),
       maxLifetimeSeconds,
       // What does not need the answer of the statement before it is sent behind that at once. A
       // query without an answer in time ends its connection then, so that the rollback does not
       // wait as long again.
       pipeline: true,
       connectionTimeoutMillis: clientTimeoutMs,
-      statement_timeout: serverTimeoutMs,
+      ...(pooler ? {} : serverTimeouts(timeoutMs)),
       query_timeout: clientTimeoutMs,
-      idle_in_transaction_session_timeout: timeoutMs * 2,
       keepAlive: true,
     },
   });
@@ -147,26 +103,30 @@ export async function migrate(
   options: DatabaseOptions,
   schemas: readonly Schema[],
 ): Promise<string[]> {
-  const client = new pg.Client({ connectionString: options.url, ssl: options.ssl });
-  // The next query tells of a loss.
-  client.on('error', () => {});
+  const { url, ssl, pooler = false } = options;
+  const client = new PooledClient({ addresses: addressesOf(url), ssl, pooler });
   await client.connect();
   const applied: string[] = [];
   try {
-    await client.query(`SELECT pg_advisory_lock(hashtextextended('strata migrations', 0))`);
+    // A transaction, since a pooler gives what is of a session to somebody else.
+    await client.query('BEGIN');
+    await client.query('SET LOCAL statement_timeout = 0');
+    await client.query('SET LOCAL idle_in_transaction_session_timeout = 0');
+    await client.query(`SELECT pg_advisory_xact_lock(hashtextextended('strata migrations', 0))`);
     const ask: Ask = async (text, values) => (await client.query(text, values)).rows;
     for (const each of schemas) {
       // As at most starts: to find that out from the mapper takes longer.
       if ((await missingMigrations(ask, each)).length === 0) continue;
-      await client.query(`CREATE SCHEMA IF NOT EXISTS "${each.schema}"`);
       const source = await openDatabase({ ...options, poolSize: 1, timeoutMs: 600_000 }, each);
       try {
+        await source.query(`CREATE SCHEMA IF NOT EXISTS "${each.schema}"`);
         const migrations = await source.runMigrations({ transaction: 'each' });
         applied.push(...migrations.map(({ name }) => `${each.schema}.${name}`));
       } finally {
         await source.destroy();
       }
     }
+    await client.query('COMMIT');
   } finally {
     await client.end();
   }

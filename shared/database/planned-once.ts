@@ -3,7 +3,7 @@
  * longer than their work; and so do the objects that TypeORM makes of what a row is asked for.
  */
 import type { ClientBase, QueryResultRow } from 'pg';
-import type { EntityManager } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 
 export interface Statement {
   /** No other statement has it. At most 63 bytes. */
@@ -22,4 +22,18 @@ export async function run<Row extends QueryResultRow>(
   const client: ClientBase = await queryRunner.connect();
   const { rows } = await client.query<Row>({ name, text, values });
   return rows;
+}
+
+/** The same as a transaction of its own. */
+export async function runAlone<Row extends QueryResultRow>(
+  db: DataSource,
+  statement: Statement,
+  values: unknown[],
+): Promise<Row[]> {
+  const runner = db.createQueryRunner();
+  try {
+    return await run<Row>(runner.manager, statement, values);
+  } finally {
+    await runner.release();
+  }
 }

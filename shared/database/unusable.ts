@@ -1,5 +1,6 @@
 /** Why a database cannot be used by a start, for operators. */
 import { CannotStart, messageOf } from '../process/cannot-start.ts';
+import { addressesOf } from '../settings/database-address.ts';
 
 /** SQLSTATE class 28: invalid authorization. */
 const isRefusal = (code: string): boolean => code.startsWith('28');
@@ -7,12 +8,19 @@ const isRefusal = (code: string): boolean => code.startsWith('28');
 const noDatabase = '3D000';
 /** SQLSTATE insufficient_privilege. */
 const noPrivilege = '42501';
+/** SQLSTATE protocol_violation: what a pooler says that does not know what a client asks of it. */
+const protocolViolation = '08P01';
 
 /** The database by its address, without its password. */
 function nameOf(url: string): { readonly where: string; readonly user: string } {
-  if (!URL.canParse(url)) return { where: 'PostgreSQL', user: '' };
-  const { host, pathname, username } = new URL(url);
-  return { where: `PostgreSQL at ${host}${pathname}`, user: decodeURIComponent(username) };
+  const addresses = addressesOf(url);
+  if (!addresses.every((each) => URL.canParse(each))) return { where: 'PostgreSQL', user: '' };
+  const hosts = addresses.map((each) => new URL(each).host);
+  const { pathname, username } = new URL(addresses[0]!);
+  return {
+    where: `PostgreSQL at ${hosts.join(',')}${pathname}`,
+    user: decodeURIComponent(username),
+  };
 }
 
 /** In one line what is wrong with the database, where it is, and what to do. */
@@ -31,6 +39,11 @@ export function cannotUseDatabase(error: unknown, url: string): CannotStart {
   if (state === noPrivilege)
     return new CannotStart(
       `${where} refuses: ${message}. Grant that to the user ${user}.`,
+      because,
+    );
+  if (state === protocolViolation)
+    return new CannotStart(
+      `${where} refuses: ${message}. Set DB_POOLER=true where it is a pooler, such as PgBouncer.`,
       because,
     );
   const remedy = state === noDatabase ? 'Make the database' : 'Start it';

@@ -8,14 +8,12 @@
  * | step                | of the kind          | may use                                       |
  * | ------------------- | -------------------- | --------------------------------------------- |
  * | before              | `prepare`            | other services, slow lookups                  |
- * | in the transaction  | `read` or `readToWrite` | the database, under the lock of the scope  |
+ * | in the transaction  | `load`               | the database, under the lock of the scope     |
  * |                     | `complete`           | what `prepare` found                          |
- * |                     | `schema`, `check`, `warnings` | what `prepare` found                 |
- * |                     | `secrets.seal`       | keys                                          |
+ * |                     | `schema`, `check`    | what `prepare` found                          |
+ * |                     | `seal`               | keys                                          |
  * |                     | `checkInTransaction` | the database, under the lock of the scope     |
- * |                     | `save` or `remove`   | the database                                  |
- * |                     | `recordHistory`      | the database                                  |
- * |                     | or `saveWithHistory` for these two | the database                    |
+ * |                     | `store`              | the database                                  |
  *
  * Up to `checkInTransaction` they only read: a write that is refused has nothing to take back from
  * a commit that it shares with others (../commits/combined.ts).
@@ -25,7 +23,6 @@ import type { EntityManager } from 'typeorm';
 import type { Caller } from '../access.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import type { WriteAction } from '../contracts/history.ts';
-import type { RevisionScope } from '../contracts/revision-scopes.ts';
 import type { Problem, StrataError } from '../errors.ts';
 
 /** A document as it is kept: with the revision that wrote it, by whom and when (RFC 3339, UTC). */
@@ -78,6 +75,16 @@ export interface WriteRecord<Document> {
   readonly reason: string | null;
 }
 
+/** What `check` finds. */
+export interface Findings {
+  /** Answered with 422. */
+  readonly refused: Problem[];
+  /** What may be stored and deserves a word to whoever writes it. */
+  readonly warned?: Problem[];
+  /** Takes effect only after a restart or reload, which the answer says. */
+  readonly requiresRestart?: boolean;
+}
+
 /**
  * `Address` names one document of the kind, by the path parameters of its contracts. `Context` is
  * what `prepare` finds out for the rules; `undefined` where they need nothing.
@@ -87,24 +94,23 @@ export interface DocumentKind<Address, Document, Context = undefined> {
   readonly auditName: string;
   /** Every document passes it before it is stored, also one that a rollback restores. */
   readonly schema: TSchema;
-  /** The counter that a write takes its revision from. Writes of one scope follow each other. */
-  revisionScope(address: Address): RevisionScope;
-  /** Whose audit events they are; null for the platform's. */
+  /** Whose revisions and audit events they are; null for the platform's. */
   tenantId(address: Address): string | null;
   /** The document's own name, in the history and in audit events. */
   resourceId(address: Address): string;
+  /** A PATCH of what does not exist begins with `{}` instead of 404. */
+  readonly patchCreates?: true;
+  /** It has no DELETE, so what made it is not taken back. */
+  readonly isAlwaysThere?: true;
 
-  read(manager: EntityManager, address: Address): Promise<Stored<Document> | null>;
-  /** Only for kinds without `saveWithHistory`. */
-  save?(manager: EntityManager, address: Address, stored: Stored<Document>): Promise<void>;
-  /** Absent where documents of the kind are never removed. */
-  remove?(manager: EntityManager, address: Address): Promise<void>;
-
-  /**
-   * In place of `read`, for what a write begins with, where the document belongs to something that
-   * has to exist.
-   */
-  readToWrite?(manager: EntityManager, address: Address): Promise<Before<Document>>;
+  load(manager: EntityManager, address: Address): Promise<Before<Document>>;
+  /** The row, or its removal where `after` is null, and the entry of the history. */
+  store(
+    manager: EntityManager,
+    address: Address,
+    record: WriteRecord<Document>,
+    request: Request,
+  ): Promise<void>;
 
   /**
    * Runs before the transaction, so that no lock is held while another service is waited for.
@@ -117,17 +123,15 @@ export interface DocumentKind<Address, Document, Context = undefined> {
    */
   complete(draft: Draft, address: Address, current: Document | null, context: Context): unknown;
   /**
-   * Rules that a schema can't say and that need nothing but `prepare`'s findings. Returns problems
-   * (answered with 422), or throws a StrataError where another code is right.
+   * Rules that a schema can't say and that need nothing but `prepare`'s findings. Throws a
+   * StrataError where another code than 422 is right.
    */
-  check(write: ProposedWrite<Address, Document, Context>): Problem[];
-  /** What may be stored and deserves a word to whoever writes it. */
-  warnings?(write: ProposedWrite<Address, Document, Context>): Problem[];
+  check(write: ProposedWrite<Address, Document, Context>): Findings;
   /**
    * Rules that need the database. Runs in the transaction, under the lock of the scope's counter:
    * until it commits, no other write of the scope can change what this reads there. `next` is the
-   * document as it will be stored, null for a removal. Returns or throws as `check` does. Keep it
-   * short, and ask no other service: writers of the scope wait.
+   * document as it will be stored, null for a removal. Returns problems, or throws as `check` does.
+   * Keep it short, and ask no other service: writers of the scope wait.
    */
   checkInTransaction?(
     manager: EntityManager,
@@ -136,50 +140,14 @@ export interface DocumentKind<Address, Document, Context = undefined> {
     current: Document | null,
   ): Promise<Problem[]>;
   /**
-   * Whether this caller may write the document and not read it, as an API key of the writing scope
-   * alone.
+   * Only for kinds that hold secrets, which are masked wherever the document is shown. The document
+   * as it is stored: new secrets encrypted; where the mask was sent back, the secret of `current`
+   * stays.
    */
-  isHidden?(document: Document, caller: Caller): boolean;
+  seal?(document: Document, address: Address, current: Document | null): Document;
   /**
    * Whether tenants read this document of the platform. They learn that the platform wrote it, and
-   * not who.
+   * not who; any other is for those who see what is the platform's.
    */
   isForTenants?(document: Document): boolean;
-  /** Only for kinds that hold secrets. */
-  readonly secrets?: SecretHandling<Address, Document>;
-
-  /** Only for kinds with a history. */
-  recordHistory?(
-    manager: EntityManager,
-    address: Address,
-    record: WriteRecord<Document>,
-    request: Request,
-  ): Promise<void>;
-  /** In place of `save` and `recordHistory`, where one statement does both. `after` is not null. */
-  saveWithHistory?(
-    manager: EntityManager,
-    address: Address,
-    record: WriteRecord<Document>,
-    request: Request,
-  ): Promise<void>;
-  /** A PATCH of what does not exist begins with `{}` instead of 404. */
-  readonly patchCreates?: true;
-  /**
-   * Whether this document takes effect only after a restart or reload; the answer to its write then
-   * says so.
-   */
-  requiresRestart?(document: Document): boolean;
-}
-
-export interface SecretHandling<Address, Document> {
-  /**
-   * The same value, a stored document or any part of one, with every secret masked: all that
-   * anybody outside gets to see.
-   */
-  conceal<Part>(value: Part): Part;
-  /**
-   * The document as it is stored: new secrets encrypted; where the mask was sent back, the secret
-   * of `current` stays.
-   */
-  seal(document: Document, address: Address, current: Document | null): Document;
 }

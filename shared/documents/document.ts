@@ -3,7 +3,8 @@
  * `document-kind.ts` says what a kind adds.
  */
 import type { DataSource, EntityManager } from 'typeorm';
-import type { Caller } from '../access.ts';
+import { seesPlatform, type Caller } from '../access.ts';
+import { letOthersRun } from '../concurrency/large-work.ts';
 import { allEnded } from '../database/all-ended.ts';
 import type { Loaded } from '../coherence/entry.ts';
 import type { Request } from '../contract-runtime/request.ts';
@@ -11,11 +12,13 @@ import { namesIn, platformName, realmOf } from '../commits/actor-names.ts';
 import { commitCombined, storing, type Judge } from '../commits/combined.ts';
 import { commitChange, readSnapshot, type Work } from '../commits/commit.ts';
 import type { DocumentAction } from '../contracts/history.ts';
+import { platformScope, tenantScope, type RevisionScope } from '../contracts/revision-scopes.ts';
 import { boundedProblems, invalid, StrataError, type Problem } from '../errors.ts';
 import { diff, type Difference } from '../schema/diff.ts';
 import { applyMergePatch } from '../schema/merge-patch.ts';
 import { problemsOf } from '../schema/validate.ts';
-import type { Before, DocumentKind, Draft, Stored, WriteRecord } from './document-kind.ts';
+import { concealSecrets } from '../security/document-secrets.ts';
+import type { DocumentKind, Draft, Findings, Stored } from './document-kind.ts';
 import { sizeWithinLimits } from './document-size.ts';
 import { checkPreconditions } from './preconditions.ts';
 
@@ -115,136 +118,127 @@ function refuse(problems: readonly Problem[]): void {
   if (problems.length > 0) throw invalid([...problems]);
 }
 
-export function documentActions<Address, Document, Context>(
+/** What a write finds. */
+interface Found<Address, Document, Context> {
+  readonly address: Address;
+  readonly current: Stored<Document> | null;
+  readonly context: Context;
+  readonly request: Request;
+}
+interface Next<Document> {
+  readonly document: Document;
+  readonly findings: Findings;
+}
+/** What a write makes of it; `next` null removes the document. */
+interface Plan<Document> {
+  readonly action: DocumentAction;
+  readonly next: Next<Document> | null;
+  /** It is answered as what created the document. */
+  readonly isNew?: boolean;
+}
+
+/** As many as one answer names. */
+const warningsOf = <Document>(next: Next<Document> | null): { warnings?: Problem[] } => {
+  const warned = next?.findings.warned ?? [];
+  return warned.length === 0 ? {} : { warnings: boundedProblems(warned) };
+};
+
+export const documentActions = <Address, Document, Context>(
   db: DataSource,
   kind: DocumentKind<Address, Document, Context>,
-): DocumentActions<Address, Document> {
-  const conceal = <Part>(value: Part): Part => kind.secrets?.conceal(value) ?? value;
+): DocumentActions<Address, Document> => new Documents(db, kind);
+
+class Documents<Address, Document, Context> implements DocumentActions<Address, Document> {
+  readonly #db: DataSource;
+  readonly #kind: DocumentKind<Address, Document, Context>;
   /**
    * For most kinds null in the history means that there was no document; for a kind whose schema
    * admits null, it is one.
    */
-  const nullIsDocument = problemsOf(kind.schema, null).length === 0;
+  readonly #nullIsDocument: boolean;
 
-  /** What a write finds. */
-  interface Found {
-    readonly address: Address;
-    readonly current: Stored<Document> | null;
-    readonly context: Context;
-    readonly request: Request;
-  }
-  interface Next {
-    readonly document: Document;
-    readonly warnings: readonly Problem[];
-  }
-  /** What a write makes of it; `next` null removes the document. */
-  interface Plan {
-    readonly action: DocumentAction;
-    readonly next: Next | null;
-    /** It is answered as what created the document. */
-    readonly isNew?: boolean;
+  readonly put = this.#writeBy('put');
+  readonly patch = this.#writeBy('patch');
+  readonly delete = this.#writeBy('delete');
+
+  constructor(db: DataSource, kind: DocumentKind<Address, Document, Context>) {
+    this.#db = db;
+    this.#kind = kind;
+    this.#nullIsDocument = problemsOf(kind.schema, null).length === 0;
   }
 
-  /** What a write did. */
-  interface Done {
-    readonly next: Plan['next'];
-    readonly isNew: boolean;
-    readonly written: Omit<Stored<Document>, 'document'>;
-  }
+  readonly get = (address: Address): Promise<Loaded<Stored<Document> | null>> =>
+    readSnapshot(this.#db, this.#scopeOf(address), async (manager) => {
+      const { current } = await this.#kind.load(manager, address);
+      if (!current) return null;
+      const { document, updated_by: author } = current;
+      const name = await this.#nameOf(manager, address, author, document);
+      return { ...current, updated_by_name: name, document: this.#conceal(document) };
+    });
 
-  /**
-   * What readers of the document read for the id of its author. Kept with it in memory, so that a
-   * read there costs nothing.
-   */
-  async function nameOf(
-    manager: EntityManager,
-    address: Address,
-    id: string,
-    document?: Document,
-  ): Promise<string | null> {
-    if (document !== undefined && kind.isForTenants?.(document)) return platformName;
-    const names = await namesIn(manager, realmOf(kind.tenantId(address)), [id]);
-    return names.of(id);
-  }
-
-  const named = async (
-    manager: EntityManager,
-    address: Address,
-    stored: Stored<Document>,
-  ): Promise<Stored<Document>> => ({
-    ...stored,
-    updated_by_name: await nameOf(manager, address, stored.updated_by, stored.document),
-  });
-
-  /** The document, once it has passed the schema and the rules of its kind. */
-  function checked(document: unknown, { address, current, context, request }: Found): Next {
-    refuse(problemsOf(kind.schema, document));
-    const next = document as Document;
-    const proposed = {
-      next,
-      address,
-      current: current?.document ?? null,
-      context,
-      caller: request.caller,
-    };
-    refuse(kind.check(proposed));
-    return { document: next, warnings: kind.warnings?.(proposed) ?? [] };
-  }
-
-  /** The document to store from what was sent. */
-  function fromDraft(draft: Draft, found: Found): Next {
-    const { address, context } = found;
-    const current = found.current?.document ?? null;
-    const next = checked(kind.complete(draft, address, current, context), found);
-    if (!kind.secrets) return next;
-    return { ...next, document: kind.secrets.seal(next.document, address, current) };
-  }
-
-  /**
-   * The document to store from the history, with its secrets as they were sealed then. Rules see
-   * masks in their place, as they do in what readers send back; so a rule of today may refuse it.
-   */
-  function fromHistory(after: unknown, found: Found): Plan['next'] {
-    if (after === null && !nullIsDocument) {
-      if (!kind.remove) throw alwaysThere();
-      return null;
-    }
-    refuseHidden({ document: after as Document }, found.request.caller);
-    const { warnings } = checked(conceal(after), found);
-    return { document: after as Document, warnings };
-  }
-
-  /** Throws `not_found` where the answer would show a document to a writer who may not read it. */
-  function refuseHidden(current: Pick<Stored<Document>, 'document'> | null, caller: Caller): void {
-    if (current && kind.isHidden?.(current.document, caller)) throw new StrataError('not_found');
-  }
-
-  const readToWrite = async (manager: EntityManager, address: Address): Promise<Before<Document>> =>
-    kind.readToWrite?.(manager, address) ?? { current: await kind.read(manager, address) };
-
-  /** Null is the document's end. */
-  async function store(
-    manager: EntityManager,
-    address: Address,
-    stored: Stored<Document> | null,
-    record: WriteRecord<Document>,
+  async prepare(
+    verb: WriteVerb,
+    params: WriteParams<Address>,
     request: Request,
-  ): Promise<void> {
-    if (stored && kind.saveWithHistory)
-      return kind.saveWithHistory(manager, address, record, request);
-    await allEnded([
-      stored ? kind.save!(manager, address, stored) : kind.remove!(manager, address),
-      kind.recordHistory?.(manager, address, record, request),
-    ]);
+  ): Promise<Work<Attempt<Document>>> {
+    return storing(await this.#judgeOfVerb(verb, params, request));
   }
 
-  async function judgeOf(
+  async rollback(
+    params: Address & WriteOptions,
+    request: Request,
+    after: unknown,
+    cacheKeys: readonly string[],
+  ): Promise<WrittenDocument<Document>> {
+    const judge = await this.#judgeOf(params, request, undefined, cacheKeys, (found) => ({
+      action: 'rollback',
+      next: this.#fromHistory(after, found),
+      isNew: found.current === null,
+    }));
+    return this.#write(params, request, judge);
+  }
+
+  #writeBy(verb: WriteVerb) {
+    return async (
+      params: WriteParams<Address>,
+      request: Request,
+    ): Promise<WrittenDocument<Document>> =>
+      this.#write(params, request, await this.#judgeOfVerb(verb, params, request));
+  }
+
+  async #write(
+    params: Address & WriteOptions,
+    request: Request,
+    judge: Judge<Attempt<Document>>,
+  ): Promise<WrittenDocument<Document>> {
+    const scope = this.#scopeOf(params);
+    const { result } =
+      params.dry_run === true
+        ? await commitChange(this.#db, request, scope, storing(judge), { discard: true })
+        : await commitCombined(this.#db, request, scope, judge);
+    return result.answer;
+  }
+
+  /** The write of a verb, up to its commit. */
+  #judgeOfVerb(
+    verb: WriteVerb,
+    params: WriteParams<Address>,
+    request: Request,
+  ): Promise<Judge<Attempt<Document>>> {
+    const { body } = params;
+    return this.#judgeOf(params, request, body, request.keys, (found) =>
+      this.#planOf(verb, body, found),
+    );
+  }
+
+  async #judgeOf(
     params: Address & WriteOptions,
     request: Request,
     body: unknown,
     cacheKeys: readonly string[],
-    planOf: (found: Found) => Plan,
+    planOf: (found: Found<Address, Document, Context>) => Plan<Document>,
   ): Promise<Judge<Attempt<Document>>> {
+    const kind = this.#kind;
     const context = await kind.prepare(params, request, body);
     const reason = params.reason ?? null;
     const isDryRun = params.dry_run === true;
@@ -252,26 +246,24 @@ export function documentActions<Address, Document, Context>(
     return async (manager, counted) => {
       const [{ revision, at: changedAt }, { current, missingOwner }] = await allEnded([
         counted,
-        readToWrite(manager, params),
+        kind.load(manager, params),
       ]);
       // A trial shows what it would change.
-      if (isDryRun) refuseHidden(current, request.caller);
+      if (isDryRun) this.#refuseHidden(current, request.caller);
       // Who writes may know who wrote, also where readers are told only that the platform did.
-      const author = current && (await nameOf(manager, params, current.updated_by));
+      const author = current && (await this.#nameOf(manager, params, current.updated_by));
       checkPreconditions(params, current && { ...current, updated_by_name: author });
-      const {
-        action,
-        next,
-        isNew = false,
-      } = planOf({ address: params, current, context, request });
+      const plan = planOf({ address: params, current, context, request });
+      const { action, next } = plan;
       const bytes = next === null ? 0 : sizeWithinLimits(next.document);
+      await letOthersRun(bytes);
 
       const at = changedAt.toISOString();
       const updatedBy = request.caller.id;
       const written = {
         revision,
         updated_by: updatedBy,
-        updated_by_name: await nameOf(manager, params, updatedBy, next?.document),
+        updated_by_name: await this.#nameOf(manager, params, updatedBy, next?.document),
         updated_at: at,
       };
       const before = current?.document ?? null;
@@ -280,11 +272,11 @@ export function documentActions<Address, Document, Context>(
       if (missingOwner) throw missingOwner;
       const problems = await kind.checkInTransaction?.(manager, params, after, before);
       refuse(problems ?? []);
-      if (next === null && !kind.remove)
-        throw new Error(`config.${kind.auditName} is a document that always exists`);
 
       // To `diff`, undefined is what does not exist, and null a value.
-      const changes = diff(before ?? undefined, after ?? undefined).map(conceal);
+      const changes = diff(before ?? undefined, after ?? undefined).map((each) =>
+        this.#conceal(each),
+      );
       const event = {
         action: `config.${kind.auditName}.${pastTense[action]}`,
         tenant_id: kind.tenantId(params),
@@ -293,103 +285,127 @@ export function documentActions<Address, Document, Context>(
       };
       const answer: WrittenDocument<Document> = isDryRun
         ? { dry_run: true, changes, invalidates: [...cacheKeys], ...warningsOf(next) }
-        : answerTo({ written, next, isNew });
+        : this.#answerTo(plan, written);
       // Nothing is stored behind an answer that will not be given.
       request.checkAnswer(answer);
+      await letOthersRun(bytes);
       return {
         result: { answer, before, after },
         keys: cacheKeys,
         events: [event],
         bytes,
-        async store() {
-          const record = { revision, action, before, after, at, reason };
-          const stored = next && { document: next.document, ...written };
-          await store(manager, params, stored, record, request);
-        },
+        store: () =>
+          kind.store(manager, params, { revision, action, before, after, at, reason }, request),
       };
     };
   }
 
-  async function write(
-    params: Address & WriteOptions,
-    request: Request,
-    judge: Judge<Attempt<Document>>,
-  ): Promise<WrittenDocument<Document>> {
-    const scope = kind.revisionScope(params);
-    const { result } =
-      params.dry_run === true
-        ? await commitChange(db, request, scope, storing(judge), { discard: true })
-        : await commitCombined(db, request, scope, judge);
-    return result.answer;
+  /** What each verb makes of what it finds. The body passed the contract's schema. */
+  #planOf(
+    verb: WriteVerb,
+    body: unknown,
+    found: Found<Address, Document, Context>,
+  ): Plan<Document> {
+    const isNew = found.current === null;
+    const action = isNew ? 'create' : 'update';
+    if (verb === 'put') return { action, next: this.#fromDraft(body as Draft, found), isNew };
+    if (isNew && (verb === 'delete' || !this.#kind.patchCreates))
+      throw new StrataError('not_found');
+    if (verb === 'delete') return { action: 'delete', next: null };
+    this.#refuseHidden(found.current, found.request.caller);
+    const shown = found.current === null ? {} : this.#conceal(found.current.document);
+    const patched = applyMergePatch(shown, body as Readonly<Record<string, unknown>>);
+    return { action, next: this.#fromDraft(patched, found) };
   }
 
-  function answerTo({ next, written, isNew }: Done): WrittenDocument<Document> {
+  /** The document to store from what was sent. */
+  #fromDraft(draft: Draft, found: Found<Address, Document, Context>): Next<Document> {
+    const { address, context } = found;
+    const current = found.current?.document ?? null;
+    const next = this.#checked(this.#kind.complete(draft, address, current, context), found);
+    if (!this.#kind.seal) return next;
+    return { ...next, document: this.#kind.seal(next.document, address, current) };
+  }
+
+  /**
+   * The document to store from the history, with its secrets as they were sealed then. Rules see
+   * masks in their place, as they do in what readers send back; so a rule of today may refuse it.
+   */
+  #fromHistory(after: unknown, found: Found<Address, Document, Context>): Next<Document> | null {
+    if (after === null && !this.#nullIsDocument) {
+      if (this.#kind.isAlwaysThere) throw alwaysThere();
+      return null;
+    }
+    this.#refuseHidden({ document: after as Document }, found.request.caller);
+    const { findings } = this.#checked(this.#conceal(after), found);
+    return { document: after as Document, findings };
+  }
+
+  /** The document, once it has passed the schema and the rules of its kind. */
+  #checked(
+    document: unknown,
+    { address, current, context, request }: Found<Address, Document, Context>,
+  ): Next<Document> {
+    refuse(problemsOf(this.#kind.schema, document));
+    const next = document as Document;
+    const { caller } = request;
+    const findings = this.#kind.check({
+      next,
+      address,
+      current: current?.document ?? null,
+      context,
+      caller,
+    });
+    refuse(findings.refused);
+    return { document: next, findings };
+  }
+
+  #answerTo(
+    { next, isNew = false }: Plan<Document>,
+    written: Omit<Stored<Document>, 'document'>,
+  ): WrittenDocument<Document> {
     if (next === null) return { outcome: 'deleted', document: null, ...written };
-    const { document } = next;
     return {
       outcome: isNew ? 'created' : 'updated',
-      document: conceal(document),
+      document: this.#conceal(next.document),
       ...written,
-      ...(kind.requiresRestart?.(document) && { requires_restart: true as const }),
+      ...(next.findings.requiresRestart && { requires_restart: true as const }),
       ...warningsOf(next),
     };
   }
 
-  /** As many as one answer names. */
-  const warningsOf = (next: Next | null): { warnings?: Problem[] } =>
-    next === null || next.warnings.length === 0 ? {} : { warnings: boundedProblems(next.warnings) };
-
-  /** What each verb makes of what it finds. The body passed the contract's schema. */
-  function planOf(verb: WriteVerb, body: unknown, found: Found): Plan {
-    const isNew = found.current === null;
-    const action = isNew ? 'create' : 'update';
-    if (verb === 'put') return { action, next: fromDraft(body as Draft, found), isNew };
-    if (isNew && (verb === 'delete' || !kind.patchCreates)) throw new StrataError('not_found');
-    if (verb === 'delete') return { action: 'delete', next: null };
-    refuseHidden(found.current, found.request.caller);
-    const shown = found.current === null ? {} : conceal(found.current.document);
-    return {
-      action,
-      next: fromDraft(applyMergePatch(shown, body as Readonly<Record<string, unknown>>), found),
-    };
+  /**
+   * Throws `not_found` where the answer would show a document to a writer who may not read it, such
+   * as an API key of the writing scope alone.
+   */
+  #refuseHidden(current: Pick<Stored<Document>, 'document'> | null, caller: Caller): void {
+    const { isForTenants } = this.#kind;
+    if (!current || !isForTenants || isForTenants(current.document)) return;
+    if (!seesPlatform(caller)) throw new StrataError('not_found');
   }
 
-  /** The write of a verb, up to its commit. */
-  const judgeOfVerb = (
-    verb: WriteVerb,
-    params: WriteParams<Address>,
-    request: Request,
-  ): Promise<Judge<Attempt<Document>>> => {
-    const { body } = params;
-    return judgeOf(params, request, body, request.keys, (found) => planOf(verb, body, found));
-  };
+  /**
+   * What readers of the document read for the id of its author. Kept with it in memory, so that a
+   * read there costs nothing.
+   */
+  async #nameOf(
+    manager: EntityManager,
+    address: Address,
+    id: string,
+    document?: Document,
+  ): Promise<string | null> {
+    if (document !== undefined && this.#kind.isForTenants?.(document)) return platformName;
+    const names = await namesIn(manager, realmOf(this.#kind.tenantId(address)), [id]);
+    return names.of(id);
+  }
 
-  const writeBy =
-    (verb: WriteVerb) =>
-    async (params: WriteParams<Address>, request: Request): Promise<WrittenDocument<Document>> =>
-      write(params, request, await judgeOfVerb(verb, params, request));
+  #conceal<Part>(value: Part): Part {
+    return this.#kind.seal ? concealSecrets(value) : value;
+  }
 
-  return {
-    get: (address) =>
-      readSnapshot(db, kind.revisionScope(address), async (manager) => {
-        const stored = await kind.read(manager, address);
-        if (!stored) return null;
-        const shown = await named(manager, address, stored);
-        return { ...shown, document: conceal(stored.document) };
-      }),
-
-    put: writeBy('put'),
-    patch: writeBy('patch'),
-    delete: writeBy('delete'),
-    prepare: async (verb, params, request) => storing(await judgeOfVerb(verb, params, request)),
-
-    async rollback(params, request, after, cacheKeys) {
-      const judge = await judgeOf(params, request, undefined, cacheKeys, (found) => ({
-        action: 'rollback',
-        next: fromHistory(after, found),
-        isNew: found.current === null,
-      }));
-      return write(params, request, judge);
-    },
-  };
+  /** The counter that a write takes its revision from. Writes of one scope follow each other. */
+  #scopeOf(address: Address): RevisionScope {
+    const tenantId = this.#kind.tenantId(address);
+    return tenantId === null ? platformScope : tenantScope(tenantId);
+  }
 }

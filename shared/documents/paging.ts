@@ -24,6 +24,7 @@ const keyForms = {
   number: /^[0-9]{1,15}$/,
   time: new RegExp(`^${timestamp} ${uuid}$`),
   chain: new RegExp(`^${timestamp} (?:platform|${uuid}) [0-9]{1,15}$`),
+  usage: new RegExp(`^[a-z_]{1,40} ${uuid}$`),
   link: new RegExp(`^(?:whole|broken) (?:platform|${uuid}) [0-9]{1,15} [0-9a-f]{64}$`),
 };
 type KeyForm = keyof typeof keyForms;

@@ -23,6 +23,7 @@ import { createMetrics } from '../telemetry/metrics.ts';
 import { nodeLifecycle } from './node-lifecycle.ts';
 import { nodesOf } from './nodes.ts';
 import type { StartWork } from './readiness.ts';
+import type { Connections } from '../database/connections.ts';
 import { sealingMiddleware } from '../bus/sealing.ts';
 import { RunningCalls, unansweredCallsMiddleware } from '../bus/unanswered-calls.ts';
 
@@ -37,6 +38,8 @@ export interface NodeOptions {
   readonly settings: LiveSettings;
   /** The commit tables, on nodes whose pieces have a database. */
   readonly commits?: DataSource;
+  /** Of the pools beside it. */
+  readonly connections?: Connections;
   /** Further needs of this node by name, such as redis, each with whether it answers. */
   readonly probes?: Readonly<Record<string, Probe>>;
   /** What the start of this node has yet to do before anybody can be served. */
@@ -69,6 +72,7 @@ export interface NodeParts {
 export function nodeOptions({
   settings,
   commits,
+  connections,
   probes = {},
   unfinished = new Set(),
   derivedReads = {},
@@ -92,6 +96,7 @@ export function nodeOptions({
   const lifecycle = nodeLifecycle({
     settings,
     commits,
+    connections,
     probes,
     unfinished,
     silent,
@@ -169,7 +174,7 @@ export async function joinOnceMade(broker: ServiceBroker, { made, calls }: Joini
   else {
     const connect = transit.connect.bind(transit);
     transit.connect = async () => {
-      await Promise.all([Promise.race([connect(), heardOf(broker, calls)]), made]);
+      await Promise.all([Promise.race([connect(), observed(broker, calls)]), made]);
       // As Moleculer notes itself after its half second. Until then it would not say to others what
       // this node hosts.
       transit.connected = true;
@@ -183,7 +188,7 @@ export async function joinOnceMade(broker: ServiceBroker, { made, calls }: Joini
  * Resolves once other nodes have said that they host each of these services; without any, once one
  * has said what it hosts.
  */
-function heardOf(broker: ServiceBroker, services: readonly string[]): Promise<void> {
+function observed(broker: ServiceBroker, services: readonly string[]): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   function look(): void {
     const offered = new Set(nodesOf(broker).flatMap((node) => node.services));

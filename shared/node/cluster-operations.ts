@@ -43,27 +43,53 @@ interface ReloadPhases {
 const union = (lists: readonly (readonly string[])[]): string[] =>
   [...new Set(lists.flat())].sort();
 
-export function clusterOperations(broker: ServiceBroker): Handlers {
-  /** Asks these nodes at once. `operation` is what their errors are shown under. */
-  async function ask<A extends ActionName>(
-    nodes: readonly string[],
-    action: A,
-    params: ParamsOf<A>,
-    { operation, requestId }: { operation: string; requestId: string },
-  ): Promise<Collected<A>> {
-    const options = { caller: serviceCaller('cluster'), requestId, timeout: nodeTimeoutMs };
-    const calls = nodes.map((node) => callAs(broker, action, params, { ...options, nodeID: node }));
-    const outcomes = await Promise.allSettled(calls);
-    const answers: { node: string; result: ResultOf<A> }[] = [];
-    const errors: NodeError[] = [];
-    for (const [index, outcome] of outcomes.entries()) {
-      const node = nodes[index]!;
-      if (outcome.status === 'fulfilled') answers.push({ node, result: outcome.value });
-      else errors.push({ node, action: operation, message: messageOf(outcome.reason) });
-    }
-    return { answers, errors };
+/** Asks these nodes at once. `operation` is what their errors are shown under. */
+async function ask<A extends ActionName>(
+  broker: ServiceBroker,
+  nodes: readonly string[],
+  action: A,
+  params: ParamsOf<A>,
+  { operation, requestId }: { operation: string; requestId: string },
+): Promise<Collected<A>> {
+  const options = { caller: serviceCaller('cluster'), requestId, timeout: nodeTimeoutMs };
+  const calls = nodes.map((node) => callAs(broker, action, params, { ...options, nodeID: node }));
+  const outcomes = await Promise.allSettled(calls);
+  const answers: { node: string; result: ResultOf<A> }[] = [];
+  const errors: NodeError[] = [];
+  for (const [index, outcome] of outcomes.entries()) {
+    const node = nodes[index]!;
+    if (outcome.status === 'fulfilled') answers.push({ node, result: outcome.value });
+    else errors.push({ node, action: operation, message: messageOf(outcome.reason) });
   }
+  return { answers, errors };
+}
 
+/**
+ * Any node with a database can do it: asks one after the other, so that one that has just gone
+ * away does not fail the whole. Throws what the last one did where none can.
+ */
+async function askAny<A extends ActionName>(
+  broker: ServiceBroker,
+  nodes: readonly string[],
+  action: A,
+  params: ParamsOf<A>,
+  requestId: string,
+): Promise<void> {
+  const options = { caller: serviceCaller('cluster'), requestId, timeout: nodeTimeoutMs };
+  let failure: unknown = new StrataError('service_unavailable', 'No node answers. Try again.');
+  for (const nodeID of nodes) {
+    try {
+      await callAs(broker, action, params, { ...options, nodeID });
+      return;
+    } catch (error) {
+      if (!isOutage(error)) throw error;
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+export function clusterOperations(broker: ServiceBroker): Handlers {
   /**
    * In two phases: effective values hold defaults of the environment, and identities who
    * administers the platform, so both are dropped once every node has its new environment. Else a
@@ -78,6 +104,7 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
     const { reload_env: reloadEnv = false, dry_run: dryRun = false, reinit } = body;
     const as = { operation: 'reload', requestId };
     const environments = await ask(
+      broker,
       reloadEnv ? nodes : [],
       'cluster.node.reload-environment',
       { body: { dry_run: dryRun } },
@@ -87,9 +114,10 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
     const invalidated = invalidationOf(body, settingsMayDiffer(environments));
     const unchanged = invalidated.all ? {} : ({ unchanged: true } as const);
     if (reloadEnv && !dryRun)
-      await askAny(reloaded, 'feed.settings-replaced', unchanged, requestId);
+      await askAny(broker, reloaded, 'feed.settings-replaced', unchanged, requestId);
     const silent = environments.errors.map(({ node }) => node);
     const cleared = await ask(
+      broker,
       nodes.filter((node) => !silent.includes(node)),
       'cluster.node.clear',
       {
@@ -104,33 +132,9 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
     return { environments, invalidated, cleared };
   }
 
-  /**
-   * Any node with a database can do it: asks one after the other, so that one that has just gone
-   * away does not fail the whole. Throws what the last one did where none can.
-   */
-  async function askAny<A extends ActionName>(
-    nodes: readonly string[],
-    action: A,
-    params: ParamsOf<A>,
-    requestId: string,
-  ): Promise<void> {
-    const options = { caller: serviceCaller('cluster'), requestId, timeout: nodeTimeoutMs };
-    let failure: unknown = new StrataError('service_unavailable', 'No node answers. Try again.');
-    for (const nodeID of nodes) {
-      try {
-        await callAs(broker, action, params, { ...options, nodeID });
-        return;
-      } catch (error) {
-        if (!isOutage(error)) throw error;
-        failure = error;
-      }
-    }
-    throw failure;
-  }
-
   /** Through the feed's outbox, since the node that is called may have no database. */
   const record = (nodes: readonly string[], event: EventDraft, request: Request): Promise<void> =>
-    askAny(nodes, 'feed.record', { body: [auditFacts(event, request)] }, request.requestId);
+    askAny(broker, nodes, 'feed.record', { body: [auditFacts(event, request)] }, request.requestId);
 
   async function reload(body: ReloadRequest, request: Request): Promise<ReloadSummary> {
     const nodes = nodesOf(broker).map(({ id }) => id);
@@ -162,6 +166,7 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
       throw new StrataError('tenant_mismatch', 'A key does not belong to your tenant.');
 
     const { answers, errors } = await ask(
+      broker,
       nodesOf(broker).map(({ id }) => id),
       'cluster.node.drop',
       { body: { tenant_id: tenantId, ...(keys ? { keys } : {}) } },

@@ -26,7 +26,7 @@ export function shareAnswer<T>(ask: () => Promise<T>, isGood: (answer: T) => boo
   let running: Promise<T> | undefined;
   let latest: { readonly answer: T; readonly until: number } | undefined;
 
-  async function askAnew(): Promise<T> {
+  async function askAgain(): Promise<T> {
     const answer = await ask();
     const keptMs = isGood(answer) ? goodForMs : badForMs;
     latest = { answer, until: performance.now() + keptMs };
@@ -36,7 +36,7 @@ export function shareAnswer<T>(ask: () => Promise<T>, isGood: (answer: T) => boo
 
   return async (): Promise<T> => {
     if (latest && performance.now() < latest.until) return latest.answer;
-    running ??= askAnew();
+    running ??= askAgain();
     return running;
   };
 }

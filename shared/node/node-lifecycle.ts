@@ -16,6 +16,7 @@ import { clusterService } from './cluster-service.ts';
 import type { Coherence } from '../coherence/coherence.ts';
 import { createFeed, type Feed } from '../coherence/feed.ts';
 import { clusterLink, feedService } from '../coherence/feed-service.ts';
+import type { Connections } from '../database/connections.ts';
 import { boundedProbe, type Probe } from './health.ts';
 import type { StartWork } from './readiness.ts';
 import { callAs } from '../contract-runtime/request.ts';
@@ -31,6 +32,7 @@ const gatheredShare = 1 / 200;
 export interface LifecycleOptions {
   readonly settings: LiveSettings;
   readonly commits: DataSource | undefined;
+  readonly connections: Connections | undefined;
   readonly probes: Readonly<Record<string, Probe>>;
   readonly unfinished: ReadonlySet<StartWork>;
   readonly silent: boolean;
@@ -47,11 +49,18 @@ export interface NodeLifecycle {
 }
 
 export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
-  const { settings, commits, silent, coherence, bus, running, log } = options;
+  const { settings, commits, connections, silent, coherence, bus, running, log } = options;
   const { node_id: nodeId, coherence_fence_ms: fenceMs } = settings.current;
   // One process polls for itself alone.
   const gatherMs = settings.current.nats_url === null ? 0 : fenceMs * gatheredShare;
-  const feed = commits && createFeed(commits, { gatherMs, log });
+  const feed =
+    commits &&
+    createFeed(commits, {
+      gatherMs,
+      fenceMs,
+      log,
+      onServer: (cluster) => connections?.follow(cluster),
+    });
   let relay: BackgroundLoop | undefined;
   let pruning: NodeJS.Timeout | undefined;
 

@@ -26,8 +26,9 @@ export function ensureSecretKey(dataDir: string): SecretKeyFile {
     const message = `cannot be read: ${file} is empty; restore it, or set SECRET_KEY`;
     throw new SettingsInvalid([{ variable: 'SECRET_KEY', message }]);
   }
-  if (!form.fits(key))
-    throw new SettingsInvalid([{ variable: 'SECRET_KEY', message: `${form.says}; see ${file}` }]);
+  const problem = form(key);
+  if (problem !== undefined)
+    throw new SettingsInvalid([{ variable: 'SECRET_KEY', message: `${problem}; see ${file}` }]);
   return { key, made };
 }
 

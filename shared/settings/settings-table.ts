@@ -9,13 +9,10 @@ import { signInPolicies } from '../contracts/sign-in-policy.ts';
 import { limitDefaults, limitNames, limitSchemas, type Limits } from '../contracts/risk.ts';
 import { BusinessHours } from '../contracts/weekly-hours.ts';
 import { problemsOf } from '../schema/validate.ts';
+import { problemOfDatabaseUrl } from './database-address.ts';
 
-/** What the text of a variable has to look like. */
-export interface Form {
-  readonly fits: (text: string) => boolean;
-  /** What is wrong with a text that does not fit; follows the name of the variable. */
-  readonly says: string;
-}
+/** What is wrong with the text of a variable, to follow its name; undefined where nothing is. */
+export type Form = (text: string) => string | undefined;
 
 interface Base {
   /** Kept to the byte, where other texts are trimmed, and never shown. */
@@ -42,14 +39,14 @@ export type Row =
   | (Base & { readonly type: 'boolean'; readonly default: boolean })
   | (Base & { readonly type: 'list'; readonly default: readonly string[]; readonly form: Form });
 
-const matches = (pattern: RegExp, says: string): Form => ({
-  fits: (text) => pattern.test(text),
-  says,
-});
+const form =
+  (fits: (text: string) => boolean, says: string): Form =>
+  (text) =>
+    fits(text) ? undefined : says;
+const matches = (pattern: RegExp, says: string): Form => form((text) => pattern.test(text), says);
 const isOrigin = (text: string): boolean =>
   /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 
-const postgres = matches(/^postgres(ql)?:\/\/\S+$/, 'must be a postgres:// address');
 const redis = matches(/^rediss?:\/\/\S+$/, 'must be a redis:// or rediss:// address');
 const nats = matches(
   /^(nats|tls|wss?):\/\/[^\s,]+(,(nats|tls|wss?):\/\/[^\s,]+)*$/,
@@ -70,37 +67,31 @@ const namespace = matches(
   'must be 1 to 50 letters, digits, dashes or underscores, and not end in -nodes',
 );
 const personName = matches(/^[^\p{C}]{1,100}$/u, 'must be 1 to 100 printable characters');
-const key: Form = {
-  fits: (text) => Buffer.byteLength(text) >= 32,
-  says: 'must have at least 32 bytes',
-};
-const origin: Form = {
-  fits: isOrigin,
-  says: 'must be an origin as browsers send it, such as https://app.example.com',
-};
-const origins: Form = {
-  fits: (text) => text === '*' || isOrigin(text),
-  says: 'must be origins as browsers send them, such as https://app.example.com, or *',
-};
-const address: Form = {
-  fits: (text) => /^https?:\/\/[^\s?#@]*[^\s?#@/]$/.test(text) && URL.canParse(text),
-  says: 'must be an http:// or https:// address without credentials, query or final slash',
-};
-const networks: Form = {
-  fits: (text) => ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text),
-  says: 'must be networks such as 10.0.0.0/8 or fd00::/8',
-};
+const key = form((text) => Buffer.byteLength(text) >= 32, 'must have at least 32 bytes');
+const origin = form(
+  isOrigin,
+  'must be an origin as browsers send it, such as https://app.example.com',
+);
+const origins = form(
+  (text) => text === '*' || isOrigin(text),
+  'must be origins as browsers send them, such as https://app.example.com, or *',
+);
+const address = form(
+  (text) => /^https?:\/\/[^\s?#@]*[^\s?#@/]$/.test(text) && URL.canParse(text),
+  'must be an http:// or https:// address without credentials, query or final slash',
+);
+const networks = form(
+  (text) => ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text),
+  'must be networks such as 10.0.0.0/8 or fd00::/8',
+);
 
-const weeklyHours: Form = {
-  fits: (text) => {
-    try {
-      return problemsOf(BusinessHours, JSON.parse(text)).length === 0;
-    } catch {
-      return false;
-    }
-  },
-  says: 'must be JSON such as {"days":["mon","tue"],"start":"09:00","end":"17:00","timezone":"Europe/Rome"}',
-};
+const weeklyHours = form((text) => {
+  try {
+    return problemsOf(BusinessHours, JSON.parse(text)).length === 0;
+  } catch {
+    return false;
+  }
+}, 'must be JSON such as {"days":["mon","tue"],"start":"09:00","end":"17:00","timezone":"Europe/Rome"}');
 
 type LimitRows = {
   readonly [Name in keyof Limits as `default_${Name}`]: Extract<
@@ -270,10 +261,11 @@ export const settingsGroups = {
     database_url: {
       type: 'string',
       default: null,
-      form: postgres,
+      form: problemOfDatabaseUrl,
       secret: true,
       requires_restart: true,
-      description: 'PostgreSQL 14 or newer; without it and DB_HOST an embedded one runs',
+      description:
+        'PostgreSQL 14 or newer; of several hosts, comma separated, the one that can be written to; without it and DB_HOST an embedded one runs',
     },
     db_host: {
       type: 'string',
@@ -315,13 +307,21 @@ export const settingsGroups = {
       requires_restart: true,
       description: 'TLS to PostgreSQL',
     },
+    db_pooler: {
+      type: 'boolean',
+      default: false,
+      requires_restart: true,
+      description:
+        'A pooler in transaction mode, such as PgBouncer, is in front of PostgreSQL: time-outs are those of the role, and statements have no names',
+    },
     db_pool_size: {
       type: 'integer',
       default: 10,
-      min: 2,
+      min: 4,
       max: 200,
       requires_restart: true,
-      description: 'Connections of each service on a node',
+      description:
+        'Connections of a node to PostgreSQL, at most, of which up to 3 are kept for the change feed',
     },
     redis_url: {
       type: 'string',
@@ -378,7 +378,7 @@ export const settingsGroups = {
       default: [],
       form: email,
       description:
-        'Whoever signs in with one of these verified addresses is platform_admin; admin@example.com in embedded mode',
+        'Accounts with one of these verified addresses are platform_admin; admin@example.com in embedded mode',
     },
     platform_sign_in_policy: {
       type: 'string',
@@ -440,6 +440,50 @@ export const settingsGroups = {
       max: 1_000_000,
       description:
         'Requests of one network (/24 of IPv4, /56 of IPv6) per minute, for each route that begins a sign-in or sends or takes a mailed link',
+    },
+    documents_per_tenant: {
+      type: 'integer',
+      default: 10_000,
+      min: 1,
+      max: 1_000_000,
+      description: 'Agent configurations, service instances and projects of a tenant together',
+    },
+    members_per_tenant: {
+      type: 'integer',
+      default: 100_000,
+      min: 1,
+      max: 10_000_000,
+      description: 'Members of a tenant, those who are invited included',
+    },
+    service_accounts_per_tenant: {
+      type: 'integer',
+      default: 200,
+      min: 1,
+      max: 1_000_000,
+      description: 'Service accounts of a tenant',
+    },
+    api_keys_per_tenant: {
+      type: 'integer',
+      default: 10_000,
+      min: 1,
+      max: 10_000_000,
+      description: 'API keys for a tenant, of its service accounts and of people',
+    },
+    automations_live_per_tenant: {
+      type: 'integer',
+      default: 10_000,
+      min: 1,
+      max: 1_000_000,
+      description:
+        'Automations of a tenant that run, or wait for approval or a slot; a further one is 429',
+    },
+    history_entries_per_hour_per_tenant: {
+      type: 'integer',
+      default: 36_000,
+      min: 1,
+      max: 10_000_000,
+      description:
+        'Changes of a tenant’s configuration in an hour, each an entry of its history; a further one is 429',
     },
     watch_max_streams: {
       type: 'integer',

@@ -176,14 +176,15 @@ function parseNumber(row: Extract<Row, { type: 'integer' | 'number' }>, given: s
 function parseList(row: Extract<Row, { type: 'list' }>, given: string): Parsed {
   const items = given.split(',').map((item) => item.trim());
   const value = items.filter((item) => item !== '');
-  return value.every(row.form.fits) ? { value } : { problem: row.form.says };
+  const problem = value.map(row.form).find((each) => each !== undefined);
+  return problem === undefined ? { value } : { problem };
 }
 
 function parseString(row: Extract<Row, { type: 'string' }>, given: string): Parsed {
   if (row.choices && !row.choices.includes(given))
     return { problem: `must be one of ${row.choices.join(', ')}` };
-  if (row.form && !row.form.fits(given)) return { problem: row.form.says };
-  return { value: given };
+  const problem = row.form?.(given);
+  return problem === undefined ? { value: given } : { problem };
 }
 
 /**

@@ -7,6 +7,7 @@ import type { DataSource } from 'typeorm';
 import type { Bus } from '../bus/bus.ts';
 import type { CoherentCache } from '../coherence/cache.ts';
 import type { Coherence } from '../coherence/coherence.ts';
+import { triesUntilAside } from '../commits/relay.ts';
 import { askedOfDatabase, showFigure, type Sample } from './figures.ts';
 import { readinessStatuses, type Readiness, type ReadinessCheck } from '../node/readiness.ts';
 
@@ -149,6 +150,12 @@ function showCoherence(registry: Registry, coherence: Coherence): void {
     read: () => figures.resets,
   });
   showFigure(registry, {
+    name: 'strata_coherence_flushes_total',
+    help: 'How often the change feed no longer had what a node had missed, so that its memory was emptied',
+    type: 'counter',
+    read: () => figures.flushes,
+  });
+  showFigure(registry, {
     name: 'strata_coherence_poll_age_seconds',
     help: 'Since the last good poll of the change feed began',
     type: 'gauge',
@@ -193,28 +200,40 @@ function showBus(registry: Registry, bus: Bus): void {
 interface OutboxRow {
   readonly waiting: number;
   readonly oldest_seconds: number;
+  readonly chains_aside: number;
 }
+
+/** A long outbox is not read whole by each scrape. */
+const mostCounted = 10_000;
 
 function showOutbox(registry: Registry, commits: DataSource): void {
   const outbox = askedOfDatabase(async () => {
     const [row] = await commits.query<OutboxRow[]>(
-      `SELECT count(*)::int AS waiting,
-              greatest(0, coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0))::float8 AS oldest_seconds
-       FROM strata.outbox`,
+      `SELECT (SELECT count(*)::int FROM (SELECT FROM strata.outbox LIMIT ${mostCounted}) AS counted) AS waiting,
+         greatest(0, coalesce(extract(epoch FROM clock_timestamp() -
+           (SELECT created_at FROM strata.outbox WHERE NOT aside ORDER BY seq LIMIT 1)), 0))::float8 AS oldest_seconds,
+         (SELECT count(*)::int FROM strata.chain_waits WHERE tries >= $1) AS chains_aside`,
+      [triesUntilAside],
     );
     return row;
   });
   showFigure(registry, {
     name: 'strata_outbox_events',
-    help: 'Audit events that wait for the audit service, the same on every node with a database',
+    help: `Audit events that wait for the audit service, the same on every node with a database; counted up to ${mostCounted}`,
     type: 'gauge',
     read: async () => (await outbox())?.waiting,
   });
   showFigure(registry, {
     name: 'strata_outbox_oldest_seconds',
-    help: 'For how long the oldest of them has waited; 0 where none waits',
+    help: 'For how long the oldest of them has waited whose chain is not set aside; 0 where none waits',
     type: 'gauge',
     read: async () => (await outbox())?.oldest_seconds,
+  });
+  showFigure(registry, {
+    name: 'strata_audit_chains_aside',
+    help: 'Audit chains that are set aside, because the audit service refuses their next event; the same on every node with a database',
+    type: 'gauge',
+    read: async () => (await outbox())?.chains_aside,
   });
 }
 

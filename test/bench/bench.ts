@@ -5,6 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { atWork } from './at-work.ts';
 import { costs as costsGroup } from './costs.ts';
 import { effective } from './effective.ts';
 import { growth } from './growth.ts';
@@ -30,6 +31,7 @@ const groups: Readonly<Record<string, Group>> = {
   stale,
   webhooks,
   growth,
+  'tenants-at-work': atWork,
   memory,
   tenants,
   streams,

@@ -16,7 +16,7 @@ const reads = 1000;
  * Reads of many contexts through the gateway, one after the other: after a platform write, and when
  * nothing has changed.
  */
-async function mergedAnew(rounds: number, platform: Client, admin: Client, tenantId: string) {
+async function mergedAgain(rounds: number, platform: Client, admin: Client, tenantId: string) {
   for (let each = 0; each < contexts; each += 1)
     await admin.put(`/tenants/${tenantId}/config/agents/agent-${each}`, { custom: { each } });
   async function readAll(): Promise<number> {
@@ -33,7 +33,7 @@ async function mergedAnew(rounds: number, platform: Client, admin: Client, tenan
     rounds,
     async () => {
       value += 1;
-      await platform.put('/config/global/merged_anew', { config_value: value, is_public: true });
+      await platform.put('/config/global/merged_again', { config_value: value, is_public: true });
       return readAll();
     },
     async () => {
@@ -68,7 +68,7 @@ export const effective: Group = async ({ rounds, seconds }) => {
       min_instances: 1,
       max_instances: 5,
     });
-    const again = await mergedAnew(rounds, platform, admin, id);
+    const again = await mergedAgain(rounds, platform, admin, id);
     const expected = await admin.get(
       `/tenants/${id}/config/effective?agent_type=cost_optimizer&service_id=checkout`,
     );

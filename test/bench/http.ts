@@ -111,9 +111,9 @@ export const http: Group = async ({ rounds, seconds }) => {
         ...(await alternate(rounds * seconds, perSecond(asked), perSecond(target))),
       };
     };
-    const crowd = async (): Promise<Pick<Comparison, 'strata' | 'baseline'>> => {
+    const burst = async (): Promise<Pick<Comparison, 'strata' | 'baseline'>> => {
       const args = [gateway.url, path, authorization, String(rounds)];
-      const { lines } = await program('test/bench/peers/crowd.ts', args, loadCore);
+      const { lines } = await program('test/bench/peers/burst.ts', args, loadCore);
       const { value } = await lines.next();
       return JSON.parse(value as string) as Pick<Comparison, 'strata' | 'baseline'>;
     };
@@ -138,7 +138,7 @@ export const http: Group = async ({ rounds, seconds }) => {
           peer: 'one such read',
           unit: 'ms',
           goal: { atMost: 12 },
-          ...(await crowd()),
+          ...(await burst()),
         },
       ],
     };

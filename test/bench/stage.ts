@@ -41,7 +41,8 @@ export interface Stage {
   readonly stop: () => Promise<void>;
 }
 
-export async function startStage(): Promise<Stage> {
+/** `flags` are for the server of PostgreSQL. */
+export async function startStage(flags: readonly string[] = []): Promise<Stage> {
   const folder = mkdtempSync(join(tmpdir(), 'strata-bench-'));
   chmodSync(folder, 0o755);
   /** How to end what was started, the last first. */
@@ -52,7 +53,7 @@ export async function startStage(): Promise<Stage> {
     for (const end of ends.splice(0).toReversed()) await end();
   };
   try {
-    const postgres = await openEmbeddedPostgres({ dataDir: join(folder, 'data') });
+    const postgres = await openEmbeddedPostgres({ dataDir: join(folder, 'data'), flags });
     ends.push(postgres.stop);
     const bus = await startNats();
     ends.push(() => bus.stop('SIGKILL'));

@@ -215,6 +215,7 @@ describe('walked', () => {
       'groups',
       'service-accounts',
       `service-accounts/${made.body.id}`,
+      'usage',
       'audit',
     ].map((screen) => `/tenants/${id}/${screen}`);
     const ofPlatform = [
@@ -226,6 +227,7 @@ describe('walked', () => {
       'bounds',
       'plan',
       'history',
+      'usage',
       'nodes',
     ].map((screen) => `/platform/${screen}`);
     const gateways = new Set<string>();
@@ -418,7 +420,7 @@ describe('on a phone', () => {
     const { page } = seen;
     // The link that the asker was sent, too: everybody in the group is.
     await page.goto(await approveLink(asker));
-    await page.getByText('Whoever asked for an approval cannot decide it').waitFor();
+    await page.getByText('The requester of an approval cannot decide it').waitFor();
     expect(await page.getByRole('button').count()).toBe(0);
     await fits(page);
     expect((await admin.get(address)).body.state).toBe('pending');

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { openDatabase } from '../../shared/database/open.ts';
 import { startCluster, type Cluster } from '../support/cluster.ts';
 import { startReplicatedPostgres, type ReplicatedServer } from '../support/failover.ts';
-import { failOver, requestTimeoutMs, survive, visitStandby } from '../support/faults.ts';
+import { demote, failOver, requestTimeoutMs, survive, visitStandby } from '../support/faults.ts';
 
 let server: ReplicatedServer;
 let cluster: Cluster;
@@ -34,6 +34,12 @@ test('a standby is not asked, for reads neither', async () => {
 test('an address that leads to a standby for a second leaves nobody there', async () => {
   await server.addStandby({ synchronous: false });
   const { lost } = await survive(cluster, visitStandby(server, 1000));
+  expect(lost).toEqual([]);
+});
+
+test('a former primary that still answers has nobody who asks it', async () => {
+  await server.addStandby({ synchronous: false });
+  const { lost } = await survive(cluster, demote(server));
   expect(lost).toEqual([]);
 });
 

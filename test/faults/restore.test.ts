@@ -130,11 +130,11 @@ test.each([
     // a poll.
     await Promise.all([0, 1].map((gateway) => polledAgain(at(gateway, cluster.platform))));
 
-    const startAnew = when === 'while the services start again' ? [...cluster.services] : [];
-    await Promise.all(startAnew.map(killed));
+    const startAgain = when === 'while the services start again' ? [...cluster.services] : [];
+    await Promise.all(startAgain.map(killed));
     await goBack();
     await useTransactionIds();
-    await Promise.all(startAnew.map((service) => cluster.revive(service)));
+    await Promise.all(startAgain.map((service) => cluster.revive(service)));
     if (writesAtOnce > 0) {
       await eventually(() => writeAgent('at once'));
       await eventually(() => writeGlobal('at once'));

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { eventually } from '../support/cluster.ts';
 import { holdLock } from '../support/held-lock.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { startPostgres, strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   createTenant,
@@ -211,6 +211,60 @@ test('an approval that was granted while nobody could act on it is acted on late
   expect((await get(asked.id, '?wait=20')).state).toBe('running');
 });
 
+test('what waits for a slot starts when the limit is raised', async () => {
+  await limitTo(1);
+  await start();
+  const waiting = await start({ risk_level: 'high' });
+  await decideOn(waiting.approval_id, 'approve');
+  expect((await get(waiting.id, '?state=waiting_approval&wait=20')).state).toBe('waiting_slot');
+  await limitTo(2);
+  expect((await get(waiting.id, '?wait=20')).state).toBe('running');
+});
+
+test('one that is finished frees its slot also where the node ends with the commit', async () => {
+  await limitTo(1);
+  const running = await start();
+  const waiting = await start({ risk_level: 'high' });
+  await decideOn(waiting.approval_id, 'approve');
+  expect((await get(waiting.id, '?state=waiting_approval&wait=20')).state).toBe('waiting_slot');
+  const lookAt = async () => {
+    const [row] = await database.query<{ ahead: boolean }>(
+      'SELECT look_at > clock_timestamp() AS ahead FROM notifier.automation_tenants WHERE tenant_id = $1',
+      [tenant.id],
+    );
+    return row!.ahead;
+  };
+  await eventually(async () => expect(await lookAt()).toBe(true));
+  // Nobody gives slots in the tenant: as if whoever would had died.
+  const lock = await holdLock(
+    database,
+    `SELECT FROM notifier.automations WHERE id = '${waiting.id}' FOR UPDATE`,
+  );
+  try {
+    expect((await finish(running.id)).status).toBe(200);
+    expect(await lookAt()).toBe(false);
+  } finally {
+    await lock.release();
+  }
+  expect((await get(waiting.id, '?wait=20')).state).toBe('running');
+});
+
+test('a change that the feed alone tells of answers who waits for it', async () => {
+  const running = await start();
+  const held = get(running.id, '?state=running&wait=20');
+  const began = performance.now();
+  // As a node that died with the commit leaves it: nobody was told.
+  await database.query(
+    `WITH finished AS (
+       UPDATE notifier.automations SET state = 'finished', outcome = 'x', ended_at = now(), expires_at = NULL WHERE id = $1)
+     INSERT INTO strata.changes (id, scope, revision, keys, created_at)
+     VALUES (pg_current_xact_id(), 'automations:' || $2::text, 1, '{}', clock_timestamp())`,
+    [running.id, tenant.id],
+  );
+  expect((await held).state).toBe('finished');
+  expect(performance.now() - began).toBeLessThan(15_000);
+});
+
 test('askers that meet at the lock never get more slots than there are', async () => {
   const first = await start();
   await finish(first.id);
@@ -308,4 +362,41 @@ test('every state that an automation comes to is in the audit', async () => {
       expect.arrayContaining(['automation.started', 'automation.finished', 'automation.denied']),
     ),
   );
+});
+
+test('a clock of the database that jumps frees no slot, and stops none from running out', async () => {
+  const server = await startPostgres({ ownClock: true });
+  const own = await startStrata({ DATABASE_URL: server.url, RATE_LIMIT_PER_MINUTE: '0' });
+  try {
+    const admin = await signIn(own.url, 'admin@example.com', adminPassword);
+    const { admin: by, id } = await createTenant(own.url, admin, 'Jumps');
+    const automations = `/tenants/${id}/automations`;
+    const limits = { global_settings: { max_concurrent_automations: 2 } };
+    expect((await by.patch(`/tenants/${id}/config/risk`, limits)).status).toBe(200);
+    const startFor = async (seconds: number) => {
+      const { body } = await by.post(automations, { ...plain, ttl_seconds: seconds });
+      return body as { id: string; state: string };
+    };
+    const stateOf = async (each: { id: string }) =>
+      (await by.get(`${automations}/${each.id}`)).body.state as string;
+    const short = await startFor(20);
+    const long = await startFor(600);
+    expect([short.state, long.state]).toEqual(['running', 'running']);
+    const began = performance.now();
+    for (const seconds of [3600, 0]) {
+      await server.setClock(seconds);
+      // Before and after a notifier has found out.
+      for (const until = performance.now() + 3000; performance.now() < until;) {
+        expect((await startFor(600)).state).toBe('denied');
+        expect([await stateOf(short), await stateOf(long)]).toEqual(['running', 'running']);
+      }
+    }
+    await eventually(async () => expect(await stateOf(short)).toBe('expired'), 40_000);
+    expect(performance.now() - began).toBeGreaterThan(15_000);
+    expect(await stateOf(long)).toBe('running');
+    expect((await by.post(`${automations}/${long.id}/heartbeat`)).status).toBe(200);
+  } finally {
+    await own.stop('SIGKILL');
+    await server.stop();
+  }
 });

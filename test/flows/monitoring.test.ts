@@ -62,7 +62,7 @@ beforeAll(async () => {
     REDIS_URL: redis.url,
     BASE_URL: baseUrl,
     LOG_LEVEL: 'warn',
-    DB_POOL_SIZE: '2',
+    DB_POOL_SIZE: '4',
     SECRET_KEY: secretKey,
   };
   await migrate(url);

@@ -235,6 +235,33 @@ test('a gateway that is cut off from NATS is degraded as long as it remembers', 
   await allReady();
 });
 
+test('while PostgreSQL takes no writes, nobody can prove that what it says is the newest, which is marked', async () => {
+  const { database, tenant } = cluster;
+  const path = `/tenants/${tenant.id}/config/agents`;
+  const at = (url: string): Client => new Client(url, tenant.admin.token);
+  const read = async (name: string) => {
+    const { status, headers } = await at(gatewayUrl(1)).get(`${path}/${name}`);
+    return [status, headers.get('x-config-stale')];
+  };
+  const names = ['never-read', 'read-after'];
+  for (const name of names)
+    await eventually(async () =>
+      expect((await at(gatewayUrl(0)).put(`${path}/${name}`, {})).status).toBeLessThan(300),
+    );
+  const setReadOnly = async (value: string): Promise<void> => {
+    await database.query(`ALTER SYSTEM SET default_transaction_read_only = ${value}`);
+    await database.query('SELECT pg_reload_conf()');
+  };
+  expect(await read('default')).toEqual([404, null]);
+  await setReadOnly('on');
+  try {
+    await eventually(async () => expect(await read('never-read')).toEqual([200, 'true']));
+  } finally {
+    await setReadOnly('off');
+  }
+  await eventually(async () => expect(await read('read-after')).toEqual([200, null]));
+});
+
 /** Status code and body of a GET over the agent's connection. */
 const getOver = (agent: Agent, url: string): Promise<{ code: number; text: string }> =>
   new Promise((resolve, reject) => {

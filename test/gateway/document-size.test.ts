@@ -137,6 +137,14 @@ describe.each(kinds)('$name', ({ path, by, first, adding }) => {
   });
 });
 
+test('an agent configuration does not grow past its values', async () => {
+  const path = `/tenants/${tenant.id}/config/agents/values`;
+  const part = (name: string) => ({ custom: { [name]: Array<number>(30_000).fill(1) } });
+  expect((await tenant.admin.put(path, part('a'))).status).toBe(201);
+  const refused = await tenant.admin.patch(path, part('b'));
+  expect([refused.status, refused.body.detail.code]).toEqual([413, 'payload_too_large']);
+});
+
 test('a notification_config that becomes an empty one is a change', async () => {
   const path = `/tenants/${tenant.id}/config/notifications`;
   await tenant.admin.put(path, null);

@@ -597,9 +597,9 @@ test('very many that ask at once after a write are all given what was written', 
     const written = await tenant.admin.put(risk, {
       global_settings: { max_cost_impact_auto: limit },
     });
-    const crowd = (path: string) =>
+    const burst = (path: string) =>
       Promise.all(Array.from({ length: 60 }, () => tenant.admin.get(path)));
-    const [ofRisk, ofEffective] = await Promise.all([crowd(risk), crowd(effective)]);
+    const [ofRisk, ofEffective] = await Promise.all([burst(risk), burst(effective)]);
     const first = lasting(ofRisk[0]!);
     expect([first.text, first.headers.etag]).toEqual([written.text, written.headers.get('etag')]);
     for (const each of ofRisk) expect(lasting(each)).toEqual(first);

@@ -18,21 +18,44 @@ const phrases: readonly (readonly [phrase: RegExp, term: string])[] = [
   [/\b(go|goes|going|gone) on\b/i, 'continue, resume'],
   [/\btaken for gone\b/i, 'marked down'],
   [/\bfor a reason of ours\b/i, 'because of an internal error'],
-  [/\bbelieved\b/i, 'trusted, authenticated'],
-  [/\bno good\b/i, 'invalid'],
+  [/\bbelieve[ds]?\b/i, 'trusted, authenticated'],
+  [/\bno good\b|\bgood for nothing\b/i, 'invalid'],
   [/\bthe one before(?= (it|this)\b|[,.;])/i, 'the previous one'],
+  [/\basked (for|about) together\b|\bnext question\b/i, 'batched'],
+  [/\b(herd|crowd)\b/i, 'burst, stampede'],
+  [/\bits like\b/i, 'similar'],
+  [/\bfollowers\b|\blet go\b/i, 'waiters; released'],
   [/\bstands? in for\b/i, 'is the fallback for'],
 ];
 
+/** What reads like a riddle where somebody wants to know what a field is: the role has a name. */
+const phrasesForUsers: readonly (readonly [phrase: RegExp, term: string])[] = [
+  [/\bwhoever\b/i, 'the caller, the requester, the owner'],
+  [/\b(is|are|was|were) told\b/i, 'notified, sent'],
+  [/\bgiven up\b/i, 'failed, released'],
+  [/\bstands? in\b/i, 'is the fallback'],
+];
+
+/** Words that identifiers are made of. */
+const namesOf = (text: string): string[] =>
+  (
+    text
+      .replaceAll(/\/\*[^]*?\*\/|\/\/.*|'(?:[^'\\\n]|\\.)*'|`[^`]*`/g, '')
+      .match(/\b[a-z]\w+\b/gi) ?? []
+  ).map((name) => name.replaceAll(/([a-z])([A-Z])/g, '$1_$2').toLowerCase());
+const privateNames =
+  /(^|_)(anew|crowd|herd|believed?|goes_on|heard_of|let_go|no_good|judgements?)(_|$)/;
+
 /** A sentence may be broken over lines of a comment. */
 const inOneLine = (text: string): string => text.replaceAll(/\n\s*(?:\*|\/\/|#)?\s*/g, ' ');
-const found = (text: string): string[] =>
-  phrases
+const found = (text: string, of = phrases): string[] =>
+  of
     .filter(([phrase]) => phrase.test(inOneLine(text)))
     .map(([phrase, term]) => `${phrase.source} → ${term}`);
 
+const files = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8' }).split('\n');
+
 test('no text of the repository has a phrase of the list', () => {
-  const files = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8' }).split('\n');
   const texts = files.filter(
     (file) =>
       /\.(tsx?|mjs|cjs|md|mutant|ya?ml|css|conf)$|^\.env\.example$/.test(file) && file !== self,
@@ -44,8 +67,38 @@ test('no text of the repository has a phrase of the list', () => {
   expect(wrong).toEqual([]);
 });
 
+test('no description of the API, message or label has a phrase that is a riddle to its reader', () => {
+  const seen = files.filter(
+    (file) =>
+      /^(shared\/contracts|gateway\/openapi|console|cli)\/.*\.tsx?$/.test(file) ||
+      file === 'shared/settings/settings-table.ts',
+  );
+  const wrong = seen.flatMap((file) => {
+    const literals = readFileSync(join(root, file), 'utf8').match(/'(?:[^'\\\n]|\\.)*'/g) ?? [];
+    return literals.flatMap((text) =>
+      found(text, phrasesForUsers).map((each) => `${file}: ${text}: ${each}`),
+    );
+  });
+  expect(wrong).toEqual([]);
+});
+
+test('no identifier is made of such words', () => {
+  const wrong = files
+    .filter((file) => /\.(tsx?|mjs|cjs)$/.test(file) && file !== self)
+    .flatMap((file) =>
+      namesOf(readFileSync(join(root, file), 'utf8'))
+        .filter((name) => privateNames.test(name))
+        .map((name) => `${file}: ${name}`),
+    );
+  expect(wrong).toEqual([]);
+});
+
 test('a phrase is found over the end of a line, and in capitals', () => {
   expect(found(' * 20 unless\n * told, and what a node\n   // heard\n   // of')).toHaveLength(2);
   expect(found('# Nobody is believed')).toHaveLength(1);
   expect(found('20 by default')).toEqual([]);
+  expect(found("'One line for whoever approves'", phrasesForUsers)).toHaveLength(1);
+  expect(
+    namesOf('const goesOn = askAnew(judgement);').filter((name) => privateNames.test(name)),
+  ).toEqual(['goes_on', 'ask_anew', 'judgement']);
 });

@@ -64,6 +64,23 @@ test('docker-compose.yml passes every setting on under its name', () => {
   expect(renamed).toEqual([['DB_PASSWORD', '${POSTGRES_PASSWORD:?give POSTGRES_PASSWORD}']]);
 });
 
+test('docs/capacity.md counts the connections of PostgreSQL, which docker-compose.yml has', () => {
+  const { default: ofNode } = settingsGroups['Bus, database and shared state'].db_pool_size;
+  const withTables = pieces.filter(({ hasTables }) => hasTables).length;
+  const page = readFileSync(join(root, 'docs/capacity.md'), 'utf8').replaceAll(/ +/g, ' ');
+  const counted = [
+    ['everything in one process', 1],
+    ['two nodes of each piece', 2 * withTables],
+    ['the same, while one more of each replaces them', 3 * withTables],
+  ] as const;
+  expect(page).toContain(`(${ofNode}) of them at most`);
+  for (const [what, nodes] of counted)
+    expect(page).toContain(`| ${what} | ${nodes} | ${nodes * ofNode} |`);
+  const compose = readFileSync(join(root, 'docker-compose.yml'), 'utf8');
+  const [, most] = /max_connections=(\d+)/.exec(compose)!;
+  expect(Number(most)).toBeGreaterThan(3 * withTables * ofNode);
+});
+
 test('docker-compose.yml has no default within a default, which its version 1 does not fill in', () => {
   const text = readFileSync(join(root, 'docker-compose.yml'), 'utf8');
   expect(text.match(/\$\{[^}]*\$\{.*/g)).toBeNull();

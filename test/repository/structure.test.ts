@@ -30,7 +30,7 @@ const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
 const levels: readonly [RegExp, number][] = [
   [/^shared\/contracts\//, 0],
   [/^shared\/[^/]+\.ts$/, 1],
-  [/^shared\/(settings|process|concurrency|schema|security|outgoing|mail|bounds)\//, 1],
+  [/^shared\/(settings|process|concurrency|schema|security|outgoing|mail|bounds|budgets)\//, 1],
   [/^shared\/(bus|contract-runtime|coherence|node|telemetry)\//, 2],
   [/^shared\/(documents|commits|database)\//, 2],
   [/^services\/(pieces|derived-reads)\.ts$/, 5],

@@ -149,7 +149,7 @@ describe('an entry that a caller keeps', () => {
     expect(kept.isFresh(its.node.now)).toBe(false);
   });
 
-  test('keeps no value alive that the cache has let go', async () => {
+  test('keeps no value alive that the cache has evicted', async () => {
     const { cache, read } = setUp();
     await read({ limit: 1 }, 1);
     const kept = cache.get('k')!;

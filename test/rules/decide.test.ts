@@ -36,7 +36,13 @@ function effective(limits: Partial<RiskLimits>, hours: unknown = office) {
       shadowed: [],
     },
   ]);
-  return { values, explain: Object.fromEntries(origins), revision: { tenant: 7, platform: 3 } };
+  return {
+    tenant_id: 'tenant',
+    service_type: null,
+    values,
+    explain: Object.fromEntries(origins),
+    revision: { tenant: 7, platform: 3 },
+  };
 }
 
 const plain: Intent = { action: 'scale', risk_level: 'low' };
@@ -193,6 +199,8 @@ describe('decide', () => {
       values: {},
       revision: { tenant: 1, platform: 1 },
       explain: effective({}).explain,
+      tenant_id: 'tenant',
+      service_type: null,
     };
     const everything = {
       cost_impact: 0,

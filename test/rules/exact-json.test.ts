@@ -1,6 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { diff } from '../../shared/schema/diff.ts';
-import { InexactJson, InvalidJson, parseExactJson } from '../../shared/schema/exact-json.ts';
+import {
+  InexactJson,
+  InvalidJson,
+  parseExactJson,
+  parseExactJsonInPieces,
+} from '../../shared/schema/exact-json.ts';
 import { applyMergePatch } from '../../shared/schema/merge-patch.ts';
 import fc from '../support/properties.ts';
 
@@ -235,11 +240,14 @@ describe('what there is too much of', () => {
   const members = (count: number): string =>
     `{${Array.from({ length: count }, (_each, index) => `"n${index}":1`).join(',')}}`;
 
-  test('is counted before anything is built, in objects, arrays and names', () => {
-    expect(refusal(arrays(49_999))).toHaveLength(49_999);
-    expect(refusal(arrays(50_000))).toEqual([
-      { path: '', message: 'has more than 50000 objects and arrays' },
+  test('is counted before anything is built, in objects, arrays, values and names', () => {
+    expect(refusal(arrays(19_999))).toHaveLength(19_999);
+    expect(refusal(arrays(20_000))).toEqual([
+      { path: '', message: 'has more than 20000 objects and arrays' },
     ]);
+    const numbers = (count: number): string => `[${'1,'.repeat(count - 1)}1]`;
+    expect(refusal(numbers(50_001))).toHaveLength(50_001);
+    expect(refusal(numbers(50_002))).toEqual([{ path: '', message: 'has more than 50000 values' }]);
     expect(Object.keys(refusal(members(10_000)) as object)).toHaveLength(10_000);
     expect(refusal(members(10_001))).toEqual([{ path: '', message: 'has more than 10000 names' }]);
   });
@@ -253,4 +261,37 @@ describe('what there is too much of', () => {
     for (const text of ['['.repeat(60_000), ':'.repeat(20_000), '"['.repeat(60_000), '{"a'])
       expect(refusal(text)).toMatch(/^The body is not valid JSON/);
   });
+});
+
+describe('a long text', () => {
+  test('is parsed in pieces, and others are served between the pieces', async () => {
+    const text = `[${Array.from({ length: 49_000 }, (_each, index) => `"text ${index}"`).join(',')}]`;
+    let served = 0;
+    let isParsing = true;
+    const serve = (): void => {
+      served += 1;
+      if (isParsing) setImmediate(serve);
+    };
+    setImmediate(serve);
+    expect(await parseExactJsonInPieces(text)).toEqual(parseExactJson(text));
+    isParsing = false;
+    // Each of 64 KiB is counted and scanned by itself.
+    expect(served).toBeGreaterThan(2 * Math.floor(text.length / 65_536));
+  });
+
+  test.each([63, 64, 65].map((kibibytes) => kibibytes * 1024))(
+    'is the same wherever a piece ends: %i characters',
+    async (length) => {
+      const long = 'x'.repeat(length - 20);
+      for (const text of [
+        JSON.stringify({ a: long, b: 1.5, c: [long, '\\"', true] }),
+        JSON.stringify([...Array(length / 4).keys()].map((n) => n % 10)),
+      ])
+        expect(await parseExactJsonInPieces(text)).toEqual(JSON.parse(text));
+      const twice = `{"a":"${long}","b":"${long}","a":1}`;
+      await expect(parseExactJsonInPieces(twice)).rejects.toThrow(InexactJson);
+      await expect(parseExactJsonInPieces(`{"a":"${long}","b":-0}`)).rejects.toThrow(InexactJson);
+      await expect(parseExactJsonInPieces(`{"a":"${long}",}`)).rejects.toThrow(InvalidJson);
+    },
+  );
 });

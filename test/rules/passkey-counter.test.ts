@@ -1,6 +1,6 @@
 /** What a passkey's signature counter says: one row a pair of counters. */
 import { expect, test } from '@jest/globals';
-import { judgeCounter } from '../../services/auth/passkeys/rules/passkey-counter.ts';
+import { validateCounter } from '../../services/auth/passkeys/rules/passkey-counter.ts';
 
 test.each([
   // stored, presented, judgement of a key that stays on its device, judgement of one that is
@@ -15,7 +15,7 @@ test.each([
 ] as const)(
   'a counter of %i, then %i',
   (...[counter, presented, ofDeviceBound, ofSynchronized]) => {
-    expect(judgeCounter({ counter, backup_eligible: false }, presented)).toBe(ofDeviceBound);
-    expect(judgeCounter({ counter, backup_eligible: true }, presented)).toBe(ofSynchronized);
+    expect(validateCounter({ counter, backup_eligible: false }, presented)).toBe(ofDeviceBound);
+    expect(validateCounter({ counter, backup_eligible: true }, presented)).toBe(ofSynchronized);
   },
 );

@@ -1,24 +1,24 @@
 /** What a refresh token is worth when it is presented: one row a case. */
 import { expect, test } from '@jest/globals';
 import {
-  judgeRefresh,
+  validateRefresh,
   newRefreshToken,
   refreshHash,
   successorOf,
   successorStoredAs,
-  type Judgement,
+  type Verdict,
 } from '../../services/auth/sessions/rules/refresh-tokens.ts';
 
 const now = new Date('2026-01-31T00:00:00Z');
 const ago = (seconds: number): Date => new Date(now.getTime() - seconds * 1000);
 const day = 86_400;
-type Token = NonNullable<Parameters<typeof judgeRefresh>[0]>;
-type Session = NonNullable<Parameters<typeof judgeRefresh>[1]>;
+type Token = NonNullable<Parameters<typeof validateRefresh>[0]>;
+type Session = NonNullable<Parameters<typeof validateRefresh>[1]>;
 const token: Token = { created_at: ago(60), used_at: null, successor: null };
 const session: Session = { revoked_at: null, expires_at: ago(-day) };
 const used = (seconds: number): Token => ({ ...token, used_at: ago(seconds), successor: 'next' });
 
-test.each<[string, Parameters<typeof judgeRefresh>, Judgement]>([
+test.each<[string, Parameters<typeof validateRefresh>, Verdict]>([
   ['unused', [token, session, false, now], 'rotate'],
   ['unknown', [null, null, false, now], 'invalid'],
   ['of an ended session', [token, { ...session, revoked_at: ago(1) }, false, now], 'invalid'],
@@ -38,8 +38,8 @@ test.each<[string, Parameters<typeof judgeRefresh>, Judgement]>([
     [{ ...used(0), successor: null }, session, false, now],
     'reused',
   ],
-])('a token %s', (...[, given, judgement]) => {
-  expect(judgeRefresh(...given)).toBe(judgement);
+])('a token %s', (...[, given, verdict]) => {
+  expect(validateRefresh(...given)).toBe(verdict);
 });
 
 test('a successor follows from token and key, and is as long as a new one', () => {

@@ -217,7 +217,14 @@ const badForms: Partial<Record<Field, string[]>> = {
   strata_operator: ['a\tb', 'x'.repeat(101)],
   nats_url: ['localhost:4222', 'http://a', 'nats://a,b', 'nats://a, nats://b'],
   nats_namespace: ['a.b', 'a b', '*', 'a>', 'x'.repeat(51), 'strata-nodes'],
-  database_url: ['db', 'mysql://a/b', 'postgres://', 'postgres://a b'],
+  database_url: [
+    'db',
+    'mysql://a/b',
+    'postgres://',
+    'postgres://a b',
+    'postgres://a,/b',
+    'postgres://u:p/w@a/b',
+  ],
   redis_url: ['r:6379', 'http://r', 'redis://'],
   secret_key: ['short', 'k'.repeat(31)],
   secret_key_previous: ['short'],
@@ -241,6 +248,30 @@ const badForms: Partial<Record<Field, string[]>> = {
     'a..b',
   ],
 };
+
+describe('the address of the database', () => {
+  test.each([
+    'postgres://u:p@a/b',
+    'postgresql://u:p@a:5432,b:5433/c?target_session_attrs=read-write&sslmode=verify-full',
+    'postgres://u:p@[::1]:5432,[fd00::1]/c?target_session_attrs=primary',
+    'postgres:///b?host=/run/postgresql',
+  ])('%s is one', (text) => {
+    expect(problemsOf({ SECRET_KEY: key, DATABASE_URL: text }, [])).toEqual([]);
+  });
+
+  test.each([
+    ['postgres://u:canary@a, b/c', 'without spaces'],
+    ['postgres://u:canary@a,,b/c', 'must name a host before and after each comma'],
+    ['postgres://u:canary@a,:5433/c', 'must name a host before and after each comma'],
+    ['postgres://u:canary@a:5432,b:70000/c', 'must have hosts such as name:5432'],
+    ['postgres://u:canary/1@a/c', 'in user and password %2F'],
+    ['postgres://u:canary@a,b/c?target_session_attrs=any', 'no target_session_attrs but'],
+  ])('%s is none, and its secret is not shown', (text, said) => {
+    const [problem] = problemsOf({ SECRET_KEY: key, DATABASE_URL: text }, []);
+    expect(problem).toEqual({ variable: 'DATABASE_URL', message: expect.stringContaining(said) });
+    expect(problem!.message).not.toContain('canary');
+  });
+});
 
 describe('rows', () => {
   test('every row with a form or choices has bad values here', () => {

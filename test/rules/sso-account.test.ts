@@ -2,10 +2,10 @@
 import { expect, test } from '@jest/globals';
 import {
   domainOf,
-  judgeSsoAccount,
+  validateSsoAccount,
   provesAddress,
   type SsoClaims,
-  type SsoJudgement,
+  type SsoVerdict,
 } from '../../services/auth/single-sign-on/rules/sso-account.ts';
 
 const rules = {
@@ -28,7 +28,7 @@ const ada = { id: 'ada', status: 'active', email_verified: true } as const;
 const bob = { ...ada, id: 'bob' };
 const unproved = { ...ada, email_verified: false };
 const disabled = { ...ada, status: 'disabled' } as const;
-type User = Parameters<typeof judgeSsoAccount>[2]['linked'];
+type User = Parameters<typeof validateSsoAccount>[2]['linked'];
 
 interface Row {
   readonly claims?: Partial<SsoClaims>;
@@ -108,14 +108,14 @@ const rows: Record<string, Row> = {
 };
 
 /** As the rows write it: a code, or the kind with the account where there is one. */
-function outcomeOf(judgement: SsoJudgement<NonNullable<User>>): string {
-  if (judgement.kind === 'refuse') return judgement.code;
-  if (judgement.kind === 'provision') return judgement.kind;
-  return `${judgement.kind} ${judgement.user.id}`;
+function outcomeOf(verdict: SsoVerdict<NonNullable<User>>): string {
+  if (verdict.kind === 'refuse') return verdict.code;
+  if (verdict.kind === 'provision') return verdict.kind;
+  return `${verdict.kind} ${verdict.user.id}`;
 }
 
 test.each(Object.entries(rows))('%s', (...[, row]) => {
-  const judged = judgeSsoAccount(
+  const judged = validateSsoAccount(
     { ...claims, ...row.claims },
     { ...rules, ...row.rules },
     {

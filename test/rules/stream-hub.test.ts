@@ -1,11 +1,16 @@
 /** What open streams cost while nothing happens does not grow with what they have in common. */
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { pino } from 'pino';
 import type { OwnRequest } from '../../gateway/http/own-handlers.ts';
 import { StreamHub } from '../../gateway/streams/stream-hub.ts';
 import { Coherence } from '../../shared/coherence/coherence.ts';
+import { sessionCacheKey } from '../../shared/contracts/auth.ts';
+import { settingsReplacedKey, wholeScopeKey } from '../../shared/contracts/feed.ts';
+import { memberKey } from '../../shared/contracts/members.ts';
+import { authScope, memberScope } from '../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../shared/errors.ts';
 import { liveSettings } from '../../shared/settings/live-settings.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
@@ -25,6 +30,10 @@ afterEach(() => {
 });
 
 function createHub(): StreamHub {
+  return hubAndCoherence().hub;
+}
+
+function hubAndCoherence(): { readonly hub: StreamHub; readonly coherence: Coherence } {
   const environment = {
     LOG_LEVEL: 'silent',
     WATCH_MAX_STREAMS: '50000',
@@ -38,7 +47,8 @@ function createHub(): StreamHub {
     staleIdentityMs: () => 1000,
     log: pino({ level: 'silent' }),
   });
-  return new StreamHub(coherence, liveSettings(loadSettings(environment, { pieces: [] }), {}, []));
+  const settings = liveSettings(loadSettings(environment, { pieces: [] }), {}, []);
+  return { hub: new StreamHub(coherence, settings), coherence };
 }
 
 function requestWith(right: string, isLost = false): OwnRequest {
@@ -116,4 +126,48 @@ test('a stream whose right is gone ends, also where somebody has to be asked', a
     );
   await jest.advanceTimersByTimeAsync(15_100);
   expect(hub.size).toBe(1);
+});
+
+test('a sign-out costs nothing at 10,000 streams of others, and ends its own', async () => {
+  const { hub, coherence } = hubAndCoherence();
+  const tenant_id = randomUUID();
+  const people = Array.from({ length: 10_001 }, () => ({
+    id: randomUUID(),
+    session_id: randomUUID(),
+  }));
+  const lost = new Set<string>();
+  for (const { id, session_id } of people) {
+    const request = requestWith(id);
+    const caller = { ...request.caller, id, tenant_id, session_id };
+    const recheck = () => {
+      figures.looks += 1;
+      if (lost.has(id)) throw new StrataError('auth_session_revoked');
+      return caller;
+    };
+    const holder = { watcher: id, tenantId: tenant_id, isFleet: false };
+    hub.take(holder, { ...request, right: id, caller, recheck });
+  }
+  const change = async (scope: string, revision: number, ...keys: string[]) => {
+    coherence.apply({ id: String(revision), scope, revision, keys });
+    await jest.advanceTimersByTimeAsync(0);
+  };
+  const [first, second] = people as [(typeof people)[0], (typeof people)[0]];
+  lost.add(first.id);
+  await change(authScope, 1, sessionCacheKey(first));
+  expect({ size: hub.size, looks: figures.looks }).toEqual({ size: 10_000, looks: 1 });
+  await change(authScope, 2, sessionCacheKey({ session_id: randomUUID() }));
+  expect(figures.looks).toBe(1);
+
+  // The same for a membership; what concerns all members of the tenant is looked at for all.
+  lost.add(second.id);
+  await change(memberScope(tenant_id), 1, memberKey({ tenant_id, user_id: second.id }));
+  expect({ size: hub.size, looks: figures.looks }).toEqual({ size: 9999, looks: 2 });
+  await change(memberScope(randomUUID()), 1, wholeScopeKey);
+  expect(figures.looks).toBe(2);
+  await change(memberScope(tenant_id), 2, wholeScopeKey);
+  await jest.advanceTimersByTimeAsync(100);
+  expect(figures.looks).toBe(2 + 9999);
+  await change(authScope, 3, settingsReplacedKey);
+  await jest.advanceTimersByTimeAsync(100);
+  expect(figures.looks).toBe(2 + 2 * 9999);
 });

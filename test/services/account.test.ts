@@ -1,6 +1,6 @@
 /** One's own sessions, continuing in another tenant, and accounts that are disabled. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { fakeClockLibrary, strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   Client,
@@ -133,6 +133,25 @@ describe('another tenant', () => {
     expect(outcome(await refresh(next.body.refresh_token))).toBe('200');
     expect(outcome(await refresh(lost.refresh_token))).toBe('401 auth_refresh_reused');
     expect(outcome(await as(before.access_token).get('/auth/me'))).toBe('401 auth_session_revoked');
+  });
+
+  test('a retry is one also on a node whose clock is ahead of the other', async () => {
+    const ahead = await startStrata({
+      DATABASE_URL: database.url,
+      LD_PRELOAD: fakeClockLibrary(),
+      FAKETIME: '+30s',
+      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+    });
+    try {
+      const { body: before } = await login(first.emails.operator!, first.id);
+      const next = await refresh(before.refresh_token);
+      const retry = await new Client(ahead.url).post('/auth/refresh', {
+        refresh_token: before.refresh_token,
+      });
+      expect([retry.status, retry.body.refresh_token]).toEqual([200, next.body.refresh_token]);
+    } finally {
+      await ahead.stop('SIGKILL');
+    }
   });
 
   test('only tenants of mine, and only active ones', async () => {

@@ -262,9 +262,9 @@ describe('statements that are on their way together', () => {
   /** Stores a project in a step that comes late. */
   const savingLate = (ended: () => void): typeof projectKind => ({
     ...projectKind,
-    async saveWithHistory(...what) {
+    async store(...what) {
       await delay(20);
-      await projectKind.saveWithHistory!(...what).finally(ended);
+      await projectKind.store(...what).finally(ended);
     },
   });
 

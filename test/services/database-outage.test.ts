@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import type { DataSource, EntityManager } from 'typeorm';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Connections } from '../../shared/database/connections.ts';
 import { isDatabaseOutage } from '../../shared/database/failures.ts';
 import { migrate, migration, openDatabase } from '../../shared/database/open.ts';
 import { eventually } from '../support/cluster.ts';
@@ -183,9 +184,48 @@ test('lost during migrations, of which it is the lock, it is their error', async
   expect(isDatabaseOutage(await error)).toBe(true);
 });
 
+test('a start without any of its hosts says so of each, and shows no password', async () => {
+  const start = startStrata({
+    DATABASE_URL: 'postgres://strata:canary@127.0.0.1:1,[::1]:2/strata',
+  });
+  await expect(start).rejects.toThrow(
+    /:\nPostgreSQL at 127\.0\.0\.1:1,\[::1\]:2\/strata cannot be used: 127\.0\.0\.1:1: connect ECONNREFUSED 127\.0\.0\.1:1, \[::1\]:2: connect E\w+ ::1:2[^.]*\. Start it, or correct DATABASE_URL .*$/,
+  );
+});
+
 test('a start without its database says so plainly', async () => {
   const start = startStrata({ DATABASE_URL: 'postgres://strata:canary@127.0.0.1:1/strata' });
   await expect(start).rejects.toThrow(
     /:\nPostgreSQL at 127\.0\.0\.1:1\/strata cannot be used: connect ECONNREFUSED 127\.0\.0\.1:1\. Start it, or correct DATABASE_URL .*$/,
   );
+});
+
+test('connections to another server than polls are answered by are ended, idle or not, and no new one is handed out', async () => {
+  const connections = new Connections();
+  const options = { url: database.url, timeoutMs: 5000, ssl: false, connections };
+  const nothing = { schema: 'public', entities: [], migrations: [] };
+  const owner = await openDatabase({ ...options, poolSize: 2 }, nothing);
+  const poller = await openDatabase({ ...options, poolSize: 1, leads: true }, nothing);
+  const backends = (): Promise<unknown> => owner.query('SELECT pg_backend_pid()');
+  const [{ cluster }] = await poller.query<[{ cluster: string }]>(
+    'SELECT strata.cluster() AS cluster',
+  );
+  connections.follow(cluster);
+  await backends();
+  const running = owner.query('SELECT pg_sleep(60)').catch((error: unknown) => error);
+  await eventually(async () =>
+    expect(
+      await database.query("SELECT FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'"),
+    ).toHaveLength(1),
+  );
+  await backends();
+  connections.follow('the one that took over');
+  expect(isDatabaseOutage(await running)).toBe(true);
+  const refused = await backends().catch((error: unknown) => error);
+  expect(isDatabaseOutage(refused)).toBe(true);
+  await poller.query('SELECT 1');
+  connections.follow(cluster);
+  await backends();
+  await owner.destroy();
+  await poller.destroy();
 });

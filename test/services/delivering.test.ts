@@ -15,12 +15,8 @@ import {
   queueNotices,
 } from '../../services/notifier/stores/notices.ts';
 import { recordAttempts, type AttemptRecord } from '../../services/notifier/stores/attempts.ts';
-import {
-  claimDue,
-  releaseClaims,
-  unknownChannels,
-  type Claim,
-} from '../../services/notifier/stores/claims.ts';
+import { claimDue, releaseClaims, type Claim } from '../../services/notifier/stores/claims.ts';
+import { readQueue, unknownChannels } from '../../services/notifier/stores/queue.ts';
 import { attemptDelivery } from '../../services/notifier/worker/attempt.ts';
 import { createSender } from '../../services/notifier/channels/sender.ts';
 import { channels } from '../../shared/contracts/notifier.ts';
@@ -133,10 +129,12 @@ const ofChannel = (endpointKey: string, channel: string) =>
     channel,
   ]);
 /** Lets the claims of a worker that has died end. */
-const endClaims = () =>
-  db.query(
-    `UPDATE notifier.deliveries SET lease_until = now() - interval '1 second' WHERE lease_until IS NOT NULL`,
+async function endClaims(): Promise<void> {
+  await db.query(
+    `UPDATE notifier.deliveries SET lease_until = lease_until - interval '11 seconds' WHERE lease_until IS NOT NULL`,
   );
+  await db.query(`UPDATE notifier.endpoints SET due_at = due_at - interval '11 seconds'`);
+}
 
 describe('a channel that this release does not know', () => {
   const newer = [...channels, 'pager'];
@@ -154,7 +152,9 @@ describe('a channel that this release does not know', () => {
       { state: 'pending', attempts: 0, round: 0, lease: null, lease_until: null },
     ]);
     expect(await unknownChannels(db)).toEqual([{ channel: 'pager', waiting: 40 }]);
-    expect(byEndpoint(await claimDue(db, otherWorker, 20, newer))).toEqual({ pager: 16 });
+    expect(byEndpoint(await claimDue(db, otherWorker, 20, { known: newer }))).toEqual({
+      pager: 16,
+    });
   });
 
   test('an attempt at what cannot be read ends as final, and rejects for no claim', async () => {
@@ -262,6 +262,48 @@ describe('who may claim what', () => {
     expect(await db.query('SELECT attempts FROM notifier.deliveries')).toEqual([{ attempts: 1 }]);
   });
 
+  test('one that is queued while its endpoint was looked at is found by the next look', async () => {
+    await queue(['a'], 20);
+    const lock = await holdLock(
+      database,
+      `INSERT INTO notifier.deliveries (id, tenant_id, approval_id, type, hop, channel, endpoint_key, place, target, body, state, attempts, round, next_attempt_at, created_at)
+       SELECT gen_random_uuid(), tenant_id, approval_id, type, hop, channel, 'a', place, target, body, 'pending', 0, 0, now(), now()
+       FROM notifier.deliveries LIMIT 1`,
+    );
+    const first = await claimDue(db, worker, 100);
+    await record(
+      worker,
+      first.map((claim) => ended(claim, 'delivered')),
+      'a',
+    );
+    const second = await claimDue(db, worker, 100, { recorded: ['a'] });
+    await record(
+      worker,
+      second.map((claim) => ended(claim, 'delivered')),
+      'a',
+    );
+    expect([first.length, second.length]).toEqual([16, 4]);
+    expect(await claimDue(db, worker, 100, { recorded: ['a'] })).toEqual([]);
+    await lock.commit();
+    expect(await claimDue(db, worker, 100)).toHaveLength(1);
+  });
+
+  test('what nobody looks at in time is overdue, and not what waits for an endpoint', async () => {
+    await queue(['a'], 20);
+    await db.query(`UPDATE notifier.deliveries SET next_attempt_at = now() - interval '9 minutes'`);
+    expect(await readQueue(db)).toMatchObject({ pending: 20, unknown_channel: 0 });
+    expect((await readQueue(db))!.overdue_seconds).toBeGreaterThan(500);
+    const claims = await claimDue(db, worker, 100);
+    expect((await readQueue(db))!.overdue_seconds).toBe(0);
+    await record(
+      worker,
+      claims.map((claim) => ended(claim, 'retry')),
+      'a',
+    );
+    await db.query(`UPDATE notifier.endpoints SET due_at = now() - interval '9 minutes'`);
+    expect((await readQueue(db))!.overdue_seconds).toBeGreaterThan(500);
+  });
+
   test('what was released on shutdown is claimed at once', async () => {
     await queue(['a'], 3);
     await claimDue(db, worker, 10);
@@ -284,7 +326,9 @@ describe('the circuit breaker', () => {
   }
   /** Lets the 30 s pass after which a probe is due. */
   const letProbeTimePass = () =>
-    db.query(`UPDATE notifier.endpoints SET blocked_until = now() - interval '1 second'`);
+    db.query(
+      `UPDATE notifier.endpoints SET blocked_until = blocked_until - interval '31 seconds', due_at = due_at - interval '31 seconds'`,
+    );
 
   test('opens after 20 failures in a row and then lets one first send pass at a time', async () => {
     await queue(['a'], 40);

@@ -74,23 +74,23 @@ const shelfSchema: Schema = {
 const shelfKind: DocumentKind<ShelfAddress, Shelf> = {
   auditName: 'shelf',
   schema: Shelf,
-  revisionScope: ({ tenant_id }) => tenantScope(tenant_id),
   tenantId: ({ tenant_id }) => tenant_id,
   resourceId: ({ shelf_id }) => shelf_id,
-  async read(manager, { tenant_id, shelf_id }) {
+  async load(manager, { tenant_id, shelf_id }) {
     const row = await manager.findOneBy(ShelfEntity, { tenant_id, shelf_id });
-    return row && { ...row, updated_at: row.updated_at.toISOString() };
+    return { current: row && { ...row, updated_at: row.updated_at.toISOString() } };
   },
-  async save(manager, { tenant_id, shelf_id }, stored) {
-    const row = { tenant_id, shelf_id, ...stored, updated_at: new Date(stored.updated_at) };
-    await manager.upsert(ShelfEntity, row, ['tenant_id', 'shelf_id']);
-  },
-  async remove(manager, { tenant_id, shelf_id }) {
-    await manager.delete(ShelfEntity, { tenant_id, shelf_id });
+  async store(manager, { tenant_id, shelf_id }, { after: document, revision, at }, { caller }) {
+    if (document === null) await manager.delete(ShelfEntity, { tenant_id, shelf_id });
+    else {
+      const written = { revision, updated_by: caller.id, updated_at: new Date(at) };
+      const row = { tenant_id, shelf_id, document, ...written };
+      await manager.upsert(ShelfEntity, row, ['tenant_id', 'shelf_id']);
+    }
   },
   prepare: async () => undefined,
   complete: (draft) => draft,
-  check: () => [],
+  check: () => ({ refused: [] }),
   async checkInTransaction(manager, { tenant_id }, next, current) {
     const count = await manager.countBy(ShelfEntity, { tenant_id });
     const isNew = next !== null && current === null;

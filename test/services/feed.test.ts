@@ -350,6 +350,15 @@ test.each(Object.entries(losses))(
   },
 );
 
+test('a node may have a lease that another server made, so that the first writes on this one wait for it', async () => {
+  await db.query("UPDATE strata.feed_state SET cluster = '1 00000001 2 3'");
+  const { server } = await feed.leases('0');
+  await feed.poll({ holder: 'patient', token: 'p', fence_ms: 5000, cursor: null, server });
+  const { leases } = await feed.leases((await commit('tenant:met', 'k')).id);
+  const others = leases.filter(({ holder }) => holder !== 'patient');
+  expect(others).toEqual([expect.objectContaining({ fenceMs: 5000, hasRead: false })]);
+});
+
 test('where the server has only started again, no revision is raised, and none is given out before the feed knows', async () => {
   const before = await revisionOf('tenant:started');
   const first = await poll('running', null);
@@ -442,6 +451,29 @@ test('a node whose cursor is older than what is kept misses changes', async () =
   expect((await poll('away', cursor)).complete).toBe(false);
 });
 
+/** Removes the change and those before it, as if they had been made long ago. */
+async function pruneTo({ id }: Change): Promise<void> {
+  await db.query(
+    `UPDATE strata.changes SET created_at = clock_timestamp() - interval '1 hour' WHERE id <= $1::xid8`,
+    [id],
+  );
+  await feed.prune([]);
+}
+
+test('a transaction that stays open for longer than changes are kept empties no memory', async () => {
+  const other = new pg.Client({ connectionString: database.url });
+  await other.connect();
+  await other.query('BEGIN; SELECT pg_current_xact_id()');
+  const first = await commit('tenant:beside', 'k');
+  const second = await commit('tenant:beside', 'k');
+  const { cursor } = await poll('beside a dump', null);
+  await pruneTo(first);
+  await other.query('COMMIT');
+  await other.end();
+  await pruneTo(second);
+  expect(await poll('beside a dump', cursor)).toMatchObject({ complete: true });
+});
+
 test('a change that was committed late and removed before it was read counts as missed', async () => {
   const slow = new pg.Client({ connectionString: database.url });
   await slow.connect();
@@ -450,10 +482,12 @@ test('a change that was committed late and removed before it was read counts as 
     `INSERT INTO strata.changes VALUES (pg_current_xact_id(), 'tenant:late', 1, '{late}', clock_timestamp() - interval '1 hour')
      RETURNING id::text`,
   );
+  const change = await commit('tenant:beside', 'k');
   const { cursor } = await poll('unlucky', null);
   expect(cursor).toContain(rows[0].id);
   const untouched = await poll('unlucky', cursor);
   expect(untouched.complete).toBe(true);
+  await pruneTo(change);
   await slow.query('COMMIT');
   await slow.end();
   await feed.prune([]);

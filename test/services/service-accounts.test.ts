@@ -152,7 +152,7 @@ test('a change of roles, disabling and removal hold for its keys at once', async
   expect(left).toEqual([]);
 });
 
-test('a key whose account is gone is good for nothing, even where its row was left behind', async () => {
+test('a key whose account is gone is invalid, even where its row was left behind', async () => {
   const id = await make({ roles: ['operator'] });
   const { client } = await keyOf(id);
   await database.query('CREATE TABLE kept AS SELECT * FROM auth.api_keys');

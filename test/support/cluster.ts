@@ -79,6 +79,8 @@ export interface ClusterOptions {
    * the run.
    */
   readonly postgres?: () => Promise<Server>;
+  /** The address of the database that nodes are given, of its own. */
+  readonly reachedBy?: (url: string) => string;
   /** A file of further settings of NATS. */
   readonly natsConfig?: string;
   readonly environment?: Record<string, string>;
@@ -147,6 +149,7 @@ export async function startCluster({
   platformService = false,
   apart = false,
   postgres: startServer,
+  reachedBy = (url) => url,
   natsConfig,
   environment: extra = {},
   cuttable = [],
@@ -161,7 +164,7 @@ export async function startCluster({
     await Promise.all(cuttable.map(async (name) => [name, await startProxy(bus.port)] as const)),
   );
   const environment = {
-    DATABASE_URL: database.url,
+    DATABASE_URL: reachedBy(database.url),
     NATS_URL: bus.url,
     REDIS_URL: redis.url,
     BASE_URL: baseUrl,

@@ -17,6 +17,11 @@ import { startProxy, type Proxy } from './proxy.ts';
 import { freePort, guard } from './servers.ts';
 
 export interface ReplicatedServer extends Server {
+  /**
+   * The same database by the addresses of all servers themselves, of standbys that are yet to be
+   * added as well: what a client does that has several hosts.
+   */
+  readonly byAllHosts: (url: string) => string;
   /** Starts a standby of the server that is the primary now, in place of the previous one. */
   readonly addStandby: (options: { synchronous: boolean }) => Promise<void>;
   /**
@@ -25,6 +30,12 @@ export interface ReplicatedServer extends Server {
    * milliseconds of performance.now().
    */
   readonly failOver: (whileBehind: () => Promise<void>) => Promise<number>;
+  /**
+   * Makes the primary read-only, promotes the standby and leads the address there. What is connected
+   * to the former primary stays, and is still answered. Returns how many connections of Strata it
+   * has.
+   */
+  readonly demote: () => Promise<() => Promise<number>>;
   /**
    * Resets all connections and leads the address to the standby, which replays nothing meanwhile;
    * once `whileThere` has ended leads it back, and resets nothing. Returns how many connections to
@@ -61,17 +72,25 @@ export async function startReplicatedPostgres(): Promise<ReplicatedServer> {
   };
   let standby: Standby | undefined;
   let standbys = 0;
+  const demoted: Instance[] = [];
+  const standbyPorts = [await freePort(), await freePort()];
 
   return {
     ...first,
+    byAllHosts(url) {
+      const ports = [...standbyPorts, portOf(first.url)];
+      const hosts = ports.map((port) => `127.0.0.1:${port}`).join(',');
+      return `${url.replace(new URL(url).host, hosts)}?target_session_attrs=read-write`;
+    },
     url: withPort(first.url, address.port),
     async addStandby({ synchronous }) {
       await standby?.end();
+      const port = standbyPorts[standbys] ?? (await freePort());
       standbys += 1;
       const cluster = join(folder, `standby-${standbys}`);
       const link = await startProxy(primary.port);
       await copyRunning(primary, cluster);
-      standby = await startStandby(primary, cluster, link);
+      standby = await startStandby(primary, cluster, { link, port });
       await streams(primary, synchronous);
     },
     async failOver(whileBehind) {
@@ -97,6 +116,27 @@ export async function startReplicatedPostgres(): Promise<ReplicatedServer> {
       standby = undefined;
       return at;
     },
+    async demote() {
+      const { link, ...promoted } = standby!;
+      const former = primary;
+      await withClient(former.url, async (client) => {
+        await client.query('ALTER SYSTEM SET default_transaction_read_only = on');
+        await client.query('SELECT pg_reload_conf()');
+        await eventually(async () => {
+          const { rows } = await client.query<{ isBehind: boolean }>(
+            'SELECT bool_or(replay_lsn < pg_current_wal_lsn()) AS "isBehind" FROM pg_stat_replication',
+          );
+          if (rows[0]!.isBehind) throw new Error('the standby is behind');
+        });
+      });
+      await withClient(promoted.url, (client) => client.query('SELECT pg_promote()'));
+      address.lead(promoted.port);
+      await link.stop();
+      demoted.push(former);
+      primary = promoted;
+      standby = undefined;
+      return () => withClient(former.url, connectionsOfStrata);
+    },
     async visitStandby(whileThere) {
       const { url, port } = standby!;
       await withClient(url, (client) => client.query('SELECT pg_wal_replay_pause()'));
@@ -108,7 +148,7 @@ export async function startReplicatedPostgres(): Promise<ReplicatedServer> {
     },
     async stop() {
       await standby?.end();
-      await primary.kill();
+      for (const instance of [primary, ...demoted]) await instance.kill();
       await address.stop();
       await first.stop();
       rmSync(folder, { recursive: true, force: true });
@@ -164,9 +204,12 @@ function writeAs(directory: string, name: string, text: string): void {
   if (process.getuid?.() === 0) execFileSync('chown', [`${uid}:${gid}`, file]);
 }
 
-async function startStandby(primary: Instance, cluster: string, link: Proxy): Promise<Standby> {
+async function startStandby(
+  primary: Instance,
+  cluster: string,
+  { link, port }: Pick<Standby, 'link' | 'port'>,
+): Promise<Standby> {
   const { username, password } = new URL(primary.url);
-  const port = await freePort();
   writeAs(cluster, 'standby.signal', '');
   const connection = `host=127.0.0.1 port=${link.port} user=${username} password=${password} application_name=${standbyName}`;
   writeAs(cluster, 'postgresql.auto.conf', `primary_conninfo = '${connection}'\n`);

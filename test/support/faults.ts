@@ -470,6 +470,25 @@ export const visitStandby = (server: ReplicatedServer, ms: number): Fault => ({
   },
 });
 
+/**
+ * A standby takes over, and the former primary still answers those that are connected to it. Nobody
+ * stays there, although nothing ends these connections.
+ */
+export const demote = (server: ReplicatedServer): Fault => ({
+  name: 'the primary of PostgreSQL is demoted, and continues answering reads',
+  async inject(cluster) {
+    await delay(beforeMs);
+    await writeQuietly(cluster, 5);
+    const connectionsThere = await server.demote();
+    await writeQuietly(cluster, 6);
+    await assertQuietly(cluster, 6);
+    await eventually(async () =>
+      assert.equal(await connectionsThere(), 0, 'connections to the former primary stay'),
+    );
+    await assertQuietly(cluster, 6);
+  },
+});
+
 /** An open transaction keeps the snapshots of all polls as old as it is. */
 async function openTransactionBeside({ postgres }: Cluster, ms: number): Promise<void> {
   const beside = await createDatabase(postgres.url);

@@ -32,6 +32,9 @@ export async function holdLock(
   const holder = new pg.Client({ connectionString: database.url });
   await holder.connect();
   await holder.query('BEGIN');
+  // Also where the role has time-outs.
+  await holder.query('SET LOCAL statement_timeout = 0');
+  await holder.query('SET LOCAL idle_in_transaction_session_timeout = 0');
   await holder.query(statement, values);
   return {
     async untilWaiting(count) {

@@ -48,14 +48,16 @@ export interface Server {
 /** libfaketime of this machine reads the clock again from its file after this long. */
 const clockCacheSeconds = 1;
 
-/** What makes a process of this machine take its clock from a file: libfaketime. */
+/** What a process of this machine takes another clock by: libfaketime. */
+export function fakeClockLibrary(): string {
+  const print = ['-f', '+0', 'printenv', 'LD_PRELOAD'];
+  return execFileSync(binary('faketime'), print, { encoding: 'utf8' }).trim();
+}
+
+/** What makes a process of this machine take its clock from a file. */
 function fakeClock(file: string): Record<string, string> {
-  const program = binary('faketime');
-  const preload = execFileSync(program, ['-f', '+0', 'printenv', 'LD_PRELOAD'], {
-    encoding: 'utf8',
-  });
   return {
-    LD_PRELOAD: preload.trim(),
+    LD_PRELOAD: fakeClockLibrary(),
     FAKETIME_TIMESTAMP_FILE: file,
     FAKETIME_CACHE_DURATION: String(clockCacheSeconds),
     FAKETIME_DONT_FAKE_MONOTONIC: '1',
@@ -272,10 +274,13 @@ async function makeTemplate(client: pg.Client, server: string, template: string)
 }
 
 /** As operators do. Other work of this process continues meanwhile, such as a proxy. */
-export async function migrate(url: string): Promise<void> {
+export async function migrate(
+  url: string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<void> {
   await promisify(execFile)(process.execPath, ['strata.ts', '--migrate'], {
     cwd: root,
-    env: { ...inherited(), DATABASE_URL: url, SECRET_KEY: secretKey },
+    env: { ...inherited(), DATABASE_URL: url, SECRET_KEY: secretKey, ...environment },
   });
 }
 

@@ -3,7 +3,7 @@
  */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -191,6 +191,42 @@ export async function startRedis({
     'no',
     ...argv,
   ]);
+}
+
+/**
+ * PgBouncer in transaction mode in front of a server of PostgreSQL, with few connections to it, as
+ * a user that is not root. `settings` are further lines of its configuration.
+ */
+export async function startPgBouncer(
+  postgres: string,
+  settings: readonly string[] = [],
+): Promise<Process> {
+  const { hostname, port, username, password } = new URL(postgres);
+  const own = await freePort();
+  const directory = mkdtempSync(join(tmpdir(), 'strata-pgbouncer-'));
+  chmodSync(directory, 0o755);
+  writeFileSync(join(directory, 'users'), `"${username}" "${decodeURIComponent(password)}"\n`);
+  const configuration = [
+    '[databases]',
+    `* = host=${hostname} port=${port}`,
+    '[pgbouncer]',
+    'listen_addr = 127.0.0.1',
+    `listen_port = ${own}`,
+    'unix_socket_dir =',
+    'auth_type = scram-sha-256',
+    `auth_file = ${join(directory, 'users')}`,
+    `admin_users = ${username}`,
+    'pool_mode = transaction',
+    'default_pool_size = 20',
+    'max_client_conn = 1000',
+    ...settings,
+  ];
+  const file = join(directory, 'pgbouncer.ini');
+  writeFileSync(file, configuration.join('\n'));
+  const argv = process.getuid?.() === 0 ? ['-u', 'nobody', file] : [file];
+  const pooler = await start('pgbouncer', 'postgres', own, argv);
+  pooler.process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
+  return { ...pooler, url: postgres.replace(`${hostname}:${port}`, `127.0.0.1:${own}`) };
 }
 
 /** nginx with this configuration of a server, which listens on the port. */

@@ -15,6 +15,7 @@ import { visibleTenant } from '../rules/visible-tenant.ts';
 import { chainNames, chainStart, verifyChain, type VerifiedPart } from '../stores/chains.ts';
 import { breakOfCut, readCut, type Cut } from '../stores/cuts.ts';
 import { readErased } from '../stores/erased-chains.ts';
+import { waitsOf } from '../stores/waiting-chains.ts';
 import type { Verifications } from '../worker/verifications.ts';
 
 /** What one request verifies: about a second of work. */
@@ -89,6 +90,7 @@ async function verifyPiece(
 ): Promise<Verified> {
   const names =
     tenant === undefined ? await chainNames(manager, from.chain, pieceChains + 1) : [tenant];
+  const waits = await waitsOf(manager, names);
   const chains: Verified['chains'] = [];
   let { isWhole } = from;
   let next: Progress | null = null;
@@ -100,7 +102,12 @@ async function verifyPiece(
     }
     const asked = name === from.chain ? from.position : chainStart;
     const { proof, rest, bytes } = await verifyFrom(manager, name, asked, bytesLeft, settings);
-    chains.push({ tenant_id: name === platformChain ? null : name, ...proof });
+    const waitsAt = waits.get(name);
+    chains.push({
+      tenant_id: name === platformChain ? null : name,
+      ...proof,
+      ...(waitsAt !== undefined && { waits_at: waitsAt }),
+    });
     bytesLeft -= bytes;
     isWhole &&= proof.broken_at === undefined;
     if (rest) {

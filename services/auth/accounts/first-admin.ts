@@ -1,6 +1,6 @@
 /** The account that a new installation is administered with. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { DataSource, QueryRunner } from 'typeorm';
+import type { DataSource } from 'typeorm';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { addressOf } from './rules/accounts.ts';
 import { networkOf } from '../throttling/rules/throttle.ts';
@@ -34,29 +34,13 @@ export async function announceFirstAdmin(
   const given = settings.platform_admin_password;
   const password = given ?? randomBytes(18).toString('base64url');
   const hash = await hashing.hash(password, networkOf(undefined));
-  await oneAtATime(db, async (session) => {
-    const isMade =
-      (await renewUnannounced(session, email, hash)) || (await addFirst(session, email, hash));
+  // The transaction is the lock alone: what is announced has to be committed before.
+  await db.transaction(async (lock) => {
+    await lock.query(`SELECT pg_advisory_xact_lock(hashtextextended('strata first admin', 0))`);
+    const isMade = (await renewUnannounced(db, email, hash)) || (await addFirst(db, email, hash));
     if (isMade) announce(given === null ? { email, password } : { email });
-    await session.query('DELETE FROM auth.unannounced_admin');
+    await db.query('DELETE FROM auth.unannounced_admin');
   });
-}
-
-/** The lock is the session's, not a transaction's: what is announced has to be committed before. */
-async function oneAtATime(
-  db: DataSource,
-  work: (session: QueryRunner) => Promise<void>,
-): Promise<void> {
-  const session = db.createQueryRunner();
-  const lock = `hashtextextended('strata first admin', 0)`;
-  try {
-    await session.query(`SELECT pg_advisory_lock(${lock})`);
-    await work(session);
-  } finally {
-    // With a lost connection the lock is gone, too.
-    await session.query(`SELECT pg_advisory_unlock(${lock})`).catch(() => {});
-    await session.release();
-  }
 }
 
 async function isNeeded(db: DataSource): Promise<boolean> {
@@ -71,12 +55,8 @@ async function isNeeded(db: DataSource): Promise<boolean> {
  * that is listed now. Nobody knows the old one, unless it was announced after all: then somebody
  * has signed in, or set another, and it stays as it is.
  */
-async function renewUnannounced(
-  session: QueryRunner,
-  email: string,
-  hash: string,
-): Promise<boolean> {
-  const { records } = await session.query(
+async function renewUnannounced(db: DataSource, email: string, hash: string): Promise<boolean> {
+  const [renewed] = await db.query<[unknown[], number]>(
     `WITH renewed AS (
        UPDATE auth.users SET email = $1, password_hash = $2
        FROM auth.unannounced_admin AS unannounced
@@ -87,13 +67,12 @@ async function renewUnannounced(
      )
      UPDATE auth.unannounced_admin SET password_hash = $2 FROM renewed WHERE user_id = renewed.id RETURNING user_id`,
     [email, hash],
-    true,
   );
-  return records.length > 0;
+  return renewed.length > 0;
 }
 
-async function addFirst(session: QueryRunner, email: string, hash: string): Promise<boolean> {
-  const { records } = await session.query(
+async function addFirst(db: DataSource, email: string, hash: string): Promise<boolean> {
+  const added = await db.query<unknown[]>(
     `WITH added AS (
        INSERT INTO auth.users (id, email, email_verified, display_name, password_hash, status, created_at)
        SELECT $1, $2, true, NULL, $3, 'active', now() WHERE NOT EXISTS (SELECT FROM auth.users)
@@ -101,7 +80,6 @@ async function addFirst(session: QueryRunner, email: string, hash: string): Prom
      )
      INSERT INTO auth.unannounced_admin SELECT id, $3 FROM added RETURNING user_id`,
     [randomUUID(), email, hash],
-    true,
   );
-  return records.length > 0;
+  return added.length > 0;
 }

@@ -51,26 +51,27 @@ export interface ProvenIdentity {
   readonly refusal: ErrorCode;
 }
 
+/** Who the user is, in which tenant, and where else they could go: nowhere where confined. */
+export const identityOf = (
+  user: UserRow,
+  current: Membership | null,
+  memberships: readonly Membership[],
+  confinedTo: string | null,
+  settings: Settings,
+) => ({
+  user: {
+    ...accountOf(user, settings),
+    platform_roles: platformRolesIn({ confined_to: confinedTo }, user, settings),
+  },
+  tenant: current && { id: current.tenant_id, name: current.tenant_name, roles: current.roles },
+  memberships: memberships
+    .filter(({ tenant_id: id }) => confinedTo === null || id === confinedTo)
+    .map(({ tenant_id, tenant_name: name, roles }) => ({ tenant_id, name, roles })),
+});
+
 export type SignIn = ReturnType<typeof createSignIn>;
 
 export function createSignIn(db: DataSource, settings: () => Settings) {
-  /** Who the user is, in which tenant, and where else they could go: nowhere where confined. */
-  const identityOf = (
-    user: UserRow,
-    current: Membership | null,
-    memberships: readonly Membership[],
-    confinedTo: string | null,
-  ) => ({
-    user: {
-      ...accountOf(user, settings()),
-      platform_roles: platformRolesIn({ confined_to: confinedTo }, user, settings()),
-    },
-    tenant: current && { id: current.tenant_id, name: current.tenant_name, roles: current.roles },
-    memberships: memberships
-      .filter(({ tenant_id: id }) => confinedTo === null || id === confinedTo)
-      .map(({ tenant_id, tenant_name: name, roles }) => ({ tenant_id, name, roles })),
-  });
-
   /**
    * What a new session is for: the wanted tenant, or where its user lands. Throws
    * `auth_no_tenant_membership` or `auth_tenant_disabled`, the latter also for whoever has nothing
@@ -129,7 +130,7 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
       refresh_token: refreshToken,
       refresh_expires_in: Math.min(idleSeconds, secondsLeft),
       session_id: session.id,
-      ...identityOf(user, membership, memberships, session.confined_to),
+      ...identityOf(user, membership, memberships, session.confined_to, current),
     };
   }
 
@@ -173,5 +174,5 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
     return tokenResponse(opened.user, opened.session, request.call);
   }
 
-  return { identityOf, membershipFor, tokenResponse, complete };
+  return { membershipFor, tokenResponse, complete };
 }

@@ -17,26 +17,26 @@ import { SsoIdentityEntity, type SsoProviderRow, type UserRow } from '../schema.
 import type { SignIn } from '../sessions/sign-in.ts';
 import { identityEvent, recordEvent } from '../stores/audit-events.ts';
 import {
-  judgeSsoAccount,
+  validateSsoAccount,
   provesAddress,
   type SsoClaims,
-  type SsoJudgement,
+  type SsoVerdict,
 } from './rules/sso-account.ts';
 
 /**
  * The account that a person may enter; `link` where this is the first time through this provider.
  */
-export type Admitted = Extract<SsoJudgement<UserRow>, { kind: 'known' | 'link' }>;
+export type Admitted = Extract<SsoVerdict<UserRow>, { kind: 'known' | 'link' }>;
 
 async function judge(
   db: DataSource,
   claims: SsoClaims,
   provider: SsoProviderRow,
   linkingUserId: string | null,
-): Promise<SsoJudgement<UserRow>> {
+): Promise<SsoVerdict<UserRow>> {
   const { issuer, subject, email } = claims;
   const identity = await db.manager.findOneBy(SsoIdentityEntity, { issuer, subject });
-  return judgeSsoAccount(claims, provider, {
+  return validateSsoAccount(claims, provider, {
     linked: identity && (await findUser(db.manager, identity.user_id)),
     linking: linkingUserId === null ? null : await findUser(db.manager, linkingUserId),
     addressed: email === null ? null : await findUserByAddress(db.manager, addressOf(email)),

@@ -5,6 +5,7 @@ import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
+import { chargedBudgets } from '../rules/budgets.ts';
 import { decide, settingOf } from '../rules/decide.ts';
 import { refuseUnknown } from './refuse-unknown.ts';
 import { isTakenBackFound } from './taken-back.ts';
@@ -61,6 +62,7 @@ export const decideActions = {
       decided: decide(effective, params.body, momentAsked(params.body), isProven),
       slots: settingOf(effective, 'max_concurrent_automations'),
       is_proven: isProven,
+      budgets: chargedBudgets(effective, params.body, isProven),
     };
   },
 

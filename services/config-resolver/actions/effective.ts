@@ -13,6 +13,7 @@ import {
   type Sources,
 } from '../rules/layers.ts';
 import { explainValues } from '../rules/explain.ts';
+import { overTimeOf } from '../rules/over-time.ts';
 import { effectiveChanges } from '../rules/preview.ts';
 import { unknownNames } from '../rules/unknown.ts';
 import { noteEnvironment } from './digests.ts';
@@ -108,7 +109,10 @@ export function effectiveActions(
           ...(past && { as_of: asOfShown(past) }),
           unknown,
           ...(params.explain
-            ? explainValues(sources, await authorsOf(sources, request))
+            ? {
+                ...explainValues(sources, await authorsOf(sources, request)),
+                ...overTimeOf(sources, params),
+              }
             : effectiveValues(sources)),
           environment: environmentFingerprint(environment),
         },

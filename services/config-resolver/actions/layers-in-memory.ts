@@ -48,8 +48,8 @@ export interface LayersInMemory {
 
 /** How often layers of now are read before those of a moment are. */
 const maxReads = 3;
-/** Tenants that are asked about together: those whose layers were wanted last. */
-const maxAskedTogether = 2000;
+/** Tenants of one batched revision query: those whose layers were wanted last. */
+const maxBatched = 2000;
 
 export const noSuchTenant = (): StrataError =>
   new StrataError('not_found', 'There is no such tenant.');
@@ -115,7 +115,7 @@ async function atLeast<Layers extends { readonly stale?: true }>(
 class Moments {
   /** The last such pair of a tenant. */
   readonly #known = new LRUCache<string, Revisions>({ max: 10_000 });
-  readonly #wanted = new LRUCache<string, true>({ max: maxAskedTogether });
+  readonly #wanted = new LRUCache<string, true>({ max: maxBatched });
   #asking: Promise<void> | undefined;
 
   had(tenantId: string, tenant: number, platform: number): boolean {
@@ -123,7 +123,7 @@ class Moments {
     return known?.tenant === tenant && known.platform === platform;
   }
 
-  /** Whoever is wanted now is asked about with the next question, whoever asks it. */
+  /** Adds the tenant to the next batched revision query. */
   want(tenantId: string): void {
     this.#wanted.set(tenantId, true);
   }

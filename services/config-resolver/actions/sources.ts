@@ -37,6 +37,8 @@ export function sourcesOf(
     revision: tenant.revision,
     risk: tenant.risk,
     bounds: tenant.bounds,
+    budgets: tenant.budgets,
+    freezes: tenant.freezes,
     agent: tenant.agents.find(({ document }) => document.agent_type === agentType) ?? null,
     service: tenant.services.find(({ document }) => document.service_id === serviceId) ?? null,
   };

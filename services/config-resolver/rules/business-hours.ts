@@ -1,14 +1,6 @@
-/**
- * Whether an instant is within business hours, and when they open next.
- *
- * | The clocks                       | A start or end there is              |
- * |----------------------------------|--------------------------------------|
- * | go forward: the time never comes | the first instant after the gap      |
- * | go back: the time comes twice    | the first of the two                 |
- *
- * `Temporal` is to be part of JavaScript itself; until Node has it, temporal-polyfill stands in.
- */
+/** Whether an instant is within business hours, and when they open next. */
 import { Temporal } from 'temporal-polyfill';
+import { dateAt, instantOf } from '../../../shared/budgets/wall-clock.ts';
 import { weekdays, type BusinessHours } from '../../../shared/contracts/weekly-hours.ts';
 
 /** From when until when (Unix milliseconds, the end exclusive) it is open, or closed. */
@@ -40,28 +32,19 @@ export function opensNext(hours: BusinessHours, at: number): Date | null {
 const longestSearchDays = 15;
 
 function stretchAt(hours: BusinessHours, at: number): Stretch {
-  const today = Temporal.Instant.fromEpochMilliseconds(at)
-    .toZonedDateTimeISO(hours.timezone)
-    .toPlainDate();
+  const today = dateAt(at, hours.timezone);
   // Yesterday's may last until today.
   for (let day = -1; day < longestSearchDays; day += 1) {
     const date = today.add({ days: day });
     if (!hours.days.includes(weekdays[date.dayOfWeek - 1]!)) continue;
-    const from = instantOf(date, hours.start, hours.timezone);
+    const from = instantOf(on(date, hours.start), hours.timezone);
     const lastDate = hours.end > hours.start ? date : date.add({ days: 1 });
-    const until = instantOf(lastDate, hours.end, hours.timezone);
+    const until = instantOf(on(lastDate, hours.end), hours.timezone);
     if (at < from && from < until) return { isOpen: false, from: at, until: from };
     if (from <= at && at < until) return { isOpen: true, from, until };
   }
   throw new Error(`${JSON.stringify(hours)} never open`);
 }
 
-/** Unix milliseconds of a wall-clock time. */
-function instantOf(date: Temporal.PlainDate, time: string, zone: string): number {
-  const wanted = date.toPlainDateTime(Temporal.PlainTime.from(time));
-  const found = wanted.toZonedDateTime(zone, { disambiguation: 'earlier' });
-  if (found.toPlainDateTime().equals(wanted)) return found.epochMilliseconds;
-  // In a gap `earlier` is as long before it as the wanted time is after its beginning: its end is
-  // the next transition.
-  return found.getTimeZoneTransition('next')!.epochMilliseconds;
-}
+const on = (date: Temporal.PlainDate, time: string): Temporal.PlainDateTime =>
+  date.toPlainDateTime(Temporal.PlainTime.from(time));

@@ -1,5 +1,5 @@
 /**
- * The risk settings as one table of rules. In the order of `decidingLimits` the first rule that
+ * The risk settings as one table of rules, and the freezes beside them. In the order of `decidingLimits` the first rule that
  * applies decides, and all that apply are listed. Where none applies automation is allowed to act.
  * `approval_timeout_minutes` says how long an approval waits; `max_concurrent_automations` is held
  * where slots are taken, since its rule needs to know what runs. Neither decides here.
@@ -10,7 +10,10 @@ import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { decidingLimits, type RiskLimits } from '../../../shared/contracts/risk.ts';
 import { BusinessHours } from '../../../shared/contracts/weekly-hours.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
+import { platformFreezesKey, tenantFreezesKey } from '../../../shared/contracts/freezes.ts';
 import { opensNext } from './business-hours.ts';
+import { frozenBy, type Frozen } from './freezes.ts';
+import { claimsRollback } from './rollback-claim.ts';
 
 /**
  * What the rules look at: the effective values, the intent, and when it would be acted upon (Unix
@@ -85,7 +88,7 @@ const isOpen = (hours: unknown, at: number): boolean =>
 /** Explained, so that each reason can say where its limit was set. */
 export type ExplainedConfiguration = Pick<
   ResultOf<'config-resolver.resolve'>,
-  'values' | 'explain' | 'revision' | 'stale'
+  'tenant_id' | 'service_type' | 'values' | 'explain' | 'over_time' | 'revision' | 'stale'
 >;
 
 /**
@@ -103,23 +106,77 @@ export function decide(
   const isRollback = isProven && claimsRollback(intent);
   const of: Case = { limits, hours: values.business_hours, intent, isRollback, at };
   const applying = decidingLimits.filter((rule) => rules[rule].applies(of));
+  const frozen = frozenNow(effective, of);
+  const enforced = frozen.filter(({ rule }) => rule.mode !== 'warn');
+  const byLimits = applying.map((rule) => ({
+    rule,
+    asked: rules[rule].asked(of),
+    ...settingOf(effective, rule),
+  }));
+  const byFreezes = enforced.map((freeze) => freezeReason(freeze, effective.tenant_id, at));
+  // An emergency stop is named before freezes, which are named before everything else.
+  const stops = applying[0] === 'automation_enabled' ? 1 : 0;
+  const reasons = [...byLimits.slice(0, stops), ...byFreezes, ...byLimits.slice(stops)];
   const [deciding] = applying;
+  const warnings = [
+    ...(claimsRollback(intent) && !isRollback ? [unprovenWarning(intent)] : []),
+    ...frozen.filter(({ rule }) => rule.mode === 'warn').map(freezeWarning),
+  ];
   return {
-    decision: deciding === undefined ? 'allow' : rules[deciding].decision,
-    reasons: applying.map((rule) => ({
-      rule,
-      asked: rules[rule].asked(of),
-      ...settingOf(effective, rule),
-    })),
-    ...(claimsRollback(intent) && !isRollback && { warnings: [unprovenWarning(intent)] }),
-    ...(deciding === 'business_hours_only' && retryAt(of)),
+    decision: decisionOf(deciding, enforced),
+    reasons,
+    ...(warnings.length > 0 && { warnings }),
+    ...(stops === 0 && retryAt(of, enforced, deciding)),
     revision,
     ...(stale && { stale }),
   };
 }
 
-const claimsRollback = ({ is_rollback: said, takes_back: named }: Intent): boolean =>
-  said ?? named !== undefined;
+const decisionOf = (
+  deciding: (typeof decidingLimits)[number] | undefined,
+  frozen: readonly Frozen[],
+): AutomationDecision => {
+  if (frozen.length > 0) return 'deny';
+  return deciding === undefined ? 'allow' : rules[deciding].decision;
+};
+
+function frozenNow(
+  { over_time: limits, service_type }: ExplainedConfiguration,
+  { intent, isRollback, at }: Case,
+): Frozen[] {
+  if (limits === undefined) return [];
+  const { action, risk_level, agent_type, service_id } = intent;
+  return frozenBy(limits.freezes, {
+    action,
+    risk_level,
+    agent_type,
+    service_id,
+    service_type: service_type ?? undefined,
+    project_id: limits.project_id ?? undefined,
+    isRollback,
+    at,
+  });
+}
+
+const freezeReason = (
+  { by, name, rule, revision, until }: Frozen,
+  tenantId: string,
+  at: number,
+) => ({
+  rule: 'freeze' as const,
+  asked: new Date(at).toISOString(),
+  name,
+  ...(until !== null && { resets_at: new Date(until).toISOString() }),
+  limit: rule.reason ?? null,
+  layer: 'freezes' as const,
+  source: by === 'platform' ? platformFreezesKey : tenantFreezesKey({ tenant_id: tenantId }),
+  revision,
+});
+
+const freezeWarning = ({ by, name }: Frozen) => ({
+  path: '/action',
+  message: `The freeze ${name} of the ${by} would refuse it, and only warns.`,
+});
 
 const whatToName =
   'Name in takes_back the automation_id of an automation of this tenant that ran for the same service_id and service_type, or the revision of a write of the document of this service_id (without one, of this agent_type; without either, of a document that the tenant has one of).';
@@ -129,9 +186,18 @@ const unprovenWarning = ({ takes_back: named }: Intent) =>
     ? { path: '/is_rollback', message: `Does not count as a rollback. ${whatToName}` }
     : { path: '/takes_back', message: `Not found, so it does not count. ${whatToName}` };
 
-function retryAt({ hours, at }: Case): { retry_at: string } | undefined {
-  const opening = areHours(hours) ? opensNext(hours, at) : null;
-  return opening === null ? undefined : { retry_at: opening.toISOString() };
+/** When the last freeze ends and, where they decide, business hours open. */
+function retryAt(
+  { hours, at }: Case,
+  frozen: readonly Frozen[],
+  deciding: (typeof decidingLimits)[number] | undefined,
+): { retry_at: string } | undefined {
+  const isClosed = deciding === 'business_hours_only';
+  const opening = isClosed && areHours(hours) ? opensNext(hours, at) : null;
+  if (isClosed && opening === null) return undefined;
+  const ends = frozen.map(({ until }) => until ?? Infinity);
+  const last = Math.max(opening?.getTime() ?? -Infinity, ...ends);
+  return Number.isFinite(last) ? { retry_at: new Date(last).toISOString() } : undefined;
 }
 
 /** A setting as reasons show it: its value, and which layer and document it is from. */

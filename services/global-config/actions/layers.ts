@@ -5,11 +5,15 @@ import { In, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { readSnapshot, revisionOf } from '../../../shared/commits/commit.ts';
 import type { Bounds } from '../../../shared/contracts/bounds.ts';
+import type { Budgets } from '../../../shared/contracts/budgets.ts';
+import type { Freezes } from '../../../shared/contracts/freezes.ts';
 import type { StoredGlobalEntry } from '../../../shared/contracts/global-entries.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { defaultConfiguration, type ServiceType } from '../../../shared/contracts/service-types.ts';
 import type { Stored } from '../../../shared/documents/document-kind.ts';
 import { boundsKind } from '../documents/bounds.ts';
+import { budgetsKind } from '../documents/budgets.ts';
+import { freezesKind } from '../documents/freezes.ts';
 import { storedEntry } from '../documents/global-entry.ts';
 import { storedServiceType } from '../documents/service-type.ts';
 import { GlobalEntity, ServiceTypeEntity } from '../schema.ts';
@@ -31,6 +35,8 @@ interface LayerDocuments {
   readonly entries: readonly Stored<StoredGlobalEntry>[];
   readonly types: readonly Stored<ServiceType>[];
   readonly bounds: Stored<Bounds> | null;
+  readonly budgets: Stored<Budgets> | null;
+  readonly freezes: Stored<Freezes> | null;
 }
 
 /** Past layers as readers may see them now. */
@@ -57,7 +63,9 @@ async function currentLayers(
   return {
     entries: entries.map(storedEntry),
     types: types.map(storedServiceType),
-    bounds: await boundsKind.read(manager, {}),
+    bounds: (await boundsKind.load(manager, {})).current,
+    budgets: (await budgetsKind.load(manager, {})).current,
+    freezes: (await freezesKind.load(manager, {})).current,
   };
 }
 
@@ -73,6 +81,8 @@ async function layersAt(
       ? []
       : await documentsAt<ServiceType>(manager, 'service_type_config', revision, isActive);
   const [bounds = null] = await documentsAt<Bounds>(manager, 'bounds_config', revision);
+  const [budgets = null] = await documentsAt<Budgets>(manager, 'budgets_config', revision);
+  const [freezes = null] = await documentsAt<Freezes>(manager, 'freezes_config', revision);
   return {
     entries: await documentsAt<StoredGlobalEntry>(manager, 'global_config', revision, isPublic),
     types: types.filter(
@@ -80,6 +90,8 @@ async function layersAt(
         wanted.includes(type) && name === defaultConfiguration,
     ),
     bounds,
+    budgets,
+    freezes,
   };
 }
 
@@ -114,10 +126,12 @@ export const layerActions = (db: DataSource) =>
     /** One snapshot: with all service types, so that one answer serves every context. */
     'global-config.layers.now': () =>
       readSnapshot(db, platformScope, async (manager) => {
-        const { entries, types, bounds } = await currentLayers(manager);
+        const { entries, types, bounds, budgets, freezes } = await currentLayers(manager);
         return {
           revision: await revisionOf(manager, platformScope),
           bounds,
+          budgets,
+          freezes,
           entries: entries.map(described),
           service_types: byType(types),
         };
@@ -151,13 +165,15 @@ export const layerActions = (db: DataSource) =>
             ? await shownNow(manager, stored, revision)
             : { layers: stored, withheld: false };
         const isPurged = isPast && (await isPurgedAt(manager, revision));
-        const { entries, types, bounds } = layers;
+        const { entries, types, bounds, budgets, freezes } = layers;
         return {
           revision,
           newest,
           tenant_revision: tenantRevision,
           withheld: withheld || isPurged,
           bounds,
+          budgets,
+          freezes,
           entries: entries.map(described),
           service_types: byType(types),
         };

@@ -32,6 +32,8 @@ import {
 } from '../../../shared/documents/document.ts';
 import { codeOf, invalid, StrataError, type Problem } from '../../../shared/errors.ts';
 import { boundsKind } from '../documents/bounds.ts';
+import { budgetsKind } from '../documents/budgets.ts';
+import { freezesKind } from '../documents/freezes.ts';
 import { globalEntryKind } from '../documents/global-entry.ts';
 import { serviceTypeKind } from '../documents/service-type.ts';
 import { asksForImpact, type Triable } from '../../../shared/documents/trial.ts';
@@ -75,6 +77,8 @@ export class Planner {
       entries: documentActions(db, globalEntryKind),
       types: documentActions(db, serviceTypeKind),
       bounds: documentActions(db, boundsKind),
+      budgets: documentActions(db, budgetsKind),
+      freezes: documentActions(db, freezesKind),
     };
   }
 
@@ -89,7 +93,7 @@ export class Planner {
       // The answer of the plan is judged, and none of a single write is given.
       checkAnswer: () => undefined,
     };
-    const { entries, types, bounds } = this.#documents;
+    const { entries, types, bounds, budgets, freezes } = this.#documents;
     switch (kind) {
       case 'entries':
         return entries.prepare(verb, params as ParamsOf<'global-config.entries.delete'>, own);
@@ -97,6 +101,10 @@ export class Planner {
         return types.prepare(verb, params as ParamsOf<'global-config.service-types.delete'>, own);
       case 'bounds':
         return bounds.prepare(verb, params as ParamsOf<'global-config.bounds.delete'>, own);
+      case 'budgets':
+        return budgets.prepare(verb, params as ParamsOf<'global-config.budgets.delete'>, own);
+      case 'freezes':
+        return freezes.prepare(verb, params as ParamsOf<'global-config.freezes.delete'>, own);
     }
   }
 

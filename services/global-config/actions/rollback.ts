@@ -6,6 +6,8 @@ import type { DataSource } from 'typeorm';
 import { seesPlatform } from '../../../shared/access.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { platformBoundsKey } from '../../../shared/contracts/bounds.ts';
+import { platformBudgetsKey } from '../../../shared/contracts/budgets.ts';
+import { platformFreezesKey } from '../../../shared/contracts/freezes.ts';
 import type { PlatformConfigType } from '../../../shared/contracts/history.ts';
 import { serviceTypeKey } from '../../../shared/contracts/service-types.ts';
 import { documentActions, type WrittenDocument } from '../../../shared/documents/document.ts';
@@ -13,6 +15,8 @@ import { takeBackOf } from '../../../shared/documents/history.ts';
 import { asksForImpact } from '../../../shared/documents/trial.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { boundsKind } from '../documents/bounds.ts';
+import { budgetsKind } from '../documents/budgets.ts';
+import { freezesKind } from '../documents/freezes.ts';
 import { serviceTypeAddress, serviceTypeKind } from '../documents/service-type.ts';
 import { findRestored, type Restored } from '../stores/history.ts';
 import { entryRollback, type RollbackOptions } from './entries.ts';
@@ -44,12 +48,32 @@ function sameWrite({ config_type, resource_id, document }: Restored) {
     }
     case 'bounds_config':
       return { kind: 'bounds', verb, address: {}, body: document } as const;
+    case 'budgets_config':
+      return { kind: 'budgets', verb, address: {}, body: document } as const;
+    case 'freezes_config':
+      return { kind: 'freezes', verb, address: {}, body: document } as const;
   }
 }
+
+/** What such a document was is for its readers, and a restored document is answered. */
+const forReaders =
+  (
+    restore: (
+      document: unknown,
+      options: RollbackOptions,
+      request: Request,
+    ) => Promise<WrittenDocument<unknown>>,
+  ): Restore =>
+  async (_resourceId, document, options, request) => {
+    if (!seesPlatform(request.caller)) throw new StrataError('not_found');
+    return restore(document, options, request);
+  };
 
 export function rollbackAction(db: DataSource, planner: Planner) {
   const types = documentActions(db, serviceTypeKind);
   const bounds = documentActions(db, boundsKind);
+  const budgets = documentActions(db, budgetsKind);
+  const freezes = documentActions(db, freezesKind);
   const restorers: Readonly<Record<PlatformConfigType, Restore>> = {
     global_config: entryRollback(db),
     service_type_config(resourceId, document, options, request) {
@@ -57,11 +81,15 @@ export function rollbackAction(db: DataSource, planner: Planner) {
       const keys = [serviceTypeKey(address)];
       return types.rollback({ ...options, ...address }, request, document, keys);
     },
-    async bounds_config(_resourceId, document, options, request) {
-      // What bounds were is for their readers, and a restored document is answered.
-      if (!seesPlatform(request.caller)) throw new StrataError('not_found');
-      return bounds.rollback(options, request, document, [platformBoundsKey]);
-    },
+    bounds_config: forReaders((document, options, request) =>
+      bounds.rollback(options, request, document, [platformBoundsKey]),
+    ),
+    budgets_config: forReaders((document, options, request) =>
+      budgets.rollback(options, request, document, [platformBudgetsKey]),
+    ),
+    freezes_config: forReaders((document, options, request) =>
+      freezes.rollback(options, request, document, [platformFreezesKey]),
+    ),
   };
   return {
     /**

@@ -1,7 +1,6 @@
 /** Global entries, one document per key. */
 import { isDeepStrictEqual } from 'node:util';
 import type { EntityManager } from 'typeorm';
-import { seesPlatform } from '../../../shared/access.ts';
 import { typeProblem } from '../../../shared/bounds/known-keys.ts';
 import {
   StoredGlobalEntry,
@@ -86,43 +85,39 @@ const lengthOf = ({ config_value: value }: StoredGlobalEntry): number =>
   JSON.stringify(value).length;
 
 export const globalEntryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry> = {
-  ...platformDocument({
+  ...platformDocument<GlobalEntryAddress, StoredGlobalEntry>({
     auditName: 'global',
     configType: 'global_config',
     resourceId: ({ key }: GlobalEntryAddress) => key,
-  }),
-  schema: StoredGlobalEntry,
-
-  async read(manager, { key }) {
-    const row = await manager.findOneBy(GlobalEntity, { config_key: key });
-    return row && storedEntry(row);
-  },
-  /** In SQL: a config_value of null is a value, which TypeORM would write as SQL's NULL. */
-  async save(manager, { key }, { document, revision, updated_by, updated_at }) {
-    await manager.query(
-      `INSERT INTO global_config.global_configurations
+    async find(manager, { key }) {
+      const row = await manager.findOneBy(GlobalEntity, { config_key: key });
+      return row && storedEntry(row);
+    },
+    /** In SQL: a config_value of null is a value, which TypeORM would write as SQL's NULL. */
+    async save(manager, { key }, { document, revision, updated_by, updated_at }) {
+      await manager.query(
+        `INSERT INTO global_config.global_configurations
          (config_key, config_value, is_public, requires_restart, data_type, revision, updated_by, updated_at)
        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
        ON CONFLICT (config_key) DO UPDATE SET
          (config_value, is_public, requires_restart, data_type, revision, updated_by, updated_at)
          = ROW (excluded.config_value, excluded.is_public, excluded.requires_restart, excluded.data_type,
                 excluded.revision, excluded.updated_by, excluded.updated_at)`,
-      [
-        key,
-        JSON.stringify(document.config_value),
-        document.is_public,
-        document.requires_restart,
-        document.data_type ?? null,
-        revision,
-        updated_by,
-        updated_at,
-      ],
-    );
-  },
-  async remove(manager, { key }) {
-    await manager.delete(GlobalEntity, { config_key: key });
-  },
-
+        [
+          key,
+          JSON.stringify(document.config_value),
+          document.is_public,
+          document.requires_restart,
+          document.data_type ?? null,
+          revision,
+          updated_by,
+          updated_at,
+        ],
+      );
+    },
+    remove: (manager, { key }) => manager.delete(GlobalEntity, { config_key: key }),
+  }),
+  schema: StoredGlobalEntry,
   /** Not public and without a restart, unless it says so. */
   complete: (draft, { key }) => ({
     config_key: key,
@@ -131,15 +126,15 @@ export const globalEntryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry
     ...draft,
   }),
   check({ next, address, current }) {
-    if (next.config_key !== address.key)
-      return [{ path: '/config_key', message: 'is not the key of the path' }];
-    return valueProblems(next, current);
+    const refused =
+      next.config_key === address.key
+        ? valueProblems(next, current)
+        : [{ path: '/config_key', message: 'is not the key of the path' }];
+    return { refused, requiresRestart: next.requires_restart };
   },
   async checkInTransaction(manager, _address, next, current) {
     if (next && takesMore(next, current)) await refuseTooMuch(manager, next);
     return [];
   },
   isForTenants: ({ is_public: isPublic }) => isPublic,
-  isHidden: ({ is_public: isPublic }, caller) => !isPublic && !seesPlatform(caller),
-  requiresRestart: (document) => document.requires_restart,
 };

@@ -2,13 +2,15 @@
  * What the platform's documents have in common: its revisions, its ConfigurationHistory, and no
  * tenant.
  */
+import type { EntityManager, EntitySchema } from 'typeorm';
 import type { PlatformConfigType } from '../../../shared/contracts/history.ts';
-import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
-import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import { allEnded } from '../../../shared/database/all-ended.ts';
+import type { DocumentKind, Stored } from '../../../shared/documents/document-kind.ts';
+import { columnsOf } from '../../../shared/database/columns.ts';
+import type { SingleRow } from '../schema.ts';
 import { recordHistory } from '../stores/history.ts';
 
-type OfPlatform =
-  'auditName' | 'revisionScope' | 'tenantId' | 'resourceId' | 'prepare' | 'recordHistory';
+type OfPlatform = 'auditName' | 'tenantId' | 'resourceId' | 'prepare' | 'load' | 'store';
 
 /**
  * `configType` is what the history calls the kind, `resourceId` what it calls one document of it. A
@@ -19,18 +21,68 @@ export function platformDocument<Address, Document>({
   auditName,
   configType,
   resourceId,
+  find,
+  save,
+  remove,
 }: {
   readonly auditName: string;
   readonly configType: PlatformConfigType;
   readonly resourceId: (address: Address) => string;
+  find(manager: EntityManager, address: Address): Promise<Stored<Document> | null>;
+  save(manager: EntityManager, address: Address, stored: Stored<Document>): Promise<unknown>;
+  remove(manager: EntityManager, address: Address): Promise<unknown>;
 }): Pick<DocumentKind<Address, Document>, OfPlatform> {
   return {
     auditName,
-    revisionScope: () => platformScope,
     tenantId: () => null,
     resourceId,
     prepare: async () => undefined,
-    recordHistory: (manager, address, record, request) =>
-      recordHistory(manager, { configType, resourceId: resourceId(address) }, record, request),
+    load: async (manager, address) => ({ current: await find(manager, address) }),
+    async store(manager, address, record, request) {
+      const { after, revision, at } = record;
+      const stored = { revision, updated_by: request.caller.id, updated_at: at };
+      const name = { configType, resourceId: resourceId(address) };
+      await allEnded([
+        after === null
+          ? remove(manager, address)
+          : save(manager, address, { document: after, ...stored }),
+        recordHistory(manager, name, record, request),
+      ]);
+    },
   };
 }
+
+/** The id of the row of a document that the platform has one of, in the history and in events. */
+const id = 'platform';
+
+/**
+ * A document that the platform has one of, in a table of its own. It passed its kind's schema when
+ * it was written, so its type is taken on trust.
+ */
+export const singleDocument = <Document>(
+  entity: EntitySchema<SingleRow>,
+  names: { readonly auditName: string; readonly configType: PlatformConfigType },
+) => ({
+  ...platformDocument<object, Document>({
+    ...names,
+    resourceId: () => id,
+    async find(manager) {
+      const row = await manager.findOneBy(entity, { id });
+      if (!row) return null;
+      const { document, revision, updated_by, updated_at } = row;
+      return {
+        document: document as Document,
+        revision,
+        updated_by,
+        updated_at: updated_at.toISOString(),
+      };
+    },
+    async save(manager, _address, { document, revision, updated_by, updated_at }) {
+      const row = { id, document, revision, updated_by, updated_at: new Date(updated_at) };
+      await manager.upsert(entity, columnsOf<SingleRow>(row), ['id']);
+    },
+    remove: (manager) => manager.delete(entity, { id }),
+  }),
+  patchCreates: true as const,
+  complete: (draft: Document) => draft,
+});

@@ -1,6 +1,5 @@
 /** Service types, one document per type and configuration_name. */
 import { isDeepStrictEqual } from 'node:util';
-import { seesPlatform } from '../../../shared/access.ts';
 import { ofKnownTypes } from '../../../shared/bounds/known-keys.ts';
 import { ServiceType, type ServiceTypeAddress } from '../../../shared/contracts/service-types.ts';
 import { BusinessHours, businessHoursKey } from '../../../shared/contracts/weekly-hours.ts';
@@ -24,29 +23,26 @@ export const storedServiceType = ({
 });
 
 export const serviceTypeKind: DocumentKind<ServiceTypeAddress, ServiceType> = {
-  ...platformDocument({
+  ...platformDocument<ServiceTypeAddress, ServiceType>({
     auditName: 'service_type',
     configType: 'service_type_config',
     resourceId: ({ service_type, configuration_name }: ServiceTypeAddress) =>
       `${service_type}/${configuration_name}`,
+    async find(manager, { service_type, configuration_name }) {
+      const row = await manager.findOneBy(ServiceTypeEntity, { service_type, configuration_name });
+      return row && storedServiceType(row);
+    },
+    async save(manager, _address, { document, revision, updated_by, updated_at }) {
+      const row = { ...document, revision, updated_by, updated_at: new Date(updated_at) };
+      await manager.upsert(ServiceTypeEntity, columnsOf<ServiceTypeRow>(row), [
+        'service_type',
+        'configuration_name',
+      ]);
+    },
+    remove: (manager, { service_type, configuration_name }) =>
+      manager.delete(ServiceTypeEntity, { service_type, configuration_name }),
   }),
   schema: ServiceType,
-
-  async read(manager, { service_type, configuration_name }) {
-    const row = await manager.findOneBy(ServiceTypeEntity, { service_type, configuration_name });
-    return row && storedServiceType(row);
-  },
-  async save(manager, _address, { document, revision, updated_by, updated_at }) {
-    const row = { ...document, revision, updated_by, updated_at: new Date(updated_at) };
-    await manager.upsert(ServiceTypeEntity, columnsOf<ServiceTypeRow>(row), [
-      'service_type',
-      'configuration_name',
-    ]);
-  },
-  async remove(manager, { service_type, configuration_name }) {
-    await manager.delete(ServiceTypeEntity, { service_type, configuration_name });
-  },
-
   complete: (draft, { service_type, configuration_name }) => ({
     default_settings: {},
     scaling_limits: {},
@@ -57,12 +53,13 @@ export const serviceTypeKind: DocumentKind<ServiceTypeAddress, ServiceType> = {
     ...draft,
   }),
   isForTenants: ({ is_active: isActive }) => isActive,
-  isHidden: ({ is_active: isActive }, caller) => !isActive && !seesPlatform(caller),
-  check: ({ next, address, current }) => [
-    ...namesOfPath(next, address),
-    ...scalingOrder(next),
-    ...settingProblems(next.default_settings, current?.default_settings ?? {}),
-  ],
+  check: ({ next, address, current }) => ({
+    refused: [
+      ...namesOfPath(next, address),
+      ...scalingOrder(next),
+      ...settingProblems(next.default_settings, current?.default_settings ?? {}),
+    ],
+  }),
 };
 
 /** The way back from its name in the history; neither part has a slash. */

@@ -10,7 +10,7 @@ import type { Problem } from '../../../shared/errors.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
 
 /** The platform's kinds of documents, by their names in actions. */
-export const plannedKinds = ['entries', 'service-types', 'bounds'] as const;
+export const plannedKinds = ['entries', 'service-types', 'bounds', 'budgets', 'freezes'] as const;
 export type PlannedKind = (typeof plannedKinds)[number];
 
 export interface PlannedWrite {

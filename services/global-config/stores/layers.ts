@@ -12,7 +12,7 @@ export async function readPlatformLayers(manager: EntityManager): Promise<Platfo
     configuration_name: defaultConfiguration,
     is_active: true,
   });
-  const bounds = await boundsKind.read(manager, {});
+  const { current: bounds } = await boundsKind.load(manager, {});
   return {
     entries: entries.map(({ config_key, config_value }) => ({
       document: { config_key, config_value },

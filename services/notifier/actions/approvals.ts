@@ -30,16 +30,17 @@ import { changedAfter, markChanged, requireApproval } from '../stores/approvals.
 import { databaseTime } from '../stores/clock.ts';
 import { newestFirst } from '../stores/newest.ts';
 import { queueNotices } from '../stores/notices.ts';
+import { requireRoom } from '../stores/usage.ts';
 import { acknowledge, callingCandidate, decide, type ApprovalOptions } from './deciding.ts';
 
 export function approvalActions(options: ApprovalOptions) {
-  const { db, onChanged, approvalChanges, maxPending, takeMails } = options;
+  const { db, onChanged, approvalChanges, settings, takeMails } = options;
   return {
     async 'notifier.approvals.request'({ tenant_id: tenantId, body }, request) {
       const repeated = await findRepeated(db.manager, tenantId, body);
       if (repeated) return approvalView(repeated);
       refuseLarge(body);
-      await refuseTooManyPending(db.manager, tenantId, maxPending());
+      await requireRoom(db.manager, tenantId, 'approvals_pending', settings());
 
       const plan = await planOf(tenantId, body, request);
       const problems = costProblems(body.cost_impact, plan.terms);
@@ -165,27 +166,6 @@ function refuseLarge(body: ApprovalRequest): void {
   if (problems.length > 0) throw invalid(problems);
 }
 
-/**
- * Requests at the same moment may pass it by their number; nothing grows without end all the same.
- */
-export async function refuseTooManyPending(
-  manager: EntityManager,
-  tenantId: string,
-  most: number,
-): Promise<void> {
-  const [row] = await manager.query<[{ pending: number }]>(
-    `SELECT count(*)::int AS pending FROM (
-       SELECT FROM notifier.approvals WHERE tenant_id = $1 AND state = 'pending' LIMIT $2) AS counted`,
-    [tenantId, most],
-  );
-  if (row.pending < most) return;
-  throw new StrataError(
-    'rate_limited',
-    `The tenant has ${most} approvals pending (APPROVALS_MAX_PENDING). Decide some, or wait until they expire.`,
-    { headers: { 'retry-after': '60' } },
-  );
-}
-
 export async function planOf(
   tenantId: string,
   body: ApprovalRequest,
@@ -250,15 +230,16 @@ async function requesterNameOf(tenantId: string, { caller, call }: Request): Pro
 
 /**
  * Writes the approval, its first notices and its event. Null where another request with the same
- * key has made it meanwhile.
+ * key has made it meanwhile. With `awaited` an automation waits for its end.
  */
 export async function insertApproval(
   manager: EntityManager,
-  { vault }: ApprovalOptions,
+  { vault, settings }: ApprovalOptions,
   tenantId: string,
   body: ApprovalRequest,
   { chain, frozen, limits, policy, requesterName }: ApprovalPlan,
   request: Request,
+  awaited = false,
 ): Promise<ApprovalRow | null> {
   const now = await databaseTime(manager);
   const row: ApprovalRow = {
@@ -293,6 +274,7 @@ export async function insertApproval(
     comment: null,
     via: null,
     revision: null,
+    awaited,
     ...firstTimes(now, requestedExpiry(body, now), limits),
   };
   const inserted = await manager
@@ -318,6 +300,8 @@ export async function insertApproval(
   };
   await recordEvents(manager, [auditFacts(event, request)]);
   const revision = await markChanged(manager, row);
+  // Whoever asks for another waits for this counter, and counts this one.
+  await requireRoom(manager, tenantId, 'approvals_pending', settings(), 1);
   return { ...row, revision };
 }
 

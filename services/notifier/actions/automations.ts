@@ -20,26 +20,29 @@ import {
   type Admission,
 } from '../rules/automation.ts';
 import { AutomationEntity, type AutomationRow } from '../schema.ts';
-import { recordStates } from '../stores/automation-events.ts';
+import { recordStates, recordTransitions } from '../stores/automation-events.ts';
 import {
   countSlots,
   finish,
   heldRevisions,
+  heldTenant,
   isSameRevision,
   lockSlots,
+  lookAgainIn,
+  lookNow,
   prolong,
   settleDue,
   type Revisions,
 } from '../stores/automations.ts';
 import { databaseTime } from '../stores/clock.ts';
 import { newestFirst } from '../stores/newest.ts';
+import { requireRoom } from '../stores/usage.ts';
 import type { TenantChanges } from '../worker/tenant-changes.ts';
 import {
   announceApproval,
   hashOf,
   insertApproval,
   planOf,
-  refuseTooManyPending,
   type ApprovalPlan,
   type ApprovalRequest,
 } from './approvals.ts';
@@ -89,11 +92,13 @@ export function automationActions(options: AutomationOptions) {
       const before = await found(db.manager, tenantId, id);
       refuseOthers(before, request.caller);
       const row = await db.transaction(async (manager) => {
+        // Who waits for the slot is looked at also where this node ends with the commit.
+        await lookNow(manager, [tenantId]);
         const finished = await finish(manager, tenantId, id, body.outcome);
         if (!finished) return undefined;
-        await recordStates(manager, [finished], request);
         const pending = before.state === 'waiting_approval' ? before.approval_id : null;
         if (pending !== null) await withdraw(manager, options, tenantId, pending, request);
+        await recordTransitions(manager, [finished], request);
         return finished;
       });
       if (row) {
@@ -151,8 +156,9 @@ class Moved extends Error {
 
 const mostTries = 20;
 /**
- * So many tries decide first and lock then. Where configuration changes all the time, the later
- * ones decide under the lock.
+ * So many tries decide first and lock then. Where the tenant's configuration changes all the time,
+ * the later ones keep it as it is while they decide. The platform's is never kept so: an emergency
+ * stop would wait for another node.
  */
 const triesAhead = 2;
 /** Until this node has observed a change of the platform. */
@@ -256,13 +262,13 @@ interface ApprovalToMake {
 }
 
 async function approvalFor(
-  { db, maxPending }: AutomationOptions,
+  { db, settings }: AutomationOptions,
   tenantId: string,
   body: StartBody,
   isProven: boolean,
   request: Request,
 ): Promise<ApprovalToMake> {
-  await refuseTooManyPending(db.manager, tenantId, maxPending());
+  await requireRoom(db.manager, tenantId, 'approvals_pending', settings());
   const approval = approvalOf(body, isProven);
   return { body: approval, plan: await planOf(tenantId, approval, request) };
 }
@@ -292,7 +298,7 @@ interface NewAutomation {
   readonly intent: Intent;
   readonly admission: Admission;
   readonly approval: ApprovalToMake | undefined;
-  /** Decides under the lock where the decision ahead of it is too old. */
+  /** Decides while the tenant's configuration stays as it is, where it changed ahead of that. */
   readonly decideAgain: Decide | undefined;
 }
 
@@ -313,9 +319,8 @@ async function insert(
   await lockSlots(manager, tenantId);
   if (await findRepeated(manager, tenantId, body)) return null;
   const settled = await settleDue(manager, tenantId);
-  await recordStates(manager, settled);
-  const held = await heldRevisions(manager, tenantId);
-  const admission = await newestAdmission(made, held);
+  if (settled.length > 0) await lookAgainIn(manager, tenantId, 0);
+  const admission = await newestAdmission(manager, made);
   const now = await clockTime(manager);
   const ttl = body.ttl_seconds ?? automationTtl.default;
   const asked: AutomationRow = {
@@ -340,23 +345,24 @@ async function insert(
   const row = await placed(manager, options, asked, admission, approval, request);
   await manager.insert(AutomationEntity.options.name, row);
   await recordStates(manager, [row], request);
+  await recordTransitions(manager, settled);
   return row;
 }
 
 /**
- * Throws `Moved` where there is none that is by exactly the held configuration, or it wants another
- * approval than is at hand.
+ * Throws `Moved` where there is none that is by exactly the newest configuration, or it wants
+ * another approval than is at hand. What it is by stays so until the transaction ends.
  */
 async function newestAdmission(
-  { admission: ahead, approval, decideAgain }: NewAutomation,
-  held: Revisions,
+  manager: EntityManager,
+  { tenantId, admission: ahead, approval, decideAgain }: NewAutomation,
 ): Promise<Admission> {
-  if (isSameRevision(held, ahead.decided.revision)) return ahead;
-  const again = await decideAgain?.(held.tenant);
-  if (!again || !isSameRevision(held, again.decided.revision)) throw new Moved(held);
-  const needsApproval = again.decided.decision === 'approval_required';
+  const admission = decideAgain ? await decideAgain(await heldTenant(manager, tenantId)) : ahead;
+  const held = await heldRevisions(manager, tenantId);
+  if (!isSameRevision(held, admission.decided.revision)) throw new Moved(held);
+  const needsApproval = admission.decided.decision === 'approval_required';
   if (needsApproval !== (approval !== undefined)) throw new Moved(held);
-  return again;
+  return admission;
 }
 
 /**
@@ -373,7 +379,11 @@ async function placed(
 ): Promise<AutomationRow> {
   const { tenant_id: tenantId, created_at: now, ttl_seconds: ttl } = asked;
   if (admission.decided.decision === 'deny') return asked;
+  // Counted under the lock on the tenant's slots.
+  const requireRoomToLive = () =>
+    requireRoom(manager, tenantId, 'automations_live', options.settings());
   if (approval) {
+    await requireRoomToLive();
     const made = await insertApproval(
       manager,
       options,
@@ -381,6 +391,7 @@ async function placed(
       approval.body,
       approval.plan,
       request,
+      true,
     );
     if (!made) throw new Error('an approval without an idempotency_key was there already');
     const waits = { approval_id: made.id, expires_at: made.expires_at, ended_at: null };
@@ -389,6 +400,7 @@ async function placed(
   const { running, waiting } = await countSlots(manager, tenantId);
   const denial = denialOf(admission, running + waiting + 1);
   if (denial) return { ...asked, decided: denial };
+  await requireRoomToLive();
   const runs = {
     started_at: now,
     expires_at: new Date(now.getTime() + ttl * 1000),

@@ -29,6 +29,7 @@ import { ApprovalEntity, type ApprovalRow, type StoredApprover } from '../schema
 import { findApproval, lockApproval, markChanged } from '../stores/approvals.ts';
 import type { FrozenConfigVault } from '../stores/frozen-config.ts';
 import type { TakeMails } from '../stores/mail-shares.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { cancelUnsent, queueNotices } from '../stores/notices.ts';
 import type { TenantChanges } from '../worker/tenant-changes.ts';
 
@@ -40,8 +41,7 @@ export interface ApprovalOptions {
   /** Called when an approval of the tenant has changed. */
   readonly onChanged: (tenantId: string) => void;
   readonly approvalChanges: TenantChanges<ApprovalRow>;
-  /** How many approvals of a tenant may be pending. */
-  readonly maxPending: () => number;
+  readonly settings: () => Settings;
   readonly takeMails: TakeMails;
   /** Called for each approval none of whose groups has anybody who could decide. */
   readonly onNobodyDecides: () => void;

@@ -118,7 +118,7 @@ async function replay(
   await manager.query(
     `UPDATE notifier.deliveries SET
        state = 'pending', round = 0, next_attempt_at = now(), settled_at = NULL, reason = NULL,
-       lease = NULL, lease_until = NULL
+       lease = NULL, lease_until = NULL, fresh = true
      WHERE id = $1`,
     [id],
   );

@@ -108,7 +108,8 @@ const recordDeliveries = (
 
 /**
  * The failure that opens a breaker sets the time of its first probe. Later ones leave the time as
- * it is: only a probe moves it (claims.ts). A success closes the breaker.
+ * it is: only a probe moves it (claims.ts). A success closes the breaker. The next claim says when
+ * the endpoint is due.
  */
 async function recordEndpoints(
   manager: EntityManager,
@@ -128,7 +129,8 @@ async function recordEndpoints(
       blocked_until = CASE
         WHEN n.delivered OR e.failures + n.failures < ${breaker.failures} THEN NULL
         ELSE coalesce(e.blocked_until, now() + interval '${breaker.probeSeconds} seconds') END,
-      paused_revision = greatest(n.paused_revision, e.paused_revision)
+      paused_revision = greatest(n.paused_revision, e.paused_revision),
+      due_at = now()
     FROM ended n JOIN locked USING (key) WHERE e.key = n.key`,
     [JSON.stringify(endpoints)],
   );

@@ -1,9 +1,13 @@
-/** The audit of automations: that one was asked for, and each state it came to. */
+/**
+ * The audit of automations: that one was asked for, and each state it came to; and the feed, by
+ * which requests that wait for one are answered.
+ */
 import type { EntityManager } from 'typeorm';
 import { serviceCaller } from '../../../shared/access.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
-import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import { auditFacts, countChange, recordEvents } from '../../../shared/commits/commit.ts';
 import type { AutomationState } from '../../../shared/contracts/automations.ts';
+import { automationScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { AutomationRow } from '../schema.ts';
 
 const eventOf: Readonly<Record<AutomationState, string>> = {
@@ -46,4 +50,19 @@ export async function recordStates(
       return auditFacts({ ...event, actor: { type: 'system', id: 'notifier' } }, by);
     }),
   );
+}
+
+/**
+ * The same of rows of a tenant that were there before, for whoever waits for one of them. The last
+ * thing in a transaction: what it locks is wanted by every other change in the tenant.
+ */
+export async function recordTransitions(
+  manager: EntityManager,
+  rows: readonly AutomationRow[],
+  request?: Request,
+): Promise<void> {
+  const [first] = rows;
+  if (!first) return;
+  await recordStates(manager, rows, request);
+  await countChange(manager, automationScope(first.tenant_id));
 }

@@ -1,5 +1,6 @@
 /**
- * Giving and taking the slots of a tenant.
+ * Giving and taking the slots of a tenant, and finding the tenants in which there is something to
+ * give or to take.
  *
  * | What                                  | Kept by                                                                  |
  * |---------------------------------------|--------------------------------------------------------------------------|
@@ -8,29 +9,40 @@
  * | an approval and its automation        | one transaction makes both; its decision is read where slots are given    |
  * | a slot of somebody who is gone        | its time, by the database's clock; a heartbeat begins it again             |
  */
-import type { EntityManager } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import { holdRevisions } from '../../../shared/commits/commit.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
-import { AutomationEntity, type AutomationRow } from '../schema.ts';
+import { runAlone, type Statement } from '../../../shared/database/planned-once.ts';
+import type { AutomationRow } from '../schema.ts';
 
 /** How long one that was granted waits for a slot, in seconds. */
 const longestInQueue = 86_400;
 
 /** Whoever gives or takes slots of the tenant follows whoever did so before. */
 export async function lockSlots(manager: EntityManager, tenantId: string): Promise<void> {
+  const lock = (): Promise<unknown[]> =>
+    manager.query(
+      'SELECT tenant_id FROM notifier.automation_tenants WHERE tenant_id = $1 FOR UPDATE',
+      [tenantId],
+    );
+  if ((await lock()).length > 0) return;
   await manager.query(
     'INSERT INTO notifier.automation_tenants (tenant_id) VALUES ($1) ON CONFLICT DO NOTHING',
     [tenantId],
   );
-  await manager.query(
-    'SELECT tenant_id FROM notifier.automation_tenants WHERE tenant_id = $1 FOR UPDATE',
-    [tenantId],
-  );
+  await lock();
 }
 
 export interface Revisions {
   readonly tenant: number;
   readonly platform: number;
+}
+
+/** The revision of the tenant's configuration, which stays so until the transaction ends. */
+export async function heldTenant(manager: EntityManager, tenantId: string): Promise<number> {
+  const scope = tenantScope(tenantId);
+  const held = await holdRevisions(manager, [scope]);
+  return held[scope]!;
 }
 
 /** The configuration's revisions, which stay so until the transaction ends. */
@@ -44,8 +56,8 @@ export const isSameRevision = (a: Revisions, b: Revisions): boolean =>
   a.tenant === b.tenant && a.platform === b.platform;
 
 /**
- * Ends what has had its time, and takes notice of approvals that are decided: what was granted
- * waits for a slot from now on. Answers the rows that changed.
+ * Ends what has had its time, and takes notice of approvals that have ended: what was granted waits
+ * for a slot from now on. Answers the rows that changed.
  */
 export async function settleDue(
   manager: EntityManager,
@@ -54,20 +66,25 @@ export async function settleDue(
   const expired = await changedRows(
     manager,
     `UPDATE notifier.automations SET state = 'expired', ended_at = expires_at, expires_at = NULL
-     WHERE tenant_id = $1 AND state IN ('running', 'waiting_slot') AND expires_at <= now()
-     RETURNING id`,
+     WHERE tenant_id = $1 AND state IN ('running', 'waiting_slot') AND expires_at <= notifier.slot_now()
+     RETURNING *`,
     [tenantId],
   );
   const decided = await changedRows(
     manager,
-    `UPDATE notifier.automations a SET
+    `WITH ended AS (
+       UPDATE notifier.approvals SET awaited = false
+       WHERE tenant_id = $1 AND awaited AND state <> 'pending'
+       RETURNING id, state, decided_at
+     )
+     UPDATE notifier.automations a SET
        state = CASE WHEN p.state = 'approved' THEN 'waiting_slot' ELSE 'denied' END,
        granted_at = CASE WHEN p.state = 'approved' THEN p.decided_at END,
-       expires_at = CASE WHEN p.state = 'approved' THEN now() + make_interval(secs => $2) END,
+       expires_at = CASE WHEN p.state = 'approved' THEN notifier.slot_now() + make_interval(secs => $2) END,
        ended_at = CASE WHEN p.state = 'approved' THEN NULL ELSE now() END
-     FROM notifier.approvals p
-     WHERE a.tenant_id = $1 AND a.state = 'waiting_approval' AND p.id = a.approval_id AND p.state <> 'pending'
-     RETURNING a.id`,
+     FROM ended p
+     WHERE a.tenant_id = $1 AND a.state = 'waiting_approval' AND p.id = a.approval_id
+     RETURNING a.*`,
     [tenantId, longestInQueue],
   );
   return [...expired, ...decided];
@@ -89,45 +106,51 @@ export async function countSlots(
 }
 
 /** Those that wait for a slot, or whose approval is granted, in the order of the grants. */
-export const grantedRows = async (
+export const grantedRows = (
   manager: EntityManager,
   tenantId: string,
   most: number,
-): Promise<AutomationRow[]> => {
-  const rows = await manager.query<{ id: string }[]>(
-    `SELECT a.id FROM notifier.automations a LEFT JOIN notifier.approvals p ON p.id = a.approval_id
-     WHERE a.tenant_id = $1 AND a.state IN ('waiting_approval', 'waiting_slot') AND (
-       a.state = 'waiting_slot' OR (a.state = 'waiting_approval' AND p.state = 'approved'))
-     ORDER BY COALESCE(a.granted_at, p.decided_at), a.created_at, a.id LIMIT $2`,
+): Promise<Pick<AutomationRow, 'id' | 'intent' | 'decided'>[]> =>
+  manager.query(
+    `SELECT id, intent, decided FROM (
+       (SELECT id, intent, decided, granted_at, created_at FROM notifier.automations
+        WHERE tenant_id = $1 AND state = 'waiting_slot' ORDER BY granted_at, created_at, id LIMIT $2)
+       UNION ALL
+       (SELECT a.id, a.intent, a.decided, p.decided_at, a.created_at
+        FROM notifier.approvals p JOIN notifier.automations a ON a.approval_id = p.id
+        WHERE p.tenant_id = $1 AND p.awaited AND p.state = 'approved'
+          AND a.tenant_id = $1 AND a.state = 'waiting_approval' LIMIT $2)
+     ) AS granted ORDER BY granted_at, created_at, id LIMIT $2`,
     [tenantId, most],
   );
-  return rowsOf(manager, rows);
-};
 
-/** Gives a slot to one that waits for it. False where it does not wait any more. */
-export async function startGranted(manager: EntityManager, id: string): Promise<boolean> {
-  const [started] = await manager.query<[unknown[]]>(
-    `UPDATE notifier.automations SET state = 'running', started_at = clock_timestamp(),
-       expires_at = clock_timestamp() + make_interval(secs => ttl_seconds)
-     WHERE id = $1 AND state = 'waiting_slot' RETURNING id`,
-    [id],
-  );
-  return started.length > 0;
-}
-
-/** Denies one that waits for a slot. False where it does not wait any more. */
-export async function denyGranted(
+/** Gives slots to those of them that wait for one, and answers their rows. */
+export const startGranted = (
   manager: EntityManager,
-  id: string,
-  decided: AutomationRow['decided'],
-): Promise<boolean> {
-  const [denied] = await manager.query<[unknown[]]>(
-    `UPDATE notifier.automations SET state = 'denied', decided = $2, ended_at = now(), expires_at = NULL
-     WHERE id = $1 AND state = 'waiting_slot' RETURNING id`,
-    [id, JSON.stringify(decided)],
+  ids: readonly string[],
+): Promise<AutomationRow[]> =>
+  changedRows(
+    manager,
+    `UPDATE notifier.automations SET state = 'running', (started_at, expires_at) =
+       (SELECT now, now + make_interval(secs => ttl_seconds) FROM notifier.slot_now() AS now)
+     WHERE id = ANY($1) AND state = 'waiting_slot' RETURNING *`,
+    [ids],
   );
-  return denied.length > 0;
-}
+
+export type Denial = Pick<AutomationRow, 'id' | 'decided'>;
+
+/** Denies those of them that wait for a slot, and answers their rows. */
+export const denyGranted = (
+  manager: EntityManager,
+  denials: readonly Denial[],
+): Promise<AutomationRow[]> =>
+  changedRows(
+    manager,
+    `UPDATE notifier.automations a SET state = 'denied', decided = denied.decided, ended_at = now(), expires_at = NULL
+     FROM json_to_recordset($1) AS denied (id uuid, decided json)
+     WHERE a.id = denied.id AND a.state = 'waiting_slot' RETURNING a.*`,
+    [JSON.stringify(denials)],
+  );
 
 /** The time of one that runs begins again. Undefined where it does not run, or its time is up. */
 export const prolong = async (
@@ -137,9 +160,9 @@ export const prolong = async (
 ): Promise<AutomationRow | undefined> => {
   const [row] = await changedRows(
     manager,
-    `UPDATE notifier.automations SET expires_at = clock_timestamp() + make_interval(secs => ttl_seconds)
-     WHERE id = $1 AND tenant_id = $2 AND state = 'running' AND expires_at > clock_timestamp()
-     RETURNING id`,
+    `UPDATE notifier.automations SET expires_at = notifier.slot_now() + make_interval(secs => ttl_seconds)
+     WHERE id = $1 AND tenant_id = $2 AND state = 'running' AND expires_at > notifier.slot_now()
+     RETURNING *`,
     [id, tenantId],
   );
   return row;
@@ -156,42 +179,86 @@ export const finish = async (
     manager,
     `UPDATE notifier.automations SET state = 'finished', outcome = $3, ended_at = clock_timestamp(), expires_at = NULL
      WHERE id = $1 AND tenant_id = $2 AND (state IN ('waiting_approval', 'waiting_slot')
-       OR (state = 'running' AND expires_at > clock_timestamp()))
-     RETURNING id`,
+       OR (state = 'running' AND expires_at > notifier.slot_now()))
+     RETURNING *`,
     [id, tenantId, outcome],
   );
   return row;
 };
 
 /**
- * Tenants in which something is to be done: a time is up, an approval is decided, or somebody waits
- * for a slot.
+ * Up to so many tenants of each kind of work: a time is up, an approval has ended, or somebody waits
+ * for a slot and was not looked at for a while. Who waits there is not looked at by others until
+ * `claimSeconds` have passed; a tenant that somebody is giving slots in is left to them.
  */
-export const tenantsWithWork = async (manager: EntityManager): Promise<string[]> => {
-  const rows = await manager.query<{ tenant_id: string }[]>(
-    `SELECT DISTINCT a.tenant_id FROM notifier.automations a
-     LEFT JOIN notifier.approvals p ON p.id = a.approval_id
-     WHERE a.state IN ('waiting_approval', 'waiting_slot', 'running') AND (a.state = 'waiting_slot'
-       OR (a.state = 'running' AND a.expires_at <= now())
-       OR (a.state = 'waiting_approval' AND p.state <> 'pending'))`,
-  );
+export async function claimTenantsDue(
+  db: DataSource,
+  most: number,
+  claimSeconds: number,
+): Promise<string[]> {
+  const rows = await runAlone<{ tenant_id: string }>(db, claimTenants, [most, claimSeconds]);
   return rows.map((row) => row.tenant_id);
+}
+
+const claimTenants: Statement = {
+  name: 'notifier_claim_tenants',
+  text: `WITH due AS (
+       (SELECT tenant_id FROM notifier.automations
+        WHERE state IN ('waiting_slot', 'running') AND expires_at <= notifier.slot_now() ORDER BY expires_at LIMIT $1)
+       UNION
+       (SELECT tenant_id FROM notifier.approvals WHERE awaited AND state <> 'pending' LIMIT $1)
+       UNION
+       (SELECT tenant_id FROM notifier.automation_tenants WHERE look_at <= now() ORDER BY look_at LIMIT $1)
+     ),
+     free AS (
+       SELECT t.tenant_id FROM notifier.automation_tenants t JOIN due USING (tenant_id) FOR UPDATE OF t SKIP LOCKED
+     )
+     UPDATE notifier.automation_tenants t SET look_at = now() + make_interval(secs => $2)
+     FROM free WHERE t.tenant_id = free.tenant_id RETURNING t.tenant_id`,
 };
+
+/** Whether there is anything to give in the tenant, as far as no time is up. */
+export async function hasGranted(manager: EntityManager, tenantId: string): Promise<boolean> {
+  const [row] = await manager.query<[{ has_granted: boolean }]>(
+    `SELECT EXISTS (SELECT FROM notifier.automation_tenants WHERE tenant_id = $1 AND look_at IS NOT NULL)
+       OR EXISTS (SELECT FROM notifier.approvals WHERE tenant_id = $1 AND awaited AND state <> 'pending') AS has_granted`,
+    [tenantId],
+  );
+  return row.has_granted;
+}
+
+/** Under the lock on the tenant's slots: when those who wait are looked at, if any do. */
+export async function lookAgainIn(
+  manager: EntityManager,
+  tenantId: string,
+  seconds: number,
+): Promise<void> {
+  await manager.query(
+    `UPDATE notifier.automation_tenants t SET look_at = CASE
+       WHEN EXISTS (SELECT FROM notifier.automations WHERE tenant_id = $1 AND state = 'waiting_slot')
+       THEN now() + make_interval(secs => $2) END
+     WHERE tenant_id = $1`,
+    [tenantId, seconds],
+  );
+}
+
+/** Has those who wait for a slot looked at now: in these tenants, or in all. */
+export async function lookNow(
+  manager: EntityManager,
+  tenantIds: readonly string[] | 'all',
+): Promise<void> {
+  await manager.query(
+    `UPDATE notifier.automation_tenants SET look_at = now()
+     WHERE look_at > now() AND ($1::uuid[] IS NULL OR tenant_id = ANY($1))`,
+    [tenantIds === 'all' ? null : tenantIds],
+  );
+}
 
 async function changedRows(
   manager: EntityManager,
   statement: string,
   values: unknown[],
 ): Promise<AutomationRow[]> {
-  const [rows] = await manager.query<[{ id: string }[]]>(statement, values);
-  return rowsOf(manager, rows);
-}
-
-/** In the order given. */
-async function rowsOf(
-  manager: EntityManager,
-  ids: readonly { readonly id: string }[],
-): Promise<AutomationRow[]> {
-  const found = await Promise.all(ids.map(({ id }) => manager.findOneBy(AutomationEntity, { id })));
-  return found.filter((row) => row !== null);
+  const [rows] = await manager.query<[AutomationRow[]]>(statement, values);
+  return rows;
 }

@@ -8,6 +8,7 @@
  */
 import type { DataSource } from 'typeorm';
 import { channels } from '../../../shared/contracts/notifier.ts';
+import { runAlone, type Statement } from '../../../shared/database/planned-once.ts';
 import type { ApprovalRow, DeliveryRow } from '../schema.ts';
 
 /** Sends to one endpoint that may be on their way at a time, over all workers. */
@@ -32,16 +33,28 @@ export const withoutDiskWait = `(SELECT set_config('synchronous_commit', 'off', 
 
 /** Of a delivery `d`: pending, with no claim on it that has not ended. */
 export const unclaimed = `d.state = 'pending' AND (d.lease_until IS NULL OR d.lease_until <= now())`;
-/**
- * Of a delivery `d`: it may be sent now, as far as its endpoint allows. One of a channel that this
- * release does not know is left to nodes that do: a newer release may have queued it.
- */
-const due = `${unclaimed} AND d.next_attempt_at <= now() AND d.channel = ANY($3)`;
+/** Of a delivery `d`: it may be sent now, as far as its endpoint allows. */
+const due = `${unclaimed} AND d.next_attempt_at <= now()`;
 /**
  * Of an endpoint `e`: the time of its next probe has come. It never opened where `blocked_until` is
  * null, so nothing waits.
  */
 const firstSendMayPass = `coalesce(e.blocked_until <= now(), true)`;
+
+/**
+ * Of an endpoint `e`: what waits for it is of a channel that this release knows, if anything does;
+ * all of it is of one channel. What is not is left to nodes that know it: a newer release may have
+ * queued it.
+ */
+const isKnown = `(SELECT d.channel FROM notifier.deliveries d
+  WHERE d.endpoint_key = e.key AND d.state = 'pending' LIMIT 1) = ANY($3) IS NOT FALSE`;
+
+export interface ClaimOptions {
+  /** The channels of this release. */
+  readonly known?: readonly string[];
+  /** Endpoints to which there is room again. */
+  readonly recorded?: readonly string[];
+}
 
 /** A claimed delivery, with what its approval and its endpoint add. */
 export type Claim = Pick<
@@ -62,6 +75,11 @@ export type Claim = Pick<
     readonly failures: number;
   };
 
+/** Endpoints of one claim: each is locked until the claim is committed. */
+const endpointsAtOnce = 500;
+/** Fresh notices of an endpoint that one claim counts into its `due_at`. */
+const freshAtOnce = 200;
+
 /**
  * Claims up to `slots` due deliveries for a worker. The endpoint served longest ago comes first,
  * and each gives only as many as may be on their way to it, so one that hangs delays itself alone.
@@ -75,29 +93,54 @@ export type Claim = Pick<
  * Retries always pass, because a notice that has begun keeps to its own waits. Only a claimed probe
  * moves `blocked_until`, so that retries neither use up a probe's turn nor put it off. What a
  * probe's outcome does to the breaker is in attempts.ts.
+ *
+ * Endpoints that have nothing to give are not looked at, however many there are:
+ *
+ * | Looked at | Found by | Until |
+ * |---|---|---|
+ * | one with notices that no worker has looked at | `fresh` of these | they are claimed, or counted into `due_at` |
+ * | one whose time has come: of a retry, of a probe, of a claim that ends | `due_at` | it says when the next time is |
+ * | one whose sends this worker has just recorded | `recorded` | nobody need know of it: its claims would have ended by `due_at` |
+ *
+ * Whoever queues a notice locks no endpoint for that, so that neither waits for the other.
  */
 export const claimDue = (
   db: DataSource,
   worker: string,
   slots: number,
-  known: readonly string[] = channels,
-): Promise<Claim[]> =>
-  db.query<Claim[]>(
-    `
+  { known = channels, recorded = [] }: ClaimOptions = {},
+): Promise<Claim[]> => runAlone<Claim>(db, claimStatement, [worker, slots, known, recorded]);
+
+const claimStatement: Statement = {
+  name: 'notifier_claim_due',
+  text: `
     WITH RECURSIVE
-    -- Each endpoint with pending deliveries, without reading them all: https://wiki.postgresql.org/wiki/Loose_indexscan
-    waiting AS (
-      (SELECT endpoint_key FROM notifier.deliveries WHERE state = 'pending' ORDER BY endpoint_key LIMIT 1)
+    -- Each endpoint with fresh notices, without reading them all: https://wiki.postgresql.org/wiki/Loose_indexscan
+    fresh AS (
+      (SELECT endpoint_key AS key FROM notifier.deliveries WHERE state = 'pending' AND fresh ORDER BY endpoint_key LIMIT 1)
       UNION ALL
       SELECT (
         SELECT d.endpoint_key FROM notifier.deliveries d
-        WHERE d.state = 'pending' AND d.endpoint_key > w.endpoint_key
+        WHERE d.state = 'pending' AND d.fresh AND d.endpoint_key > f.key
         ORDER BY d.endpoint_key LIMIT 1)
-      FROM waiting w WHERE w.endpoint_key IS NOT NULL
+      FROM fresh f WHERE f.key IS NOT NULL
     ),
-    -- The endpoints that have something to give. One that another worker locks is being served by it.
+    candidates AS (
+      (SELECT key FROM fresh LIMIT ${endpointsAtOnce})
+      UNION
+      (SELECT e.key FROM notifier.endpoints e WHERE e.due_at <= now() AND ${isKnown} ORDER BY e.due_at LIMIT ${endpointsAtOnce})
+      UNION
+      SELECT unnest($4::text[])
+    ),
+    -- One that another worker locks is being served by it.
+    visited AS (
+      SELECT e.key, e.failures, e.served_at, e.blocked_until, e.due_at FROM notifier.endpoints e, ${withoutDiskWait}
+      WHERE e.key IN (SELECT key FROM candidates) AND ${isKnown}
+      ORDER BY e.served_at LIMIT ${endpointsAtOnce} FOR UPDATE OF e SKIP LOCKED
+    ),
+    -- One that was served or recorded after this statement began is left to the next claim: what is read of it here is older.
     ready AS (
-      SELECT e.key, e.failures, e.served_at,
+      SELECT e.*,
         ${sendsPerEndpoint} - (
           SELECT count(*) FROM notifier.deliveries d
           WHERE d.endpoint_key = e.key AND d.state = 'pending' AND d.lease_until > now())::int AS room,
@@ -106,11 +149,8 @@ export const claimDue = (
           WHERE d.endpoint_key = e.key AND d.round = 0 AND ${due}
           ORDER BY d.next_attempt_at LIMIT 1)
         END AS probe
-      FROM notifier.endpoints e JOIN waiting w ON w.endpoint_key = e.key, ${withoutDiskWait}
-      WHERE EXISTS (
-        SELECT FROM notifier.deliveries d
-        WHERE d.endpoint_key = e.key AND ${due} AND (d.round > 0 OR ${firstSendMayPass}))
-      ORDER BY e.served_at FOR UPDATE OF e SKIP LOCKED
+      FROM visited e JOIN notifier.endpoints before ON before.key = e.key
+        AND before.served_at = e.served_at AND before.due_at IS NOT DISTINCT FROM e.due_at
     ),
     -- The probe has the first place, then whatever has been due longest; with an open breaker that is retries alone.
     chosen AS (
@@ -122,40 +162,60 @@ export const claimDue = (
          ORDER BY d.next_attempt_at LIMIT greatest(0, r.room - (r.probe IS NOT NULL)::int))
       ) d ORDER BY r.served_at, d.next_attempt_at LIMIT $2
     ),
-    -- Two workers may choose the same rows at the same moment; the second finds them locked, or claimed.
+    -- Whoever has locked one of them records or cancels it.
     won AS (
       SELECT d.id FROM notifier.deliveries d
       WHERE d.id IN (SELECT id FROM chosen) AND ${due} FOR UPDATE SKIP LOCKED
     ),
+    gave AS (
+      SELECT key, count(*) AS number, bool_or(id = probe) AS has_probe FROM chosen JOIN won USING (id) GROUP BY key
+    ),
+    seen AS (
+      SELECT d.id FROM ready r CROSS JOIN LATERAL (
+        SELECT f.id FROM notifier.deliveries f WHERE f.state = 'pending' AND f.fresh AND f.endpoint_key = r.key LIMIT ${freshAtOnce}
+      ) f JOIN notifier.deliveries d ON d.id = f.id
+      WHERE d.id NOT IN (SELECT id FROM won) FOR UPDATE OF d SKIP LOCKED
+    ),
+    counted AS (
+      UPDATE notifier.deliveries d SET fresh = false FROM seen WHERE d.id = seen.id
+    ),
+    -- When each has something to give again: as a claim ends; and while there is room, as something is due.
+    times AS (
+      SELECT r.key, g.number, g.has_probe,
+        CASE WHEN g.has_probe THEN now() + interval '${breaker.probeSeconds} seconds' ELSE r.blocked_until END AS blocked_until,
+        LEAST(
+          CASE WHEN g.number > 0 THEN now() + interval '${claimSeconds} seconds' END,
+          (SELECT d.lease_until FROM notifier.deliveries d
+           WHERE d.endpoint_key = r.key AND d.state = 'pending' AND d.lease_until > now() ORDER BY d.lease_until LIMIT 1)
+        ) AS claim_ends,
+        CASE WHEN r.room > coalesce(g.number, 0) THEN (
+          SELECT d.next_attempt_at FROM notifier.deliveries d
+          WHERE d.endpoint_key = r.key AND ${unclaimed} AND (d.round > 0 OR r.failures < ${breaker.failures})
+            AND d.id NOT IN (SELECT id FROM won) ORDER BY d.next_attempt_at LIMIT 1)
+        END AS due,
+        CASE WHEN r.room > coalesce(g.number, 0) AND r.failures >= ${breaker.failures} THEN (
+          SELECT d.next_attempt_at FROM notifier.deliveries d
+          WHERE d.endpoint_key = r.key AND ${unclaimed} AND d.round = 0
+            AND d.id NOT IN (SELECT id FROM won) ORDER BY d.next_attempt_at LIMIT 1)
+        END AS first_due
+      FROM ready r LEFT JOIN gave g USING (key)
+    ),
     served AS (
       UPDATE notifier.endpoints e SET
-        served_at = clock_timestamp(),
-        blocked_until = CASE
-          WHEN s.has_probe THEN now() + interval '${breaker.probeSeconds} seconds'
-          ELSE e.blocked_until END
-      FROM (SELECT key, bool_or(id = probe) AS has_probe FROM chosen JOIN won USING (id) GROUP BY key) s
-      WHERE e.key = s.key
+        served_at = CASE WHEN t.number > 0 THEN clock_timestamp() ELSE e.served_at END,
+        blocked_until = t.blocked_until,
+        due_at = LEAST(t.claim_ends, t.due, CASE WHEN t.first_due IS NOT NULL THEN GREATEST(t.first_due, t.blocked_until) END)
+      FROM times t WHERE e.key = t.key
     ),
     claimed AS (
-      UPDATE notifier.deliveries d SET lease = $1, lease_until = now() + interval '${claimSeconds} seconds'
+      UPDATE notifier.deliveries d SET lease = $1, lease_until = now() + interval '${claimSeconds} seconds', fresh = false
       FROM won JOIN chosen c USING (id), notifier.approvals a
       WHERE d.id = c.id AND a.id = d.approval_id
       RETURNING d.id, d.tenant_id, d.approval_id, d.type, d.channel, d.endpoint_key, d.place, d.target, d.body, d.round,
         a.frozen, a.expires_at, c.failures
     )
     SELECT * FROM claimed`,
-    [worker, slots, known],
-  );
-
-/** Notices that wait, of channels that this release does not know. */
-export const unknownChannels = (
-  db: DataSource,
-): Promise<{ readonly channel: string; readonly waiting: number }[]> =>
-  db.query(
-    `SELECT channel, count(*)::int AS waiting FROM notifier.deliveries
-     WHERE state = 'pending' AND channel <> ALL($1) GROUP BY channel ORDER BY channel`,
-    [channels],
-  );
+};
 
 /**
  * Prolongs a worker's claims on deliveries that it still sends. One that is locked is being
@@ -174,7 +234,7 @@ export const renewClaims = (db: DataSource, worker: string, ids: readonly string
  */
 export const releaseClaims = (db: DataSource, worker: string) =>
   db.query(
-    `UPDATE notifier.deliveries SET lease_until = now()
+    `UPDATE notifier.deliveries SET lease_until = now(), fresh = true
      WHERE id IN (SELECT id FROM notifier.deliveries WHERE lease = $1 AND state = 'pending' FOR UPDATE SKIP LOCKED)`,
     [worker],
   );

@@ -1,35 +1,53 @@
 /**
  * The loop that gives slots to what was granted, and ends what has had its time. It goes by what is
  * stored, not by what it was told: whatever a node that is gone left undone, any notifier node does
- * within a second.
+ * within seconds.
+ *
+ * | What is to be done                  | Found by                                                              |
+ * |-------------------------------------|-----------------------------------------------------------------------|
+ * | an event in a tenant                | the node where it happened is told of the tenant, no other            |
+ * | a time is up, an approval has ended | an index of these, each second                                        |
+ * | somebody waits for a slot           | `look_at` of the tenant: when a slot was freed, when configuration changed, every minute |
  */
 import type { Logger } from 'pino';
 import type { DataSource, EntityManager } from 'typeorm';
-import {
-  startBackgroundLoop,
-  type BackgroundLoop,
-} from '../../../shared/concurrency/background-loop.ts';
+import { startBackgroundLoop } from '../../../shared/concurrency/background-loop.ts';
+import { Turns } from '../../../shared/concurrency/turns.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { codeOf } from '../../../shared/errors.ts';
 import { denialOf, type Admission } from '../rules/automation.ts';
-import { AutomationEntity, type AutomationRow } from '../schema.ts';
-import { recordStates } from '../stores/automation-events.ts';
+import type { AutomationRow } from '../schema.ts';
+import { recordTransitions } from '../stores/automation-events.ts';
 import {
+  claimTenantsDue,
   countSlots,
   denyGranted,
   grantedRows,
+  hasGranted,
   heldRevisions,
   isSameRevision,
   lockSlots,
+  lookAgainIn,
+  lookNow,
   settleDue,
   startGranted,
-  tenantsWithWork,
+  type Denial,
 } from '../stores/automations.ts';
 import { databaseTime } from '../stores/clock.ts';
 
 const pollMs = 1000;
 /** Of one tenant at a time; the limit is at most 1000. */
 const mostAtOnce = 50;
+/** Tenants of one kind of work that one look finds. */
+const mostTenants = 100;
+/** Tenants that are found due and seen to at the same time. */
+const lanes = 8;
+/** Another node sees to a tenant that this one has claimed and not seen to. */
+const claimSeconds = 10;
+/** Those who wait are looked at this often where nothing happens. */
+const lookAgainSeconds = 60;
+/** The same after a look that could not decide. */
+const retrySeconds = 1;
 
 export interface AutomationWorkerOptions {
   readonly db: DataSource;
@@ -39,52 +57,130 @@ export interface AutomationWorkerOptions {
   readonly announce: (tenantId: string) => void;
 }
 
-export function startGivingSlots(options: AutomationWorkerOptions): BackgroundLoop {
-  const { db, log } = options;
+export interface SlotWorker {
+  /** To be called on the node where something of the tenant's changed that may free or want a slot. */
+  readonly wake: (tenantId: string) => void;
+  /**
+   * To be called where configuration changed, of one tenant or of all: with it the number of slots
+   * may have. Some node looks within a second.
+   */
+  readonly configured: (tenantId: string | 'all') => void;
+  readonly stop: () => Promise<void>;
+}
 
-  async function look(stopping: AbortSignal): Promise<number> {
-    const tenants = await tenantsWithWork(db.manager);
-    for (const tenantId of tenants) {
-      if (stopping.aborted) return 0;
-      try {
-        await giveSlots(options, tenantId);
-      } catch (error) {
-        log.warn(
-          { err: error, tenant_id: tenantId },
-          'slots of a tenant cannot be given; it is tried again every second',
-        );
-      }
+export function startGivingSlots(options: AutomationWorkerOptions): SlotWorker {
+  const { db, log } = options;
+  const seeing = new Set<Promise<unknown>>();
+  let configured = new Set<string>();
+  let isStopping = false;
+
+  /** One at a time of each tenant; who comes meanwhile is answered by the next turn. */
+  const turns = new Turns<Visit>(Infinity, async (tenantId, visits) => {
+    const isDue = visits.some((visit) => visit.isDue);
+    const seen = isStopping ? Promise.resolve() : seeTo(tenantId, isDue);
+    seeing.add(seen);
+    await seen;
+    seeing.delete(seen);
+    for (const { end } of visits) end();
+    return [];
+  });
+
+  async function seeTo(tenantId: string, isDue: boolean): Promise<void> {
+    try {
+      if (isDue || (await hasGranted(db.manager, tenantId))) await giveSlots(options, tenantId);
+    } catch (error) {
+      log.warn(
+        { err: error, tenant_id: tenantId },
+        'slots of a tenant cannot be given; it is tried again every few seconds',
+      );
     }
-    return pollMs;
   }
 
-  return startBackgroundLoop({
+  const visit = (tenantId: string): Promise<void> =>
+    new Promise((end) => turns.add(tenantId, { isDue: true, end }));
+
+  async function lookWhereConfigured(): Promise<void> {
+    if (configured.size === 0) return;
+    const tenants = configured;
+    configured = new Set();
+    await lookNow(db.manager, tenants.has('all') ? 'all' : [...tenants]);
+  }
+
+  async function look(stopping: AbortSignal): Promise<number> {
+    await lookWhereConfigured();
+    const due = await claimTenantsDue(db, mostTenants, claimSeconds);
+    const left = due.values();
+    const lane = async (): Promise<void> => {
+      for (const tenantId of left) {
+        if (stopping.aborted) return;
+        await visit(tenantId);
+      }
+    };
+    await Promise.all(Array.from({ length: lanes }, lane));
+    return due.length < mostTenants ? pollMs : 0;
+  }
+
+  const loop = startBackgroundLoop({
     log,
     look,
     retryMs: pollMs,
     complaint: 'automations cannot be read; it is tried again every second',
   });
+  return {
+    wake: (tenantId) => turns.add(tenantId, { isDue: false, end: () => undefined }),
+    configured: (tenantId) => configured.add(tenantId),
+    async stop() {
+      isStopping = true;
+      await loop.stop();
+      await Promise.all(seeing);
+    },
+  };
+}
+
+interface Visit {
+  /** Found in the database; what this node was told is looked for first. */
+  readonly isDue: boolean;
+  readonly end: () => void;
 }
 
 /** What the limits say of one that was granted; null where what it touches is gone. */
 type Admissions = ReadonlyMap<string, Admission | null>;
 
+/** Times are up whatever the limits are; where these cannot be read, the others wait. */
 async function giveSlots(options: AutomationWorkerOptions, tenantId: string): Promise<void> {
-  const { db, call, announce } = options;
-  const granted = await grantedRows(db.manager, tenantId, mostAtOnce);
-  const at = (await databaseTime(db.manager)).toISOString();
-  const admissions = new Map<string, Admission | null>();
-  for (const { id, intent } of granted)
-    admissions.set(id, await admissionOf(call, tenantId, { ...intent, at }));
+  const { db, announce } = options;
+  let failure: unknown;
+  const admissions = await admissionsOf(options, tenantId).catch((error: unknown) => {
+    failure = error;
+    return new Map();
+  });
   const changed = await db.transaction(async (manager) => {
     await lockSlots(manager, tenantId);
     const settled = await settleDue(manager, tenantId);
-    const placed = await placeGranted(manager, tenantId, admissions);
-    await recordStates(manager, settled);
-    await recordStates(manager, placed);
+    const { placed, isComplete } = await placeGranted(manager, tenantId, admissions);
+    await lookAgainIn(manager, tenantId, isComplete ? lookAgainSeconds : retrySeconds);
+    await recordTransitions(manager, [...settled, ...placed]);
     return settled.length + placed.length;
   });
   if (changed > 0) announce(tenantId);
+  if (failure !== undefined) throw failure;
+}
+
+/** Of those that were granted; those of one intent have the same. */
+async function admissionsOf(
+  { db, call }: AutomationWorkerOptions,
+  tenantId: string,
+): Promise<Admissions> {
+  const granted = await grantedRows(db.manager, tenantId, mostAtOnce);
+  if (granted.length === 0) return new Map();
+  const at = (await databaseTime(db.manager)).toISOString();
+  const byIntent = Map.groupBy(granted, ({ intent }) => JSON.stringify(intent));
+  const admissions = new Map<string, Admission | null>();
+  for (const alike of byIntent.values()) {
+    const admission = await admissionOf(call, tenantId, { ...alike[0]!.intent, at });
+    for (const { id } of alike) admissions.set(id, admission);
+  }
+  return admissions;
 }
 
 async function admissionOf(
@@ -103,35 +199,36 @@ async function admissionOf(
 /**
  * Starts those that wait, in order, while slots are free. Limits that deny by now bind also what
  * was granted. Where the decision is not by the newest configuration, it and those after it wait
- * for the next look.
+ * for the next look, which is then soon.
  */
 async function placeGranted(
   manager: EntityManager,
   tenantId: string,
   admissions: Admissions,
-): Promise<AutomationRow[]> {
+): Promise<{ readonly placed: AutomationRow[]; readonly isComplete: boolean }> {
   const waiting = await grantedRows(manager, tenantId, mostAtOnce);
-  if (waiting.length === 0) return [];
+  if (waiting.length === 0) return { placed: [], isComplete: true };
   const held = await heldRevisions(manager, tenantId);
   let { running } = await countSlots(manager, tenantId);
-  const placed: string[] = [];
-  for (const { id, decided } of waiting) {
+  const starts: string[] = [];
+  const denials: Denial[] = [];
+  let decided = 0;
+  for (const { id, decided: before } of waiting) {
     const admission = admissions.get(id);
     if (admission === undefined) break;
     if (admission !== null && !isSameRevision(held, admission.decided.revision)) break;
+    decided += 1;
     // Refused as the only one, it never will start.
-    const denial = admission ? denialOf(admission, 1) : { ...decided, decision: 'deny' as const };
+    const denial = admission ? denialOf(admission, 1) : { ...before, decision: 'deny' as const };
     if (denial) {
-      if (await denyGranted(manager, id, denial)) placed.push(id);
+      denials.push({ id, decided: denial });
       continue;
     }
     if (denialOf(admission!, running + 1)) continue;
-    if (!(await startGranted(manager, id))) continue;
     running += 1;
-    placed.push(id);
+    starts.push(id);
   }
-  const rows = await Promise.all(
-    placed.map((id) => manager.findOneByOrFail(AutomationEntity, { id })),
-  );
-  return rows;
+  const denied = denials.length > 0 ? await denyGranted(manager, denials) : [];
+  const started = starts.length > 0 ? await startGranted(manager, starts) : [];
+  return { placed: [...denied, ...started], isComplete: decided === waiting.length };
 }

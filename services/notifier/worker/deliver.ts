@@ -7,13 +7,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
 import { startBackgroundLoop } from '../../../shared/concurrency/background-loop.ts';
-import {
-  claimDue,
-  releaseClaims,
-  renewClaims,
-  unknownChannels,
-  type Claim,
-} from '../stores/claims.ts';
+import { claimDue, releaseClaims, renewClaims, type Claim } from '../stores/claims.ts';
+import { unknownChannels } from '../stores/queue.ts';
 import { attemptDelivery, type AttemptOptions, type EndedAttempt } from './attempt.ts';
 import { createRecorder } from './record.ts';
 
@@ -51,12 +46,15 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
    * one is noted here.
    */
   const inFlight = new Map<string, { readonly id: string; readonly recorded: Promise<void> }>();
+  /** Endpoints whose sends were recorded since the last claim. */
+  let recorded = new Set<string>();
   const sent = { delivered: 0, retried: 0, failed: 0 };
   const recorder = createRecorder({ db, worker, log, onRecorded });
 
   function onRecorded(batch: readonly EndedAttempt[]): void {
     for (const { claim, record } of batch) {
       inFlight.delete(keyOf(claim));
+      recorded.add(claim.endpoint_key);
       if (record.result === 'retry') {
         sent.retried += 1;
         setTimeout(wake, record.wait_ms).unref();
@@ -80,7 +78,10 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
   /** Starts what is due and there is room for; answers how many deliveries it has claimed. */
   async function startDue(): Promise<number> {
     if (inFlight.size >= slots) return 0;
-    const claims = await claimDue(db, worker, slots - inFlight.size);
+    const endpoints = recorded;
+    recorded = new Set();
+    const options = { recorded: [...endpoints] };
+    const claims = await claimDue(db, worker, slots - inFlight.size, options);
     for (const claim of claims) {
       // Claimed once more, because the claim ended while the database stalled. The send that is on
       // its way counts.

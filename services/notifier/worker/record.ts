@@ -84,7 +84,8 @@ function endpointRecords(batch: readonly EndedAttempt[]): EndpointRecord[] {
     const paused = attempts.find(({ pausedRevision }) => pausedRevision !== null);
     // A success is news only to an endpoint that had failures.
     const endsFailures = delivered && attempts.some(({ claim }) => claim.failures > 0);
-    if (failures > 0 || paused || endsFailures) {
+    const isRetried = attempts.some(({ record }) => record.result === 'retry');
+    if (failures > 0 || paused || endsFailures || isRetried) {
       records.push({ key, delivered, failures, paused_revision: paused?.pausedRevision ?? null });
     }
   }

@@ -1,20 +1,21 @@
 /**
  * Requests that wait for a tenant's automations, or its approvals, to change. Whoever changes one
- * says so on the bus, and all who wait in the tenant are answered from one statement.
+ * says so on the bus, and all who wait in the tenant are answered from one statement. Nothing is
+ * read while nothing changes.
  *
  * | Danger | Bounded by |
  * |---|---|
  * | a statement for each who waits | a row is read once for all who wait for it, and rows of all tenants together |
  * | many changes at once | one statement at a time: what changes while it runs is read with the next |
  * | large rows that did not change | left out of the statement's answer |
- * | a change that nobody announced | what is waited for is looked at every 5 s, and when the time is up |
+ * | a change whose announcement is lost | the change feed brings it within a second (shared/coherence/) |
+ * | changes that the feed has lost | all that is waited for is looked at |
  * | very many who wait | held-requests.ts |
  */
 import type { Caller } from '../../../shared/access.ts';
 import type { ReadChanged, Versioned, Wanted } from '../stores/changed-rows.ts';
 import type { HeldRequests } from '../../../shared/concurrency/held-requests.ts';
 
-const lookAgainMs = 5000;
 /** Rows of one statement. */
 const mostAtOnce = 1000;
 
@@ -72,7 +73,6 @@ export class TenantChanges<Row extends { readonly id: string; readonly tenant_id
   /** To be read with the next statement. */
   #wanted = new Set<Awaited<Row>>();
   #isReading = false;
-  #timer: NodeJS.Timeout | undefined;
   #isStopping = false;
 
   constructor({ announce, read, held }: TenantChangesOptions<Row>) {
@@ -84,6 +84,11 @@ export class TenantChanges<Row extends { readonly id: string; readonly tenant_id
   /** Called on every node where something of the tenant's changed. */
   changed(tenantId: string): void {
     this.#look(this.#byTenant.get(tenantId) ?? []);
+  }
+
+  /** Called on every node where changes were missed. */
+  missed(): void {
+    this.#look(this.#awaited.values());
   }
 
   /**
@@ -114,7 +119,6 @@ export class TenantChanges<Row extends { readonly id: string; readonly tenant_id
     this.#awaited.set(key, made);
     const ofTenant = this.#byTenant.get(tenantId) ?? new Set();
     this.#byTenant.set(tenantId, ofTenant.add(made));
-    this.#timer ??= setInterval(() => this.#look(this.#awaited.values()), lookAgainMs);
     return made;
   }
 
@@ -185,9 +189,6 @@ export class TenantChanges<Row extends { readonly id: string; readonly tenant_id
     const ofTenant = this.#byTenant.get(tenantId);
     ofTenant?.delete(awaited);
     if (ofTenant?.size === 0) this.#byTenant.delete(tenantId);
-    if (this.#awaited.size > 0) return;
-    clearInterval(this.#timer);
-    this.#timer = undefined;
   }
 }
 

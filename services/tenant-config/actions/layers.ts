@@ -8,6 +8,8 @@ import { namesIn } from '../../../shared/commits/actor-names.ts';
 import { revisionOf, revisionsOf } from '../../../shared/commits/commit.ts';
 import type { AgentConfig } from '../../../shared/contracts/agents.ts';
 import type { Bounds } from '../../../shared/contracts/bounds.ts';
+import type { Budgets } from '../../../shared/contracts/budgets.ts';
+import type { Freezes } from '../../../shared/contracts/freezes.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { RiskConfig } from '../../../shared/contracts/risk.ts';
 import type { ServiceInstance } from '../../../shared/contracts/service-instances.ts';
@@ -17,6 +19,8 @@ import { nearestNames } from '../../../shared/nearest.ts';
 import {
   AgentEntity,
   BoundsEntity,
+  BudgetsEntity,
+  FreezesEntity,
   RiskEntity,
   ServiceInstanceEntity,
   storedFrom,
@@ -30,12 +34,16 @@ interface LayerDocuments {
   agent_config: AgentConfig;
   service_config: ServiceInstance;
   bounds_config: Bounds;
+  budgets_config: Budgets;
+  freezes_config: Freezes;
 }
 const entities = {
   tenant_risk_config: RiskEntity,
   agent_config: AgentEntity,
   service_config: ServiceInstanceEntity,
   bounds_config: BoundsEntity,
+  budgets_config: BudgetsEntity,
+  freezes_config: FreezesEntity,
 } as const satisfies Record<keyof LayerDocuments, unknown>;
 
 /** One layer as it is now; null where nothing is stored. */
@@ -108,7 +116,12 @@ async function wantedRevision(
   return { revision: asOf, at: moment?.toISOString() ?? null };
 }
 
-export const layerActions = (db: DataSource) =>
+export const layerActions = (db: DataSource) => ({
+  ...snapshotActions(db),
+  ...lookupActions(db),
+});
+
+const snapshotActions = (db: DataSource) =>
   ({
     /**
      * One snapshot, at a moment when the platform had its revision. The statements are the same,
@@ -123,6 +136,8 @@ export const layerActions = (db: DataSource) =>
         const agents = await currentLayers(manager, 'agent_config', tenantId, agent_types);
         const services = await currentLayers(manager, 'service_config', tenantId, service_ids);
         const bounds = await currentLayer(manager, 'bounds_config', tenantId, tenantId);
+        const budgets = await currentLayer(manager, 'budgets_config', tenantId, tenantId);
+        const freezes = await currentLayer(manager, 'freezes_config', tenantId, tenantId);
         const all = [risk, bounds, ...agents, ...services];
         const authors = all.flatMap((each) => each?.updated_by ?? []);
         const names = await namesIn(manager, tenantId, authors);
@@ -138,32 +153,12 @@ export const layerActions = (db: DataSource) =>
             agents: agents.map((each) => named(each)),
             services: services.map((each) => named(each)),
             bounds: bounds && named(bounds),
+            budgets,
+            freezes,
           },
           asOf: { [scope]: revision },
         };
       }),
-
-    async 'tenant-config.moment'({ tenant_ids: ids }) {
-      const scopes = [...ids.map(tenantScope), platformScope];
-      const rows = await db.manager.query<
-        { at: number; scope: string | null; revision: number; changed_at: number }[]
-      >(
-        `SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS at, r.scope, r.revision,
-           extract(epoch FROM r.changed_at)::float8 * 1000 AS changed_at
-         FROM (SELECT) AS now LEFT JOIN strata.revisions r ON r.scope = ANY($1)`,
-        [scopes],
-      );
-      const found = new Map(rows.map((row) => [row.scope, row]));
-      const ofPlatform = found.get(platformScope);
-      return {
-        at: rows[0]!.at,
-        platform: ofPlatform?.revision ?? 0,
-        platform_changed_at: ofPlatform?.changed_at ?? 0,
-        tenants: Object.fromEntries(
-          ids.map((id) => [id, found.get(tenantScope(id))?.revision ?? 0]),
-        ),
-      };
-    },
 
     /** One snapshot: the documents are exactly those of the revision. */
     'tenant-config.layers': (params) =>
@@ -183,6 +178,8 @@ export const layerActions = (db: DataSource) =>
         const agent = await layer('agent_config', agent_type);
         const service = await layer('service_config', service_id);
         const bounds = await layer('bounds_config', tenantId);
+        const budgets = await layer('budgets_config', tenantId);
+        const freezes = await layer('freezes_config', tenantId);
         const authors = [risk, agent, service, bounds].flatMap((each) => each?.updated_by ?? []);
         const names = await namesIn(manager, tenantId, authors);
         const named = <Document>(stored: Stored<Document> | null): Stored<Document> | null =>
@@ -195,6 +192,8 @@ export const layerActions = (db: DataSource) =>
           agent: named(agent),
           service: named(service),
           bounds: named(bounds),
+          budgets,
+          freezes,
         };
       }),
 
@@ -227,6 +226,31 @@ export const layerActions = (db: DataSource) =>
           bounds: await documentAt<Bounds>(manager, bounds, asOf),
         };
       }),
+  }) satisfies Handlers;
+
+const lookupActions = (db: DataSource) =>
+  ({
+    async 'tenant-config.moment'({ tenant_ids: ids }) {
+      const scopes = [...ids.map(tenantScope), platformScope];
+      const rows = await db.manager.query<
+        { at: number; scope: string | null; revision: number; changed_at: number }[]
+      >(
+        `SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS at, r.scope, r.revision,
+           extract(epoch FROM r.changed_at)::float8 * 1000 AS changed_at
+         FROM (SELECT) AS now LEFT JOIN strata.revisions r ON r.scope = ANY($1)`,
+        [scopes],
+      );
+      const found = new Map(rows.map((row) => [row.scope, row]));
+      const ofPlatform = found.get(platformScope);
+      return {
+        at: rows[0]!.at,
+        platform: ofPlatform?.revision ?? 0,
+        platform_changed_at: ofPlatform?.changed_at ?? 0,
+        tenants: Object.fromEntries(
+          ids.map((id) => [id, found.get(tenantScope(id))?.revision ?? 0]),
+        ),
+      };
+    },
 
     async 'tenant-config.layers.authors'({ tenant_id: tenantId, body: { places, revision } }) {
       const authors = await keyAuthors(db.manager, tenantId, places, revision);

@@ -13,6 +13,7 @@ import {
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import { requireQuota } from '../../../shared/commits/usage.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
@@ -205,7 +206,14 @@ async function linkDecider(
   return { decider: { ...decider, name, email: address }, why_not: null };
 }
 
-export const memberActions = (db: DataSource, settings: () => Settings) =>
+export const memberActions = (db: DataSource, settings: () => Settings) => ({
+  ...listActions(db, settings),
+  ...membershipActions(db, settings),
+  ...deciderActions(db),
+});
+
+/** What a tenant's administrators do. */
+const listActions = (db: DataSource, settings: () => Settings) =>
   ({
     async 'tenant-config.members.list'({ tenant_id, limit = defaultLimit, cursor }, request) {
       const after = decodeCursor(cursor, 'id');
@@ -248,6 +256,7 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
           const known = await manager.findOneBy(MemberEntity, address);
           if (known) throw new StrataError('conflict', alreadyThere[known.status]);
           if (status === 'invited') await requireRoomToInvite(manager, tenant_id, settings());
+          await requireQuota(manager, tenant_id, 'members', settings());
           const gift = await giftOf(manager, tenant_id, request.caller, at);
           const given = givenNow({ roles, groups }, gift);
           const row: MemberRow = { ...address, roles, groups, status, added_at: at, given };
@@ -313,11 +322,15 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
           events: [eventOf('removed', tenant_id, user_id, { roles, groups })],
         };
       });
-      // Without its membership the invitation is good for nothing; this only tidies up.
+      // Without its membership the invitation gives no right; this only tidies up.
       await request.call('auth.invitations.end', { tenant_id, user_id });
       return null;
     },
+  }) satisfies Handlers;
 
+/** What services ask of, and do with, the memberships of one person. */
+const membershipActions = (db: DataSource, settings: () => Settings) =>
+  ({
     'tenant-config.members.resolve': ({ tenant_id, user_id }) =>
       readSnapshot(db, memberScope(tenant_id), async (manager) => {
         const row = await manager.findOneBy(MemberEntity, { tenant_id, user_id, status: 'active' });
@@ -399,6 +412,7 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
         // Whoever is invited, perhaps to more than this, accepts that by themselves.
         const isKnown = await manager.existsBy(MemberEntity, address);
         if (isKnown) return { result: undefined, keys: [], events: [] };
+        await requireQuota(manager, tenant_id, 'members', settings());
         await manager.insert(MemberEntity, {
           ...address,
           roles,
@@ -415,7 +429,11 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
       });
       return null;
     },
+  }) satisfies Handlers;
 
+/** Who decides approvals. */
+const deciderActions = (db: DataSource) =>
+  ({
     async 'tenant-config.members.decider'(
       { tenant_id, user_id, account_id, email, groups, asked, recipients = [] },
       request,

@@ -4,16 +4,15 @@
  */
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
-import type { Handlers } from '../../../shared/contract-runtime/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { noteActor } from '../../../shared/commits/actor-names.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
-import {
-  maxServiceAccounts,
-  serviceAccountKey,
-} from '../../../shared/contracts/service-accounts.ts';
+import { serviceAccountKey } from '../../../shared/contracts/service-accounts.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { requireQuota } from '../../../shared/commits/usage.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import { givenNow } from '../rules/given.ts';
@@ -66,17 +65,20 @@ async function findAccount(
   return row;
 }
 
-/** Throws 409 where the tenant has as many accounts as it may. */
-async function requireRoom(manager: EntityManager, tenantId: string): Promise<void> {
-  const count = await manager.countBy(ServiceAccountEntity, { tenant_id: tenantId });
-  if (count < maxServiceAccounts) return;
-  throw new StrataError(
-    'conflict',
-    `A tenant has at most ${maxServiceAccounts} service accounts. Remove one first.`,
-  );
-}
+const newAccount = (
+  facts: Pick<ServiceAccountRow, 'tenant_id' | 'name' | 'description' | 'roles' | 'given'>,
+  { caller }: Request,
+  at: Date,
+): ServiceAccountRow => ({
+  ...facts,
+  id: randomUUID(),
+  status: 'active',
+  created_by: caller.id,
+  created_at: at,
+  updated_at: at,
+});
 
-export const serviceAccountActions = (db: DataSource) =>
+export const serviceAccountActions = (db: DataSource, settings: () => Settings) =>
   ({
     async 'tenant-config.service-accounts.list'({ tenant_id, limit = defaultLimit, cursor }) {
       const after = decodeCursor(cursor, 'id');
@@ -97,20 +99,10 @@ export const serviceAccountActions = (db: DataSource) =>
         memberScope(tenant_id),
         async (manager, _revision, at) => {
           await requireTenant(manager, tenant_id);
-          await requireRoom(manager, tenant_id);
+          await requireQuota(manager, tenant_id, 'service_accounts', settings());
           const gift = await giftOf(manager, tenant_id, request.caller, at);
-          const row: ServiceAccountRow = {
-            tenant_id,
-            id: randomUUID(),
-            name,
-            description,
-            roles,
-            status: 'active',
-            created_by: request.caller.id,
-            created_at: at,
-            updated_at: at,
-            given: givenNow({ roles, groups: [] }, gift),
-          };
+          const given = givenNow({ roles, groups: [] }, gift);
+          const row = newAccount({ tenant_id, name, description, roles, given }, request, at);
           await manager.insert(ServiceAccountEntity, row);
           await noteActor(manager, [tenant_id], { id: row.id, name, address: null });
           request.checkAnswer(viewOf(row));

@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { actorOf, commitChange } from '../../../shared/commits/commit.ts';
+import { wholeScopeKey } from '../../../shared/contracts/feed.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { riskKey, type RiskConfig } from '../../../shared/contracts/risk.ts';
-import { serviceAccountKey } from '../../../shared/contracts/service-accounts.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
@@ -18,7 +18,6 @@ import { checkTenantChange } from '../rules/tenant-change.ts';
 import {
   MemberEntity,
   RiskEntity,
-  ServiceAccountEntity,
   TenantEntity,
   type MemberRow,
   type TenantRow,
@@ -56,10 +55,8 @@ async function insertTenant(
   });
 }
 
-export function tenantActions(db: DataSource, settings: () => Settings) {
-  const tenantOf = (row: TenantRow) => viewOf(row, settings());
-
-  return {
+const createAction = (db: DataSource, settings: () => Settings) =>
+  ({
     /**
      * The tenant, its risk limits and its first administrator appear together or not at all. The
      * platform administrator's word proves a new account; whoever has an account already is
@@ -110,7 +107,7 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
             request,
           );
           const payload = { name, admin: account.id, admin_status: status };
-          const answer = { ...tenantOf(tenant), admin: administrator };
+          const answer = { ...viewOf(tenant, settings()), admin: administrator };
           request.checkAnswer(answer);
           return {
             result: { tenant, answer },
@@ -122,6 +119,13 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
       if (status === 'invited') await tryToInvite(result.tenant, account.id, request);
       return result.answer;
     },
+  }) satisfies Handlers;
+
+export function tenantActions(db: DataSource, settings: () => Settings) {
+  const tenantOf = (row: TenantRow) => viewOf(row, settings());
+
+  return {
+    ...createAction(db, settings),
 
     async 'tenant-config.tenants.list'({ q, limit = defaultLimit, cursor }) {
       const after = decodeCursor(cursor, 'id');
@@ -129,7 +133,13 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
         .createQueryBuilder(TenantEntity, 't')
         .where('t.erasing_since IS NULL');
       if (after !== undefined) query.andWhere('t.id > :after', { after });
-      if (q !== undefined) query.andWhere('strpos(lower(t.name), lower(:q)) > 0', { q });
+      if (q !== undefined)
+        query
+          .andWhere(
+            'tenant_config.parts_of(t.name) @> tenant_config.parts_of(:q, LEAST(3, length(lower(:q))))',
+          )
+          .andWhere('strpos(lower(t.name), lower(:q)) > 0')
+          .setParameters({ q });
       const rows = await query
         .orderBy('t.id', 'ASC')
         .limit(limit + 1)
@@ -143,7 +153,7 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
 
     /**
      * Disabling and another policy take effect on every node at once: what is cached of every
-     * member and service account is dropped. Enabling a tenant takes back that its deletion was
+     * member and service account is dropped, by one key however many they are. Enabling a tenant takes back that its deletion was
      * asked for. Where the keys that passwords made could not be ended, the policy holds already: the
      * same request again ends them.
      */
@@ -161,14 +171,6 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
           const { name, status, sign_in_policy, updated_at, deletion_asked_at } = after;
           const change = { name, status, sign_in_policy, updated_at, deletion_asked_at };
           await manager.update(TenantEntity, { id }, change);
-          const members = await manager.find(MemberEntity, {
-            where: { tenant_id: id },
-            select: { user_id: true },
-          });
-          const accounts = await manager.find(ServiceAccountEntity, {
-            where: { tenant_id: id },
-            select: { id: true },
-          });
           const changes = diff(
             {
               name: before.name,
@@ -181,12 +183,7 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
           request.checkAnswer({ ...tenantOf(after), password_keys: null });
           return {
             result: after,
-            keys: [
-              ...members.map(({ user_id }) => memberKey({ tenant_id: id, user_id })),
-              ...accounts.map((account) =>
-                serviceAccountKey({ tenant_id: id, account_id: account.id }),
-              ),
-            ],
+            keys: [wholeScopeKey],
             events: [{ action: 'tenant.updated', tenant_id: id, target: id, payload: { changes } }],
           };
         },

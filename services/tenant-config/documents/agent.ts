@@ -15,11 +15,15 @@ export const agentKind: DocumentKind<AgentAddress, AgentConfig, readonly BoundSe
   schema: AgentConfig,
   prepare: ({ tenant_id }, request) => boundsForValues(tenant_id, request),
   complete: (draft, { agent_type }) => ({ agent_type, ...draft }),
-  check: ({ next, address, current, context: sets }) => [
-    ...sameAsInPath('agent_type', next, address),
-    ...scalingOrder(next.default_scaling ?? {}, '/default_scaling'),
-    ...boundViolations(valuesOfAgent, next, current, sets).refused,
-  ],
-  warnings: ({ next, current, context: sets }) =>
-    boundViolations(valuesOfAgent, next, current, sets).warned,
+  check({ next, address, current, context: sets }) {
+    const { refused, warned } = boundViolations(valuesOfAgent, next, current, sets);
+    return {
+      refused: [
+        ...sameAsInPath('agent_type', next, address),
+        ...scalingOrder(next.default_scaling ?? {}, '/default_scaling'),
+        ...refused,
+      ],
+      warned,
+    };
+  },
 };

@@ -25,6 +25,7 @@ export const boundsKind: DocumentKind<TenantAddress, Bounds, Context> = {
     return { above, serviceTypes: types.map(({ service_type }) => service_type) };
   },
   complete: (draft) => draft,
-  check: ({ next, current, context }) =>
-    boundsProblems({ by: 'tenant', next, current, ...context }),
+  check: ({ next, current, context }) => ({
+    refused: boundsProblems({ by: 'tenant', next, current, ...context }),
+  }),
 };

@@ -9,10 +9,11 @@ import {
   type NotificationConfig,
 } from '../../../shared/contracts/notification-config.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
+import { allEnded } from '../../../shared/database/all-ended.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
 import type { DocumentKind, Stored } from '../../../shared/documents/document-kind.ts';
 import { createGuard } from '../../../shared/outgoing/guard.ts';
-import { concealSecrets, sealSecrets } from '../../../shared/security/document-secrets.ts';
+import { sealSecrets } from '../../../shared/security/document-secrets.ts';
 import { createVault } from '../../../shared/security/vault.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import {
@@ -27,7 +28,7 @@ import { giftOf } from '../stores/givers.ts';
 import { findStaffedGroups } from '../stores/members.ts';
 import { notePrincipals } from '../stores/recent-notifications.ts';
 import { noSuchTenant } from '../stores/tenants.ts';
-import { tenantDocument } from './tenant-document.ts';
+import { recordHistory } from '../stores/history.ts';
 
 /** The key that a tenant's notification secrets are encrypted under. */
 export const notificationVault = (settings: Settings) =>
@@ -70,38 +71,32 @@ export function notificationKind(
 ): DocumentKind<TenantAddress, NotificationConfig | null, Findings> {
   const guard = createGuard(settings);
   const endpointsCap = (): number => settings().approval_webhook_endpoints_cap;
-  const common = tenantDocument<TenantAddress, NotificationConfig | null>({
-    auditName: 'notifications',
-    configType: 'notification_config',
-    resourceId: ({ tenant_id }) => tenant_id,
-  });
   return {
-    ...common,
-    async recordHistory(manager, address, record, request) {
-      await common.recordHistory!(manager, address, record, request);
-      const { tenant_id: tenantId } = address;
-      const { by } = await giftOf(manager, tenantId, request.caller, new Date(record.at));
-      await notePrincipals(manager, tenantId, record.revision, by);
-    },
+    auditName: 'notifications',
+    tenantId: ({ tenant_id }) => tenant_id,
+    resourceId: ({ tenant_id }) => tenant_id,
+    isAlwaysThere: true,
     schema: NullableNotificationConfig,
 
-    async read(manager, { tenant_id: id }) {
-      const row = await manager.findOneBy(TenantEntity, { id });
-      return row && storedOf(row);
-    },
-    async readToWrite(manager, { tenant_id: id }) {
+    async load(manager, { tenant_id: id }) {
       const row = await manager.findOneBy(TenantEntity, { id });
       const exists = row !== null && row.erasing_since === null;
       return { current: row && storedOf(row), missingOwner: exists ? undefined : noSuchTenant() };
     },
-    async save(manager, { tenant_id: id }, stored) {
+    async store(manager, { tenant_id: id }, record, request) {
       const columns = columnsOf<Partial<TenantRow>>({
-        notification_config: stored.document,
-        notification_revision: stored.revision,
-        notification_updated_by: stored.updated_by,
-        notification_updated_at: new Date(stored.updated_at),
+        notification_config: record.after,
+        notification_revision: record.revision,
+        notification_updated_by: request.caller.id,
+        notification_updated_at: new Date(record.at),
       });
-      await manager.update(TenantEntity, { id }, columns);
+      const name = { tenantId: id, configType: 'notification_config', resourceId: id } as const;
+      await allEnded([
+        manager.update(TenantEntity, { id }, columns),
+        recordHistory(manager, name, record, request),
+      ]);
+      const { by } = await giftOf(manager, id, request.caller, new Date(record.at));
+      await notePrincipals(manager, id, record.revision, by);
     },
 
     async prepare({ tenant_id: tenantId }, request, body) {
@@ -113,21 +108,20 @@ export function notificationKind(
       return { refused, vouchedDomains, staffed };
     },
     complete: (draft) => draft,
-    check: ({ next, current, context: { refused, vouchedDomains } }) => [
-      ...notificationProblems(next, endpointsCap(), guard, refused),
-      ...senderProblems(next, current, vouchedDomains),
-    ],
-    warnings: ({ next, context: { staffed } }) => emptyGroups(next, staffed),
-    secrets: {
-      conceal: concealSecrets,
-      seal: (document, { tenant_id }, current) =>
-        sealSecrets(
-          document,
-          NullableNotificationConfig,
-          notificationVault(settings()),
-          notificationContext(tenant_id),
-          current,
-        ),
-    },
+    check: ({ next, current, context: { refused, vouchedDomains, staffed } }) => ({
+      refused: [
+        ...notificationProblems(next, endpointsCap(), guard, refused),
+        ...senderProblems(next, current, vouchedDomains),
+      ],
+      warned: emptyGroups(next, staffed),
+    }),
+    seal: (document, { tenant_id }, current) =>
+      sealSecrets(
+        document,
+        NullableNotificationConfig,
+        notificationVault(settings()),
+        notificationContext(tenant_id),
+        current,
+      ),
   };
 }

@@ -12,5 +12,5 @@ export const projectKind: DocumentKind<ProjectAddress, ProjectConfig> = {
   schema: ProjectConfig,
   prepare: async () => undefined,
   complete: (draft, { project_id }) => ({ project_id, ...draft }),
-  check: ({ next, address }) => sameAsInPath('project_id', next, address),
+  check: ({ next, address }) => ({ refused: sameAsInPath('project_id', next, address) }),
 };

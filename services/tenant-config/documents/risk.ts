@@ -22,11 +22,10 @@ interface Context {
 export function riskKind(
   settings: () => Settings,
 ): DocumentKind<TenantAddress, RiskConfig, Context> {
-  const names = { auditName: 'risk', configType: 'tenant_risk_config', resourceId } as const;
-  // A tenant always has limits, also after an undo of what seeded them.
-  const { remove: _never, ...stored } = inTable<TenantAddress, RiskConfig>(RiskEntity, names);
   return {
-    ...stored,
+    ...inTable(RiskEntity, { auditName: 'risk', configType: 'tenant_risk_config', resourceId }),
+    // A tenant always has limits, also after an undo of what seeded them.
+    isAlwaysThere: true,
     schema: RiskConfig,
     async prepare({ tenant_id }, request) {
       const [types, sets] = await Promise.all([
@@ -44,12 +43,10 @@ export function riskKind(
         service_overrides: draft?.service_overrides ?? seed.service_overrides,
       };
     },
-    check: ({ next, current, context: { types, sets } }) => [
-      ...checkRisk(next, current, types),
-      ...boundViolations(valuesOfRisk, next, current, sets).refused,
-    ],
-    warnings: ({ next, current, context: { sets } }) =>
-      boundViolations(valuesOfRisk, next, current, sets).warned,
+    check({ next, current, context: { types, sets } }) {
+      const { refused, warned } = boundViolations(valuesOfRisk, next, current, sets);
+      return { refused: [...checkRisk(next, current, types), ...refused], warned };
+    },
   };
 }
 

@@ -43,13 +43,15 @@ export const serviceInstanceKind: DocumentKind<ServiceInstanceAddress, ServiceIn
   check({ next, address, current, context: { types, sets }, caller }) {
     checkOperator(next, current, caller);
     const type = types.find(({ service_type }) => service_type === next.service_type);
-    return [
-      ...sameAsInPath('service_id', next, address),
-      ...typeProblems(next, current, types),
-      ...withinLimits(next, current, type),
-      ...boundViolations(valuesOfInstance, next, current, sets).refused,
-    ];
+    const { refused, warned } = boundViolations(valuesOfInstance, next, current, sets);
+    return {
+      refused: [
+        ...sameAsInPath('service_id', next, address),
+        ...typeProblems(next, current, types),
+        ...withinLimits(next, current, type),
+        ...refused,
+      ],
+      warned,
+    };
   },
-  warnings: ({ next, current, context: { sets } }) =>
-    boundViolations(valuesOfInstance, next, current, sets).warned,
 };

@@ -4,12 +4,12 @@
  */
 import type { EntitySchema } from 'typeorm';
 import type { ConfigType } from '../../../shared/contracts/history.ts';
-import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
+import { allEnded } from '../../../shared/database/all-ended.ts';
 import { run, type Statement } from '../../../shared/database/planned-once.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import { storedFrom, type DocumentRow } from '../schema.ts';
-import { historyEntry, historyValues, recordHistory, type HistoryName } from '../stores/history.ts';
+import { historyEntry, historyValues, type HistoryName } from '../stores/history.ts';
 import { noSuchTenant } from '../stores/tenants.ts';
 
 /** What a kind is called: in audit events, in the history, and one document of it there. */
@@ -24,41 +24,21 @@ const historyNameOf = <Address extends TenantAddress>(
   address: Address,
 ): HistoryName => ({ tenantId: address.tenant_id, configType, resourceId: resourceId(address) });
 
-type OfTenant = 'auditName' | 'revisionScope' | 'tenantId' | 'resourceId' | 'recordHistory';
-
-export function tenantDocument<Address extends TenantAddress, Document>(
-  names: KindNames<Address>,
-): Pick<DocumentKind<Address, Document>, OfTenant> {
-  return {
-    auditName: names.auditName,
-    revisionScope: ({ tenant_id }) => tenantScope(tenant_id),
-    tenantId: ({ tenant_id }) => tenant_id,
-    resourceId: names.resourceId,
-    recordHistory: (manager, address, record, request) =>
-      recordHistory(manager, historyNameOf(names, address), record, request),
-  };
-}
-
 type StoredRow = Pick<DocumentRow, 'document' | 'revision' | 'updated_by' | 'updated_at'>;
 /** The other columns are null where there is no document. */
 type FoundRow = { readonly has_tenant: boolean } & (StoredRow | { readonly revision: null });
 
-type InTable = 'read' | 'readToWrite' | 'saveWithHistory' | 'remove';
+type InTable = 'auditName' | 'tenantId' | 'resourceId' | 'load' | 'store';
 
-/** The same for documents kept in a table of their own, one row each. */
+/** For documents kept in a table of their own, one row each. */
 export function inTable<Address extends TenantAddress, Document>(
   entity: EntitySchema<DocumentRow>,
   names: KindNames<Address>,
-): Pick<DocumentKind<Address, Document>, OfTenant> &
-  Pick<Required<DocumentKind<Address, Document>>, InTable> {
+): Pick<DocumentKind<Address, Document>, InTable> {
   const { tableName } = entity.options;
-  const { resourceId } = names;
-  const reading: Statement = {
-    name: `strata_read_${tableName}`,
-    text: `SELECT document, revision, updated_by, updated_at FROM tenant_config.${tableName} WHERE tenant_id = $1 AND id = $2`,
-  };
-  const readingToWrite: Statement = {
-    name: `strata_read_to_write_${tableName}`,
+  const { auditName, resourceId } = names;
+  const loading: Statement = {
+    name: `strata_load_${tableName}`,
     text: `SELECT t.id IS NOT NULL AS has_tenant, d.document, d.revision, d.updated_by, d.updated_at
      FROM (SELECT $1::uuid AS tenant_id) asked
      LEFT JOIN tenant_config.tenants t ON t.id = asked.tenant_id AND t.erasing_since IS NULL
@@ -74,25 +54,25 @@ export function inTable<Address extends TenantAddress, Document>(
        = ROW (excluded.document, excluded.revision, excluded.updated_by, excluded.updated_at)`,
   };
   return {
-    ...tenantDocument(names),
-    async read(manager, address) {
+    auditName,
+    tenantId: ({ tenant_id }) => tenant_id,
+    resourceId,
+    async load(manager, address) {
       const values = [address.tenant_id, resourceId(address)];
-      const [row] = await run<StoredRow>(manager, reading, values);
-      return row ? storedFrom<Document>(row) : null;
-    },
-    async readToWrite(manager, address) {
-      const values = [address.tenant_id, resourceId(address)];
-      const [row] = await run<FoundRow>(manager, readingToWrite, values);
+      const [row] = await run<FoundRow>(manager, loading, values);
       return {
         current: row!.revision === null ? null : storedFrom<Document>(row!),
         missingOwner: row!.has_tenant ? undefined : noSuchTenant(),
       };
     },
-    async saveWithHistory(manager, address, record, request) {
-      await run(manager, saving, historyValues(historyNameOf(names, address), record, request));
-    },
-    async remove(manager, address) {
-      await manager.delete(entity, { tenant_id: address.tenant_id, id: resourceId(address) });
+    async store(manager, address, record, request) {
+      const entry = historyValues(historyNameOf(names, address), record, request);
+      if (record.after !== null) {
+        await run(manager, saving, entry);
+        return;
+      }
+      const removed = { tenant_id: address.tenant_id, id: resourceId(address) };
+      await allEnded([run(manager, historyEntry, entry), manager.delete(entity, removed)]);
     },
   };
 }

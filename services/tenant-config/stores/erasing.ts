@@ -45,6 +45,8 @@ const documentTables = [
   'service_configurations',
   'cloud_projects',
   'bounds',
+  'budgets',
+  'freezes',
 ];
 
 /**

@@ -32,6 +32,7 @@ import {
   findUserByAddress,
   insertUser,
   keepUnclaimed,
+  lockAccount,
   lockForChange,
   type NewUser,
 } from '../stores/users.ts';
@@ -102,49 +103,55 @@ export async function releaseInvited(
   if (hasBegun) await finishErasure(db, call, user_id);
 }
 
-export function userActions(
+const managedAccountOf = (user: UserRow, settings: Settings) => ({
+  ...accountOf(user, settings),
+  email_verified: user.email_verified,
+  status: user.status,
+  created_at: user.created_at.toISOString(),
+});
+
+/** True where this made the account. */
+async function make(
+  manager: EntityManager,
+  account: Omit<NewUser, 'display_name'>,
+  request: Request,
+): Promise<boolean> {
+  const id = await insertUser(manager, { ...account, display_name: null });
+  if (id === null) {
+    await keepUnclaimed(manager, account.email);
+    return false;
+  }
+  const event = eventAbout('auth.user_created', id, account.email);
+  await recordEvent(manager, event, request);
+  return true;
+}
+
+/**
+ * Before its domain's owner admits an account that nobody has proved: whoever entered it until
+ * now was somebody else.
+ */
+async function clear(db: DataSource, id: string, request: Request): Promise<void> {
+  await commitChange(db, request, authScope, async (manager) => {
+    const user = await lockForChange(manager, id);
+    if (!user || user.email_verified) return { result: undefined, keys: [], events: [] };
+    const { keys } = await endCredentials(manager, user);
+    return { result: undefined, keys, events: [] };
+  });
+}
+
+export const userActions = (
   db: DataSource,
   settings: () => Settings,
   hashing: PasswordHashing,
   notices: AccountNotices,
-) {
-  const managedAccountOf = (user: UserRow) => ({
-    ...accountOf(user, settings()),
-    email_verified: user.email_verified,
-    status: user.status,
-    created_at: user.created_at.toISOString(),
-  });
+) => ({
+  ...ensureAction(db, hashing),
+  ...findActions(db, settings),
+  ...changeActions(db, settings, notices),
+});
 
-  /** True where this made the account. */
-  async function make(
-    manager: EntityManager,
-    account: Omit<NewUser, 'display_name'>,
-    request: Request,
-  ): Promise<boolean> {
-    const id = await insertUser(manager, { ...account, display_name: null });
-    if (id === null) {
-      await keepUnclaimed(manager, account.email);
-      return false;
-    }
-    const event = eventAbout('auth.user_created', id, account.email);
-    await recordEvent(manager, event, request);
-    return true;
-  }
-
-  /**
-   * Before its domain's owner admits an account that nobody has proved: whoever entered it until
-   * now was somebody else.
-   */
-  async function clear(id: string, request: Request): Promise<void> {
-    await commitChange(db, request, authScope, async (manager) => {
-      const user = await lockForChange(manager, id);
-      if (!user || user.email_verified) return { result: undefined, keys: [], events: [] };
-      const { keys } = await endCredentials(manager, user);
-      return { result: undefined, keys, events: [] };
-    });
-  }
-
-  return {
+const ensureAction = (db: DataSource, hashing: PasswordHashing) =>
+  ({
     /**
      * A new account has no password and is nobody's until its address is proved; a password comes
      * from a platform administrator, whose word proves a new account. An account that exists stays
@@ -163,10 +170,13 @@ export function userActions(
       const user = await db.manager.findOneByOrFail(UserEntity, { email: address });
       const isOwn =
         tenantId !== undefined && (await isDomainVerified(db.manager, address, tenantId));
-      if (isOwn && !user.email_verified) await clear(user.id, request);
+      if (isOwn && !user.email_verified) await clear(db, user.id, request);
       return { id: user.id, email: address, admitted: isOwn || (isNew && isProved) };
     },
+  }) satisfies Handlers;
 
+const findActions = (db: DataSource, settings: () => Settings) =>
+  ({
     async 'auth.users.get'({ user_ids: ids }) {
       const users = await db.manager.findBy(UserEntity, {
         id: In(ids),
@@ -193,9 +203,17 @@ export function userActions(
         order: { id: 'ASC' },
         take: limit + 1,
       });
-      return pageOf(rows, limit, ({ id }) => id, managedAccountOf);
+      return pageOf(
+        rows,
+        limit,
+        ({ id }) => id,
+        (row) => managedAccountOf(row, settings()),
+      );
     },
+  }) satisfies Handlers;
 
+const changeActions = (db: DataSource, settings: () => Settings, notices: AccountNotices) =>
+  ({
     /**
      * Disabling ends the account's sessions on every node by the time it is answered, and its API
      * keys until it is enabled again.
@@ -205,25 +223,23 @@ export function userActions(
       if (disables && id === request.caller.id)
         throw new StrataError('conflict', 'You cannot disable your own account.');
       const { result } = await commitChange(db, request, authScope, async (manager) => {
-        const user = await manager.findOne(UserEntity, {
-          where: { id, erasing_since: IsNull() },
-          lock: { mode: 'pessimistic_write' },
-        });
-        if (!user) throw new StrataError('not_found', 'There is no such account.');
+        const user = await lockAccount(manager, id);
+        if (!user || user.erasing_since !== null)
+          throw new StrataError('not_found', 'There is no such account.');
         await manager.update(UserEntity, { id }, { status });
         const sessionKeys = disables ? await endSessionsOf(manager, id) : [];
         const apiKeyKeys = await cacheKeysOfApiKeys(manager, id);
         const action = disables ? 'auth.user_disabled' : 'auth.user_enabled';
         const hasChanged = status !== user.status;
         const changed = { ...user, status };
-        request.checkAnswer(managedAccountOf(changed));
+        request.checkAnswer(managedAccountOf(changed, settings()));
         return {
           result: changed,
           keys: [...sessionKeys, ...apiKeyKeys],
           events: hasChanged ? [eventAbout(action, id, user.email)] : [],
         };
       });
-      return managedAccountOf(result);
+      return managedAccountOf(result, settings());
     },
 
     /**
@@ -253,10 +269,7 @@ export function userActions(
       if (id === request.caller.id)
         throw new StrataError('conflict', 'You cannot delete your own account.');
       await commitChange(db, request, authScope, async (manager) => {
-        const user = await manager.findOne(UserEntity, {
-          where: { id },
-          lock: { mode: 'pessimistic_write' },
-        });
+        const user = await lockAccount(manager, id);
         if (!user) throw new StrataError('not_found', 'There is no such account.');
         const none = { result: undefined, keys: [], events: [] };
         if (user.erasing_since !== null) return none;
@@ -269,5 +282,4 @@ export function userActions(
       await finishErasure(db, request.call, id);
       return null;
     },
-  } satisfies Handlers;
-}
+  }) satisfies Handlers;

@@ -1,6 +1,7 @@
 /** Rows of accounts, and the locks that keep sign-ins and changes of an account apart. */
 import { randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
+import { lockExclusively, lockShared } from '../../../../shared/database/fair-locks.ts';
 import { UserEntity, type UserRow } from '../../schema.ts';
 
 export const findUser = (manager: EntityManager, id: string): Promise<UserRow | null> =>
@@ -12,22 +13,30 @@ export const findUserByAddress = (
   address: string,
 ): Promise<UserRow | null> => manager.findOneBy(UserEntity, { email: address });
 
+const lockName = (id: string): string => `strata account ${id}`;
+
+const ifActive = (user: UserRow | null): UserRow | null =>
+  user?.status === 'active' ? user : null;
+
 /**
  * The account if it is active, locked until the new session is committed: whoever disables it or
- * changes its password waits for that, and then ends this session with the others.
+ * changes its password waits for that, and then ends this session with the others. Further sign-ins
+ * wait behind a change that waits.
  */
-export const lockForSignIn = (manager: EntityManager, id: string): Promise<UserRow | null> =>
-  manager.findOne(UserEntity, {
-    where: { id, status: 'active' },
-    lock: { mode: 'pessimistic_read' },
-  });
+export async function lockForSignIn(manager: EntityManager, id: string): Promise<UserRow | null> {
+  await lockShared(manager, [lockName(id)]);
+  return ifActive(await findUser(manager, id));
+}
 
-/** The account if it is active, locked against every other change and against sign-ins. */
-export const lockForChange = (manager: EntityManager, id: string): Promise<UserRow | null> =>
-  manager.findOne(UserEntity, {
-    where: { id, status: 'active' },
-    lock: { mode: 'pessimistic_write' },
-  });
+/** The account whatever its status, locked against every other change and against sign-ins. */
+export async function lockAccount(manager: EntityManager, id: string): Promise<UserRow | null> {
+  await lockExclusively(manager, lockName(id));
+  return findUser(manager, id);
+}
+
+/** The same, if it is active. */
+export const lockForChange = async (manager: EntityManager, id: string): Promise<UserRow | null> =>
+  ifActive(await lockAccount(manager, id));
 
 /**
  * An account that nobody has proved begins again, where somebody asks for it again: it is not taken

@@ -8,6 +8,7 @@ import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../../shared/commits/commit.ts';
 import { holderOf, takeShares } from '../../../../shared/commits/shares.ts';
 import { apiKeyCacheKey } from '../../../../shared/contracts/auth-api-keys.ts';
+import { requireQuota } from '../../../../shared/commits/usage.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import type { ResultOf } from '../../../../shared/contracts/index.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
@@ -40,109 +41,112 @@ const eventAbout = (
   { id, name, scopes }: NewKey['row'],
 ): EventDraft => identityEvent(action, ownerId, { key_id: id, name, scopes });
 
-export function apiKeyActions(db: DataSource, settings: () => Settings, notices: AccountNotices) {
-  /** Throws `not_found` for a key that is another's, or nobody's. */
-  async function lockOwnKey(
-    manager: EntityManager,
-    userId: string,
-    id: string,
-  ): Promise<ApiKeyRow> {
-    const row = await manager.findOne(ApiKeyEntity, {
-      where: { id, user_id: userId },
-      lock: { mode: 'pessimistic_write' },
-    });
-    if (!row) throw new StrataError('not_found', 'You have no such API key.');
-    return row;
-  }
+/** Throws `not_found` for a key that is another's, or nobody's. */
+async function lockOwnKey(manager: EntityManager, userId: string, id: string): Promise<ApiKeyRow> {
+  const row = await manager.findOne(ApiKeyEntity, {
+    where: { id, user_id: userId },
+    lock: { mode: 'pessimistic_write' },
+  });
+  if (!row) throw new StrataError('not_found', 'You have no such API key.');
+  return row;
+}
 
-  /** Throws 409 where the person has as many keys in the tenant as they may. */
-  const requireRoomForKey = (
-    manager: EntityManager,
-    userId: string,
-    tenantId: string | null,
-  ): Promise<void> => {
-    const keys = { user_id: userId, tenant_id: tenantId ?? IsNull() };
-    const room = {
-      most: settings().api_keys_per_person,
-      what: tenantId === null ? 'API keys' : 'API keys in this tenant',
-      setting: 'API_KEYS_PER_PERSON',
-      advice: 'Revoke one first.',
-    };
-    return requireRoom(manager, userId, room, async () => {
-      const count = await manager.countBy(ApiKeyEntity, keys);
-      if (count < room.most) return count;
-      // One that has expired may be rotated, as long as there is room for it.
-      await manager.delete(ApiKeyEntity, { ...keys, expires_at: LessThanOrEqual(new Date()) });
-      return manager.countBy(ApiKeyEntity, keys);
-    });
+/** Throws 409 where the person has as many keys in the tenant as they may. */
+const requireRoomForKey = (
+  manager: EntityManager,
+  userId: string,
+  tenantId: string | null,
+  settings: Settings,
+): Promise<void> => {
+  const keys = { user_id: userId, tenant_id: tenantId ?? IsNull() };
+  const room = {
+    most: settings.api_keys_per_person,
+    what: tenantId === null ? 'API keys' : 'API keys in this tenant',
+    setting: 'API_KEYS_PER_PERSON',
+    advice: 'Revoke one first.',
   };
+  return requireRoom(manager, userId, room, async () => {
+    const count = await manager.countBy(ApiKeyEntity, keys);
+    if (count < room.most) return count;
+    // One that has expired may be rotated, as long as there is room for it.
+    await manager.delete(ApiKeyEntity, { ...keys, expires_at: LessThanOrEqual(new Date()) });
+    return manager.countBy(ApiKeyEntity, keys);
+  });
+};
 
-  /** Throws 429 where the person has had too many made lately: each is a mail, too. */
-  const takeKey = (caller: Caller): Promise<void> =>
-    takeShares(db, caller, [
-      {
-        what: 'API key',
-        holder: holderOf(caller),
-        most: settings().api_keys_per_minute,
-        seconds: 60,
-        setting: 'API_KEYS_PER_MINUTE',
-      },
-    ]);
+/** Throws 429 where the person has had too many made lately: each is a mail, too. */
+const takeKey = (db: DataSource, caller: Caller, settings: Settings): Promise<void> =>
+  takeShares(db, caller, [
+    {
+      what: 'API key',
+      holder: holderOf(caller),
+      most: settings.api_keys_per_minute,
+      seconds: 60,
+      setting: 'API_KEYS_PER_MINUTE',
+    },
+  ]);
 
-  /**
-   * The key as the gateway needs it, with what it may do on the platform now; whether it has
-   * expired is the gateway's to see.
-   */
-  async function resolve(manager: EntityManager, id: string): Promise<ResolvedKey | null> {
-    const row = await manager.findOneBy(ApiKeyEntity, { id });
-    if (!row) return null;
-    const owned = await ownerOf(manager, row);
-    return (
-      owned && {
-        ...owned,
-        tenant_id: row.tenant_id,
-        name: row.name,
-        made_by: row.made_by,
-        ...(row.confined_to !== null && { confined_to: row.confined_to }),
-        scopes: row.scopes,
-        hash: row.hash,
-        expires_at: row.expires_at.toISOString(),
-      }
-    );
-  }
-
-  /**
-   * What follows from whose it is. Whether a service account is there and active is tenant-config's
-   * to say.
-   */
-  async function ownerOf(
-    manager: EntityManager,
-    key: ApiKeyRow,
-  ): Promise<Pick<ResolvedKey, 'owner' | 'platform_roles' | 'usable'> | null> {
-    const { user_id: userId, service_account_id: accountId } = key;
-    if (accountId !== null) {
-      const owner = { type: 'service_account', id: accountId } as const;
-      return { owner, platform_roles: [], usable: true };
+/**
+ * The key as the gateway needs it, with what it may do on the platform now; whether it has
+ * expired is the gateway's to see.
+ */
+async function resolve(
+  manager: EntityManager,
+  id: string,
+  settings: Settings,
+): Promise<ResolvedKey | null> {
+  const row = await manager.findOneBy(ApiKeyEntity, { id });
+  if (!row) return null;
+  const owned = await ownerOf(manager, row, settings);
+  return (
+    owned && {
+      ...owned,
+      tenant_id: row.tenant_id,
+      name: row.name,
+      made_by: row.made_by,
+      ...(row.confined_to !== null && { confined_to: row.confined_to }),
+      scopes: row.scopes,
+      hash: row.hash,
+      expires_at: row.expires_at.toISOString(),
     }
-    const user = userId === null ? null : await findUser(manager, userId);
-    if (!user) return null;
-    return {
-      owner: { type: 'user', id: user.id },
-      platform_roles: platformRolesIn(key, user, settings()),
-      usable: user.status === 'active',
-    };
-  }
+  );
+}
 
+/**
+ * What follows from whose it is. Whether a service account is there and active is tenant-config's
+ * to say.
+ */
+async function ownerOf(
+  manager: EntityManager,
+  key: ApiKeyRow,
+  settings: Settings,
+): Promise<Pick<ResolvedKey, 'owner' | 'platform_roles' | 'usable'> | null> {
+  const { user_id: userId, service_account_id: accountId } = key;
+  if (accountId !== null) {
+    const owner = { type: 'service_account', id: accountId } as const;
+    return { owner, platform_roles: [], usable: true };
+  }
+  const user = userId === null ? null : await findUser(manager, userId);
+  if (!user) return null;
+  return {
+    owner: { type: 'user', id: user.id },
+    platform_roles: platformRolesIn(key, user, settings),
+    usable: user.status === 'active',
+  };
+}
+
+export function apiKeyActions(db: DataSource, settings: () => Settings, notices: AccountNotices) {
   return {
     async 'auth.api-key.create'({ body }, request) {
       const { id: userId, tenant_id: tenantId } = request.caller;
-      await takeKey(request.caller);
+      await takeKey(db, request.caller, settings());
       const ids = { user_id: userId, service_account_id: null, tenant_id: tenantId };
       const holder = { ...ids, made_by: userId };
       const { row, key } = makeApiKey(holder, body, settings());
       const { result } = await commitChange(db, request, authScope, async (manager) => {
         const { user, session } = await requireOpenSession(manager, ownSessionOf(request.caller));
-        await requireRoomForKey(manager, userId, tenantId);
+        await requireRoomForKey(manager, userId, tenantId, settings());
+        if (tenantId !== null) await requireQuota(manager, tenantId, 'api_keys', settings());
         await manager.insert(ApiKeyEntity, { ...row, ...inheritedFrom(session) });
         return {
           result: { owner: user, method: session.method },
@@ -186,7 +190,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
 
     async 'auth.api-key.rotate'({ key_id: id }, request) {
       const { key, secret } = newApiKey(id);
-      await takeKey(request.caller);
+      await takeKey(db, request.caller, settings());
       const { id: userId, signed_in_with: signedInWith = 'password' } = request.caller;
       const known = await db.manager.findOneBy(ApiKeyEntity, { id, user_id: userId });
       if (known) await requireAccepted(signedInWith, userId, known.tenant_id, request.call);
@@ -213,7 +217,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
     },
 
     'auth.api-key.resolve': ({ key_id: id }) =>
-      readSnapshot(db, authScope, (manager) => resolve(manager, id)),
+      readSnapshot(db, authScope, (manager) => resolve(manager, id, settings())),
 
     /** Once a minute at most: a key in heavy use would write its row all the time. */
     async 'auth.api-key.used'({ key_id: id }) {

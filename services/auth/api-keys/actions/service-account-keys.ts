@@ -1,11 +1,12 @@
 /**
  * API keys of service accounts. The accounts are tenant-config's, which says at each use whether
- * one is there and which roles it has; a key whose account is gone is good for nothing.
+ * one is there and which roles it has; a key whose account is gone is invalid.
  */
 import { LessThanOrEqual, MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, type EventDraft } from '../../../../shared/commits/commit.ts';
 import { apiKeyCacheKey } from '../../../../shared/contracts/auth-api-keys.ts';
+import { requireQuota } from '../../../../shared/commits/usage.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import { maxKeysOfServiceAccount } from '../../../../shared/contracts/service-accounts.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
@@ -65,6 +66,7 @@ export function serviceAccountKeyActions(db: DataSource, settings: () => Setting
       const { result } = await commitChange(db, request, authScope, async (manager) => {
         const { session } = await requireOpenSession(manager, ownSessionOf(request.caller));
         await requireRoom(manager, address);
+        await requireQuota(manager, address.tenant_id, 'api_keys', settings());
         await manager.insert(ApiKeyEntity, { ...row, ...inheritedFrom(session) });
         return {
           result: session.method,

@@ -9,7 +9,7 @@
  * | the membership is written, `invited` | `tenant-config.members.add` | the invitation is sent again |
  * | the link is stored and mailed | `auth.invitations.send` | the same |
  * | the link is used, the address proved, the password set | `auth.invitations.accept` | the person signs in and accepts once more |
- * | the membership becomes `active` | `tenant-config.members.accept` | a row that is good for nothing any more |
+ * | the membership becomes `active` | `tenant-config.members.accept` | a row that gives no right any more |
  * | the invitation is removed | `removeInvitation` | |
  */
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
@@ -85,110 +85,122 @@ async function waysInto(manager: EntityManager, user: UserRow): Promise<WaysIn> 
   return { hasPassword, hasStronger: hasPasskey || hasLink, isVouchedFor };
 }
 
+const membershipsAskedFor = (userId: string, request: Request): Promise<Membership[]> =>
+  request.call('tenant-config.members.invitations', { user_id: userId });
+
+/** The invitations that the person may accept now, signed in. */
+async function pendingOf(
+  { manager }: DataSource,
+  userId: string,
+  request: Request,
+): Promise<PendingInvitation[]> {
+  const memberships = await membershipsAskedFor(userId, request);
+  const byTenant = new Map(memberships.map((each) => [each.tenant_id, each]));
+  const rows = await manager.find(InvitationEntity, {
+    where: { user_id: userId, expires_at: MoreThan(new Date()) },
+    order: { id: 'ASC' },
+  });
+  return rows.flatMap((invitation) => {
+    const membership = byTenant.get(invitation.tenant_id);
+    return membership?.tenant_status === 'active' ? [{ invitation, membership }] : [];
+  });
+}
+
+/**
+ * Throws `not_found` for an invitation of another, of an earlier day, or of a tenant that took it
+ * back.
+ */
+async function ownInvitation(
+  db: DataSource,
+  id: string,
+  request: Request,
+): Promise<PendingInvitation> {
+  const pending = await pendingOf(db, request.caller.id, request);
+  const found = pending.find(({ invitation }) => invitation.id === id);
+  if (!found) throw new StrataError('not_found', 'You have no such invitation.');
+  return found;
+}
+
+/**
+ * Whoever signed in to an account whose address nobody has proved may not be the person who is
+ * invited: the account may have been made by somebody else.
+ */
+async function isProved(db: DataSource, userId: string): Promise<boolean> {
+  const user = await findUser(db.manager, userId);
+  return user?.email_verified === true;
+}
+
+async function requireProved(db: DataSource, userId: string): Promise<void> {
+  const proved = await isProved(db, userId);
+  if (!proved) throw new StrataError('auth_address_unproved');
+}
+
+/**
+ * The invitation of a mailed link, and whose it is; looked up before anything costly is done for
+ * whoever sent the token.
+ */
+async function invited(
+  db: DataSource,
+  token: string,
+  request: Request,
+): Promise<PendingInvitation & { readonly user: UserRow }> {
+  const invitation = await findUnusedInvitation(db.manager, token);
+  const user = invitation && (await findUser(db.manager, invitation.user_id));
+  if (user?.status !== 'active') throw new StrataError('auth_invitation_invalid');
+  const memberships = await membershipsAskedFor(user.id, request);
+  const membership = memberships.find(({ tenant_id: id }) => id === invitation!.tenant_id);
+  if (!membership) throw new StrataError('auth_invitation_invalid');
+  if (membership.tenant_status === 'disabled') throw new StrataError('auth_tenant_disabled');
+  return { invitation: invitation!, membership, user };
+}
+
+/**
+ * Uses the link up, which proves the address, and sets the password where there is one to set.
+ */
+async function takeInvitation(
+  db: DataSource,
+  hashing: PasswordHashing,
+  { invitation, user }: { readonly invitation: InvitationRow; readonly user: UserRow },
+  password: string | undefined,
+  request: Request,
+): Promise<string | null> {
+  const hash =
+    password === undefined ? null : await hashing.hash(password, networkOf(request.client.ip));
+  await commitChange(db, request, authScope, async (manager) => {
+    const locked = await lockForChange(manager, user.id);
+    const isTaken = locked !== null && (await useInvitation(manager, invitation));
+    if (!isTaken) throw new StrataError('auth_invitation_invalid');
+    requireFittingPassword(password, await waysInto(manager, locked));
+    const proof = await proveAddress(manager, locked, 'invitation');
+    if (hash !== null) await manager.update(UserEntity, { id: user.id }, { password_hash: hash });
+    return { result: undefined, ...proof };
+  });
+  return hash;
+}
+
+async function becomeMember(
+  db: DataSource,
+  invitation: InvitationRow,
+  request: Request,
+  refusal: 'auth_invitation_invalid' | 'not_found',
+): Promise<Membership> {
+  const { id, tenant_id: tenantId, user_id: userId } = invitation;
+  const member = { tenant_id: tenantId, user_id: userId };
+  try {
+    const membership = await request.call('tenant-config.members.accept', member);
+    await db.manager.delete(InvitationEntity, { id });
+    return membership;
+  } catch (error) {
+    if (codeOf(error) === 'not_found') throw new StrataError(refusal);
+    throw error;
+  }
+}
+
 export function invitationActions(
   db: DataSource,
   settings: () => Settings,
   { hashing, throttle, deferredMail, signIn }: InvitationDependencies,
 ) {
-  const membershipsAskedFor = (userId: string, request: Request): Promise<Membership[]> =>
-    request.call('tenant-config.members.invitations', { user_id: userId });
-
-  /** The invitations that the person may accept now, signed in. */
-  async function pendingOf(userId: string, request: Request): Promise<PendingInvitation[]> {
-    const memberships = await membershipsAskedFor(userId, request);
-    const byTenant = new Map(memberships.map((each) => [each.tenant_id, each]));
-    const rows = await db.manager.find(InvitationEntity, {
-      where: { user_id: userId, expires_at: MoreThan(new Date()) },
-      order: { id: 'ASC' },
-    });
-    return rows.flatMap((invitation) => {
-      const membership = byTenant.get(invitation.tenant_id);
-      return membership?.tenant_status === 'active' ? [{ invitation, membership }] : [];
-    });
-  }
-
-  /**
-   * Throws `not_found` for an invitation of another, of an earlier day, or of a tenant that took it
-   * back.
-   */
-  async function ownInvitation(id: string, request: Request): Promise<PendingInvitation> {
-    const pending = await pendingOf(request.caller.id, request);
-    const found = pending.find(({ invitation }) => invitation.id === id);
-    if (!found) throw new StrataError('not_found', 'You have no such invitation.');
-    return found;
-  }
-
-  /**
-   * Whoever signed in to an account whose address nobody has proved may not be the person who is
-   * invited: the account may have been made by somebody else.
-   */
-  async function isProved(userId: string): Promise<boolean> {
-    const user = await findUser(db.manager, userId);
-    return user?.email_verified === true;
-  }
-
-  async function requireProved(userId: string): Promise<void> {
-    const proved = await isProved(userId);
-    if (!proved) throw new StrataError('auth_address_unproved');
-  }
-
-  /**
-   * The invitation of a mailed link, and whose it is; looked up before anything costly is done for
-   * whoever sent the token.
-   */
-  async function invited(
-    token: string,
-    request: Request,
-  ): Promise<PendingInvitation & { readonly user: UserRow }> {
-    const invitation = await findUnusedInvitation(db.manager, token);
-    const user = invitation && (await findUser(db.manager, invitation.user_id));
-    if (user?.status !== 'active') throw new StrataError('auth_invitation_invalid');
-    const memberships = await membershipsAskedFor(user.id, request);
-    const membership = memberships.find(({ tenant_id: id }) => id === invitation!.tenant_id);
-    if (!membership) throw new StrataError('auth_invitation_invalid');
-    if (membership.tenant_status === 'disabled') throw new StrataError('auth_tenant_disabled');
-    return { invitation: invitation!, membership, user };
-  }
-
-  /**
-   * Uses the link up, which proves the address, and sets the password where there is one to set.
-   */
-  async function takeInvitation(
-    { invitation, user }: { readonly invitation: InvitationRow; readonly user: UserRow },
-    password: string | undefined,
-    request: Request,
-  ): Promise<string | null> {
-    const hash =
-      password === undefined ? null : await hashing.hash(password, networkOf(request.client.ip));
-    await commitChange(db, request, authScope, async (manager) => {
-      const locked = await lockForChange(manager, user.id);
-      const isTaken = locked !== null && (await useInvitation(manager, invitation));
-      if (!isTaken) throw new StrataError('auth_invitation_invalid');
-      requireFittingPassword(password, await waysInto(manager, locked));
-      const proof = await proveAddress(manager, locked, 'invitation');
-      if (hash !== null) await manager.update(UserEntity, { id: user.id }, { password_hash: hash });
-      return { result: undefined, ...proof };
-    });
-    return hash;
-  }
-
-  async function becomeMember(
-    invitation: InvitationRow,
-    request: Request,
-    refusal: 'auth_invitation_invalid' | 'not_found',
-  ): Promise<Membership> {
-    const { id, tenant_id: tenantId, user_id: userId } = invitation;
-    const member = { tenant_id: tenantId, user_id: userId };
-    try {
-      const membership = await request.call('tenant-config.members.accept', member);
-      await db.manager.delete(InvitationEntity, { id });
-      return membership;
-    } catch (error) {
-      if (codeOf(error) === 'not_found') throw new StrataError(refusal);
-      throw error;
-    }
-  }
-
   return {
     /**
      * The link came by mail, so the address is proven. It signs in only whoever sets the password
@@ -196,7 +208,7 @@ export function invitationActions(
      * account that has one.
      */
     async 'auth.invitations.accept'({ body: { token, password } }, request) {
-      const { invitation, user, membership: offered } = await invited(token, request);
+      const { invitation, user, membership: offered } = await invited(db, token, request);
       requireFittingPassword(password, await waysInto(db.manager, user));
       if (password !== undefined)
         requireStrongPassword(password, '/password', {
@@ -204,8 +216,8 @@ export function invitationActions(
           displayName: user.display_name,
           tenantNames: [offered.tenant_name],
         });
-      const hash = await takeInvitation({ invitation, user }, password, request);
-      const membership = await becomeMember(invitation, request, 'auth_invitation_invalid');
+      const hash = await takeInvitation(db, hashing, { invitation, user }, password, request);
+      const membership = await becomeMember(db, invitation, request, 'auth_invitation_invalid');
       if (hash === null)
         return { sign_in_required: true as const, email: user.email, tenant: tenantOf(offered) };
       return signIn.complete(
@@ -224,7 +236,7 @@ export function invitationActions(
       const after = decodeCursor(cursor, 'id') ?? '';
       const userId = request.caller.id;
       const { confined_to: confinedTo } = request.caller;
-      const pending = (await isProved(userId)) ? await pendingOf(userId, request) : [];
+      const pending = (await isProved(db, userId)) ? await pendingOf(db, userId, request) : [];
       const rest = pending.filter(
         ({ invitation: { id, tenant_id: tenantId } }) =>
           id > after && (confinedTo === undefined || tenantId === confinedTo),
@@ -233,15 +245,15 @@ export function invitationActions(
     },
 
     async 'auth.invitations.join'({ invitation_id: id }, request) {
-      await requireProved(request.caller.id);
-      const { invitation } = await ownInvitation(id, request);
+      await requireProved(db, request.caller.id);
+      const { invitation } = await ownInvitation(db, id, request);
       requireGoodFor(request.caller.confined_to, invitation.tenant_id);
-      return tenantOf(await becomeMember(invitation, request, 'not_found'));
+      return tenantOf(await becomeMember(db, invitation, request, 'not_found'));
     },
 
     async 'auth.invitations.decline'({ invitation_id: id }, request) {
-      await requireProved(request.caller.id);
-      const { invitation } = await ownInvitation(id, request);
+      await requireProved(db, request.caller.id);
+      const { invitation } = await ownInvitation(db, id, request);
       const { tenant_id, user_id } = invitation;
       requireGoodFor(request.caller.confined_to, tenant_id);
       await request.call('tenant-config.members.decline', { tenant_id, user_id });

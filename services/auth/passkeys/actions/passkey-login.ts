@@ -4,7 +4,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 import { addressOf } from '../../accounts/rules/accounts.ts';
-import { judgeCounter } from '../rules/passkey-counter.ts';
+import { validateCounter } from '../rules/passkey-counter.ts';
 import { PasskeyEntity, type PasskeyRow, type UserRow } from '../../schema.ts';
 import type { SignIn } from '../../sessions/sign-in.ts';
 import { anonymousEvent, identityEvent, recordEvent } from '../../stores/audit-events.ts';
@@ -30,7 +30,7 @@ export function passkeyLoginActions(
   deferredEvents: DeferredEvents,
 ) {
   /**
-   * Null for every reason not to believe it, so that no answer tells an unknown passkey from a
+   * Null for every reason not to trust it, so that no answer tells an unknown passkey from a
    * disabled account.
    */
   async function prove(
@@ -60,9 +60,9 @@ export function passkeyLoginActions(
       lock: { mode: 'pessimistic_write' },
     });
     if (!passkey) return false;
-    const judgement = judgeCounter(passkey, counter);
-    const isCloned = judgement === 'cloned';
-    if (judgement !== 'fine') {
+    const verdict = validateCounter(passkey, counter);
+    const isCloned = verdict === 'cloned';
+    if (verdict !== 'fine') {
       const event = identityEvent('auth.passkey_counter_regressed', user.id, {
         passkey_id: id,
         stored: passkey.counter,

@@ -9,7 +9,7 @@ interface StoredPasskey {
  * rise means a copy of the key: impossible where it cannot leave its device, ordinary where it is
  * synchronized. Authenticators without a counter always say 0.
  */
-export function judgeCounter(
+export function validateCounter(
   stored: StoredPasskey,
   presented: number,
 ): 'fine' | 'suspicious' | 'cloned' {

@@ -124,7 +124,7 @@ export function createRelyingParty(settings: () => Pick<Settings, 'frontend_orig
         extensions: {},
       }),
 
-    /** Null for every reason not to believe the assertion. Leaves the counter to the caller. */
+    /** Null for every reason not to trust the assertion. Leaves the counter to the caller. */
     async verifyLogin(
       assertion: AuthenticationResponseJSON,
       challenge: string,
@@ -163,7 +163,7 @@ export function createRelyingParty(settings: () => Pick<Settings, 'frontend_orig
         timeout,
       }),
 
-    /** Null for every reason not to believe the new credential. */
+    /** Null for every reason not to trust the new credential. */
     async verifyRegistration(
       credential: RegistrationResponseJSON,
       challenge: string,

@@ -4,12 +4,12 @@ import type { Handlers, Request } from '../../../../shared/contract-runtime/requ
 import { StrataError } from '../../../../shared/errors.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
 import {
-  judgeRefresh,
+  validateRefresh,
   refreshKeyOf,
   refreshHash,
   successorOf,
   successorStoredAs,
-  type Judgement,
+  type Verdict,
 } from '../rules/refresh-tokens.ts';
 import { RefreshEntity, SessionEntity, type RefreshRow, type SessionRow } from '../../schema.ts';
 import type { SignIn } from '../sign-in.ts';
@@ -18,7 +18,7 @@ import { endSessions, rotateRefreshToken } from '../stores/sessions.ts';
 import { findUser } from '../../accounts/stores/users.ts';
 
 interface Exchange {
-  readonly judgement: Judgement;
+  readonly verdict: Verdict;
   /** Null where the token is unknown. */
   readonly session: SessionRow | null;
   /** What to continue with; undefined where nothing is given out. */
@@ -57,21 +57,22 @@ export function refreshActions(db: DataSource, settings: () => Settings, signIn:
     const token = session && (await findToken(manager, hash));
     const next = token?.successor ? await findToken(manager, token.successor) : null;
     const successorUsed = next !== null && next.used_at !== null;
-    const now = new Date();
-    const judgement = judgeRefresh(token, session, successorUsed, now);
+    // Nodes' clocks differ, and a retry may come to another node than the exchange did.
+    const [{ now }] = await manager.query<[{ now: Date }]>('SELECT clock_timestamp() AS now');
+    const verdict = validateRefresh(token, session, successorUsed, now);
     const keys = successorKeys(settings());
-    if (session && judgement === 'rotate') {
+    if (session && verdict === 'rotate') {
       const successor = successorOf(presented, keys.current);
       await rotateRefreshToken(manager, session.id, presented, successor, now);
-      return { judgement, session, successor };
+      return { verdict, session, successor };
     }
-    if (token?.successor && judgement === 'repeat')
+    if (token?.successor && verdict === 'repeat')
       return {
-        judgement,
+        verdict,
         session,
         successor: successorStoredAs(token.successor, presented, keys.all),
       };
-    return { judgement, session };
+    return { verdict, session };
   }
 
   async function endStolenSession(session: SessionRow, request: Request): Promise<void> {
@@ -83,12 +84,12 @@ export function refreshActions(db: DataSource, settings: () => Settings, signIn:
 
   return {
     async 'auth.refresh'({ body: { refresh_token: presented } }, request) {
-      const { judgement, session, successor } = await db.transaction((manager) =>
+      const { verdict, session, successor } = await db.transaction((manager) =>
         exchange(manager, presented),
       );
-      if (!session || judgement === 'invalid') throw new StrataError('auth_refresh_invalid');
-      if (judgement === 'expired') throw new StrataError('auth_refresh_expired');
-      if (judgement === 'reused') {
+      if (!session || verdict === 'invalid') throw new StrataError('auth_refresh_invalid');
+      if (verdict === 'expired') throw new StrataError('auth_refresh_expired');
+      if (verdict === 'reused') {
         await endStolenSession(session, request);
         throw new StrataError('auth_refresh_reused');
       }

@@ -20,7 +20,7 @@ import { requireMembership } from '../../accounts/rules/memberships.ts';
 import { ownSessionOf } from '../rules/own-session.ts';
 import { refreshKeyOf } from '../rules/refresh-tokens.ts';
 import { SessionEntity, UserEntity, type SessionRow } from '../../schema.ts';
-import type { SignIn } from '../sign-in.ts';
+import { identityOf, type SignIn } from '../sign-in.ts';
 import { entryEvent, identityEvent } from '../../stores/audit-events.ts';
 import {
   endSessions,
@@ -70,48 +70,54 @@ async function serviceAccountOf(
   };
 }
 
+/**
+ * Ends sessions of the caller's account, and mails its owner where one of them is not the session
+ * of this request.
+ */
+async function endOwnSessions(
+  ids: readonly string[],
+  event: EventDraft,
+  request: Request,
+  db: DataSource,
+  notices: AccountNotices,
+): Promise<void> {
+  const { id: userId, session_id: currentId } = request.caller;
+  const endsOthers = ids.some((id) => id !== currentId);
+  const owner = endsOthers ? await findUser(db.manager, userId) : null;
+  await endSessions(db, request, ids, event);
+  if (owner) notices.send(owner.email, { kind: 'sessions_ended' }, request);
+}
+
+async function stateOf(
+  manager: EntityManager,
+  id: string,
+  settings: Settings,
+): Promise<SessionState | null> {
+  const session = await manager.findOneBy(SessionEntity, { id });
+  const user = session && (await findUser(manager, session.user_id));
+  if (!user) return null;
+  const isActive =
+    session.revoked_at === null && session.expires_at > new Date() && user.status === 'active';
+  const platformRoles = platformRolesIn(session, user, settings);
+  return {
+    session_id: id,
+    user_id: user.id,
+    tenant_id: session.tenant_id,
+    platform_roles: platformRoles,
+    status: isActive ? 'active' : 'revoked',
+    authenticated_at: session.authenticated_at.toISOString(),
+    method: session.method,
+    ...(session.confined_to !== null && { confined_to: session.confined_to }),
+    sign_in_policy: platformPolicyFor(platformRoles, settings),
+  };
+}
+
 export function sessionActions(
   db: DataSource,
   settings: () => Settings,
   signIn: SignIn,
   notices: AccountNotices,
 ) {
-  /**
-   * Ends sessions of the caller's account, and mails its owner where one of them is not the session
-   * of this request.
-   */
-  async function endOwnSessions(
-    ids: readonly string[],
-    event: EventDraft,
-    request: Request,
-  ): Promise<void> {
-    const { id: userId, session_id: currentId } = request.caller;
-    const endsOthers = ids.some((id) => id !== currentId);
-    const owner = endsOthers ? await findUser(db.manager, userId) : null;
-    await endSessions(db, request, ids, event);
-    if (owner) notices.send(owner.email, { kind: 'sessions_ended' }, request);
-  }
-
-  async function stateOf(manager: EntityManager, id: string): Promise<SessionState | null> {
-    const session = await manager.findOneBy(SessionEntity, { id });
-    const user = session && (await findUser(manager, session.user_id));
-    if (!user) return null;
-    const isActive =
-      session.revoked_at === null && session.expires_at > new Date() && user.status === 'active';
-    const platformRoles = platformRolesIn(session, user, settings());
-    return {
-      session_id: id,
-      user_id: user.id,
-      tenant_id: session.tenant_id,
-      platform_roles: platformRoles,
-      status: isActive ? 'active' : 'revoked',
-      authenticated_at: session.authenticated_at.toISOString(),
-      method: session.method,
-      ...(session.confined_to !== null && { confined_to: session.confined_to }),
-      sign_in_policy: platformPolicyFor(platformRoles, settings()),
-    };
-  }
-
   return {
     async 'auth.logout'({ body: { all = false } }, request) {
       const { caller } = request;
@@ -121,7 +127,7 @@ export function sessionActions(
       if (ids.length === 0) return null;
       const payload = { all, session_id: caller.session_id ?? null, sessions_ended: ids.length };
       const event = identityEvent('auth.logged_out', caller.id, payload);
-      await endOwnSessions(ids, event, request);
+      await endOwnSessions(ids, event, request, db, notices);
       return null;
     },
 
@@ -150,7 +156,7 @@ export function sessionActions(
       requireGoodFor(request.caller.confined_to, session.confined_to);
       const payload = { session_id: id };
       const event = identityEvent('auth.session_ended', userId, payload);
-      await endOwnSessions([id], event, request);
+      await endOwnSessions([id], event, request, db, notices);
       return null;
     },
 
@@ -202,13 +208,13 @@ export function sessionActions(
       const memberships = await call('tenant-config.members.of', { user_id: user.id });
       const current = memberships.find(({ tenant_id: id }) => id === caller.tenant_id) ?? null;
       return {
-        ...signIn.identityOf(user, current, memberships, caller.confined_to ?? null),
+        ...identityOf(user, current, memberships, caller.confined_to ?? null, settings()),
         service_account: null,
         session_id: caller.session_id ?? null,
       };
     },
 
     'auth.sessions.resolve': ({ session_id: id }) =>
-      readSnapshot(db, authScope, (manager) => stateOf(manager, id)),
+      readSnapshot(db, authScope, (manager) => stateOf(manager, id, settings())),
   } satisfies Handlers;
 }

@@ -62,17 +62,17 @@ interface Session {
 /**
  * `rotate`: exchange it. `repeat`: the same answer again. `reused`: it was copied, end the session.
  */
-export type Judgement = 'rotate' | 'repeat' | 'reused' | 'expired' | 'invalid';
+export type Verdict = 'rotate' | 'repeat' | 'reused' | 'expired' | 'invalid';
 
 /**
  * What a presented refresh token is worth. `successorUsed`: its successor has been exchanged too.
  */
-export function judgeRefresh(
+export function validateRefresh(
   token: Token | null,
   session: Session | null,
   successorUsed: boolean,
   now: Date,
-): Judgement {
+): Verdict {
   if (!token || !session || session.revoked_at) return 'invalid';
   const idleUntil = token.created_at.getTime() + idleSeconds * 1000;
   if (session.expires_at <= now || idleUntil <= now.getTime()) return 'expired';

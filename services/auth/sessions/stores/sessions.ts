@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import { IsNull, type DataSource, type EntityManager } from 'typeorm';
 import type { Client, Request } from '../../../../shared/contract-runtime/request.ts';
-import { commitChange, type EventDraft } from '../../../../shared/commits/commit.ts';
+import { commitCombined } from '../../../../shared/commits/combined.ts';
+import type { EventDraft } from '../../../../shared/commits/commit.ts';
 import { sessionCacheKey } from '../../../../shared/contracts/auth.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../../../shared/errors.ts';
@@ -262,7 +263,8 @@ export async function endSessionsOf(
 
 /**
  * Ends sessions as a change of its own: no node takes them any more by the time the request is
- * answered.
+ * answered. All tenants have one scope, so sign-outs that wait for each other are committed
+ * together, which is all that is frequent of what counts in it.
  */
 export async function endSessions(
   db: DataSource,
@@ -270,11 +272,16 @@ export async function endSessions(
   ids: readonly string[],
   event: EventDraft,
 ): Promise<void> {
-  await commitChange(db, request, authScope, async (manager) => {
-    await manager.query(
-      'UPDATE auth.sessions SET revoked_at = now() WHERE id = ANY($1) AND revoked_at IS NULL',
-      [ids],
-    );
-    return { result: undefined, keys: ids.map(cacheKeyOf), events: [event] };
-  });
+  await commitCombined(db, request, authScope, async (manager) => ({
+    result: undefined,
+    keys: ids.map(cacheKeyOf),
+    events: [event],
+    bytes: 0,
+    async store() {
+      await manager.query(
+        'UPDATE auth.sessions SET revoked_at = now() WHERE id = ANY($1) AND revoked_at IS NULL',
+        [ids],
+      );
+    },
+  }));
 }

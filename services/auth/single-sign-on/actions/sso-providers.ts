@@ -42,83 +42,85 @@ const eventAbout = (
   payload: unknown,
 ): EventDraft => ({ action, tenant_id: tenantId, target: id, payload });
 
-export function ssoProviderActions(db: DataSource, settings: () => Settings, guard: Guard) {
-  async function find(manager: EntityManager, id: string): Promise<SsoProviderRow> {
-    const row = await manager.findOneBy(SsoProviderEntity, { id });
-    if (!row) throw new StrataError('auth_sso_provider_not_found');
-    return row;
-  }
+async function find(manager: EntityManager, id: string): Promise<SsoProviderRow> {
+  const row = await manager.findOneBy(SsoProviderEntity, { id });
+  if (!row) throw new StrataError('auth_sso_provider_not_found');
+  return row;
+}
 
-  async function tenantExists(tenantId: string, request: Request): Promise<boolean> {
-    try {
-      await request.call('tenant-config.tenants.get', { tenant_id: tenantId });
-      return true;
-    } catch (error) {
-      if (codeOf(error) === 'not_found') return false;
-      throw error;
-    }
+async function tenantExists(tenantId: string, request: Request): Promise<boolean> {
+  try {
+    await request.call('tenant-config.tenants.get', { tenant_id: tenantId });
+    return true;
+  } catch (error) {
+    if (codeOf(error) === 'not_found') return false;
+    throw error;
   }
+}
 
-  /**
-   * Throws 422 with all problems. Runs before the transaction: no lock is held while a resolver or
-   * a neighbour is waited for.
-   */
-  async function check(body: SsoProviderBody, request: Request): Promise<void> {
-    const problems = ssoProviderProblems(body);
-    await guard.checkUrl(body.issuer).catch(({ message }: Error) => {
-      problems.push({ path: '/issuer', message });
-    });
-    const tenantId = body.tenant_id ?? null;
-    const hasTenant = tenantId === null || (await tenantExists(tenantId, request));
-    if (!hasTenant) problems.push({ path: '/tenant_id', message: 'there is no such tenant' });
-    if (problems.length > 0) throw invalid(problems);
-  }
-
-  async function requireFreeDomains(manager: EntityManager, row: SsoProviderRow): Promise<void> {
-    const taken = await findTakenDomain(manager, row);
-    if (taken !== undefined)
-      throw new StrataError('conflict', `The domain ${taken} belongs to another tenant.`);
-  }
-
-  /**
-   * The mask keeps the stored secret for its issuer: whoever may not read a secret must not have it
-   * sent to an issuer of theirs.
-   */
-  function storedSecret(
-    id: string,
-    { client_secret: given, issuer }: SsoProviderBody,
-    before: SsoProviderRow | null,
-  ): string {
-    if (given !== mask) return sealClientSecret(given, { id, issuer }, settings());
-    if (before?.issuer === issuer) return before.client_secret;
-    throw invalid([
-      {
-        path: '/client_secret',
-        message: 'is the mask, but no secret is stored for this issuer: give the secret itself',
-      },
-    ]);
-  }
-
-  const rowOf = (
-    id: string,
-    body: SsoProviderBody,
-    before: SsoProviderRow | null,
-  ): SsoProviderRow => ({
-    id,
-    name: body.name,
-    issuer: body.issuer,
-    client_id: body.client_id,
-    client_secret: storedSecret(id, body, before),
-    tenant_id: body.tenant_id ?? null,
-    domains: body.domains ?? [],
-    jit_enabled: body.jit_enabled ?? false,
-    default_roles: body.default_roles ?? [],
-    redirect_uris: body.redirect_uris,
-    enabled: body.enabled ?? true,
-    created_at: before?.created_at ?? new Date(),
-    updated_at: new Date(),
+/**
+ * Throws 422 with all problems. Runs before the transaction: no lock is held while a resolver or
+ * a neighbour is waited for.
+ */
+async function check(body: SsoProviderBody, guard: Guard, request: Request): Promise<void> {
+  const problems = ssoProviderProblems(body);
+  await guard.checkUrl(body.issuer).catch(({ message }: Error) => {
+    problems.push({ path: '/issuer', message });
   });
+  const tenantId = body.tenant_id ?? null;
+  const hasTenant = tenantId === null || (await tenantExists(tenantId, request));
+  if (!hasTenant) problems.push({ path: '/tenant_id', message: 'there is no such tenant' });
+  if (problems.length > 0) throw invalid(problems);
+}
 
+async function requireFreeDomains(manager: EntityManager, row: SsoProviderRow): Promise<void> {
+  const taken = await findTakenDomain(manager, row);
+  if (taken !== undefined)
+    throw new StrataError('conflict', `The domain ${taken} belongs to another tenant.`);
+}
+
+/**
+ * The mask keeps the stored secret for its issuer: whoever may not read a secret must not have it
+ * sent to an issuer of theirs.
+ */
+function storedSecret(
+  id: string,
+  { client_secret: given, issuer }: SsoProviderBody,
+  before: SsoProviderRow | null,
+  settings: Settings,
+): string {
+  if (given !== mask) return sealClientSecret(given, { id, issuer }, settings);
+  if (before?.issuer === issuer) return before.client_secret;
+  throw invalid([
+    {
+      path: '/client_secret',
+      message: 'is the mask, but no secret is stored for this issuer: give the secret itself',
+    },
+  ]);
+}
+
+const rowOf = (
+  id: string,
+  body: SsoProviderBody,
+  before: SsoProviderRow | null,
+  settings: Settings,
+): SsoProviderRow => ({
+  id,
+  name: body.name,
+  issuer: body.issuer,
+  client_id: body.client_id,
+  client_secret: storedSecret(id, body, before, settings),
+  tenant_id: body.tenant_id ?? null,
+  domains: body.domains ?? [],
+  jit_enabled: body.jit_enabled ?? false,
+  default_roles: body.default_roles ?? [],
+  redirect_uris: body.redirect_uris,
+  enabled: body.enabled ?? true,
+  created_at: before?.created_at ?? new Date(),
+  updated_at: new Date(),
+});
+
+export function ssoProviderActions(db: DataSource, settings: () => Settings, guard: Guard) {
   return {
     'auth.sso.providers.domains': ({ tenant_id }) => findVerifiedDomains(db.manager, tenant_id),
 
@@ -141,9 +143,9 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
     },
 
     async 'auth.sso.providers.create'({ body }, request) {
-      await check(body, request);
+      await check(body, guard, request);
       const { result } = await commitChange(db, request, authScope, async (manager) => {
-        const row = rowOf(randomUUID(), body, null);
+        const row = rowOf(randomUUID(), body, null, settings());
         await requireFreeDomains(manager, row);
         await manager.insert(SsoProviderEntity, row);
         request.checkAnswer(viewOf(row));
@@ -154,10 +156,10 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
     },
 
     async 'auth.sso.providers.put'({ id, body }, request) {
-      await check(body, request);
+      await check(body, guard, request);
       const { result } = await commitChange(db, request, authScope, async (manager) => {
         const before = await find(manager, id);
-        const row = rowOf(id, body, before);
+        const row = rowOf(id, body, before, settings());
         await requireFreeDomains(manager, row);
         await manager.save(SsoProviderEntity, row);
         request.checkAnswer(viewOf(row));

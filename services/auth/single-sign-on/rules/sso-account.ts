@@ -31,7 +31,7 @@ interface Candidates<User> {
  * `known`: linked before. `link`: this account, from now on. `provision`: make an account, then
  * judge again.
  */
-export type SsoJudgement<User> =
+export type SsoVerdict<User> =
   | { readonly kind: 'known' | 'link'; readonly user: User }
   | { readonly kind: 'provision' }
   | { readonly kind: 'refuse'; readonly code: ErrorCode };
@@ -64,13 +64,13 @@ export const provesAddress = (
  * would take the account over. Where nobody had proved the account's address, this is the first
  * proof, which ends what was before it.
  */
-export function judgeSsoAccount<User extends Pick<UserRow, 'id' | 'status'>>(
+export function validateSsoAccount<User extends Pick<UserRow, 'id' | 'status'>>(
   claims: SsoClaims,
   rules: SsoRules,
   { linked, linking, addressed }: Candidates<User>,
-): SsoJudgement<User> {
+): SsoVerdict<User> {
   const refuse = (code: ErrorCode) => ({ kind: 'refuse', code }) as const;
-  const enter = (kind: 'known' | 'link', user: User): SsoJudgement<User> =>
+  const enter = (kind: 'known' | 'link', user: User): SsoVerdict<User> =>
     user.status === 'active' ? { kind, user } : refuse('auth_sso_account_not_provisioned');
 
   if (linked && linking && linked.id !== linking.id) return refuse('conflict');

@@ -1,7 +1,7 @@
 /**
  * Very many connections that ask for one value at the moment when no memory has it, and by turns
  * one connection that does. Prints milliseconds, per round: the median of ten crowds, of each its
- * 99th percentile, and of ten reads. `crowd.ts <url> <path> <authorization> <rounds>`
+ * 99th percentile, and of ten reads. `burst.ts <url> <path> <authorization> <rounds>`
  *
  * What it measures is not its own: bytes go into a buffer that each connection has from the start,
  * and are read once all have come.

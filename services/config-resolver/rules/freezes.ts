@@ -1,0 +1,84 @@
+/** Whether freezes let automation act at a moment, and until when they do not. */
+import {
+  matchesAct,
+  matchesPlace,
+  type Act,
+  type Touched,
+} from '../../../shared/budgets/matching.ts';
+import { stretchAt, type Stretch } from '../../../shared/budgets/windows.ts';
+import type { Freeze, FreezeInForce } from '../../../shared/contracts/freezes.ts';
+
+/** What acts, and when (Unix milliseconds). */
+export interface Acting extends Act, Touched {
+  readonly isRollback: boolean;
+  readonly at: number;
+}
+
+/** A freeze that holds, and until when; null where nothing ends it. */
+export interface Frozen extends FreezeInForce {
+  readonly until: number | null;
+}
+
+/** The freezes that hold for what acts, in their order. */
+export const frozenBy = (freezes: readonly FreezeInForce[], acting: Acting): Frozen[] =>
+  freezes.flatMap((freeze) => {
+    const { rule } = freeze;
+    if (!matchesAct(rule.match, acting) || isAllowed(rule, acting)) return [];
+    const until = frozenUntil(rule, acting.at);
+    return until === undefined || isOverridden(rule, acting) ? [] : [{ ...freeze, until }];
+  });
+
+function isAllowed({ allow }: Freeze, { isRollback, risk_level: level }: Acting): boolean {
+  const levels: readonly string[] = allow?.risk_levels ?? [];
+  return (allow?.rollbacks === true && isRollback) || levels.includes(level);
+}
+
+const isOverridden = ({ overrides = {} }: Freeze, acting: Acting): boolean =>
+  Object.values(overrides).some(
+    ({ from, until, match }) =>
+      acting.at < Date.parse(until) &&
+      (from === undefined || Date.parse(from) <= acting.at) &&
+      matchesPlace(match, acting) &&
+      matchesAct(match, acting),
+  );
+
+interface Known extends Stretch {
+  readonly from: number;
+}
+
+/**
+ * The stretch that was asked for last, by freeze: cached configuration is frozen, so the object
+ * stands for its contents.
+ */
+const lastStretches = new WeakMap<Freeze, Known>();
+
+/** Undefined where it does not hold at the moment. */
+function frozenUntil(freeze: Freeze, at: number): number | null | undefined {
+  const known = lastStretches.get(freeze);
+  const isKnown =
+    known !== undefined && known.from <= at && (known.until === null || at < known.until);
+  const stretch = isKnown ? known : { from: at, ...stretchOfAll(freeze, at) };
+  if (!isKnown) lastStretches.set(freeze, stretch);
+  return stretch.isWithin === (freeze.only_within ?? false) ? undefined : stretch.until;
+}
+
+/** Windows that follow each other, one after the other, are looked at so often. */
+const mostWindowsInRow = 100;
+
+/** What a moment is to all windows of a freeze together. */
+function stretchOfAll({ during }: Freeze, at: number): Stretch {
+  let end: number | null = null;
+  let now = at;
+  for (let count = 0; count < mostWindowsInRow; count += 1) {
+    const stretches = during.map((window) => stretchAt(window, now));
+    const within = stretches.flatMap(({ isWithin, until }) => (isWithin ? [until!] : []));
+    if (within.length === 0) {
+      if (end !== null) break;
+      const next = stretches.flatMap(({ until }) => until ?? []);
+      return { isWithin: false, until: next.length > 0 ? Math.min(...next) : null };
+    }
+    end = Math.max(...within);
+    now = end;
+  }
+  return { isWithin: true, until: end };
+}

@@ -1,0 +1,12 @@
+/** The platform's budgets, one document. */
+import { budgetsProblems } from '../../../shared/budgets/budgets-document.ts';
+import { Budgets } from '../../../shared/contracts/budgets.ts';
+import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import { BudgetsEntity } from '../schema.ts';
+import { singleDocument } from './platform-document.ts';
+
+export const budgetsKind: DocumentKind<object, Budgets> = {
+  ...singleDocument<Budgets>(BudgetsEntity, { auditName: 'budgets', configType: 'budgets_config' }),
+  schema: Budgets,
+  check: ({ next, current }) => ({ refused: budgetsProblems(next, current, null) }),
+};

@@ -1,0 +1,110 @@
+/**
+ * The clock by which slots run out, `notifier.slot_now()`: the database's, which moves on only as
+ * far as a notifier node has seen time pass by its own monotonic clock.
+ *
+ * | Part        | Protects against                                         | Bounded by, degrades to                             |
+ * |-------------|----------------------------------------------------------|-----------------------------------------------------|
+ * | bound       | a start just after the database's clock has jumped, or a standby with another one took over | slots run out at most five seconds early |
+ * | shift       | the new clock saying that the time of what runs is up    | its times are moved by the jump, by one node        |
+ * | own reading | taking a pause of all notifier nodes for a jump          | what ran out in the pause is free once one is back  |
+ * | patience    | a node that has just started taking a jump for a pause   | the same, five seconds later                        |
+ *
+ * A clock that jumps while no notifier node runs looks like time that has passed.
+ */
+import { performance } from 'node:perf_hooks';
+import type { Logger } from 'pino';
+import type { DataSource, EntityManager } from 'typeorm';
+import {
+  startBackgroundLoop,
+  type BackgroundLoop,
+} from '../../../shared/concurrency/background-loop.ts';
+
+const tickMs = 1000;
+/** Of `notifier.slot_now()`. */
+const boundMs = 5000;
+/** A clock that is corrected by less has not jumped. */
+const toleranceMs = 1000;
+
+/** Both clocks at one moment, in milliseconds: the database's since 1970, performance.now(). */
+interface Reading {
+  readonly database: number;
+  readonly own: number;
+}
+
+interface SlotClock extends Reading {
+  /** Where it stands, by the database's clock. */
+  readonly observed: number;
+}
+
+export interface SlotClockOptions {
+  readonly db: DataSource;
+  readonly log: Logger;
+}
+
+export function startSlotClock({ db, log }: SlotClockOptions): BackgroundLoop {
+  let first: Reading | undefined;
+  let last: Reading | undefined;
+
+  /** How far the database's clock has moved beyond this node's since the last reading. */
+  const jumpSince = (now: Reading, before: Reading): number =>
+    now.database - before.database - (now.own - before.own);
+
+  async function catchUp(manager: EntityManager): Promise<Reading> {
+    const now = await lockClock(manager);
+    const isCurrent = now.database >= now.observed && now.database <= now.observed + boundMs;
+    if (isCurrent || !first || !last) return now;
+    const jump = jumpSince(now, last);
+    const hasJumped = Math.abs(jump) > toleranceMs;
+    // Another node may be about to find a jump where this one would see a pause.
+    if (!hasJumped && now.own - first.own < boundMs) return now;
+    if (hasJumped) {
+      log.warn({ jump_ms: jump }, "the database's clock jumped; the times of slots move with it");
+      await shiftSlots(manager, jump);
+    }
+    await setClock(manager);
+    return now;
+  }
+
+  return startBackgroundLoop({
+    log,
+    retryMs: tickMs,
+    complaint: 'the clock of slots does not move on; no slot runs out meanwhile',
+    async look() {
+      const ticked = await tick(db.manager);
+      last = ticked ?? (await db.transaction(catchUp));
+      first ??= last;
+      return tickMs;
+    },
+  });
+}
+
+const clockRead = `extract(epoch FROM clock_timestamp())::float8 * 1000 AS database,
+  extract(epoch FROM observed_at)::float8 * 1000 AS observed`;
+
+/** As it mostly is: another moment has passed. Undefined where the clocks have parted. */
+async function tick(manager: EntityManager): Promise<Reading | undefined> {
+  const [rows] = await manager.query<[SlotClock[], number]>(
+    `UPDATE notifier.slot_clock SET observed_at = clock_timestamp()
+     WHERE clock_timestamp() BETWEEN observed_at AND observed_at + make_interval(secs => $1)
+     RETURNING ${clockRead}`,
+    [boundMs / 1000],
+  );
+  return rows[0] && { ...rows[0], own: performance.now() };
+}
+
+async function lockClock(manager: EntityManager): Promise<SlotClock> {
+  const [row] = await manager.query<SlotClock[]>(
+    `SELECT ${clockRead} FROM notifier.slot_clock FOR UPDATE`,
+  );
+  return { ...row!, own: performance.now() };
+}
+
+const setClock = (manager: EntityManager): Promise<unknown> =>
+  manager.query('UPDATE notifier.slot_clock SET observed_at = clock_timestamp()');
+
+const shiftSlots = (manager: EntityManager, byMs: number): Promise<unknown> =>
+  manager.query(
+    `UPDATE notifier.automations SET expires_at = expires_at + make_interval(secs => $1)
+     WHERE state IN ('running', 'waiting_slot')`,
+    [byMs / 1000],
+  );

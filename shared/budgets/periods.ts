@@ -1,0 +1,53 @@
+/** The periods of budgets. Times in Unix milliseconds. */
+import type { Temporal } from 'temporal-polyfill';
+import type { Budget, BudgetPeriod } from '../contracts/budgets.ts';
+import { instantOf, zonedAt } from './wall-clock.ts';
+
+/**
+ * What is spent is counted in buckets of so long, as time is counted in UTC. Offsets of zones are
+ * multiples of it, so periods of every zone begin with a bucket.
+ */
+export const bucketMs = 5 * 60_000;
+export const bucketOf = (at: number): number => Math.floor(at / bucketMs) * bucketMs;
+
+export interface Period {
+  /** The first bucket that counts. */
+  readonly from: number;
+  /** When a calendar period ends, or what is spent now stops counting in a rolling one. */
+  readonly resetsAt: number;
+}
+
+const dayMs = 86_400_000;
+const rollingMs: Readonly<Record<BudgetPeriod, number>> = {
+  hour: 3_600_000,
+  day: dayMs,
+  week: 7 * dayMs,
+  month: 30 * dayMs,
+};
+
+/** The period that `at` is in. */
+export function periodAt(budget: Pick<Budget, 'per' | 'window' | 'timezone'>, at: number): Period {
+  const { per, window = 'calendar', timezone = 'UTC' } = budget;
+  if (window === 'rolling') {
+    const length = rollingMs[per];
+    // A bucket counts until all of it is older than the window.
+    return { from: bucketOf(at - length), resetsAt: bucketOf(at) + bucketMs + length };
+  }
+  const zoned = zonedAt(at, timezone);
+  if (per === 'hour') {
+    const start = zoned.round({ smallestUnit: 'hour', roundingMode: 'floor' });
+    return { from: start.epochMilliseconds, resetsAt: start.add({ hours: 1 }).epochMilliseconds };
+  }
+  const first = firstDay(zoned.toPlainDate(), per);
+  return {
+    from: instantOf(first.toPlainDateTime(), timezone),
+    resetsAt: instantOf(first.add(lengths[per]).toPlainDateTime(), timezone),
+  };
+}
+
+const lengths = { day: { days: 1 }, week: { weeks: 1 }, month: { months: 1 } } as const;
+
+function firstDay(date: Temporal.PlainDate, per: keyof typeof lengths): Temporal.PlainDate {
+  if (per === 'day') return date;
+  return per === 'month' ? date.with({ day: 1 }) : date.subtract({ days: date.dayOfWeek - 1 });
+}

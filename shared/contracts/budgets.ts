@@ -1,0 +1,189 @@
+/**
+ * Budgets: how much automation may cost, or how often it may act, in an hour, a day, a week or a
+ * month. One document each: `budgets_platform`, whose budgets hold in every tenant by itself, and
+ * `budgets_{tenant_id}`, which adds to them. Both bind; neither loosens the other.
+ */
+import { Type, type Static } from 'typebox';
+import { dryRun } from './contract.ts';
+import { documentContracts } from './document-contracts.ts';
+import {
+  AgentType,
+  described,
+  Identifier,
+  ProjectId,
+  ServiceId,
+  ServiceTypeName,
+  SomeOf,
+  strict,
+} from './fields.ts';
+import { ActionToApprove, riskLevels } from './notifier.ts';
+import { ofPlatform, platformAdmins } from './platform-document.ts';
+import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
+
+const someNames = <Name extends typeof Identifier>(name: Name, description: string) =>
+  Type.Optional(Type.Array(name, { minItems: 1, maxItems: 100, uniqueItems: true, description }));
+
+/** Which automations a budget or a freeze is about. */
+export const LimitMatch = Type.Object(
+  {
+    actions: someNames(ActionToApprove, 'Only these actions'),
+    agent_types: someNames(AgentType, 'Only of these agent types'),
+    service_ids: someNames(ServiceId, 'Only on these service instances'),
+    service_types: someNames(ServiceTypeName, 'Only on these service types'),
+    project_ids: someNames(ProjectId, 'Only on instances of these projects'),
+    risk_levels: Type.Optional(
+      SomeOf([...riskLevels], { minItems: 1, description: 'Only of these risk levels' }),
+    ),
+  },
+  {
+    ...strict,
+    title: 'LimitMatch',
+    description: 'Which automations it is about: those that fit every field. Without it, all',
+  },
+);
+export type LimitMatch = Static<typeof LimitMatch>;
+
+/** Whose budget or freeze it is. */
+export const limitOwner = Type.Enum(['platform', 'tenant'], { description: 'Whose it is' });
+
+/** The name of a budget, of a freeze, or of an override of one. */
+export const LimitName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' });
+export const limitMode = Type.Optional(
+  Type.Enum(['enforce', 'warn'], {
+    description: '`warn` refuses nothing, and says where it would have; `enforce` by default',
+  }),
+);
+export const limitReason = Type.Optional(
+  Type.String({ maxLength: 500, description: 'Why, for people' }),
+);
+export const timeZone = {
+  minLength: 1,
+  maxLength: 64,
+  format: 'iana-time-zone',
+  examples: ['Europe/Rome'],
+} as const;
+
+export const budgetPeriods = ['hour', 'day', 'week', 'month'] as const;
+export type BudgetPeriod = (typeof budgetPeriods)[number];
+
+/** An exact decimal: at most twelve digits, and six more after the point. */
+export const DecimalText = Type.String({
+  pattern: '^(0|[1-9][0-9]{0,11})(\\.[0-9]{1,6})?$',
+  description:
+    'A decimal, as text so that it is exact: at most twelve digits before the point and six after it',
+  examples: ['500.00'],
+});
+export const Currency = Type.String({
+  pattern: '^[A-Z]{3}$',
+  description: 'Of costs, as ISO 4217 calls it; the same in every budget of a tenant',
+  examples: ['EUR'],
+});
+
+export const Budget = Type.Object(
+  {
+    amount: DecimalText,
+    counts: Type.Optional(
+      Type.Enum(['cost', 'actions'], {
+        description:
+          'What it is an amount of: the `cost_impact` of automations, or how many start; `cost` by default',
+      }),
+    ),
+    currency: Type.Optional(Currency),
+    per: Type.Enum(budgetPeriods, { description: 'How long a period lasts' }),
+    window: Type.Optional(
+      Type.Enum(['calendar', 'rolling'], {
+        description:
+          '`calendar`: periods of the calendar, weeks from Monday. `rolling`: the last hour, day, 7 days or 30 days, in steps of 5 minutes. `calendar` by default',
+      }),
+    ),
+    timezone: Type.Optional(
+      Type.String({
+        ...timeZone,
+        description: 'IANA name of the zone whose calendar it is; `UTC` by default',
+      }),
+    ),
+    match: Type.Optional(LimitMatch),
+    over: Type.Optional(
+      Type.Enum(['deny', 'approval_required'], {
+        description: 'What becomes of an automation that would exceed it; `deny` by default',
+      }),
+    ),
+    warn_at: Type.Optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: 1,
+        description: 'Share of the amount from which on people are notified, once per period',
+        examples: [0.8],
+      }),
+    ),
+    mode: limitMode,
+    rollbacks: Type.Optional(
+      Type.Enum(['free', 'count'], {
+        description: 'Whether rollbacks that are proven count; `count` by default',
+      }),
+    ),
+    reason: limitReason,
+  },
+  {
+    ...strict,
+    title: 'AutomationBudget',
+    description: 'How much automation may spend in a period',
+  },
+);
+export type Budget = Static<typeof Budget>;
+
+export const Budgets = Type.Record(LimitName, Budget, {
+  ...strict,
+  maxProperties: 100,
+  title: 'AutomationBudgets',
+  description: 'By name, what automation may spend in a period',
+  examples: [{ daily: { amount: '500.00', currency: 'EUR', per: 'day', timezone: 'Europe/Rome' } }],
+});
+export type Budgets = Static<typeof Budgets>;
+
+/** One budget, and whose it is. */
+export const BudgetInForce = Type.Object(
+  {
+    by: limitOwner,
+    name: described(LimitName, 'Its name in the document'),
+    rule: Budget,
+    revision: Type.Integer({ description: 'Of the document' }),
+  },
+  { ...strict, title: 'BudgetInForce', description: 'A budget that holds here' },
+);
+export type BudgetInForce = Static<typeof BudgetInForce>;
+
+export const platformBudgetsKey = 'budgets_platform';
+export const tenantBudgetsKey = ({ tenant_id }: TenantAddress): string => `budgets_${tenant_id}`;
+
+const platform = documentContracts({
+  ...ofPlatform,
+  readers: { ...platformAdmins, services: true },
+  title: "the platform's budgets",
+  url: '/config/budgets',
+  path: {},
+  document: Budgets,
+  body: Budgets,
+  key: () => platformBudgetsKey,
+});
+const tenant = documentContracts({
+  ...ofTenant,
+  trial: dryRun,
+  title: "the tenant's budgets",
+  url: '/tenants/{tenant_id}/config/budgets',
+  path: tenantPath,
+  document: Budgets,
+  body: Budgets,
+  key: tenantBudgetsKey,
+});
+
+export const budgetContracts = {
+  'global-config.budgets.get': { ...platform.get, keyScope: 'platform:read' },
+  'global-config.budgets.put': platform.put,
+  'global-config.budgets.patch': platform.patch,
+  'global-config.budgets.delete': platform.delete,
+  'tenant-config.budgets.get': tenant.get,
+  'tenant-config.budgets.put': tenant.put,
+  'tenant-config.budgets.patch': tenant.patch,
+  'tenant-config.budgets.delete': tenant.delete,
+} as const;

@@ -1,0 +1,176 @@
+/**
+ * Freezes: when automation may not act, or the only times at which it may. One document each:
+ * `freezes_platform`, which holds in every tenant, and `freezes_{tenant_id}`, which adds to it.
+ * Only the document that has a freeze can override it.
+ */
+import { Type, type Static } from 'typebox';
+import { LimitMatch, limitMode, LimitName, limitOwner, limitReason, timeZone } from './budgets.ts';
+import { documentContracts } from './document-contracts.ts';
+import { described, SomeOf, strict, Timestamp } from './fields.ts';
+import { riskLevels } from './notifier.ts';
+import { ofPlatform, platformAdmins } from './platform-document.ts';
+import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
+import { TimeOfDay, weekdays } from './weekly-hours.ts';
+
+const LocalTime = Type.String({
+  pattern: '^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]$',
+  description: 'YYYY-MM-DDTHH:MM by the clocks of the zone, without an offset',
+  examples: ['2026-12-24T18:00'],
+});
+
+/** Which of its fields go together is said by `kindOf` in `shared/budgets/windows.ts`. */
+export const FreezeWindow = Type.Object(
+  {
+    from: Type.Optional(
+      described(LocalTime, 'When it begins: YYYY-MM-DDTHH:MM', '2026-12-24T18:00'),
+    ),
+    until: Type.Optional(
+      described(LocalTime, 'When it has ended: YYYY-MM-DDTHH:MM', '2026-12-27T06:00'),
+    ),
+    days: Type.Optional(
+      SomeOf([...weekdays], { minItems: 1, description: 'Every week: on which days it begins' }),
+    ),
+    of_month: Type.Optional(
+      SomeOf(['first', 'second', 'third', 'fourth', 'last'], {
+        minItems: 1,
+        description: 'With `days`: only the first, … or last such day of a month',
+      }),
+    ),
+    start: Type.Optional(described(TimeOfDay, 'With `days`: when it begins, HH:MM', '22:00')),
+    end: Type.Optional(
+      described(
+        TimeOfDay,
+        'With `days`: when it ends, HH:MM; the next day where that is not after `start`',
+        '06:00',
+      ),
+    ),
+    dates: Type.Optional(
+      Type.Array(
+        Type.String({ pattern: '^(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$', examples: ['12-25'] }),
+        {
+          minItems: 1,
+          maxItems: 366,
+          uniqueItems: true,
+          description: 'Every year: these whole days, MM-DD',
+        },
+      ),
+    ),
+    timezone: Type.String({ ...timeZone, description: 'IANA name of the zone whose clocks count' }),
+  },
+  {
+    ...strict,
+    title: 'FreezeWindow',
+    description:
+      'Either `from` and `until`, or `days` with `start` and `end`, or `dates`; by the clocks of a zone',
+  },
+);
+export type FreezeWindow = Static<typeof FreezeWindow>;
+
+const FreezeOverride = Type.Object(
+  {
+    from: Type.Optional(described(Timestamp, 'From when on; without it, it holds already')),
+    until: described(Timestamp, 'Until when'),
+    match: Type.Optional(LimitMatch),
+    reason: Type.String({
+      minLength: 1,
+      maxLength: 500,
+      description: 'Why the freeze is overridden',
+    }),
+  },
+  {
+    ...strict,
+    title: 'FreezeOverride',
+    description: 'For what the freeze does not hold, until when, and why',
+  },
+);
+
+export const Freeze = Type.Object(
+  {
+    during: Type.Array(FreezeWindow, { minItems: 1, maxItems: 100, description: 'When' }),
+    only_within: Type.Optional(
+      Type.Boolean({
+        description: 'The windows are the only times at which automation may act; false by default',
+      }),
+    ),
+    match: Type.Optional(LimitMatch),
+    allow: Type.Optional(
+      Type.Object(
+        {
+          rollbacks: Type.Optional(
+            Type.Boolean({ description: 'Rollbacks that are proven pass; false by default' }),
+          ),
+          risk_levels: Type.Optional(
+            SomeOf([...riskLevels], { minItems: 1, description: 'These risk levels pass' }),
+          ),
+        },
+        { ...strict, description: 'What may act all the same' },
+      ),
+    ),
+    overrides: Type.Optional(
+      Type.Record(LimitName, FreezeOverride, {
+        ...strict,
+        maxProperties: 100,
+        description: 'By name, for what it does not hold, until when, and why',
+      }),
+    ),
+    mode: limitMode,
+    reason: limitReason,
+  },
+  { ...strict, title: 'Freeze', description: 'When automation may not act' },
+);
+export type Freeze = Static<typeof Freeze>;
+
+export const Freezes = Type.Record(LimitName, Freeze, {
+  ...strict,
+  maxProperties: 100,
+  title: 'Freezes',
+  description: 'By name, when automation may not act',
+  examples: [{ holidays: { during: [{ dates: ['12-25', '12-26'], timezone: 'Europe/Rome' }] } }],
+});
+export type Freezes = Static<typeof Freezes>;
+
+/** One freeze, and whose it is. */
+export const FreezeInForce = Type.Object(
+  {
+    by: limitOwner,
+    name: described(LimitName, 'Its name in the document'),
+    rule: Freeze,
+    revision: Type.Integer({ description: 'Of the document' }),
+  },
+  { ...strict, title: 'FreezeInForce', description: 'A freeze that holds here' },
+);
+export type FreezeInForce = Static<typeof FreezeInForce>;
+
+export const platformFreezesKey = 'freezes_platform';
+export const tenantFreezesKey = ({ tenant_id }: TenantAddress): string => `freezes_${tenant_id}`;
+
+const platform = documentContracts({
+  ...ofPlatform,
+  readers: { ...platformAdmins, services: true },
+  title: "the platform's freezes",
+  url: '/config/freezes',
+  path: {},
+  document: Freezes,
+  body: Freezes,
+  key: () => platformFreezesKey,
+});
+const tenant = documentContracts({
+  ...ofTenant,
+  title: "the tenant's freezes",
+  url: '/tenants/{tenant_id}/config/freezes',
+  path: tenantPath,
+  document: Freezes,
+  body: Freezes,
+  key: tenantFreezesKey,
+});
+
+export const freezeContracts = {
+  'global-config.freezes.get': { ...platform.get, keyScope: 'platform:read' },
+  'global-config.freezes.put': platform.put,
+  'global-config.freezes.patch': platform.patch,
+  'global-config.freezes.delete': platform.delete,
+  'tenant-config.freezes.get': tenant.get,
+  'tenant-config.freezes.put': tenant.put,
+  'tenant-config.freezes.patch': tenant.patch,
+  'tenant-config.freezes.delete': tenant.delete,
+} as const;

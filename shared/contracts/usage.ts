@@ -1,0 +1,129 @@
+/** What a tenant uses of what is everybody's, and how much of it it may. */
+import { Type, type Static } from 'typebox';
+import { action } from './contract.ts';
+import { Page, page } from './envelopes.ts';
+import { described, Nullable, strict, TenantId, Uuid } from './fields.ts';
+import { tenantPath } from './tenant-document.ts';
+
+export const countedUsages = ['api_keys', 'documents', 'members', 'service_accounts'] as const;
+/** Counted by triggers: shared/commits/usage.ts. */
+export type CountedUsage = (typeof countedUsages)[number];
+const notifierUsages = ['approvals_pending', 'automations_live'] as const;
+export type NotifierUsage = (typeof notifierUsages)[number];
+export const usageNames = [
+  ...countedUsages,
+  ...notifierUsages,
+  'endpoints',
+  'history_per_hour',
+  'streams',
+] as const;
+export type UsageName = (typeof usageNames)[number];
+
+const What = Type.Enum(usageNames, {
+  title: 'UsageName',
+  description:
+    '`documents` are agent configurations, service instances and projects; `history_per_hour` are changes of the configuration in the last hour; `streams` are of each gateway',
+});
+const Used = Type.Integer({ description: 'How many there are' });
+const Limit = Type.Integer({ description: 'How many there may be' });
+const usage = {
+  what: What,
+  used: Nullable(
+    Type.Integer({
+      description: 'How many there are; null for streams, which each gateway counts',
+    }),
+  ),
+  limit: Limit,
+  setting: Type.String({
+    description: 'The setting of the limit',
+    examples: ['MEMBERS_PER_TENANT'],
+  }),
+};
+const near = Type.Object(
+  { tenant_id: described(Uuid, 'Whose'), what: What, used: Used, limit: Limit },
+  { ...strict, title: 'NearLimit', description: 'A tenant that is near one of its limits' },
+);
+export type NearLimit = Static<typeof near>;
+
+const internal = { level: 'internal' } as const;
+/** A part of the list: what follows an entry of it, for whoever joins the parts. */
+const nearPart = {
+  access: internal,
+  changesNothing: true,
+  query: {
+    percent: Type.Integer({ minimum: 1, maximum: 100 }),
+    after_what: Type.Optional(Type.String({ maxLength: 100 })),
+    after_tenant: Type.Optional(Uuid),
+    limit: Type.Integer({ minimum: 1, maximum: 201 }),
+  },
+  result: Type.Array(near),
+} as const;
+
+export const usageContracts = {
+  'config-resolver.usage.get': action({
+    summary: 'What a tenant uses, and how much it may',
+    rest: 'GET /tenants/{tenant_id}/usage',
+    access: { level: 'tenant_or_platform', roles: ['tenant_admin'] },
+    keyScope: 'config:read',
+    path: tenantPath,
+    result: Type.Object(
+      {
+        items: Type.Array(
+          Type.Object(usage, { ...strict, title: 'Usage', description: 'Of one kind' }),
+          { description: 'By kind' },
+        ),
+      },
+      { ...strict, title: 'TenantUsage', description: 'What a tenant uses, and how much it may' },
+    ),
+  }),
+  'config-resolver.usage.near': action({
+    summary: 'Tenants that are near one of their limits, by kind and tenant',
+    rest: 'GET /config/usage',
+    access: { level: 'platform_admin' },
+    keyScope: 'platform:read',
+    query: {
+      percent: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: 100,
+          description: 'From this part of the limit on; 80 by default',
+        }),
+      ),
+      ...page,
+    },
+    result: Page(near),
+    response: 'list',
+  }),
+  'tenant-config.usage.read': action({
+    summary: 'What tenant-config and auth keep of a tenant',
+    access: internal,
+    changesNothing: true,
+    path: { tenant_id: TenantId },
+    result: Type.Object(
+      {
+        api_keys: Used,
+        documents: Used,
+        members: Used,
+        service_accounts: Used,
+        endpoints: Used,
+        history_per_hour: Used,
+      },
+      strict,
+    ),
+  }),
+  'tenant-config.usage.near': action({
+    summary: 'Tenants that are near a limit of what is counted by rows',
+    ...nearPart,
+  }),
+  'notifier.usage.read': action({
+    summary: 'What the notifier keeps of a tenant that has not ended',
+    access: internal,
+    changesNothing: true,
+    path: { tenant_id: TenantId },
+    result: Type.Object({ approvals_pending: Used, automations_live: Used }, strict),
+  }),
+  'notifier.usage.near': action({
+    summary: 'Tenants that are near a limit of what has not ended',
+    ...nearPart,
+  }),
+} as const;

@@ -1,0 +1,152 @@
+/** Budgets without a database: exact decimals, periods of every zone, and documents that are refused. */
+import { describe, expect, test } from '@jest/globals';
+import { Temporal } from 'temporal-polyfill';
+import { budgetsProblems } from '../../shared/budgets/budgets-document.ts';
+import { decimalText, millionthsOf, millionthsUp } from '../../shared/budgets/decimal.ts';
+import { bucketMs, periodAt } from '../../shared/budgets/periods.ts';
+import { budgetPeriods, Budgets, type Budget } from '../../shared/contracts/budgets.ts';
+import { problemsOf } from '../../shared/schema/validate.ts';
+import fc from '../support/properties.ts';
+
+describe('decimals', () => {
+  test.each([
+    [0.1, '0.1'],
+    [0.3, '0.3'],
+    [19.99, '19.99'],
+    [1e-7, '0.000001'],
+    [5e-324, '0.000001'],
+    [0.1234561, '0.123457'],
+    [1e21, '1000000000000000000000'],
+    [999_999_999_999.125, '999999999999.125'],
+    [0, '0'],
+  ])('%p as JSON writes it is %s, and never less', (value, text) => {
+    expect(decimalText(millionthsUp(value))).toBe(text);
+  });
+
+  test('any sum of cents is exact', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 1_000_000 })), (cents) => {
+        const sum = cents.reduce((all, each) => all + millionthsUp(each / 100), 0n);
+        const exact = cents.reduce((all, each) => all + each, 0);
+        expect(sum).toBe(BigInt(exact) * 10_000n);
+        expect(millionthsOf(decimalText(-sum))).toBe(-sum);
+      }),
+    );
+  });
+});
+
+describe('documents', () => {
+  const good: Budget = { amount: '500.00', currency: 'EUR', per: 'day' };
+  const refused: [string, unknown, string][] = [
+    ['negative', { ...good, amount: '-1' }, '/b/amount'],
+    ['a float', { ...good, amount: 500 }, '/b/amount'],
+    ['huge', { ...good, amount: '1000000000000' }, '/b/amount'],
+    ['NaN', { ...good, amount: 'NaN' }, '/b/amount'],
+    ['too exact', { ...good, amount: '0.0000001' }, '/b/amount'],
+    ['no time zone', { ...good, timezone: 'Europe/Atlantis' }, '/b/timezone'],
+    ['an offset for a time zone', { ...good, timezone: '+02:00' }, '/b/timezone'],
+    ['no period', { ...good, per: 'year' }, '/b/per'],
+    ['a warning beyond the amount', { ...good, warn_at: 1.5 }, '/b/warn_at'],
+    ['matching nothing', { ...good, match: { actions: [] } }, '/b/match/actions'],
+  ];
+  test.each(refused)('refuse what is %s, with its path', (_what, budget, path) => {
+    expect(problemsOf(Budgets, { b: budget }).map((each) => each.path)).toContain(path);
+  });
+
+  test('refuse a hundred and one budgets, and name the limit', () => {
+    const many = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`b${n}`, good]));
+    expect(problemsOf(Budgets, many)).toEqual([
+      { path: '', message: expect.stringContaining('100') },
+    ]);
+  });
+
+  const judged: [string, Budgets, Budgets | null, string[]][] = [
+    ['costs of no currency', { b: { amount: '1', per: 'day' } }, null, ['/b/currency']],
+    [
+      'half an action',
+      { b: { amount: '1.5', per: 'day', counts: 'actions' } },
+      null,
+      ['/b/amount'],
+    ],
+    [
+      'actions in a currency',
+      { b: { ...good, amount: '5', counts: 'actions' } },
+      null,
+      ['/b/currency'],
+    ],
+    ['two currencies', { a: good, b: { ...good, currency: 'USD' } }, null, ['/b/currency']],
+    [
+      "another currency than the platform's",
+      { b: good },
+      { p: { ...good, currency: 'USD' } },
+      ['/b/currency'],
+    ],
+    ['nothing wrong', { a: good, b: { amount: '3', per: 'hour', counts: 'actions' } }, null, []],
+  ];
+  test.each(judged)('%s', (_what, next, above, paths) => {
+    expect(budgetsProblems(next, null, above).map(({ path }) => path)).toEqual(paths);
+  });
+
+  test('what was stored before is not judged again', () => {
+    const stored = { old: { ...good, currency: 'USD' } };
+    expect(budgetsProblems(stored, stored, { p: good })).toEqual([]);
+  });
+});
+
+describe('periods', () => {
+  const zones = Intl.supportedValuesOf('timeZone');
+  const from = Date.UTC(2026, 0, 1);
+  const until = Date.UTC(2036, 0, 1);
+  const moment = fc.integer({ min: from, max: until });
+  const zone = fc.constantFrom(...zones);
+
+  test('of every zone begin with a bucket, hold their moment, and follow each other', () => {
+    fc.assert(
+      fc.property(zone, moment, fc.constantFrom(...budgetPeriods), (timezone, at, per) => {
+        const period = periodAt({ per, timezone }, at);
+        expect(period.from % bucketMs).toBe(0);
+        expect(period.from <= at && at < period.resetsAt).toBe(true);
+        expect(periodAt({ per, timezone }, period.resetsAt).from).toBe(period.resetsAt);
+        expect(periodAt({ per, timezone }, period.resetsAt - 1)).toEqual(period);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test.each(['day', 'week', 'month'] as const)(
+    'a %s begins at the first instant of its first date by the clocks of any zone',
+    (per) => {
+      fc.assert(
+        fc.property(zone, moment, (timezone, at) => {
+          const { from: start } = periodAt({ per, timezone }, at);
+          const zoned = Temporal.Instant.fromEpochMilliseconds(start).toZonedDateTimeISO(timezone);
+          expect(zoned.startOfDay().epochMilliseconds).toBe(start);
+          if (per === 'week') expect(zoned.dayOfWeek).toBe(1);
+          if (per === 'month') expect(zoned.day).toBe(1);
+        }),
+        { numRuns: 1000 },
+      );
+    },
+  );
+
+  test('a rolling one never forgets too early, and no more than a bucket too late', () => {
+    fc.assert(
+      fc.property(moment, fc.integer({ min: 0, max: 3_600_000 * 2 }), (spent, after) => {
+        const at = spent + after;
+        const counts =
+          Math.floor(spent / bucketMs) * bucketMs >=
+          periodAt({ per: 'hour', window: 'rolling' }, at).from;
+        if (after < 3_600_000) expect(counts).toBe(true);
+        if (after >= 3_600_000 + 2 * bucketMs) expect(counts).toBe(false);
+      }),
+    );
+  });
+
+  test('a day in Rome is 23 hours long when the clocks go forward', () => {
+    const { from: start, resetsAt } = periodAt(
+      { per: 'day', timezone: 'Europe/Rome' },
+      Date.UTC(2026, 2, 29, 12),
+    );
+    expect((resetsAt - start) / 3_600_000).toBe(23);
+  });
+});

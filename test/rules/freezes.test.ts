@@ -1,0 +1,329 @@
+/** Freezes: windows by the clocks of every zone, against Temporal, and what they do to decisions. */
+import { describe, expect, test } from '@jest/globals';
+import { Temporal } from 'temporal-polyfill';
+import { decide } from '../../services/config-resolver/rules/decide.ts';
+import { frozenBy, type Acting } from '../../services/config-resolver/rules/freezes.ts';
+import { freezesProblems } from '../../shared/budgets/freezes-document.ts';
+import { stretchAt } from '../../shared/budgets/windows.ts';
+import { Freezes, type Freeze, type FreezeWindow } from '../../shared/contracts/freezes.ts';
+import { weekdays } from '../../shared/contracts/weekly-hours.ts';
+import { limitDefaults } from '../../shared/contracts/risk.ts';
+import { problemsOf } from '../../shared/schema/validate.ts';
+
+const ms = (text: string): number => Date.parse(text);
+const plain: Acting = { action: 'scale', risk_level: 'medium', isRollback: false, at: 0 };
+const frozen = (freeze: Freeze, at: string, acting: Partial<Acting> = {}) =>
+  frozenBy([{ by: 'tenant', name: 'f', rule: freeze, revision: 1 }], {
+    ...plain,
+    ...acting,
+    at: ms(at),
+  }).map(({ until }) => until && new Date(until).toISOString());
+
+describe('what deployments were frozen by elsewhere by mistake', () => {
+  test("hours of the customers, and the third Saturday of the month, in the customers' zone", () => {
+    const freeze: Freeze = {
+      during: [
+        {
+          days: ['sat'],
+          of_month: ['third'],
+          start: '08:00',
+          end: '12:00',
+          timezone: 'Asia/Tokyo',
+        },
+      ],
+    };
+    // Saturdays of August 2026 are the 1st, 8th, 15th, 22nd and 29th.
+    expect(frozen(freeze, '2026-08-14T23:00:00Z')).toEqual(['2026-08-15T03:00:00.000Z']);
+    expect(frozen(freeze, '2026-08-14T22:59:59Z')).toEqual([]);
+    expect(frozen(freeze, '2026-08-07T23:30:00Z')).toEqual([]);
+    expect(frozen(freeze, '2026-08-21T23:30:00Z')).toEqual([]);
+  });
+
+  test('a weekly freeze is of the day that the zone has, not of the one that UTC has', () => {
+    const freeze: Freeze = {
+      during: [{ days: ['fri'], start: '16:00', end: '00:00', timezone: 'Australia/Brisbane' }],
+    };
+    // 16:00 on Friday in Brisbane is 06:00 in UTC; Friday evening in UTC is Saturday there.
+    expect(frozen(freeze, '2026-07-03T06:00:00Z')).toEqual(['2026-07-03T14:00:00.000Z']);
+    expect(frozen(freeze, '2026-07-03T16:00:00Z')).toEqual([]);
+  });
+
+  test('one that is to come freezes nothing today', () => {
+    const freeze: Freeze = {
+      during: [{ from: '2026-12-24T18:00', until: '2026-12-27T06:00', timezone: 'Europe/Rome' }],
+    };
+    expect(frozen(freeze, '2026-12-24T16:59:59Z')).toEqual([]);
+    expect(frozen(freeze, '2026-12-24T17:00:00Z')).toEqual(['2026-12-27T05:00:00.000Z']);
+    expect(frozen(freeze, '2026-12-27T05:00:00Z')).toEqual([]);
+  });
+
+  test('the time of acting is compared, not that of asking', () => {
+    const limits = {
+      tenant_id: 't',
+      service_type: null,
+      values: { ...limitDefaults, require_approval_for_high_risk: false },
+      explain: {},
+      revision: { tenant: 1, platform: 1 },
+      over_time: {
+        budgets: [],
+        project_id: null,
+        freezes: [
+          {
+            by: 'tenant' as const,
+            name: 'christmas',
+            revision: 9,
+            rule: { during: [{ dates: ['12-25'], timezone: 'UTC' }], reason: 'holidays' },
+          },
+        ],
+      },
+    };
+    const at = (moment: string) =>
+      decide(limits, { action: 'scale', risk_level: 'low' }, ms(moment));
+    expect(at('2026-12-24T23:59:59Z').decision).toBe('allow');
+    expect(at('2026-12-25T00:00:00Z')).toEqual({
+      decision: 'deny',
+      reasons: [
+        {
+          rule: 'freeze',
+          asked: '2026-12-25T00:00:00.000Z',
+          name: 'christmas',
+          resets_at: '2026-12-26T00:00:00.000Z',
+          limit: 'holidays',
+          layer: 'freezes',
+          source: 'freezes_t',
+          revision: 9,
+        },
+      ],
+      retry_at: '2026-12-26T00:00:00.000Z',
+      revision: { tenant: 1, platform: 1 },
+    });
+  });
+});
+
+describe('windows', () => {
+  /** The first instant at which the clocks of the zone show the time or a later one. */
+  function firstAtOrAfter(wanted: Temporal.PlainDateTime, zone: string): number {
+    const asUtc = wanted.toZonedDateTime('UTC').epochMilliseconds;
+    const day = 86_400_000;
+    for (let at = asUtc - day; at <= asUtc + day; at += 60_000) {
+      const offset = offsetAt(at, zone);
+      if (at + offset >= asUtc) return at;
+      // No clock is moved by less than this before the next look.
+      const away = asUtc - (at + offset);
+      const next = Temporal.Instant.fromEpochMilliseconds(at)
+        .toZonedDateTimeISO(zone)
+        .getTimeZoneTransition('next');
+      const untilNext = next === null ? Infinity : next.epochMilliseconds - at;
+      at += Math.min(away, untilNext) - 60_000;
+    }
+    throw new Error(`${wanted.toString()} never comes in ${zone}`);
+  }
+  const offsetAt = (at: number, zone: string): number =>
+    Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(zone).offsetNanoseconds / 1e6;
+
+  /** By the definition: some date's start has come, and its end has not. */
+  function isWithin({ days, start, end, timezone }: FreezeWindow, at: number): boolean {
+    const today = Temporal.Instant.fromEpochMilliseconds(at)
+      .toZonedDateTimeISO(timezone)
+      .toPlainDate();
+    return [-2, -1, 0, 1].some((offset) => {
+      const date = today.add({ days: offset });
+      if (!days!.includes(weekdays[date.dayOfWeek - 1]!)) return false;
+      const last = end! > start! ? date : date.add({ days: 1 });
+      const from = firstAtOrAfter(date.toPlainDateTime(start), timezone);
+      const until = firstAtOrAfter(last.toPlainDateTime(end), timezone);
+      return from <= at && at < until;
+    });
+  }
+
+  const zones = Intl.supportedValuesOf('timeZone');
+  const end = Date.UTC(2036, 0, 1);
+  let seed = 7;
+  const random = (below: number): number => {
+    seed = (seed * 48_271) % 2_147_483_647;
+    return seed % below;
+  };
+  const timeAround = (minutes: number): string => {
+    const of = (((minutes % 1440) + 1440) % 1440) - (minutes % 15);
+    return new Date(Math.max(0, of) * 60_000).toISOString().slice(11, 16);
+  };
+
+  test('of every zone, around every change of its clocks in ten years, are what Temporal says', () => {
+    let changes = 0;
+    for (const timezone of zones) {
+      let at = Date.UTC(2026, 0, 1);
+      while (at < end) {
+        const next = Temporal.Instant.fromEpochMilliseconds(at)
+          .toZonedDateTimeISO(timezone)
+          .getTimeZoneTransition('next');
+        if (next === null || next.epochMilliseconds >= end) break;
+        changes += 1;
+        at = next.epochMilliseconds;
+        const minute = next.hour * 60 + next.minute;
+        const window: FreezeWindow = {
+          days: [weekdays[random(7)]!, weekdays[next.dayOfWeek - 1]!],
+          start: timeAround(minute + random(180) - 90),
+          end: timeAround(minute + random(180) - 60),
+          timezone,
+        };
+        const asked = at + (random(360) - 180) * 60_000;
+        const stretch = stretchAt(window, asked);
+        const where = `${timezone} ${JSON.stringify(window)} ${new Date(asked).toISOString()}`;
+        expect([where, stretch.isWithin]).toEqual([where, isWithin(window, asked)]);
+        // The stretch is as long as it says, and no longer.
+        expect([where, isWithin(window, stretch.until! - 1)]).toEqual([where, stretch.isWithin]);
+        expect([where, isWithin(window, stretch.until!)]).toEqual([where, !stretch.isWithin]);
+      }
+    }
+    expect(changes).toBeGreaterThan(1000);
+  });
+
+  test('whole days of a year last from the first instant of the day to that of the next', () => {
+    for (const timezone of zones) {
+      const year = 2026 + random(10);
+      const day = Temporal.PlainDate.from({ year, month: 1 + random(12), day: 1 + random(28) });
+      const window = { dates: [day.toString().slice(5)], timezone };
+      const from = day.toZonedDateTime(timezone).startOfDay().epochMilliseconds;
+      const until = day.add({ days: 1 }).toZonedDateTime(timezone).startOfDay().epochMilliseconds;
+      const where = `${timezone} ${day.toString()}`;
+      expect([where, stretchAt(window, from)]).toEqual([where, { isWithin: true, until }]);
+      expect([where, stretchAt(window, from - 1)]).toEqual([
+        where,
+        { isWithin: false, until: from },
+      ]);
+      expect([where, stretchAt(window, until).isWithin]).toEqual([where, false]);
+    }
+  });
+
+  test('29 February is a day of leap years alone', () => {
+    const window = { dates: ['02-29'], timezone: 'UTC' };
+    expect(stretchAt(window, ms('2096-03-01T00:00:00Z')).until).toBe(ms('2104-02-29T00:00:00Z'));
+  });
+
+  test.each<[string, FreezeWindow['of_month'], string, boolean]>([
+    ['the last Monday', ['last'], '2026-11-30T12:00:00Z', true],
+    ['the last but one', ['last'], '2026-11-23T12:00:00Z', false],
+    ['the first', ['first'], '2026-11-02T12:00:00Z', true],
+    ['the fourth', ['fourth'], '2026-11-23T12:00:00Z', true],
+  ])('%s of a month', (_what, of_month, at, expected) => {
+    const window: FreezeWindow = {
+      days: ['mon'],
+      of_month: of_month!,
+      start: '09:00',
+      end: '17:00',
+      timezone: 'UTC',
+    };
+    expect(stretchAt(window, ms(at)).isWithin).toBe(expected);
+  });
+});
+
+describe('a freeze', () => {
+  const night: FreezeWindow = {
+    days: [...weekdays],
+    start: '22:00',
+    end: '06:00',
+    timezone: 'UTC',
+  };
+  const at = '2026-07-06T23:00:00Z';
+
+  test('ends when windows that overlap or follow each other have ended', () => {
+    const morning: FreezeWindow = { ...night, start: '06:00', end: '09:00' };
+    expect(frozen({ during: [night, morning] }, at)).toEqual(['2026-07-07T09:00:00.000Z']);
+  });
+  test('of the only times holds outside of them, until the next', () => {
+    const freeze: Freeze = { during: [night], only_within: true };
+    expect(frozen(freeze, at)).toEqual([]);
+    expect(frozen(freeze, '2026-07-07T12:00:00Z')).toEqual(['2026-07-07T22:00:00.000Z']);
+  });
+  test('of only times that are over holds for good', () => {
+    const over: FreezeWindow = {
+      from: '2026-01-01T00:00',
+      until: '2026-01-02T00:00',
+      timezone: 'UTC',
+    };
+    expect(frozen({ during: [over], only_within: true }, at)).toEqual([null]);
+  });
+  test.each<[string, Partial<Freeze>, Partial<Acting>, number]>([
+    ['another action', { match: { actions: ['deploy'] } }, {}, 0],
+    ['its action', { match: { actions: ['scale'] } }, {}, 1],
+    ['another risk', { match: { risk_levels: ['high', 'low'] } }, {}, 0],
+    ['a rollback', { allow: { rollbacks: true } }, { isRollback: true }, 0],
+    ['what is no rollback', { allow: { rollbacks: true } }, {}, 1],
+    ['a risk level that passes', { allow: { risk_levels: ['medium'] } }, {}, 0],
+    ['another risk level', { allow: { risk_levels: ['low'] } }, {}, 1],
+    [
+      'what is overridden',
+      { overrides: { o: { until: '2026-07-07T00:00:00Z', reason: 'r' } } },
+      {},
+      0,
+    ],
+    ['an override that is over', { overrides: { o: { until: at, reason: 'r' } } }, {}, 1],
+    [
+      'an override to come',
+      {
+        overrides: {
+          o: { from: '2026-07-06T23:00:01Z', until: '2026-07-07T00:00:00Z', reason: 'r' },
+        },
+      },
+      {},
+      1,
+    ],
+    [
+      'an override for something else',
+      {
+        overrides: { o: { match: { actions: ['x'] }, until: '2026-07-07T00:00:00Z', reason: 'r' } },
+      },
+      {},
+      1,
+    ],
+  ])('and %s', (_what, more, acting, count) => {
+    expect(frozen({ during: [night], ...more }, at, acting)).toHaveLength(count);
+  });
+});
+
+describe('documents', () => {
+  const zone = { timezone: 'UTC' };
+  const now = ms('2026-06-01T00:00:00Z');
+  const paths = (during: readonly unknown[], before: Freezes | null = null): string[] => {
+    const document: unknown = { f: { during } };
+    const ofSchema = problemsOf(Freezes, document);
+    const problems =
+      ofSchema.length > 0 ? ofSchema : freezesProblems(document as Freezes, before, now);
+    return problems.map(({ path }) => path);
+  };
+  const over = { from: '2026-01-01T00:00', until: '2026-01-02T00:00', ...zone };
+  test.each<[string, readonly unknown[], string]>([
+    ['no window', [], '/f/during'],
+    ['a window of no kind', [{ from: '2026-07-01T00:00', ...zone }], '/f/during/0'],
+    ['a window of two kinds', [{ ...over, dates: ['12-25'] }], '/f/during/0'],
+    ['an unknown zone', [{ dates: ['12-25'], timezone: 'Mars/Base' }], '/f/during/0/timezone'],
+    ['no zone', [{ dates: ['12-25'] }], '/f/during/0/timezone'],
+    [
+      'an empty window',
+      [{ from: '2026-07-01T00:00', until: '2026-07-01T00:00', ...zone }],
+      '/f/during/0/until',
+    ],
+    ['a window in the past', [over], '/f/during/0/until'],
+    [
+      'a date that does not exist',
+      [{ from: '2026-02-30T00:00', until: '2026-07-01T00:00', ...zone }],
+      '/f/during/0/from',
+    ],
+    ['a day that no year has', [{ dates: ['12-25', '02-30'], ...zone }], '/f/during/0/dates/1'],
+    [
+      'an ordinal without days',
+      [{ dates: ['12-25'], of_month: ['first'], ...zone }],
+      '/f/during/0',
+    ],
+  ])('refuse %s', (_what, during, path) => {
+    expect(paths(during)).toEqual([path]);
+  });
+  test('keep a window that has become past, and refuse it as a new one', () => {
+    const before = { f: { during: [over] } };
+    const more = { dates: ['12-25'], ...zone };
+    expect(paths([over, more], before)).toEqual([]);
+    expect(paths([{ ...over, until: '2026-01-03T00:00' }, more], before)).toEqual([
+      '/f/during/0/until',
+    ]);
+  });
+});

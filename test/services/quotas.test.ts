@@ -1,0 +1,165 @@
+/**
+ * What a tenant may have: each limit is met and not exceeded, also by many at the same time, and is
+ * raised without a restart.
+ */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { strataDatabase, type Database } from '../support/postgres.ts';
+import {
+  adminPassword,
+  createTenant,
+  signIn,
+  startStrata,
+  type Answer,
+  type Client,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+
+const limits = {
+  documents: ['DOCUMENTS_PER_TENANT', 3],
+  members: ['MEMBERS_PER_TENANT', 5],
+  service_accounts: ['SERVICE_ACCOUNTS_PER_TENANT', 2],
+  api_keys: ['API_KEYS_PER_TENANT', 3],
+  approvals_pending: ['APPROVALS_MAX_PENDING', 4],
+  automations_live: ['AUTOMATIONS_LIVE_PER_TENANT', 2],
+  history_per_hour: ['HISTORY_ENTRIES_PER_HOUR_PER_TENANT', 30],
+} as const;
+type What = keyof typeof limits;
+
+const folder = mkdtempSync(join(tmpdir(), 'strata-quotas-'));
+const envFile = join(folder, 'strata.env');
+let database: Database;
+let strata: Running;
+let platform: Client;
+
+/** Every limit, one of them other than above. */
+function setLimits(raised?: What): void {
+  const lines = Object.entries(limits).map(
+    ([what, [setting, most]]) => `${setting}=${what === raised ? most + 1 : most}`,
+  );
+  writeFileSync(envFile, `${lines.join('\n')}\n`);
+}
+async function reload(raised?: What): Promise<void> {
+  setLimits(raised);
+  expect((await platform.post('/config/reload', { reload_env: true })).status).toBe(200);
+}
+
+beforeAll(async () => {
+  setLimits();
+  database = await strataDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url, ENV_FILE: envFile });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+});
+afterAll(async () => {
+  await strata?.stop('SIGKILL');
+  await database?.drop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const usageOf = async ({ id, admin }: TenantFixture, what: What) => {
+  const { body } = await admin.get(`/tenants/${id}/usage`);
+  return body.items.find((item: { what: string }) => item.what === what);
+};
+
+let made = 0;
+const name = (): string => `n${(made += 1)}`;
+const kinds: Record<What, (tenant: TenantFixture) => Promise<Answer>> = {
+  documents: ({ admin, id }) =>
+    made % 2 === 0
+      ? admin.put(`/tenants/${id}/config/agents/${name()}`, {})
+      : admin.put(`/tenants/${id}/projects/${name()}/config`, {}),
+  members: ({ admin, id }) =>
+    admin.post(`/tenants/${id}/users`, { email: `${name()}@quota.example`, roles: ['viewer'] }),
+  service_accounts: ({ admin, id }) =>
+    admin.post(`/tenants/${id}/service-accounts`, { name: name(), roles: ['viewer'] }),
+  api_keys: ({ admin }) => admin.post('/auth/api-key', { name: name() }),
+  approvals_pending: ({ operator, id }) =>
+    operator.post(`/tenants/${id}/approvals`, { action: 'scale', risk_level: 'high', title: 't' }),
+  automations_live: ({ operator, id }) =>
+    operator.post(`/tenants/${id}/automations`, { action: 'scale', risk_level: 'high' }),
+  history_per_hour: ({ admin, id }) =>
+    admin.put(`/tenants/${id}/config/agents/same`, { custom: { n: (made += 1) } }),
+};
+
+test.each(Object.keys(limits) as What[])(
+  'a tenant has as many %s as it may, however many ask at the same time, and more by a setting',
+  async (what) => {
+    const [setting, most] = limits[what];
+    const tenant = await createTenant(strata.url, platform, `Quota ${what}`);
+    const { used, limit } = await usageOf(tenant, what);
+    expect(limit).toBe(most);
+    const make = kinds[what];
+
+    const answers = await Promise.all(Array.from({ length: most + 4 }, () => make(tenant)));
+    const { done = [], refused = [] } = Object.groupBy(answers, ({ status }) =>
+      status < 300 ? 'done' : 'refused',
+    );
+    for (const { status, body } of refused) {
+      expect(['422 quota_exceeded', '429 rate_limited']).toContain(`${status} ${body.detail.code}`);
+      expect(body.detail.message).toContain(setting);
+    }
+    expect(done).toHaveLength(most - used);
+    expect(await usageOf(tenant, what)).toEqual({ what, used: most, limit: most, setting });
+
+    await reload(what);
+    const further = [await make(tenant), await make(tenant)];
+    await reload();
+    expect(further.map(({ status }) => status < 300)).toEqual([true, false]);
+    expect((await usageOf(tenant, what)).used).toBe(most + 1);
+
+    if (what === 'history_per_hour') return;
+    const near = await platform.get('/config/usage?limit=200');
+    expect(near.body.items).toContainEqual({
+      tenant_id: tenant.id,
+      what,
+      used: most + 1,
+      limit: most,
+    });
+  },
+);
+
+test('an emergency stop is possible where the quota of changes is used up', async () => {
+  const tenant = await createTenant(strata.url, platform, 'Stop');
+  const change = () => kinds.history_per_hour(tenant);
+  while ((await change()).status < 300);
+  const stop = { global_settings: { max_concurrent_automations: 0 } };
+  const stopped = await tenant.admin.patch(`/tenants/${tenant.id}/config/risk`, stop);
+  expect([stopped.status, (await change()).status]).toEqual([200, 429]);
+});
+
+test('what is removed makes room', async () => {
+  const tenant = await createTenant(strata.url, platform, 'Room');
+  const { id, admin } = tenant;
+  for (const agent of ['a', 'b', 'c'])
+    expect((await admin.put(`/tenants/${id}/config/agents/${agent}`, {})).status).toBe(201);
+  const project = (): Promise<Answer> => admin.put(`/tenants/${id}/projects/p/config`, {});
+  expect((await project()).status).toBe(422);
+  // What is there may be changed.
+  expect((await admin.put(`/tenants/${id}/config/agents/a`, {})).status).toBe(200);
+  await admin.delete(`/tenants/${id}/config/agents/a`);
+  expect((await usageOf(tenant, 'documents')).used).toBe(2);
+  expect((await project()).status).toBe(201);
+});
+
+test('platform admins page through who is near, and tenants see themselves alone', async () => {
+  const tenant = await createTenant(strata.url, platform, 'Near');
+  const all = (await platform.get('/config/usage?limit=200&percent=40')).body.items;
+  const paged: unknown[] = [];
+  let cursor: string | null = '';
+  while (cursor !== null) {
+    const after: string = cursor === '' ? '' : `&cursor=${cursor}`;
+    const { body } = await platform.get(`/config/usage?limit=2&percent=40${after}`);
+    paged.push(...body.items);
+    cursor = body.next_cursor;
+  }
+  expect(all.length).toBeGreaterThan(4);
+  expect(paged).toEqual(all);
+  expect((await tenant.admin.get('/config/usage')).status).toBe(403);
+  expect((await tenant.operator.get(`/tenants/${tenant.id}/usage`)).status).toBe(403);
+  const other = await createTenant(strata.url, platform, 'Other');
+  expect((await other.admin.get(`/tenants/${tenant.id}/usage`)).status).toBe(403);
+  expect((await platform.get(`/tenants/${tenant.id}/usage`)).status).toBe(200);
+});
