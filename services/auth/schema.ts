@@ -540,5 +540,10 @@ export const authSchema: Schema = {
       'ALTER TABLE auth.api_keys ADD COLUMN made_with text',
       'CREATE INDEX api_keys_tenant_id ON auth.api_keys (tenant_id, id)',
     ),
+    migration(
+      'AuthTakenValues1765200000001',
+      // Of what may be taken once: see stores/taken-once.ts.
+      'CREATE TABLE auth.taken_values (id uuid PRIMARY KEY, until timestamptz NOT NULL)',
+    ),
   ],
 };
