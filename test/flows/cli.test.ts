@@ -529,7 +529,7 @@ test('audit waiting and retry: chains whose next event is refused', async () => 
   expect(waiting.out).toContain('validation_failed');
   const retried = await asPlatform('audit', 'retry', '--tenant', tenant.id);
   expect([retried.code, JSON.parse(retried.out)]).toEqual([0, { chains: 1 }]);
-  // Nothing of the chain waits any more, so it goes on.
+  // Nothing of the chain waits any more, so it continues.
   await eventually(async () =>
     expect((await asPlatform('audit', 'waiting')).out).not.toContain(event),
   );
