@@ -1,9 +1,11 @@
 /** What a tenant uses of what it may have; and the tenants that are near a limit. */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { useList } from '../loading.ts';
+import { get } from '../api.ts';
+import { ShowMore, Table, Waiting } from '../lists.tsx';
+import { useLoaded } from '../loading.ts';
 import { usePages } from '../pages.ts';
-import { Columns, Empty, Heading, Loading, ProblemBox, TableRegion } from '../parts.tsx';
+import { Empty, Heading } from '../parts.tsx';
 import type { ScreenProperties } from './screen.ts';
 
 type Usage = ResultOf<'config-resolver.usage.get'>['items'][number];
@@ -24,30 +26,27 @@ const titles: Readonly<Record<Usage['what'], string>> = {
 const numberOf = (count: number | null): string => (count === null ? '–' : count.toLocaleString());
 
 export function TenantUsage({ tenantId }: ScreenProperties): VNode {
-  const { data, problem, reload } = useList<Usage>(`/tenants/${tenantId}/usage`);
+  const address = `/tenants/${tenantId}/usage`;
+  const { data, problem, reload } = useLoaded(address, (aborted) =>
+    get<ResultOf<'config-resolver.usage.get'>>(address, aborted),
+  );
   return (
     <section>
       <Heading title="Usage" />
-      <ProblemBox problem={problem} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Waiting data={data} problem={problem} retry={reload} />
       {data && (
-        <TableRegion label="Usage">
-          <table class="lines">
-            <Columns titles={['What', 'Used', 'Limit', { wide: 'Setting' }]} />
-            <tbody>
-              {data.map(({ what, used, limit, setting }) => (
-                <tr key={what}>
-                  <th scope="row">{titles[what]}</th>
-                  <td>{numberOf(used)}</td>
-                  <td>{numberOf(limit)}</td>
-                  <td class="wide">
-                    <code>{setting}</code>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </TableRegion>
+        <Table label="Usage" look="lines" columns={['What', 'Used', 'Limit', { wide: 'Setting' }]}>
+          {data.items.map(({ what, used, limit, setting }) => (
+            <tr key={what}>
+              <th scope="row">{titles[what]}</th>
+              <td>{numberOf(used)}</td>
+              <td>{numberOf(limit)}</td>
+              <td class="wide">
+                <code>{setting}</code>
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
     </section>
   );
@@ -58,35 +57,27 @@ export function UsageOfTenants(): VNode {
   return (
     <section>
       <Heading title="Tenants near a limit" />
-      <ProblemBox problem={problem} retry={reload} />
-      {!items && !problem && <Loading />}
+      <Waiting data={items} problem={problem} retry={reload} />
       {items?.length === 0 && <Empty>No tenant has four fifths of what it may have.</Empty>}
       {items && items.length > 0 && (
-        <TableRegion label="Tenants near a limit">
-          <table class="lines">
-            <Columns titles={['Tenant', 'What', 'Used', 'Limit']} />
-            <tbody>
-              {items.map(({ tenant_id: id, what, used, limit }) => (
-                <tr key={`${what} ${id}`}>
-                  <th scope="row">
-                    <code>{id}</code>
-                  </th>
-                  <td>{titles[what]}</td>
-                  <td>{numberOf(used)}</td>
-                  <td>{numberOf(limit)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </TableRegion>
+        <Table
+          label="Tenants near a limit"
+          look="lines"
+          columns={['Tenant', 'What', 'Used', 'Limit']}
+        >
+          {items.map(({ tenant_id: id, what, used, limit }) => (
+            <tr key={`${what} ${id}`}>
+              <th scope="row">
+                <code>{id}</code>
+              </th>
+              <td>{titles[what]}</td>
+              <td>{numberOf(used)}</td>
+              <td>{numberOf(limit)}</td>
+            </tr>
+          ))}
+        </Table>
       )}
-      {items && !isComplete && (
-        <p class="paging">
-          <button type="button" class="small" onClick={more}>
-            Show more
-          </button>
-        </p>
-      )}
+      {items && !isComplete && <ShowMore onClick={more} />}
     </section>
   );
 }
