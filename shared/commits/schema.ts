@@ -187,5 +187,16 @@ export const commitSchema: Schema = {
         RETURN NULL;
       END $$`,
     ),
+    migration(
+      'HotRows1765300000001',
+      `
+      -- Rows that are updated over and over have room for their next versions beside them, and are cleared by number, however many
+      -- rows there are. What no snapshot needs any more goes within a minute.
+      ALTER TABLE strata.revisions SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+      ALTER TABLE strata.leases SET (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+      ALTER TABLE strata.feed_state SET (fillfactor = 20);
+      ALTER TABLE strata.outbox SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+      ALTER TABLE strata.changes SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000)`,
+    ),
   ],
 };

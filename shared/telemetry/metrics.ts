@@ -40,6 +40,7 @@ export function createMetrics({ coherence, bus, commits }: NodeParts): Registry 
   showBus(registry, bus);
   if (commits) {
     showOutbox(registry, commits);
+    showOldestSnapshot(registry, commits);
     showArchive(registry, commits);
   }
   return registry;
@@ -234,6 +235,28 @@ function showOutbox(registry: Registry, commits: DataSource): void {
     help: 'Audit chains that are set aside, because the audit service refuses their next event; the same on every node with a database',
     type: 'gauge',
     read: async () => (await outbox())?.chains_aside,
+  });
+}
+
+/**
+ * Whoever reads by an old snapshot, such as a dump or an analyst, keeps PostgreSQL from removing
+ * older versions of rows. Sessions of other users show where this one has `pg_read_all_stats`.
+ */
+function showOldestSnapshot(registry: Registry, commits: DataSource): void {
+  showFigure(registry, {
+    name: 'strata_database_oldest_snapshot_seconds',
+    help: 'How long the oldest transaction of the database has been open that keeps older versions of rows, the same on every node with a database',
+    type: 'gauge',
+    read: askedOfDatabase(async () => {
+      const [row] = await commits.query<{ seconds: number }[]>(
+        `SELECT COALESCE(max(extract(epoch FROM clock_timestamp() - began)), 0)::float8 AS seconds FROM (
+           SELECT xact_start AS began FROM pg_stat_activity
+           WHERE datname = current_database() AND COALESCE(backend_xmin, backend_xid) IS NOT NULL
+           UNION ALL SELECT prepared FROM pg_prepared_xacts WHERE database = current_database()
+         ) AS open`,
+      );
+      return row?.seconds;
+    }),
   });
 }
 

@@ -48,6 +48,7 @@ interface Node {
 }
 
 let postgres: Server;
+let databaseUrl: string;
 let nats: Process;
 let redis: Process;
 let nodes: Node[] = [];
@@ -56,6 +57,7 @@ let platform: Client;
 beforeAll(async () => {
   [postgres, nats, redis] = await Promise.all([startPostgres(), startNats(), startRedis()]);
   const { url } = await createDatabase(postgres.url);
+  databaseUrl = url;
   const environment = {
     DATABASE_URL: url,
     NATS_URL: nats.url,
@@ -180,6 +182,20 @@ test('alerts and dashboard ask for what is there, by labels that it has', async 
         expect([metric, shown]).toEqual([metric, expect.stringContaining(`${label}="`)]);
     }
   }
+});
+
+test('a transaction that reads for long shows by how long it has been open', async () => {
+  const oldest = async (): Promise<number> => {
+    const figures = samplesIn(await scrape(nodeOf('audit')));
+    return Number(figures.get('strata_database_oldest_snapshot_seconds'));
+  };
+  await withClient(databaseUrl, async (client) => {
+    await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+    await client.query('SELECT FROM strata.revisions');
+    await eventually(async () => expect(await oldest()).toBeGreaterThan(2));
+    await client.query('COMMIT');
+  });
+  await eventually(async () => expect(await oldest()).toBeLessThan(1));
 });
 
 test.each([
