@@ -137,7 +137,9 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
     },
   };
   for (const each of code) {
-    const service = each.schema ? each.service(parts, database!.services) : each.service(parts);
+    const service = each.schema
+      ? each.service(parts, database!.service(each.schema))
+      : each.service(parts);
     broker.createService(service);
   }
   lifetime.closeWith(() => broker.stop());

@@ -1,13 +1,15 @@
 /**
  * The database of a node: started where it is embedded, brought up to date where the node is alone,
- * with two pools:
+ * with a pool for the change feed and one for each service:
  *
- * | Pool     | Of                                             | Connections         |
- * |----------|------------------------------------------------|---------------------|
- * | commits  | the change feed, its leases, the outbox        | `forFeed`           |
- * | services | all services of the node: they have one schema each, and name it | the others |
+ * | Pool    | Of                                      | Connections, of `db_pool_size`      |
+ * |---------|-----------------------------------------|-------------------------------------|
+ * | commits | the change feed, its leases, the outbox | `forFeed`                           |
+ * | service | the tables of one service of the node   | `forEach`, the others in equal parts |
  *
- * Whoever waits for a lock in the one takes no connection from the other, so a node keeps its lease.
+ * Whoever waits for a lock in the one takes no connection from the other. So a node keeps its lease,
+ * and a transaction that calls another service of its node is answered although all connections of
+ * its own wait for it.
  */
 import type { DataSource } from 'typeorm';
 import { commitSchema } from '../commits/schema.ts';
@@ -30,8 +32,8 @@ export interface NodeDatabase {
   readonly commits: DataSource;
   /** The connections of all its pools. */
   readonly connections: Connections;
-  /** The tables of the services that the node hosts. */
-  readonly services: DataSource;
+  /** The tables of a service that the node hosts. */
+  readonly service: (schema: Schema) => DataSource;
 }
 
 export interface NodeDatabaseOptions {
@@ -44,9 +46,12 @@ export interface NodeDatabaseOptions {
 
 /** Of `db_pool_size`: one each to poll, to read leases, and for the rest. */
 const forFeed = (total: number): number => Math.min(3, Math.floor(total / 2));
+/** Of the rest, for each of so many services: no more than one of them has use for. */
+const forEach = (rest: number, services: number): number =>
+  Math.max(1, Math.min(10, Math.floor(rest / services)));
 
 /**
- * Both pools close with the node. One process alone migrates by itself. Throws CannotStart where the
+ * All pools close with the node. One process alone migrates by itself. Throws CannotStart where the
  * database cannot be used, or its tables are not what this node's code expects.
  */
 export async function openNodeDatabase({
@@ -68,15 +73,16 @@ export async function openNodeDatabase({
     const all = await schemas();
     await lifetime.whileWanted(() => migrateAll(options, all));
   }
-  const open = async (own: DatabaseOptions, opened: readonly Schema[]): Promise<DataSource> => {
-    const source = await lifetime.whileWanted(() => openMigrated(own, opened));
+  const open = async (own: DatabaseOptions, schema: Schema): Promise<DataSource> => {
+    const source = await lifetime.whileWanted(() => openMigrated(own, schema));
     lifetime.closeWith(() => source.destroy());
     return source;
   };
-  const commits = await open({ ...options, leads: true }, [commitSchema]);
-  const poolSize = settings.db_pool_size - options.poolSize;
-  const services = await open({ ...options, poolSize }, hosted);
-  return { commits, services, connections };
+  const commits = await open({ ...options, leads: true }, commitSchema);
+  const poolSize = forEach(settings.db_pool_size - options.poolSize, hosted.length);
+  const pools = new Map<Schema, DataSource>();
+  for (const schema of hosted) pools.set(schema, await open({ ...options, poolSize }, schema));
+  return { commits, connections, service: (schema) => pools.get(schema)! };
 }
 
 /** Returns what was applied. Throws CannotStart where the database cannot be used. */
@@ -92,18 +98,13 @@ export async function migrateAll(
 }
 
 /** Throws CannotStart where the database cannot be used, or lacks what this node's code expects. */
-async function openMigrated(
-  options: DatabaseOptions,
-  schemas: readonly Schema[],
-): Promise<DataSource> {
+async function openMigrated(options: DatabaseOptions, schema: Schema): Promise<DataSource> {
   const { url, timeoutMs } = options;
   try {
-    const source = await openDatabase(options, together(schemas));
+    const source = await openDatabase(options, schema);
     try {
-      for (const each of schemas) {
-        const missing = await missingMigrations((text, values) => source.query(text, values), each);
-        if (missing.length > 0) throw notMigrated(missing, { url, schema: each.schema });
-      }
+      const missing = await missingMigrations((text, values) => source.query(text, values), schema);
+      if (missing.length > 0) throw notMigrated(missing, { url, schema: schema.schema });
       await assertTimeouts(source, timeoutMs);
       return source;
     } catch (error) {
@@ -113,14 +114,6 @@ async function openMigrated(
   } catch (error) {
     throw cannotUseDatabase(error, url);
   }
-}
-
-/** As one, for a pool: each entity names its own schema. Nothing migrates by it. */
-function together(schemas: readonly Schema[]): Schema {
-  const [first, ...others] = schemas;
-  if (first && others.length === 0) return first;
-  const entities = schemas.flatMap((each) => each.entities);
-  return { schema: 'services', entities, migrations: [] };
 }
 
 /**

@@ -348,12 +348,12 @@ export const settingsGroups = {
     },
     db_pool_size: {
       type: 'integer',
-      default: 10,
+      default: 20,
       min: 4,
       max: 200,
       requires_restart: true,
       description:
-        'Connections of a node to PostgreSQL, at most, of which up to 3 are kept for the change feed',
+        'Connections of a node to PostgreSQL, at most: up to 3 for the change feed, the others in equal parts for its services, up to 10 and at least one each',
     },
     redis_url: {
       type: 'string',

@@ -30,7 +30,7 @@ beforeAll(async () => {
     DATABASE_URL: database.url,
     RATE_LIMIT_PER_MINUTE: '0',
     // Each of eight askers waits for a lock on a connection of its own.
-    DB_POOL_SIZE: '20',
+    DB_POOL_SIZE: '60',
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
 });

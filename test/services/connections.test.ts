@@ -13,7 +13,7 @@ import {
   type TenantFixture,
 } from '../support/strata.ts';
 
-const most = 6;
+const most = 13;
 let database: Database;
 let strata: Running;
 let platform: Client;
@@ -46,7 +46,7 @@ test('DB_POOL_SIZE is that of the whole node, and the feed has its own of them',
   const writes = tenants.map(({ id, admin }) =>
     admin.put(`/tenants/${id}/config/agents/busy`, { custom: { a: 1 } }),
   );
-  await lock.untilWaiting(most / 2);
+  await lock.untilWaiting(2);
   // Those that would have been made have been by the time that the feed answers.
   // A node without a lease would say so of what it answers.
   await eventually(async () => {

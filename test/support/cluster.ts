@@ -169,7 +169,7 @@ export async function startCluster({
     REDIS_URL: redis.url,
     BASE_URL: baseUrl,
     LOG_LEVEL: 'warn',
-    DB_POOL_SIZE: '4',
+    DB_POOL_SIZE: '8',
     // However long the tests of a file take.
     ACCESS_TOKEN_TTL_SECONDS: '86400',
     SECRET_KEY: secretKey,
