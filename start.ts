@@ -2,7 +2,6 @@
  * Starts Strata: everything in one process, or the pieces named on the command line. `--migrate`
  * only brings the database up to date and ends. What keeps it from starting is said in one line.
  */
-import type { Redis } from 'ioredis';
 import { readFileSync } from 'node:fs';
 import type { AppOptions } from './gateway/http/app.ts';
 import type { Gateway, MadeGateway } from './gateway/gateway.ts';
@@ -30,6 +29,7 @@ import {
   wantsStacks,
   type Settings,
 } from './shared/settings/settings.ts';
+import { openRedis, type RedisClient } from './shared/concurrency/redis.ts';
 import { createShortLivedState } from './shared/concurrency/short-lived-state.ts';
 
 const packageFile = new URL('package.json', import.meta.url);
@@ -193,25 +193,15 @@ async function openDatabase(
   return openNodeDatabase({ settings, lifetime, schemas: everySchema, hosted });
 }
 
-/**
- * The connection, where a piece needs one and the settings name one. Commands fail at once while
- * Redis is away: what it holds is short-lived, and a request must not wait for it.
- */
+/** The connection, where a piece needs one and the settings name one. */
 async function connectRedis(
   settings: Settings,
   pieces: readonly Piece[],
   lifetime: Lifetime,
-): Promise<Redis | undefined> {
+): Promise<RedisClient | undefined> {
   const isNeeded = pieces.some(({ needs }) => needs.includes('redis_url'));
   if (settings.redis_url === null || !isNeeded) return undefined;
-  const { Redis: RedisClient } = await import('ioredis');
-  const redis = new RedisClient(settings.redis_url, {
-    ...(settings.redis_password === null ? {} : { password: settings.redis_password }),
-    maxRetriesPerRequest: 1,
-    commandTimeout: 1000,
-    enableOfflineQueue: false,
-    retryStrategy: () => 500,
-  });
+  const redis = await openRedis(settings.redis_url, settings);
   let isReported = false;
   redis.on('ready', () => {
     isReported = false;
@@ -227,7 +217,7 @@ async function connectRedis(
   return redis;
 }
 
-const answers = (redis: Redis): Promise<boolean> =>
+const answers = (redis: RedisClient): Promise<boolean> =>
   redis.ping().then(
     () => true,
     () => false,

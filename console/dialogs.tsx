@@ -9,6 +9,7 @@ export function FormDialog({
   title,
   verb,
   isDangerous = false,
+  isReady = true,
   children,
   work,
   onClose,
@@ -16,6 +17,8 @@ export function FormDialog({
   readonly title: string;
   readonly verb: string;
   readonly isDangerous?: boolean;
+  /** Whether it can be sent as it is. */
+  readonly isReady?: boolean;
   readonly children?: ComponentChildren;
   /** Closes the dialog itself, or shows something else in its place. */
   readonly work: () => Promise<unknown>;
@@ -45,7 +48,7 @@ export function FormDialog({
             type="submit"
             class={isDangerous ? 'danger' : ''}
             aria-busy={isBusy}
-            disabled={isBusy}
+            disabled={isBusy || !isReady}
           >
             {verb}
           </button>

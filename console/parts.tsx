@@ -1,7 +1,6 @@
 /** Small pieces that every screen is made of. */
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { query, setQuery } from './address.ts';
 import type { Problem } from './api.ts';
 import { goBackTo, placeOf } from './focus.ts';
 import { localTime, shortJson, timeAgo } from './format.ts';
@@ -117,7 +116,7 @@ export const TableRegion = ({
   </div>
 );
 
-type Column =
+export type Column =
   string | { readonly wide: string } | { readonly number: string } | { readonly unseen: string };
 
 /** The head of a table: a column without a special look is its title alone. */
@@ -155,22 +154,6 @@ export const Fact = ({
     <dt>{name}</dt>
     <dd>{children}</dd>
   </div>
-);
-
-/** What narrows a list, kept in the address. */
-export const FilterField = ({ placeholder }: { readonly placeholder: string }): VNode => (
-  <label>
-    Filter
-    <input
-      type="search"
-      name="q"
-      value={query.value.get('q') ?? ''}
-      placeholder={placeholder}
-      autocomplete="off"
-      spellcheck={false}
-      onInput={({ currentTarget }) => setQuery({ q: currentTarget.value })}
-    />
-  </label>
 );
 
 /** A dialog over the page, which keeps the focus and closes with Escape. */

@@ -6,6 +6,7 @@ import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { go, hrefOf } from '../address.ts';
 import { problemOf, type Problem } from '../api.ts';
+import { Field } from '../fields.tsx';
 import { ProblemBox } from '../parts.tsx';
 import { signIn } from '../session.ts';
 import { notice } from './sign-in.tsx';
@@ -46,18 +47,16 @@ export function AcceptInvitation({ token }: { readonly token: string | undefined
       <h1>You are invited</h1>
       <form onSubmit={(event: Event) => void accept(event, true)}>
         <ProblemBox problem={problem} />
-        <label>
-          Choose a password
-          <input
-            type="password"
-            name="password"
-            autocomplete="new-password"
-            required
-            minlength={12}
-            value={password}
-            onInput={({ currentTarget }) => setPassword(currentTarget.value)}
-          />
-        </label>
+        <Field
+          label="Choose a password"
+          type="password"
+          name="password"
+          autocomplete="new-password"
+          required
+          minlength={12}
+          value={password}
+          onValue={setPassword}
+        />
         <p class="fine">12 characters at least, and not a common one.</p>
         <button type="submit" aria-busy={isBusy} disabled={isBusy}>
           Accept and sign in

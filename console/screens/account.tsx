@@ -10,7 +10,9 @@ import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
-import { Columns, Empty, Heading, Loading, ProblemBox, TableRegion, Time } from '../parts.tsx';
+import { Field } from '../fields.tsx';
+import { RowButton, Table, Waiting } from '../lists.tsx';
+import { Empty, Heading, ProblemBox, Time } from '../parts.tsx';
 import { canUsePasskeys, registerPasskey } from '../passkeys.ts';
 import { isPlatformAdmin, tenant, user } from '../session.ts';
 import { Activity } from './activity.tsx';
@@ -124,51 +126,45 @@ function Passkeys(): VNode {
           host name to add one.
         </p>
       )}
-      <ProblemBox problem={problem} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Waiting data={data} problem={problem} retry={reload} />
       {data?.length === 0 && (
         <p class="empty">
           None. With one, this device signs you in, and no password can be stolen.
         </p>
       )}
       {data && data.length > 0 && (
-        <TableRegion label="Passkeys">
-          <table class="lines">
-            <Columns
-              titles={['Name', 'Kept', { wide: 'Added' }, 'Last used', { unseen: 'Actions' }]}
-            />
-            <tbody>
-              {data.map((passkey) => (
-                <tr key={passkey.id}>
-                  <th scope="row">
-                    <bdi>{nameOfPasskey(passkey)}</bdi>
-                  </th>
-                  <td>{passkey.backed_up ? 'on several devices' : 'on one device'}</td>
-                  <td class="wide">
-                    <Time at={passkey.created_at} />
-                  </td>
-                  <td>
-                    {passkey.last_used_at === null ? (
-                      <span class="muted">never</span>
-                    ) : (
-                      <Time at={passkey.last_used_at} />
-                    )}
-                  </td>
-                  <td class="action">
-                    <button
-                      type="button"
-                      class="small"
-                      aria-label={`Remove ${nameOfPasskey(passkey)}`}
-                      onClick={() => setDoing(passkey)}
-                    >
-                      Remove…
-                    </button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </TableRegion>
+        <Table
+          label="Passkeys"
+          look="lines"
+          columns={['Name', 'Kept', { wide: 'Added' }, 'Last used', { unseen: 'Actions' }]}
+        >
+          {data.map((passkey) => (
+            <tr key={passkey.id}>
+              <th scope="row">
+                <bdi>{nameOfPasskey(passkey)}</bdi>
+              </th>
+              <td>{passkey.backed_up ? 'on several devices' : 'on one device'}</td>
+              <td class="wide">
+                <Time at={passkey.created_at} />
+              </td>
+              <td>
+                {passkey.last_used_at === null ? (
+                  <span class="muted">never</span>
+                ) : (
+                  <Time at={passkey.last_used_at} />
+                )}
+              </td>
+              <td class="action">
+                <RowButton
+                  label={`Remove ${nameOfPasskey(passkey)}`}
+                  onClick={() => setDoing(passkey)}
+                >
+                  Remove…
+                </RowButton>
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
       {doing === 'add' && <AddPasskey onClose={close} onDone={done} />}
       {doing !== undefined && doing !== 'add' && (
@@ -193,17 +189,15 @@ function AddPasskey({ onClose, onDone }: DialogProperties): VNode {
   };
   return (
     <FormDialog title="Add a passkey" verb="Add it" work={work} onClose={onClose}>
-      <label>
-        What you call it
-        <input
-          name="name"
-          maxlength={100}
-          autocomplete="off"
-          placeholder="such as Laptop"
-          value={name}
-          onInput={({ currentTarget }) => setName(currentTarget.value)}
-        />
-      </label>
+      <Field
+        label="What you call it"
+        name="name"
+        maxlength={100}
+
+        placeholder="such as Laptop"
+        value={name}
+        onValue={setName}
+      />
       <p class="fine">The browser asks next. A mail says that one was added.</p>
     </FormDialog>
   );
@@ -260,30 +254,26 @@ function ChangePassword(): VNode {
           readonly
           hidden
         />
-        <label>
-          Current password
-          <input
-            type="password"
-            name="current_password"
-            autocomplete="current-password"
-            required
-            value={current}
-            onInput={({ currentTarget }) => setCurrent(currentTarget.value)}
-          />
-        </label>
-        <label>
-          New password
-          <input
-            type="password"
-            name="new_password"
-            autocomplete="new-password"
-            required
-            minlength={12}
-            value={next}
-            onInput={({ currentTarget }) => setNext(currentTarget.value)}
-          />
-          <small>12 characters at least, and not a common one.</small>
-        </label>
+        <Field
+          label="Current password"
+          type="password"
+          name="current_password"
+          autocomplete="current-password"
+          required
+          value={current}
+          onValue={setCurrent}
+        />
+        <Field
+          label="New password"
+          type="password"
+          name="new_password"
+          autocomplete="new-password"
+          required
+          minlength={12}
+          value={next}
+          onValue={setNext}
+          hint="12 characters at least, and not a common one."
+        />
         <label class="check">
           <input type="checkbox" checked={endsKeys} onChange={() => setEndsKeys(!endsKeys)} />
           End my API keys too, in all tenants

@@ -9,7 +9,8 @@ import { query, setQuery } from '../address.ts';
 import { call, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { usePages } from '../pages.ts';
-import { Columns, Empty, Heading, Loading, ProblemBox, TableRegion, Time } from '../parts.tsx';
+import { Notice, RowButton, ShowMore, Table, Waiting } from '../lists.tsx';
+import { Empty, Heading, Time } from '../parts.tsx';
 
 type Account = ResultOf<'auth.users.list'>['items'][number];
 type Change = 'disable' | 'enable' | 'recover';
@@ -55,22 +56,11 @@ export function Accounts(): VNode {
         </label>
         <button type="submit">Find</button>
       </form>
-      {said && (
-        <p class="notice" role="status">
-          {said}
-        </p>
-      )}
-      <ProblemBox problem={problem} retry={reload} />
-      {!items && !problem && <Loading />}
+      <Notice says={said} />
+      <Waiting data={items} problem={problem} retry={reload} />
       {items?.length === 0 && <Empty>No account has this address.</Empty>}
       {items && items.length > 0 && <AccountTable accounts={items} onOpen={setOpen} />}
-      {items && !isComplete && (
-        <p class="paging">
-          <button type="button" class="small" onClick={more}>
-            Show more
-          </button>
-        </p>
-      )}
+      {items && !isComplete && <ShowMore onClick={more} />}
       {open && <ChangeAccount {...open} onClose={() => setOpen(undefined)} onChanged={done} />}
     </section>
   );
@@ -90,66 +80,56 @@ function AccountTable({
   readonly onOpen: (open: Open) => void;
 }): VNode {
   return (
-    <TableRegion label="Accounts">
-      <table class="lines">
-        <Columns
-          titles={[
-            'Person',
-            'Status',
-            'Kept out by',
-            { wide: 'Id' },
-            { wide: 'Made' },
-            { unseen: 'Actions' },
-          ]}
-        />
-        <tbody>
-          {accounts.map((account) => {
-            const { id, email, display_name: name, status, created_at: made } = account;
-            const turn = status === 'active' ? 'disable' : 'enable';
-            return (
-              <tr key={id}>
-                <th scope="row">
-                  <bdi>{email}</bdi>
-                  {name !== null && (
-                    <div class="fine">
-                      <bdi>{name}</bdi>
-                    </div>
-                  )}
-                </th>
-                <td>
-                  <span class={`state-of ${status}`}>{status}</span>
-                </td>
-                <td>{keptOutBy(account)}</td>
-                <td class="wide">
-                  <code>{id}</code>
-                </td>
-                <td class="wide">
-                  <Time at={made} />
-                </td>
-                <td class="action">
-                  <button
-                    type="button"
-                    class="small"
-                    aria-label={`${turn} ${email}`}
-                    onClick={() => onOpen({ what: turn, account })}
-                  >
-                    {turn === 'disable' ? 'Disable…' : 'Enable…'}
-                  </button>{' '}
-                  <button
-                    type="button"
-                    class="small"
-                    aria-label={`recover ${email}`}
-                    onClick={() => onOpen({ what: 'recover', account })}
-                  >
-                    Recover…
-                  </button>
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </TableRegion>
+    <Table
+      label="Accounts"
+      look="lines"
+      columns={[
+        'Person',
+        'Status',
+        'Kept out by',
+        { wide: 'Id' },
+        { wide: 'Made' },
+        { unseen: 'Actions' },
+      ]}
+    >
+      {accounts.map((account) => {
+        const { id, email, display_name: name, status, created_at: made } = account;
+        const turn = status === 'active' ? 'disable' : 'enable';
+        return (
+          <tr key={id}>
+            <th scope="row">
+              <bdi>{email}</bdi>
+              {name !== null && (
+                <div class="fine">
+                  <bdi>{name}</bdi>
+                </div>
+              )}
+            </th>
+            <td>
+              <span class={`state-of ${status}`}>{status}</span>
+            </td>
+            <td>{keptOutBy(account)}</td>
+            <td class="wide">
+              <code>{id}</code>
+            </td>
+            <td class="wide">
+              <Time at={made} />
+            </td>
+            <td class="action">
+              <RowButton label={`${turn} ${email}`} onClick={() => onOpen({ what: turn, account })}>
+                {turn === 'disable' ? 'Disable…' : 'Enable…'}
+              </RowButton>{' '}
+              <RowButton
+                label={`recover ${email}`}
+                onClick={() => onOpen({ what: 'recover', account })}
+              >
+                Recover…
+              </RowButton>
+            </td>
+          </tr>
+        );
+      })}
+    </Table>
   );
 }
 

@@ -8,7 +8,9 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { call } from '../api.ts';
 import { Choices, FormDialog, ShownOnce } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
-import { Columns, Loading, ProblemBox, TableRegion, Time } from '../parts.tsx';
+import { Field } from '../fields.tsx';
+import { RowButton, Table, Waiting } from '../lists.tsx';
+import { Time } from '../parts.tsx';
 
 type ApiKey = ResultOf<'auth.api-key.list'>['items'][number];
 type Issued = ResultOf<'auth.api-key.create'>;
@@ -70,37 +72,26 @@ export function ApiKeys({ owner }: { readonly owner: KeyOwner }): VNode {
           New key…
         </button>
       </div>
-      <ProblemBox problem={problem} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Waiting data={data} problem={problem} retry={reload} />
       {data?.length === 0 && (
         <p class="empty">None. Programs and pipelines call Strata with one.</p>
       )}
       {data && data.length > 0 && (
-        <TableRegion label="API keys">
-          <table class="lines">
-            <Columns
-              titles={[
-                'Name',
-                'May',
-                { wide: 'Made' },
-                'Last used',
-                'Expires',
-                { unseen: 'Actions' },
-              ]}
+        <Table
+          label="API keys"
+          look="lines"
+          columns={['Name', 'May', { wide: 'Made' }, 'Last used', 'Expires', { unseen: 'Actions' }]}
+        >
+          {data.map((key) => (
+            <KeyRow
+              key={key.id}
+              apiKey={key}
+              canRotate={owner.isPerson}
+              onRotate={() => setDoing({ what: 'rotate', key })}
+              onRevoke={() => setDoing({ what: 'revoke', key })}
             />
-            <tbody>
-              {data.map((key) => (
-                <KeyRow
-                  key={key.id}
-                  apiKey={key}
-                  canRotate={owner.isPerson}
-                  onRotate={() => setDoing({ what: 'rotate', key })}
-                  onRevoke={() => setDoing({ what: 'revoke', key })}
-                />
-              ))}
-            </tbody>
-          </table>
-        </TableRegion>
+          ))}
+        </Table>
       )}
       {doing?.what === 'make' && <Make owner={owner} onClose={close} onIssued={show} />}
       {doing?.what === 'rotate' && (
@@ -160,18 +151,13 @@ function KeyRow({
       </td>
       <td class="action">
         {canRotate && (
-          <button
-            type="button"
-            class="small"
-            aria-label={`New secret for ${name}`}
-            onClick={onRotate}
-          >
+          <RowButton label={`New secret for ${name}`} onClick={onRotate}>
             New secret…
-          </button>
+          </RowButton>
         )}
-        <button type="button" class="small" aria-label={`Revoke ${name}`} onClick={onRevoke}>
+        <RowButton label={`Revoke ${name}`} onClick={onRevoke}>
           Revoke…
-        </button>
+        </RowButton>
       </td>
     </tr>
   );
@@ -204,32 +190,28 @@ function Make({
   };
   return (
     <FormDialog title="New API key" verb="Make the key" work={work} onClose={onClose}>
-      <label>
-        Name
-        <input
-          name="name"
-          required
-          maxlength={100}
-          autocomplete="off"
-          placeholder="such as deploy-pipeline"
-          value={name}
-          onInput={({ currentTarget }) => setName(currentTarget.value)}
-        />
-      </label>
-      <label>
-        Days until it expires
-        <input
-          type="number"
-          name="days"
-          required
-          min="1"
-          max="365"
-          class="number"
-          value={days}
-          onInput={({ currentTarget }) => setDays(currentTarget.value)}
-        />
-        <small>1 to 365.</small>
-      </label>
+      <Field
+        label="Name"
+        name="name"
+        required
+        maxlength={100}
+
+        placeholder="such as deploy-pipeline"
+        value={name}
+        onValue={setName}
+      />
+      <Field
+        label="Days until it expires"
+        type="number"
+        name="days"
+        required
+        min="1"
+        max="365"
+        class="number"
+        value={days}
+        onValue={setDays}
+        hint="1 to 365."
+      />
       <Choices
         label="What it may do"
         options={scopesFor(owner)}

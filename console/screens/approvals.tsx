@@ -2,22 +2,13 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, query, setQuery } from '../address.ts';
+import { hrefOf, query } from '../address.ts';
 import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
 import { localTime, longJson } from '../format.ts';
 import { useLiveApprovals, useLoaded } from '../loading.ts';
-import {
-  Columns,
-  Empty,
-  Fact,
-  Heading,
-  Loading,
-  ProblemBox,
-  State,
-  TableRegion,
-  Time,
-  Who,
-} from '../parts.tsx';
+import { FilterField, SelectField } from '../fields.tsx';
+import { Table, Waiting } from '../lists.tsx';
+import { Empty, Fact, Heading, ProblemBox, State, Time, Who } from '../parts.tsx';
 import { hasRole, user } from '../session.ts';
 import { DeliveryTable } from './deliveries.tsx';
 import type { ScreenProperties } from './screen.ts';
@@ -55,35 +46,15 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
     <section>
       <Heading title="Approvals" />
       <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
-        <label>
-          State
-          <select
-            name="state"
-            value={state}
-            onChange={({ currentTarget }) => setQuery({ state: currentTarget.value })}
-          >
-            {states.map((each) => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
-            <option value="all">all</option>
-          </select>
-        </label>
-        <label>
-          Filter
-          <input
-            type="search"
-            name="q"
-            value={query.value.get('q') ?? ''}
-            placeholder="title, action or risk"
-            autocomplete="off"
-            onInput={({ currentTarget }) => setQuery({ q: currentTarget.value })}
-          />
-        </label>
+        <SelectField
+          name="state"
+          label="State"
+          value={state}
+          options={[...states, 'all'].map((value) => ({ value }))}
+        />
+        <FilterField placeholder="title, action or risk" />
       </form>
-      <ProblemBox problem={problem} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Waiting data={data} problem={problem} retry={reload} />
       {shown?.length === 0 && (
         <Empty>{state === 'pending' ? 'Nothing waits for a decision.' : 'There are none.'}</Empty>
       )}
@@ -101,40 +72,36 @@ function ApprovalTable({
   readonly items: readonly Approval[];
 }): VNode {
   return (
-    <TableRegion label="Approvals">
-      <table>
-        <Columns
-          titles={['What is asked', 'Risk', { number: 'Cost' }, 'State', { wide: 'Asked' }, 'Ends']}
-        />
-        <tbody>
-          {items.map((each) => (
-            <tr key={each.id}>
-              <th scope="row">
-                <a href={hrefOf(`/tenants/${tenantId}/approvals/${each.id}`)}>
-                  <bdi>{each.title}</bdi>
-                </a>
-                <div class="fine">
-                  <code>{each.action}</code>
-                </div>
-              </th>
-              <td>
-                <span class={`risk ${each.risk_level}`}>{each.risk_level}</span>
-              </td>
-              <td class="number">{each.cost_impact ?? <span class="muted">–</span>}</td>
-              <td>
-                <State state={each.state} />
-              </td>
-              <td class="wide">
-                <Time at={each.created_at} />
-              </td>
-              <td>
-                <Time at={each.decision?.at ?? each.expires_at} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </TableRegion>
+    <Table
+      label="Approvals"
+      columns={['What is asked', 'Risk', { number: 'Cost' }, 'State', { wide: 'Asked' }, 'Ends']}
+    >
+      {items.map((each) => (
+        <tr key={each.id}>
+          <th scope="row">
+            <a href={hrefOf(`/tenants/${tenantId}/approvals/${each.id}`)}>
+              <bdi>{each.title}</bdi>
+            </a>
+            <div class="fine">
+              <code>{each.action}</code>
+            </div>
+          </th>
+          <td>
+            <span class={`risk ${each.risk_level}`}>{each.risk_level}</span>
+          </td>
+          <td class="number">{each.cost_impact ?? <span class="muted">–</span>}</td>
+          <td>
+            <State state={each.state} />
+          </td>
+          <td class="wide">
+            <Time at={each.created_at} />
+          </td>
+          <td>
+            <Time at={each.decision?.at ?? each.expires_at} />
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

@@ -10,17 +10,8 @@ import { get, withQuery } from '../api.ts';
 import { saveLines } from '../files.ts';
 import { longJson } from '../format.ts';
 import { useLoaded } from '../loading.ts';
-import {
-  Columns,
-  Empty,
-  Fact,
-  Heading,
-  Loading,
-  ProblemBox,
-  Time,
-  TypedField,
-  Who,
-} from '../parts.tsx';
+import { Pager, Waiting } from '../lists.tsx';
+import { Columns, Empty, Fact, Heading, ProblemBox, Time, TypedField, Who } from '../parts.tsx';
 import { KeepElsewhere, Verify } from './audit-record.tsx';
 import type { ScreenProperties } from './screen.ts';
 
@@ -84,8 +75,7 @@ function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
       <Heading title={tenantId === null ? 'Audit of all' : 'Audit'} />
       <Verify tenantId={tenantId} />
       <FilterForm asked={asked} />
-      <ProblemBox problem={problem} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Waiting data={data} problem={problem} retry={reload} />
       {data?.items.length === 0 && (
         <Empty>{isFiltered ? 'Nothing fits the filters.' : 'Nothing has happened yet.'}</Empty>
       )}
@@ -103,24 +93,10 @@ function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
           ))}
         </table>
       )}
-      <p class="paging">
-        {cursor !== '' && (
-          <button type="button" class="small" onClick={() => setQuery({ cursor: '' })}>
-            Newest
-          </button>
-        )}
-        {data?.next_cursor && (
-          <button
-            type="button"
-            class="small"
-            onClick={() => setQuery({ cursor: data.next_cursor!, open: '' })}
-          >
-            Older
-          </button>
-        )}
+      <Pager cursor={cursor} next={data?.next_cursor}>
         <span class="grow"></span>
         {data && data.items.length > 0 && <Export tenantId={tenantId} asked={asked} />}
-      </p>
+      </Pager>
       <KeepElsewhere tenantId={tenantId} />
     </section>
   );

@@ -5,21 +5,13 @@
 import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, query, setQuery } from '../address.ts';
+import { hrefOf, query } from '../address.ts';
 import { get, withQuery } from '../api.ts';
 import { nameBeside, shortJson } from '../format.ts';
 import { useList, useLive, useLoaded } from '../loading.ts';
-import {
-  Columns,
-  Empty,
-  Heading,
-  Loading,
-  ProblemBox,
-  TableRegion,
-  Time,
-  Value,
-  Who,
-} from '../parts.tsx';
+import { FilterField, type Option, SelectField } from '../fields.tsx';
+import { Pager, Table, Waiting } from '../lists.tsx';
+import { Empty, Heading, ProblemBox, Time, Value, Who } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { EmergencyStop } from './emergency-stop.tsx';
 import { layerTitles, type Explained } from './ladder.ts';
@@ -36,6 +28,14 @@ const states = [
   'finished',
   'expired',
 ] as const;
+
+const stateOptions: Option[] = [
+  ...states.map((value) => ({
+    value,
+    title: value.replace('_', ' for ').replace('waiting for slot', 'waiting for a slot'),
+  })),
+  { value: 'all' },
+];
 
 /** Slots are taken and freed without a stream that says so. */
 const lookAgainMs = 5000;
@@ -164,36 +164,33 @@ function Limits({
         <a href={hrefOf(`/tenants/${tenantId}/documents/risk`)}>Risk limits</a>
         <a href={hrefOf(`/tenants/${tenantId}/documents/bounds`)}>Bounds</a>
       </div>
-      <TableRegion label="Limits of automation">
-        <table class="lines">
-          <Columns
-            titles={['Limit', 'Value', 'Decided by', { wide: 'Changed by' }, { wide: 'When' }]}
-          />
-          <tbody>
-            {rows.map(({ key, explained, value }) => (
-              <tr key={key}>
-                <th scope="row">{key}</th>
-                <td>
-                  <Value value={value} />
-                </td>
-                <td>
-                  {explained.enforced ? (
-                    <span class="layer bound">bound</span>
-                  ) : (
-                    layerTitles[explained.layer]
-                  )}
-                </td>
-                <td class="wide">
-                  <Who id={explained.updated_by} name={nameBeside(explained, 'updated_by')} />
-                </td>
-                <td class="wide">
-                  <Time at={explained.updated_at} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </TableRegion>
+      <Table
+        label="Limits of automation"
+        look="lines"
+        columns={['Limit', 'Value', 'Decided by', { wide: 'Changed by' }, { wide: 'When' }]}
+      >
+        {rows.map(({ key, explained, value }) => (
+          <tr key={key}>
+            <th scope="row">{key}</th>
+            <td>
+              <Value value={value} />
+            </td>
+            <td>
+              {explained.enforced ? (
+                <span class="layer bound">bound</span>
+              ) : (
+                layerTitles[explained.layer]
+              )}
+            </td>
+            <td class="wide">
+              <Who id={explained.updated_by} name={nameBeside(explained, 'updated_by')} />
+            </td>
+            <td class="wide">
+              <Time at={explained.updated_at} />
+            </td>
+          </tr>
+        ))}
+      </Table>
     </section>
   );
 }
@@ -214,57 +211,19 @@ function List({ tenantId }: { readonly tenantId: string }): VNode {
   const shown = data?.items.filter((each) =>
     `${each.action} ${contextOf(each)} ${each.outcome ?? ''}`.toLowerCase().includes(wanted),
   );
-  const choose = (event: Event): void =>
-    setQuery({ state: (event.target as HTMLSelectElement).value, cursor: '' });
   return (
     <section aria-label="Automations">
       <h2>Automations</h2>
       <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
-        <label>
-          State
-          <select name="state" value={state} onChange={choose}>
-            {states.map((each) => (
-              <option key={each} value={each}>
-                {each.replace('_', ' for ').replace('waiting for slot', 'waiting for a slot')}
-              </option>
-            ))}
-            <option value="all">all</option>
-          </select>
-        </label>
-        <label>
-          Filter
-          <input
-            type="search"
-            name="q"
-            value={query.value.get('q') ?? ''}
-            placeholder="action, agent, service or outcome"
-            autocomplete="off"
-            onInput={({ currentTarget }) => setQuery({ q: currentTarget.value })}
-          />
-        </label>
+        <SelectField name="state" label="State" value={state} options={stateOptions} />
+        <FilterField placeholder="action, agent, service or outcome" />
       </form>
-      <ProblemBox problem={problem} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Waiting data={data} problem={problem} retry={reload} />
       {shown?.length === 0 && (
         <Empty>{state === 'running' ? 'Nothing runs.' : 'There are none.'}</Empty>
       )}
-      {shown && shown.length > 0 && <Table tenantId={tenantId} items={shown} />}
-      <p class="paging">
-        {cursor !== '' && (
-          <button type="button" class="small" onClick={() => setQuery({ cursor: '' })}>
-            Newest
-          </button>
-        )}
-        {data?.next_cursor && (
-          <button
-            type="button"
-            class="small"
-            onClick={() => setQuery({ cursor: data.next_cursor! })}
-          >
-            Older
-          </button>
-        )}
-      </p>
+      {shown && shown.length > 0 && <AutomationTable tenantId={tenantId} items={shown} />}
+      <Pager cursor={cursor} next={data?.next_cursor} />
     </section>
   );
 }
@@ -294,7 +253,7 @@ function RemarkOn({
   return <span class="muted">–</span>;
 }
 
-function Table({
+function AutomationTable({
   tenantId,
   items,
 }: {
@@ -302,43 +261,42 @@ function Table({
   readonly items: readonly Automation[];
 }): VNode {
   return (
-    <TableRegion label="Automations">
-      <table class="lines">
-        <Columns titles={['Action', 'State', 'Who', 'Since', 'Expires or ended', 'Remark']} />
-        <tbody>
-          {items.map((each) => (
-            <tr key={each.id}>
-              <th scope="row">
-                <code>
-                  <bdi>{each.action}</bdi>
-                </code>{' '}
-                <span class={`risk ${each.risk_level}`}>{each.risk_level}</span>
-                <div class="fine">
-                  <bdi>{contextOf(each)}</bdi>
-                </div>
-              </th>
-              <td>
-                <span class={`state-of ${each.state}`}>{each.state.replace('_', ' for ')}</span>
-              </td>
-              <td>
-                {each.requested_by.type !== 'user' && (
-                  <span class="muted">{each.requested_by.type.replaceAll('_', ' ')} </span>
-                )}
-                <Who id={each.requested_by.id} />
-              </td>
-              <td>
-                <Time at={each.started_at ?? each.created_at} />
-              </td>
-              <td>
-                <Time at={each.ended_at ?? each.expires_at} />
-              </td>
-              <td>
-                <RemarkOn tenantId={tenantId} automation={each} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </TableRegion>
+    <Table
+      label="Automations"
+      look="lines"
+      columns={['Action', 'State', 'Who', 'Since', 'Expires or ended', 'Remark']}
+    >
+      {items.map((each) => (
+        <tr key={each.id}>
+          <th scope="row">
+            <code>
+              <bdi>{each.action}</bdi>
+            </code>{' '}
+            <span class={`risk ${each.risk_level}`}>{each.risk_level}</span>
+            <div class="fine">
+              <bdi>{contextOf(each)}</bdi>
+            </div>
+          </th>
+          <td>
+            <span class={`state-of ${each.state}`}>{each.state.replace('_', ' for ')}</span>
+          </td>
+          <td>
+            {each.requested_by.type !== 'user' && (
+              <span class="muted">{each.requested_by.type.replaceAll('_', ' ')} </span>
+            )}
+            <Who id={each.requested_by.id} />
+          </td>
+          <td>
+            <Time at={each.started_at ?? each.created_at} />
+          </td>
+          <td>
+            <Time at={each.ended_at ?? each.expires_at} />
+          </td>
+          <td>
+            <RemarkOn tenantId={tenantId} automation={each} />
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }

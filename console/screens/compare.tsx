@@ -12,9 +12,9 @@ import { localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { differencesBetween } from '../merge-patch.ts';
+import { Field, FilterField } from '../fields.tsx';
 import {
   Empty,
-  FilterField,
   Heading,
   Loading,
   ProblemBox,

@@ -3,19 +3,12 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
-import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
+import { useAction } from '../action.ts';
+import { call, get, withQuery } from '../api.ts';
 import { useLoaded } from '../loading.ts';
-import {
-  Columns,
-  Empty,
-  Fact,
-  Heading,
-  Loading,
-  ProblemBox,
-  State,
-  TableRegion,
-  Time,
-} from '../parts.tsx';
+import { Pager, Table, Waiting } from '../lists.tsx';
+import { anyOf, FilterField, SelectField } from '../fields.tsx';
+import { Empty, Fact, Heading, Loading, ProblemBox, State, Time } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import type { ScreenProperties } from './screen.ts';
 
@@ -32,32 +25,6 @@ export function DeliveryLog({ tenantId, rest }: ScreenProperties): VNode {
     <Log tenantId={tenantId} />
   ) : (
     <OneDelivery key={id} tenantId={tenantId} id={id} />
-  );
-}
-
-function Choice({
-  name,
-  label,
-  choices,
-}: {
-  readonly name: string;
-  readonly label: string;
-  readonly choices: readonly string[];
-}): VNode {
-  const choose = (event: Event): void =>
-    setQuery({ [name]: (event.target as HTMLSelectElement).value, cursor: '' });
-  return (
-    <label>
-      {label}
-      <select name={name} value={query.value.get(name) ?? ''} onChange={choose}>
-        <option value="">any</option>
-        {choices.map((each) => (
-          <option key={each} value={each}>
-            {each}
-          </option>
-        ))}
-      </select>
-    </label>
   );
 }
 
@@ -84,19 +51,9 @@ function Log({ tenantId }: { readonly tenantId: string }): VNode {
         <p class="muted">Which notice went where, and what became of it</p>
       </Heading>
       <form role="search" class="question" onSubmit={(event) => event.preventDefault()}>
-        <Choice name="state" label="State" choices={states} />
-        <Choice name="channel" label="Channel" choices={channels} />
-        <label>
-          Filter this page
-          <input
-            type="search"
-            name="q"
-            value={asked('q')}
-            placeholder="target, notice or reason"
-            autocomplete="off"
-            onInput={({ currentTarget }) => setQuery({ q: currentTarget.value })}
-          />
-        </label>
+        <SelectField name="state" label="State" options={anyOf(states)} />
+        <SelectField name="channel" label="Channel" options={anyOf(channels)} />
+        <FilterField label="Filter this page" placeholder="target, notice or reason" />
       </form>
       {approval !== '' && (
         <p class="notice">
@@ -110,8 +67,7 @@ function Log({ tenantId }: { readonly tenantId: string }): VNode {
           </button>
         </p>
       )}
-      <ProblemBox problem={problem} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Waiting data={data} problem={problem} retry={reload} />
       {shown?.length === 0 && (
         <Empty>
           {data?.items.length === 0
@@ -120,22 +76,7 @@ function Log({ tenantId }: { readonly tenantId: string }): VNode {
         </Empty>
       )}
       {shown && shown.length > 0 && <DeliveryTable tenantId={tenantId} items={shown} />}
-      <p class="paging">
-        {cursor !== '' && (
-          <button type="button" class="small" onClick={() => setQuery({ cursor: '' })}>
-            Newest
-          </button>
-        )}
-        {data?.next_cursor && (
-          <button
-            type="button"
-            class="small"
-            onClick={() => setQuery({ cursor: data.next_cursor! })}
-          >
-            Older
-          </button>
-        )}
-      </p>
+      <Pager cursor={cursor} next={data?.next_cursor} />
     </section>
   );
 }
@@ -155,38 +96,34 @@ export function DeliveryTable({
   readonly items: readonly Delivery[];
 }): VNode {
   return (
-    <TableRegion label="Deliveries">
-      <table>
-        <Columns
-          titles={['Target', 'Channel', 'Notice', 'State', { number: 'Attempts' }, 'When']}
-        />
-        <tbody>
-          {items.map((each) => (
-            <tr key={each.id}>
-              <th scope="row">
-                <a href={hrefOf(`/tenants/${tenantId}/deliveries/${each.id}`)}>
-                  <bdi>{each.target}</bdi>
-                </a>
-                {each.reason !== null && (
-                  <div class="fine">
-                    <bdi>{each.reason}</bdi>
-                  </div>
-                )}
-              </th>
-              <td>{each.channel}</td>
-              <td>{noticeOf(each)}</td>
-              <td>
-                <State state={each.state} />
-              </td>
-              <td class="number">{each.attempts}</td>
-              <td>
-                <Time at={each.settled_at ?? each.created_at} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </TableRegion>
+    <Table
+      label="Deliveries"
+      columns={['Target', 'Channel', 'Notice', 'State', { number: 'Attempts' }, 'When']}
+    >
+      {items.map((each) => (
+        <tr key={each.id}>
+          <th scope="row">
+            <a href={hrefOf(`/tenants/${tenantId}/deliveries/${each.id}`)}>
+              <bdi>{each.target}</bdi>
+            </a>
+            {each.reason !== null && (
+              <div class="fine">
+                <bdi>{each.reason}</bdi>
+              </div>
+            )}
+          </th>
+          <td>{each.channel}</td>
+          <td>{noticeOf(each)}</td>
+          <td>
+            <State state={each.state} />
+          </td>
+          <td class="number">{each.attempts}</td>
+          <td>
+            <Time at={each.settled_at ?? each.created_at} />
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 
@@ -268,19 +205,13 @@ function Replay({
   readonly delivery: Detail;
   readonly onDone: () => void;
 }): VNode {
-  const [isBusy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem>();
+  const { isBusy, problem, run } = useAction();
   const [isSent, setSent] = useState(false);
   const replay = async (): Promise<void> => {
-    setBusy(true);
-    setProblem(undefined);
-    try {
+    await run(async () => {
       await call('POST', `${address}/replay`);
       setSent(true);
-    } catch (error) {
-      setProblem(problemOf(error));
-    }
-    setBusy(false);
+    });
     onDone();
   };
   return (
@@ -315,36 +246,32 @@ function Attempts({ attempts }: { readonly attempts: Detail['log'] }): VNode {
       <h2>Attempts</h2>
       {attempts.length === 0 && <Empty>None yet.</Empty>}
       {attempts.length > 0 && (
-        <TableRegion label="Attempts">
-          <table>
-            <Columns
-              titles={['When', { number: 'Status' }, { number: 'Took' }, 'What came back']}
-            />
-            <tbody>
-              {attempts.map((each, index) => (
-                <tr key={index}>
-                  <th scope="row">
-                    <Time at={each.at} />
-                  </th>
-                  <td class="number">{each.status ?? '–'}</td>
-                  <td class="number">{each.duration_ms} ms</td>
-                  <td>
-                    {each.error !== null && (
-                      <div>
-                        <bdi>{each.error}</bdi>
-                      </div>
-                    )}
-                    {each.answer !== null && each.answer !== '' && (
-                      <pre tabindex={0}>
-                        <code>{each.answer}</code>
-                      </pre>
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </TableRegion>
+        <Table
+          label="Attempts"
+          columns={['When', { number: 'Status' }, { number: 'Took' }, 'What came back']}
+        >
+          {attempts.map((each, index) => (
+            <tr key={index}>
+              <th scope="row">
+                <Time at={each.at} />
+              </th>
+              <td class="number">{each.status ?? '–'}</td>
+              <td class="number">{each.duration_ms} ms</td>
+              <td>
+                {each.error !== null && (
+                  <div>
+                    <bdi>{each.error}</bdi>
+                  </div>
+                )}
+                {each.answer !== null && each.answer !== '' && (
+                  <pre tabindex={0}>
+                    <code>{each.answer}</code>
+                  </pre>
+                )}
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
     </section>
   );

@@ -1,7 +1,8 @@
 /** The documents of a tenant: those that there is one of, and lists of the others. */
 import type { VNode } from 'preact';
 import { hrefOf } from '../address.ts';
-import { Columns, Empty, FilterField, Heading } from '../parts.tsx';
+import { FilterField } from '../fields.tsx';
+import { Columns, Empty, Heading } from '../parts.tsx';
 import { DocumentEditor } from './document-editor.tsx';
 import { documentKinds, kindNamed, screenOf } from './document-kinds.ts';
 import { KindList } from './kind-list.tsx';

@@ -6,7 +6,8 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLive, useLoaded } from '../loading.ts';
 import { isObject, type JsonObject } from '../merge-patch.ts';
-import { Loading, ProblemBox, Time, Who } from '../parts.tsx';
+import { Waiting } from '../lists.tsx';
+import { Time, Who } from '../parts.tsx';
 import { ReviewAndPublish } from './review.tsx';
 import { readStored } from './stored.ts';
 
@@ -63,8 +64,7 @@ export function EmergencyStop({
   return (
     <section class={`stop ${stop ? 'on' : ''}`} aria-label="Emergency stop">
       <h2>Emergency stop</h2>
-      <ProblemBox problem={problem} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Waiting data={data} problem={problem} retry={reload} />
       {data && stop && (
         <div>
           <p class="verdict">

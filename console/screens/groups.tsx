@@ -9,15 +9,9 @@ import { hrefOf, query } from '../address.ts';
 import { call, get, getAll } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { useLive, useLoaded } from '../loading.ts';
-import {
-  Columns,
-  Empty,
-  FilterField,
-  Heading,
-  Loading,
-  ProblemBox,
-  TableRegion,
-} from '../parts.tsx';
+import { Field, FilterField } from '../fields.tsx';
+import { RowButton, Table, Waiting } from '../lists.tsx';
+import { Empty, Heading } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import { groupsOf, membersAddress, nameOfMember, statusText, type Member } from './members.tsx';
 import type { ScreenProperties } from './screen.ts';
@@ -91,8 +85,7 @@ export function Groups({ tenantId }: ScreenProperties): VNode {
       <form role="search" class="question one" onSubmit={(event) => event.preventDefault()}>
         <FilterField placeholder="group or address" />
       </form>
-      <ProblemBox problem={problem} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Waiting data={data} problem={problem} retry={reload} />
       {shown?.length === 0 && (
         <Empty>
           {wanted === ''
@@ -101,16 +94,15 @@ export function Groups({ tenantId }: ScreenProperties): VNode {
         </Empty>
       )}
       {shown && shown.length > 0 && (
-        <TableRegion label="Approver groups">
-          <table class="lines">
-            <Columns titles={['Group', 'Members', 'Asked for', { unseen: 'Actions' }]} />
-            <tbody>
-              {shown.map((group) => (
-                <GroupRow key={group.name} group={group} onChange={() => setChanged(group)} />
-              ))}
-            </tbody>
-          </table>
-        </TableRegion>
+        <Table
+          label="Approver groups"
+          look="lines"
+          columns={['Group', 'Members', 'Asked for', { unseen: 'Actions' }]}
+        >
+          {shown.map((group) => (
+            <GroupRow key={group.name} group={group} onChange={() => setChanged(group)} />
+          ))}
+        </Table>
       )}
       {changed && data && (
         <ChangeGroup
@@ -155,9 +147,9 @@ function GroupRow({
       </td>
       <td>{askedFor.length === 0 ? <span class="muted">nothing</span> : askedFor.join(', ')}</td>
       <td class="action">
-        <button type="button" class="small" aria-label={`Change ${name}`} onClick={onChange}>
+        <RowButton label={`Change ${name}`} onClick={onChange}>
           Change…
-        </button>
+        </RowButton>
       </td>
     </tr>
   );
@@ -206,19 +198,17 @@ function ChangeGroup({
       onClose={onClose}
     >
       {isNew && (
-        <label>
-          Name
-          <input
-            name="name"
-            required
-            autocomplete="off"
-            spellcheck={false}
-            pattern={'[A-Za-z0-9._\\-]{1,64}'}
-            value={name}
-            onInput={({ currentTarget }) => setName(currentTarget.value)}
-          />
-          <small>Letters, digits, dots, dashes and underscores.</small>
-        </label>
+        <Field
+          label="Name"
+          name="name"
+          required
+
+          spellcheck={false}
+          pattern={'[A-Za-z0-9._\\-]{1,64}'}
+          value={name}
+          onValue={setName}
+          hint="Letters, digits, dots, dashes and underscores."
+        />
       )}
       <fieldset class="some">
         <legend>Members</legend>

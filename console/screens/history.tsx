@@ -9,17 +9,9 @@ import { hrefOf, opened, query, setQuery, toggleOpened } from '../address.ts';
 import { get, problemOf, withQuery, type Problem } from '../api.ts';
 import { nameBeside } from '../format.ts';
 import { useLive, useLoaded } from '../loading.ts';
-import {
-  Changes,
-  Columns,
-  Empty,
-  Heading,
-  Loading,
-  ProblemBox,
-  Time,
-  TypedField,
-  Who,
-} from '../parts.tsx';
+import { Pager, Waiting } from '../lists.tsx';
+import { SelectField } from '../fields.tsx';
+import { Changes, Columns, Empty, Heading, Time, TypedField, Who } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { documentKinds, type DocumentKind } from './document-kinds.ts';
 import { platformKinds } from './platform-kinds.ts';
@@ -120,23 +112,17 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
     <section>
       <Heading title={title} />
       <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
-        <label>
-          Document
-          <select
-            name="config_type"
-            value={type}
-            onChange={({ currentTarget }) =>
-              setQuery({ config_type: currentTarget.value, cursor: '' })
-            }
-          >
-            <option value="">any</option>
-            {owner.kinds.map((kind) => (
-              <option key={kind.configType} value={kind.configType}>
-                {kind.title}
-              </option>
-            ))}
-          </select>
-        </label>
+        <SelectField
+          name="config_type"
+          label="Document"
+          options={[
+            { value: '', title: 'any' },
+            ...owner.kinds.map(({ configType, title: kind }) => ({
+              value: configType,
+              title: kind,
+            })),
+          ]}
+        />
         <label>
           Name
           <TypedField
@@ -147,8 +133,7 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
           />
         </label>
       </form>
-      <ProblemBox problem={problem ?? refusal} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Waiting data={data} problem={problem ?? refusal} retry={reload} />
       {data?.items.length === 0 && (
         <Empty>Nothing has been changed{type || resource ? ' that fits' : ' yet'}.</Empty>
       )}
@@ -167,22 +152,7 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
           ))}
         </table>
       )}
-      <p class="paging">
-        {cursor !== '' && (
-          <button type="button" class="small" onClick={() => setQuery({ cursor: '' })}>
-            Newest
-          </button>
-        )}
-        {data?.next_cursor && (
-          <button
-            type="button"
-            class="small"
-            onClick={() => setQuery({ cursor: data.next_cursor!, open: '' })}
-          >
-            Older
-          </button>
-        )}
-      </p>
+      <Pager cursor={cursor} next={data?.next_cursor} />
       {review && <ReviewAndPublish {...review} />}
     </section>
   );

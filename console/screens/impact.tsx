@@ -4,6 +4,7 @@
  */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
+import { Table } from '../lists.tsx';
 import { Columns, TableRegion, Value } from '../parts.tsx';
 import { layerTitles } from './ladder.ts';
 
@@ -75,36 +76,31 @@ function ByKey({ byKey }: { readonly byKey: Impact['by_key'] }): VNode {
   const keys = Object.entries(byKey);
   const others = keys.length - mostKeys;
   return (
-    <TableRegion label="By key">
-      <table>
-        <Columns titles={['Key', { number: 'Tenants changed' }, 'Shielded by']} />
-        <tbody>
-          {keys.slice(0, mostKeys).map(([key, { changed, shielded_by: by }]) => (
-            <tr key={key}>
-              <th scope="row">
-                <bdi>{key}</bdi>
-              </th>
-              <td class="number">{changed}</td>
-              <td>
-                {Object.entries(by).map(([layer, count]) => (
-                  <span key={layer} class="shield">
-                    {layerOf(layer)}: <span class="number">{count}</span>{' '}
-                  </span>
-                ))}
-                {Object.keys(by).length === 0 && <span class="muted">–</span>}
-              </td>
-            </tr>
-          ))}
-          {others > 0 && (
-            <tr key=" others">
-              <td colspan={3} class="fine">
-                and {others} more keys
-              </td>
-            </tr>
-          )}
-        </tbody>
-      </table>
-    </TableRegion>
+    <Table label="By key" columns={['Key', { number: 'Tenants changed' }, 'Shielded by']}>
+      {keys.slice(0, mostKeys).map(([key, { changed, shielded_by: by }]) => (
+        <tr key={key}>
+          <th scope="row">
+            <bdi>{key}</bdi>
+          </th>
+          <td class="number">{changed}</td>
+          <td>
+            {Object.entries(by).map(([layer, count]) => (
+              <span key={layer} class="shield">
+                {layerOf(layer)}: <span class="number">{count}</span>{' '}
+              </span>
+            ))}
+            {Object.keys(by).length === 0 && <span class="muted">–</span>}
+          </td>
+        </tr>
+      ))}
+      {others > 0 && (
+        <tr key=" others">
+          <td colspan={3} class="fine">
+            and {others} more keys
+          </td>
+        </tr>
+      )}
+    </Table>
   );
 }
 

@@ -5,6 +5,7 @@ import { go, hrefOf, query } from '../address.ts';
 import { shortJson } from '../format.ts';
 import { useLive } from '../loading.ts';
 import { usePages } from '../pages.ts';
+import { ShowMore } from '../lists.tsx';
 import { ProblemBox, TableRegion, Value } from '../parts.tsx';
 import { addressOf, idOf, mayWrite, screenOf, type DocumentKind } from './document-kinds.ts';
 
@@ -110,13 +111,7 @@ export function KindList({
           </table>
         </TableRegion>
       )}
-      {hasMore && (
-        <p class="paging">
-          <button type="button" class="small" onClick={showMore}>
-            Show more
-          </button>
-        </p>
-      )}
+      {hasMore && <ShowMore onClick={showMore} />}
     </section>
   );
 }

@@ -5,21 +5,14 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, query, setQuery } from '../address.ts';
+import { hrefOf, query } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { Choices, FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
-import {
-  Columns,
-  Empty,
-  FilterField,
-  Heading,
-  Loading,
-  ProblemBox,
-  TableRegion,
-  Time,
-} from '../parts.tsx';
+import { Notice, RowButton, Table, Waiting } from '../lists.tsx';
+import { anyOf, Field, FilterField, SelectField } from '../fields.tsx';
+import { Empty, Heading, Time } from '../parts.tsx';
 import { learnNames } from '../people.ts';
 import { roleChoices, roleText } from '../roles.ts';
 import { user } from '../session.ts';
@@ -80,55 +73,36 @@ export function Members({ tenantId }: ScreenProperties): VNode {
         </button>
       </Heading>
       <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
-        <label>
-          Status
-          <select
-            name="status"
-            value={status}
-            onChange={({ currentTarget }) => setQuery({ status: currentTarget.value })}
-          >
-            <option value="">any</option>
-            <option value="active">active</option>
-            <option value="invited">invited</option>
-          </select>
-        </label>
+        <SelectField name="status" label="Status" options={anyOf(['active', 'invited'])} />
         <FilterField placeholder="name, address, role or group" />
       </form>
-      {said && (
-        <p class="notice" role="status">
-          {said}
-        </p>
-      )}
-      <ProblemBox problem={problem ?? again.problem} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Notice says={said} />
+      <Waiting data={data} problem={problem ?? again.problem} retry={reload} />
       {shown?.length === 0 && <Empty>Nobody fits the filter.</Empty>}
       {shown && shown.length > 0 && (
-        <TableRegion label="Members">
-          <table class="lines">
-            <Columns
-              titles={[
-                'Person',
-                'Roles',
-                'Approver groups',
-                'Status',
-                { wide: 'Since' },
-                { unseen: 'Actions' },
-              ]}
+        <Table
+          label="Members"
+          look="lines"
+          columns={[
+            'Person',
+            'Roles',
+            'Approver groups',
+            'Status',
+            { wide: 'Since' },
+            { unseen: 'Actions' },
+          ]}
+        >
+          {shown.map((member) => (
+            <MemberRow
+              key={member.user_id}
+              tenantId={tenantId}
+              member={member}
+              onChange={() => setDoing({ what: 'change', member })}
+              onRemove={() => setDoing({ what: 'remove', member })}
+              onInvite={() => inviteAgain(member)}
             />
-            <tbody>
-              {shown.map((member) => (
-                <MemberRow
-                  key={member.user_id}
-                  tenantId={tenantId}
-                  member={member}
-                  onChange={() => setDoing({ what: 'change', member })}
-                  onRemove={() => setDoing({ what: 'remove', member })}
-                  onInvite={() => inviteAgain(member)}
-                />
-              ))}
-            </tbody>
-          </table>
-        </TableRegion>
+          ))}
+        </Table>
       )}
       {doing?.what === 'invite' && (
         <Invite
@@ -209,21 +183,16 @@ function MemberRow({
       </td>
       <td class="action">
         {member.status === 'invited' && (
-          <button
-            type="button"
-            class="small"
-            aria-label={`Send again to ${name}`}
-            onClick={onInvite}
-          >
+          <RowButton label={`Send again to ${name}`} onClick={onInvite}>
             Send again
-          </button>
+          </RowButton>
         )}
-        <button type="button" class="small" aria-label={`Change ${name}`} onClick={onChange}>
+        <RowButton label={`Change ${name}`} onClick={onChange}>
           Change…
-        </button>{' '}
-        <button type="button" class="small" aria-label={`Remove ${name}`} onClick={onRemove}>
+        </RowButton>{' '}
+        <RowButton label={`Remove ${name}`} onClick={onRemove}>
           Remove…
-        </button>
+        </RowButton>
       </td>
     </tr>
   );
@@ -307,18 +276,16 @@ function Invite({
   };
   return (
     <FormDialog title="Invite somebody" verb="Invite" work={work} onClose={onClose}>
-      <label>
-        E-mail
-        <input
-          type="email"
-          name="email"
-          required
-          maxlength={254}
-          autocomplete="off"
-          value={email}
-          onInput={({ currentTarget }) => setEmail(currentTarget.value)}
-        />
-      </label>
+      <Field
+        label="E-mail"
+        type="email"
+        name="email"
+        required
+        maxlength={254}
+
+        value={email}
+        onValue={setEmail}
+      />
       <Rights roles={roles} groups={groups} known={known} onRoles={setRoles} onGroups={setGroups} />
     </FormDialog>
   );

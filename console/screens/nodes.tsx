@@ -9,7 +9,8 @@ import { call, problemOf, Problem, send } from '../api.ts';
 import { localTime } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { isObject } from '../merge-patch.ts';
-import { Columns, Dialog, Fact, Heading, ProblemBox, TableRegion } from '../parts.tsx';
+import { Table } from '../lists.tsx';
+import { Dialog, Fact, Heading, ProblemBox } from '../parts.tsx';
 
 type Reload = ResultOf<'cluster.reload'>;
 type Readiness = Readonly<Record<string, unknown>>;
@@ -68,39 +69,34 @@ function NodeTable({ answer }: { readonly answer: Reload }): VNode {
   const silent = errors.filter(({ node }) => !answer.nodes.includes(node));
   const names = [...answer.nodes, ...new Set(silent.map(({ node }) => node))].toSorted();
   return (
-    <TableRegion label="Nodes of the cluster">
-      <table>
-        <Columns titles={['Node', 'State', 'What it said']} />
-        <tbody>
-          {names.map((name) => {
-            const own = errors.filter(({ node }) => node === name);
-            const isWell = own.length === 0;
-            return (
-              <tr key={name}>
-                <th scope="row">
-                  <code>
-                    <bdi>{name}</bdi>
-                  </code>
-                </th>
-                <td>
-                  <span class={`state-of ${isWell ? 'delivered' : 'failed'}`}>
-                    {isWell ? 'answers' : 'does not do its part'}
-                  </span>
-                </td>
-                <td>
-                  {own.map(({ action, message }) => (
-                    <div key={action}>
-                      <code>{action}</code> <bdi>{message}</bdi>
-                    </div>
-                  ))}
-                  {isWell && <span class="muted">–</span>}
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </TableRegion>
+    <Table label="Nodes of the cluster" columns={['Node', 'State', 'What it said']}>
+      {names.map((name) => {
+        const own = errors.filter(({ node }) => node === name);
+        const isWell = own.length === 0;
+        return (
+          <tr key={name}>
+            <th scope="row">
+              <code>
+                <bdi>{name}</bdi>
+              </code>
+            </th>
+            <td>
+              <span class={`state-of ${isWell ? 'delivered' : 'failed'}`}>
+                {isWell ? 'answers' : 'does not do its part'}
+              </span>
+            </td>
+            <td>
+              {own.map(({ action, message }) => (
+                <div key={action}>
+                  <code>{action}</code> <bdi>{message}</bdi>
+                </div>
+              ))}
+              {isWell && <span class="muted">–</span>}
+            </td>
+          </tr>
+        );
+      })}
+    </Table>
   );
 }
 

@@ -6,9 +6,11 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf } from '../address.ts';
-import { call, get, problemOf, type Problem } from '../api.ts';
+import { useAction } from '../action.ts';
+import { call, get } from '../api.ts';
 import { useLive, useLoaded } from '../loading.ts';
-import { Columns, Heading, Loading, ProblemBox, TableRegion } from '../parts.tsx';
+import { Table, Waiting } from '../lists.tsx';
+import { Heading, ProblemBox, TableRegion } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import type { ScreenProperties } from './screen.ts';
 
@@ -32,8 +34,7 @@ export function Notifications({ tenantId }: ScreenProperties): VNode {
         </a>
         <a href={hrefOf(`/tenants/${tenantId}/deliveries`)}>Deliveries</a>
       </Heading>
-      <ProblemBox problem={problem} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Waiting data={data} problem={problem} retry={reload} />
       {data && (
         <div>
           <Asked routes={data} /> <Channels tenantId={tenantId} routes={data} />
@@ -65,38 +66,36 @@ function Asked({ routes }: { readonly routes: Routes }): VNode {
   return (
     <section aria-label="Who is asked">
       <h2>Who is asked</h2>
-      <TableRegion label="Groups by risk">
-        <table>
-          <Columns titles={['For', 'Groups, in order', { number: 'Must approve' }]} />
-          <tbody>
-            {riskLevels.map((level) => (
-              <tr key={level}>
-                <th scope="row">
-                  <span class={`risk ${level}`}>{level}</span> risk
-                </th>
-                <td>
-                  <Chain groups={groups.risk_levels?.[level] ?? []} />
-                </td>
-                <td class="number">{policy.required[level]}</td>
-              </tr>
-            ))}
-            {overrides.map(([action, chain]) => (
-              <tr key={`action ${action}`}>
-                <th scope="row">
-                  action{' '}
-                  <code>
-                    <bdi>{action}</bdi>
-                  </code>
-                </th>
-                <td>
-                  <Chain groups={chain} />
-                </td>
-                <td class="number muted">by risk</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </TableRegion>
+      <Table
+        label="Groups by risk"
+        columns={['For', 'Groups, in order', { number: 'Must approve' }]}
+      >
+        {riskLevels.map((level) => (
+          <tr key={level}>
+            <th scope="row">
+              <span class={`risk ${level}`}>{level}</span> risk
+            </th>
+            <td>
+              <Chain groups={groups.risk_levels?.[level] ?? []} />
+            </td>
+            <td class="number">{policy.required[level]}</td>
+          </tr>
+        ))}
+        {overrides.map(([action, chain]) => (
+          <tr key={`action ${action}`}>
+            <th scope="row">
+              action{' '}
+              <code>
+                <bdi>{action}</bdi>
+              </code>
+            </th>
+            <td>
+              <Chain groups={chain} />
+            </td>
+            <td class="number muted">by risk</td>
+          </tr>
+        ))}
+      </Table>
       <p class="fine">
         {most === 0
           ? 'Nobody further is asked where nobody decides.'
@@ -187,25 +186,17 @@ function Channels({
 }
 
 function WayRow({ tenantId, way }: { readonly tenantId: string; readonly way: Way }): VNode {
-  const [isBusy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem>();
+  const { isBusy, problem, run } = useAction();
   const [tested, setTested] = useState<Tested>();
   const { channel, endpoint, target, about } = way;
-  const test = async (): Promise<void> => {
-    setBusy(true);
-    setProblem(undefined);
-    setTested(undefined);
-    try {
+  const test = (): Promise<void> =>
+    run(async () => {
+      setTested(undefined);
       const body = { channel, ...(endpoint !== undefined && { endpoint }) };
-      const answer = await call<Tested>('POST', `/tenants/${tenantId}/notifications/test`, {
-        body,
-      });
+      const address = `/tenants/${tenantId}/notifications/test`;
+      const answer = await call<Tested>('POST', address, { body });
       setTested(answer.body);
-    } catch (error) {
-      setProblem(problemOf(error));
-    }
-    setBusy(false);
-  };
+    });
   return (
     <tr>
       <th scope="row">{channel}</th>

@@ -9,7 +9,8 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf } from '../address.ts';
 import { call, problemOf, type Problem } from '../api.ts';
 import { useLoaded } from '../loading.ts';
-import { Changes, Columns, Dialog, Empty, Heading, ProblemBox, TableRegion } from '../parts.tsx';
+import { RowButton, Table } from '../lists.tsx';
+import { Changes, Dialog, Empty, Heading, ProblemBox } from '../parts.tsx';
 import { addToPlan, planItems, removeFromPlan, type PlanItem } from '../plan-items.ts';
 import { shortJson } from '../format.ts';
 import { BlastRadius, type Impact } from './impact.tsx';
@@ -49,43 +50,33 @@ export function Plan(): VNode {
 
 function Items({ items }: { readonly items: readonly PlanItem[] }): VNode {
   return (
-    <TableRegion label="Writes of the plan">
-      <table>
-        <Columns titles={['Document', 'Write', 'Body', { unseen: 'Action' }]} />
-        <tbody>
-          {items.map(({ action, path, body, if_match: ifMatch }) => (
-            <tr key={path}>
-              <th scope="row">
-                <code>
-                  <bdi>{path}</bdi>
-                </code>
-              </th>
-              <td>
-                {action}
-                {ifMatch !== undefined && (
-                  <div class="fine">of revision {ifMatch.replaceAll('"', '')}</div>
-                )}
-              </td>
-              <td>
-                <code class="value">
-                  <bdi>{body === undefined ? '–' : shortJson(body, 200)}</bdi>
-                </code>
-              </td>
-              <td class="action">
-                <button
-                  type="button"
-                  class="small"
-                  aria-label={`Take out ${path}`}
-                  onClick={() => removeFromPlan(path)}
-                >
-                  Take out
-                </button>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </TableRegion>
+    <Table label="Writes of the plan" columns={['Document', 'Write', 'Body', { unseen: 'Action' }]}>
+      {items.map(({ action, path, body, if_match: ifMatch }) => (
+        <tr key={path}>
+          <th scope="row">
+            <code>
+              <bdi>{path}</bdi>
+            </code>
+          </th>
+          <td>
+            {action}
+            {ifMatch !== undefined && (
+              <div class="fine">of revision {ifMatch.replaceAll('"', '')}</div>
+            )}
+          </td>
+          <td>
+            <code class="value">
+              <bdi>{body === undefined ? '–' : shortJson(body, 200)}</bdi>
+            </code>
+          </td>
+          <td class="action">
+            <RowButton label={`Take out ${path}`} onClick={() => removeFromPlan(path)}>
+              Take out
+            </RowButton>
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

@@ -6,7 +6,9 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf } from '../address.ts';
 import { usePages } from '../pages.ts';
-import { Columns, Empty, FilterField, Heading, ProblemBox, TableRegion, Value } from '../parts.tsx';
+import { FilterField } from '../fields.tsx';
+import { Table } from '../lists.tsx';
+import { Empty, Heading, ProblemBox, Value } from '../parts.tsx';
 import { DocumentEditor } from './document-editor.tsx';
 import type { DocumentKind } from './document-kinds.ts';
 import { EmergencyStop } from './emergency-stop.tsx';
@@ -69,35 +71,33 @@ function Violations({ address }: { readonly address: string }): VNode {
         <Empty>Nothing that tenants have stored is outside of a bound.</Empty>
       )}
       {items && items.length > 0 && (
-        <TableRegion label="Outside of a bound">
-          <table>
-            <Columns titles={['Tenant', 'Document', 'Where', 'Value', 'Bound']} />
-            <tbody>
-              {items.map((each, index) => (
-                <tr key={index}>
-                  <th scope="row">
-                    <bdi title={each.tenant_id}>{each.tenant_name}</bdi>
-                  </th>
-                  <td>
-                    {each.config_type.replaceAll('_', ' ')}{' '}
-                    <bdi>{each.resource_id === each.tenant_id ? '' : each.resource_id}</bdi>
-                  </td>
-                  <td>
-                    <code>
-                      <bdi>{each.path}</bdi>
-                    </code>
-                  </td>
-                  <td>
-                    <Value value={each.value} longest={80} />
-                  </td>
-                  <td>
-                    <Value value={each.rule} longest={80} /> of the {each.by.replace('_', ' ')}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </TableRegion>
+        <Table
+          label="Outside of a bound"
+          columns={['Tenant', 'Document', 'Where', 'Value', 'Bound']}
+        >
+          {items.map((each, index) => (
+            <tr key={index}>
+              <th scope="row">
+                <bdi title={each.tenant_id}>{each.tenant_name}</bdi>
+              </th>
+              <td>
+                {each.config_type.replaceAll('_', ' ')}{' '}
+                <bdi>{each.resource_id === each.tenant_id ? '' : each.resource_id}</bdi>
+              </td>
+              <td>
+                <code>
+                  <bdi>{each.path}</bdi>
+                </code>
+              </td>
+              <td>
+                <Value value={each.value} longest={80} />
+              </td>
+              <td>
+                <Value value={each.rule} longest={80} /> of the {each.by.replace('_', ' ')}
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
       {items && !isComplete && (
         <p class="paging">

@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { go, hrefOf } from '../address.ts';
 import { problemOf, send, type Problem } from '../api.ts';
+import { Field } from '../fields.tsx';
 import { ProblemBox } from '../parts.tsx';
 import { notice } from './sign-in.tsx';
 
@@ -38,18 +39,16 @@ export function ResetPassword({ token }: { readonly token: string | undefined })
       <h1>New password</h1>
       <form onSubmit={reset}>
         <ProblemBox problem={problem} />
-        <label>
-          Choose a password
-          <input
-            type="password"
-            name="password"
-            autocomplete="new-password"
-            required
-            minlength={12}
-            value={password}
-            onInput={({ currentTarget }) => setPassword(currentTarget.value)}
-          />
-        </label>
+        <Field
+          label="Choose a password"
+          type="password"
+          name="password"
+          autocomplete="new-password"
+          required
+          minlength={12}
+          value={password}
+          onValue={setPassword}
+        />
         <p class="fine">
           12 characters at least, and not a common one. Every session ends, and every API key.
         </p>

@@ -7,6 +7,7 @@ import { useState } from 'preact/hooks';
 import { longJson, pointerOf } from '../format.ts';
 import { valueAt, withValueAt, type JsonObject } from '../merge-patch.ts';
 import type { Schema } from '../schemas.ts';
+import { RowButton } from '../lists.tsx';
 
 interface FieldsProperties {
   readonly schema: Schema;
@@ -78,14 +79,9 @@ export function MemberFields(properties: FieldsProperties & { readonly noun: str
             </code>
           </legend>
           {!isReadOnly && (
-            <button
-              type="button"
-              class="small"
-              aria-label={`Remove ${member}`}
-              onClick={() => remove(member)}
-            >
+            <RowButton label={`Remove ${member}`} onClick={() => remove(member)}>
               Remove
-            </button>
+            </RowButton>
           )}
           <SchemaFields {...properties} above={[member]} />
         </fieldset>

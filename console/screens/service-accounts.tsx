@@ -9,18 +9,9 @@ import { go, hrefOf, query } from '../address.ts';
 import { call } from '../api.ts';
 import { Choices, FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
-import {
-  Columns,
-  Empty,
-  Fact,
-  FilterField,
-  Heading,
-  Loading,
-  ProblemBox,
-  TableRegion,
-  Time,
-  Who,
-} from '../parts.tsx';
+import { Field, FilterField } from '../fields.tsx';
+import { Table, Waiting } from '../lists.tsx';
+import { Empty, Fact, Heading, ProblemBox, Time, Who } from '../parts.tsx';
 import { roleChoices, roleText } from '../roles.ts';
 import { ApiKeys } from './api-keys.tsx';
 import type { ScreenProperties } from './screen.ts';
@@ -40,8 +31,7 @@ export function ServiceAccounts({ tenantId, rest }: ScreenProperties): VNode {
   return (
     <section>
       <Heading title="Service account" />
-      <ProblemBox problem={problem} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Waiting data={data} problem={problem} retry={reload} />
       {data && (
         <Empty>
           There is no such account. <a href={hrefOf(address)}>All service accounts</a>
@@ -85,43 +75,40 @@ function List({ tenantId, accounts, problem, reload }: Reading): VNode {
       <form role="search" class="question one" onSubmit={(event) => event.preventDefault()}>
         <FilterField placeholder="name, purpose or role" />
       </form>
-      <ProblemBox problem={problem} retry={reload} />
-      {!accounts && !problem && <Loading />}
+      <Waiting data={accounts} problem={problem} retry={reload} />
       {shown?.length === 0 && (
         <Empty>{wanted === '' ? 'There is none yet.' : 'None fits the filter.'}</Empty>
       )}
       {shown && shown.length > 0 && (
-        <TableRegion label="Service accounts">
-          <table>
-            <Columns titles={['Name', 'Roles', 'Status', { wide: 'Made by' }, { wide: 'When' }]} />
-            <tbody>
-              {shown.map((account) => (
-                <tr key={account.id}>
-                  <th scope="row">
-                    <a href={hrefOf(`${address}/${account.id}`)}>
-                      <bdi>{account.name}</bdi>
-                    </a>
-                    {account.description !== null && (
-                      <div class="fine">
-                        <bdi>{account.description}</bdi>
-                      </div>
-                    )}
-                  </th>
-                  <td>{roleText(account.roles)}</td>
-                  <td>
-                    <span class={`state-of ${account.status}`}>{account.status}</span>
-                  </td>
-                  <td class="wide">
-                    <Who id={account.created_by} />
-                  </td>
-                  <td class="wide">
-                    <Time at={account.created_at} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </TableRegion>
+        <Table
+          label="Service accounts"
+          columns={['Name', 'Roles', 'Status', { wide: 'Made by' }, { wide: 'When' }]}
+        >
+          {shown.map((account) => (
+            <tr key={account.id}>
+              <th scope="row">
+                <a href={hrefOf(`${address}/${account.id}`)}>
+                  <bdi>{account.name}</bdi>
+                </a>
+                {account.description !== null && (
+                  <div class="fine">
+                    <bdi>{account.description}</bdi>
+                  </div>
+                )}
+              </th>
+              <td>{roleText(account.roles)}</td>
+              <td>
+                <span class={`state-of ${account.status}`}>{account.status}</span>
+              </td>
+              <td class="wide">
+                <Who id={account.created_by} />
+              </td>
+              <td class="wide">
+                <Time at={account.created_at} />
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
       {isMaking && (
         <AccountForm
@@ -163,28 +150,24 @@ function AccountForm({
   };
   return (
     <FormDialog title={title} verb={verb} work={work} onClose={onClose}>
-      <label>
-        Name
-        <input
-          name="name"
-          required
-          maxlength={100}
-          autocomplete="off"
-          placeholder="such as deploy-pipeline"
-          value={name}
-          onInput={({ currentTarget }) => setName(currentTarget.value)}
-        />
-      </label>
-      <label>
-        What it is for
-        <input
-          name="description"
-          maxlength={500}
-          autocomplete="off"
-          value={description}
-          onInput={({ currentTarget }) => setDescription(currentTarget.value)}
-        />
-      </label>
+      <Field
+        label="Name"
+        name="name"
+        required
+        maxlength={100}
+
+        placeholder="such as deploy-pipeline"
+        value={name}
+        onValue={setName}
+      />
+      <Field
+        label="What it is for"
+        name="description"
+        maxlength={500}
+
+        value={description}
+        onValue={setDescription}
+      />
       <Choices label="Roles" options={roleChoices} chosen={roles} onChange={setRoles} />
     </FormDialog>
   );

@@ -5,7 +5,8 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
-import { Columns, Loading, ProblemBox, TableRegion, Time } from '../parts.tsx';
+import { RowButton, Table, Waiting } from '../lists.tsx';
+import { Time } from '../parts.tsx';
 import { renew, tokens } from '../session.ts';
 
 type Session = ResultOf<'auth.sessions.list'>['items'][number];
@@ -64,28 +65,24 @@ export function Sessions(): VNode {
           Sign out everywhere…
         </button>
       </div>
-      <ProblemBox problem={problem} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Waiting data={data} problem={problem} retry={reload} />
       {data && (
-        <TableRegion label="Sessions">
-          <table class="lines">
-            <Columns
-              titles={[
-                'Device',
-                'Network',
-                { wide: 'Tenant' },
-                { wide: 'Signed in' },
-                'Last used',
-                { unseen: 'Actions' },
-              ]}
-            />
-            <tbody>
-              {data.map((session) => (
-                <SessionRow key={session.id} session={session} onEnd={() => setEnded(session)} />
-              ))}
-            </tbody>
-          </table>
-        </TableRegion>
+        <Table
+          label="Sessions"
+          look="lines"
+          columns={[
+            'Device',
+            'Network',
+            { wide: 'Tenant' },
+            { wide: 'Signed in' },
+            'Last used',
+            { unseen: 'Actions' },
+          ]}
+        >
+          {data.map((session) => (
+            <SessionRow key={session.id} session={session} onEnd={() => setEnded(session)} />
+          ))}
+        </Table>
       )}
       {ended === 'all' && (
         <FormDialog
@@ -142,14 +139,9 @@ function SessionRow({
         {session.current ? (
           <span class="state-of active">this one</span>
         ) : (
-          <button
-            type="button"
-            class="small"
-            aria-label={`End the session of ${device}, ${session.ip ?? ''}`}
-            onClick={onEnd}
-          >
+          <RowButton label={`End the session of ${device}, ${session.ip ?? ''}`} onClick={onEnd}>
             End…
-          </button>
+          </RowButton>
         )}
       </td>
     </tr>

@@ -3,6 +3,8 @@ import { signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { problemOf, send, type Problem } from '../api.ts';
+import { Field } from '../fields.tsx';
+import { Notice } from '../lists.tsx';
 import { Dialog, ProblemBox } from '../parts.tsx';
 import { askForPasskey, canUsePasskeys } from '../passkeys.ts';
 import { isAskedAgain, signIn, signInNoMore, tenant } from '../session.ts';
@@ -74,34 +76,26 @@ function SignInForm(): VNode {
   if (isAsking) return <ForgotForm email={email} onDone={() => setAsking(false)} />;
   return (
     <form onSubmit={withPassword}>
-      {notice.value && (
-        <p class="notice" role="status">
-          {notice.value}
-        </p>
-      )}
+      <Notice says={notice.value} />
       <ProblemBox problem={problem} />
-      <label>
-        E-mail
-        <input
-          type="email"
-          name="email"
-          autocomplete="username"
-          required
-          value={email}
-          onInput={({ currentTarget }) => setEmail(currentTarget.value)}
-        />
-      </label>
-      <label>
-        Password
-        <input
-          type="password"
-          name="password"
-          autocomplete="current-password"
-          required
-          value={password}
-          onInput={({ currentTarget }) => setPassword(currentTarget.value)}
-        />
-      </label>
+      <Field
+        label="E-mail"
+        type="email"
+        name="email"
+        autocomplete="username"
+        required
+        value={email}
+        onValue={setEmail}
+      />
+      <Field
+        label="Password"
+        type="password"
+        name="password"
+        autocomplete="current-password"
+        required
+        value={password}
+        onValue={setPassword}
+      />
       <button type="submit" aria-busy={busy === 'password'} disabled={busy !== undefined}>
         Sign in
       </button>
@@ -174,17 +168,15 @@ function ForgotForm({
   return (
     <form onSubmit={ask}>
       <ProblemBox problem={problem} />
-      <label>
-        E-mail
-        <input
-          type="email"
-          name="email"
-          autocomplete="username"
-          required
-          value={email}
-          onInput={({ currentTarget }) => setEmail(currentTarget.value)}
-        />
-      </label>
+      <Field
+        label="E-mail"
+        type="email"
+        name="email"
+        autocomplete="username"
+        required
+        value={email}
+        onValue={setEmail}
+      />
       <button type="submit">Mail me a link</button>
       <p class="fine">
         <button type="button" class="link" onClick={onDone}>

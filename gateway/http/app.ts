@@ -3,7 +3,6 @@
  * path ahead of it.
  */
 import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify';
-import type { Redis } from 'ioredis';
 import type { ServiceBroker } from 'moleculer';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -30,6 +29,7 @@ import { registerRoutes } from './routes.ts';
 import { commonHeaders, httpsOnly } from './security-headers.ts';
 import { createGatewayServer, type GatewayServer } from './server.ts';
 import { createWatch } from '../streams/watch.ts';
+import type { RedisClient } from '../../shared/concurrency/redis.ts';
 
 export interface AppOptions {
   readonly broker: ServiceBroker;
@@ -45,7 +45,7 @@ export interface AppOptions {
   /** Of Strata, for the OpenAPI document. */
   readonly version: string;
   /** Shares the rate limit between gateways; without it each gateway counts for itself. */
-  readonly redis?: Redis;
+  readonly redis?: RedisClient;
 }
 
 export interface App {

@@ -6,13 +6,13 @@
 import proxyAddr from '@fastify/proxy-addr';
 import type { FastifyInstance } from 'fastify';
 import ipaddr from 'ipaddr.js';
-import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import type { IncomingMessage } from 'node:http';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
 import { StrataError } from '../../shared/errors.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import { withoutPort, type Trust } from './client-address.ts';
+import type { RedisClient } from '../../shared/concurrency/redis.ts';
 
 /** How an address stands to the limit with one of its requests. */
 export interface Standing {
@@ -59,7 +59,7 @@ const pauseMs = 5000;
  * Counts in Redis, so that all gateways count together. Undefined while Redis is away or does not
  * answer: after the connection's `commandTimeout`, of which one request at a time waits for it.
  */
-function createSharedCounter(redis: Redis): (address: string) => Promise<Count | undefined> {
+function createSharedCounter(redis: RedisClient): (address: string) => Promise<Count | undefined> {
   // `points` is not used: the limit may change while requests are counted.
   const counter = new RateLimiterRedis({
     points: 1,
@@ -90,7 +90,11 @@ function createSharedCounter(redis: Redis): (address: string) => Promise<Count |
  * Counts in Redis, where there is one. What is over its limit is counted in memory until its minute
  * ends, and so is everything while Redis is away: each gateway then counts alone.
  */
-export function createRateLimit(settings: LiveSettings, trust: Trust, redis?: Redis): RateLimit {
+export function createRateLimit(
+  settings: LiveSettings,
+  trust: Trust,
+  redis?: RedisClient,
+): RateLimit {
   const addressOf = createAddressOf(trust);
   const countTogether = redis && createSharedCounter(redis);
   const counts = new LRUCache<string, number>({ max: mostAddresses, ttl: minute.ms });

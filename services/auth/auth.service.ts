@@ -62,6 +62,7 @@ import {
   removeEndedSessions,
   removeExpiredInvitations,
 } from './stores/retention.ts';
+import { removeTakenValues, takenOnce } from './stores/taken-once.ts';
 import { createChallenges } from './passkeys/webauthn/challenges.ts';
 import { createRelyingParty } from './passkeys/webauthn/relying-party.ts';
 
@@ -82,12 +83,13 @@ export interface AuthOptions {
 export function authService({
   db,
   settings,
-  shortLived,
+  shortLived: unsure,
   mailer,
   log,
   onceServing,
   onFirstAdmin,
 }: AuthOptions): ServiceSchema {
+  const shortLived = takenOnce(unsure, db);
   const signIn = createSignIn(db, settings);
 
   const hashing = createPasswordHashing();
@@ -155,6 +157,7 @@ export function authService({
           releaseInvited(db, call, invited, settings().session_retention_days),
         ),
         shares: removeEndedShares,
+        taken: removeTakenValues,
         accounts: finishErasures((id) => finishErasure(db, call, id)),
       };
       sweeping = startSweeping({ db, log, name: 'auth', sweeps });

@@ -542,5 +542,10 @@ export const authSchema: Schema = {
       'CREATE INDEX api_keys_tenant_id ON auth.api_keys (tenant_id, id)',
     ),
     migration('AuthUsage1765000000003', ...countedBy('api_keys', 'auth.api_keys')),
+    migration(
+      'AuthTakenValues1765200000001',
+      // Of what may be taken once: see stores/taken-once.ts.
+      'CREATE TABLE auth.taken_values (id uuid PRIMARY KEY, until timestamptz NOT NULL)',
+    ),
   ],
 };

@@ -90,10 +90,13 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   };
   const held = new HeldRequests(settings);
   const wakeSlots = (tenantId: string): void => workers?.givingSlots.wake(tenantId);
+  const announce = (tenantId: string): void => {
+    void broker?.broadcast(automationsEvent, { tenant_id: tenantId }, ['notifier']);
+  };
   const changes = new TenantChanges({
     announce: (tenantId) => {
       wakeSlots(tenantId);
-      void broker?.broadcast(automationsEvent, { tenant_id: tenantId }, ['notifier']);
+      announce(tenantId);
     },
     read: readChangedIn<AutomationRow>(db, 'automations'),
     held,
@@ -117,9 +120,6 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     call('auth.sso.providers.domains', { tenant_id: tenantId });
   const sender = createSender({ settings, http, mailer, verifiedDomains });
   let withoutDeciders = 0;
-  const onNobodyDecides = (): void => {
-    withoutDeciders += 1;
-  };
   const takeMails = mailShares(db, settings);
   const approvals = {
     db,
@@ -129,7 +129,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     approvalChanges,
     settings,
     takeMails,
-    onNobodyDecides,
+    onNobodyDecides: () => void (withoutDeciders += 1),
   };
   const handlers = {
     ...approvalActions(approvals),
@@ -145,7 +145,6 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   let stopListening = (): void => {};
   const lifecycle = {
     async started(): Promise<void> {
-      const announce = (tenantId: string): void => changes.announce(tenantId);
       const { open } = vault;
       workers = startWorkers({ ...options, open, sender, call, onQueued, onChanged, announce });
       const { givingSlots } = workers;
@@ -167,7 +166,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     },
   };
 
-  const service: ServiceSchema = {
+  return {
     ...serviceOf('notifier', handlers, lifecycle),
     created() {
       broker = this.broker;
@@ -195,7 +194,6 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
       },
     },
   };
-  return service;
 }
 
 interface Workers {

@@ -77,9 +77,9 @@ const namedBy =
     ({ tenant_id: tenantId, [name]: id }) as Record<'tenant_id' | Name, string>;
 
 export function tenantConfigService({ db, settings, log }: TenantConfigOptions): ServiceSchema {
-  const risk = documentActions(db, withinQuotas(riskKind(settings), settings, false));
-  const agents = documentActions(db, withinQuotas(agentKind, settings, true));
-  const services = documentActions(db, withinQuotas(serviceInstanceKind, settings, true));
+  const risk = documentActions(db, withinQuotas(riskKind(settings), settings, 'limits'));
+  const agents = documentActions(db, withinQuotas(agentKind, settings, 'documents'));
+  const services = documentActions(db, withinQuotas(serviceInstanceKind, settings, 'documents'));
   const writes = {
     risk: withEffectiveTrials(db, risk, 'tenant_risk_config', ({ tenant_id: id }) => id),
     agents: withEffectiveTrials(
@@ -97,13 +97,13 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
       ({ service_id }) => ({ service_id }),
     ),
   };
-  const projects = documentActions(db, withinQuotas(projectKind, settings, true));
-  const bounds = documentActions(db, withinQuotas(boundsKind, settings, false));
-  const budgets = documentActions(db, withinQuotas(budgetsKind, settings, false));
-  const freezes = documentActions(db, withinQuotas(freezesKind, settings, false));
+  const projects = documentActions(db, withinQuotas(projectKind, settings, 'documents'));
+  const bounds = documentActions(db, withinQuotas(boundsKind, settings, 'limits'));
+  const budgets = documentActions(db, withinQuotas(budgetsKind, settings, 'limits'));
+  const freezes = documentActions(db, withinQuotas(freezesKind, settings, 'limits'));
   const notifications = documentActions(
     db,
-    withinQuotas(notificationKind(db, settings), settings, false),
+    withinQuotas(notificationKind(db, settings), settings, 'settings'),
   );
 
   let broker: ServiceBroker | undefined;

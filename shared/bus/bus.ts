@@ -1,9 +1,17 @@
 /** This node's connection to NATS: how it is made, and whether it is there. */
 import { Transporters, type BrokerOptions, type ServiceBroker } from 'moleculer';
-import { connect, ErrorCode, type ConnectionOptions, type NatsConnection } from 'nats';
+import {
+  connect,
+  credsAuthenticator,
+  ErrorCode,
+  nkeyAuthenticator,
+  type ConnectionOptions,
+  type NatsConnection,
+} from 'nats';
+import { readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
-import { messageOf } from '../process/cannot-start.ts';
+import { CannotStart, messageOf } from '../process/cannot-start.ts';
 import { isNatsEncrypted, type Settings } from '../settings/settings.ts';
 
 /** Null without NATS_URL: then all services are in one process. */
@@ -11,7 +19,7 @@ export const natsTransporter = (settings: Settings): BrokerOptions['transporter'
   settings.nats_url === null ? null : { type: 'NATS', options: natsOptions(settings) };
 
 function natsOptions(settings: Settings): ConnectionOptions {
-  const { nats_token: token, nats_tls_ca: caFile } = settings;
+  const { nats_token: token } = settings;
   const { user, password } = natsLogin(settings);
   return {
     // Not as `url`: Moleculer takes user and password from it, and overwrites these with nothing
@@ -19,8 +27,9 @@ function natsOptions(settings: Settings): ConnectionOptions {
     servers: settings.nats_url!.split(','),
     ...(user ? { user, pass: password } : {}),
     ...(token ? { token } : {}),
+    ...natsKey(settings),
     // The client takes tls:// for nats://, and connects in clear, unless it is told.
-    ...(isNatsEncrypted(settings) ? { tls: caFile ? { caFile } : {} } : {}),
+    ...(isNatsEncrypted(settings) ? { tls: natsTls(settings) } : {}),
     reconnectTimeWait: 250,
     // For a handshake. A server that accepts a connection and says nothing is given up, and the
     // next attempt may reach it.
@@ -31,6 +40,33 @@ function natsOptions(settings: Settings): ConnectionOptions {
     pingInterval: 5000,
     maxPingOut: 2,
   };
+}
+
+/** Who proves by a key who it is: by that of an account's credentials, or by a seed alone. */
+function natsKey({
+  nats_creds: file,
+  nats_nkey_seed: seed,
+}: Settings): Pick<ConnectionOptions, 'authenticator'> {
+  if (file !== null) return { authenticator: credsAuthenticator(readCredentials(file)) };
+  if (seed !== null) return { authenticator: nkeyAuthenticator(Buffer.from(seed)) };
+  return {};
+}
+
+function readCredentials(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new CannotStart(`NATS_CREDS names ${file}, which cannot be read (${code})`);
+  }
+}
+
+function natsTls({
+  nats_tls_ca: caFile,
+  nats_tls_cert: certFile,
+  nats_tls_key: keyFile,
+}: Settings) {
+  return { ...(caFile && { caFile }), ...(certFile && keyFile && { certFile, keyFile }) };
 }
 
 /** A node that waits for NATS, or for a node there, says so after this time. */
@@ -74,7 +110,7 @@ async function whyAway(settings: Settings): Promise<string | undefined> {
   } catch (error) {
     const { code, chainedError } = error as { code?: string; chainedError?: Error };
     if (code === ErrorCode.AuthorizationViolation)
-      return 'it refuses the login; correct NATS_USER and NATS_PASSWORD, or NATS_TOKEN';
+      return 'it refuses the login; correct NATS_USER and NATS_PASSWORD, NATS_TOKEN, NATS_CREDS or NATS_NKEY_SEED';
     const message = messageOf(error);
     if (code === ErrorCode.ServerOptionNotAvailable)
       return `it does not offer ${message}; turn that on there, or correct NATS_URL and NATS_TLS_CA`;

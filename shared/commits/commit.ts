@@ -111,13 +111,13 @@ export async function commitChange<T>(
   return outcome!;
 }
 
-/** Looks at all changes of a transaction before its end, and may refuse it by throwing. */
 type Finished<T> = (manager: EntityManager, outcomes: readonly Outcome<T>[]) => Promise<void>;
 
 /**
  * Several changes of one scope in one transaction, all or none: each has a revision and a change
  * record of its own, in this order, and finds what those before it wrote. Nodes are told of all of
  * them at once, with the keys of each and the last revision: acknowledgements are of a transaction.
+ * `finished` looks at all of it before the commit, and may refuse it by throwing.
  */
 export async function commitChanges<T>(
   db: DataSource,
@@ -129,44 +129,51 @@ export async function commitChanges<T>(
     finished,
   }: { readonly discard?: boolean; readonly finished?: Finished<T> } = {},
 ): Promise<Outcome<T>[]> {
-  if (discard) return tryChanges(db, scope, works, finished);
-  const { outcomes, change } = await db.transaction(async (manager) => {
-    const outcomes: Outcome<T>[] = [];
-    let change: Change | undefined;
-    for (const work of works) {
-      const { revision, changed_at: at } = await lockAndCount(manager, scope);
-      const done = await work(manager, revision, at);
-      outcomes.push(done);
-      const id = await recordChanges(manager, scope, [recordOf(by, { revision, at }, done)]);
-      change = { id, scope, revision, keys: [...(change?.keys ?? []), ...done.keys] };
-    }
-    await noteIfOfPlatform(manager, realmOf(tenantOfScope(scope)), by.caller);
-    await finished?.(manager, outcomes);
-    return { outcomes, change };
-  });
-  if (change) by.committed.push(change);
-  return outcomes;
+  try {
+    const { outcomes, change } = await db.transaction(async (manager) => {
+      const outcomes: Outcome<T>[] = [];
+      let change: Change | undefined;
+      for (const work of works) {
+        const { revision, changed_at: at } = await lockAndCount(manager, scope);
+        const done = await work(manager, revision, at);
+        outcomes.push(done);
+        if (discard) continue;
+        const id = await recordChanges(manager, scope, [recordOf(by, { revision, at }, done)]);
+        change = { id, scope, revision, keys: [...(change?.keys ?? []), ...done.keys] };
+      }
+      await noteIfOfPlatform(manager, realmOf(tenantOfScope(scope)), by.caller);
+      await finished?.(manager, outcomes);
+      if (discard) throw new Discarded(outcomes);
+      return { outcomes, change };
+    });
+    if (change) by.committed.push(change);
+    return outcomes;
+  } catch (error) {
+    if (error instanceof Discarded) return error.outcomes as Outcome<T>[];
+    throw error;
+  }
 }
 
 /** A trial whose rows others change meanwhile is made again so often. */
 const mostTrials = 5;
 
 /**
- * The same, rolled back. It is made on one snapshot, which is as good as the lock where nothing is
- * written: writers of the scope do not wait while a plan is made.
+ * As `commitChanges` that are discarded, but without the lock: on one snapshot, which is as good
+ * where nothing is committed. So writers of the scope do not wait while much is read for a plan. Its
+ * works write no row that a writer of another document would write, such as an entry of the history.
  */
-async function tryChanges<T>(
+export async function tryChanges<T>(
   db: DataSource,
   scope: string,
   works: readonly Work<T>[],
-  finished?: Finished<T>,
+  finished: Finished<T>,
 ): Promise<Outcome<T>[]> {
   const attempt = (): Promise<never> =>
     db.transaction('REPEATABLE READ', async (manager) => {
       const { revision, changed_at: at } = await nextOf(manager, scope);
       const outcomes: Outcome<T>[] = [];
       for (const work of works) outcomes.push(await work(manager, revision + outcomes.length, at));
-      await finished?.(manager, outcomes);
+      await finished(manager, outcomes);
       throw new Discarded(outcomes);
     });
   for (let trial = 1; ; trial += 1) {

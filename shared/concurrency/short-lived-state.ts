@@ -2,15 +2,15 @@
  * State that every node must see for minutes and that nobody misses after a restart: challenges,
  * pending sign-ins, one-time links. In Redis where there is one, else in this process.
  */
-import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { StrataError } from '../errors.ts';
 import { upTo } from './growing-cache.ts';
+import type { RedisClient } from './redis.ts';
 
 /** Values go through JSON. Throws `service_unavailable` where Redis is away. */
 export interface ShortLivedState {
   /** For whoever needs more of Redis than this; absent where there is none. */
-  readonly redis: Redis | undefined;
+  readonly redis: RedisClient | undefined;
   readonly put: (key: string, value: unknown, ttlSeconds: number) => Promise<void>;
   /** The value, which stays; null where `take` would give null. */
   readonly peek: <T>(key: string) => Promise<T | null>;
@@ -21,7 +21,7 @@ export interface ShortLivedState {
   readonly take: <T>(key: string) => Promise<T | null>;
 }
 
-export const createShortLivedState = (redis?: Redis): ShortLivedState =>
+export const createShortLivedState = (redis?: RedisClient): ShortLivedState =>
   redis ? inRedis(redis) : inMemory();
 
 function inMemory(): ShortLivedState {
@@ -43,7 +43,7 @@ function inMemory(): ShortLivedState {
   };
 }
 
-function inRedis(redis: Redis): ShortLivedState {
+function inRedis(redis: RedisClient): ShortLivedState {
   const nameOf = (key: string): string => `strata:${key}`;
   const fail = (cause: unknown): never => {
     throw new StrataError(

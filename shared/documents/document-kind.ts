@@ -73,6 +73,8 @@ export interface WriteRecord<Document> {
   readonly after: Document | null;
   readonly at: string;
   readonly reason: string | null;
+  /** It is rolled back: where a trial takes no lock, it needs no entry of the history either. */
+  readonly isTrial?: boolean;
 }
 
 /** What `check` finds. */

@@ -295,7 +295,12 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
         events: [event],
         bytes,
         store: () =>
-          kind.store(manager, params, { revision, action, before, after, at, reason }, request),
+          kind.store(
+            manager,
+            params,
+            { revision, action, before, after, at, reason, isTrial: isDryRun },
+            request,
+          ),
       };
     };
   }

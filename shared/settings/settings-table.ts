@@ -10,6 +10,7 @@ import { limitDefaults, limitNames, limitSchemas, type Limits } from '../contrac
 import { BusinessHours } from '../contracts/weekly-hours.ts';
 import { problemsOf } from '../schema/validate.ts';
 import { problemOfDatabaseUrl } from './database-address.ts';
+import { redisAddresses } from './redis-addresses.ts';
 
 /** What is wrong with the text of a variable, to follow its name; undefined where nothing is. */
 export type Form = (text: string) => string | undefined;
@@ -47,7 +48,11 @@ const matches = (pattern: RegExp, says: string): Form => form((text) => pattern.
 const isOrigin = (text: string): boolean =>
   /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 
-const redis = matches(/^rediss?:\/\/\S+$/, 'must be a redis:// or rediss:// address');
+const redis = form(
+  (text) =>
+    /^rediss?:\/\/\S+$/.test(text) && redisAddresses(text).every((each) => URL.canParse(each)),
+  'must be a redis:// or rediss:// address, of several hosts with commas between them',
+);
 const nats = matches(
   /^(nats|tls|wss?):\/\/[^\s,]+(,(nats|tls|wss?):\/\/[^\s,]+)*$/,
   'must be nats:// addresses, comma separated',
@@ -230,11 +235,38 @@ export const settingsGroups = {
       requires_restart: true,
       description: 'NATS token, instead of user and password',
     },
+    nats_creds: {
+      type: 'string',
+      default: null,
+      requires_restart: true,
+      description: 'File of credentials (.creds) of a NATS account, instead of user and password',
+    },
+    nats_nkey_seed: {
+      type: 'string',
+      default: null,
+      form: matches(/^SU[A-Z2-7]{56}$/, "must be a user's seed of nkeys, which begins with SU"),
+      secret: true,
+      requires_restart: true,
+      description: 'Seed of the NATS user, instead of user and password',
+    },
     nats_tls_ca: {
       type: 'string',
       default: null,
       requires_restart: true,
       description: 'File with the authority that signed the NATS server certificate; turns TLS on',
+    },
+    nats_tls_cert: {
+      type: 'string',
+      default: null,
+      requires_restart: true,
+      description:
+        'File with the certificate by which NATS knows this node, with NATS_TLS_KEY; turns TLS on',
+    },
+    nats_tls_key: {
+      type: 'string',
+      default: null,
+      requires_restart: true,
+      description: 'File with the key of NATS_TLS_CERT',
     },
     nats_allow_plain: {
       type: 'boolean',
@@ -329,7 +361,29 @@ export const settingsGroups = {
       form: redis,
       secret: true,
       requires_restart: true,
-      description: 'Redis for short-lived shared state; none keeps it in memory',
+      description:
+        'Redis for short-lived shared state; none keeps it in memory. Several hosts, comma separated, are Sentinels or nodes of a cluster',
+    },
+    redis_sentinel: {
+      type: 'string',
+      default: null,
+      requires_restart: true,
+      description:
+        'Name of the primary as Redis Sentinels know it; the hosts of REDIS_URL are these Sentinels then',
+    },
+    redis_sentinel_password: {
+      type: 'string',
+      default: null,
+      secret: true,
+      requires_restart: true,
+      description:
+        'Password of the Sentinels, where they have one; that of Redis is not sent to them',
+    },
+    redis_cluster: {
+      type: 'boolean',
+      default: false,
+      requires_restart: true,
+      description: 'Redis is a cluster, of which REDIS_URL names some nodes or all',
     },
     redis_password: {
       type: 'string',
@@ -571,6 +625,13 @@ export const settingsGroups = {
       min: 1,
       max: 10_000,
       description: 'API keys of one person in a tenant; those that have expired give way',
+    },
+    api_keys_per_minute: {
+      type: 'integer',
+      default: 60,
+      min: 1,
+      max: 1_000_000,
+      description: 'API keys that one person makes or rotates a minute, each told them by mail',
     },
     passkeys_per_person: {
       type: 'integer',

@@ -9,6 +9,7 @@ import { parse } from 'dotenv';
 import { CannotStart } from '../process/cannot-start.ts';
 import { nearestName } from '../nearest.ts';
 import { passwordProblem } from '../security/password-strength.ts';
+import { redisAddresses } from './redis-addresses.ts';
 import { settingsTable, type Field, type Row, type Values } from './settings-table.ts';
 
 /** Every row of the table by its field, with what is derived where a variable is not set. */
@@ -242,8 +243,11 @@ const natsAddresses = ({ nats_url: url }: Pick<Settings, 'nats_url'>): URL[] =>
   (url?.split(',') ?? []).filter((each) => URL.canParse(each)).map((each) => new URL(each));
 
 /** Whether the connections to NATS are encrypted. */
-export const isNatsEncrypted = (settings: Pick<Settings, 'nats_url' | 'nats_tls_ca'>): boolean =>
+export const isNatsEncrypted = (
+  settings: Pick<Settings, 'nats_url' | 'nats_tls_ca' | 'nats_tls_cert'>,
+): boolean =>
   settings.nats_tls_ca !== null ||
+  settings.nats_tls_cert !== null ||
   natsAddresses(settings).every(({ protocol }) => protocol === 'tls:' || protocol === 'wss:');
 
 /** Whether NATS runs on this machine, so that nothing sent to it passes a network. */
@@ -261,9 +265,10 @@ export const takesClearCredentials = (settings: Settings): boolean =>
 
 /** Whether whoever reaches NATS over the network may use it, as far as this connection tells. */
 function isNatsOpen(settings: Settings): boolean {
-  const { nats_user: user, nats_token: token } = settings;
+  const { nats_user: user, nats_token: token, nats_creds: creds, nats_nkey_seed: seed } = settings;
   const hasLogin =
-    user !== null || token !== null || natsAddresses(settings).every(({ username }) => username);
+    [user, token, creds, seed].some((each) => each !== null) ||
+    natsAddresses(settings).every(({ username }) => username);
   return !hasLogin && !isNatsEncrypted(settings) && !isNatsLocal(settings);
 }
 
@@ -350,7 +355,7 @@ function crossChecks(
     if (isNatsOpen(settings) && !settings.nats_allow_plain)
       report(
         'nats_url',
-        'leads beyond this machine with neither NATS_USER, NATS_TOKEN nor TLS (tls://, NATS_TLS_CA); NATS_ALLOW_PLAIN=true allows it',
+        'leads beyond this machine with neither NATS_USER, NATS_TOKEN, NATS_CREDS, NATS_NKEY_SEED nor TLS (tls://, NATS_TLS_CA); NATS_ALLOW_PLAIN=true allows it',
       );
     const databaseNeeding = needing('database_url').join(', ');
     if (databaseNeeding !== '' && !isSet('database_url'))
@@ -359,6 +364,20 @@ function crossChecks(
     if (redisNeeding !== '' && !isSet('redis_url'))
       report('redis_url', `is required, with NATS_URL set, by ${redisNeeding}`);
   }
+
+  if ((settings.nats_tls_cert === null) !== (settings.nats_tls_key === null))
+    report(
+      settings.nats_tls_cert === null ? 'nats_tls_cert' : 'nats_tls_key',
+      'is required with the other of NATS_TLS_CERT and NATS_TLS_KEY',
+    );
+  const { redis_url: redisUrl, redis_sentinel: sentinel, redis_cluster: isCluster } = settings;
+  if (sentinel !== null && isCluster)
+    report('redis_cluster', 'must not be set with REDIS_SENTINEL, which is for a single primary');
+  if (redisUrl !== null && redisAddresses(redisUrl).length > 1 && sentinel === null && !isCluster)
+    report(
+      'redis_url',
+      'has several hosts: set REDIS_SENTINEL where they are Sentinels, REDIS_CLUSTER=true where they are a cluster',
+    );
 
   const { platform_admin_password: password, platform_admin_emails: admins } = settings;
   const passwordFault =

@@ -3,6 +3,7 @@
  * ends, and what it never shows.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -516,6 +517,24 @@ test('audit: a chain is exported as lines of JSON, and what was exported is cut 
   expect(verified).toMatchObject({ code: 0, out: expect.stringMatching(/cut_at/) });
 });
 
+test('audit waiting and retry: chains whose next event is refused', async () => {
+  const event = randomUUID();
+  await database.query(
+    `INSERT INTO strata.chain_waits (chain, event_id, tries, error, since, retry_at)
+     VALUES ($1, $2, 5, 'validation_failed: not an event', now(), now() + interval '1 hour')`,
+    [tenant.id, event],
+  );
+  const waiting = await asPlatform('audit', 'waiting');
+  expect(waiting).toMatchObject({ code: 0, out: expect.stringContaining(event) });
+  expect(waiting.out).toContain('validation_failed');
+  const retried = await asPlatform('audit', 'retry', '--tenant', tenant.id);
+  expect([retried.code, JSON.parse(retried.out)]).toEqual([0, { chains: 1 }]);
+  // Nothing of the chain waits any more, so it continues.
+  await eventually(async () =>
+    expect((await asPlatform('audit', 'waiting')).out).not.toContain(event),
+  );
+});
+
 test('config purge: by people alone, with a reason, of what is no more in force', async () => {
   const signedOut = { STRATA_API_KEY: '' };
   const path = '/config/global/cli.leaked';
@@ -607,8 +626,10 @@ describe('completion', () => {
     expect(await completed('--tenant', 'x', 'audit', '')).toEqual([
       'cut',
       'export',
+      'retry',
       'tail',
       'verify',
+      'waiting',
     ]);
     expect(await completed('config', 'set', '--if')).toEqual(['--if-match']);
     expect(await completed('audit', 'tail', '--tenant', '')).toEqual([tenant.id]);

@@ -103,7 +103,13 @@ async function fill(tenant: TenantFixture, name: string): Promise<void> {
   await done(admin.post(`${at}/users`, { email: `late@${name}.example`, roles: ['viewer'] }));
   const approval = { action: 'scale_up', risk_level: 'low', title: name };
   await done(member.post(`${at}/approvals`, approval));
-  await done(admin.post(`${at}/automations`, { action: 'scale', risk_level: 'low' }));
+  const budget = { amount: '1', currency: 'EUR', per: 'month', warn_at: 0.5 };
+  await done(admin.put(`${at}/config/budgets`, { all: budget }));
+  const christmas = { during: [{ dates: ['12-25'], timezone: 'UTC' }], mode: 'warn' };
+  await done(admin.put(`${at}/config/freezes`, { christmas }));
+  await done(
+    admin.post(`${at}/automations`, { action: 'scale', risk_level: 'low', cost_impact: 1 }),
+  );
   await done(
     platform.post('/auth/sso/providers', {
       name,

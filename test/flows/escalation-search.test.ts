@@ -76,6 +76,7 @@ beforeAll(async () => {
     TENANT_SWITCHES_PER_MINUTE: plenty,
     SESSIONS_PER_PERSON: '10000',
     API_KEYS_PER_PERSON: '10000',
+    API_KEYS_PER_MINUTE: plenty,
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   here = await createTenant(strata.url, platform, 'Here');

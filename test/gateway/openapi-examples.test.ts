@@ -203,6 +203,11 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
   'notifier.automations.heartbeat': async () => ({
     values: { automation_id: await newAutomation() },
   }),
+  'notifier.automations.redeem': async () => {
+    const id = await newAutomation();
+    const { body } = await tenant.operator.get(inTenant(`/automations/${id}`));
+    return { values: { automation_id: id, action_digest: body.action_digest } };
+  },
   'notifier.automations.finish': async () => ({ values: { automation_id: await newAutomation() } }),
   'tenant-config.history.get': async () => ({
     values: { revision: await newestOf(ada, inTenant('/config/history')) },

@@ -50,12 +50,20 @@ export const notOfCompose: Readonly<Record<string, string>> = {
   STRATA_OPERATOR: 'of the console',
   STRATA_API_KEY: 'of neighbours',
   NATS_TOKEN: 'NATS is of compose, with a user and a password',
+  NATS_CREDS: 'the same',
+  NATS_NKEY_SEED: 'the same',
   NATS_TLS_CA: 'the same',
+  NATS_TLS_CERT: 'the same',
+  NATS_TLS_KEY: 'the same',
   DATABASE_URL: 'PostgreSQL is of compose, and DB_* take any password',
   DB_PORT: 'that of the image',
   DB_NAME: 'the default, which the image is told',
   DB_USER: 'the same',
   DB_SSL: 'PostgreSQL is of compose',
+  DB_POOLER: 'the same',
+  REDIS_SENTINEL: 'Redis is of compose, and one',
+  REDIS_SENTINEL_PASSWORD: 'the same',
+  REDIS_CLUSTER: 'the same',
 };
 
 /**

@@ -39,6 +39,7 @@ const runBy: Readonly<Record<string, readonly string[]>> = {
   'shared/bus/bus.ts': nodes,
   'shared/security/derived-keys.ts': nodes,
   'shared/security/api-keys.ts': ['auth', 'gateway'],
+  'shared/concurrency/redis.ts': needing('redis_url'),
   'shared/database/node-database.ts': needing('database_url'),
   'shared/mail/mailer.ts': taking('mailer'),
   'services/pieces.ts': [],
@@ -97,7 +98,13 @@ function compare(given: ReadonlyMap<string, readonly string[]>): void {
 
 /** Of one secret two settings are ways to give it. */
 const unused: Readonly<Record<string, readonly string[]>> = {
-  compose: ['database_url', 'nats_token', 'strata_api_key'],
+  compose: [
+    'database_url',
+    'nats_nkey_seed',
+    'nats_token',
+    'redis_sentinel_password',
+    'strata_api_key',
+  ],
   kubernetes: ['db_password', 'nats_token', 'strata_api_key'],
 };
 

@@ -16,7 +16,7 @@ import {
 } from '../../services/notifier/stores/notices.ts';
 import { recordAttempts, type AttemptRecord } from '../../services/notifier/stores/attempts.ts';
 import { claimDue, releaseClaims, type Claim } from '../../services/notifier/stores/claims.ts';
-import { unknownChannels } from '../../services/notifier/stores/queue.ts';
+import { readQueue, unknownChannels } from '../../services/notifier/stores/queue.ts';
 import { attemptDelivery } from '../../services/notifier/worker/attempt.ts';
 import { createSender } from '../../services/notifier/channels/sender.ts';
 import { channels } from '../../shared/contracts/notifier.ts';

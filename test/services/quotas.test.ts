@@ -121,6 +121,15 @@ test.each(Object.keys(limits) as What[])(
   },
 );
 
+test('an emergency stop is possible where the quota of changes is used up', async () => {
+  const tenant = await createTenant(strata.url, platform, 'Stop');
+  const change = () => kinds.history_per_hour(tenant);
+  while ((await change()).status < 300);
+  const stop = { global_settings: { max_concurrent_automations: 0 } };
+  const stopped = await tenant.admin.patch(`/tenants/${tenant.id}/config/risk`, stop);
+  expect([stopped.status, (await change()).status]).toEqual([200, 429]);
+});
+
 test('what is removed makes room', async () => {
   const tenant = await createTenant(strata.url, platform, 'Room');
   const { id, admin } = tenant;

@@ -248,7 +248,7 @@ test('a tenant has 200 accounts and an account 20 keys at most', async () => {
      SELECT '${other.id}', gen_random_uuid(), 'a', '{viewer}', 'active', 'test', now(), now() FROM generate_series(1, 200)`,
   );
   const body = { name: 'one more', roles: ['viewer'] };
-  expect(outcome(await other.admin.post(accounts(other.id), body))).toBe('409 conflict');
+  expect(outcome(await other.admin.post(accounts(other.id), body))).toBe('422 quota_exceeded');
   const first = await other.admin.get(`${accounts(other.id)}?limit=200`);
   expect([first.body.items.length, first.body.next_cursor]).toEqual([200, null]);
 });

@@ -38,6 +38,7 @@ beforeAll(async () => {
     TENANT_SWITCHES_PER_MINUTE: '10',
     SESSIONS_PER_PERSON: '3',
     API_KEYS_PER_PERSON: '3',
+    API_KEYS_PER_MINUTE: '20',
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Shares');
@@ -145,6 +146,17 @@ test('test notices have a share of each person and of the tenant, by what is sen
   expectRefusal(await send(second), 'rate_limited', 'TEST_NOTICES_PER_MINUTE_PER_TENANT');
 });
 
+test('keys that are made and rotated again and again have a share of each person', async () => {
+  const { viewer: client, operator } = await createTenant(strata.url, platform, 'Rotating');
+  const { body } = await client.post('/auth/api-key', { name: 'k' });
+  const rotate = (): Promise<Answer> => client.post(`/auth/api-keys/${body.id}/rotate`);
+  for (let asked = 1; asked < 20; asked += 1) expect((await rotate()).status).toBe(201);
+  expectRefusal(await rotate(), 'rate_limited', 'API_KEYS_PER_MINUTE');
+  const another = await client.post('/auth/api-key', { name: 'another' });
+  expectRefusal(another, 'rate_limited', 'API_KEYS_PER_MINUTE');
+  expect((await operator.post('/auth/api-key', { name: 'k' })).status).toBe(201);
+});
+
 test('changes of tenant have a share of each person, and leave one more refresh token', async () => {
   await joinTenant(other.admin, other.id, tenant.viewer, {
     email: tenant.emails.viewer!,
@@ -198,7 +210,8 @@ test('a person has so many API keys in a tenant, and those that have expired giv
     if (answer.status !== 201) expectRefusal(answer, 'conflict', 'API_KEYS_PER_PERSON');
   await database.query(
     `UPDATE auth.api_keys SET expires_at = now() - interval '1 s'
-     WHERE id = (SELECT id FROM auth.api_keys LIMIT 1)`,
+     WHERE id = (SELECT id FROM auth.api_keys WHERE tenant_id = $1 LIMIT 1)`,
+    [other.id],
   );
   expect((await make()).status).toBe(201);
   expectRefusal(await make(), 'conflict', 'API_KEYS_PER_PERSON');

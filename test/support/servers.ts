@@ -175,12 +175,15 @@ export async function startNats({
   ]);
 }
 
+/** `sentinel` is the file of a Sentinel, which it is then. */
 export async function startRedis({
   port,
   argv = [],
-}: { port?: number; argv?: readonly string[] } = {}): Promise<Process> {
+  sentinel,
+}: { port?: number; argv?: readonly string[]; sentinel?: string } = {}): Promise<Process> {
   const chosen = port ?? (await freePort());
   return start('redis-server', 'redis', chosen, [
+    ...(sentinel ? [sentinel, '--sentinel'] : []),
     '--port',
     String(chosen),
     '--bind',

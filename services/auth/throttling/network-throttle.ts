@@ -13,7 +13,6 @@
  * being hashed, and those that other nodes have hashed since this one last observed the count,
  * which it does with each failure of its own.
  */
-import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { upTo } from '../../../shared/concurrency/growing-cache.ts';
@@ -27,6 +26,7 @@ import {
 import { sharedCounts } from './stores/shared-counts.ts';
 import type { Guard } from '../passwords/password-hashing.ts';
 import { requireNoWait } from './throttle.ts';
+import type { RedisClient } from '../../../shared/concurrency/redis.ts';
 
 /** Networks are given as `networkOf` names them. */
 export interface NetworkThrottle {
@@ -62,7 +62,7 @@ interface KnownFailures {
 
 const tooManyCalls = 'Too many requests from your network.';
 
-export function createNetworkThrottle(redis: Redis | undefined): NetworkThrottle {
+export function createNetworkThrottle(redis: RedisClient | undefined): NetworkThrottle {
   const inRedis = redis && networkCountsInRedis(redis);
   const withStore = sharedCounts<NetworkCounts>(inRedis, networkCountsInMemory());
   const known = new LRUCache<string, KnownFailures>({ ...upTo(100_000), ttl: networkMemoryMs });

@@ -2,7 +2,6 @@
  * Slows guessing: after too many failures of one key, attempts are refused with 429 until a wait is
  * over.
  */
-import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 import { codeOf, statusOf, StrataError } from '../../../shared/errors.ts';
 import {
@@ -11,6 +10,7 @@ import {
   type FailedAttempts,
 } from './stores/failed-attempts.ts';
 import { sharedCounts } from './stores/shared-counts.ts';
+import type { RedisClient } from '../../../shared/concurrency/redis.ts';
 
 /** Keys are made by `throttleKey`. */
 export interface Throttle {
@@ -26,7 +26,7 @@ export interface Throttle {
 }
 
 /** `queueLimit` bounds the attempts of one key that wait on this node. */
-export function createThrottle(redis: Redis | undefined, { queueLimit = 64 } = {}): Throttle {
+export function createThrottle(redis: RedisClient | undefined, { queueLimit = 64 } = {}): Throttle {
   const inRedis = redis && failedAttemptsInRedis(redis);
   const withStore = sharedCounts<FailedAttempts>(inRedis, failedAttemptsInMemory());
   const inTurn = createTurns(queueLimit);

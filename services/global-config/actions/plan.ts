@@ -18,6 +18,7 @@ import {
   changesAfter,
   commitChanges,
   revisionOf,
+  tryChanges,
   type Work,
 } from '../../../shared/commits/commit.ts';
 import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
@@ -132,7 +133,7 @@ export class Planner {
     return works;
   }
 
-  async #attempt(works: readonly Work<AnyAttempt>[], request: Request): Promise<Trial> {
+  async #attempt(works: readonly Work<AnyAttempt>[]): Promise<Trial> {
     let before: PlatformLayers | undefined;
     let after: PlatformLayers | undefined;
     let first: { revision: number; at: string } | undefined;
@@ -142,12 +143,14 @@ export class Planner {
       before = await readPlatformLayers(manager);
       return begin!(manager, revision, at);
     };
-    const outcomes = await commitChanges(this.#db, request, platformScope, [beginning, ...others], {
-      discard: true,
-      async finished(manager) {
+    const outcomes = await tryChanges(
+      this.#db,
+      platformScope,
+      [beginning, ...others],
+      async (manager) => {
         after = await readPlatformLayers(manager);
       },
-    });
+    );
     const keys = changedKeys(before!, after!);
     const wanted = withPairs(keys);
     return {
@@ -165,7 +168,7 @@ export class Planner {
     look: Look,
     request: Request,
   ) {
-    const trial = await this.#attempt(works, request);
+    const trial = await this.#attempt(works);
     const { impact, complete, digest } = await lookAt(trial, items, look, request);
     const { revision, at, outcomes } = trial;
     return {
@@ -191,7 +194,7 @@ export class Planner {
     const planned = Number(revision);
     await requireRevision(this.#db.manager, planned);
     const works = await this.#worksOf(items, { dry_run: true }, request);
-    const trial = await this.#attempt(works, request);
+    const trial = await this.#attempt(works);
     const since = new Date(Number(time)).toISOString();
     const moved: string[] = [];
     let cursor: string | undefined;

@@ -46,7 +46,7 @@ export function platformDocument<Address, Document>({
         after === null
           ? remove(manager, address)
           : save(manager, address, { document: after, ...stored }),
-        recordHistory(manager, name, record, request),
+        !record.isTrial && recordHistory(manager, name, record, request),
       ]);
     },
   };

@@ -138,7 +138,7 @@ export const startGranted = (
   changedRows(
     manager,
     `UPDATE notifier.automations a SET state = 'running', holds = started.holds, (started_at, expires_at) =
-       (SELECT now, now + make_interval(secs => a.ttl_seconds) FROM notifier.slot_now() AS now)
+       (SELECT now, notifier.slot_now(now) + make_interval(secs => a.ttl_seconds) FROM clock_timestamp() AS now)
      FROM json_to_recordset($1) AS started (id uuid, holds json)
      WHERE a.id = started.id AND a.state = 'waiting_slot' RETURNING a.*`,
     [JSON.stringify(starts)],

@@ -126,7 +126,7 @@ const claimStatement: Statement = {
       FROM fresh f WHERE f.key IS NOT NULL
     ),
     candidates AS (
-      (SELECT key FROM fresh LIMIT ${endpointsAtOnce})
+      (SELECT e.key FROM fresh e WHERE ${isKnown} LIMIT ${endpointsAtOnce})
       UNION
       (SELECT e.key FROM notifier.endpoints e WHERE e.due_at <= now() AND ${isKnown} ORDER BY e.due_at LIMIT ${endpointsAtOnce})
       UNION
@@ -135,7 +135,7 @@ const claimStatement: Statement = {
     -- One that another worker locks is being served by it.
     visited AS (
       SELECT e.key, e.failures, e.served_at, e.blocked_until, e.due_at FROM notifier.endpoints e, ${withoutDiskWait}
-      WHERE e.key IN (SELECT key FROM candidates) AND ${isKnown}
+      WHERE e.key IN (SELECT key FROM candidates)
       ORDER BY e.served_at LIMIT ${endpointsAtOnce} FOR UPDATE OF e SKIP LOCKED
     ),
     -- One that was served or recorded after this statement began is left to the next claim: what is read of it here is older.

@@ -9,6 +9,7 @@
  * | a time is up, an approval has ended | an index of these, each second                                        |
  * | somebody waits for a slot           | `look_at` of the tenant: when a slot was freed, when configuration changed, every minute |
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { DataSource, EntityManager } from 'typeorm';
 import { startBackgroundLoop } from '../../../shared/concurrency/background-loop.ts';
@@ -45,6 +46,8 @@ const mostAtOnce = 50;
 const mostTenants = 100;
 /** Tenants that are found due and seen to at the same time. */
 const lanes = 8;
+/** Where config-resolver does not answer, what needs no answer of it is looked for again by then. */
+const patienceMs = 2000;
 /** Another node sees to a tenant that this one has claimed and not seen to. */
 const claimSeconds = 10;
 /** Those who wait are looked at this often where nothing happens. */
@@ -119,7 +122,8 @@ export function startGivingSlots(options: AutomationWorkerOptions): SlotWorker {
         await visit(tenantId);
       }
     };
-    await Promise.all(Array.from({ length: lanes }, lane));
+    const seen = Promise.all(Array.from({ length: lanes }, lane));
+    await Promise.race([seen, delay(patienceMs, undefined, { ref: false })]);
     return due.length < mostTenants ? pollMs : 0;
   }
 

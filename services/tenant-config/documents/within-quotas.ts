@@ -20,13 +20,20 @@ const tooRecent: Statement = {
      (SELECT max(revision) FROM tenant_config.configuration_history WHERE tenant_id = $1)`,
 };
 
+/**
+ * Limits of automation may still be changed where the quota is used up by other documents: an
+ * emergency stop is such a change.
+ */
+const reserve = 2;
+
 async function requireRoomInHistory(
   manager: EntityManager,
   tenantId: string,
   settings: Settings,
+  isLimit: boolean,
 ): Promise<void> {
   const setting = quotaSettings.history_per_hour;
-  const most = settings[setting];
+  const most = settings[setting] * (isLimit ? reserve : 1);
   const [recent] = await run<{ wait: number }>(manager, tooRecent, [tenantId, 1 - most]);
   if (!recent) return;
   throw new StrataError(
@@ -37,19 +44,19 @@ async function requireRoomInHistory(
 }
 
 /**
- * The kind with the tenant's quotas, under the lock of its revisions. `isCounted`: there may be many
- * of the kind.
+ * The kind with the tenant's quotas, under the lock of its revisions: `documents`, of which there
+ * may be many, `limits` of what automation may do, or other `settings`.
  */
 export const withinQuotas = <Address extends TenantAddress, Document, Context>(
   kind: DocumentKind<Address, Document, Context>,
   settings: () => Settings,
-  isCounted: boolean,
+  what: 'documents' | 'limits' | 'settings',
 ): DocumentKind<Address, Document, Context> => ({
   ...kind,
   async checkInTransaction(manager, address, next, current) {
     const { tenant_id: tenantId } = address;
-    await requireRoomInHistory(manager, tenantId, settings());
-    if (isCounted && next !== null && current === null)
+    await requireRoomInHistory(manager, tenantId, settings(), what === 'limits');
+    if (what === 'documents' && next !== null && current === null)
       await requireQuota(manager, tenantId, 'documents', settings());
     return (await kind.checkInTransaction?.(manager, address, next, current)) ?? [];
   },

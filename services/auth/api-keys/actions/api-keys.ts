@@ -3,8 +3,10 @@
  * makes or changes one, never a key; the contracts say so by `keyScope: null`.
  */
 import { IsNull, LessThanOrEqual, MoreThan, type DataSource, type EntityManager } from 'typeorm';
+import type { Caller } from '../../../../shared/access.ts';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../../shared/commits/commit.ts';
+import { holderOf, takeShares } from '../../../../shared/commits/shares.ts';
 import { apiKeyCacheKey } from '../../../../shared/contracts/auth-api-keys.ts';
 import { requireQuota } from '../../../../shared/commits/usage.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
@@ -121,10 +123,23 @@ async function ownerOf(
   };
 }
 
+/** Throws 429 where the person has had too many made lately: each is a mail, too. */
+const takeKey = (db: DataSource, caller: Caller, settings: Settings): Promise<void> =>
+  takeShares(db, caller, [
+    {
+      what: 'API key',
+      holder: holderOf(caller),
+      most: settings.api_keys_per_minute,
+      seconds: 60,
+      setting: 'API_KEYS_PER_MINUTE',
+    },
+  ]);
+
 export function apiKeyActions(db: DataSource, settings: () => Settings, notices: AccountNotices) {
   return {
     async 'auth.api-key.create'({ body }, request) {
       const { id: userId, tenant_id: tenantId } = request.caller;
+      await takeKey(db, request.caller, settings());
       const ids = { user_id: userId, service_account_id: null, tenant_id: tenantId };
       const holder = { ...ids, made_by: userId };
       const { row, key } = makeApiKey(holder, body, settings());
@@ -175,6 +190,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
 
     async 'auth.api-key.rotate'({ key_id: id }, request) {
       const { key, secret } = newApiKey(id);
+      await takeKey(db, request.caller, settings());
       const { id: userId, signed_in_with: signedInWith = 'password' } = request.caller;
       const known = await db.manager.findOneBy(ApiKeyEntity, { id, user_id: userId });
       if (known) await requireAccepted(signedInWith, userId, known.tenant_id, request.call);

@@ -3,10 +3,10 @@
  * nodes. Waits are those of `rules/throttle.ts`; the script for Redis is given their table and
  * states no formula.
  */
-import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { upTo } from '../../../../shared/concurrency/growing-cache.ts';
 import { memoryMs, waitAfter, waitsMs } from '../rules/throttle.ts';
+import type { RedisClient } from '../../../../shared/concurrency/redis.ts';
 
 /**
  * An attempt counts as failed from its beginning, so that many at once cannot get past the count.
@@ -68,7 +68,7 @@ const forgetOneScript = `
     redis.call('HDEL', KEYS[1], 'until')
   end`;
 
-export function failedAttemptsInRedis(redis: Redis): FailedAttempts {
+export function failedAttemptsInRedis(redis: RedisClient): FailedAttempts {
   const nameOf = (key: string): string => `strata:throttle:${key}`;
   return {
     async begin(key) {

@@ -3,10 +3,10 @@
  * made of a kind in this minute. In Redis, or in this node's memory. What follows from failures is
  * in `rules/throttle.ts`.
  */
-import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { upTo } from '../../../../shared/concurrency/growing-cache.ts';
 import { networkFailuresRemembered, networkMemoryMs } from '../rules/throttle.ts';
+import type { RedisClient } from '../../../../shared/concurrency/redis.ts';
 
 /**
  * How long ago the last failures were, in milliseconds, the latest first. Ages, because each store
@@ -94,7 +94,7 @@ const requestScript = `
   end
   return 0`;
 
-export function networkCountsInRedis(redis: Redis): NetworkCounts {
+export function networkCountsInRedis(redis: RedisClient): NetworkCounts {
   const nameOf = (key: string): string => `strata:throttle:${key}`;
   const failures = async (key: string, step: 'add' | 'read'): Promise<FailureAges> => {
     const bounds = [networkFailuresRemembered, networkMemoryMs];

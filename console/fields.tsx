@@ -1,0 +1,106 @@
+/** Fields of forms with their labels. */
+import type { ComponentChildren, ComponentProps, VNode } from 'preact';
+import { query, setQuery } from './address.ts';
+
+interface InputProperties {
+  readonly name: string;
+  readonly value: string;
+  readonly type?: 'text' | 'email' | 'password' | 'search' | 'number';
+  readonly required?: boolean;
+  readonly minlength?: number;
+  readonly maxlength?: number | undefined;
+  readonly min?: string;
+  readonly max?: string;
+  readonly pattern?: string;
+  readonly placeholder?: string;
+  readonly autocomplete?: string;
+  readonly spellcheck?: boolean;
+  readonly class?: string;
+}
+
+/**
+ * One line of text, or a number, that somebody types. The cast: preact's types want to know which of
+ * the types it is.
+ */
+export const Field = ({
+  label,
+  hint,
+  onValue,
+  ...attributes
+}: InputProperties & {
+  readonly label: string;
+  readonly hint?: ComponentChildren;
+  readonly onValue: (value: string) => void;
+}): VNode => (
+  <label>
+    {label}
+    <input
+      autocomplete="off"
+      {...(attributes as ComponentProps<'input'>)}
+      onInput={({ currentTarget }) => onValue(currentTarget.value)}
+    />
+    {hint !== undefined && <small>{hint}</small>}
+  </label>
+);
+
+export interface Option {
+  readonly value: string;
+  /** As it is shown; the value by default. */
+  readonly title?: string;
+}
+
+/** One of a few, kept in the address, of which the page begins again. */
+export const SelectField = ({
+  name,
+  label,
+  value = query.value.get(name) ?? '',
+  options,
+}: {
+  readonly name: string;
+  readonly label: string;
+  readonly value?: string;
+  readonly options: readonly Option[];
+}): VNode => (
+  <label>
+    {label}
+    <select
+      name={name}
+      value={value}
+      onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value, cursor: '' })}
+    >
+      {options.map((each) => (
+        <option key={each.value} value={each.value}>
+          {each.title ?? each.value}
+        </option>
+      ))}
+    </select>
+  </label>
+);
+
+/** What says nothing, and then each of these. */
+export const anyOf = (values: readonly string[]): Option[] => [
+  { value: '', title: 'any' },
+  ...values.map((value) => ({ value })),
+];
+
+/** What narrows a list, kept in the address. */
+export const FilterField = ({
+  label = 'Filter',
+  placeholder,
+  maxlength,
+}: {
+  readonly label?: string;
+  readonly placeholder: string;
+  readonly maxlength?: number;
+}): VNode => (
+  <Field
+    label={label}
+    type="search"
+    name="q"
+    value={query.value.get('q') ?? ''}
+    placeholder={placeholder}
+    maxlength={maxlength}
+    spellcheck={false}
+    onValue={(q) => setQuery({ q })}
+  />
+);

@@ -1,0 +1,104 @@
+/** What lists of things have in common, on whichever screen they are. */
+import type { ComponentChildren, VNode } from 'preact';
+import { setQuery } from './address.ts';
+import type { Problem } from './api.ts';
+import { Columns, Loading, ProblemBox, TableRegion, type Column } from './parts.tsx';
+
+/** Until the first answer is there, and whenever the latest is a refusal. */
+export const Waiting = ({
+  data,
+  problem,
+  retry,
+}: {
+  readonly data: unknown;
+  readonly problem: Problem | undefined;
+  readonly retry: () => void;
+}): VNode => (
+  <>
+    <ProblemBox problem={problem} retry={retry} />
+    {!data && !problem && <Loading />}
+  </>
+);
+
+/** A table with its head; `children` are its rows. */
+export const Table = ({
+  label,
+  columns,
+  look,
+  children,
+}: {
+  readonly label: string;
+  readonly columns: readonly Column[];
+  readonly look?: 'lines';
+  readonly children?: ComponentChildren;
+}): VNode => (
+  <TableRegion label={label}>
+    <table class={look}>
+      <Columns titles={columns} />
+      <tbody>{children}</tbody>
+    </table>
+  </TableRegion>
+);
+
+/** What is done with one row. `label` says it without the row around it. */
+export const RowButton = ({
+  label,
+  isDangerous = false,
+  onClick,
+  children,
+}: {
+  readonly label: string;
+  readonly isDangerous?: boolean;
+  readonly onClick: () => void;
+  readonly children?: ComponentChildren;
+}): VNode => (
+  <button
+    type="button"
+    class={isDangerous ? 'small danger' : 'small'}
+    aria-label={label}
+    onClick={onClick}
+  >
+    {children}
+  </button>
+);
+
+/** Pages by cursors, of which the address has the one that is shown. */
+export const Pager = ({
+  cursor,
+  next,
+  children,
+}: {
+  readonly cursor: string;
+  readonly next: string | null | undefined;
+  readonly children?: ComponentChildren;
+}): VNode => (
+  <p class="paging">
+    {cursor !== '' && (
+      <button type="button" class="small" onClick={() => setQuery({ cursor: '' })}>
+        Newest
+      </button>
+    )}
+    {next && (
+      <button type="button" class="small" onClick={() => setQuery({ cursor: next, open: '' })}>
+        Older
+      </button>
+    )}
+    {children}
+  </p>
+);
+
+export const ShowMore = ({ onClick }: { readonly onClick: () => void }): VNode => (
+  <p class="paging">
+    <button type="button" class="small" onClick={onClick}>
+      Show more
+    </button>
+  </p>
+);
+
+/** What was done, where something was. */
+export const Notice = ({ says }: { readonly says: string | undefined }): VNode | null =>
+  says ? (
+    <p class="notice" role="status">
+      {says}
+    </p>
+  ) : null;
