@@ -23,7 +23,12 @@ let tenant: TenantFixture;
 
 beforeAll(async () => {
   database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url, RATE_LIMIT_PER_MINUTE: '0' });
+  strata = await startStrata({
+    DATABASE_URL: database.url,
+    RATE_LIMIT_PER_MINUTE: '0',
+    // One for each that waits for a lock.
+    DB_POOL_SIZE: '20',
+  });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
 });
 afterAll(async () => {

@@ -22,7 +22,12 @@ let tenant: TenantFixture;
 
 beforeAll(async () => {
   database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url, RATE_LIMIT_PER_MINUTE: '0' });
+  strata = await startStrata({
+    DATABASE_URL: database.url,
+    RATE_LIMIT_PER_MINUTE: '0',
+    // One for each that waits for a lock.
+    DB_POOL_SIZE: '20',
+  });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
 });
 afterAll(async () => {
@@ -92,7 +97,7 @@ test('what has ended, waits or was stopped is not redeemed', async () => {
   const waiting = await start({ risk_level: 'high' });
   const expired = await start();
   await database.query(
-    `UPDATE notifier.automations SET expires_at = now() - interval '1 second' WHERE id = $1`,
+    `UPDATE notifier.automations SET expires_at = notifier.slot_now() - interval '1 second' WHERE id = $1`,
     [expired.id],
   );
   const frozen = await start();

@@ -36,7 +36,7 @@ import {
   settleDue,
   type Revisions,
 } from '../stores/automations.ts';
-import { clockTimes, databaseTime } from '../stores/clock.ts';
+import { clockTime, databaseTime } from '../stores/clock.ts';
 import { charge, judgeBudgets } from '../stores/ledger.ts';
 import { newestFirst } from '../stores/newest.ts';
 import { requireRoom } from '../stores/usage.ts';
@@ -365,7 +365,7 @@ async function insert(
   const settled = await settleDue(manager, tenantId);
   if (settled.length > 0) await lookAgainIn(manager, tenantId, 0);
   const admission = await newestAdmission(manager, made);
-  const { now, slotNow } = await clockTimes(manager);
+  const now = await clockTime(manager);
   const ttl = body.ttl_seconds ?? automationTtl.default;
   const asked: AutomationRow = {
     id: randomUUID(),
@@ -403,12 +403,7 @@ async function insert(
   const weighed = { ...asked, decided: withBudgets(asked.decided, judged) };
   const row = isDenied
     ? weighed
-    : await placed(
-        manager,
-        options,
-        { asked: weighed, admission, approval, judged, slotNow },
-        request,
-      );
+    : await placed(manager, options, { asked: weighed, admission, approval, judged }, request);
   await manager.insert(AutomationEntity.options.name, row);
   await recordStates(manager, [row], request);
   await recordTransitions(manager, settled);
@@ -433,7 +428,6 @@ async function newestAdmission(
 interface Weighed extends Pick<NewAutomation, 'admission' | 'approval'> {
   readonly asked: AutomationRow;
   readonly judged: Judged;
-  readonly slotNow: Date;
 }
 
 /**
@@ -443,10 +437,10 @@ interface Weighed extends Pick<NewAutomation, 'admission' | 'approval'> {
 async function placed(
   manager: EntityManager,
   options: AutomationOptions,
-  { asked, admission, approval, judged, slotNow }: Weighed,
+  { asked, admission, approval, judged }: Weighed,
   request: Request,
 ): Promise<AutomationRow> {
-  const { tenant_id: tenantId, ttl_seconds: ttl } = asked;
+  const { tenant_id: tenantId, created_at: now, ttl_seconds: ttl } = asked;
   // Counted under the lock on the tenant's slots.
   const requireRoomToLive = () =>
     requireRoom(manager, tenantId, 'automations_live', options.settings());
@@ -470,8 +464,8 @@ async function placed(
   if (denial) return { ...asked, decided: denial };
   await requireRoomToLive();
   const runs = {
-    started_at: slotNow,
-    expires_at: new Date(slotNow.getTime() + ttl * 1000),
+    started_at: now,
+    expires_at: new Date(now.getTime() + ttl * 1000),
     ended_at: null,
   };
   const holds = await charge(manager, tenantId, judged);

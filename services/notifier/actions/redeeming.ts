@@ -11,7 +11,7 @@ import { StrataError } from '../../../shared/errors.ts';
 import { automationView, type Admission } from '../rules/automation.ts';
 import { AutomationEntity, type AutomationRow } from '../schema.ts';
 import { heldRevisions, isSameRevision, lockSlots } from '../stores/automations.ts';
-import { clockTimes, databaseTime } from '../stores/clock.ts';
+import { clockTime, databaseTime, slotTime } from '../stores/clock.ts';
 import { intentOf, type AutomationOptions } from './automations.ts';
 
 type Params = ParamsOf<'notifier.automations.redeem'>;
@@ -82,7 +82,8 @@ async function redeem(
 ): Promise<Outcome> {
   const { automation_id: id, body } = params;
   const row = await found(manager, params);
-  const { now, slotNow } = await clockTimes(manager);
+  const now = await clockTime(manager);
+  const slotNow = await slotTime(manager);
   const refused = refusalOf(row, decided.decision === 'deny', body.action_digest, slotNow);
   if (refused === undefined)
     await manager.update(

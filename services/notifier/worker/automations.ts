@@ -36,7 +36,7 @@ import {
   type Denial,
   type Start,
 } from '../stores/automations.ts';
-import { clockTimes, databaseTime } from '../stores/clock.ts';
+import { clockTime, databaseTime } from '../stores/clock.ts';
 import { charge, judgeBudgets } from '../stores/ledger.ts';
 
 const pollMs = 1000;
@@ -217,7 +217,7 @@ async function placeGranted(
   if (waiting.length === 0) return { placed: [], isComplete: true };
   const held = await heldRevisions(manager, tenantId);
   let { running } = await countSlots(manager, tenantId);
-  const { now } = await clockTimes(manager);
+  const now = await clockTime(manager);
   const starts: Start[] = [];
   const denials: Denial[] = [];
   let decided = 0;

@@ -18,6 +18,8 @@ import type { Settings } from '../../../shared/settings/settings.ts';
 import {
   AgentEntity,
   BoundsEntity,
+  BudgetsEntity,
+  FreezesEntity,
   MemberEntity,
   ProjectEntity,
   RiskEntity,
@@ -35,6 +37,8 @@ const documents = [
   ServiceInstanceEntity,
   ProjectEntity,
   BoundsEntity,
+  BudgetsEntity,
+  FreezesEntity,
 ] as const;
 
 export const erasingActions = (db: DataSource, settings: () => Settings) =>
