@@ -652,8 +652,8 @@ export const notifierSchema: Schema = {
          observed_at timestamptz NOT NULL
        ) WITH (fillfactor = 10)`,
       'INSERT INTO notifier.slot_clock (observed_at) VALUES (clock_timestamp())',
-      `CREATE FUNCTION notifier.slot_now(at timestamptz DEFAULT clock_timestamp()) RETURNS timestamptz LANGUAGE sql STABLE AS $$
-         SELECT LEAST(at, observed_at + interval '5 seconds') FROM notifier.slot_clock $$`,
+      `CREATE FUNCTION notifier.slot_now() RETURNS timestamptz LANGUAGE sql STABLE AS $$
+         SELECT LEAST(clock_timestamp(), observed_at + interval '5 seconds') FROM notifier.slot_clock $$`,
     ),
     migration(
       'Budgets1765100000003',

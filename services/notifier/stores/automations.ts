@@ -83,7 +83,7 @@ export async function settleDue(
      UPDATE notifier.automations a SET
        state = CASE WHEN p.state = 'approved' THEN 'waiting_slot' ELSE 'denied' END,
        granted_at = CASE WHEN p.state = 'approved' THEN p.decided_at END,
-       expires_at = CASE WHEN p.state = 'approved' THEN notifier.slot_now() + make_interval(secs => $2) END,
+       expires_at = CASE WHEN p.state = 'approved' THEN now() + make_interval(secs => $2) END,
        ended_at = CASE WHEN p.state = 'approved' THEN NULL ELSE now() END
      FROM ended p
      WHERE a.tenant_id = $1 AND a.state = 'waiting_approval' AND p.id = a.approval_id
@@ -138,7 +138,7 @@ export const startGranted = (
   changedRows(
     manager,
     `UPDATE notifier.automations a SET state = 'running', holds = started.holds, (started_at, expires_at) =
-       (SELECT now, notifier.slot_now(now) + make_interval(secs => a.ttl_seconds) FROM clock_timestamp() AS now)
+       (SELECT now, now + make_interval(secs => a.ttl_seconds) FROM clock_timestamp() AS now)
      FROM json_to_recordset($1) AS started (id uuid, holds json)
      WHERE a.id = started.id AND a.state = 'waiting_slot' RETURNING a.*`,
     [JSON.stringify(starts)],
@@ -167,7 +167,7 @@ export const prolong = async (
 ): Promise<AutomationRow | undefined> => {
   const [row] = await changedRows(
     manager,
-    `UPDATE notifier.automations SET expires_at = notifier.slot_now() + make_interval(secs => ttl_seconds)
+    `UPDATE notifier.automations SET expires_at = clock_timestamp() + make_interval(secs => ttl_seconds)
      WHERE id = $1 AND tenant_id = $2 AND state = 'running' AND expires_at > notifier.slot_now()
      RETURNING *`,
     [id, tenantId],

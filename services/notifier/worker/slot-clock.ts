@@ -4,6 +4,7 @@
  *
  * | Part        | Protects against                                         | Bounded by, degrades to                             |
  * |-------------|----------------------------------------------------------|-----------------------------------------------------|
+ * | judged only | a time that a trailing clock makes too short             | set by the database's clock; between a jump and its shift too long by the jump, until the next heartbeat |
  * | bound       | a start just after the database's clock has jumped, or a standby with another one took over | slots run out at most five seconds early |
  * | shift       | the new clock saying that the time of what runs is up    | its times are moved by the jump, by one node        |
  * | own reading | taking a pause of all notifier nodes for a jump          | what ran out in the pause is free once one is back  |
