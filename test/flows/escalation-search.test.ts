@@ -106,6 +106,8 @@ interface Attacker {
   readonly known: Set<string>;
   /** What came in this step. */
   fresh: Client[];
+  /** Rights that a session had in a tenant that it has left since. */
+  readonly passing: Set<string>;
   addresses: number;
 }
 const keep = ({ found }: Attacker, name: string, id: string): void => {
@@ -230,7 +232,12 @@ async function harvest(attacker: Attacker, route: RestRoute, { body }: Answer): 
     keep(attacker, 'user_id', userId);
     if (body.status === 'invited') attacker.invited.push(String(body.email));
   }
-  if (route.name === 'tenant-config.tenants.create' && isObject(body.admin))
+  // One with a password of the attacker's is no invitation.
+  if (
+    route.name === 'tenant-config.tenants.create' &&
+    isObject(body.admin) &&
+    body.admin.status === 'invited'
+  )
     attacker.invited.push(String(body.admin.email));
   if (typeof id !== 'string') return;
   if (route.name.startsWith('tenant-config.service-accounts.')) keep(attacker, 'account_id', id);
@@ -389,6 +396,7 @@ async function search(attacker: Attacker, start: Client): Promise<Set<string>> {
       if (!explored.has(kind)) next.push(client);
       explored.add(kind);
     }
+    for (const right of attacker.passing) reached.add(right);
     hands.push(...next);
     const after = JSON.stringify([...attacker.found].map(([name, found]) => [name, found.size]));
     // What was found may be what an earlier credential lacked.
@@ -416,6 +424,9 @@ async function tryEverything(attacker: Attacker, client: Client): Promise<void> 
         if (answer.status >= 500) throw new Error(`${route.name}: ${answer.text}`);
         if (answer.status < 300) await harvest(attacker, route, answer);
         else if (isOfRight(route, answer)) return;
+        if (answer.status === 200 && route.name === 'auth.switch-tenant')
+          for (const right of await rightsOf(new Client(strata.url, answer.body.access_token)))
+            attacker.passing.add(right);
         if (answer.status === 200 && route.name === 'auth.sso.link')
           await finishSso(attacker, route, answer, attacker.own.email);
       }
@@ -524,6 +535,7 @@ async function attackerNamed(name: string): Promise<Attacker> {
     invited: [],
     known: new Set(),
     fresh: [],
+    passing: new Set(),
     addresses: 0,
   };
 }

@@ -122,11 +122,15 @@ export async function startReplicatedPostgres(): Promise<ReplicatedServer> {
       await withClient(former.url, async (client) => {
         await client.query('ALTER SYSTEM SET default_transaction_read_only = on');
         await client.query('SELECT pg_reload_conf()');
+        // A session learns of it with its next statement, so that some still write for a moment.
         await eventually(async () => {
+          const before = await writtenTo(client);
+          await delay(1000);
           const { rows } = await client.query<{ isBehind: boolean }>(
             'SELECT bool_or(replay_lsn < pg_current_wal_lsn()) AS "isBehind" FROM pg_stat_replication',
           );
-          if (rows[0]!.isBehind) throw new Error('the standby is behind');
+          if (rows[0]!.isBehind || (await writtenTo(client)) !== before)
+            throw new Error('something is written, or the standby is behind');
         });
       });
       await withClient(promoted.url, (client) => client.query('SELECT pg_promote()'));
@@ -168,6 +172,11 @@ async function connectionsOfStrata(client: pg.Client): Promise<number> {
     "SELECT count(*)::int AS number FROM pg_stat_activity WHERE application_name LIKE 'strata-%'",
   );
   return rows[0]!.number;
+}
+
+async function writtenTo(client: pg.Client): Promise<string> {
+  const { rows } = await client.query<{ lsn: string }>('SELECT pg_current_wal_lsn()::text AS lsn');
+  return rows[0]!.lsn;
 }
 
 const dataDirectory = (url: string): Promise<string> =>
