@@ -94,6 +94,7 @@ test('every piece that a gateway calls is named, and all answer', async () => {
       feed: true,
       auth: true,
       'config-resolver': true,
+      'global-config': true,
       'tenant-config': true,
     },
   });

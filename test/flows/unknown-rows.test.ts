@@ -136,7 +136,7 @@ async function columns(): Promise<Column[]> {
         WHERE i.indrelid = c.oid AND i.indisprimary) AS keys,
        (SELECT array_agg(o.attname::text) FROM pg_attribute o WHERE o.attrelid = c.oid AND o.attnum > 0 AND NOT o.attisdropped) AS names
      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid
-     WHERE c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+     WHERE c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
        AND n.nspname IN ('strata', 'tenant_config', 'global_config', 'auth', 'notifier', 'audit') AND c.relname <> 'migrations'
      ORDER BY 1, a.attnum`,
   );
