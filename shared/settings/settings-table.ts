@@ -348,7 +348,7 @@ export const settingsGroups = {
     },
     db_pool_size: {
       type: 'integer',
-      default: 20,
+      default: 60,
       min: 4,
       max: 200,
       requires_restart: true,

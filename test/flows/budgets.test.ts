@@ -27,7 +27,6 @@ beforeAll(async () => {
     DATABASE_URL: database.url,
     RATE_LIMIT_PER_MINUTE: '0',
     // One for each that waits for a lock.
-    DB_POOL_SIZE: '60',
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
 });

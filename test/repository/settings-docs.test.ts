@@ -70,7 +70,8 @@ test('docs/capacity.md counts the connections of PostgreSQL, which docker-compos
   const page = readFileSync(join(root, 'docs/capacity.md'), 'utf8').replaceAll(/ +/g, ' ');
   const forFeed = 3;
   const ofService = 10;
-  const together = forFeed + withTables * Math.floor((ofNode - forFeed) / withTables);
+  const part = Math.min(ofService, Math.floor((ofNode - forFeed) / withTables));
+  const together = forFeed + withTables * part;
   const alone = Math.min(ofNode, forFeed + ofService);
   const counted = [
     ['everything in one process', 1, together],
