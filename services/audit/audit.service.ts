@@ -24,14 +24,11 @@ export interface AuditOptions {
 /** Each takes a connection, of which lists and events need some. */
 const mostVerifications = 2;
 
-const poolSizeOf = ({ options }: DataSource): number =>
-  (options as { readonly poolSize?: number }).poolSize ?? 1;
-
 export function auditService({ db, settings, log }: AuditOptions): ServiceSchema {
   let erasing: BackgroundLoop | undefined;
   const onErasure = (): void => erasing?.wake();
   const verifications = new Verifications<Verified>(
-    Math.min(mostVerifications, Math.max(1, Math.floor(poolSizeOf(db) / 2))),
+    Math.min(mostVerifications, Math.max(1, Math.floor(settings().db_pool_size / 10))),
     () => settings().audit_verifications_waiting,
   );
   const handlers = {
