@@ -568,6 +568,13 @@ test('after a year of use tables hold what is within its time and nothing else, 
     'INSERT INTO notifier.attempts SELECT id, 1, created_at, 1, 200, NULL, NULL FROM notifier.deliveries',
   );
 
+  // What an ANALYZE leaves that ran while these rows were being inserted: pages, and no live row.
+  await database.query(
+    `UPDATE pg_class SET reltuples = 0, relpages = 500 WHERE oid = ANY (ARRAY[
+       'auth.sessions', 'auth.refresh_tokens', 'notifier.approvals', 'notifier.deliveries', 'notifier.attempts'
+     ]::regclass[])`,
+  );
+
   const durations: number[] = [];
   const sweepAll = async (db: DataSource, sweep: Sweep): Promise<void> => {
     let removed = batchRows;

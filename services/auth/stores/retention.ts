@@ -23,6 +23,10 @@ const sessionEnd = 'LEAST(revoked_at, expires_at)';
  * for a month has thousands, so a session stays until a later batch where they are more than one
  * batch removes. Where its person was last is kept: a sign-in lands there. A first administrator
  * whose password may not have been announced keeps theirs: they say that somebody knows it.
+ *
+ * Ids are compared as arrays, which PostgreSQL looks up in an index. Beside IN it may choose to go
+ * through one table for each row of the other: an ANALYZE that runs while very many rows are being
+ * inserted counts none of them.
  */
 export const removeEndedSessions =
   (settings: () => Settings): Sweep =>
@@ -35,13 +39,14 @@ export const removeEndedSessions =
          ORDER BY ${sessionEnd} LIMIT $2 FOR UPDATE SKIP LOCKED
        ),
        tokens AS (
-         DELETE FROM auth.refresh_tokens WHERE hash IN (
-           SELECT hash FROM auth.refresh_tokens WHERE session_id IN (SELECT id FROM ended) LIMIT $2
-         ) RETURNING session_id
+         DELETE FROM auth.refresh_tokens WHERE hash = ANY (ARRAY(
+           SELECT hash FROM auth.refresh_tokens
+           WHERE session_id = ANY (ARRAY(SELECT id FROM ended)) LIMIT $2
+         )) RETURNING session_id
        ),
        removed AS (
          DELETE FROM auth.sessions
-         WHERE id IN (SELECT id FROM ended) AND (SELECT count(*) FROM tokens) < $2
+         WHERE id = ANY (ARRAY(SELECT id FROM ended)) AND (SELECT count(*) FROM tokens) < $2
          RETURNING user_id, tenant_id, last_used_at
        ),
        remembered AS (

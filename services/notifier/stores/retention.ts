@@ -19,18 +19,18 @@ const approvalEnd = `COALESCE(a.decided_at, CASE a.state
 /**
  * The part of a statement that removes these deliveries, the rows of `settled` or `theirs`, and at
  * most $2 of their attempts before them: where there are more, the deliveries stay for the next
- * batch.
+ * batch. Ids are compared as arrays, which are looked up in an index whatever the statistics say.
  */
 const withAttempts = (of: 'settled' | 'theirs'): string =>
   `attempts AS (
-     DELETE FROM notifier.attempts WHERE (delivery_id, n) IN (
-       SELECT delivery_id, n FROM notifier.attempts
-       WHERE delivery_id IN (SELECT id FROM ${of}) LIMIT $2
-     ) RETURNING n
+     DELETE FROM notifier.attempts WHERE ctid = ANY (ARRAY(
+       SELECT ctid FROM notifier.attempts
+       WHERE delivery_id = ANY (ARRAY(SELECT id FROM ${of})) LIMIT $2
+     )) RETURNING n
    ),
    deliveries AS (
      DELETE FROM notifier.deliveries
-     WHERE id IN (SELECT id FROM ${of}) AND (SELECT count(*) FROM attempts) < $2
+     WHERE id = ANY (ARRAY(SELECT id FROM ${of})) AND (SELECT count(*) FROM attempts) < $2
      RETURNING id
    )`;
 
@@ -83,13 +83,13 @@ export const removeEndedApprovals =
        ),
        theirs AS (
          SELECT d.id FROM notifier.deliveries d
-         WHERE d.approval_id IN (SELECT id FROM ended) AND d.state <> 'pending'
+         WHERE d.approval_id = ANY (ARRAY(SELECT id FROM ended)) AND d.state <> 'pending'
          LIMIT $2 FOR UPDATE OF d SKIP LOCKED
        ),
        ${withAttempts('theirs')},
        approvals AS (
          DELETE FROM notifier.approvals a
-         WHERE a.id IN (SELECT id FROM ended) AND (SELECT count(*) FROM attempts) < $2
+         WHERE a.id = ANY (ARRAY(SELECT id FROM ended)) AND (SELECT count(*) FROM attempts) < $2
            AND NOT EXISTS (
              SELECT FROM notifier.deliveries d
              WHERE d.approval_id = a.id AND d.id NOT IN (SELECT id FROM theirs)
@@ -121,7 +121,7 @@ export const removeUnusedEndpoints =
            )
          LIMIT $2 FOR UPDATE OF e SKIP LOCKED
        ),
-       removed AS (DELETE FROM notifier.endpoints WHERE key IN (SELECT key FROM unused) RETURNING key)
+       removed AS (DELETE FROM notifier.endpoints WHERE key = ANY (ARRAY(SELECT key FROM unused)) RETURNING key)
        SELECT count(*)::int AS endpoints FROM removed`,
       [settings().delivery_retention_days, most],
     );
