@@ -111,6 +111,11 @@ export const claimDue = (
   { known = channels, recorded = [] }: ClaimOptions = {},
 ): Promise<Claim[]> => runAlone<Claim>(db, claimStatement, [worker, slots, known, recorded]);
 
+/**
+ * It is planned once for a connection: planning takes ten times as long as the work. PostgreSQL keeps
+ * a plan where it costs no more than one that is made for the values, so the planner sees neither
+ * `$2` nor `$4`.
+ */
 const claimStatement: Statement = {
   name: 'notifier_claim_due',
   text: `
@@ -130,7 +135,7 @@ const claimStatement: Statement = {
       UNION
       (SELECT e.key FROM notifier.endpoints e WHERE e.due_at <= now() AND ${isKnown} ORDER BY e.due_at LIMIT ${endpointsAtOnce})
       UNION
-      SELECT unnest($4::text[])
+      SELECT unnest((SELECT $4::text[]))
     ),
     -- One that another worker locks is being served by it.
     visited AS (
@@ -160,12 +165,12 @@ const claimStatement: Statement = {
         (SELECT d.id, d.next_attempt_at FROM notifier.deliveries d
          WHERE d.endpoint_key = r.key AND ${due} AND (d.round > 0 OR r.failures < ${breaker.failures})
          ORDER BY d.next_attempt_at LIMIT greatest(0, r.room - (r.probe IS NOT NULL)::int))
-      ) d ORDER BY r.served_at, d.next_attempt_at LIMIT $2
+      ) d ORDER BY r.served_at, d.next_attempt_at LIMIT (SELECT $2::int)
     ),
     -- Whoever has locked one of them records or cancels it.
     won AS (
       SELECT d.id FROM notifier.deliveries d
-      WHERE d.id IN (SELECT id FROM chosen) AND ${due} FOR UPDATE SKIP LOCKED
+      WHERE d.id = ANY (ARRAY(SELECT id FROM chosen)) AND ${due} FOR UPDATE SKIP LOCKED
     ),
     gave AS (
       SELECT key, count(*) AS number, bool_or(id = probe) AS has_probe FROM chosen JOIN won USING (id) GROUP BY key
