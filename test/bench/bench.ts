@@ -13,6 +13,7 @@ import { hostile } from './hostile.ts';
 import { http } from './http.ts';
 import { machine, root } from './machine.ts';
 import { memory } from './memory.ts';
+import { neighbours } from './neighbours.ts';
 import { plan } from './plan.ts';
 import { markdown, median, met, ratios, type Comparison, type Fact, type Group } from './report.ts';
 import { stale } from './stale.ts';
@@ -30,8 +31,9 @@ const groups: Readonly<Record<string, Group>> = {
   visibility,
   stale,
   webhooks,
-  growth,
+  growth: together(growth, atWork),
   'tenants-at-work': atWork,
+  neighbours,
   memory,
   tenants,
   streams,
@@ -39,6 +41,19 @@ const groups: Readonly<Record<string, Group>> = {
   plan,
   costs: costsGroup,
 };
+
+function together(...parts: readonly Group[]): Group {
+  return async (rounds) => {
+    const rows: Comparison[] = [];
+    const facts: Fact[] = [];
+    for (const part of parts) {
+      const found = await part(rounds);
+      rows.push(...found.rows);
+      facts.push(...(found.facts ?? []));
+    }
+    return { rows, facts };
+  };
+}
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -48,7 +63,9 @@ const { values, positionals } = parseArgs({
     streams: { type: 'string', default: '10000' },
   },
 });
-const chosen = positionals.length > 0 ? positionals : Object.keys(groups);
+// What is a part of another group is measured there.
+const all = Object.keys(groups).filter((name) => name !== 'tenants-at-work');
+const chosen = positionals.length > 0 ? positionals : all;
 const unknown = chosen.filter((name) => !Object.hasOwn(groups, name));
 if (unknown.length > 0)
   throw new Error(
