@@ -454,20 +454,33 @@ export const failOver = (
   },
 });
 
+function readOnNewest({ reads }: Observed, { gateways }: Cluster): void {
+  assert(
+    reads.some(({ node }) => node === gateways.at(-1)!.url),
+    'nothing was read on the node that joined',
+  );
+}
+
 /**
  * The address leads to a standby that stands still, for so long. Nobody stays there, which would be
  * to answer what was true then.
  */
 export const visitStandby = (server: ReplicatedServer, ms: number): Fault => ({
-  name: 'the address of PostgreSQL leads to a standby for a moment',
+  name: 'the address of PostgreSQL leads to a standby for a moment, and a gateway joins',
   async inject(cluster) {
     await delay(beforeMs);
-    const connectionsThere = await server.visitStandby(() => delay(ms));
+    let joining!: Promise<Running>;
+    const connectionsThere = await server.visitStandby(async () => {
+      joining = cluster.start('gateway-late', ['gateway']);
+      await delay(ms);
+    });
     await writeQuietly(cluster, 4);
+    cluster.gateways.push(await joining);
     assert.equal(await connectionsThere(), 0, 'connections to the standby stay');
     await delay(fenceMs);
     await assertQuietly(cluster, 4);
   },
+  shows: readOnNewest,
 });
 
 /**
@@ -575,12 +588,7 @@ export const faults: readonly Fault[] = [
       });
       await delay(1500);
     },
-    shows({ reads }, { gateways }) {
-      assert(
-        reads.some(({ node }) => node === gateways.at(-1)!.url),
-        'nothing was read on the node that joined',
-      );
-    },
+    shows: readOnNewest,
   },
   {
     name: 'one of each service and a gateway are killed in the middle of requests',
