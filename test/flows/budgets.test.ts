@@ -216,6 +216,15 @@ describe('a budget of costs', () => {
       );
       expect(events.body.items.map((each: { target: string }) => each.target)).toEqual(['all']);
     });
+    await tenant.admin.patch(`/tenants/${tenant.id}/config/risk`, {
+      global_settings: { max_concurrent_automations: 3 },
+    });
+    // What has no slot is told of the budget as well.
+    const refused = await start(1);
+    expect([refused.reasons[0].rule, refused.warnings?.[0].path]).toEqual([
+      'too_many_automations',
+      '/cost_impact',
+    ]);
   });
 });
 

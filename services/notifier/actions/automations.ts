@@ -460,7 +460,8 @@ async function placed(
     return { ...asked, state: 'waiting_approval', ...waits };
   }
   const { running, waiting } = await countSlots(manager, tenantId);
-  const denial = denialOf(admission, running + waiting + 1);
+  const { slots } = admission;
+  const denial = denialOf({ decided: asked.decided, slots }, running + waiting + 1);
   if (denial) return { ...asked, decided: denial };
   await requireRoomToLive();
   const runs = {
