@@ -5,8 +5,8 @@
  * What it answers: approvals (actions/approvals.ts), automations (actions/automations.ts), links in
  * mails (actions/links.ts), deliveries (actions/deliveries.ts), test notices
  * (actions/test-send.ts). What it does by itself: delivers (worker/deliver.ts), escalates
- * (worker/escalate.ts), gives slots to automations (worker/automations.ts) and removes what has had
- * its time (stores/retention.ts).
+ * (worker/escalate.ts), gives slots to automations (worker/automations.ts), tells that budgets run
+ * out (worker/warnings.ts) and removes what has had its time (stores/retention.ts).
  */
 import { randomUUID } from 'node:crypto';
 import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
@@ -58,6 +58,7 @@ import { startDelivering, type DeliveryOptions, type DeliveryWorker } from './wo
 import { startEscalating, type EscalationOptions } from './worker/escalate.ts';
 import { startSlotClock } from './worker/slot-clock.ts';
 import { TenantChanges } from './worker/tenant-changes.ts';
+import { startTellingWarnings, type WarningOptions } from './worker/warnings.ts';
 
 export interface NotifierOptions {
   readonly db: DataSource;
@@ -146,7 +147,17 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   const lifecycle = {
     async started(): Promise<void> {
       const { open } = vault;
-      workers = startWorkers({ ...options, open, sender, call, onQueued, onChanged, announce });
+      workers = startWorkers({
+        ...options,
+        open,
+        vault,
+        takeMails,
+        sender,
+        call,
+        onQueued,
+        onChanged,
+        announce,
+      });
       const { givingSlots } = workers;
       stopListening = followFeed({ coherence, changes, approvalChanges, givingSlots });
       registerFigures(metrics, db, workers.delivering);
@@ -201,13 +212,14 @@ interface Workers {
   readonly givingSlots: SlotWorker;
   readonly stop: () => Promise<void>;
 }
-type WorkerOptions = DeliveryOptions & EscalationOptions & AutomationWorkerOptions;
+type WorkerOptions = DeliveryOptions & EscalationOptions & AutomationWorkerOptions & WarningOptions;
 
 function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>): Workers {
   const { db, log, settings } = options;
   const delivering = startDelivering(options);
   const escalating = startEscalating(options);
   const givingSlots = startGivingSlots(options);
+  const telling = startTellingWarnings(options);
   const slotClock = startSlotClock({ db, log });
   const sweeps = {
     deliveries: removeSettledDeliveries(settings),
@@ -222,6 +234,7 @@ function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>
     givingSlots,
     async stop() {
       await givingSlots.stop();
+      await telling.stop();
       await slotClock.stop();
       await sweeping.stop();
       await escalating.stop();

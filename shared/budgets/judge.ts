@@ -29,6 +29,8 @@ export interface Warned {
   readonly budget: BudgetInForce;
   readonly period: Period;
   readonly balance: Balance;
+  /** What was asked for in addition, and brought it there. */
+  readonly asked: bigint;
 }
 
 export interface Judged {
@@ -109,8 +111,8 @@ export function judge(
             },
           ],
     ),
-    warned: judged.flatMap(({ budget, balance, period, total }) =>
-      reaches(budget.rule, total) ? [{ budget, balance, period }] : [],
+    warned: judged.flatMap(({ budget, balance, period, total, asked }) =>
+      reaches(budget.rule, total) ? [{ budget, balance, period, asked }] : [],
     ),
     isCostMissing:
       cost === undefined && budgets.some(({ rule }) => !countsActions(rule) && isEnforced(rule)),
