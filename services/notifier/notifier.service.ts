@@ -147,26 +147,10 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   const lifecycle = {
     async started(): Promise<void> {
       const { open } = vault;
-      workers = startWorkers({
-        ...options,
-        open,
-        vault,
-        takeMails,
-        sender,
-        call,
-        onQueued,
-        onChanged,
-        announce,
-      });
+      workers = startWorkers({ ...options, ...approvals, open, sender, call, announce });
       const { givingSlots } = workers;
       stopListening = followFeed({ coherence, changes, approvalChanges, givingSlots });
-      registerFigures(metrics, db, workers.delivering);
-      showFigure(metrics, {
-        name: 'strata_approvals_without_deciders_total',
-        help: 'Approvals that this node made while no group of theirs had anybody who could decide',
-        type: 'counter',
-        read: () => withoutDeciders,
-      });
+      registerFigures(metrics, db, workers.delivering, () => withoutDeciders);
     },
     async stopped(): Promise<void> {
       stopListening();
@@ -271,7 +255,18 @@ function followFeed({ coherence, changes, approvalChanges, givingSlots }: FeedOp
 }
 
 /** What this node has sent and is sending, and what waits on all nodes. */
-function registerFigures(metrics: Registry, db: DataSource, delivering: DeliveryWorker): void {
+function registerFigures(
+  metrics: Registry,
+  db: DataSource,
+  delivering: DeliveryWorker,
+  withoutDeciders: () => number,
+): void {
+  showFigure(metrics, {
+    name: 'strata_approvals_without_deciders_total',
+    help: 'Approvals that this node made while no group of theirs had anybody who could decide',
+    type: 'counter',
+    read: withoutDeciders,
+  });
   const queue = askedOfDatabase(() => readQueue(db));
   showFigure(metrics, {
     name: 'strata_delivery_attempts_total',

@@ -6,6 +6,7 @@ import { decimalText, millionthsOf, millionthsUp } from './decimal.ts';
 import { StrataError } from '../errors.ts';
 import { bucketOf, periodAt, type Period } from './periods.ts';
 import { platformBudgetsKey, tenantBudgetsKey, type BudgetInForce } from '../contracts/budgets.ts';
+import { projectKey } from '../contracts/projects.ts';
 import type { Decided, DecisionReason, Intent } from '../contracts/decide.ts';
 
 /** What a period has spent, and what automations that run may spend of it. */
@@ -89,8 +90,7 @@ export function judge(
         resets_at: new Date(period.resetsAt).toISOString(),
         limit: budget.rule.amount,
         layer: 'budgets' as const,
-        source:
-          budget.by === 'platform' ? platformBudgetsKey : tenantBudgetsKey({ tenant_id: tenantId }),
+        source: sourceOf(budget, tenantId),
         revision: budget.revision,
       })),
     warnings: exceeded
@@ -117,6 +117,17 @@ export function judge(
     isCostMissing:
       cost === undefined && budgets.some(({ rule }) => !countsActions(rule) && isEnforced(rule)),
   };
+}
+
+function sourceOf({ by, name }: BudgetInForce, tenantId: string): string {
+  switch (by) {
+    case 'platform':
+      return platformBudgetsKey;
+    case 'tenant':
+      return tenantBudgetsKey({ tenant_id: tenantId });
+    case 'project':
+      return projectKey({ tenant_id: tenantId, project_id: name });
+  }
 }
 
 export const balanceText = ({ spent, held }: Balance): { spent: string; held: string } => ({

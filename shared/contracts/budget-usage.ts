@@ -1,6 +1,6 @@
 /** What budgets have spent. The notifier keeps it, beside the automations that spend. */
 import { Type, type Static } from 'typebox';
-import { BudgetInForce, Currency, LimitName, limitOwner } from './budgets.ts';
+import { BudgetInForce, budgetOwner, Currency } from './budgets.ts';
 import { action } from './contract.ts';
 import { described, strict, TenantId, Timestamp } from './fields.ts';
 import { budgetNoticeType, deciderRoles } from './notifier.ts';
@@ -10,8 +10,8 @@ const decimal = (description: string, example: string) =>
 
 /** What a budget's period has spent, holds, and has left. */
 export const balance = {
-  by: limitOwner,
-  name: described(LimitName, 'Its name in the document'),
+  by: budgetOwner,
+  name: BudgetInForce.properties.name,
   spent: decimal('What was spent, as a decimal', '120.5'),
   held: decimal('What automations that run may spend, as a decimal', '20'),
   remaining: decimal('What is left; negative where more was spent than the amount', '359.5'),

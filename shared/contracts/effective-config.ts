@@ -236,6 +236,9 @@ export const effectiveConfigContracts = {
               budgets: Type.Array(BudgetInForce, { description: "The platform's first" }),
               freezes: Type.Array(FreezeInForce, { description: "The platform's first" }),
               project_id: Nullable(Type.String({ description: "The service instance's project" })),
+              environment: Type.Optional(
+                Type.String({ description: "The project's environment, if it has one" }),
+              ),
             },
             {
               ...strict,

@@ -8,5 +8,5 @@ import { singleDocument } from './platform-document.ts';
 export const budgetsKind: DocumentKind<object, Budgets> = {
   ...singleDocument<Budgets>(BudgetsEntity, { auditName: 'budgets', configType: 'budgets_config' }),
   schema: Budgets,
-  check: ({ next, current }) => ({ refused: budgetsProblems(next, current, null) }),
+  check: ({ next, current }) => ({ refused: budgetsProblems(next, current, undefined) }),
 };

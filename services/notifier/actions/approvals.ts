@@ -18,7 +18,12 @@ import {
   requireRight,
   strictestOf,
 } from '../rules/approval-policy.ts';
-import { costProblems, timeoutSeconds, type ApprovalTerms } from '../rules/approval-terms.ts';
+import {
+  channelsNamed,
+  costProblems,
+  timeoutSeconds,
+  type ApprovalTerms,
+} from '../rules/approval-terms.ts';
 import { countNamed, destinationsOf } from '../channels/destinations.ts';
 import { approverChainOf, firstTimes, type EscalationLimits } from '../rules/escalation.ts';
 import type { FrozenConfig } from '../rules/frozen-config.ts';
@@ -201,7 +206,13 @@ export async function planOf(
   });
   return {
     chain,
-    frozen: { config: channelConfig, revision, ...approvers, recipients: counted },
+    frozen: {
+      config: channelConfig,
+      revision,
+      ...approvers,
+      recipients: counted,
+      ...channelsNamed(terms),
+    },
     limits: {
       max_hops: escalation.max_hops,
       window_seconds: escalation.escalation_window_minutes * 60,
