@@ -109,7 +109,7 @@ interface Stored {
   readonly updated_at: string;
 }
 /** Likewise what a write answers. */
-type Written = ResultOf<'tenant-config.rollback'>;
+export type Written = ResultOf<'tenant-config.rollback'>;
 
 /** Every value by its path, and who wrote it last. */
 function documentShown({ document, ...written }: Stored): string {
@@ -121,7 +121,7 @@ function documentShown({ document, ...written }: Stored): string {
   return `${columns(values)}\n\nrevision ${written.revision} by ${who} at ${written.updated_at}`;
 }
 
-function answerWritten(answer: Input['answer'], written: Written): void {
+export function answerWritten(answer: Input['answer'], written: Written): void {
   answer(written, () => {
     if (!('dry_run' in written)) return `${written.outcome}, revision ${written.revision}`;
     if (written.changes.length === 0) return 'nothing would change';

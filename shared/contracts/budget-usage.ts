@@ -35,7 +35,7 @@ export type BudgetUsage = Static<typeof BudgetUsage>;
 /** What a webhook receives of a budget. */
 export const BudgetNotice = Type.Object(
   {
-    type: Type.Literal(budgetNoticeType),
+    type: Type.Literal(budgetNoticeType, { description: 'What has happened' }),
     id: Type.String({
       description: 'Names the notice, the same in every attempt',
       examples: ['ntf_3f9d1c527a414f0e9b6c0d5e8a1b2c3d'],

@@ -779,6 +779,33 @@ describe('folders', () => {
   });
 });
 
+test('freezes import makes the windows of a freeze those of a calendar, and keeps what else it says', async () => {
+  const path = `/tenants/${tenant.id}/config/freezes`;
+  const during = [{ dates: ['01-01'], timezone: 'UTC' }];
+  await tenant.admin.put(path, { holidays: { during, reason: 'rest' } });
+  const file = join(cli.folder, 'holidays.ics');
+  const event = ['DTSTART;VALUE=DATE:20201225', 'RRULE:FREQ=YEARLY'];
+  const write = (lines: readonly string[]): void =>
+    writeFileSync(
+      file,
+      ['BEGIN:VCALENDAR', 'BEGIN:VEVENT', ...lines, 'END:VEVENT', 'END:VCALENDAR'].join('\r\n'),
+    );
+  write(event);
+  const args = ['freezes', 'import', 'holidays', file, '--timezone', 'Europe/Rome'];
+  const before = (await tenant.admin.get(path)).body;
+  expect((await cli.run([...args, '--dry-run'])).out).toContain('/holidays/during ');
+  expect((await tenant.admin.get(path)).body).toEqual(before);
+  expect(await answered(args)).toMatchObject({ outcome: 'updated' });
+  expect((await tenant.admin.get(path)).body).toEqual({
+    holidays: { during: [{ dates: ['12-25'], timezone: 'Europe/Rome' }], reason: 'rest' },
+  });
+  write(['DTSTART;VALUE=DATE:20201225', 'RRULE:FREQ=SECONDLY']);
+  const refused = await cli.run(args);
+  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('/VEVENT/0/RRULE')]);
+  expect((await cli.run(args.slice(0, 4))).err).toContain('--timezone is needed');
+  await tenant.admin.delete(path);
+});
+
 test('every command there is has been run by these tests, and did what it says', () => {
   const names = table.commands.map(({ name }) => name);
   expect(names.filter((name) => !cli.done.has(name))).toEqual([]);
