@@ -38,7 +38,7 @@ const admins: readonly Role[] = ['tenant_admin'];
 export const screens: readonly Screen[] = [
   { name: 'effective', title: 'Effective values', roles: everyone, component: EffectiveValues },
   { name: 'compare', title: 'Compare', roles: everyone, component: Compare },
-  { name: 'documents', title: 'Documents', roles: operators, component: Documents },
+  { name: 'documents', title: 'Configuration', roles: operators, component: Documents },
   { name: 'automations', title: 'Automations', roles: operators, component: Automations },
   { name: 'approvals', title: 'Approvals', roles: operators, component: Approvals },
   { name: 'notifications', title: 'Notifications', roles: operators, component: Notifications },
@@ -68,10 +68,10 @@ export const platformScreens: readonly PlatformScreen[] = [
   { name: 'accounts', title: 'Accounts', component: Accounts },
   { name: 'global', title: 'Global configuration', component: GlobalConfiguration },
   { name: 'service-types', title: 'Service types', component: ServiceTypes },
-  { name: 'bounds', title: 'Bounds and stop', component: PlatformBounds },
+  { name: 'bounds', title: 'Guardrails and emergency stop', component: PlatformBounds },
   { name: 'plan', title: 'Plan', component: Plan },
   { name: 'history', title: 'History', component: HistoryOfPlatform },
-  { name: 'audit', title: 'Audit of all', component: AuditOfPlatform },
+  { name: 'audit', title: 'Audit log (all tenants)', component: AuditOfPlatform },
   { name: 'usage', title: 'Usage', component: UsageOfTenants },
   { name: 'nodes', title: 'Nodes', component: Nodes },
 ];

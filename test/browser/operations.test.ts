@@ -87,7 +87,7 @@ describe('compare', () => {
       ['/cpu', '0.7', '0.9'],
     ]);
     await standAt(seen.page, 'compare');
-    await seen.page.getByLabel('Also what is the same').check();
+    await seen.page.getByLabel('Show identical').check();
     await seen.page.getByRole('searchbox', { name: 'Filter' }).fill('custom');
     await eventually(async () => {
       expect((await compare.rows()).map(([key]) => key)).toEqual(['custom']);
@@ -346,7 +346,7 @@ describe('the platform', () => {
     const plan = new PlanPage(page);
     await plan.looked();
     await eventually(async () =>
-      expect(await plan.counts()).toMatchObject({ changed: 0, invalid: 0 }),
+      expect(await plan.counts()).toMatchObject({ changed: 0, 'would be rejected': 0 }),
     );
     await standAt(page, 'impact');
     await review.dialog.getByRole('button', { name: 'Add to the plan' }).click();
@@ -376,7 +376,7 @@ describe('the platform', () => {
     const history = new HistoryPage(page);
     await page.locator('table.history').waitFor();
     const [newest] = await history.rows();
-    expect(newest).toMatch(/create[^]*Bounds of the platform/);
+    expect(newest).toMatch(/create[^]*Guardrails of the platform/);
     const revision = Number(newest!.trim().split(/\s/)[0]);
     await history.takeBack(revision, 'Undo this change…');
     await review.changes();
@@ -405,9 +405,9 @@ describe('the platform', () => {
     await page.getByText('just_written').waitFor();
     expect(performance.now() - began).toBeLessThan(soonMs);
     await documents.open('bounds');
-    await page.getByLabel('New bound').fill('max_resource_scaling');
-    await page.getByLabel('New bound').press('Enter');
-    await page.getByLabel('New bound').fill('max_instances');
+    await page.getByLabel('New guardrail').fill('max_resource_scaling');
+    await page.getByLabel('New guardrail').press('Enter');
+    await page.getByLabel('New guardrail').fill('max_instances');
     await page.getByRole('button', { name: 'Add', exact: true }).click();
     await documents.field('/max_resource_scaling/maximum').fill('2');
     await documents.field('/max_resource_scaling/reason').fill('Twice at most');
@@ -430,7 +430,7 @@ describe('the platform', () => {
     page.on('request', (request) => {
       if (request.url().endsWith('/config/reload')) bodies.push(request.postDataJSON());
     });
-    await page.getByRole('button', { name: 'Try it…' }).click();
+    await page.getByRole('button', { name: 'Preview' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText('Settings that change').waitFor();
     expect(bodies).toEqual([expect.objectContaining({ dry_run: true })]);
