@@ -177,7 +177,7 @@ function Limits({
             </td>
             <td>
               {explained.enforced ? (
-                <span class="layer bound">bound</span>
+                <span class="layer bound">guardrail</span>
               ) : (
                 layerTitles[explained.layer]
               )}

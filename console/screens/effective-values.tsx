@@ -400,7 +400,7 @@ function KeyRow({
           {Glyph({ rungs })}
           <span class={`layer ${explained.enforced ? 'bound' : ''}`}>
             {explained.enforced
-              ? `bound of ${boundOwners[explained.enforced.by]}`
+              ? `guardrail of ${boundOwners[explained.enforced.by]}`
               : placeTitle(explained.layer, explained.path)}
           </span>
         </td>

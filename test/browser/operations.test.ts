@@ -173,10 +173,15 @@ describe('automations', () => {
     const { body } = await admin.get(`/tenants/${id}/config/history?limit=1`);
     expect(body.items[0].reason).toContain('All hands: <img');
     await standAt(seen.page, 'stopped');
+    const banner = seen.page.getByRole('alert').filter({ hasText: 'Emergency stop.' });
+    await seen.page.getByRole('link', { name: 'History', exact: true }).click();
+    await banner.waitFor();
+    await banner.getByRole('link', { name: 'Automations' }).click();
     await seen.page.getByRole('button', { name: 'Lift the stop…' }).click();
     await review.changes();
     await review.publish('Lift the stop', 'It is over');
     await seen.page.getByText('No stop is in force.').waitFor();
+    await banner.waitFor({ state: 'detached' });
     expect((await operator.post(`/tenants/${id}/decide`, wish)).body.decision).toBe('allow');
     expect(seen.faults).toEqual([]);
     await seen.close();
