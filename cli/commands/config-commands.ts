@@ -241,7 +241,7 @@ const effective: Command = {
       const rows = Object.entries(effective.values).map(([key, value]) => ({
         key,
         value: valueShown(value),
-        ...(enforced.has(key) && { by: 'a bound' }),
+        ...(enforced.has(key) && { by: 'a guardrail' }),
       }));
       return columns(rows);
     });
@@ -282,7 +282,7 @@ type Explanation = NonNullable<ResultOf<'config-resolver.resolve'>['explain']>[s
 
 /** What other layers hold, and what a bound was asked for. */
 function shadowed({ shadowed: others, enforced }: Explanation): string {
-  const asked = enforced ? [`held by a bound of the ${enforced.by}`] : [];
+  const asked = enforced ? [`limited by a guardrail of the ${enforced.by}`] : [];
   const below = others.map(({ layer, value }) => `${layer} ${valueShown(value)}`);
   return [...asked, ...below].join(', ') || '-';
 }

@@ -80,7 +80,14 @@ export function ApiKeys({ owner }: { readonly owner: KeyOwner }): VNode {
         <Table
           label="API keys"
           look="lines"
-          columns={['Name', 'May', { wide: 'Made' }, 'Last used', 'Expires', { unseen: 'Actions' }]}
+          columns={[
+            'Name',
+            'May',
+            { wide: 'Created' },
+            'Last used',
+            'Expires',
+            { unseen: 'Actions' },
+          ]}
         >
           {data.map((key) => (
             <KeyRow
@@ -189,7 +196,7 @@ function Make({
     onIssued(issued);
   };
   return (
-    <FormDialog title="New API key" verb="Make the key" work={work} onClose={onClose}>
+    <FormDialog title="New API key" verb="Create key" work={work} onClose={onClose}>
       <Field
         label="Name"
         name="name"

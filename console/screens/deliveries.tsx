@@ -228,7 +228,7 @@ function Replay({
         <p class="notice" role="status">
           It is sent again, under the same webhook-id.{' '}
           <button type="button" class="link" onClick={onDone}>
-            Look again
+            Refresh
           </button>
         </p>
       )}

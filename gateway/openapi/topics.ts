@@ -131,7 +131,7 @@ export const topics: readonly Topic[] = [
   {
     name: 'Bounds',
     description:
-      'What effective values have to be, whatever layers say. Bounds of the platform bind tenants; those of a tenant keep to them.',
+      'What effective values have to be, whatever layers say; the console calls them guardrails. Those of the platform bind tenants; those of a tenant keep within them.',
     actions: ['global-config.bounds', 'tenant-config.bounds'],
   },
   {

@@ -14,8 +14,8 @@ import type { Components } from './schemas.ts';
 
 const summaries: Readonly<Record<DeliveredType, string>> = {
   'approval.requested': 'An approval was asked for',
-  'approval.escalated': 'Nobody decided in time, and the next group is asked',
-  'approval.exhausted': 'Every group was asked, and nobody decided',
+  'approval.escalated': 'No one decided in time, and the next group is asked',
+  'approval.exhausted': 'Every group was asked, and no one decided',
   'approval.expired': 'The time of an approval ran out',
   'approval.decided': 'An approval was granted or denied',
   'approval.withdrawn': 'What waited for an approval was withdrawn',

@@ -16,7 +16,7 @@ export const errorTable = {
     message: 'The access token has expired. Refresh it or sign in again.',
   },
   auth_session_revoked: { status: 401, message: 'The session has ended. Sign in again.' },
-  auth_api_key_invalid: { status: 401, message: 'The API key is not valid.' },
+  auth_api_key_invalid: { status: 401, message: 'This API key is not valid.' },
   auth_invalid_credentials: { status: 401, message: 'E-mail or password is wrong.' },
   auth_refresh_invalid: { status: 401, message: 'The refresh token is not valid. Sign in again.' },
   auth_refresh_expired: { status: 401, message: 'The refresh token has expired. Sign in again.' },
@@ -118,7 +118,7 @@ export const errorTable = {
     status: 417,
     message: 'The only expectation that is met is `Expect: 100-continue`.',
   },
-  validation_failed: { status: 422, message: 'The request is not valid.' },
+  validation_failed: { status: 422, message: 'Some fields are not valid.' },
   auth_password_too_short: { status: 422, message: 'The password needs 12 to 256 characters.' },
   auth_password_breached: {
     status: 422,

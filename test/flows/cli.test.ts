@@ -150,7 +150,7 @@ test.each(['effective', 'explain'])(
     });
     const { code, out, err } = await cli.run(['config', what, '--service', 'chekout']);
     expect([code, out]).toEqual([1, '']);
-    expect(err).toMatch(/not_found: There is no such service_id; the nearest names are checkout/);
+    expect(err).toMatch(/not_found: No service named "chekout". Did you mean checkout/);
   },
 );
 
@@ -418,7 +418,7 @@ describe('signing in', () => {
     });
 
     const second = await answered([...request, '--risk', 'high']);
-    expect((await signedIn('approvals', 'reject', second.id)).code).toBe(0);
+    expect((await signedIn('approvals', 'deny', second.id)).code).toBe(0);
     expect((await cli.run(['approvals', 'wait', second.id])).code).toBe(3);
   });
 });

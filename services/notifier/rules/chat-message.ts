@@ -108,11 +108,11 @@ function headingOf({ type, data }: ChatNotice): string {
     case 'approval.decided':
       return data.decision?.decision === 'approve' ? 'Approved' : 'Denied';
     case 'approval.expired':
-      return 'Expired: nobody decided in time';
+      return 'Expired: no one decided in time';
     case 'approval.withdrawn':
       return 'Withdrawn: nobody needs it any more';
     case 'approval.exhausted':
-      return 'Nobody decided, and nobody is left to ask';
+      return 'No one decided, and no one is left to ask';
     case testNotice:
       return testNotice;
   }
