@@ -102,7 +102,12 @@ export const topics: readonly Topic[] = [
     name: 'Decisions and automations',
     description:
       'Ask whether automation may act under the effective risk settings, or start it under them: an automation holds one of `max_concurrent_automations` slots while it runs.',
-    actions: ['config-resolver.decide', 'notifier.automations', 'notifier.budgets'],
+    actions: [
+      'config-resolver.decide',
+      'notifier.automations',
+      'notifier.grants',
+      'notifier.budgets',
+    ],
   },
   {
     name: 'Approvals',

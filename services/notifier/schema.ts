@@ -245,6 +245,8 @@ export interface AutomationRow {
   /** When and by whom it was redeemed, which is once; null: not yet. */
   redeemed_at: Date | null;
   redeemed_by: string | null;
+  /** Whom its grants are for; null: whoever verifies them as from here. */
+  audience: string | null;
   /** What it holds of budgets, or held; null for nothing. */
   holds: readonly Hold[] | null;
   /** What it cost, as who finished it says; null where nobody did. */
@@ -413,6 +415,7 @@ export const AutomationEntity = new EntitySchema<AutomationRow>({
     action_digest: optionalText,
     redeemed_at: optionalTime,
     redeemed_by: optionalText,
+    audience: optionalText,
     holds: { type: 'json', nullable: true },
     actual_cost: { type: 'float8', nullable: true },
   },
@@ -482,6 +485,21 @@ export const BudgetWarningEntity = new EntitySchema({
   },
 });
 
+/** What grants are signed with (stores/grant-keys.ts). */
+export const GrantKeyEntity = new EntitySchema({
+  name: 'GrantKey',
+  tableName: 'grant_keys',
+  schema,
+  columns: {
+    kid: { type: 'uuid', primary: true },
+    /** Of the public key, as a JWK has it. */
+    x: text,
+    /** The private key. */
+    sealed: text,
+    created_at: time,
+  },
+});
+
 export const notifierSchema: Schema = {
   schema,
   entities: [
@@ -493,6 +511,7 @@ export const notifierSchema: Schema = {
     AutomationTenantEntity,
     LedgerEntity,
     BudgetWarningEntity,
+    GrantKeyEntity,
   ],
   migrations: [
     migration(
@@ -671,6 +690,13 @@ export const notifierSchema: Schema = {
       'ExactActions1765100000004',
       `ALTER TABLE notifier.automations ADD COLUMN resource json, ADD COLUMN parameters json,
          ADD COLUMN action_digest text, ADD COLUMN redeemed_at timestamptz, ADD COLUMN redeemed_by text`,
+    ),
+    migration(
+      'Grants1765200000001',
+      `CREATE TABLE notifier.grant_keys (
+         kid uuid PRIMARY KEY, x text NOT NULL, sealed text NOT NULL, created_at timestamptz NOT NULL
+       )`,
+      'ALTER TABLE notifier.automations ADD COLUMN audience text',
     ),
   ],
 };

@@ -133,6 +133,10 @@ export const errorTable = {
     status: 422,
     message: 'That is not the digest of the action that was allowed. Nothing may be done by it.',
   },
+  grant_invalid: {
+    status: 422,
+    message: 'That is no grant of this automation. Nothing may be done by it.',
+  },
   rate_limited: { status: 429, message: 'Too many requests.' },
   internal_error: {
     status: 500,

@@ -9,6 +9,7 @@ import type { DataSource } from 'typeorm';
 import { authSchema } from '../../services/auth/schema.ts';
 import { lockForChange, lockForSignIn } from '../../services/auth/accounts/stores/users.ts';
 import { automationActions } from '../../services/notifier/actions/automations.ts';
+import { Grants } from '../../services/notifier/actions/granting.ts';
 import { notifierSchema, type AutomationRow } from '../../services/notifier/schema.ts';
 import { readChangedIn } from '../../services/notifier/stores/changed-rows.ts';
 import { TenantChanges } from '../../services/notifier/worker/tenant-changes.ts';
@@ -174,6 +175,7 @@ test('the platform can be written while a start decides', async () => {
     settings: () => settings,
     takeMails: async () => undefined,
     onNobodyDecides: unused,
+    grants: new Grants(db, () => settings),
   });
   let decisions = 0;
   /** As config-resolver answers, from configuration that is older each time but for the last. */
