@@ -101,7 +101,11 @@ export async function buildApp(options: AppOptions): Promise<App> {
     localCache,
     authenticator,
     fastPath,
-    own: { ...watch.handlers, ...consoleSessionHandlers(broker), ...wellKnownHandlers(broker) },
+    own: {
+      ...watch.handlers,
+      ...consoleSessionHandlers(broker),
+      ...wellKnownHandlers(broker, settings),
+    },
     requestTimeoutMs: settings.current.request_timeout_ms,
     held: new HeldRequests(() => settings.current),
   });

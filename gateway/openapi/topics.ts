@@ -110,6 +110,12 @@ export const topics: readonly Topic[] = [
     ],
   },
   {
+    name: 'Authorization API',
+    description:
+      'For gateways that speak AuthZEN: the Authorization API 1.0, and draft 1 of its Access Request and Approval Profile.',
+    actions: ['notifier.access', 'gateway.access'],
+  },
+  {
     name: 'Approvals',
     description:
       "A human's word for what automation may not do alone. Groups are asked one after the other until somebody decides or time runs out.",

@@ -2,7 +2,7 @@
  * notifier: asks people for approval, sends the notices until they arrive, and escalates until
  * somebody decides.
  *
- * What it answers: approvals (actions/approvals.ts), automations (actions/automations.ts), their
+ * What it answers: the Authorization API (actions/access.ts), approvals (actions/approvals.ts), automations (actions/automations.ts), their
  * grants (actions/granting.ts) and what is redeemed (actions/redeeming.ts), links in
  * mails (actions/links.ts), deliveries (actions/deliveries.ts), test notices
  * (actions/test-send.ts). What it does by itself: delivers (worker/deliver.ts), escalates
@@ -26,6 +26,7 @@ import { startSweeping } from '../../shared/database/sweeper.ts';
 import type { HttpClient } from '../../shared/outgoing/http-client.ts';
 import { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
+import { accessActions } from './actions/access.ts';
 import { approvalActions } from './actions/approvals.ts';
 import { automationActions } from './actions/automations.ts';
 import { budgetActions } from './actions/budgets.ts';
@@ -141,6 +142,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     ...budgetActions(db),
     ...redeemActions({ db, grants }),
     ...grantActions(grants),
+    ...accessActions({ ...approvals, grants }),
     ...linkActions(approvals, () => createDecisionLinks(settings())),
     ...deliveryActions(db, onQueued, takeMails),
     ...testActions(db, settings, sender),

@@ -47,6 +47,8 @@ export interface StoredRequester {
   id: string;
   name?: string;
   api_key?: StoredKey | null;
+  /** On whose behalf, where a gateway asked by the Authorization API. */
+  for?: { type: string; id: string };
 }
 
 export interface StoredApprover {

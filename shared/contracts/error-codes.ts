@@ -6,6 +6,10 @@
 export const errorTable = {
   invalid_request: { status: 400, message: 'This is not a request that HTTP knows.' },
   invalid_json: { status: 400, message: 'The body is not valid JSON.' },
+  denial_invalid: {
+    status: 400,
+    message: 'That is not what was denied to you and may be asked for. Evaluate it again.',
+  },
   auth_token_missing: {
     status: 401,
     message: 'Sign in: send Authorization: Bearer <token>, or X-API-Key.',
@@ -106,6 +110,10 @@ export const errorTable = {
   auth_sso_link_required: {
     status: 409,
     message: 'An account with this e-mail exists. Sign in to it and link the provider.',
+  },
+  denial_expired: {
+    status: 410,
+    message: 'It was denied too long ago to be asked for. Evaluate it again.',
   },
   automation_over: {
     status: 410,

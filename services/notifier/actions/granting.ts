@@ -1,4 +1,5 @@
 /** Grants of automations that run, and the keys that others verify them with. */
+import type { JWTPayload } from 'jose';
 import type { DataSource } from 'typeorm';
 import type { Caller } from '../../../shared/access.ts';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
@@ -35,18 +36,31 @@ export class Grants {
             select: { id: true, approved_by: true, policy: true },
             where: { id, tenant_id: row.tenant_id },
           });
-    const claims = claimsOf(row, approval, this.#settings().base_url);
-    if (!claims) return view;
+    const claims = claimsOf(row, approval, this.issuer);
+    return claims ? { ...view, grant: await this.sign(grantType, claims) } : view;
+  }
+
+  /** Of all that is signed here. */
+  get issuer(): string {
+    return this.#settings().base_url;
+  }
+
+  async sign(type: string, claims: object): Promise<string> {
     const { signing } = await this.keys.now();
-    return { ...view, grant: await signed(claims, grantType, signing) };
+    return signed({ iss: this.issuer, ...claims }, type, signing);
+  }
+
+  /** What was signed here as this type, whether or not its time is up. */
+  async verify(type: string, token: string): Promise<JWTPayload | undefined> {
+    const { find } = await this.keys.now();
+    return verified(token, type, this.issuer, find);
   }
 
   /** What a grant says, whether or not its time is up; undefined where it is none of ours. */
   async read(grant: string): Promise<GrantClaims | undefined> {
-    const { find } = await this.keys.now();
-    const claims = await verified(grant, grantType, this.#settings().base_url, find);
+    const claims = await this.verify(grantType, grant);
     // What our key has signed as this type is one that `answer` made.
-    return claims as GrantClaims | undefined;
+    return claims as (JWTPayload & GrantClaims) | undefined;
   }
 }
 
