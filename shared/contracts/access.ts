@@ -54,8 +54,14 @@ const question = {
   action: Action,
   context: Type.Optional(Context),
 };
+const example = {
+  subject: { type: 'agent', id: 'scaler-7' },
+  action: { name: 'scale_min_instances', properties: { risk_level: 'high', cost_impact: 1 } },
+  resource: { type: 'cloud_run', id: 'checkout-api', properties: { min_instances: 4 } },
+};
 const Question = Type.Object(question, {
   ...strict,
+  examples: [example],
   title: 'AccessQuestion',
   description: 'Whether a subject may do an action to a resource',
 });
@@ -200,7 +206,12 @@ export const accessContracts = {
           ),
         ),
       },
-      { ...strict, title: 'AccessQuestions', description: 'Several questions' },
+      {
+        ...strict,
+        examples: [{ ...example, evaluations: [{}] }],
+        title: 'AccessQuestions',
+        description: 'Several questions',
+      },
     ),
     result: Type.Union([
       Answer,

@@ -106,7 +106,10 @@ const question = (properties: object = {}, rest: object = {}) => ({
   ...rest,
 });
 const evaluate = (body: object) => ask('answer', endpoints.access_evaluation_endpoint!, body);
-const high = (rest: object = {}) => question({ risk_level: 'high' }, rest);
+const high = <Rest extends object>(rest = {} as Rest) => ({
+  ...question({ risk_level: 'high' }),
+  ...rest,
+});
 async function denied(body: object) {
   const { body: answer } = await evaluate(body);
   expect([answer.decision, answer.context.reason]).toEqual([false, 'approval_required']);
