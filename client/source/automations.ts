@@ -10,7 +10,10 @@ import type {
   AutomationState,
   Context,
   Decision,
+  ExactAction,
+  Granted,
   Question,
+  RunOptions,
 } from './types.ts';
 
 /** So many times a request is sent that may be repeated. */
@@ -53,6 +56,10 @@ interface Row extends Omit<Decision, 'stale'> {
   readonly state: AutomationState;
   readonly ttlSeconds: number;
   readonly approvalId?: string;
+  readonly actionDigest?: string;
+  readonly redeemedBy?: string;
+  readonly resource?: ExactAction['resource'];
+  readonly parameters?: ExactAction['parameters'];
   readonly expiresAt: string | null;
 }
 const rowOf = ({ body }: Answer): Row => inCamelCase(body as object) as Row;
@@ -202,6 +209,21 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
       );
       return row.state === 'running' && !isOutOfTime();
     },
+    async redeem(executor = 'strata-client') {
+      // Of this call alone: whose redemption it was is known also where the answer was lost.
+      const own = `${executor} ${randomName()}`;
+      const body = { action_digest: row.actionDigest, executor: own };
+      const options = { method: 'POST', body, signal: closing } as const;
+      const ask = () => gateway.json(`${path}/redeem`, options);
+      const redeemed = await insist(closing, ask).catch(async (error: StrataError) => {
+        if (error.code !== 'grant_used') throw error;
+        const answer = await insist(closing, () => gateway.json(path, { signal: closing }));
+        if (rowOf(answer).redeemedBy !== own) throw error;
+        return answer;
+      });
+      const { resource, parameters } = rowOf(redeemed);
+      return { resource, parameters };
+    },
     async finish(outcome) {
       const options = { method: 'POST', body: { outcome }, signal: closing } as const;
       const answer = await insist(closing, () => gateway.json(`${path}/finish`, options));
@@ -209,4 +231,33 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
       turn(rowOf(answer));
     },
   };
+}
+
+/** Starts, waits, redeems, works and finishes. */
+export async function runAutomation<T>(
+  start: (request: AutomationRequest) => Promise<Automation>,
+  request: AutomationRequest,
+  work: (granted: Granted) => T | Promise<T>,
+  { timeoutMs = Infinity, executor }: RunOptions = {},
+): Promise<T> {
+  const run = await start(request);
+  const { signal } = run;
+  let result: T;
+  try {
+    if (!(await run.started({ timeoutMs }))) {
+      const rules = run.reasons.map(({ rule }) => rule).join(', ');
+      throw new StrataError('not_started', `It is ${run.state} (${rules}).`);
+    }
+    const action = await run.redeem(executor);
+    // It may have been lost while the answer was on its way.
+    if (!signal.aborted) result = await work({ ...action, signal });
+    if (signal.aborted)
+      throw new StrataError('slot_lost', 'Its slot was lost before it had ended.');
+  } catch (error) {
+    // What has ended is refused; what cannot be reached runs out by itself.
+    await run.finish('failed').catch(() => undefined);
+    throw error;
+  }
+  await run.finish('succeeded');
+  return result!;
 }

@@ -25,6 +25,7 @@ const tenantScopes = [
   { name: 'approvals:configure', says: 'change who is asked and who decides' },
   { name: 'automations:read', says: 'see what automation runs' },
   { name: 'automations:write', says: 'begin and end automation' },
+  { name: 'decide:on_behalf', says: 'ask for others, as a gateway does' },
   { name: 'members:read', says: 'see members and service accounts' },
   { name: 'members:write', says: 'invite viewers and remove members' },
   { name: 'identity:manage', says: 'change who may sign in, and with which roles' },

@@ -2,7 +2,8 @@
  * notifier: asks people for approval, sends the notices until they arrive, and escalates until
  * somebody decides.
  *
- * What it answers: approvals (actions/approvals.ts), automations (actions/automations.ts), links in
+ * What it answers: the Authorization API (actions/access.ts), approvals (actions/approvals.ts), automations (actions/automations.ts), their
+ * grants (actions/granting.ts) and what is redeemed (actions/redeeming.ts), links in
  * mails (actions/links.ts), deliveries (actions/deliveries.ts), test notices
  * (actions/test-send.ts). What it does by itself: delivers (worker/deliver.ts), escalates
  * (worker/escalate.ts), gives slots to automations (worker/automations.ts), tells that budgets run
@@ -25,12 +26,14 @@ import { startSweeping } from '../../shared/database/sweeper.ts';
 import type { HttpClient } from '../../shared/outgoing/http-client.ts';
 import { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
+import { accessActions } from './actions/access.ts';
 import { approvalActions } from './actions/approvals.ts';
 import { automationActions } from './actions/automations.ts';
 import { budgetActions } from './actions/budgets.ts';
 import { redeemActions } from './actions/redeeming.ts';
 import { deliveryActions } from './actions/deliveries.ts';
 import { erasureActions } from './actions/erasure.ts';
+import { grantActions, Grants } from './actions/granting.ts';
 import { linkActions } from './actions/links.ts';
 import { usageActions } from './actions/usage.ts';
 import { testActions } from './actions/test-send.ts';
@@ -39,6 +42,7 @@ import { createDecisionLinks } from './rules/decision-links.ts';
 import type { ApprovalRow, AutomationRow } from './schema.ts';
 import { readChangedIn } from './stores/changed-rows.ts';
 import { createFrozenConfigVault } from './stores/frozen-config.ts';
+import { removeOldGrantKeys } from './stores/grant-keys.ts';
 import { countWarned } from './stores/ledger.ts';
 import { mailShares } from './stores/mail-shares.ts';
 import { mostCounted, readQueue } from './stores/queue.ts';
@@ -132,11 +136,14 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     takeMails,
     onNobodyDecides: () => void (withoutDeciders += 1),
   };
+  const grants = new Grants(db, settings);
   const handlers = {
     ...approvalActions(approvals),
-    ...automationActions({ ...approvals, changes }),
+    ...automationActions({ ...approvals, changes, grants }),
     ...budgetActions(db),
-    ...redeemActions({ ...approvals, changes }),
+    ...redeemActions({ db, grants }),
+    ...grantActions(grants),
+    ...accessActions({ ...approvals, grants }),
     ...linkActions(approvals, () => createDecisionLinks(settings())),
     ...deliveryActions(db, onQueued, takeMails),
     ...testActions(db, settings, sender),
@@ -211,6 +218,7 @@ function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>
     endpoints: removeUnusedEndpoints(settings),
     automations: removeEndedAutomations(settings),
     ledger: removeOldLedger(settings),
+    grant_keys: removeOldGrantKeys,
   };
   const sweeping = startSweeping({ db, log, name: 'notifier', sweeps });
   return {

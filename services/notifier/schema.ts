@@ -48,6 +48,8 @@ export interface StoredRequester {
   id: string;
   name?: string;
   api_key?: StoredKey | null;
+  /** On whose behalf, where a gateway asked by the Authorization API. */
+  for?: { type: string; id: string };
 }
 
 export interface StoredApprover {
@@ -249,6 +251,8 @@ export interface AutomationRow {
   /** When and by whom it was redeemed, which is once; null: not yet. */
   redeemed_at: Date | null;
   redeemed_by: string | null;
+  /** Whom its grants are for; null: whoever verifies them as from here. */
+  audience: string | null;
   /** What it holds of budgets, or held; null for nothing. */
   holds: readonly Hold[] | null;
   /** What it cost, as who finished it says; null where nobody did. */
@@ -418,6 +422,7 @@ export const AutomationEntity = new EntitySchema<AutomationRow>({
     action_digest: optionalText,
     redeemed_at: optionalTime,
     redeemed_by: optionalText,
+    audience: optionalText,
     holds: { type: 'json', nullable: true },
     actual_cost: { type: 'float8', nullable: true },
   },
@@ -507,6 +512,21 @@ export const BudgetWarningEntity = new EntitySchema<BudgetWarningRow>({
   ],
 });
 
+/** What grants are signed with (stores/grant-keys.ts). */
+export const GrantKeyEntity = new EntitySchema({
+  name: 'GrantKey',
+  tableName: 'grant_keys',
+  schema,
+  columns: {
+    kid: { type: 'uuid', primary: true },
+    /** Of the public key, as a JWK has it. */
+    x: text,
+    /** The private key. */
+    sealed: text,
+    created_at: time,
+  },
+});
+
 export const notifierSchema: Schema = {
   schema,
   entities: [
@@ -518,6 +538,7 @@ export const notifierSchema: Schema = {
     AutomationTenantEntity,
     LedgerEntity,
     BudgetWarningEntity,
+    GrantKeyEntity,
   ],
   migrations: [
     migration(
@@ -702,6 +723,13 @@ export const notifierSchema: Schema = {
       'ALTER TABLE notifier.deliveries ALTER COLUMN approval_id DROP NOT NULL, ADD COLUMN frozen text',
       'ALTER TABLE notifier.budget_warnings ADD COLUMN notice json, ADD COLUMN notice_due_at timestamptz',
       `CREATE INDEX budget_warnings_due ON notifier.budget_warnings (notice_due_at) WHERE notice_due_at IS NOT NULL`,
+    ),
+    migration(
+      'Grants1765200000002',
+      `CREATE TABLE notifier.grant_keys (
+         kid uuid PRIMARY KEY, x text NOT NULL, sealed text NOT NULL, created_at timestamptz NOT NULL
+       )`,
+      'ALTER TABLE notifier.automations ADD COLUMN audience text',
     ),
   ],
 };

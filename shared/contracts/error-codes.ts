@@ -6,6 +6,10 @@
 export const errorTable = {
   invalid_request: { status: 400, message: 'This is not a request that HTTP knows.' },
   invalid_json: { status: 400, message: 'The body is not valid JSON.' },
+  denial_invalid: {
+    status: 400,
+    message: 'That is not what was denied to you and may be asked for. Evaluate it again.',
+  },
   auth_token_missing: {
     status: 401,
     message: 'Sign in: send Authorization: Bearer <token>, or X-API-Key.',
@@ -107,6 +111,10 @@ export const errorTable = {
     status: 409,
     message: 'An account with this e-mail exists. Sign in to it and link the provider.',
   },
+  denial_expired: {
+    status: 410,
+    message: 'It was denied too long ago to be asked for. Evaluate it again.',
+  },
   automation_over: {
     status: 410,
     message: 'The automation does not run any more, or is stopped. Nothing may be done by it.',
@@ -132,6 +140,10 @@ export const errorTable = {
   digest_mismatch: {
     status: 422,
     message: 'That is not the digest of the action that was allowed. Nothing may be done by it.',
+  },
+  grant_invalid: {
+    status: 422,
+    message: 'That is no grant of this automation. Nothing may be done by it.',
   },
   rate_limited: { status: 429, message: 'Too many requests.' },
   internal_error: {
