@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
 import { randomUUID } from 'node:crypto';
+import { digestOf, type ExactAction } from '../../services/notifier/rules/action-digest.ts';
 import { eventually } from '../support/cluster.ts';
 import { grown } from '../support/grown.ts';
 import { holdLock } from '../support/held-lock.ts';
@@ -78,6 +79,17 @@ test('another action is refused, which the audit says, and consumes nothing', as
   const second = await start({ parameters: { min_instances: 400 } });
   expect(second.action_digest).not.toBe(first.action_digest);
   expect(await codeOf(first.id, second.action_digest)).toEqual([422, 'digest_mismatch']);
+  const allowed: ExactAction = {
+    ...{ tenant: tenant.id, action: 'scale', agent_type: null, service_id: null },
+    ...{ service_type: null, ...exact, cost_impact: null, resource_scaling: null },
+    is_rollback: null,
+  };
+  expect(digestOf(allowed)).toBe(first.action_digest);
+  for (const field of Object.keys(allowed))
+    for (const other of [0, '', false, [], { min_instances: 5 }]) {
+      const mutated = digestOf({ ...allowed, [field]: other });
+      expect(await codeOf(first.id, mutated)).toEqual([422, 'digest_mismatch']);
+    }
   await eventually(async () => {
     const events = await tenant.admin.get(
       `/audit/events?action=automation.redeem_refused&tenant_id=${tenant.id}`,
