@@ -64,6 +64,8 @@ interface Row extends Omit<Decision, 'stale'> {
 }
 const rowOf = ({ body }: Answer): Row => inCamelCase(body as object) as Row;
 
+const pathOf = ({ id }: Row): string => `/automations/${encodeURIComponent(id)}`;
+
 const isWaiting = (state: AutomationState): boolean =>
   state === 'waiting_approval' || state === 'waiting_slot';
 /** Of one read that waits for another state, in seconds. */
@@ -97,9 +99,31 @@ async function untilStarted(
   }
 }
 
+/** The whole action, once. The executor's name is of this call alone: see `redeemedBy`. */
+async function redeem(
+  gateway: Gateway,
+  row: Row,
+  signal: AbortSignal,
+  executor = 'strata-client',
+): Promise<ExactAction> {
+  const path = pathOf(row);
+  const own = `${executor} ${randomName()}`;
+  const body = { action_digest: row.actionDigest, executor: own };
+  const ask = () => gateway.json(`${path}/redeem`, { method: 'POST', body, signal });
+  const redeemed = await insist(signal, ask).catch(async (error: StrataError) => {
+    if (error.code !== 'grant_used') throw error;
+    // Whose redemption it was is known also where the answer was lost.
+    const answer = await insist(signal, () => gateway.json(path, { signal }));
+    if (rowOf(answer).redeemedBy !== own) throw error;
+    return answer;
+  });
+  const { resource, parameters } = rowOf(redeemed);
+  return { resource, parameters };
+}
+
 /** Says that it runs, or waits for its turn, until it has ended or `closing` is aborted. */
 function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortSignal): Automation {
-  const path = `/automations/${encodeURIComponent(begun.id)}`;
+  const path = pathOf(begun);
   const lost = new AbortController();
   const ended = new AbortController();
   let row = begun;
@@ -209,21 +233,7 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
       );
       return row.state === 'running' && !isOutOfTime();
     },
-    async redeem(executor = 'strata-client') {
-      // Of this call alone: whose redemption it was is known also where the answer was lost.
-      const own = `${executor} ${randomName()}`;
-      const body = { action_digest: row.actionDigest, executor: own };
-      const options = { method: 'POST', body, signal: closing } as const;
-      const ask = () => gateway.json(`${path}/redeem`, options);
-      const redeemed = await insist(closing, ask).catch(async (error: StrataError) => {
-        if (error.code !== 'grant_used') throw error;
-        const answer = await insist(closing, () => gateway.json(path, { signal: closing }));
-        if (rowOf(answer).redeemedBy !== own) throw error;
-        return answer;
-      });
-      const { resource, parameters } = rowOf(redeemed);
-      return { resource, parameters };
-    },
+    redeem: (executor) => redeem(gateway, row, closing, executor),
     async finish(outcome) {
       const options = { method: 'POST', body: { outcome }, signal: closing } as const;
       const answer = await insist(closing, () => gateway.json(`${path}/finish`, options));

@@ -80,8 +80,14 @@ test('another action is refused, which the audit says, and consumes nothing', as
   expect(second.action_digest).not.toBe(first.action_digest);
   expect(await codeOf(first.id, second.action_digest)).toEqual([422, 'digest_mismatch']);
   const allowed: ExactAction = {
-    ...{ tenant: tenant.id, action: 'scale', agent_type: null, service_id: null },
-    ...{ service_type: null, ...exact, cost_impact: null, resource_scaling: null },
+    tenant: tenant.id,
+    action: 'scale',
+    agent_type: null,
+    service_id: null,
+    service_type: null,
+    ...exact,
+    cost_impact: null,
+    resource_scaling: null,
     is_rollback: null,
   };
   expect(digestOf(allowed)).toBe(first.action_digest);
