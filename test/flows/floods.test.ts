@@ -96,7 +96,10 @@ function ammunitionOf({ name, contract, rest }: RestRoute): Ammunition {
       const value = goodValue(`${name} ${parameter}`, properties[parameter]!);
       return `${parameter}=${encodeURIComponent(String(value))}`;
     });
-  const path = query.length > 0 ? `${rest.path}?${query.join('&')}` : rest.path;
+  const at = rest.path.replaceAll(/\{(\w+)\}/g, (_whole, parameter: string) =>
+    encodeURIComponent(String(goodValue(`${name} ${parameter}`, properties[parameter]!))),
+  );
+  const path = query.length > 0 ? `${at}?${query.join('&')}` : at;
   if (!rest.body) return () => ({ method: rest.method, path });
   const made = bodies[name];
   const fixed = made ? undefined : goodValue(name, properties.body!);
