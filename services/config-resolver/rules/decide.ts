@@ -89,9 +89,6 @@ const rules: Readonly<Record<(typeof decidingLimits)[number], Rule>> = {
  */
 const areHours = (hours: unknown): hours is BusinessHours =>
   problemsOf(BusinessHours, hours).length === 0;
-const isOpen = (hours: unknown, at: number): boolean =>
-  areHours(hours) && opensNext(hours, at) === null;
-
 /** When the first of the windows opens; null within one, undefined where none ever does. */
 function windowOpens(windows: unknown, at: number): Date | null | undefined {
   const all = Array.isArray(windows) ? windows.filter(areHours) : [];
@@ -100,6 +97,7 @@ function windowOpens(windows: unknown, at: number): Date | null | undefined {
   return opening.toSorted((a, b) => a!.getTime() - b!.getTime())[0];
 }
 const isWithinAny = (windows: unknown, at: number): boolean => windowOpens(windows, at) === null;
+const isOpen = (hours: unknown, at: number): boolean => isWithinAny([hours], at);
 
 /**
  * Without windows of its own there is no time at which automation may act on the instance. A value
@@ -222,12 +220,8 @@ function retryAt(
   deciding: (typeof decidingLimits)[number] | undefined,
 ): { retry_at: string } | undefined {
   const isClosed = deciding === 'business_hours_only' || deciding === 'maintenance_windows_only';
-  const opening =
-    deciding === 'maintenance_windows_only'
-      ? (windowOpens(windows, at) ?? null)
-      : isClosed && areHours(hours)
-        ? opensNext(hours, at)
-        : null;
+  const times = deciding === 'business_hours_only' ? [hours] : windows;
+  const opening = isClosed ? (windowOpens(times, at) ?? null) : null;
   if (isClosed && opening === null) return undefined;
   const ends = frozen.map(({ until }) => until ?? Infinity);
   const last = Math.max(opening?.getTime() ?? -Infinity, ...ends);

@@ -183,7 +183,7 @@ async function evaluate(
   }
 }
 
-const pointOf = ({ grants }: AccessOptions, tenantId: string): string =>
+const pointOf = (grants: Grants, tenantId: string): string =>
   `${grants.issuer}/tenants/${tenantId}`;
 
 const requesterText = (caller: Caller): string => {
@@ -200,7 +200,7 @@ async function requestable(
   now: Date,
   caller: Caller,
 ): Promise<Answer> {
-  const point = pointOf(options, tenantId);
+  const point = pointOf(options.grants, tenantId);
   const iat = Math.floor(now.getTime() / 1000);
   const exp = iat + requestableSeconds;
   const expiresAt = new Date(exp * 1000).toISOString();
@@ -234,7 +234,7 @@ async function requireDenial(
 ): Promise<void> {
   const said = await options.grants.verify(denialType, token);
   const isBound =
-    said?.aud === pointOf(options, tenantId) &&
+    said?.aud === pointOf(options.grants, tenantId) &&
     said.sub === requesterText(caller) &&
     said.denial_expires_at === expiresAt &&
     said.binding_hash === bindingHash(question);
@@ -293,7 +293,7 @@ async function broughtApproval(
   if (state === undefined) return row;
   const said =
     typeof state === 'string' ? await options.grants.verify(approvalType, state) : undefined;
-  const isItsOwn = said?.jti === id && said.aud === pointOf(options, tenantId);
+  const isItsOwn = said?.jti === id && said.aud === pointOf(options.grants, tenantId);
   return isItsOwn ? row : null;
 }
 
@@ -315,7 +315,7 @@ async function foundTask(
 }
 
 async function taskOf(grants: Grants, row: ApprovalRow): Promise<TaskAnswer> {
-  const point = `${grants.issuer}/tenants/${row.tenant_id}`;
+  const point = pointOf(grants, row.tenant_id);
   const endpoint = `${point}/access/v1/requests/${row.id}`;
   const task = {
     id: row.id,
