@@ -3,6 +3,7 @@ import { budgetsProblems } from '../../../shared/budgets/budgets-document.ts';
 import { Budgets } from '../../../shared/contracts/budgets.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import { tightensBudgets } from '../../../shared/documents/tightening.ts';
 import { codeOf, StrataError } from '../../../shared/errors.ts';
 import { BudgetsEntity } from '../schema.ts';
 import { inTable } from './tenant-document.ts';
@@ -10,7 +11,12 @@ import { inTable } from './tenant-document.ts';
 const resourceId = ({ tenant_id }: TenantAddress): string => tenant_id;
 
 export const budgetsKind: DocumentKind<TenantAddress, Budgets, Budgets | null> = {
-  ...inTable(BudgetsEntity, { auditName: 'budgets', configType: 'budgets_config', resourceId }),
+  ...inTable(BudgetsEntity, {
+    auditName: 'budgets',
+    configType: 'budgets_config',
+    actions: 'tenant-config.budgets',
+    resourceId,
+  }),
   schema: Budgets,
   patchCreates: true,
   /** The platform's budgets, from this node's memory; null for none. */
@@ -31,4 +37,5 @@ export const budgetsKind: DocumentKind<TenantAddress, Budgets, Budgets | null> =
   check: ({ next, current, context }) => ({
     refused: budgetsProblems(next, current, context),
   }),
+  tightens: tightensBudgets,
 };

@@ -8,7 +8,12 @@ import { inTable } from './tenant-document.ts';
 const resourceId = ({ project_id }: ProjectAddress): string => project_id;
 
 export const projectKind: DocumentKind<ProjectAddress, ProjectConfig> = {
-  ...inTable(ProjectEntity, { auditName: 'project', configType: 'project_config', resourceId }),
+  ...inTable(ProjectEntity, {
+    auditName: 'project',
+    configType: 'project_config',
+    actions: 'tenant-config.projects',
+    resourceId,
+  }),
   schema: ProjectConfig,
   prepare: async () => undefined,
   complete: (draft, { project_id }) => ({ project_id, ...draft }),
