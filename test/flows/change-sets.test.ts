@@ -8,6 +8,7 @@ import { contractTable } from '../../shared/contracts/index.ts';
 import { auditEvents, requireProvedAudit } from '../support/audit.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { grown } from '../support/grown.ts';
+import { interleaveChanges } from '../support/interleaved-changes.ts';
 import { operator } from '../support/operator.ts';
 import { addMember, Client, secretKey, type Answer } from '../support/strata.ts';
 
@@ -514,6 +515,17 @@ describe('a schedule', () => {
     await grown(cluster.database, tenantId);
     for (const path of [unapproved, late]) expect((await people.ada.get(path)).status).toBe(404);
   });
+});
+
+test('whatever order it comes in, what is applied is what others approved', async () => {
+  const { ada, dora, bob } = people;
+  const { database } = cluster;
+  const given = { database, tenantId, ada, dora, bob, doraId: ids.dora!, rounds: 100, seed: 7 };
+  const { applied, refused, stale } = await interleaveChanges(given);
+  // It shows something only where much of each came about.
+  expect(applied).toBeGreaterThan(5);
+  expect(refused).toBeGreaterThan(20);
+  expect(stale).toBeGreaterThan(0);
 });
 
 describe('the platform', () => {
