@@ -90,6 +90,14 @@ export function changeSetHandlers(options: ChangeSetOptions) {
           : applying.apply(tenantId, id, 'run', request)),
       );
     },
+    async breakGlass(params: Id & Platform<'break-glass'>, request: Request) {
+      const [tenantId, id] = [tenantOf(params), params.changeset_id];
+      await changeSets.requireWriterOf(tenantId, id, request);
+      const { reason } = params.body;
+      return view(await applying.apply(tenantId, id, 'break_glass', request, reason));
+    },
+    review: async (params: Id, request: Request) =>
+      view(await changeSets.review(tenantOf(params), params.changeset_id, request)),
     async apply(params: Id, request: Request) {
       const [tenantId, id] = [tenantOf(params), params.changeset_id];
       await changeSets.requireWriterOf(tenantId, id, request);
@@ -121,6 +129,7 @@ function viewOf(row: ChangeSetRow, nameOf: (id: string) => string | null): Chang
       at: approval.at,
       comment: approval.comment,
     })),
+    ...(content.break_glass && { break_glass: content.break_glass }),
     note: content.note,
     ended_by: content.ended_by,
     ...(content.revisions && { revisions: [...content.revisions] }),

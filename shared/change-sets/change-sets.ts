@@ -255,12 +255,23 @@ export class ChangeSets {
     }));
   }
 
+  /** By somebody who could have approved it, and did not apply it. */
+  review(tenantId: string | null, id: string, request: Request): Promise<ChangeSetRow> {
+    return this.#decide(tenantId, id, request, 'review', 'reviewed', ({ content }) => {
+      const { break_glass: emergency } = content;
+      if (!emergency || emergency.reviewed_by !== null)
+        throw new StrataError('conflict', 'There is no emergency to review.');
+      if (emergency.by === request.caller.id) throw new StrataError('approval_own_request');
+      return { content: { break_glass: { ...emergency, reviewed_by: request.caller.id } } };
+    });
+  }
+
   /** Rights first, so that whoever may not decide learns nothing else. */
   #decide(
     tenantId: string | null,
     id: string,
     request: Request,
-    step: 'approve' | 'reject',
+    step: 'approve' | 'reject' | 'review',
     event: string,
     changeOf: (row: ChangeSetRow, person: StoredPerson, now: Date) => Change,
   ): Promise<ChangeSetRow> {

@@ -37,6 +37,9 @@ const allowed = {
   reject: ['pending'],
   apply: ['approved', 'suspended'],
   run: ['scheduled'],
+  // What is stale is not what anybody looked at, also in an emergency.
+  break_glass: ['draft', 'pending', 'approved', 'scheduled', 'suspended'],
+  review: ['applied'],
 } as const satisfies Record<string, readonly ChangeSetState[]>;
 export type Step = keyof typeof allowed;
 

@@ -43,6 +43,12 @@ export interface Content {
   /** When approval was asked for (RFC 3339); null for a draft. */
   readonly submitted_at: string | null;
   readonly approved_by: readonly StoredApproval[];
+  readonly break_glass?: {
+    readonly by: string;
+    readonly at: string;
+    readonly reason: string;
+    readonly reviewed_by: string | null;
+  };
   readonly note: string | null;
   readonly ended_by: string | null;
   readonly revisions?: readonly number[];

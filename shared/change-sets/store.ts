@@ -1,6 +1,7 @@
 /** Change sets as their rows. */
 import type { EntityManager, EntitySchema } from 'typeorm';
 import { auditFacts, recordEvents, type Committing } from '../commits/commit.ts';
+import { lockExclusively } from '../database/fair-locks.ts';
 import { StrataError } from '../errors.ts';
 import { openStates } from './rules.ts';
 import type { ChangeSetRow, Content } from './schema.ts';
@@ -86,7 +87,9 @@ export async function insertRow(
     );
   await manager.query(
     `DELETE FROM ${tableOf(of.entity)} WHERE id IN (SELECT id FROM ${tableOf(of.entity)}
-       WHERE tenant_id IS NOT DISTINCT FROM $1 AND state <> ALL ($2) ORDER BY created_at DESC OFFSET ${mostEnded})`,
+       WHERE tenant_id IS NOT DISTINCT FROM $1 AND state <> ALL ($2)
+         AND (content->'break_glass' IS NULL OR content->'break_glass'->>'reviewed_by' IS NOT NULL)
+       ORDER BY created_at DESC OFFSET ${mostEnded})`,
     values,
   );
   const whole = { ...row, created_at: now, updated_at: now };
@@ -122,8 +125,31 @@ export const recordStep = (
           paths: content.items.map(({ path }) => path),
           approved_by: content.approved_by.map((approval) => approval.id),
           note: content.note,
+          ...(content.break_glass && { break_glass: content.break_glass }),
         },
       },
       by,
     ),
   ]);
+
+/**
+ * Throws 409 where this person broke the glass before and nobody else has looked at it. Two of theirs
+ * at once follow each other.
+ */
+export async function requireReviewed(
+  manager: EntityManager,
+  { entity, tenantId }: Of,
+  person: string,
+): Promise<void> {
+  await lockExclusively(manager, `strata break-glass ${person}`);
+  const waiting = await manager.query<{ id: string }[]>(
+    `SELECT id FROM ${tableOf(entity)} WHERE tenant_id IS NOT DISTINCT FROM $1 AND state = 'applied'
+       AND content->'break_glass'->>'by' = $2 AND content->'break_glass'->>'reviewed_by' IS NULL LIMIT 1`,
+    [tenantId, person],
+  );
+  if (waiting[0])
+    throw new StrataError(
+      'conflict',
+      `Somebody else has to review the emergency of ${waiting[0].id} first.`,
+    );
+}

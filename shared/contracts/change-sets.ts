@@ -19,7 +19,7 @@ import {
 } from './fields.ts';
 import { PlanItem, PlannedChange } from './plan.ts';
 import { platformAdmins } from './platform-document.ts';
-import { configurationReaders, tenantPath } from './tenant-document.ts';
+import { configurationReaders, tenantAdmins, tenantPath } from './tenant-document.ts';
 
 export const changeSetStates = [
   'draft',
@@ -137,6 +137,17 @@ const ChangeSet = Type.Object(
       ),
       { description: 'Who has approved exactly this digest' },
     ),
+    break_glass: Type.Optional(
+      Type.Object(
+        {
+          by: Author,
+          at: described(Timestamp, 'When'),
+          reason: Type.String({ description: 'Why it could not wait' }),
+          reviewed_by: Nullable(Author),
+        },
+        { ...strict, description: 'Where it was applied without the approvals it needed' },
+      ),
+    ),
     note: Nullable(
       Type.String({
         description: 'Why it is stale, suspended, rejected or failed; null otherwise',
@@ -156,14 +167,58 @@ export type ChangeSet = Static<typeof ChangeSet>;
 const Comment = Type.Optional(Type.String({ maxLength: 500, description: 'For the others' }));
 const id = { changeset_id: described(Uuid, "The change set's id") };
 
-/** One set of contracts for a tenant's change sets, one for the platform's. */
-function changeSetContracts<Path extends TProperties>(definition: {
+interface Definition<Path extends TProperties> {
   readonly prefix: '' | '/tenants/{tenant_id}';
   readonly path: Path;
   readonly access: Access;
+  /** Who applies without approvals. */
+  readonly breakers: Access;
   readonly readScope: KeyScope;
   readonly writeScope: KeyScope;
-}) {
+}
+
+/** Applying without approvals, and looking at that afterwards. By people alone. */
+function emergencies<Path extends TProperties>({
+  prefix,
+  path,
+  access,
+  breakers,
+}: Definition<Path>) {
+  const url = `${prefix}/config/changesets` as const;
+  const one = { ...path, ...id };
+  const deciding = { access, leadsTo: 'configuration', keyScope: null, result: ChangeSet } as const;
+  return {
+    breakGlass: action({
+      ...deciding,
+      access: breakers,
+      leadsTo: 'approvers',
+      summary:
+        'Apply a change set without approvals, in an emergency: administrators are notified, and somebody else reviews it',
+      rest: `POST ${url}/{changeset_id}/break-glass`,
+      path: one,
+      body: Type.Object(
+        {
+          reason: Type.String({
+            minLength: 20,
+            maxLength: 500,
+            description: 'Why it cannot wait, kept with it and in the audit',
+            examples: ['Payments are down since 03:10, and nobody else is awake'],
+          }),
+        },
+        { ...strict, title: 'BreakGlass', description: 'Why it cannot wait' },
+      ),
+    }),
+    review: action({
+      ...deciding,
+      summary: 'Say that an emergency was looked at, by one who could have approved it',
+      rest: `POST ${url}/{changeset_id}/review`,
+      path: one,
+    }),
+  };
+}
+
+/** One set of contracts for a tenant's change sets, one for the platform's. */
+function changeSetContracts<Path extends TProperties>(definition: Definition<Path>) {
   const { prefix, path, access, readScope, writeScope } = definition;
   const url = `${prefix}/config/changesets` as const;
   const one = { ...path, ...id };
@@ -255,6 +310,7 @@ function changeSetContracts<Path extends TProperties>(definition: {
       rest: `POST ${url}/{changeset_id}/apply`,
       path: one,
     }),
+    ...emergencies(definition),
     run: action({
       summary: 'Apply a scheduled change set whose time has come',
       access: { level: 'internal' },
@@ -274,6 +330,7 @@ const tenant = changeSetContracts({
   prefix: '/tenants/{tenant_id}',
   path: tenantPath,
   access: { level: 'tenant', roles: configurationReaders },
+  breakers: tenantAdmins,
   readScope: 'config:read',
   writeScope: 'config:write',
 });
@@ -281,6 +338,7 @@ const platform = changeSetContracts({
   prefix: '',
   path: {},
   access: platformAdmins,
+  breakers: platformAdmins,
   readScope: 'platform:read',
   writeScope: 'platform:write',
 });
@@ -297,6 +355,8 @@ export const changeSetActions = {
   'tenant-config.changesets.apply': tenant.apply,
   'tenant-config.changesets.rebase': tenant.rebase,
   'tenant-config.changesets.run': tenant.run,
+  'tenant-config.changesets.break-glass': tenant.breakGlass,
+  'tenant-config.changesets.review': tenant.review,
   'global-config.changesets.create': platform.create,
   'global-config.changesets.list': platform.list,
   'global-config.changesets.get': platform.get,
@@ -308,4 +368,6 @@ export const changeSetActions = {
   'global-config.changesets.apply': platform.apply,
   'global-config.changesets.rebase': platform.rebase,
   'global-config.changesets.run': platform.run,
+  'global-config.changesets.break-glass': platform.breakGlass,
+  'global-config.changesets.review': platform.review,
 } as const;

@@ -153,7 +153,7 @@ interface Applied {
 
 const appliedOf = (database: Database, tenantId: string): Promise<Applied[]> =>
   database.query(
-    `SELECT id, digest, content FROM tenant_config.change_sets WHERE tenant_id = $1 AND state = 'applied'`,
+    `SELECT id, digest, content FROM tenant_config.change_sets WHERE tenant_id = $1 AND state = 'applied' AND content->'break_glass' IS NULL`,
     [tenantId],
   ) as Promise<Applied[]>;
 

@@ -70,5 +70,7 @@ export function platformChangeSets(db: DataSource) {
     'global-config.changesets.apply': handlers.apply,
     'global-config.changesets.rebase': handlers.rebase,
     'global-config.changesets.run': handlers.run,
+    'global-config.changesets.break-glass': handlers.breakGlass,
+    'global-config.changesets.review': handlers.review,
   } satisfies Handlers;
 }

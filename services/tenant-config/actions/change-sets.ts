@@ -95,5 +95,7 @@ export function tenantChangeSets(db: DataSource, documents: AllDocuments) {
     'tenant-config.changesets.apply': handlers.apply,
     'tenant-config.changesets.rebase': handlers.rebase,
     'tenant-config.changesets.run': handlers.run,
+    'tenant-config.changesets.break-glass': handlers.breakGlass,
+    'tenant-config.changesets.review': handlers.review,
   } satisfies Handlers;
 }
