@@ -67,7 +67,10 @@ await build({
   banner: { js: '#!/usr/bin/env node' },
 });
 chmodSync(program, 0o755);
-const licenses = ['typebox/license', 'yaml/LICENSE'].map((path) =>
-  readFileSync(join(installed, path), 'utf8'),
-);
+const licenses = [
+  'ical.js/LICENSE',
+  'temporal-polyfill/LICENSE',
+  'typebox/license',
+  'yaml/LICENSE',
+].map((path) => readFileSync(join(installed, path), 'utf8'));
 writeFileSync(join(dist, 'strata.licenses.txt'), licenses.join(''));

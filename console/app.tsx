@@ -5,13 +5,16 @@
 import { signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
+import type { ResultOf } from '../shared/contracts/index.ts';
 import { go, hrefOf, path } from './address.ts';
-import { isOffline, isStale, problemOf, type Problem } from './api.ts';
+import { get, isOffline, isStale, problemOf, type Problem } from './api.ts';
 import { followChanges, followPlatform, followSession } from './live.ts';
+import { useLive, useLoaded } from './loading.ts';
+import { Navigation, type Place } from './navigation.tsx';
 import { keepLooking, lookAround } from './outage.ts';
 import { Heading, ProblemBox } from './parts.tsx';
 import { learnNames } from './people.ts';
-import { platformScreens, screens, visibleScreens } from './screens.ts';
+import { platformScreens, screens } from './screens.ts';
 import {
   hasEnded,
   hasRole,
@@ -32,6 +35,8 @@ import { ResetPassword } from './screens/reset-password.tsx';
 import { SignIn, SignInAgain } from './screens/sign-in.tsx';
 import { SingleSignOn } from './screens/single-sign-on.tsx';
 import { nextTheme, theme } from './theme.ts';
+
+type Effective = ResultOf<'config-resolver.resolve'>;
 
 const startProblem = signal<Problem | undefined>(undefined);
 /** The gateway could not be asked who is signed in. */
@@ -95,14 +100,6 @@ function Starting(): VNode {
   );
 }
 
-/** What the address names: a screen of a tenant, or one of the platform. */
-interface Place {
-  readonly tenantId?: string;
-  readonly isPlatform?: true;
-  readonly name?: string;
-  readonly rest: readonly string[];
-}
-
 /** `/tenants/{id}/{screen}/…` or `/platform/{screen}/…` in its parts. */
 function placeOf(address: string): Place {
   const [first, ...parts] = address.split('/').slice(1).map(decodeURIComponent);
@@ -151,6 +148,7 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
       </a>
       <TopBar signedIn={signedIn} />
       <Banners />
+      {current !== null && <Stopped key={current.id} tenantId={current.id} />}
       <div class="columns">
         {(current !== null || isPlatformAdmin.value) && (
           <Navigation tenantId={current?.id} place={place} />
@@ -238,6 +236,25 @@ function TenantChoice({ signedIn }: { readonly signedIn: Tokens }): VNode {
   );
 }
 
+/** On every screen while an emergency stop of the tenant or of the platform holds. */
+function Stopped({ tenantId }: { readonly tenantId: string }): VNode | null {
+  const address = `/tenants/${tenantId}/config/effective`;
+  const { data, reload } = useLoaded(address, (aborted) => get<Effective>(address, aborted));
+  useLive(reload);
+  const isStopped =
+    data?.values.automation_enabled === false && data.enforced.includes('automation_enabled');
+  if (!isStopped) return null;
+  return (
+    <p class="banner stopped" role="alert">
+      <strong>Emergency stop.</strong> New automations of <bdi>{tenant.value?.name}</bdi> are
+      refused.{' '}
+      {hasRole('tenant_admin', 'operator') && (
+        <a href={hrefOf(`/tenants/${tenantId}/automations`)}>Automations</a>
+      )}
+    </p>
+  );
+}
+
 function Banners(): VNode {
   return (
     <div class="banners" role="status">
@@ -257,56 +274,6 @@ function Banners(): VNode {
       )}
       {startProblem.value && <ProblemBox problem={startProblem.value} />}
     </div>
-  );
-}
-
-interface Link {
-  readonly title: string;
-  readonly href: string;
-  readonly isCurrent: boolean;
-}
-
-function Navigation({
-  tenantId,
-  place,
-}: {
-  readonly tenantId: string | undefined;
-  readonly place: Place;
-}): VNode {
-  const own = tenantId === undefined ? [] : visibleScreens();
-  const ofTenant = own.map(({ name, title }): Link => ({
-    title,
-    href: hrefOf(`/tenants/${tenantId}/${name}`),
-    isCurrent: !place.isPlatform && name === place.name,
-  }));
-  const ofPlatform = platformScreens.map(({ name, title }): Link => ({
-    title,
-    href: hrefOf(`/platform/${name}`),
-    isCurrent: place.isPlatform === true && name === place.name,
-  }));
-  const list = (links: readonly Link[], label?: string): VNode => (
-    <ul aria-label={label}>
-      {links.map(({ title, href, isCurrent }) => (
-        <li key={href}>
-          <a href={href} aria-current={isCurrent ? 'page' : undefined}>
-            {title}
-          </a>
-        </li>
-      ))}
-    </ul>
-  );
-  return (
-    <nav class="side" aria-label="Screens">
-      <div>
-        {ofTenant.length > 0 && list(ofTenant)}
-        {isPlatformAdmin.value && (
-          <p class="group" aria-hidden="true">
-            Platform
-          </p>
-        )}
-        {isPlatformAdmin.value && list(ofPlatform, 'Platform')}
-      </div>
-    </nav>
   );
 }
 

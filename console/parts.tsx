@@ -59,8 +59,12 @@ export const Time = ({ at }: { readonly at: string | null | undefined }): VNode 
   );
 
 /** How far something is, such as `pending`. */
+/** What people call a state of the API. */
+export const stateTitle = (state: string): string =>
+  state === 'exhausted' ? 'no one decided' : state;
+
 export const State = ({ state }: { readonly state: string }): VNode => (
-  <span class={`state-of ${state}`}>{state}</span>
+  <span class={`state-of ${state}`}>{stateTitle(state)}</span>
 );
 
 /** Whoever has the id: by the name that came with it, else by the one that is known here. */

@@ -28,6 +28,8 @@ import { TenantUsage, UsageOfTenants } from './screens/usage.tsx';
 interface Screen {
   readonly name: string;
   readonly title: string;
+  /** Of the navigation. */
+  readonly group: 'Values' | 'Approvals' | 'Delivery' | 'People' | 'History';
   readonly roles: readonly Role[];
   readonly component: ComponentType<ScreenProperties>;
 }
@@ -36,24 +38,67 @@ const everyone: readonly Role[] = ['tenant_admin', 'operator', 'viewer'];
 const operators: readonly Role[] = ['tenant_admin', 'operator'];
 const admins: readonly Role[] = ['tenant_admin'];
 export const screens: readonly Screen[] = [
-  { name: 'effective', title: 'Effective values', roles: everyone, component: EffectiveValues },
-  { name: 'compare', title: 'Compare', roles: everyone, component: Compare },
-  { name: 'documents', title: 'Documents', roles: operators, component: Documents },
-  { name: 'automations', title: 'Automations', roles: operators, component: Automations },
-  { name: 'approvals', title: 'Approvals', roles: operators, component: Approvals },
-  { name: 'notifications', title: 'Notifications', roles: operators, component: Notifications },
-  { name: 'deliveries', title: 'Deliveries', roles: operators, component: DeliveryLog },
-  { name: 'history', title: 'History', roles: operators, component: HistoryOfChanges },
-  { name: 'members', title: 'Members', roles: admins, component: Members },
-  { name: 'groups', title: 'Approver groups', roles: admins, component: Groups },
+  {
+    name: 'effective',
+    group: 'Values',
+    title: 'Effective values',
+    roles: everyone,
+    component: EffectiveValues,
+  },
+  { name: 'compare', group: 'Values', title: 'Compare', roles: everyone, component: Compare },
+  {
+    name: 'documents',
+    group: 'Values',
+    title: 'Configuration',
+    roles: operators,
+    component: Documents,
+  },
+  {
+    name: 'approvals',
+    group: 'Approvals',
+    title: 'Approvals',
+    roles: operators,
+    component: Approvals,
+  },
+  {
+    name: 'automations',
+    group: 'Delivery',
+    title: 'Automations',
+    roles: operators,
+    component: Automations,
+  },
+  {
+    name: 'notifications',
+    group: 'Delivery',
+    title: 'Notifications',
+    roles: operators,
+    component: Notifications,
+  },
+  {
+    name: 'deliveries',
+    group: 'Delivery',
+    title: 'Deliveries',
+    roles: operators,
+    component: DeliveryLog,
+  },
+  { name: 'members', group: 'People', title: 'Members', roles: admins, component: Members },
+  { name: 'groups', group: 'People', title: 'Approver groups', roles: admins, component: Groups },
   {
     name: 'service-accounts',
+    group: 'People',
     title: 'Service accounts',
     roles: admins,
     component: ServiceAccounts,
   },
-  { name: 'usage', title: 'Usage', roles: admins, component: TenantUsage },
-  { name: 'audit', title: 'Audit', roles: admins, component: Audit },
+  {
+    name: 'history',
+    group: 'History',
+    title: 'History',
+    roles: operators,
+    component: HistoryOfChanges,
+  },
+  { name: 'usage', group: 'History', title: 'Usage', roles: admins, component: TenantUsage },
+  { name: 'audit', group: 'History', title: 'Audit', roles: admins, component: Audit },
 ];
 
 interface PlatformScreen {
@@ -68,10 +113,10 @@ export const platformScreens: readonly PlatformScreen[] = [
   { name: 'accounts', title: 'Accounts', component: Accounts },
   { name: 'global', title: 'Global configuration', component: GlobalConfiguration },
   { name: 'service-types', title: 'Service types', component: ServiceTypes },
-  { name: 'bounds', title: 'Bounds and stop', component: PlatformBounds },
+  { name: 'bounds', title: 'Guardrails and emergency stop', component: PlatformBounds },
   { name: 'plan', title: 'Plan', component: Plan },
   { name: 'history', title: 'History', component: HistoryOfPlatform },
-  { name: 'audit', title: 'Audit of all', component: AuditOfPlatform },
+  { name: 'audit', title: 'Audit log (all tenants)', component: AuditOfPlatform },
   { name: 'usage', title: 'Usage', component: UsageOfTenants },
   { name: 'nodes', title: 'Nodes', component: Nodes },
 ];

@@ -88,11 +88,21 @@ function boundedPath(path: string): string {
 }
 
 /** A 422 that names what is wrong, within the bounds of one answer. */
-export const invalid = (
-  problems: Iterable<Problem>,
-  message = 'The request is not valid; errors says where.',
-): StrataError =>
-  new StrataError('validation_failed', message, { errors: boundedProblems(problems) });
+export function invalid(problems: Iterable<Problem>, message?: string): StrataError {
+  const errors = boundedProblems(problems);
+  return new StrataError('validation_failed', message ?? fieldsInvalid(errors), { errors });
+}
+
+/** More are in `errors`; a sentence of many pointers is not read. */
+const mostFieldsNamed = 3;
+
+function fieldsInvalid(problems: readonly Problem[]): string {
+  const fields = [...new Set(problems.map(({ path }) => path))].filter((path) => path !== '');
+  if (fields.length === 0) return errorTable.validation_failed.message;
+  const others = fields.length - mostFieldsNamed;
+  const named = fields.slice(0, mostFieldsNamed).join(', ');
+  return `Some fields are not valid: ${named}${others > 0 ? ` and ${others} more` : ''}.`;
+}
 
 /** Moleculer's errors, by name, that mean that nobody is there to answer. */
 const nobodyAnswers = new Set([

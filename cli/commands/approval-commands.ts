@@ -102,8 +102,8 @@ const approve: Command = {
   run: (input) => decide(input, 'approve'),
 };
 
-const reject: Command = {
-  name: 'approvals reject',
+const deny: Command = {
+  name: 'approvals deny',
   parameters: '<tenant> <approval>',
   summary: 'decide that it may not be done',
   complete: { tenant: tenantIds },
@@ -132,4 +132,4 @@ const wait: Command = {
   },
 };
 
-export const approvalCommands: readonly Command[] = [list, show, request, approve, reject, wait];
+export const approvalCommands: readonly Command[] = [list, show, request, approve, deny, wait];

@@ -111,7 +111,7 @@ interface Stored {
   readonly updated_at: string;
 }
 /** Likewise what a write answers. */
-type Written = ResultOf<'tenant-config.rollback'>;
+export type Written = ResultOf<'tenant-config.rollback'>;
 
 /** Every value by its path, and who wrote it last. */
 function documentShown({ document, ...written }: Stored): string {
@@ -123,7 +123,7 @@ function documentShown({ document, ...written }: Stored): string {
   return `${columns(values)}\n\nrevision ${written.revision} by ${who} at ${written.updated_at}`;
 }
 
-function answerWritten(answer: Input['answer'], written: Written): void {
+export function answerWritten(answer: Input['answer'], written: Written): void {
   answer(written, () => {
     if (!('dry_run' in written)) return `${written.outcome}, revision ${written.revision}`;
     if (written.changes.length === 0) return 'nothing would change';
@@ -243,7 +243,7 @@ const effective: Command = {
       const rows = Object.entries(effective.values).map(([key, value]) => ({
         key,
         value: valueShown(value),
-        ...(enforced.has(key) && { by: 'a bound' }),
+        ...(enforced.has(key) && { by: 'a guardrail' }),
       }));
       return columns(rows);
     });
@@ -284,7 +284,7 @@ type Explanation = NonNullable<ResultOf<'config-resolver.resolve'>['explain']>[s
 
 /** What other layers hold, and what a bound was asked for. */
 function shadowed({ shadowed: others, enforced }: Explanation): string {
-  const asked = enforced ? [`held by a bound of the ${enforced.by}`] : [];
+  const asked = enforced ? [`limited by a guardrail of the ${enforced.by}`] : [];
   const below = others.map(({ layer, value }) => `${layer} ${valueShown(value)}`);
   return [...asked, ...below].join(', ') || '-';
 }

@@ -334,7 +334,7 @@ function planShown({ changes, impact, digest }: Plan): string {
       })),
     ),
     '',
-    `Of ${total} tenants ${changed} change, ${shielded} are shielded, ${clamped} are held by a bound; ${invalid} stored documents would be refused.`,
+    `Of ${total} tenants ${changed} change, ${shielded} are not affected, ${clamped} are limited by a guardrail; ${invalid} stored documents would be rejected.`,
     ...(affected.length === 0 ? [] : [columns(affected), ...more]),
     '',
     `digest ${digest}`,

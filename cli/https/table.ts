@@ -7,10 +7,11 @@ import { accountCommands } from './account-commands.ts';
 import { completionCommand } from './completion-command.ts';
 import { options } from './credentials.ts';
 import { folderCommands } from './folder-commands.ts';
+import { freezeCommands } from './freeze-commands.ts';
 import type { HttpSession } from './http-session.ts';
 
 export const table = commandTable<HttpSession>(
-  [...commands, ...folderCommands, ...accountCommands, completionCommand],
+  [...commands, ...folderCommands, ...freezeCommands, ...accountCommands, completionCommand],
   options,
   { tenantIsOption: true },
 );

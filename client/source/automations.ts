@@ -10,7 +10,10 @@ import type {
   AutomationState,
   Context,
   Decision,
+  ExactAction,
+  Granted,
   Question,
+  RunOptions,
 } from './types.ts';
 
 /** So many times a request is sent that may be repeated. */
@@ -53,9 +56,15 @@ interface Row extends Omit<Decision, 'stale'> {
   readonly state: AutomationState;
   readonly ttlSeconds: number;
   readonly approvalId?: string;
+  readonly actionDigest?: string;
+  readonly redeemedBy?: string;
+  readonly resource?: ExactAction['resource'];
+  readonly parameters?: ExactAction['parameters'];
   readonly expiresAt: string | null;
 }
 const rowOf = ({ body }: Answer): Row => inCamelCase(body as object) as Row;
+
+const pathOf = ({ id }: Row): string => `/automations/${encodeURIComponent(id)}`;
 
 const isWaiting = (state: AutomationState): boolean =>
   state === 'waiting_approval' || state === 'waiting_slot';
@@ -90,9 +99,31 @@ async function untilStarted(
   }
 }
 
+/** The whole action, once. The executor's name is of this call alone: see `redeemedBy`. */
+async function redeem(
+  gateway: Gateway,
+  row: Row,
+  signal: AbortSignal,
+  executor = 'strata-client',
+): Promise<ExactAction> {
+  const path = pathOf(row);
+  const own = `${executor} ${randomName()}`;
+  const body = { action_digest: row.actionDigest, executor: own };
+  const ask = () => gateway.json(`${path}/redeem`, { method: 'POST', body, signal });
+  const redeemed = await insist(signal, ask).catch(async (error: StrataError) => {
+    if (error.code !== 'grant_used') throw error;
+    // Whose redemption it was is known also where the answer was lost.
+    const answer = await insist(signal, () => gateway.json(path, { signal }));
+    if (rowOf(answer).redeemedBy !== own) throw error;
+    return answer;
+  });
+  const { resource, parameters } = rowOf(redeemed);
+  return { resource, parameters };
+}
+
 /** Says that it runs, or waits for its turn, until it has ended or `closing` is aborted. */
 function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortSignal): Automation {
-  const path = `/automations/${encodeURIComponent(begun.id)}`;
+  const path = pathOf(begun);
   const lost = new AbortController();
   const ended = new AbortController();
   let row = begun;
@@ -202,6 +233,7 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
       );
       return row.state === 'running' && !isOutOfTime();
     },
+    redeem: (executor) => redeem(gateway, row, closing, executor),
     async finish(outcome) {
       const options = { method: 'POST', body: { outcome }, signal: closing } as const;
       const answer = await insist(closing, () => gateway.json(`${path}/finish`, options));
@@ -209,4 +241,33 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
       turn(rowOf(answer));
     },
   };
+}
+
+/** Starts, waits, redeems, works and finishes. */
+export async function runAutomation<T>(
+  start: (request: AutomationRequest) => Promise<Automation>,
+  request: AutomationRequest,
+  work: (granted: Granted) => T | Promise<T>,
+  { timeoutMs = Infinity, executor }: RunOptions = {},
+): Promise<T> {
+  const run = await start(request);
+  const { signal } = run;
+  let result: T;
+  try {
+    if (!(await run.started({ timeoutMs }))) {
+      const rules = run.reasons.map(({ rule }) => rule).join(', ');
+      throw new StrataError('not_started', `It is ${run.state} (${rules}).`);
+    }
+    const action = await run.redeem(executor);
+    // It may have been lost while the answer was on its way.
+    if (!signal.aborted) result = await work({ ...action, signal });
+    if (signal.aborted)
+      throw new StrataError('slot_lost', 'Its slot was lost before it had ended.');
+  } catch (error) {
+    // What has ended is refused; what cannot be reached runs out by itself.
+    await run.finish('failed').catch(() => undefined);
+    throw error;
+  }
+  await run.finish('succeeded');
+  return result!;
 }

@@ -4,8 +4,8 @@ import { isObject, objectIn } from './json.ts';
 export class StrataError extends Error {
   override readonly name = 'StrataError';
   /**
-   * The gateway's code, such as `tenant_mismatch`; `unreachable`, `timeout`, `unexpected_answer`
-   * and `closed` are the client's own.
+   * The gateway's code, such as `tenant_mismatch`; `unreachable`, `timeout`, `unexpected_answer`,
+   * `closed`, `not_started` and `slot_lost` are the client's own.
    */
   readonly code: string;
   /** Of HTTP; undefined where there was no answer. */

@@ -1,5 +1,5 @@
 /** A tenant's configuration, live. Nothing is sent, read or timed before `connect`. */
-import { decide, startAutomation } from './automations.ts';
+import { decide, runAutomation, startAutomation } from './automations.ts';
 import { whenAborted } from './clock.ts';
 import { Gateway } from './gateway.ts';
 import { openLastKnownGood } from './last-known-good.ts';
@@ -7,6 +7,7 @@ import { LiveConfig } from './live-config.ts';
 import { readersOf, typesOf } from './snapshot.ts';
 import { inSnakeCase, randomName } from './spelling.ts';
 import type {
+  AutomationRequest,
   Config,
   ConnectOptions,
   Context,
@@ -92,6 +93,8 @@ async function open<V>(
     warn(`The value of ${key} is neither a number nor true or false.`);
     return safe;
   };
+  const start = (request: AutomationRequest) =>
+    startAutomation(gateway, context, request, live.signal);
   const config: Config<V> = {
     ...readers,
     context: Object.freeze({ ...context }),
@@ -122,7 +125,9 @@ async function open<V>(
     with: (other, { lastKnownGood } = {}) =>
       open(shared, { ...context, ...other }, lastKnownGood, live.signal),
     decide: (question) => decide(gateway, context, question, live.signal),
-    automation: (request) => startAutomation(gateway, context, request, live.signal),
+    automation: Object.assign(start, {
+      run: (request, work, options) => runAutomation(start, request, work, options),
+    } satisfies Pick<Config['automation'], 'run'>),
     close: () => live.close(),
   };
   return Object.freeze(config);

@@ -182,7 +182,14 @@ export interface Decision {
   readonly stale?: true;
 }
 
-export interface AutomationRequest extends Intent {
+/** What is done to what, exactly: people who approve see it, and what is redeemed is this. */
+export interface ExactAction {
+  readonly resource?: string | Readonly<Record<string, unknown>> | undefined;
+  readonly parameters?: Readonly<Record<string, unknown>> | undefined;
+}
+export interface AutomationRequest extends Intent, ExactAction {
+  /** Whom its grants are for; the gateway by default. */
+  readonly audience?: string | undefined;
   readonly title?: string | undefined;
   readonly description?: string | undefined;
   readonly ttlSeconds?: number | undefined;
@@ -206,8 +213,39 @@ export interface Automation extends Omit<Decision, 'stale'> {
    * where that is given.
    */
   readonly started: (options?: { readonly timeoutMs?: number }) => Promise<boolean>;
+  /**
+   * Asks, right before acting, for what may be done now, which is answered once. Rejects with
+   * `grant_used`, or with `automation_over` where it was stopped: then nothing may be done.
+   */
+  readonly redeem: (executor?: string) => Promise<ExactAction>;
   /** Gives the slot back. `outcome` says how it ended, such as `succeeded`. */
   readonly finish: (outcome: string) => Promise<void>;
+}
+
+/** What the work of `automation.run` is given. */
+export interface Granted extends ExactAction {
+  /** Aborted once the slot is lost, or may be: the work must stop. */
+  readonly signal: AbortSignal;
+}
+export interface RunOptions {
+  /** How long it waits for approval and a slot before it is withdrawn. For ever by default. */
+  readonly timeoutMs?: number | undefined;
+  /** What executes it, for the audit. */
+  readonly executor?: string | undefined;
+}
+export interface Automate {
+  /** Decides, and takes one of the tenant's slots. */
+  (request: AutomationRequest): Promise<Automation>;
+  /**
+   * The same, and waits for approval and a slot, redeems the action, calls `work` with it, and gives
+   * the slot back with how that ended. Rejects with `not_started` where it never runs, with
+   * `slot_lost` where `work` outlived its slot, and with what `work` throws.
+   */
+  readonly run: <T>(
+    request: AutomationRequest,
+    work: (granted: Granted) => T | Promise<T>,
+    options?: RunOptions,
+  ) => Promise<T>;
 }
 
 /** Such as `localStorage`. */
@@ -285,8 +323,7 @@ export interface Config<V = KnownValues> extends View<V> {
   ) => Promise<Config<V>>;
   /** Whether automation may act. Rejects where no gateway answers: no answer is no permission. */
   readonly decide: (question: Question) => Promise<Decision>;
-  /** Decides, and takes one of the tenant's slots. */
-  readonly automation: (request: AutomationRequest) => Promise<Automation>;
+  readonly automation: Automate;
   /** Ends streams, timers, heartbeats and what `with` gave. Values stay, and grow old. */
   readonly close: () => Promise<void>;
 }

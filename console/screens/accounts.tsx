@@ -88,7 +88,7 @@ function AccountTable({
         'Status',
         'Kept out by',
         { wide: 'Id' },
-        { wide: 'Made' },
+        { wide: 'Created' },
         { unseen: 'Actions' },
       ]}
     >

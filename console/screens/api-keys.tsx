@@ -25,6 +25,7 @@ const tenantScopes = [
   { name: 'approvals:configure', says: 'change who is asked and who decides' },
   { name: 'automations:read', says: 'see what automation runs' },
   { name: 'automations:write', says: 'begin and end automation' },
+  { name: 'decide:on_behalf', says: 'ask for others, as a gateway does' },
   { name: 'members:read', says: 'see members and service accounts' },
   { name: 'members:write', says: 'invite viewers and remove members' },
   { name: 'identity:manage', says: 'change who may sign in, and with which roles' },
@@ -80,7 +81,14 @@ export function ApiKeys({ owner }: { readonly owner: KeyOwner }): VNode {
         <Table
           label="API keys"
           look="lines"
-          columns={['Name', 'May', { wide: 'Made' }, 'Last used', 'Expires', { unseen: 'Actions' }]}
+          columns={[
+            'Name',
+            'May',
+            { wide: 'Created' },
+            'Last used',
+            'Expires',
+            { unseen: 'Actions' },
+          ]}
         >
           {data.map((key) => (
             <KeyRow
@@ -189,7 +197,7 @@ function Make({
     onIssued(issued);
   };
   return (
-    <FormDialog title="New API key" verb="Make the key" work={work} onClose={onClose}>
+    <FormDialog title="New API key" verb="Create key" work={work} onClose={onClose}>
       <Field
         label="Name"
         name="name"

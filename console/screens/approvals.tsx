@@ -8,7 +8,7 @@ import { localTime, longJson } from '../format.ts';
 import { useLiveApprovals, useLoaded } from '../loading.ts';
 import { FilterField, SelectField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
-import { Empty, Fact, Heading, ProblemBox, State, Time, Who } from '../parts.tsx';
+import { Empty, Fact, Heading, ProblemBox, State, stateTitle, Time, Who } from '../parts.tsx';
 import { hasRole, user } from '../session.ts';
 import { DeliveryTable } from './deliveries.tsx';
 import type { ScreenProperties } from './screen.ts';
@@ -50,7 +50,7 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
           name="state"
           label="State"
           value={state}
-          options={[...states, 'all'].map((value) => ({ value }))}
+          options={[...states, 'all'].map((value) => ({ value, title: stateTitle(value) }))}
         />
         <FilterField placeholder="title, action or risk" />
       </form>
@@ -283,10 +283,10 @@ function Decide({
             type="button"
             class="secondary"
             disabled={busy !== undefined}
-            title="Escalation pauses"
+            title="Pauses escalation"
             onClick={() => void act('ack', 'ack')}
           >
-            I am on it
+            Acknowledge
           </button>
         )}
       </div>
@@ -317,7 +317,7 @@ function stepsOf(approval: Approval): Step[] {
     at: number === 0 ? approval.created_at : null,
     what: (
       <span>
-        {number === 0 ? 'Asked' : `Hop ${number}: asked`}{' '}
+        {number === 0 ? 'Asked' : 'Escalated to'}{' '}
         <strong>
           <bdi>{groupAt(number)}</bdi>
         </strong>
@@ -331,7 +331,7 @@ function stepsOf(approval: Approval): Step[] {
           at: acknowledged.at,
           what: (
             <span>
-              <Who id={acknowledged.by} /> is on it; escalation pauses
+              <Who id={acknowledged.by} /> acknowledged; escalation pauses
             </span>
           ),
           state: 'past',
@@ -363,11 +363,10 @@ function stepsOf(approval: Approval): Step[] {
             at: next,
             what: (
               <span>
-                Hop {hop + 1}:{' '}
+                Escalates to{' '}
                 <strong>
                   <bdi>{groupAt(hop + 1)}</bdi>
-                </strong>{' '}
-                is asked
+                </strong>
               </span>
             ),
             state: 'ahead',
@@ -398,8 +397,8 @@ function Timeline({ approval }: { readonly approval: Approval }): VNode {
         ))}
       </ol>
       <p class="fine">
-        Groups and times were fixed when it was asked: later changes of the notification routes do
-        not change them.
+        Groups and times were fixed when it was asked: later changes of the approval routing do not
+        change them.
       </p>
     </section>
   );
@@ -427,7 +426,7 @@ function DeliveryList({
       <h2>Who was told</h2>
       <ProblemBox problem={problem} />
       {data?.items.length === 0 && (
-        <p class="empty">Nobody: the notification routes name no target.</p>
+        <p class="empty">No one: the approval routing names no target.</p>
       )}
       {data && data.items.length > 0 && <DeliveryTable tenantId={tenantId} items={data.items} />}
     </section>

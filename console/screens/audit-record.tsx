@@ -190,8 +190,8 @@ export function KeepElsewhere({ tenantId }: { readonly tenantId: string | null }
     void run(async () => setSaved((await saveChain(chain, until, setSoFar)) ?? 'nothing'));
   };
   return (
-    <section class="kind" aria-label="Keep it elsewhere">
-      <h2>Keep it elsewhere</h2>
+    <section class="kind" aria-label="Archive">
+      <h2>Archive</h2>
       <p class="fine">
         The whole record in its order, from its beginning, with what every hash is over: whoever has
         the file can prove it without Strata.

@@ -72,7 +72,7 @@ function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
   const isFiltered = Object.values(asked).some((text) => text !== '');
   return (
     <section>
-      <Heading title={tenantId === null ? 'Audit of all' : 'Audit'} />
+      <Heading title={tenantId === null ? 'Audit log (all tenants)' : 'Audit'} />
       <Verify tenantId={tenantId} />
       <FilterForm asked={asked} />
       <Waiting data={data} problem={problem} retry={reload} />
@@ -264,7 +264,7 @@ function Export({
         {says}
       </span>{' '}
       <button type="button" class="small" aria-busy={isBusy} disabled={isBusy} onClick={begin}>
-        Export what fits
+        Export filtered events
       </button>
     </span>
   );

@@ -111,7 +111,7 @@ function Slots({
           <span>
             <strong>New automations are refused</strong>:{' '}
             {stopped
-              ? `a bound of ${stopped.by === 'platform' ? 'the platform' : 'the tenant'} says so`
+              ? `a guardrail of ${stopped.by === 'platform' ? 'the platform' : 'the tenant'} says so`
               : 'automation is disabled'}
             .
             {stopped?.rule.reason && (
@@ -162,7 +162,7 @@ function Limits({
         </p>
         <span class="grow"></span>
         <a href={hrefOf(`/tenants/${tenantId}/documents/risk`)}>Risk limits</a>
-        <a href={hrefOf(`/tenants/${tenantId}/documents/bounds`)}>Bounds</a>
+        <a href={hrefOf(`/tenants/${tenantId}/documents/bounds`)}>Guardrails</a>
       </div>
       <Table
         label="Limits of automation"
@@ -177,7 +177,7 @@ function Limits({
             </td>
             <td>
               {explained.enforced ? (
-                <span class="layer bound">bound</span>
+                <span class="layer bound">guardrail</span>
               ) : (
                 layerTitles[explained.layer]
               )}

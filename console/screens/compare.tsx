@@ -114,7 +114,7 @@ export function Compare({ tenantId }: ScreenProperties): VNode {
       </form>
       <p class="buttons">
         <button type="button" class="small" onClick={() => setQuery(parametersOf('right', left))}>
-          Same question on both sides
+          Copy to both
         </button>
         <button
           type="button"
@@ -123,7 +123,7 @@ export function Compare({ tenantId }: ScreenProperties): VNode {
             setQuery({ ...parametersOf('left', right), ...parametersOf('right', left) })
           }
         >
-          Swap questions
+          Swap
         </button>
       </p>
       <ProblemBox problem={problem} retry={reload} />
@@ -307,7 +307,7 @@ function Title({
           <bdi>{name}</bdi>,{' '}
         </span>
       )}
-      <bdi>{context === '' ? 'no context' : context}</bdi>, {momentOf(question)}
+      <bdi>{context === '' ? 'All services' : context}</bdi>, {momentOf(question)}
     </span>
   );
 }
@@ -343,7 +343,7 @@ function Comparison({
             checked={isAll}
             onChange={({ currentTarget }) => setQuery({ all: currentTarget.checked ? 'yes' : '' })}
           />
-          Also what is the same
+          Show identical
         </label>
       </form>
       <p class="fine count" role="status">
@@ -391,7 +391,7 @@ function ComparedKey({
       {!isInside && <Value value={valueAtRoot(effective, name)} longest={200} />}
       {explained && (
         <div class="fine">
-          {explained.enforced ? 'a bound' : layerTitles[explained.layer]}
+          {explained.enforced ? 'a guardrail' : layerTitles[explained.layer]}
           {explained.updated_at !== null && (
             <span>
               {' '}

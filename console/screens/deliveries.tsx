@@ -165,8 +165,15 @@ function Facts({
       </Fact>
       <Fact name="Channel">{channel}</Fact>
       <Fact name="Notice">
-        {noticeOf(delivery)}, of{' '}
-        <a href={hrefOf(`/tenants/${tenantId}/approvals/${delivery.approval_id}`)}>its approval</a>
+        {noticeOf(delivery)}
+        {delivery.approval_id !== null && (
+          <>
+            , of{' '}
+            <a href={hrefOf(`/tenants/${tenantId}/approvals/${delivery.approval_id}`)}>
+              its approval
+            </a>
+          </>
+        )}
       </Fact>
       <Fact name="State">
         <State state={state} />
@@ -221,7 +228,7 @@ function Replay({
         <p class="notice" role="status">
           It is sent again, under the same webhook-id.{' '}
           <button type="button" class="link" onClick={onDone}>
-            Look again
+            Refresh
           </button>
         </p>
       )}

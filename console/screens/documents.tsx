@@ -15,7 +15,7 @@ export function Documents({ tenantId, rest }: ScreenProperties): VNode {
   if (!kind || (kind.plural !== undefined && !id))
     return (
       <section>
-        <Heading title="Documents" />
+        <Heading title="Configuration" />
         <Empty>There is no such document.</Empty>
       </section>
     );
@@ -29,7 +29,7 @@ function Overview({ tenantId }: { readonly tenantId: string }): VNode {
   const several = documentKinds.filter(({ plural }) => plural !== undefined);
   return (
     <section>
-      <Heading title="Documents" />
+      <Heading title="Configuration" />
       <table class="documents">
         <Columns titles={['Document', 'What it says']} />
         <tbody>

@@ -13,7 +13,7 @@ export function EffectOf({ change }: { readonly change: EffectiveChange }): VNod
   if (layer === null || path === null)
     return <span>There is no value any more: no other layer says anything.</span>;
   const by = enforced
-    ? 'because a bound decides it'
+    ? 'because a guardrail decides it'
     : `which ${placeTitle(layer as LayerName, path)} says`;
   return (
     <span>

@@ -108,6 +108,8 @@ function Revision({
   );
 }
 
+const addressTitles = { agent_type: 'agent', service_id: 'service', service_type: 'service type' };
+
 /** A typed name that nothing has: its layers are missing, which is easily taken for a default. */
 function Unknown({
   effective,
@@ -118,13 +120,13 @@ function Unknown({
 }): VNode {
   const names = effective.unknown.map((field) => (
     <li key={field}>
-      {field.replaceAll('_', ' ')} <code>{question[field]}</code>
+      No {addressTitles[field]} named <code>{question[field]}</code>.
     </li>
   ));
   return (
     <div class="problem" role="alert">
       <p>
-        <strong>Nothing has this name</strong>, so its layer is missing below:
+        <strong>These names do not exist</strong>, so their layers are missing below:
       </p>
       <ul>{names}</ul>
     </div>
@@ -398,7 +400,7 @@ function KeyRow({
           {Glyph({ rungs })}
           <span class={`layer ${explained.enforced ? 'bound' : ''}`}>
             {explained.enforced
-              ? `bound of ${boundOwners[explained.enforced.by]}`
+              ? `guardrail of ${boundOwners[explained.enforced.by]}`
               : placeTitle(explained.layer, explained.path)}
           </span>
         </td>

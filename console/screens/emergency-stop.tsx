@@ -75,7 +75,7 @@ export function EmergencyStop({
             </strong>
           </p>
           <p>
-            <Who id={data.updatedBy} name={data.updatedByName} /> wrote these bounds last,{' '}
+            <Who id={data.updatedBy} name={data.updatedByName} /> wrote these guardrails last,{' '}
             <Time at={data.updatedAt} />.
             {stop.reason && (
               <q class="said">
@@ -129,10 +129,10 @@ export function EmergencyStop({
           {...(reviewing === 'stop' && { reason })}
           about={
             reviewing === 'stop' ? (
-              <p>The bound decides over every layer, on every node, once this is answered.</p>
+              <p>The guardrail decides over every layer, on every node, once this is answered.</p>
             ) : (
               <p>
-                What the layers and other bounds say of <code>{key}</code> holds again.
+                What the layers and other guardrails say of <code>{key}</code> holds again.
               </p>
             )
           }

@@ -80,7 +80,7 @@ export function Groups({ tenantId }: ScreenProperties): VNode {
       </Heading>
       <p class="fine">
         Whom approvals ask first. Which group is asked at which risk is said by the{' '}
-        <a href={routes}>notification routes</a>.
+        <a href={routes}>approval routing</a>.
       </p>
       <form role="search" class="question one" onSubmit={(event) => event.preventDefault()}>
         <FilterField placeholder="group or address" />

@@ -299,7 +299,7 @@ async function reviewOf(
   const latest = newest.items.find(({ action }) => action !== 'purge')?.revision ?? revision;
   const detailOf = (each: number) => get<Detail>(`${owner.base}/history/${each}`);
   const [{ before }, { after }] = await Promise.all([detailOf(revision), detailOf(latest)]);
-  // Notification routes are there also while they say nothing.
+  // Approval routing is there also while it says nothing.
   const mayBeAbsent = type !== 'notification_config';
   const name = nameOfDocument(entry, owner);
   const isUndo = way === 'undo';

@@ -11,10 +11,10 @@ import { layerTitles } from './ladder.ts';
 export type Impact = ResultOf<'global-config.plan'>['impact'];
 
 const counts = [
-  ['changed', 'an effective value changes'],
-  ['shielded', 'what the platform says changes, and a layer above it shields'],
-  ['clamped', 'a bound decides a value that changes'],
-  ['invalid', 'stored documents that would newly be refused'],
+  ['changed', 'changed', 'an effective value changes'],
+  ['shielded', 'not affected', 'what the platform says changes, and a layer above it decides'],
+  ['clamped', 'limited by guardrail', 'a guardrail decides a value that changes'],
+  ['invalid', 'would be rejected', 'stored documents that would newly be refused'],
 ] as const;
 
 /** Such as "Tenant risk limits". */
@@ -42,9 +42,9 @@ export function BlastRadius({
         <p class="warning">Not all tenants were looked at yet: these are those so far.</p>
       )}
       <dl class="counts">
-        {counts.map(([name, about]) => (
+        {counts.map(([name, title, about]) => (
           <div key={name} class={`${name} ${tenants[name] > 0 ? 'some' : ''}`}>
-            <dt>{name}</dt>
+            <dt>{title}</dt>
             <dd>
               <strong class="number">{tenants[name]}</strong>
               {name !== 'invalid' && <span class="muted">of {tenants.total} tenants</span>}
@@ -76,7 +76,7 @@ function ByKey({ byKey }: { readonly byKey: Impact['by_key'] }): VNode {
   const keys = Object.entries(byKey);
   const others = keys.length - mostKeys;
   return (
-    <Table label="By key" columns={['Key', { number: 'Tenants changed' }, 'Shielded by']}>
+    <Table label="By key" columns={['Key', { number: 'Tenants changed' }, 'Decided above by']}>
       {keys.slice(0, mostKeys).map(([key, { changed, shielded_by: by }]) => (
         <tr key={key}>
           <th scope="row">
@@ -118,7 +118,7 @@ function Items({ items }: { readonly items: Impact['items'] }): VNode {
                 <th scope="row">
                   <bdi title={each.tenant_id}>{each.tenant_name}</bdi>
                   <div class="fine">
-                    <bdi>{context === '' ? 'no context' : context}</bdi>
+                    <bdi>{context === '' ? 'All services' : context}</bdi>
                   </div>
                 </th>
                 <td>

@@ -56,7 +56,8 @@ export function Ladder({
     <div class="ladder" role="group" tabindex={-1} aria-label={`Layers of ${name}`}>
       {enforced && (
         <p class="bound-line">
-          <strong>Bound of {boundOwners[enforced.by]}:</strong> <bdi>{demandOf(enforced.rule)}</bdi>
+          <strong>Guardrail of {boundOwners[enforced.by]}:</strong>{' '}
+          <bdi>{demandOf(enforced.rule)}</bdi>
           {enforced.rule.reason && (
             <span>
               {' '}
@@ -75,7 +76,7 @@ export function Ladder({
       )}
       {warned?.map(({ by, rule }) => (
         <p class="bound-line warns">
-          <strong>Outside of a bound of {boundOwners[by]}, which only warns:</strong>{' '}
+          <strong>Outside of a guardrail of {boundOwners[by]}, which only warns:</strong>{' '}
           <bdi>{demandOf(rule)}</bdi>.
         </p>
       ))}
@@ -104,7 +105,7 @@ export function Ladder({
 const stateTexts = {
   decides: 'decides',
   shadowed: 'shadowed',
-  overruled: 'overruled by the bound',
+  overruled: 'limited by guardrail',
   unset: 'not set',
 } as const;
 

@@ -24,8 +24,8 @@ export const layerTitles: Readonly<Record<Explained['layer'], string>> = {
   tenant_risk: 'Tenant risk limits',
   service_type: 'Service type',
   global: 'Global entry',
-  env: 'Environment default',
-  bounds: 'Bound',
+  env: 'Built-in default',
+  bounds: 'Guardrail',
 };
 
 export interface Rung {

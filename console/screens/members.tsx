@@ -248,7 +248,7 @@ function Rights({
           </button>
         </span>
         <small>
-          Letters, digits, dots, dashes and underscores. Notification routes say when a group is
+          Letters, digits, dots, dashes and underscores. Approval routing says when a group is
           asked.
         </small>
       </label>

@@ -47,7 +47,7 @@ export function Nodes(): VNode {
         {data && <p class="fine">As of {localTime(data.timestamp)}</p>}
         <span class="grow"></span>
         <button type="button" class="small" aria-busy={nodes.isBusy} onClick={again}>
-          Look again
+          Refresh
         </button>
       </Heading>
       <ProblemBox problem={nodes.problem ?? ready.problem} retry={again} />
@@ -69,7 +69,7 @@ function NodeTable({ answer }: { readonly answer: Reload }): VNode {
   const silent = errors.filter(({ node }) => !answer.nodes.includes(node));
   const names = [...answer.nodes, ...new Set(silent.map(({ node }) => node))].toSorted();
   return (
-    <Table label="Nodes of the cluster" columns={['Node', 'State', 'What it said']}>
+    <Table label="Nodes of the cluster" columns={['Node', 'State', 'Response']}>
       {names.map((name) => {
         const own = errors.filter(({ node }) => node === name);
         const isWell = own.length === 0;
@@ -221,7 +221,7 @@ function ReloadForm({ onDone }: { readonly onDone: () => void }): VNode {
         ))}
         <p class="buttons">
           <button type="submit" class="secondary" disabled={chosen.size === 0}>
-            Try it…
+            Preview
           </button>
         </p>
       </form>

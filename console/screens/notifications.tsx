@@ -1,5 +1,5 @@
 /**
- * Notification routes as they are used: who is asked at which risk, over which channels, and a test
+ * Approval routing as it is used: who is asked at which risk, over which channels, and a test
  * of each.
  */
 import type { VNode } from 'preact';
@@ -30,7 +30,7 @@ export function Notifications({ tenantId }: ScreenProperties): VNode {
         <p class="muted">Who is asked for approval, and how they are notified</p>
         <span class="grow"></span>
         <a href={hrefOf(`/tenants/${tenantId}/documents/notifications`)}>
-          {hasRole('tenant_admin') ? 'Edit the routes' : 'The document'}
+          {hasRole('tenant_admin') ? 'Edit routing' : 'Show routing'}
         </a>
         <a href={hrefOf(`/tenants/${tenantId}/deliveries`)}>Deliveries</a>
       </Heading>

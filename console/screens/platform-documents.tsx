@@ -64,16 +64,16 @@ type Violation = ResultOf<'tenant-config.bounds.violations'>['items'][number];
 function Violations({ address }: { readonly address: string }): VNode {
   const { items, isComplete, problem, more, reload } = usePages<Violation>(address, false);
   return (
-    <section aria-label="Outside of a bound">
-      <h2>Stored, and outside of a bound</h2>
+    <section aria-label="Outside of a guardrail">
+      <h2>Stored, and outside of a guardrail</h2>
       <ProblemBox problem={problem} retry={reload} />
       {items?.length === 0 && isComplete && (
-        <Empty>Nothing that tenants have stored is outside of a bound.</Empty>
+        <Empty>Nothing that tenants have stored is outside of a guardrail.</Empty>
       )}
       {items && items.length > 0 && (
         <Table
-          label="Outside of a bound"
-          columns={['Tenant', 'Document', 'Where', 'Value', 'Bound']}
+          label="Outside of a guardrail"
+          columns={['Tenant', 'Document', 'Where', 'Value', 'Guardrail']}
         >
           {items.map((each, index) => (
             <tr key={index}>
@@ -108,7 +108,7 @@ function Violations({ address }: { readonly address: string }): VNode {
       )}
       <p class="fine">
         The <a href={hrefOf('/platform/plan')}>plan</a> says before a write what it would put
-        outside of a bound.
+        outside of a guardrail.
       </p>
     </section>
   );

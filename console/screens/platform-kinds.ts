@@ -33,10 +33,10 @@ export const serviceTypes: DocumentKind = {
 export const platformBounds: DocumentKind = {
   ...ofPlatform,
   name: 'bounds',
-  title: 'Bounds of the platform',
+  title: 'Guardrails of the platform',
   about: 'What effective values of every tenant have to keep to, whichever layer decides',
   path: '/config/bounds',
-  noun: 'bound',
+  noun: 'guardrail',
   configType: 'bounds_config',
 };
 

@@ -136,7 +136,7 @@ export function ReviewAndPublish(review: Review): VNode {
         )}
         {trial.data?.warnings?.map(({ path, message }) => (
           <p class="warning" key={path}>
-            Outside of a bound that warns: <code>{path}</code> {message}
+            Outside of a guardrail that warns: <code>{path}</code> {message}
           </p>
         ))}
         {trial.data?.impact && (

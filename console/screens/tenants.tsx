@@ -99,7 +99,7 @@ function TenantTable({
     <Table
       label="Tenants"
       look="lines"
-      columns={['Name', 'Status', { wide: 'Id' }, 'Made', { unseen: 'Actions' }]}
+      columns={['Name', 'Status', { wide: 'Id' }, 'Created', { unseen: 'Actions' }]}
     >
       {tenants.map((tenant) => {
         const { id, name, status, created_at: made, erase_at: eraseAt } = tenant;

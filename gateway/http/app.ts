@@ -29,6 +29,7 @@ import { registerRoutes } from './routes.ts';
 import { commonHeaders, httpsOnly } from './security-headers.ts';
 import { createGatewayServer, type GatewayServer } from './server.ts';
 import { createWatch } from '../streams/watch.ts';
+import { wellKnownHandlers } from './well-known.ts';
 import type { RedisClient } from '../../shared/concurrency/redis.ts';
 
 export interface AppOptions {
@@ -100,7 +101,11 @@ export async function buildApp(options: AppOptions): Promise<App> {
     localCache,
     authenticator,
     fastPath,
-    own: { ...watch.handlers, ...consoleSessionHandlers(broker) },
+    own: {
+      ...watch.handlers,
+      ...consoleSessionHandlers(broker),
+      ...wellKnownHandlers(broker, settings),
+    },
     requestTimeoutMs: settings.current.request_timeout_ms,
     held: new HeldRequests(() => settings.current),
   });

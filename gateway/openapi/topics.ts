@@ -102,7 +102,18 @@ export const topics: readonly Topic[] = [
     name: 'Decisions and automations',
     description:
       'Ask whether automation may act under the effective risk settings, or start it under them: an automation holds one of `max_concurrent_automations` slots while it runs.',
-    actions: ['config-resolver.decide', 'notifier.automations', 'notifier.budgets'],
+    actions: [
+      'config-resolver.decide',
+      'notifier.automations',
+      'notifier.grants',
+      'notifier.budgets',
+    ],
+  },
+  {
+    name: 'Authorization API',
+    description:
+      'For gateways that speak AuthZEN: the Authorization API 1.0, and draft 1 of its Access Request and Approval Profile.',
+    actions: ['notifier.access', 'gateway.access'],
   },
   {
     name: 'Approvals',
@@ -131,7 +142,7 @@ export const topics: readonly Topic[] = [
   {
     name: 'Bounds',
     description:
-      'What effective values have to be, whatever layers say. Bounds of the platform bind tenants; those of a tenant keep to them.',
+      'What effective values have to be, whatever layers say; the console calls them guardrails. Those of the platform bind tenants; those of a tenant keep within them.',
     actions: ['global-config.bounds', 'tenant-config.bounds'],
   },
   {

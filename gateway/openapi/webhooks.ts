@@ -3,16 +3,23 @@
  * means.
  */
 import { exampleOf } from '../../shared/contracts/examples.ts';
-import { Notice, noticeTypes, type NoticeType } from '../../shared/contracts/notifier.ts';
+import { BudgetNotice } from '../../shared/contracts/budget-usage.ts';
+import {
+  budgetNoticeType,
+  deliveredTypes,
+  Notice,
+  type DeliveredType,
+} from '../../shared/contracts/notifier.ts';
 import type { Components } from './schemas.ts';
 
-const summaries: Readonly<Record<NoticeType, string>> = {
+const summaries: Readonly<Record<DeliveredType, string>> = {
   'approval.requested': 'An approval was asked for',
-  'approval.escalated': 'Nobody decided in time, and the next group is asked',
-  'approval.exhausted': 'Every group was asked, and nobody decided',
+  'approval.escalated': 'No one decided in time, and the next group is asked',
+  'approval.exhausted': 'Every group was asked, and no one decided',
   'approval.expired': 'The time of an approval ran out',
   'approval.decided': 'An approval was granted or denied',
   'approval.withdrawn': 'What waited for an approval was withdrawn',
+  'budget.warned': 'A budget has come to its `warn_at`, once in its period',
 };
 
 const header = (name: string, description: string, example: string) => ({
@@ -45,9 +52,7 @@ const parameters = [
 
 /** By what they tell. */
 export function webhooksOf({ shown }: Components) {
-  const schema = shown(Notice);
-  const example = exampleOf(Notice) as { readonly type: string };
-  const webhook = (type: NoticeType) => ({
+  const webhook = (type: DeliveredType) => ({
     post: {
       operationId: `notice.${type}`,
       tags: ['Notices'],
@@ -58,7 +63,7 @@ export function webhooksOf({ shown }: Components) {
       parameters,
       requestBody: {
         required: true,
-        content: { 'application/json': { schema, example: { ...example, type } } },
+        content: { 'application/json': contentOf(type, shown) },
       },
       responses: {
         '2XX': { description: 'Delivered' },
@@ -68,5 +73,11 @@ export function webhooksOf({ shown }: Components) {
       },
     },
   });
-  return Object.fromEntries(noticeTypes.map((type) => [type, webhook(type)]));
+  return Object.fromEntries(deliveredTypes.map((type) => [type, webhook(type)]));
+}
+
+function contentOf(type: DeliveredType, shown: Components['shown']) {
+  const body = type === budgetNoticeType ? BudgetNotice : Notice;
+  const example = exampleOf(body) as { readonly type: string };
+  return { schema: shown(body), example: { ...example, type } };
 }

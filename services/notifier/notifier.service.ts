@@ -2,11 +2,12 @@
  * notifier: asks people for approval, sends the notices until they arrive, and escalates until
  * somebody decides.
  *
- * What it answers: approvals (actions/approvals.ts), automations (actions/automations.ts), links in
+ * What it answers: the Authorization API (actions/access.ts), approvals (actions/approvals.ts), automations (actions/automations.ts), their
+ * grants (actions/granting.ts) and what is redeemed (actions/redeeming.ts), links in
  * mails (actions/links.ts), deliveries (actions/deliveries.ts), test notices
  * (actions/test-send.ts). What it does by itself: delivers (worker/deliver.ts), escalates
- * (worker/escalate.ts), gives slots to automations (worker/automations.ts) and removes what has had
- * its time (stores/retention.ts).
+ * (worker/escalate.ts), gives slots to automations (worker/automations.ts), tells that budgets run
+ * out (worker/warnings.ts) and removes what has had its time (stores/retention.ts).
  */
 import { randomUUID } from 'node:crypto';
 import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
@@ -25,12 +26,14 @@ import { startSweeping } from '../../shared/database/sweeper.ts';
 import type { HttpClient } from '../../shared/outgoing/http-client.ts';
 import { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
+import { accessActions } from './actions/access.ts';
 import { approvalActions } from './actions/approvals.ts';
 import { automationActions } from './actions/automations.ts';
 import { budgetActions } from './actions/budgets.ts';
 import { redeemActions } from './actions/redeeming.ts';
 import { deliveryActions } from './actions/deliveries.ts';
 import { erasureActions } from './actions/erasure.ts';
+import { grantActions, Grants } from './actions/granting.ts';
 import { linkActions } from './actions/links.ts';
 import { usageActions } from './actions/usage.ts';
 import { testActions } from './actions/test-send.ts';
@@ -39,6 +42,7 @@ import { createDecisionLinks } from './rules/decision-links.ts';
 import type { ApprovalRow, AutomationRow } from './schema.ts';
 import { readChangedIn } from './stores/changed-rows.ts';
 import { createFrozenConfigVault } from './stores/frozen-config.ts';
+import { removeOldGrantKeys } from './stores/grant-keys.ts';
 import { countWarned } from './stores/ledger.ts';
 import { mailShares } from './stores/mail-shares.ts';
 import { mostCounted, readQueue } from './stores/queue.ts';
@@ -58,6 +62,7 @@ import { startDelivering, type DeliveryOptions, type DeliveryWorker } from './wo
 import { startEscalating, type EscalationOptions } from './worker/escalate.ts';
 import { startSlotClock } from './worker/slot-clock.ts';
 import { TenantChanges } from './worker/tenant-changes.ts';
+import { startTellingWarnings, type WarningOptions } from './worker/warnings.ts';
 
 export interface NotifierOptions {
   readonly db: DataSource;
@@ -131,11 +136,14 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     takeMails,
     onNobodyDecides: () => void (withoutDeciders += 1),
   };
+  const grants = new Grants(db, settings);
   const handlers = {
     ...approvalActions(approvals),
-    ...automationActions({ ...approvals, changes }),
+    ...automationActions({ ...approvals, changes, grants }),
     ...budgetActions(db),
-    ...redeemActions({ ...approvals, changes }),
+    ...redeemActions({ db, grants }),
+    ...grantActions(grants),
+    ...accessActions({ ...approvals, grants }),
     ...linkActions(approvals, () => createDecisionLinks(settings())),
     ...deliveryActions(db, onQueued, takeMails),
     ...testActions(db, settings, sender),
@@ -146,16 +154,10 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   const lifecycle = {
     async started(): Promise<void> {
       const { open } = vault;
-      workers = startWorkers({ ...options, open, sender, call, onQueued, onChanged, announce });
+      workers = startWorkers({ ...options, ...approvals, open, sender, call, announce });
       const { givingSlots } = workers;
       stopListening = followFeed({ coherence, changes, approvalChanges, givingSlots });
-      registerFigures(metrics, db, workers.delivering);
-      showFigure(metrics, {
-        name: 'strata_approvals_without_deciders_total',
-        help: 'Approvals that this node made while no group of theirs had anybody who could decide',
-        type: 'counter',
-        read: () => withoutDeciders,
-      });
+      registerFigures(metrics, db, workers.delivering, () => withoutDeciders);
     },
     async stopped(): Promise<void> {
       stopListening();
@@ -201,13 +203,14 @@ interface Workers {
   readonly givingSlots: SlotWorker;
   readonly stop: () => Promise<void>;
 }
-type WorkerOptions = DeliveryOptions & EscalationOptions & AutomationWorkerOptions;
+type WorkerOptions = DeliveryOptions & EscalationOptions & AutomationWorkerOptions & WarningOptions;
 
 function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>): Workers {
   const { db, log, settings } = options;
   const delivering = startDelivering(options);
   const escalating = startEscalating(options);
   const givingSlots = startGivingSlots(options);
+  const telling = startTellingWarnings(options);
   const slotClock = startSlotClock({ db, log });
   const sweeps = {
     deliveries: removeSettledDeliveries(settings),
@@ -215,6 +218,7 @@ function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>
     endpoints: removeUnusedEndpoints(settings),
     automations: removeEndedAutomations(settings),
     ledger: removeOldLedger(settings),
+    grant_keys: removeOldGrantKeys,
   };
   const sweeping = startSweeping({ db, log, name: 'notifier', sweeps });
   return {
@@ -222,6 +226,7 @@ function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>
     givingSlots,
     async stop() {
       await givingSlots.stop();
+      await telling.stop();
       await slotClock.stop();
       await sweeping.stop();
       await escalating.stop();
@@ -258,7 +263,18 @@ function followFeed({ coherence, changes, approvalChanges, givingSlots }: FeedOp
 }
 
 /** What this node has sent and is sending, and what waits on all nodes. */
-function registerFigures(metrics: Registry, db: DataSource, delivering: DeliveryWorker): void {
+function registerFigures(
+  metrics: Registry,
+  db: DataSource,
+  delivering: DeliveryWorker,
+  withoutDeciders: () => number,
+): void {
+  showFigure(metrics, {
+    name: 'strata_approvals_without_deciders_total',
+    help: 'Approvals that this node made while no group of theirs had anybody who could decide',
+    type: 'counter',
+    read: withoutDeciders,
+  });
   const queue = askedOfDatabase(() => readQueue(db));
   showFigure(metrics, {
     name: 'strata_delivery_attempts_total',

@@ -8,6 +8,7 @@
  * entities and migration equal.
  */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
+import type { BudgetNotice } from '../../shared/contracts/budget-usage.ts';
 import type { AutomationState } from '../../shared/contracts/automations.ts';
 import type { Decided, Intent } from '../../shared/contracts/decide.ts';
 import type {
@@ -15,8 +16,8 @@ import type {
   Channel,
   DecisionRight,
   DecisionVia,
+  DeliveredType,
   DeliveryState,
-  NoticeType,
   RiskLevel,
 } from '../../shared/contracts/notifier.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
@@ -47,6 +48,8 @@ export interface StoredRequester {
   id: string;
   name?: string;
   api_key?: StoredKey | null;
+  /** On whose behalf, where a gateway asked by the Authorization API. */
+  for?: { type: string; id: string };
 }
 
 export interface StoredApprover {
@@ -132,8 +135,9 @@ export interface ApprovalRow {
 export interface DeliveryRow {
   id: string;
   tenant_id: string;
-  approval_id: string;
-  type: NoticeType;
+  /** Null where it tells of a budget. */
+  approval_id: string | null;
+  type: DeliveredType;
   hop: number;
   channel: Channel;
   /** EndpointRow.key of the destination. */
@@ -168,6 +172,8 @@ export interface DeliveryRow {
   reason: string | null;
   /** Its endpoint's `due_at` does not count it yet: no worker has looked at it. */
   fresh: boolean;
+  /** A sealed FrozenConfig (rules/frozen-config.ts) where it has no approval that keeps one. */
+  frozen: string | null;
 }
 
 /** Where a notice goes: one endpoint, chat space or mail address. */
@@ -245,6 +251,8 @@ export interface AutomationRow {
   /** When and by whom it was redeemed, which is once; null: not yet. */
   redeemed_at: Date | null;
   redeemed_by: string | null;
+  /** Whom its grants are for; null: whoever verifies them as from here. */
+  audience: string | null;
   /** What it holds of budgets, or held; null for nothing. */
   holds: readonly Hold[] | null;
   /** What it cost, as who finished it says; null where nobody did. */
@@ -317,7 +325,7 @@ export const DeliveryEntity = new EntitySchema<DeliveryRow>({
   columns: {
     id: { type: 'uuid', primary: true },
     tenant_id: uuid,
-    approval_id: uuid,
+    approval_id: { type: 'uuid', nullable: true },
     type: text,
     hop: integer,
     channel: text,
@@ -335,6 +343,7 @@ export const DeliveryEntity = new EntitySchema<DeliveryRow>({
     settled_at: optionalTime,
     reason: optionalText,
     fresh: { type: 'boolean', default: true },
+    frozen: optionalText,
   },
   indices: [
     { name: 'deliveries_tenant', columns: ['tenant_id', 'created_at', 'id'] },
@@ -413,6 +422,7 @@ export const AutomationEntity = new EntitySchema<AutomationRow>({
     action_digest: optionalText,
     redeemed_at: optionalTime,
     redeemed_by: optionalText,
+    audience: optionalText,
     holds: { type: 'json', nullable: true },
     actual_cost: { type: 'float8', nullable: true },
   },
@@ -470,8 +480,19 @@ export const LedgerEntity = new EntitySchema({
   },
   indices: [{ name: 'ledger_bucket', columns: ['bucket'] }],
 });
-/** Until when nothing more is said of a budget that has come to its `warn_at`. */
-export const BudgetWarningEntity = new EntitySchema({
+/** A budget that has come to its `warn_at`. */
+export interface BudgetWarningRow {
+  tenant_id: string;
+  /** As `ledgerKey` names it. */
+  budget: string;
+  /** Until when nothing more is said of it. */
+  until: Date;
+  /** What people are still to be told of it; null once the notices are queued. */
+  notice: BudgetNotice['data'] | null;
+  /** When some node queues the notices; null once they are. */
+  notice_due_at: Date | null;
+}
+export const BudgetWarningEntity = new EntitySchema<BudgetWarningRow>({
   name: 'BudgetWarning',
   tableName: 'budget_warnings',
   schema,
@@ -479,6 +500,30 @@ export const BudgetWarningEntity = new EntitySchema({
     tenant_id: { type: 'uuid', primary: true },
     budget: { type: 'text', primary: true },
     until: time,
+    notice: optionalJson,
+    notice_due_at: optionalTime,
+  },
+  indices: [
+    {
+      name: 'budget_warnings_due',
+      columns: ['notice_due_at'],
+      where: 'notice_due_at IS NOT NULL',
+    },
+  ],
+});
+
+/** What grants are signed with (stores/grant-keys.ts). */
+export const GrantKeyEntity = new EntitySchema({
+  name: 'GrantKey',
+  tableName: 'grant_keys',
+  schema,
+  columns: {
+    kid: { type: 'uuid', primary: true },
+    /** Of the public key, as a JWK has it. */
+    x: text,
+    /** The private key. */
+    sealed: text,
+    created_at: time,
   },
 });
 
@@ -493,6 +538,7 @@ export const notifierSchema: Schema = {
     AutomationTenantEntity,
     LedgerEntity,
     BudgetWarningEntity,
+    GrantKeyEntity,
   ],
   migrations: [
     migration(
@@ -671,6 +717,19 @@ export const notifierSchema: Schema = {
       'ExactActions1765100000004',
       `ALTER TABLE notifier.automations ADD COLUMN resource json, ADD COLUMN parameters json,
          ADD COLUMN action_digest text, ADD COLUMN redeemed_at timestamptz, ADD COLUMN redeemed_by text`,
+    ),
+    migration(
+      'BudgetNotices1765200000001',
+      'ALTER TABLE notifier.deliveries ALTER COLUMN approval_id DROP NOT NULL, ADD COLUMN frozen text',
+      'ALTER TABLE notifier.budget_warnings ADD COLUMN notice json, ADD COLUMN notice_due_at timestamptz',
+      `CREATE INDEX budget_warnings_due ON notifier.budget_warnings (notice_due_at) WHERE notice_due_at IS NOT NULL`,
+    ),
+    migration(
+      'Grants1765200000002',
+      `CREATE TABLE notifier.grant_keys (
+         kid uuid PRIMARY KEY, x text NOT NULL, sealed text NOT NULL, created_at timestamptz NOT NULL
+       )`,
+      'ALTER TABLE notifier.automations ADD COLUMN audience text',
     ),
   ],
 };

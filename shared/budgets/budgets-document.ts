@@ -5,17 +5,17 @@ import type { Problem } from '../errors.ts';
 import { pointerTo } from '../schema/json-pointer.ts';
 import { millionthsOf } from './decimal.ts';
 
-/** `above`: the budgets of the platform, whose currency is that of its tenants. */
+/** `given`: the currency of the platform's budgets, or of projects', where these have one. */
 export function budgetsProblems(
   next: Budgets,
   current: Budgets | null,
-  above: Budgets | null,
+  given: string | undefined,
 ): Problem[] {
   const changed = Object.entries(next).filter(
     ([name, budget]) => !isDeepStrictEqual(budget, current && ownOf(current, name)),
   );
   const own = changed.flatMap(([name, budget]) => problemsOfBudget(name, budget));
-  return own.length > 0 ? own : mixedCurrencies(changed, next, above);
+  return own.length > 0 ? own : mixedCurrencies(changed, next, given);
 }
 
 const ownOf = (budgets: Budgets, name: string): Budget | undefined =>
@@ -47,11 +47,11 @@ function problemsOfBudget(name: string, budget: Budget): Problem[] {
 function mixedCurrencies(
   changed: readonly (readonly [string, Budget])[],
   next: Budgets,
-  above: Budgets | null,
+  given: string | undefined,
 ): Problem[] {
-  const ofPlatform = currencyIn(above ?? {});
-  const expected = ofPlatform ?? currencyIn(next);
-  const whose = ofPlatform === undefined ? 'other budgets here are in' : 'the platform counts in';
+  const expected = given ?? currencyIn(next);
+  const whose =
+    given === undefined ? 'other budgets here are in' : 'the platform or a project counts in';
   return changed.flatMap(([name, { currency }]) =>
     currency === undefined || currency === expected
       ? []
@@ -64,5 +64,5 @@ function mixedCurrencies(
   );
 }
 
-const currencyIn = (budgets: Budgets): string | undefined =>
+export const currencyIn = (budgets: Budgets): string | undefined =>
   Object.values(budgets).find(({ currency }) => currency !== undefined)?.currency;

@@ -6,6 +6,7 @@ import { decimalText, millionthsOf, millionthsUp } from './decimal.ts';
 import { StrataError } from '../errors.ts';
 import { bucketOf, periodAt, type Period } from './periods.ts';
 import { platformBudgetsKey, tenantBudgetsKey, type BudgetInForce } from '../contracts/budgets.ts';
+import { projectKey } from '../contracts/projects.ts';
 import type { Decided, DecisionReason, Intent } from '../contracts/decide.ts';
 
 /** What a period has spent, and what automations that run may spend of it. */
@@ -29,6 +30,8 @@ export interface Warned {
   readonly budget: BudgetInForce;
   readonly period: Period;
   readonly balance: Balance;
+  /** What was asked for in addition, and brought it there. */
+  readonly asked: bigint;
 }
 
 export interface Judged {
@@ -87,8 +90,7 @@ export function judge(
         resets_at: new Date(period.resetsAt).toISOString(),
         limit: budget.rule.amount,
         layer: 'budgets' as const,
-        source:
-          budget.by === 'platform' ? platformBudgetsKey : tenantBudgetsKey({ tenant_id: tenantId }),
+        source: sourceOf(budget, tenantId),
         revision: budget.revision,
       })),
     warnings: exceeded
@@ -109,12 +111,23 @@ export function judge(
             },
           ],
     ),
-    warned: judged.flatMap(({ budget, balance, period, total }) =>
-      reaches(budget.rule, total) ? [{ budget, balance, period }] : [],
+    warned: judged.flatMap(({ budget, balance, period, total, asked }) =>
+      reaches(budget.rule, total) ? [{ budget, balance, period, asked }] : [],
     ),
     isCostMissing:
       cost === undefined && budgets.some(({ rule }) => !countsActions(rule) && isEnforced(rule)),
   };
+}
+
+function sourceOf({ by, name }: BudgetInForce, tenantId: string): string {
+  switch (by) {
+    case 'platform':
+      return platformBudgetsKey;
+    case 'tenant':
+      return tenantBudgetsKey({ tenant_id: tenantId });
+    case 'project':
+      return projectKey({ tenant_id: tenantId, project_id: name });
+  }
 }
 
 export const balanceText = ({ spent, held }: Balance): { spent: string; held: string } => ({

@@ -7,6 +7,8 @@ export interface Touched {
   readonly service_id?: string | undefined;
   readonly service_type?: string | undefined;
   readonly project_id?: string | undefined;
+  /** Of the project. */
+  readonly environment?: string | undefined;
 }
 /** What only the automation itself says. */
 export interface Act {
@@ -23,7 +25,8 @@ export const matchesPlace = (match: LimitMatch | undefined, touched: Touched): b
   (fits(match.agent_types, touched.agent_type) &&
     fits(match.service_ids, touched.service_id) &&
     fits(match.service_types, touched.service_type) &&
-    fits(match.project_ids, touched.project_id));
+    fits(match.project_ids, touched.project_id) &&
+    fits(match.environments, touched.environment));
 
 /** Whether it is about this action, wherever it acts. */
 export const matchesAct = (match: LimitMatch | undefined, act: Act): boolean =>

@@ -56,6 +56,12 @@ const ActionDigest = Type.String({
   examples: ['3c3d6b9a2f5f4a1f8f2f2f6d0f0c7a9b1e4d5c6b7a8990a1b2c3d4e5f6a7b8c9'],
 });
 
+const Grant = Type.String({
+  maxLength: 10_000,
+  description:
+    'A JWS in compact form, of type `strata-grant+jws`, signed with EdDSA by a key of `/.well-known/jwks.json`. The executor of the action verifies it offline; it is good until its `exp`, which a heartbeat renews',
+});
+
 /** In seconds. */
 export const automationTtl = { least: 5, most: 86_400, default: 300 } as const;
 const Automation = Type.Object(
@@ -67,6 +73,12 @@ const Automation = Type.Object(
     ...decided,
     ...exactly,
     action_digest: Type.Optional(ActionDigest),
+    grant: Type.Optional(
+      described(
+        Grant,
+        'Of one that runs and was not redeemed, for callers who may write automations: what executes it verifies this, and redeems it or `action_digest`',
+      ),
+    ),
     redeemed_at: Type.Optional(described(Timestamp, 'When an executor redeemed it')),
     redeemed_by: Type.Optional(Type.String({ description: 'The executor that did' })),
     approval_id: Type.Optional(described(Uuid, 'The approval that it waits or waited for')),
@@ -112,6 +124,9 @@ export const automationContracts = {
         title: Type.Optional(Line(300, 'One line for approvers')),
         description: Type.Optional(
           Type.String({ maxLength: 10_000, description: 'What approvers need to decide' }),
+        ),
+        audience: Type.Optional(
+          Line(200, 'Whom its grants are for, their `aud`; BASE_URL of Strata by default'),
         ),
         ttl_seconds: Type.Optional(
           Type.Integer({
@@ -183,12 +198,45 @@ export const automationContracts = {
     path: automationPath,
     body: Type.Object(
       {
-        action_digest: ActionDigest,
+        action_digest: Type.Optional(ActionDigest),
+        grant: Type.Optional(
+          described(Grant, 'In place of `action_digest`, which is the one that it says'),
+        ),
         executor: Line(200, 'What executes it, for the audit'),
       },
-      { ...strict, title: 'Redemption', description: 'What is about to be done, and by what' },
+      {
+        ...strict,
+        // The executor, and either of what is redeemed.
+        minProperties: 2,
+        title: 'Redemption',
+        description: 'What is about to be done, and by what',
+      },
     ),
     result: Automation,
+  }),
+  'notifier.grants.keys': action({
+    summary: 'The keys that grants are verified with, as a JWK Set',
+    rest: 'GET /.well-known/jwks.json',
+    access: { level: 'public' },
+    result: Type.Object(
+      {
+        keys: Type.Array(
+          Type.Object(
+            {
+              kty: Type.Literal('OKP', { description: 'Of RFC 8037' }),
+              crv: Type.Literal('Ed25519', { description: 'The curve' }),
+              x: Type.String({ description: 'The public key, in base64url' }),
+              kid: described(Uuid, 'Which key: grants name it in their header'),
+              use: Type.Literal('sig', { description: 'It verifies signatures' }),
+              alg: Type.Literal('EdDSA', { description: 'Of these' }),
+            },
+            { ...strict, title: 'GrantKey', description: 'A public key (RFC 7517)' },
+          ),
+          { description: 'The newest first; it may sign only later' },
+        ),
+      },
+      { ...strict, title: 'GrantKeys', description: 'A JWK Set (RFC 7517)' },
+    ),
   }),
   'notifier.automations.finish': action({
     summary: 'End an automation, or withdraw one that waits',

@@ -1,17 +1,17 @@
 /** What budgets have spent. The notifier keeps it, beside the automations that spend. */
 import { Type, type Static } from 'typebox';
-import { BudgetInForce, LimitName, limitOwner } from './budgets.ts';
+import { BudgetInForce, budgetOwner, Currency } from './budgets.ts';
 import { action } from './contract.ts';
 import { described, strict, TenantId, Timestamp } from './fields.ts';
-import { deciderRoles } from './notifier.ts';
+import { budgetNoticeType, deciderRoles } from './notifier.ts';
 
 const decimal = (description: string, example: string) =>
   Type.String({ description, examples: [example] });
 
 /** What a budget's period has spent, holds, and has left. */
 export const balance = {
-  by: limitOwner,
-  name: described(LimitName, 'Its name in the document'),
+  by: budgetOwner,
+  name: BudgetInForce.properties.name,
   spent: decimal('What was spent, as a decimal', '120.5'),
   held: decimal('What automations that run may spend, as a decimal', '20'),
   remaining: decimal('What is left; negative where more was spent than the amount', '359.5'),
@@ -31,6 +31,35 @@ export const BudgetUsage = Type.Object(
   { ...strict, title: 'BudgetUsage', description: 'What a budget has spent in a period' },
 );
 export type BudgetUsage = Static<typeof BudgetUsage>;
+
+/** What a webhook receives of a budget. */
+export const BudgetNotice = Type.Object(
+  {
+    type: Type.Literal(budgetNoticeType, { description: 'What has happened' }),
+    id: Type.String({
+      description: 'Names the notice, the same in every attempt',
+      examples: ['ntf_3f9d1c527a414f0e9b6c0d5e8a1b2c3d'],
+    }),
+    timestamp: described(Timestamp, 'When it was made'),
+    data: Type.Object(
+      {
+        tenant_id: TenantId,
+        by: balance.by,
+        name: balance.name,
+        amount: decimal('Its amount', '500.00'),
+        currency: Type.Optional(Currency),
+        warn_at: Type.Number({ description: 'The share of the amount that it has come to' }),
+        spent: balance.spent,
+        held: balance.held,
+        asked: decimal('What was asked for in addition, and brought it there', '20'),
+        resets_at: balance.resets_at,
+      },
+      { ...strict, description: 'The budget as it was then' },
+    ),
+  },
+  { ...strict, title: 'BudgetNotice', description: 'A budget has come to its `warn_at`' },
+);
+export type BudgetNotice = Static<typeof BudgetNotice>;
 
 export const budgetUsageContracts = {
   'notifier.budgets.usage': action({

@@ -15,6 +15,7 @@ import {
   ServiceTypeName,
   SomeOf,
   strict,
+  Text,
 } from './fields.ts';
 import { ActionToApprove, riskLevels } from './notifier.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
@@ -31,6 +32,14 @@ export const LimitMatch = Type.Object(
     service_ids: someNames(ServiceId, 'Only on these service instances'),
     service_types: someNames(ServiceTypeName, 'Only on these service types'),
     project_ids: someNames(ProjectId, 'Only on instances of these projects'),
+    environments: Type.Optional(
+      Type.Array(Text('Such as production'), {
+        minItems: 1,
+        maxItems: 100,
+        uniqueItems: true,
+        description: 'Only on instances of projects of these environments',
+      }),
+    ),
     risk_levels: Type.Optional(
       SomeOf([...riskLevels], { minItems: 1, description: 'Only of these risk levels' }),
     ),
@@ -45,6 +54,11 @@ export type LimitMatch = Static<typeof LimitMatch>;
 
 /** Whose budget or freeze it is. */
 export const limitOwner = Type.Enum(['platform', 'tenant'], { description: 'Whose it is' });
+
+/** The same of a budget, which a project may have as well. */
+export const budgetOwner = Type.Enum(['platform', 'tenant', 'project'], {
+  description: 'Whose it is: that of a project is its `budget`, which `enforce_budget` enforces',
+});
 
 /** The name of a budget, of a freeze, or of an override of one. */
 export const LimitName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' });
@@ -144,8 +158,8 @@ export type Budgets = Static<typeof Budgets>;
 /** One budget, and whose it is. */
 export const BudgetInForce = Type.Object(
   {
-    by: limitOwner,
-    name: described(LimitName, 'Its name in the document'),
+    by: budgetOwner,
+    name: described(Identifier, 'Its name in the document; the project, of one of a project'),
     rule: Budget,
     revision: Type.Integer({ description: 'Of the document' }),
   },

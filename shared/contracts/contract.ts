@@ -27,6 +27,7 @@ export const keyScopes = [
   'approvals:configure',
   'automations:read',
   'automations:write',
+  'decide:on_behalf',
   'members:read',
   'members:write',
   'audit:read',
@@ -362,6 +363,24 @@ export const write = <
     writeHeaders,
     writeOptions,
   );
+
+/** An action that honours Idempotency-Key: the same key with the same request is one request. */
+export const submission = <
+  R extends TSchema,
+  Path extends TProperties = Empty,
+  Query extends TProperties = Empty,
+  Body extends TSchema | undefined = undefined,
+>(
+  definition: Definition<Path, Query, Body, R>,
+) =>
+  define(definition, { 'idempotency-key': 'idempotency_key' } as const, {
+    idempotency_key: Type.Optional(
+      Type.String({
+        pattern: '^[\\x21-\\x7e]{1,150}$',
+        description: 'The same key with the same request is the same request',
+      }),
+    ),
+  });
 
 const streamHeaders = { 'last-event-id': 'last_event_id', 'x-client-id': 'client_id' } as const;
 const clientId = Type.Optional(

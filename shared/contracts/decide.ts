@@ -2,12 +2,13 @@
 import { Type, type Static, type TProperties } from 'typebox';
 import { action, tenantRoles } from './contract.ts';
 import { balance } from './budget-usage.ts';
-import { BudgetInForce, LimitName } from './budgets.ts';
+import { BudgetInForce } from './budgets.ts';
 import { layerNames, Revisions, stale } from './effective-config.ts';
 import {
   AgentType,
   described,
   Nullable,
+  Identifier,
   ServiceId,
   ServiceTypeName,
   strict,
@@ -101,7 +102,7 @@ export const DecisionReason = Type.Object(
       description: 'Which rule, by its risk setting; they decide in this order',
     }),
     asked: Type.Unknown({ description: 'What meets it' }),
-    name: Type.Optional(described(LimitName, 'Of the budget or freeze')),
+    name: Type.Optional(described(Identifier, 'Of the budget or freeze')),
     spent: Type.Optional(
       Type.String({ description: 'Of a budget: what its period has spent, as a decimal' }),
     ),
@@ -137,7 +138,10 @@ export const decided = {
     ),
   ),
   retry_at: Type.Optional(
-    described(Timestamp, 'When business hours open next, or the freeze ends'),
+    described(
+      Timestamp,
+      'When business hours or maintenance windows open next, or the freeze ends',
+    ),
   ),
   revision: described(Revisions, 'Of the configuration that decided'),
 } as const satisfies TProperties;
@@ -223,6 +227,9 @@ export const decideContracts = {
       {
         max_cost_impact_approval: Type.Object(setting, strict),
         approval_timeout_minutes: Type.Object(setting, strict),
+        notification_channels: Type.Optional(
+          Type.Unknown({ description: 'Where notices of it go, as its service instance says' }),
+        ),
       },
       strict,
     ),

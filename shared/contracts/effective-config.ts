@@ -129,6 +129,12 @@ export const Explanation = Type.Object(
 /** The parameters that say what a configuration is for: each names a layer, and part of another. */
 export const addressFields = ['agent_type', 'service_id', 'service_type'] as const;
 export type AddressField = (typeof addressFields)[number];
+/** What a message calls them. */
+export const addressTitles: Readonly<Record<AddressField, string>> = {
+  agent_type: 'agent',
+  service_id: 'service',
+  service_type: 'service type',
+};
 export const address = {
   agent_type: Type.Optional(AgentType),
   service_id: Type.Optional(ServiceId),
@@ -236,6 +242,9 @@ export const effectiveConfigContracts = {
               budgets: Type.Array(BudgetInForce, { description: "The platform's first" }),
               freezes: Type.Array(FreezeInForce, { description: "The platform's first" }),
               project_id: Nullable(Type.String({ description: "The service instance's project" })),
+              environment: Type.Optional(
+                Type.String({ description: "The project's environment, if it has one" }),
+              ),
             },
             {
               ...strict,

@@ -6,6 +6,10 @@
 export const errorTable = {
   invalid_request: { status: 400, message: 'This is not a request that HTTP knows.' },
   invalid_json: { status: 400, message: 'The body is not valid JSON.' },
+  denial_invalid: {
+    status: 400,
+    message: 'That is not what was denied to you and may be asked for. Evaluate it again.',
+  },
   auth_token_missing: {
     status: 401,
     message: 'Sign in: send Authorization: Bearer <token>, or X-API-Key.',
@@ -16,7 +20,7 @@ export const errorTable = {
     message: 'The access token has expired. Refresh it or sign in again.',
   },
   auth_session_revoked: { status: 401, message: 'The session has ended. Sign in again.' },
-  auth_api_key_invalid: { status: 401, message: 'The API key is not valid.' },
+  auth_api_key_invalid: { status: 401, message: 'This API key is not valid.' },
   auth_invalid_credentials: { status: 401, message: 'E-mail or password is wrong.' },
   auth_refresh_invalid: { status: 401, message: 'The refresh token is not valid. Sign in again.' },
   auth_refresh_expired: { status: 401, message: 'The refresh token has expired. Sign in again.' },
@@ -111,6 +115,10 @@ export const errorTable = {
     status: 409,
     message: 'An account with this e-mail exists. Sign in to it and link the provider.',
   },
+  denial_expired: {
+    status: 410,
+    message: 'It was denied too long ago to be asked for. Evaluate it again.',
+  },
   automation_over: {
     status: 410,
     message: 'The automation does not run any more, or is stopped. Nothing may be done by it.',
@@ -122,7 +130,7 @@ export const errorTable = {
     status: 417,
     message: 'The only expectation that is met is `Expect: 100-continue`.',
   },
-  validation_failed: { status: 422, message: 'The request is not valid.' },
+  validation_failed: { status: 422, message: 'Some fields are not valid.' },
   auth_password_too_short: { status: 422, message: 'The password needs 12 to 256 characters.' },
   auth_password_breached: {
     status: 422,
@@ -136,6 +144,10 @@ export const errorTable = {
   digest_mismatch: {
     status: 422,
     message: 'That is not the digest of the action that was allowed. Nothing may be done by it.',
+  },
+  grant_invalid: {
+    status: 422,
+    message: 'That is no grant of this automation. Nothing may be done by it.',
   },
   rate_limited: { status: 429, message: 'Too many requests.' },
   internal_error: {

@@ -1,5 +1,6 @@
 /** THE MAP: every action of Strata, typed. */
 import type { Static } from 'typebox';
+import { accessContracts } from './access.ts';
 import { agentContracts } from './agents.ts';
 import { auditContracts } from './audit.ts';
 import { automationContracts } from './automations.ts';
@@ -81,6 +82,7 @@ export const contracts = {
   ...notifierContracts,
   ...automationContracts,
   ...budgetUsageContracts,
+  ...accessContracts,
 
   // every node, and what the gateway answers itself: streams, and the console's session
   ...clusterContracts,

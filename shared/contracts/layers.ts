@@ -11,6 +11,7 @@ import { Resource } from './envelopes.ts';
 import {
   ActorName,
   Author,
+  described,
   FreeForm,
   Identifier,
   Nullable,
@@ -21,6 +22,7 @@ import {
 } from './fields.ts';
 import { Freezes } from './freezes.ts';
 import { GlobalEntry } from './global-entries.ts';
+import { ProjectConfig } from './projects.ts';
 import { RiskConfig } from './risk.ts';
 import { ServiceInstance } from './service-instances.ts';
 import { ServiceType } from './service-types.ts';
@@ -38,6 +40,15 @@ const overTime = {
   budgets: Type.Optional(Layer(Budgets)),
   freezes: Type.Optional(Layer(Freezes)),
 };
+
+/** What limits over time take from a project. */
+const ProjectLimits = Type.Pick(ProjectConfig, [
+  'project_id',
+  'environment',
+  'budget',
+  'enforce_budget',
+]);
+export type ProjectLimits = Static<typeof ProjectLimits>;
 
 /** Values of layers, by where they stand, as of a revision. */
 const places = {
@@ -134,6 +145,9 @@ export const layerContracts = {
         services: Type.Array(Resource(ServiceInstance)),
         bounds: Layer(Bounds),
         ...overTime,
+        projects: Type.Optional(
+          Type.Array(Resource(ProjectLimits), { description: 'Those of the services' }),
+        ),
         stale: Type.Optional(Type.Literal(true)),
       },
       strict,
@@ -142,6 +156,23 @@ export const layerContracts = {
       cache: 'dynamic_config_service',
       key: ({ tenant_id, agent_types, service_ids }) =>
         `layers|${tenant_id}|${JSON.stringify([agent_types, service_ids])}`,
+      revisionScopes: ({ tenant_id }) => [tenantScope(tenant_id)],
+    },
+  }),
+  'tenant-config.projects.enforced': read({
+    summary: "The tenant's projects whose budget is enforced",
+    access: { level: 'internal' },
+    path: tenantPath,
+    result: Type.Object(
+      {
+        items: Type.Array(Resource(ProjectLimits), { description: 'By id' }),
+        stale: Type.Optional(Type.Literal(true)),
+      },
+      strict,
+    ),
+    cache: {
+      cache: 'dynamic_config_service',
+      key: ({ tenant_id }) => `enforced_projects|${tenant_id}`,
       revisionScopes: ({ tenant_id }) => [tenantScope(tenant_id)],
     },
   }),
@@ -207,6 +238,9 @@ export const layerContracts = {
         service: Layer(ServiceInstance),
         bounds: Layer(Bounds),
         ...overTime,
+        project: Type.Optional(
+          described(Layer(ProjectLimits), 'Of the service; null: it has none'),
+        ),
       },
       strict,
     ),

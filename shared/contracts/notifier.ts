@@ -114,6 +114,16 @@ export const NoticeType = Type.Enum(noticeTypes, {
   description: 'What has happened to the approval',
 });
 
+/** Says that a budget has come to its `warn_at`; audited under the same name. */
+export const budgetNoticeType = 'budget.warned';
+/** Of everything that is delivered. */
+export const deliveredTypes = [...noticeTypes, budgetNoticeType] as const;
+export type DeliveredType = (typeof deliveredTypes)[number];
+const DeliveredType = Type.Enum(deliveredTypes, {
+  title: 'DeliveredType',
+  description: 'What has happened to the approval, or that a budget has come to its `warn_at`',
+});
+
 export const ActionToApprove = Type.String({
   pattern: '^[A-Za-z0-9._-]{1,100}$',
   description: 'What the automation wants to do, such as scale_min_instances',
@@ -332,9 +342,12 @@ export const timeToWait = ({ wait }: CheckedParams): number | undefined =>
 
 const delivery = {
   id: described(Uuid, "The delivery's id"),
-  approval_id: described(Uuid, 'The approval that it tells of'),
+  approval_id: described(
+    Nullable(Uuid),
+    'The approval that it tells of; null: it tells of a budget',
+  ),
   webhook_id: Type.String({ description: 'Names the notice in every attempt' }),
-  type: NoticeType,
+  type: DeliveredType,
   hop: Type.Integer({ description: 'Escalations before it' }),
   channel: Channel,
   target: Type.String({ description: 'Origin of the endpoint, or mail address' }),

@@ -10,7 +10,9 @@ import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenan
 const fields = {
   name: Type.Optional(Text('What people call it', 'Shop')),
   region: Type.Optional(Text('Region that it runs in', 'europe-west1')),
-  environment: Type.Optional(Text('Such as production')),
+  environment: Type.Optional(
+    Text('Such as production; budgets and freezes can name it', 'production'),
+  ),
   service_account_reference: Type.Optional(
     Type.String({
       minLength: 1,
@@ -30,6 +32,12 @@ const fields = {
       },
       { ...strict, title: 'Budget', description: 'What it may cost' },
     ),
+  ),
+  enforce_budget: Type.Optional(
+    Type.Boolean({
+      description:
+        'Automation on its instances may cost no more than `budget` in a month (UTC); false by default, and then it is information',
+    }),
   ),
   labels: Type.Optional(
     Type.Record(Type.String(), Type.String({ maxLength: 500 }), {

@@ -76,12 +76,13 @@ export const limitDefaults: Limits = {
 export const decidingLimits = [
   'automation_enabled',
   'business_hours_only',
+  'maintenance_windows_only',
   'max_resource_scaling',
   'max_cost_impact_approval',
   'auto_approve_rollbacks',
   'require_approval_for_high_risk',
   'max_cost_impact_auto',
-] as const satisfies readonly LimitName[];
+] as const satisfies readonly (LimitName | 'maintenance_windows_only')[];
 
 /**
  * In which direction a limit can only deny automation more: `lower`, or the value of a switch; null

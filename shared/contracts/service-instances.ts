@@ -38,11 +38,18 @@ const fields = {
   maintenance_windows: Type.Optional(
     Type.Array(WeeklyHours, { maxItems: 100, description: 'When it is maintained' }),
   ),
+  maintenance_windows_only: Type.Optional(
+    Type.Boolean({
+      description:
+        'Automation acts on it within its `maintenance_windows` only; false by default, and then they are information',
+    }),
+  ),
   business_hours: Type.Optional(BusinessHours),
   notification_channels: Type.Optional(
     Type.Array(Text('Name of a channel'), {
       maxItems: 100,
-      description: 'Names of channels, kept as they are',
+      description:
+        'Where approvals about it are announced: `webhook`, `email`, `chat`; everywhere where it names none of these. Other names are kept as they are',
     }),
   ),
 };

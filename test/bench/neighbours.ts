@@ -5,14 +5,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createTenant, type Client, type TenantFixture } from '../support/strata.ts';
 import { loadCore, serverCore, startProgram } from './machine.ts';
-import type { Crowd } from './peers/crowd.ts';
+import type { Flood } from './peers/flood.ts';
 import type { Comparison, Fact, Group } from './report.ts';
 import { platformAdmin, startStage } from './stage.ts';
 
-type Asked = Omit<Crowd, 'origin' | 'token'>;
+type Asked = Omit<Flood, 'origin' | 'token'>;
 
 /** Of each kind so many at once as no tenant may have, and again as often as one client can. */
-const crowds = ({ id }: TenantFixture, pending: string): Readonly<Record<string, Asked>> => {
+const floods = ({ id }: TenantFixture, pending: string): Readonly<Record<string, Asked>> => {
   const config = `/tenants/${id}/config`;
   return {
     '12,000 held GETs': {
@@ -105,17 +105,17 @@ export const neighbours: Group = async ({ rounds, seconds }) => {
     const rows: Comparison[] = [];
     const facts: Fact[] = [];
     for (const [what, requests] of Object.entries(
-      crowds(greedy, (pending.body as { id: string }).id),
+      floods(greedy, (pending.body as { id: string }).id),
     )) {
       const alone: Waits[] = [];
       const beside: Waits[] = [];
       const statuses: string[] = [];
       for (let round = 0; round < rounds; round += 1) {
         alone.push(await ask(url, other, seconds));
-        const crowd: Crowd = { origin: url, token: greedy.admin.token!, ...requests };
+        const flood: Flood = { origin: url, token: greedy.admin.token!, ...requests };
         const program = await startProgram(
-          'test/bench/peers/crowd.ts',
-          [JSON.stringify(crowd)],
+          'test/bench/peers/flood.ts',
+          [JSON.stringify(flood)],
           loadCore,
         );
         await delay(1000);

@@ -334,7 +334,7 @@ describe('signing in', () => {
     await page.getByRole('button', { name: 'Single sign-on' }).click();
     await new EffectiveValuesPage(page).loaded();
     expect(new URL(page.url()).pathname).toBe(`/console/tenants/${tenant.id}/effective`);
-    await page.getByRole('link', { name: 'Documents' }).waitFor();
+    await page.getByRole('link', { name: 'Configuration' }).waitFor();
     expect(await readable(page)).not.toMatch(/eyJ[\w-]+\.|[\w-]{43}|code=|verifier/);
     await page.reload();
     await new EffectiveValuesPage(page).loaded();

@@ -212,11 +212,11 @@ describe('effective values', () => {
       },
       { layer: 'Service type', value: '', state: 'not set', revision: '' },
       { layer: 'Global entry', value: '', state: 'not set', revision: '' },
-      { layer: 'Environment default', value: '15', state: 'shadowed', revision: '' },
+      { layer: 'Built-in default', value: '15', state: 'shadowed', revision: '' },
     ]);
     await effective.openLadder('max_resource_scaling');
     const text = await effective.ladder('max_resource_scaling').innerText();
-    expect(text).toContain('Bound of the tenant: at most 2');
+    expect(text).toContain('Guardrail of the tenant: at most 2');
     expect(text).toContain('Never more than twice');
     expect(seen.faults).toEqual([]);
     await seen.close();
@@ -360,7 +360,7 @@ describe('effective values', () => {
     );
     expect(writes.every((search) => search.startsWith('?dry_run=true&effective=true'))).toBe(true);
     await review.publish('Clear the override', 'Où? Ici – 東京');
-    await effective.ladder('default_region').getByText('Environment default').waitFor();
+    await effective.ladder('default_region').getByText('Built-in default').waitFor();
     await seen.page.locator('.rung.decides').getByText('Global entry').waitFor();
     const [shown] = await effective
       .keys()
@@ -717,7 +717,7 @@ describe('live', () => {
     await admin.patch(`/tenants/${id}/users/${user}`, { roles: ['operator'] });
     begin();
     // Sooner than a page looks by itself whether everything is as it knows.
-    await seen.page.getByRole('link', { name: 'Documents' }).waitFor({ timeout: soonMs });
+    await seen.page.getByRole('link', { name: 'Configuration' }).waitFor({ timeout: soonMs });
     expect(seen.faults).toEqual([]);
     await seen.close();
   });

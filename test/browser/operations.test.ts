@@ -87,7 +87,7 @@ describe('compare', () => {
       ['/cpu', '0.7', '0.9'],
     ]);
     await standAt(seen.page, 'compare');
-    await seen.page.getByLabel('Also what is the same').check();
+    await seen.page.getByLabel('Show identical').check();
     await seen.page.getByRole('searchbox', { name: 'Filter' }).fill('custom');
     await eventually(async () => {
       expect((await compare.rows()).map(([key]) => key)).toEqual(['custom']);
@@ -173,10 +173,15 @@ describe('automations', () => {
     const { body } = await admin.get(`/tenants/${id}/config/history?limit=1`);
     expect(body.items[0].reason).toContain('All hands: <img');
     await standAt(seen.page, 'stopped');
+    const banner = seen.page.getByRole('alert').filter({ hasText: 'Emergency stop.' });
+    await seen.page.getByRole('link', { name: 'History', exact: true }).click();
+    await banner.waitFor();
+    await banner.getByRole('link', { name: 'Automations' }).click();
     await seen.page.getByRole('button', { name: 'Lift the stop…' }).click();
     await review.changes();
     await review.publish('Lift the stop', 'It is over');
     await seen.page.getByText('No stop is in force.').waitFor();
+    await banner.waitFor({ state: 'detached' });
     expect((await operator.post(`/tenants/${id}/decide`, wish)).body.decision).toBe('allow');
     expect(seen.faults).toEqual([]);
     await seen.close();
@@ -346,7 +351,7 @@ describe('the platform', () => {
     const plan = new PlanPage(page);
     await plan.looked();
     await eventually(async () =>
-      expect(await plan.counts()).toMatchObject({ changed: 0, invalid: 0 }),
+      expect(await plan.counts()).toMatchObject({ changed: 0, 'would be rejected': 0 }),
     );
     await standAt(page, 'impact');
     await review.dialog.getByRole('button', { name: 'Add to the plan' }).click();
@@ -376,7 +381,7 @@ describe('the platform', () => {
     const history = new HistoryPage(page);
     await page.locator('table.history').waitFor();
     const [newest] = await history.rows();
-    expect(newest).toMatch(/create[^]*Bounds of the platform/);
+    expect(newest).toMatch(/create[^]*Guardrails of the platform/);
     const revision = Number(newest!.trim().split(/\s/)[0]);
     await history.takeBack(revision, 'Undo this change…');
     await review.changes();
@@ -405,9 +410,9 @@ describe('the platform', () => {
     await page.getByText('just_written').waitFor();
     expect(performance.now() - began).toBeLessThan(soonMs);
     await documents.open('bounds');
-    await page.getByLabel('New bound').fill('max_resource_scaling');
-    await page.getByLabel('New bound').press('Enter');
-    await page.getByLabel('New bound').fill('max_instances');
+    await page.getByLabel('New guardrail').fill('max_resource_scaling');
+    await page.getByLabel('New guardrail').press('Enter');
+    await page.getByLabel('New guardrail').fill('max_instances');
     await page.getByRole('button', { name: 'Add', exact: true }).click();
     await documents.field('/max_resource_scaling/maximum').fill('2');
     await documents.field('/max_resource_scaling/reason').fill('Twice at most');
@@ -430,7 +435,7 @@ describe('the platform', () => {
     page.on('request', (request) => {
       if (request.url().endsWith('/config/reload')) bodies.push(request.postDataJSON());
     });
-    await page.getByRole('button', { name: 'Try it…' }).click();
+    await page.getByRole('button', { name: 'Preview' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText('Settings that change').waitFor();
     expect(bodies).toEqual([expect.objectContaining({ dry_run: true })]);

@@ -100,7 +100,7 @@ test('every screen has no fault and nothing for axe to find, narrow and wide, li
   const newKey = await people.begin('New key…', 'New API key');
   await stand('new-key');
   await newKey.field('Name').fill('Second');
-  await newKey.send('Make the key');
+  await newKey.send('Create key');
   await page.getByRole('dialog', { name: 'API key Second' }).waitFor();
   await stand('key-once');
   const account = new AccountPage(page);
@@ -207,7 +207,7 @@ describe('API keys', () => {
     const newKey = await accounts.begin('New key…', 'New API key');
     await newKey.field('Name').fill('Nightly');
     await newKey.choose('audit:read');
-    await newKey.send('Make the key');
+    await newKey.send('Create key');
     const secret = await accounts.takeSecret();
     expect(secret).toMatch(/^strata_/);
     await accounts.row('Nightly').waitFor();
@@ -265,7 +265,7 @@ describe('the own account', () => {
     await stage.platform.post('/config/reload', { reload_env: true });
     const form = await account.begin('New key…', 'New API key');
     await form.field('Name').fill('Laptop');
-    await form.send('Make the key');
+    await form.send('Create key');
     const asked = page.getByRole('dialog', { name: 'Sign in once more' });
     await asked.getByLabel('E-mail').fill(tenant.emails.operator!);
     await asked.getByLabel('Password').fill(memberPassword);
@@ -416,7 +416,7 @@ describe('live', () => {
     const { admin, id } = tenant;
     const { user_id: user } = await addMember(admin, id, { email, roles: ['viewer'] });
     const seen = await stage.signedIn(email);
-    const documents = seen.page.getByRole('link', { name: 'Documents' });
+    const documents = seen.page.getByRole('link', { name: 'Configuration' });
     expect(await documents.count()).toBe(0);
     for (const [role, state] of [
       ['operator', 'visible'],

@@ -421,7 +421,7 @@ describe('roles', () => {
       `approvals/${ids.approval}`,
       ['Approve', `POST approvals/${ids.approval}/decision`, {}],
       ['Deny', `POST approvals/${ids.approval}/decision`, {}],
-      ['I am on it', `POST approvals/${nobody}/ack`],
+      ['Acknowledge', `POST approvals/${nobody}/ack`],
     ),
     ...offersOn('notifications', ['Test webhook', 'POST notifications/test', {}]),
     ...offersOn(`deliveries/${ids.delivery}`, [
@@ -457,7 +457,7 @@ describe('roles', () => {
     ...offersOn(
       'audit',
       ['Verify the record', 'GET /audit/verify'],
-      ['Export what fits', 'GET /audit/events'],
+      ['Export filtered events', 'GET /audit/events'],
       ['Export the record', 'GET /audit/export'],
     ),
     ...offersOn('/account', ['Change the password', 'POST /auth/password/change', {}]),
@@ -501,7 +501,7 @@ describe('roles', () => {
       // Tenants' administrators verify and export their own on their own screen.
       ['Export the record', 'POST /audit/cut', {}],
     ),
-    ...offersOn('/platform/nodes', ['Try it…', 'POST /config/reload', { reload_env: 'no' }]),
+    ...offersOn('/platform/nodes', ['Preview', 'POST /config/reload', { reload_env: 'no' }]),
   ];
 
   /** What is shown beside what is allowed, of every offer. */

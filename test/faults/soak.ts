@@ -1,10 +1,11 @@
 /**
-/**
- * `npm run test:soak -- --minutes 10 --kills 200 --clients 500 --failovers 4 --pieces 1 --changes 500`: has a
- * fleet of `@strata/client` lose its gateway; has standbys of PostgreSQL take over in a cluster,
- * synchronous and asynchronous by turns; injects every fault in turn into another, over and over,
- * then kills processes at random; and in one where each piece has processes of its own, kills one
- * of each under load; and has people propose, approve and apply in random order. Ends with 1 if anything was wrong, lost or late.
+ * `npm run test:soak -- --minutes 10 --kills 200 --clients 500 --failovers 4 --pieces 1 --changes 500 --pooler`:
+ * has a fleet of `@strata/client` lose its gateway; leads a cluster to a standby of PostgreSQL for a
+ * minute, then has standbys take over, synchronous and asynchronous by turns; injects every fault in
+ * turn into another, over and over, then kills processes at random; and in one where each piece has
+ * processes of its own, kills one of each under load. With `--pooler` nodes reach PostgreSQL through
+ * PgBouncer in transaction mode. Change sets are written, approved and applied in random order, and
+ * the processes that apply them killed. Ends with 1 if anything was wrong, lost or late.
  */
 import { parseArgs } from 'node:util';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -41,8 +42,10 @@ const { values } = parseArgs({
     failovers: { type: 'string', default: '4' },
     pieces: { type: 'string', default: '1' },
     changes: { type: 'string', default: '500' },
+    pooler: { type: 'boolean', default: false },
   },
 });
+if (values.pooler) process.env.TEST_POOLER = 'true';
 const say = (line: string): void => {
   process.stdout.write(`${new Date().toISOString().slice(11, 19)} ${line}\n`);
 };

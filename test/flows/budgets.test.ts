@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { eventually } from '../support/cluster.ts';
 import { grown } from '../support/grown.ts';
 import { holdLock } from '../support/held-lock.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
@@ -17,17 +18,20 @@ import {
 } from '../support/strata.ts';
 
 let database: Database;
+let settings: Record<string, string>;
 let strata: Running;
 let platform: Client;
 let tenant: TenantFixture;
 
 beforeAll(async () => {
   database = await strataDatabase();
-  strata = await startStrata({
+  settings = {
     DATABASE_URL: database.url,
     RATE_LIMIT_PER_MINUTE: '0',
-    // One for each that waits for a lock.
-  });
+    WEBHOOK_ALLOW_HTTP: 'true',
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+  };
+  strata = await startStrata(settings);
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
 });
 afterAll(async () => {
@@ -216,6 +220,15 @@ describe('a budget of costs', () => {
       );
       expect(events.body.items.map((each: { target: string }) => each.target)).toEqual(['all']);
     });
+    await tenant.admin.patch(`/tenants/${tenant.id}/config/risk`, {
+      global_settings: { max_concurrent_automations: 3 },
+    });
+    // What has no slot is told of the budget as well.
+    const refused = await start(1);
+    expect([refused.reasons[0].rule, refused.warnings?.[0].path]).toEqual([
+      'too_many_automations',
+      '/cost_impact',
+    ]);
   });
 });
 
@@ -337,4 +350,58 @@ test('starts that meet at the lock are judged one after the other', async () => 
   const states = (await asked).map(({ state }) => state).sort();
   expect(states).toEqual([...Array(5).fill('denied'), ...Array(3).fill('running')]);
   expect(await balance()).toEqual(['0', '90', '10']);
+});
+
+describe('a warning', () => {
+  test('is told once in a period, also where the node that judged it was killed before it was told', async () => {
+    const receiver = await startReceiver();
+    try {
+      const { id } = tenant;
+      const webhook = { url: `${receiver.url}/h` };
+      const saved = await tenant.admin.put(`/tenants/${id}/config/notifications`, { webhook });
+      expect([saved.status, saved.text]).toEqual([200, expect.any(String)]);
+      await setBudgets({ all: { ...monthly, warn_at: 0.8 } });
+      const queue = await holdLock(database, 'LOCK TABLE notifier.deliveries IN EXCLUSIVE MODE');
+      await start(79);
+      await start(2);
+      await start(3);
+      await strata.stop('SIGKILL');
+      await queue.release();
+      expect(receiver.received).toEqual([]);
+
+      strata = await startStrata(settings);
+      const [told] = await receiver.wait(() => true);
+      expect(told!.body).toMatchObject({
+        type: 'budget.warned',
+        data: {
+          tenant_id: id,
+          by: 'tenant',
+          name: 'all',
+          amount: '100.00',
+          currency: 'EUR',
+          warn_at: 0.8,
+          spent: '0',
+          held: '79',
+          asked: '2',
+        },
+      });
+      await eventually(async () => {
+        const deliveries = await database.query<object>(
+          'SELECT type, approval_id, state FROM notifier.deliveries WHERE tenant_id = $1',
+          [id],
+        );
+        expect(deliveries).toEqual([
+          { type: 'budget.warned', approval_id: null, state: 'delivered' },
+        ]);
+      });
+      // Its next period may warn again, and nobody has warned in this one.
+      const rows = await database.query<{ notice: unknown }>(
+        'SELECT notice FROM notifier.budget_warnings WHERE tenant_id = $1',
+        [id],
+      );
+      expect(rows).toEqual([{ notice: null }]);
+    } finally {
+      await receiver.close();
+    }
+  });
 });

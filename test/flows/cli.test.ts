@@ -150,7 +150,7 @@ test.each(['effective', 'explain'])(
     });
     const { code, out, err } = await cli.run(['config', what, '--service', 'chekout']);
     expect([code, out]).toEqual([1, '']);
-    expect(err).toMatch(/not_found: There is no such service_id; the nearest names are checkout/);
+    expect(err).toMatch(/not_found: No service named "chekout". Did you mean checkout/);
   },
 );
 
@@ -418,7 +418,7 @@ describe('signing in', () => {
     });
 
     const second = await answered([...request, '--risk', 'high']);
-    expect((await signedIn('approvals', 'reject', second.id)).code).toBe(0);
+    expect((await signedIn('approvals', 'deny', second.id)).code).toBe(0);
     expect((await cli.run(['approvals', 'wait', second.id])).code).toBe(3);
   });
 });
@@ -810,6 +810,33 @@ describe('folders', () => {
     expect((await asPlatform('plan', 'platform')).code).toBe(0);
     expect((await asPlatform('apply', 'platform')).err).toMatch(/^strata: --digest is missing/);
   });
+});
+
+test('freezes import makes the windows of a freeze those of a calendar, and keeps what else it says', async () => {
+  const path = `/tenants/${tenant.id}/config/freezes`;
+  const during = [{ dates: ['01-01'], timezone: 'UTC' }];
+  await tenant.admin.put(path, { holidays: { during, reason: 'rest' } });
+  const file = join(cli.folder, 'holidays.ics');
+  const event = ['DTSTART;VALUE=DATE:20201225', 'RRULE:FREQ=YEARLY'];
+  const write = (lines: readonly string[]): void =>
+    writeFileSync(
+      file,
+      ['BEGIN:VCALENDAR', 'BEGIN:VEVENT', ...lines, 'END:VEVENT', 'END:VCALENDAR'].join('\r\n'),
+    );
+  write(event);
+  const args = ['freezes', 'import', 'holidays', file, '--timezone', 'Europe/Rome'];
+  const before = (await tenant.admin.get(path)).body;
+  expect((await cli.run([...args, '--dry-run'])).out).toContain('/holidays/during ');
+  expect((await tenant.admin.get(path)).body).toEqual(before);
+  expect(await answered(args)).toMatchObject({ outcome: 'updated' });
+  expect((await tenant.admin.get(path)).body).toEqual({
+    holidays: { during: [{ dates: ['12-25'], timezone: 'Europe/Rome' }], reason: 'rest' },
+  });
+  write(['DTSTART;VALUE=DATE:20201225', 'RRULE:FREQ=SECONDLY']);
+  const refused = await cli.run(args);
+  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('/VEVENT/0/RRULE')]);
+  expect((await cli.run(args.slice(0, 4))).err).toContain('--timezone is needed');
+  await tenant.admin.delete(path);
 });
 
 test('every command there is has been run by these tests, and did what it says', () => {

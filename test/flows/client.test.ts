@@ -160,6 +160,43 @@ describe.each(nodes())('with %s', (node) => {
     expect(state).toBe('finished');
   });
 
+  test('runs exactly what was redeemed, as its README says, and stops with its slot', async () => {
+    const readme = readFileSync(join(import.meta.dirname, '../../client/README.md'), 'utf8');
+    const [, pasted] = /^## Exactly once\n\n```js\n([^]*?)```$/m.exec(readme)!;
+    const said = await installed.run(
+      node,
+      `${connecting()}
+       ${pasted}
+       const code = (error) => error.code ?? error.message;
+       const intent = { action: 'scale', riskLevel: 'low' };
+       const codes = [
+         await config.automation.run({ ...intent, costImpact: 1e6 }, () => 'worked').catch(code),
+         await config.automation.run({ ...intent, riskLevel: 'high' }, () => 'worked', { timeoutMs: 500 }).catch(code),
+         await config.automation.run(intent, () => { throw new Error('mine'); }).catch(code),
+       ];
+       const headers = { authorization: 'Bearer ${tenant.admin.token}', 'content-type': 'application/json' };
+       const tenant = '${strata.url}/tenants/${tenant.id}';
+       const last = async () => (await (await fetch(tenant + '/automations?limit=1', { headers })).json()).items[0];
+       const lost = await config.automation.run({ ...intent, ttlSeconds: 5 }, async ({ signal }) => {
+         const { id } = await last();
+         await fetch(tenant + '/automations/' + id + '/finish', { method: 'POST', headers, body: '{"outcome":"ended by somebody"}' });
+         await new Promise((done) => signal.addEventListener('abort', done));
+       }).catch(code);
+       const one = await config.automation(intent);
+       await one.redeem();
+       const again = await one.redeem().catch(code);
+       await one.finish('succeeded');
+       console.log(JSON.stringify({ done, codes, lost, again }));
+       await config.close();`,
+    );
+    expect(JSON.parse(said)).toEqual({
+      done: 'scaled to 4',
+      codes: ['not_started', 'timeout', 'mine'],
+      lost: 'slot_lost',
+      again: 'grant_used',
+    });
+  });
+
   test('a write of the platform arrives, and atLeast sees one of the tenant at once', async () => {
     const key = `from.platform.${nodes().indexOf(node)}`;
     const cpu = `${2 + nodes().indexOf(node)}`;

@@ -45,7 +45,7 @@ test('the tour runs as pasted', async () => {
   expect(output).toMatch(/"approved_by":\[\{"type":"user","by":"[^"]+","name":"ada@acme.example"/);
   expect(output).toMatch(/^running$/m);
   expect(output).toMatch(/^finished$/m);
-  expect(output).toMatch(/^budget_exceeded\nrunner-1\ngrant_used\n1\.25\n1\.75$/m);
+  expect(output).toMatch(/^budget_exceeded\nEdDSA\nrunner-1\ngrant_used\n1\.25\n1\.75$/m);
   expect(output).toMatch(/^freeze$/m);
   expect(output).toContain('approval.requested Scale checkout to 6 pending signature holds');
   expect(output).toContain('approval.decided Scale checkout to 6 approved signature holds');

@@ -117,11 +117,11 @@ test('a typo is 404 with the nearest names', async () => {
   const refused = await ask({ service_id: 'wep', agent_type: 'scalar' });
   expect([refused.status, refused.body.detail.code]).toEqual([404, 'not_found']);
   expect(refused.body.detail.message).toBe(
-    'There is no such agent_type; the nearest names are scaler. There is no such service_id; the nearest names are web.',
+    'No agent named "scalar". Did you mean scaler? No service named "wep". Did you mean web?',
   );
   const typed = await ask({ service_type: 'cloudrun' });
   expect(typed.status).toBe(404);
-  expect(typed.body.detail.message).toContain('nearest names are cloud_run,');
+  expect(typed.body.detail.message).toContain('Did you mean cloud_run,');
 });
 
 test.each([

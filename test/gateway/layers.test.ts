@@ -229,9 +229,9 @@ test('names that name nothing are listed, and refused where strict', async () =>
   expect(refused.status).toBe(404);
   expect(refused.body.detail.code).toBe('not_found');
   const { message } = refused.body.detail;
-  expect(message).toContain('There is no such agent_type; the nearest names are scaler.');
-  expect(message).toContain('There is no such service_id; the nearest names are web.');
-  expect(message).toContain('There is no such service_type; the nearest names are cloud_run, ');
+  expect(message).toContain('No agent named "scalar". Did you mean scaler?');
+  expect(message).toContain('No service named "wep". Did you mean web?');
+  expect(message).toContain('No service type named "cloud_runs". Did you mean cloud_run, ');
   // What is refused is not remembered as such.
   await admin.put(`/tenants/${id}/services/wep`, { service_type: 'cloud_run' });
   expect((await ask('service_id=wep&strict=true')).status).toBe(200);

@@ -105,9 +105,21 @@ describe.each([
 describe('what is wrong is refused with its path', () => {
   test.each([
     ['budgets', { b: { ...budget, amount: '-5' } }, '/b/amount'],
+    ['budgets', { b: { ...budget, amount: '1000000000000' } }, '/b/amount'],
+    ['budgets', { b: { ...budget, amount: 'NaN' } }, '/b/amount'],
     ['budgets', { b: { ...budget, timezone: 'Nowhere' } }, '/b/timezone'],
     ['budgets', { a: budget, b: { ...budget, currency: 'USD' } }, '/b/currency'],
     ['freezes', { f: { during: [{ timezone: 'UTC' }] } }, '/f/during/0'],
+    [
+      'freezes',
+      { f: { during: [{ dates: ['12-25'], timezone: 'Nowhere' }] } },
+      '/f/during/0/timezone',
+    ],
+    [
+      'freezes',
+      { f: { during: [{ from: '2090-01-01T00:00', until: '2090-01-01T00:00', timezone: 'UTC' }] } },
+      '/f/during/0/until',
+    ],
     [
       'freezes',
       { f: { during: [{ from: '2020-01-01T00:00', until: '2020-01-02T00:00', timezone: 'UTC' }] } },
@@ -122,6 +134,17 @@ describe('what is wrong is refused with its path', () => {
       const { status, body } = await client.put(url, document);
       expect([status, body.errors[0].path]).toEqual([422, path]);
     }
+  });
+
+  test('a thousand budgets, and it is said how many there may be', async () => {
+    const { id, admin } = await freshTenant();
+    const names = Array.from({ length: 1000 }, (_each, index) => [`b${index}`, budget]);
+    const url = `/tenants/${id}/config/budgets`;
+    const { status, body } = await admin.put(url, Object.fromEntries(names));
+    expect([status, body.errors]).toEqual([
+      422,
+      [{ path: '', message: expect.stringContaining('100') }],
+    ]);
   });
 
   test("a currency that is not the platform's", async () => {
@@ -208,5 +231,140 @@ describe('a freeze', () => {
       'shop',
     ]);
     expect((await tenant.viewer.get(effective)).body.over_time).toBeUndefined();
+  });
+});
+
+describe('what an instance and its project say', () => {
+  let tenant: TenantFixture;
+  const decide = (more: object = {}) =>
+    tenant.operator.post(`/tenants/${tenant.id}/decide`, {
+      action: 'scale',
+      risk_level: 'low',
+      service_id: 'web',
+      ...more,
+    });
+  const project = (body: object) =>
+    tenant.admin.put(`/tenants/${tenant.id}/projects/shop/config`, body);
+  beforeAll(async () => {
+    tenant = await freshTenant();
+    await project({ environment: 'production', budget: { amount: 10.5, currency: 'EUR' } });
+    const web = { service_type: 'cloud_run', project_id: 'shop' };
+    await tenant.admin.put(`/tenants/${tenant.id}/services/web`, web);
+  });
+
+  test('the budget of a project binds its instances, once it is to be enforced', async () => {
+    const automation = { action: 'scale', risk_level: 'low', service_id: 'web' };
+    const start = (cost: number) =>
+      tenant.operator.post(`/tenants/${tenant.id}/automations`, {
+        ...automation,
+        cost_impact: cost,
+      });
+    expect((await start(11)).body.state).toBe('running');
+    const budgets = { t: { ...budget, currency: 'USD', match: { actions: ['other'] } } };
+    await tenant.admin.put(`/tenants/${tenant.id}/config/budgets`, budgets);
+    const enforced = {
+      environment: 'production',
+      budget: { amount: 10.5, currency: 'EUR' },
+      enforce_budget: true,
+    };
+    const mixed = await project(enforced);
+    expect([mixed.status, mixed.body.errors[0].path]).toEqual([422, '/budget/currency']);
+    await tenant.admin.delete(`/tenants/${tenant.id}/config/budgets`);
+    expect((await project(enforced)).status).toBe(200);
+    const other = await tenant.admin.put(`/tenants/${tenant.id}/config/budgets`, budgets);
+    expect([other.status, other.body.errors[0].path]).toEqual([422, '/t/currency']);
+
+    // By the write that has just been answered.
+    const denied = await start(10.51);
+    expect([denied.body.state, denied.body.reasons[0]]).toMatchObject([
+      'denied',
+      {
+        rule: 'budget_exceeded',
+        name: 'shop',
+        limit: '10.5',
+        source: `project_config_${tenant.id}_shop`,
+      },
+    ]);
+    expect((await start(10)).body.state).toBe('running');
+    const usage = await tenant.operator.get(`/tenants/${tenant.id}/budgets/usage`);
+    expect(usage.body.items).toMatchObject([
+      { by: 'project', name: 'shop', held: '10', remaining: '0.5' },
+    ]);
+    const shown = await decide({ cost_impact: 1 });
+    expect([shown.body.decision, shown.body.budgets[0].remaining]).toEqual(['deny', '0.5']);
+    expect((await decide({ service_id: undefined, cost_impact: 11 })).body.decision).toBe('allow');
+    await project({ environment: 'production' });
+    expect((await decide({ cost_impact: 11 })).body.decision).toBe('allow');
+  });
+
+  test('freezes name the environment of its project', async () => {
+    const path = `/tenants/${tenant.id}/config/freezes`;
+    await tenant.admin.put(path, { f: { ...always, match: { environments: ['production'] } } });
+    expect((await decide()).body.reasons[0]).toMatchObject({ rule: 'freeze', name: 'f' });
+    await project({ environment: 'staging' });
+    expect((await decide()).body.decision).toBe('allow');
+    await tenant.admin.delete(path);
+  });
+
+  test('maintenance windows are the only times where it says so, and an administrator alone says it', async () => {
+    const path = `/tenants/${tenant.id}/services/web`;
+    const days = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
+    const nights = { days, start: '01:00', end: '03:00', timezone: 'Europe/Rome' };
+    await tenant.admin.patch(path, { maintenance_windows: [nights] });
+    const noon = '2030-06-03T10:00:00Z';
+    const night = '2030-06-03T23:30:00Z';
+    expect((await decide({ at: noon })).body.decision).toBe('allow');
+    await tenant.admin.patch(path, { maintenance_windows_only: true });
+    const closed = await decide({ at: noon });
+    expect(closed.body).toMatchObject({
+      decision: 'deny',
+      reasons: [
+        {
+          rule: 'maintenance_windows_only',
+          limit: true,
+          layer: 'service_instance',
+          source: `service_instance_${tenant.id}_web`,
+        },
+      ],
+      retry_at: '2030-06-03T23:00:00.000Z',
+    });
+    expect((await decide({ at: night })).body.decision).toBe('allow');
+    expect((await decide({ service_id: undefined, at: noon })).body.decision).toBe('allow');
+    for (const looser of [
+      { maintenance_windows: [{ ...nights, end: '00:59' }] },
+      { maintenance_windows_only: false },
+    ]) {
+      const refused = await tenant.operator.patch(path, looser);
+      expect([refused.status, refused.body.detail.code]).toEqual([403, 'insufficient_role']);
+    }
+    // Without a window there is no time.
+    await tenant.admin.patch(path, { maintenance_windows: [] });
+    const never = await decide({ at: night });
+    expect([never.body.decision, never.body.retry_at]).toEqual(['deny', undefined]);
+    await tenant.admin.patch(path, { maintenance_windows_only: null });
+  });
+
+  test('notices of its approvals go where it says', async () => {
+    const { id, admin, operator } = tenant;
+    await admin.put(`/tenants/${id}/config/notifications`, {
+      email: { approval_recipients: ['on-call@example.com'] },
+      webhook: { url: 'https://hooks.example/h' },
+    });
+    const channelsOf = async (names: string[]): Promise<string[]> => {
+      await admin.patch(`/tenants/${id}/services/web`, { notification_channels: names });
+      const approval = await operator.post(`/tenants/${id}/approvals`, {
+        action: 'scale',
+        risk_level: 'low',
+        title: 'Scale up',
+        service_id: 'web',
+      });
+      const of = `/tenants/${id}/notifications/deliveries?approval_id=${approval.body.id}`;
+      const { items } = (await admin.get(of)).body;
+      return items.map((each: { channel: string }) => each.channel).toSorted();
+    };
+    expect(await channelsOf(['sre', 'email'])).toEqual(['email']);
+    expect(await channelsOf(['sre'])).toEqual(['email', 'webhook']);
+    // Where nothing is configured that it names, everybody hears.
+    expect(await channelsOf(['chat'])).toEqual(['email', 'webhook']);
   });
 });

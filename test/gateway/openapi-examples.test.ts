@@ -135,6 +135,23 @@ async function invitation(): Promise<{ readonly id: string; readonly by: Client 
   return { id: body.items[0].id, by };
 }
 
+/** A gateway, and what it was denied and may ask for. */
+async function denied(): Promise<{ readonly by: Client; readonly values: Values }> {
+  const scopes = ['config:read', 'approvals:read', 'approvals:write', 'decide:on_behalf'];
+  const { body: key } = await ada.post('/auth/api-key', { name: 'gateway', scopes });
+  const by = new Client(strata.url, key.api_key);
+  const question = exampleOf('/tenants/{tenant_id}/access/v1/evaluation') as Values;
+  const { body } = await by.post(inTenant('/access/v1/evaluation'), question);
+  if (!body.context?.access_request) throw new Error(JSON.stringify(body));
+  const { binding_token, expires_at } = body.context.access_request;
+  return { by, values: { ...question, context: undefined, denial: { binding_token, expires_at } } };
+}
+async function newTask(): Promise<Given> {
+  const { by, values } = await denied();
+  const { body } = await by.post(inTenant('/access/v1/requests'), values);
+  return { by, values: { task_id: body.task.id } };
+}
+
 /** What an operation needs that Strata gives out. */
 const given: Readonly<Record<string, () => Promise<Given>>> = {
   'auth.refresh': async () => {
@@ -208,6 +225,11 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
     const { body } = await tenant.operator.get(inTenant(`/automations/${id}`));
     return { values: { automation_id: id, action_digest: body.action_digest } };
   },
+  'notifier.access.evaluate': async () => ({ by: (await denied()).by }),
+  'notifier.access.evaluate-several': async () => ({ by: (await denied()).by }),
+  'notifier.access.request': denied,
+  'notifier.access.task': newTask,
+  'notifier.access.cancel': newTask,
   'notifier.automations.finish': async () => ({ values: { automation_id: await newAutomation() } }),
   'tenant-config.history.get': async () => ({
     values: { revision: await newestOf(ada, inTenant('/config/history')) },

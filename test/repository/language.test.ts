@@ -36,6 +36,31 @@ const phrasesForUsers: readonly (readonly [phrase: RegExp, term: string])[] = [
   [/\bstands? in\b/i, 'is the fallback'],
 ];
 
+/** What console, CLI, messages and mails called things, and their name now; names of the API stay. */
+const formerNames: readonly (readonly [phrase: RegExp, term: string])[] = [
+  [/\bNotification routes\b|\bEdit the routes\b/i, 'Approval routing; Edit routing'],
+  [
+    /\bBounds (and stop|of the platform)\b|\boutside of a bound\b|\boverruled by the bound\b/i,
+    'guardrail',
+  ],
+  [/\bheld by a bound\b|\bShielded by\b|\bare shielded\b/, 'limited by guardrail; not affected'],
+  [/\bHop (\d|\$?\{)/, 'Escalates to …'],
+  [/\bI am on it\b|\bLook again\b|\bTry it…/, 'Acknowledge; Refresh; Preview'],
+  [/\bWhat it said\b|\bMake the key\b|'Made'/, 'Response; Create key; Created'],
+  [/\bAudit of all\b|\bExport what fits\b/, 'Audit log (all tenants); Export filtered events'],
+  [/(?<!\. )\bKeep it elsewhere\b/, 'Archive'],
+  [
+    /\bAlso what is the same\b|\bSame question on both\b|\bSwap questions\b/,
+    'Show identical; Copy to both; Swap',
+  ],
+  [/'no context'|\bEnvironment default\b/, 'All services; Built-in default'],
+  [
+    /\bThe request is not valid\b|\bNothing has this name\b/,
+    'Some fields are not valid; No service named …',
+  ],
+  [/\bNobody decided\b|\bapprovals reject\b/, 'No one decided; approvals deny'],
+];
+
 /** Words that identifiers are made of. */
 const namesOf = (text: string): string[] =>
   (
@@ -78,6 +103,23 @@ test('no description of the API, message or label has a phrase that is a riddle 
     return literals.flatMap((text) =>
       found(text, phrasesForUsers).map((each) => `${file}: ${text}: ${each}`),
     );
+  });
+  expect(wrong).toEqual([]);
+});
+
+test('nothing that people read has a name that was replaced', () => {
+  const seen = files.filter(
+    (file) =>
+      /^(console|cli|gateway\/openapi|services\/notifier\/rules|test\/browser)\/.*\.tsx?$/.test(
+        file,
+      ) ||
+      /^(README|docs\/.*)\.md$/.test(file) ||
+      ['shared/errors.ts', 'shared/contracts/error-codes.ts'].includes(file),
+  );
+  expect(seen.length).toBeGreaterThan(150);
+  const wrong = seen.flatMap((file) => {
+    const text = readFileSync(join(root, file), 'utf8').replaceAll(/\/\*[^]*?\*\/|\/\/ .*/g, '');
+    return found(text, formerNames).map((each) => `${file}: ${each}`);
   });
   expect(wrong).toEqual([]);
 });

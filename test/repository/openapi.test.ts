@@ -9,7 +9,7 @@ import addFormats from 'ajv-formats';
 import { openApi } from '../../gateway/openapi/document.ts';
 import { Type } from 'typebox';
 import { createComponents } from '../../gateway/openapi/schemas.ts';
-import { noticeTypes } from '../../shared/contracts/notifier.ts';
+import { deliveredTypes } from '../../shared/contracts/notifier.ts';
 
 interface Node {
   readonly [key: string]: unknown;
@@ -167,5 +167,5 @@ describe('examples', () => {
 });
 
 test('every notice is a webhook', () => {
-  expect(Object.keys(document.webhooks)).toEqual([...noticeTypes]);
+  expect(Object.keys(document.webhooks)).toEqual([...deliveredTypes]);
 });

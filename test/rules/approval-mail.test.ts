@@ -69,8 +69,8 @@ describe('each notice', () => {
     ],
     [
       'approval.exhausted',
-      'Nobody decided: Scale checkout to 12',
-      'Everybody has been asked and nobody has decided. Not approved:',
+      'No one decided: Scale checkout to 12',
+      'Everybody has been asked and no one decided. Not approved:',
     ],
     [
       'approval.withdrawn',

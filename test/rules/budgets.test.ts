@@ -1,6 +1,7 @@
 /** Budgets without a database: exact decimals, periods of every zone, and documents that are refused. */
 import { describe, expect, test } from '@jest/globals';
 import { Temporal } from 'temporal-polyfill';
+import { projectBudgetProblems } from '../../shared/budgets/project-budget.ts';
 import { budgetsProblems } from '../../shared/budgets/budgets-document.ts';
 import { decimalText, millionthsOf, millionthsUp } from '../../shared/budgets/decimal.ts';
 import { bucketMs, periodAt } from '../../shared/budgets/periods.ts';
@@ -60,36 +61,63 @@ describe('documents', () => {
     ]);
   });
 
-  const judged: [string, Budgets, Budgets | null, string[]][] = [
-    ['costs of no currency', { b: { amount: '1', per: 'day' } }, null, ['/b/currency']],
+  const judged: [string, Budgets, string | undefined, string[]][] = [
+    ['costs of no currency', { b: { amount: '1', per: 'day' } }, undefined, ['/b/currency']],
     [
       'half an action',
       { b: { amount: '1.5', per: 'day', counts: 'actions' } },
-      null,
+      undefined,
       ['/b/amount'],
     ],
     [
       'actions in a currency',
       { b: { ...good, amount: '5', counts: 'actions' } },
-      null,
+      undefined,
       ['/b/currency'],
     ],
-    ['two currencies', { a: good, b: { ...good, currency: 'USD' } }, null, ['/b/currency']],
+    ['two currencies', { a: good, b: { ...good, currency: 'USD' } }, undefined, ['/b/currency']],
+    ["another currency than the platform's", { b: good }, 'USD', ['/b/currency']],
     [
-      "another currency than the platform's",
-      { b: good },
-      { p: { ...good, currency: 'USD' } },
-      ['/b/currency'],
+      'nothing wrong',
+      { a: good, b: { amount: '3', per: 'hour', counts: 'actions' } },
+      undefined,
+      [],
     ],
-    ['nothing wrong', { a: good, b: { amount: '3', per: 'hour', counts: 'actions' } }, null, []],
   ];
-  test.each(judged)('%s', (_what, next, above, paths) => {
-    expect(budgetsProblems(next, null, above).map(({ path }) => path)).toEqual(paths);
+  test.each(judged)('%s', (_what, next, given, paths) => {
+    expect(budgetsProblems(next, null, given).map(({ path }) => path)).toEqual(paths);
+  });
+
+  test.each([
+    ['no budget', {}, undefined, ['/budget']],
+    [
+      'more digits than are exact',
+      { amount: 0.0000001, currency: 'EUR' },
+      undefined,
+      ['/budget/amount'],
+    ],
+    [
+      'more than any ledger holds',
+      { amount: 1e12, currency: 'EUR' },
+      undefined,
+      ['/budget/amount'],
+    ],
+    ['another currency', { amount: 1, currency: 'EUR' }, 'USD', ['/budget/currency']],
+    ['nothing wrong', { amount: 1000.5, currency: 'EUR' }, 'EUR', []],
+  ])('of a project that is enforced: %s', (_what, budget, currency, paths) => {
+    const project = {
+      project_id: 'shop',
+      ...('amount' in budget && { budget }),
+    };
+    const problems = (enforced: boolean) =>
+      projectBudgetProblems({ ...project, enforce_budget: enforced }, currency);
+    expect(problems(true).map(({ path }) => path)).toEqual(paths);
+    expect(problems(false)).toEqual([]);
   });
 
   test('what was stored before is not judged again', () => {
     const stored = { old: { ...good, currency: 'USD' } };
-    expect(budgetsProblems(stored, stored, { p: good })).toEqual([]);
+    expect(budgetsProblems(stored, stored, 'EUR')).toEqual([]);
   });
 });
 

@@ -120,7 +120,7 @@ describe('the ladder', () => {
       ['Tenant risk limits for all services', 'shadowed', 8, 'eve'],
       ['Service type', 'unset', undefined, undefined],
       ['Global entry', 'unset', undefined, undefined],
-      ['Environment default', 'shadowed', 3, null],
+      ['Built-in default', 'shadowed', 3, null],
     ]);
     expect(rungs.map(({ isClearable }) => isClearable)).toEqual([
       false,

@@ -604,8 +604,8 @@ describe('chat', () => {
     ['approval.requested', 'Approval needed'],
     ['approval.escalated', 'Still needs approval (escalation 1 of 2)'],
     ['approval.decided', 'Denied'],
-    ['approval.expired', 'Expired: nobody decided in time'],
-    ['approval.exhausted', 'Nobody decided, and nobody is left to ask'],
+    ['approval.expired', 'Expired: no one decided in time'],
+    ['approval.exhausted', 'No one decided, and no one is left to ask'],
     ['approval.withdrawn', 'Withdrawn: nobody needs it any more'],
   ])('%s', async (type, heading) => {
     await say({

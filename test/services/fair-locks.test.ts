@@ -9,6 +9,8 @@ import type { DataSource } from 'typeorm';
 import { authSchema } from '../../services/auth/schema.ts';
 import { lockForChange, lockForSignIn } from '../../services/auth/accounts/stores/users.ts';
 import { automationActions } from '../../services/notifier/actions/automations.ts';
+import { redeemActions } from '../../services/notifier/actions/redeeming.ts';
+import { Grants } from '../../services/notifier/actions/granting.ts';
 import { notifierSchema, type AutomationRow } from '../../services/notifier/schema.ts';
 import { readChangedIn } from '../../services/notifier/stores/changed-rows.ts';
 import { TenantChanges } from '../../services/notifier/worker/tenant-changes.ts';
@@ -174,6 +176,7 @@ test('the platform can be written while a start decides', async () => {
     settings: () => settings,
     takeMails: async () => undefined,
     onNobodyDecides: unused,
+    grants: new Grants(db, () => settings),
   });
   let decisions = 0;
   /** As config-resolver answers, from configuration that is older each time but for the last. */
@@ -201,6 +204,51 @@ test('the platform can be written while a start decides', async () => {
     request,
   );
   expect([started.state, decisions]).toEqual(['running', 6]);
+});
+
+test('configuration that changes at each decision keeps nobody from redeeming', async () => {
+  const tenantId = randomUUID();
+  const id = randomUUID();
+  const own = tenantScope(tenantId);
+  const settings = loadSettings({ SECRET_KEY: 'k'.repeat(32) }, { pieces: [] });
+  const digest = 'a'.repeat(64);
+  await db.query(
+    `INSERT INTO notifier.automations (id, tenant_id, state, intent, decided, ttl_seconds, requested_by, request_id,
+       request_hash, created_at, started_at, expires_at, action_digest)
+     VALUES ($1, $2, 'running', '{"action":"scale","risk_level":"low"}', '{"decision":"allow","reasons":[]}', 300,
+       '{"type":"user","id":"u"}', 'r', 'h', now(), now(), now() + interval '5 minutes', $3)`,
+    [id, tenantId, digest],
+  );
+  let decisions = 0;
+  const writes: Promise<unknown>[] = [];
+  const admission = async () => {
+    decisions += 1;
+    const revision = {
+      tenant: await readRevision(own),
+      platform: await readRevision(platformScope),
+    };
+    const written = write(own);
+    writes.push(written);
+    // Two are decided ahead, and one while the configuration is held.
+    await (decisions === 3 ? Promise.race([written, untilWaiting(1)]) : written);
+    return { decided: { decision: 'allow', reasons: [], revision }, is_proven: false };
+  };
+  const request = {
+    caller: serviceCaller('test'),
+    requestId: 'r',
+    call: admission,
+  } as unknown as Request;
+  const actions = redeemActions({ db, grants: new Grants(db, () => settings) });
+  const redeemed = await actions['notifier.automations.redeem'](
+    {
+      tenant_id: tenantId,
+      automation_id: id,
+      body: { action_digest: digest, executor: 'runner' },
+    },
+    request,
+  );
+  await Promise.all(writes);
+  expect([redeemed.redeemed_by, decisions]).toEqual(['runner', 3]);
 });
 
 /** Without a lock. */

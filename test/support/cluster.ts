@@ -5,6 +5,8 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pieces } from '../../services/pieces.ts';
+import { serverTimeouts } from '../../shared/database/pooler.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import {
   createDatabase,
   migrate,
@@ -14,7 +16,7 @@ import {
   type Server,
 } from './postgres.ts';
 import { startProxy, type Proxy } from './proxy.ts';
-import { startNats, startRedis, type Process } from './servers.ts';
+import { startNats, startPgBouncer, startRedis, type Process } from './servers.ts';
 import {
   adminPassword,
   createTenant,
@@ -163,8 +165,13 @@ export async function startCluster({
   const proxies = Object.fromEntries(
     await Promise.all(cuttable.map(async (name) => [name, await startProxy(bus.port)] as const)),
   );
+  // `npm run test:soak -- --pooler`, and any test of a cluster in the same way.
+  const pooler =
+    process.env.TEST_POOLER === 'true' ? await startPooler(postgres, database, extra) : undefined;
+  const address = pooler ? through(pooler, database.url) : reachedBy(database.url);
   const environment = {
-    DATABASE_URL: reachedBy(database.url),
+    DATABASE_URL: address,
+    ...(pooler && { DB_POOLER: 'true' }),
     NATS_URL: bus.url,
     REDIS_URL: redis.url,
     BASE_URL: baseUrl,
@@ -211,6 +218,7 @@ export async function startCluster({
       servers.redis.stop('SIGKILL'),
       ...Object.values(proxies).map((proxy) => proxy.stop()),
     ]);
+    await pooler?.stop();
     await stopPostgres();
   };
 
@@ -256,6 +264,22 @@ export async function startCluster({
     throw error;
   }
 }
+
+/** PgBouncer in transaction mode before a server; the database has the time-outs that nodes want. */
+async function startPooler(
+  { url }: Server,
+  database: Database,
+  { REQUEST_TIMEOUT_MS: timeoutMs }: Record<string, string>,
+): Promise<Process> {
+  const name = new URL(database.url).pathname.slice(1);
+  const timeouts = serverTimeouts(Number(timeoutMs ?? loadSettings({}).request_timeout_ms));
+  for (const [timeout, ms] of Object.entries(timeouts))
+    await database.query(`ALTER DATABASE ${name} SET ${timeout} = ${ms}`);
+  return startPgBouncer(url);
+}
+
+const through = (pooler: Process, url: string): string =>
+  url.replace(new URL(url).host, new URL(pooler.url).host);
 
 /** Also where its process is stopped by a signal, or has ended already. */
 async function endNode({ pid, stop }: Running): Promise<void> {

@@ -84,6 +84,7 @@ export const decideActions = (balances: Balances) =>
       return {
         max_cost_impact_approval: settingOf(effective, 'max_cost_impact_approval'),
         approval_timeout_minutes: settingOf(effective, 'approval_timeout_minutes'),
+        notification_channels: effective.values.notification_channels,
       };
     },
   }) satisfies Handlers;

@@ -3,7 +3,7 @@
  * without its layer.
  */
 import type { Request } from '../../../shared/contract-runtime/request.ts';
-import type { AddressField } from '../../../shared/contracts/effective-config.ts';
+import { addressTitles, type AddressField } from '../../../shared/contracts/effective-config.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { nearestNames } from '../../../shared/nearest.ts';
 
@@ -19,16 +19,20 @@ export async function refuseUnknown(
 ): Promise<void> {
   if (unknown.length === 0) return;
   const names = await namesNear(unknown, address, request).catch(() => ({}));
-  throw new StrataError('not_found', unknown.map((field) => sentence(field, names)).join(' '));
+  throw new StrataError(
+    'not_found',
+    unknown.map((field) => sentence(field, address[field]!, names)).join(' '),
+  );
 }
 
 type Names = { readonly [Field in AddressField]?: readonly string[] };
 
-function sentence(field: AddressField, names: Names): string {
+function sentence(field: AddressField, asked: string, names: Names): string {
   const near = names[field];
-  if (near === undefined) return `There is no such ${field}.`;
-  if (near.length === 0) return `There is no such ${field}; there is none at all.`;
-  return `There is no such ${field}; the nearest names are ${near.join(', ')}.`;
+  const missing = `No ${addressTitles[field]} named "${asked}"`;
+  if (near === undefined) return `${missing}.`;
+  if (near.length === 0) return `${missing}; there is none at all.`;
+  return `${missing}. Did you mean ${near.join(', ')}?`;
 }
 
 async function namesNear(

@@ -33,6 +33,8 @@ export function sourcesOf(
   environment: Sources['environment'],
 ): Sources {
   const { agent_type: agentType, service_id: serviceId } = question;
+  const service = tenant.services.find(({ document }) => document.service_id === serviceId) ?? null;
+  const projectId = service?.document.project_id;
   const own = {
     revision: tenant.revision,
     risk: tenant.risk,
@@ -40,7 +42,8 @@ export function sourcesOf(
     budgets: tenant.budgets,
     freezes: tenant.freezes,
     agent: tenant.agents.find(({ document }) => document.agent_type === agentType) ?? null,
-    service: tenant.services.find(({ document }) => document.service_id === serviceId) ?? null,
+    service,
+    project: tenant.projects?.find(({ document }) => document.project_id === projectId) ?? null,
   };
   const serviceType = serviceTypeOf(question, own);
   return { tenantId: question.tenant_id, serviceType, tenant: own, platform, environment };

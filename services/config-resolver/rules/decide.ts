@@ -22,6 +22,8 @@ import { claimsRollback } from './rollback-claim.ts';
 interface Case {
   readonly limits: Partial<RiskLimits>;
   readonly hours: unknown;
+  /** The maintenance windows of the instance, where they are the only times; undefined elsewhere. */
+  readonly windows: unknown;
   readonly intent: Intent;
   /** Whether what it takes back exists. */
   readonly isRollback: boolean;
@@ -46,6 +48,11 @@ const rules: Readonly<Record<(typeof decidingLimits)[number], Rule>> = {
   business_hours_only: {
     decision: 'deny',
     applies: ({ limits, hours, at }) => limits.business_hours_only !== false && !isOpen(hours, at),
+    asked: ({ at }) => new Date(at).toISOString(),
+  },
+  maintenance_windows_only: {
+    decision: 'deny',
+    applies: ({ windows, at }) => windows !== undefined && !isWithinAny(windows, at),
     asked: ({ at }) => new Date(at).toISOString(),
   },
   max_resource_scaling: {
@@ -85,6 +92,26 @@ const areHours = (hours: unknown): hours is BusinessHours =>
 const isOpen = (hours: unknown, at: number): boolean =>
   areHours(hours) && opensNext(hours, at) === null;
 
+/** When the first of the windows opens; null within one, undefined where none ever does. */
+function windowOpens(windows: unknown, at: number): Date | null | undefined {
+  const all = Array.isArray(windows) ? windows.filter(areHours) : [];
+  const opening = all.map((window) => opensNext(window, at));
+  if (opening.includes(null)) return null;
+  return opening.toSorted((a, b) => a!.getTime() - b!.getTime())[0];
+}
+const isWithinAny = (windows: unknown, at: number): boolean => windowOpens(windows, at) === null;
+
+/**
+ * Without windows of its own there is no time at which automation may act on the instance. A value
+ * that a bound has removed, or that is no boolean, is as strict as it can be.
+ */
+const bindingWindows = ({ values, explain }: ExplainedConfiguration, intent: Intent): unknown =>
+  intent.service_id === undefined ||
+  explain?.maintenance_windows_only === undefined ||
+  values.maintenance_windows_only === false
+    ? undefined
+    : (values.maintenance_windows ?? []);
+
 /** Explained, so that each reason can say where its limit was set. */
 export type ExplainedConfiguration = Pick<
   ResultOf<'config-resolver.resolve'>,
@@ -104,7 +131,8 @@ export function decide(
   const { values, revision, stale } = effective;
   const limits: Partial<RiskLimits> = values;
   const isRollback = isProven && claimsRollback(intent);
-  const of: Case = { limits, hours: values.business_hours, intent, isRollback, at };
+  const windows = bindingWindows(effective, intent);
+  const of: Case = { limits, hours: values.business_hours, windows, intent, isRollback, at };
   const applying = decidingLimits.filter((rule) => rules[rule].applies(of));
   const frozen = frozenNow(effective, of);
   const enforced = frozen.filter(({ rule }) => rule.mode !== 'warn');
@@ -153,6 +181,7 @@ function frozenNow(
     service_id,
     service_type: service_type ?? undefined,
     project_id: limits.project_id ?? undefined,
+    environment: limits.environment,
     isRollback,
     at,
   });
@@ -186,14 +215,19 @@ const unprovenWarning = ({ takes_back: named }: Intent) =>
     ? { path: '/is_rollback', message: `Does not count as a rollback. ${whatToName}` }
     : { path: '/takes_back', message: `Not found, so it does not count. ${whatToName}` };
 
-/** When the last freeze ends and, where they decide, business hours open. */
+/** When the last freeze ends and, where they decide, business hours or maintenance windows open. */
 function retryAt(
-  { hours, at }: Case,
+  { hours, windows, at }: Case,
   frozen: readonly Frozen[],
   deciding: (typeof decidingLimits)[number] | undefined,
 ): { retry_at: string } | undefined {
-  const isClosed = deciding === 'business_hours_only';
-  const opening = isClosed && areHours(hours) ? opensNext(hours, at) : null;
+  const isClosed = deciding === 'business_hours_only' || deciding === 'maintenance_windows_only';
+  const opening =
+    deciding === 'maintenance_windows_only'
+      ? (windowOpens(windows, at) ?? null)
+      : isClosed && areHours(hours)
+        ? opensNext(hours, at)
+        : null;
   if (isClosed && opening === null) return undefined;
   const ends = frozen.map(({ until }) => until ?? Infinity);
   const last = Math.max(opening?.getTime() ?? -Infinity, ...ends);
@@ -201,7 +235,10 @@ function retryAt(
 }
 
 /** A setting as reasons show it: its value, and which layer and document it is from. */
-export function settingOf({ values, explain }: ExplainedConfiguration, name: keyof RiskLimits) {
+export function settingOf(
+  { values, explain }: ExplainedConfiguration,
+  name: (typeof decidingLimits)[number] | keyof RiskLimits,
+) {
   const explained = explain?.[name];
   if (!explained) throw new Error(`${name} is not explained`);
   const { layer, source, revision } = explained;

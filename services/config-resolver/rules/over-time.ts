@@ -1,5 +1,6 @@
 /** Which budgets and freezes are about what acts in one context. */
 import { matchesPlace, type Touched } from '../../../shared/budgets/matching.ts';
+import { budgetOfProject } from '../../../shared/budgets/project-budget.ts';
 import type { LimitMatch } from '../../../shared/contracts/budgets.ts';
 import type { Address } from '../../../shared/contracts/effective-config.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
@@ -20,17 +21,22 @@ export function overTimeOf(
     service_id,
     service_type: serviceType ?? undefined,
     project_id: tenant.service?.document.project_id,
+    environment: tenant.project?.document.environment,
   };
+  const ofProject = budgetOfProject(tenant.project);
   const budgets = [
     ...inForce('platform', platform.budgets, touched),
     ...inForce('tenant', tenant.budgets, touched),
+    ...(ofProject ? [ofProject] : []),
   ];
   const freezes = [
     ...inForce('platform', platform.freezes, touched),
     ...inForce('tenant', tenant.freezes, touched),
   ];
   if (budgets.length + freezes.length === 0) return {};
-  return { over_time: { budgets, freezes, project_id: touched.project_id ?? null } };
+  const { project_id: project = null, environment } = touched;
+  const where = { project_id: project, ...(environment !== undefined && { environment }) };
+  return { over_time: { budgets, freezes, ...where } };
 }
 
 const inForce = <By extends 'platform' | 'tenant', Rule extends { readonly match?: LimitMatch }>(

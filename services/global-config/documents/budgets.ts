@@ -13,6 +13,6 @@ export const budgetsKind: DocumentKind<object, Budgets> = {
     actions: 'global-config.budgets',
   }),
   schema: Budgets,
-  check: ({ next, current }) => ({ refused: budgetsProblems(next, current, null) }),
+  check: ({ next, current }) => ({ refused: budgetsProblems(next, current, undefined) }),
   tightens: tightensBudgets,
 };

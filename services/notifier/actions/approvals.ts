@@ -18,14 +18,24 @@ import {
   requireRight,
   strictestOf,
 } from '../rules/approval-policy.ts';
-import { costProblems, timeoutSeconds, type ApprovalTerms } from '../rules/approval-terms.ts';
+import {
+  channelsNamed,
+  costProblems,
+  timeoutSeconds,
+  type ApprovalTerms,
+} from '../rules/approval-terms.ts';
 import { countNamed, destinationsOf } from '../channels/destinations.ts';
 import { approverChainOf, firstTimes, type EscalationLimits } from '../rules/escalation.ts';
 import type { FrozenConfig } from '../rules/frozen-config.ts';
 import { noticesOf } from '../rules/notice.ts';
 import { principalsOf, requesterOf } from '../rules/principals.ts';
 import { requestProofOf } from '../rules/proof.ts';
-import { ApprovalEntity, type ApprovalRow, type FrozenPolicy } from '../schema.ts';
+import {
+  ApprovalEntity,
+  type ApprovalRow,
+  type FrozenPolicy,
+  type StoredRequester,
+} from '../schema.ts';
 import { changedAfter, markChanged, requireApproval } from '../stores/approvals.ts';
 import { databaseTime } from '../stores/clock.ts';
 import { newestFirst } from '../stores/newest.ts';
@@ -34,29 +44,10 @@ import { requireRoom } from '../stores/usage.ts';
 import { acknowledge, callingCandidate, decide, type ApprovalOptions } from './deciding.ts';
 
 export function approvalActions(options: ApprovalOptions) {
-  const { db, onChanged, approvalChanges, settings, takeMails } = options;
+  const { db, onChanged, approvalChanges } = options;
   return {
     async 'notifier.approvals.request'({ tenant_id: tenantId, body }, request) {
-      const repeated = await findRepeated(db.manager, tenantId, body);
-      if (repeated) return approvalView(repeated);
-      refuseLarge(body);
-      await requireRoom(db.manager, tenantId, 'approvals_pending', settings());
-
-      const plan = await planOf(tenantId, body, request);
-      const problems = costProblems(body.cost_impact, plan.terms);
-      if (problems.length > 0) throw invalid(problems);
-      await takeMails(tenantId, request.caller, countNamed(plan.chain, plan.frozen));
-      const made = await db.transaction((manager) =>
-        insertApproval(manager, options, tenantId, body, plan, request),
-      );
-      if (made) {
-        announceApproval(options, tenantId, plan);
-        return approvalView(made);
-      }
-      // A request with the same key was faster.
-      const faster = await findRepeated(db.manager, tenantId, body);
-      if (!faster) throw new Error('an approval with the same idempotency_key is gone');
-      return approvalView(faster);
+      return approvalView(await requestApproval(options, tenantId, body, request));
     },
 
     'notifier.approvals.list': (params) => newestFirst(db, ApprovalEntity, params, approvalView),
@@ -103,6 +94,37 @@ export function approvalActions(options: ApprovalOptions) {
   } satisfies Handlers;
 }
 
+/** The approval that is asked for, or was by an earlier request with the same key. */
+export async function requestApproval(
+  options: ApprovalOptions,
+  tenantId: string,
+  body: ApprovalRequest,
+  request: Request,
+  onBehalfOf?: StoredRequester['for'],
+): Promise<ApprovalRow> {
+  const { db, settings, takeMails } = options;
+  const repeated = await findRepeated(db.manager, tenantId, body);
+  if (repeated) return repeated;
+  refuseLarge(body);
+  await requireRoom(db.manager, tenantId, 'approvals_pending', settings());
+
+  const plan = await planOf(tenantId, body, request, onBehalfOf);
+  const problems = costProblems(body.cost_impact, plan.terms);
+  if (problems.length > 0) throw invalid(problems);
+  await takeMails(tenantId, request.caller, countNamed(plan.chain, plan.frozen));
+  const made = await db.transaction((manager) =>
+    insertApproval(manager, options, tenantId, body, plan, request),
+  );
+  if (made) {
+    announceApproval(options, tenantId, plan);
+    return made;
+  }
+  // A request with the same key was faster.
+  const faster = await findRepeated(db.manager, tenantId, body);
+  if (!faster) throw new Error('an approval with the same idempotency_key is gone');
+  return faster;
+}
+
 /** Whether the person who looks could decide now, and if not, why. */
 async function viewerOf(tenantId: string, row: ApprovalRow, request: Request) {
   const candidate = await callingCandidate(tenantId, request)(row);
@@ -124,8 +146,7 @@ export interface ApprovalPlan {
   readonly limits: EscalationLimits;
   readonly policy: FrozenPolicy;
   readonly terms: ApprovalTerms;
-  /** Of whoever asks, for people. */
-  readonly requesterName: string;
+  readonly requester: StoredRequester;
 }
 
 export const hashOf = (body: object): string => {
@@ -170,13 +191,19 @@ export async function planOf(
   tenantId: string,
   body: ApprovalRequest,
   request: Request,
+  onBehalfOf?: StoredRequester['for'],
 ): Promise<ApprovalPlan> {
+  const requester = requesterOf(
+    request.caller,
+    await requesterNameOf(tenantId, request),
+    onBehalfOf,
+  );
   const context = addressOf(body);
   const [{ config, revision, counted_recipients: counted, recent_changes: recent }, terms] =
     await Promise.all([
       request.call('tenant-config.notifications.open', {
         tenant_id: tenantId,
-        asked_by: principalsOf(requesterOf(request.caller, '')),
+        asked_by: principalsOf(requester),
       }),
       request.call('config-resolver.approval-terms', { tenant_id: tenantId, ...context }),
     ]);
@@ -201,7 +228,13 @@ export async function planOf(
   });
   return {
     chain,
-    frozen: { config: channelConfig, revision, ...approvers, recipients: counted },
+    frozen: {
+      config: channelConfig,
+      revision,
+      ...approvers,
+      recipients: counted,
+      ...channelsNamed(terms),
+    },
     limits: {
       max_hops: escalation.max_hops,
       window_seconds: escalation.escalation_window_minutes * 60,
@@ -212,7 +245,7 @@ export async function planOf(
       frozenPolicyOf(approvalPolicy, body.risk_level),
       ...recent.map(({ before }) => frozenPolicyOf(before.approval_policy, body.risk_level)),
     ]),
-    requesterName: await requesterNameOf(tenantId, request),
+    requester,
   };
 }
 
@@ -237,7 +270,7 @@ export async function insertApproval(
   { vault, settings }: ApprovalOptions,
   tenantId: string,
   body: ApprovalRequest,
-  { chain, frozen, limits, policy, requesterName }: ApprovalPlan,
+  { chain, frozen, limits, policy, requester }: ApprovalPlan,
   request: Request,
   awaited = false,
 ): Promise<ApprovalRow | null> {
@@ -261,7 +294,7 @@ export async function insertApproval(
     policy,
     approved_by: null,
     frozen: vault.seal(frozen, tenantId),
-    requested_by: requesterOf(request.caller, requesterName),
+    requested_by: requester,
     request_id: request.requestId,
     idempotency_key: body.idempotency_key ?? null,
     request_hash: hashOf(body),

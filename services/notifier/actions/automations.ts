@@ -26,15 +26,11 @@ import { recordStates, recordTransitions } from '../stores/automation-events.ts'
 import {
   countSlots,
   finish,
-  heldRevisions,
-  heldTenant,
-  isSameRevision,
   lockSlots,
   lookAgainIn,
   lookNow,
   prolong,
   settleDue,
-  type Revisions,
 } from '../stores/automations.ts';
 import { clockTime, databaseTime } from '../stores/clock.ts';
 import { charge, judgeBudgets } from '../stores/ledger.ts';
@@ -50,22 +46,25 @@ import {
   type ApprovalRequest,
 } from './approvals.ts';
 import { withdraw, type ApprovalOptions } from './deciding.ts';
+import type { Grants } from './granting.ts';
+import { Moved, mostTries, newestAdmission, pauseMs, type Decide } from './newest-decision.ts';
 
 type StartBody = ParamsOf<'notifier.automations.start'>['body'];
 
 export interface AutomationOptions extends ApprovalOptions {
   readonly changes: TenantChanges<AutomationRow>;
+  readonly grants: Grants;
 }
 
 export function automationActions(options: AutomationOptions) {
-  const { db, changes } = options;
+  const { db, changes, grants } = options;
   return {
     async 'notifier.automations.start'({ tenant_id: tenantId, body }, request) {
       const { resource, parameters } = body;
       const problems = partProblems({ resource, parameters });
       if (problems.length > 0) throw invalid(problems);
       const row = await start(options, tenantId, body, request);
-      return automationView(row);
+      return grants.answer(row, request.caller);
     },
 
     'notifier.automations.list': (params) =>
@@ -84,14 +83,15 @@ export function automationActions(options: AutomationOptions) {
         caller,
         fits: (next) => !isAwaited(next.state),
       });
-      return automationView(requireAutomation(row));
+      return grants.answer(requireAutomation(row), caller);
     },
 
     async 'notifier.automations.heartbeat'({ tenant_id: tenantId, automation_id: id }, request) {
       const before = await found(db.manager, tenantId, id);
       refuseOthers(before, request.caller);
       const row = await prolong(db.manager, tenantId, id);
-      return automationView(row ?? refuseEnded(await found(db.manager, tenantId, id)));
+      const alive = row ?? refuseEnded(await found(db.manager, tenantId, id));
+      return grants.answer(alive, request.caller);
     },
 
     async 'notifier.automations.finish'({ tenant_id: tenantId, automation_id: id, body }, request) {
@@ -155,27 +155,8 @@ function refuseOthers({ requested_by: by }: AutomationRow, caller: Caller): void
   );
 }
 
-/** The configuration, or what budgets have left, changed between decision and transaction. */
-class Moved extends Error {
-  readonly held: Revisions;
-  /** Whether a budget was found to ask for an approval; undefined where none was looked at. */
-  readonly isOver: boolean | undefined;
-  constructor(held: Revisions, isOver?: boolean) {
-    super('moved');
-    this.held = held;
-    this.isOver = isOver;
-  }
-}
-
-const mostTries = 20;
-/**
- * So many tries decide first and lock then. Where the tenant's configuration changes all the time,
- * the later ones keep it as it is while they decide. The platform's is never kept so: an emergency
- * stop would wait for another node.
- */
+/** So many tries decide first and lock then; the later ones keep the configuration meanwhile. */
 const triesAhead = 2;
-/** Until this node has observed a change of the platform. */
-const pauseMs = 50;
 
 /**
  * Decides by configuration that is certainly the newest, and does so again where that changed
@@ -269,6 +250,7 @@ export function intentOf(body: StartBody): Intent {
     idempotency_key: _key,
     resource: _resource,
     parameters: _parameters,
+    audience: _audience,
     ...intent
   } = body;
   return intent;
@@ -346,9 +328,6 @@ interface NewAutomation {
   readonly decideAgain: Decide | undefined;
 }
 
-/** By configuration of at least this revision of the tenant. */
-type Decide = (least?: number) => Promise<Admission>;
-
 /**
  * Under the lock on the tenant's slots. Null where an automation has the idempotency key by now.
  * Throws `Moved` where the decision is not by the newest configuration.
@@ -364,7 +343,7 @@ async function insert(
   if (await findRepeated(manager, tenantId, body)) return null;
   const settled = await settleDue(manager, tenantId);
   if (settled.length > 0) await lookAgainIn(manager, tenantId, 0);
-  const admission = await newestAdmission(manager, made);
+  const admission = await newestAdmission(manager, tenantId, made.admission, made.decideAgain);
   const now = await clockTime(manager);
   const ttl = body.ttl_seconds ?? automationTtl.default;
   const asked: AutomationRow = {
@@ -390,6 +369,7 @@ async function insert(
     action_digest: digestOf(exactAction(tenantId, body)),
     redeemed_at: null,
     redeemed_by: null,
+    audience: body.audience ?? null,
     holds: null,
     actual_cost: null,
   };
@@ -408,20 +388,6 @@ async function insert(
   await recordStates(manager, [row], request);
   await recordTransitions(manager, settled);
   return row;
-}
-
-/**
- * Throws `Moved` where there is none that is by exactly the newest configuration. What it is by
- * stays so until the transaction ends.
- */
-async function newestAdmission(
-  manager: EntityManager,
-  { tenantId, admission: ahead, decideAgain }: NewAutomation,
-): Promise<Admission> {
-  const admission = decideAgain ? await decideAgain(await heldTenant(manager, tenantId)) : ahead;
-  const held = await heldRevisions(manager, tenantId);
-  if (!isSameRevision(held, admission.decided.revision)) throw new Moved(held);
-  return admission;
 }
 
 /** What nothing denies but the number of slots. */
@@ -460,7 +426,8 @@ async function placed(
     return { ...asked, state: 'waiting_approval', ...waits };
   }
   const { running, waiting } = await countSlots(manager, tenantId);
-  const denial = denialOf(admission, running + waiting + 1);
+  const { slots } = admission;
+  const denial = denialOf({ decided: asked.decided, slots }, running + waiting + 1);
   if (denial) return { ...asked, decided: denial };
   await requireRoomToLive();
   const runs = {

@@ -2,6 +2,7 @@
 import type { DataSource } from 'typeorm';
 import { decimalText, millionthsOf } from '../../../shared/budgets/decimal.ts';
 import { periodAt } from '../../../shared/budgets/periods.ts';
+import { budgetOfProject } from '../../../shared/budgets/project-budget.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import type { BudgetUsage } from '../../../shared/contracts/budget-usage.ts';
 import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
@@ -45,14 +46,15 @@ function usageOf({ by, name, rule }: BudgetInForce, balance: Balance, at: number
 
 type Stored = ResultOf<'tenant-config.budgets.get'>;
 
-/** All that hold in the tenant, the platform's first, from this node's memory. */
+/** All that hold in the tenant, the platform's first and those of projects last, from this node's memory. */
 async function budgetsOf(
   tenantId: string,
   { call }: Pick<Request, 'call'>,
 ): Promise<BudgetInForce[]> {
-  const [platform, tenant] = await Promise.all([
+  const [platform, tenant, projects] = await Promise.all([
     stored(call('global-config.budgets.get', {})),
     stored(call('tenant-config.budgets.get', { tenant_id: tenantId })),
+    call('tenant-config.projects.enforced', { tenant_id: tenantId }),
   ]);
   const inForce = (by: BudgetInForce['by'], answer: Stored | null): BudgetInForce[] =>
     Object.entries(answer?.document ?? {}).map(([name, rule]) => ({
@@ -61,7 +63,8 @@ async function budgetsOf(
       rule,
       revision: answer!.revision,
     }));
-  return [...inForce('platform', platform), ...inForce('tenant', tenant)];
+  const ofProjects = projects.items.flatMap((project) => budgetOfProject(project) ?? []);
+  return [...inForce('platform', platform), ...inForce('tenant', tenant), ...ofProjects];
 }
 
 /** Null where nothing is stored. */

@@ -2,54 +2,89 @@
  * Redeeming: an executor asks, right before it acts, whether exactly this action may be done now,
  * and is told so once.
  */
-import type { EntityManager } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { automationView, type Admission } from '../rules/automation.ts';
+import type { GrantClaims } from '../rules/grant.ts';
 import { AutomationEntity, type AutomationRow } from '../schema.ts';
-import { heldRevisions, isSameRevision, lockSlots } from '../stores/automations.ts';
-import { clockTime, databaseTime, slotTime } from '../stores/clock.ts';
-import { intentOf, type AutomationOptions } from './automations.ts';
+import { lockSlots } from '../stores/automations.ts';
+import { clockTime, slotTime } from '../stores/clock.ts';
+import { intentOf } from './automations.ts';
+import type { Grants } from './granting.ts';
+import { Moved, mostTries, newestAdmission, pauseMs, type Decide } from './newest-decision.ts';
 
 type Params = ParamsOf<'notifier.automations.redeem'>;
-type Outcome =
-  | { readonly row: AutomationRow }
-  | { readonly refused: 'grant_used' | 'digest_mismatch' | 'automation_over' };
+type Refusal = 'grant_used' | 'grant_invalid' | 'digest_mismatch' | 'automation_over';
+type Outcome = { readonly row: AutomationRow } | { readonly refused: Refusal };
 
-const mostTries = 20;
-/** Until this node has observed a change of the platform. */
-const pauseMs = 50;
+/** What the executor brings; `grant` is undefined where it brings none, null where it is none of ours. */
+interface Brought {
+  readonly digest: string | undefined;
+  readonly grant: GrantClaims | null | undefined;
+}
 
-export const redeemActions = ({ db }: AutomationOptions) =>
+export const redeemActions = ({
+  db,
+  grants,
+}: {
+  readonly db: DataSource;
+  readonly grants: Grants;
+}) =>
   ({
     async 'notifier.automations.redeem'(params, request) {
-      const { tenant_id: tenantId, automation_id: id } = params;
+      const { tenant_id: tenantId, body } = params;
+      const brought = {
+        digest: body.action_digest,
+        grant: body.grant === undefined ? undefined : ((await grants.read(body.grant)) ?? null),
+      };
+      const decide = decideOn(params, request);
       let least: number | undefined;
       for (let tries = 1; tries <= mostTries; tries += 1) {
-        const row = await found(db.manager, params);
-        const at = await databaseTime(db.manager);
-        const admission = await admissionNow(row, at, least, request);
-        const outcome = await db.transaction(async (manager) => {
-          await lockSlots(manager, tenantId);
-          const held = await heldRevisions(manager, tenantId);
-          // Else an emergency stop could be answered between the decision and this.
-          if (!isSameRevision(held, admission.decided.revision)) return { least: held.tenant };
-          return redeem(manager, params, admission, request);
-        });
-        if ('row' in outcome) return automationView(outcome.row);
-        if ('refused' in outcome) throw new StrataError(outcome.refused);
-        least = outcome.least;
-        if (tries > 1) await delay(pauseMs);
+        const ahead = await decide(db.manager, least);
+        try {
+          const outcome = await db.transaction(async (manager) => {
+            await lockSlots(manager, tenantId);
+            // Where the configuration changes all the time, it waits while this is decided.
+            const decideAgain: Decide | undefined =
+              tries > 1 ? (by) => decide(manager, by) : undefined;
+            const admission = await newestAdmission(manager, tenantId, ahead, decideAgain);
+            return redeem(manager, params, brought, admission, request);
+          });
+          if ('refused' in outcome) throw new StrataError(outcome.refused);
+          return automationView(outcome.row);
+        } catch (error) {
+          if (!(error instanceof Moved)) throw error;
+          least = error.held.tenant;
+          if (tries > 1) await delay(pauseMs);
+        }
       }
       throw new StrataError(
         'service_unavailable',
-        `The newest configuration cannot be read, so ${id} is not redeemed. Try again.`,
+        'The newest configuration cannot be read, so nothing is redeemed. Try again.',
       );
     },
   }) satisfies Handlers;
+
+/** What limits say of the automation at this moment; what it takes back is looked up once. */
+function decideOn(params: Params, { call }: Request) {
+  let isProven: boolean | undefined;
+  return async (manager: EntityManager, least: number | undefined): Promise<Admission> => {
+    const { intent } = await found(manager, params);
+    const at = (await clockTime(manager)).toISOString();
+    const admission = await call('config-resolver.admission', {
+      tenant_id: params.tenant_id,
+      ...(least !== undefined && { min_revision: least }),
+      ...(isProven !== undefined && { is_proven: isProven }),
+      body: { ...intentOf(intent), at },
+    });
+    isProven = admission.is_proven;
+    return admission;
+  };
+}
 
 async function found(
   manager: EntityManager,
@@ -60,23 +95,11 @@ async function found(
   return row;
 }
 
-async function admissionNow(
-  { tenant_id, intent }: AutomationRow,
-  at: Date,
-  least: number | undefined,
-  { call }: Request,
-): Promise<Admission> {
-  return call('config-resolver.admission', {
-    tenant_id,
-    ...(least !== undefined && { min_revision: least }),
-    body: { ...intentOf(intent), at: at.toISOString() },
-  });
-}
-
 /** Under the lock on the slots, with the revisions held that the admission is by. */
 async function redeem(
   manager: EntityManager,
   params: Params,
+  brought: Brought,
   { decided }: Admission,
   request: Request,
 ): Promise<Outcome> {
@@ -84,7 +107,7 @@ async function redeem(
   const row = await found(manager, params);
   const now = await clockTime(manager);
   const slotNow = await slotTime(manager);
-  const refused = refusalOf(row, decided.decision === 'deny', body.action_digest, slotNow);
+  const refused = refusalOf(row, decided.decision === 'deny', brought, slotNow);
   if (refused === undefined)
     await manager.update(
       AutomationEntity,
@@ -97,7 +120,7 @@ async function redeem(
     target: id,
     payload: {
       executor: body.executor,
-      action_digest: body.action_digest,
+      action_digest: brought.digest ?? brought.grant?.action_digest ?? null,
       ...(refused !== undefined && { refused }),
     },
   };
@@ -108,14 +131,21 @@ async function redeem(
 }
 
 /** What was consumed stays so, whatever became of the work. */
-function refusalOf(
+export function refusalOf(
   row: AutomationRow,
   isStopped: boolean,
-  digest: string,
+  { digest, grant }: Brought,
   slotNow: Date,
-): Exclude<Outcome, { row: unknown }>['refused'] | undefined {
+): Refusal | undefined {
   if (row.redeemed_at !== null) return 'grant_used';
   const isRunning = row.state === 'running' && row.expires_at !== null && slotNow < row.expires_at;
   if (!isRunning || isStopped) return 'automation_over';
+  if (grant !== undefined) {
+    const isOurs = grant?.automation === row.id && grant.tenant === row.tenant_id;
+    if (!isOurs) return 'grant_invalid';
+    if (slotNow.getTime() >= grant.exp * 1000) return 'automation_over';
+    if (grant.action_digest !== row.action_digest) return 'digest_mismatch';
+  }
+  if (digest === undefined) return grant ? undefined : 'digest_mismatch';
   return digest === row.action_digest ? undefined : 'digest_mismatch';
 }

@@ -47,8 +47,8 @@ export interface OutgoingNotice extends Destination {
   readonly id: string;
   /** rules/notice.ts */
   readonly body: string;
-  /** When links to decide must end. */
-  readonly expires_at: Date;
+  /** When links to decide must end; null where there is nothing to decide. */
+  readonly expires_at: Date | null;
 }
 
 export interface NoticeChannel {

@@ -1,9 +1,15 @@
 /** Notices to a Google Chat space, by the incoming webhook that the tenant made for it. */
 import { approvalAddress } from '../../../shared/mail/console-links.ts';
+import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
-import { chatMessage, type ChatLink, type ChatNotice } from '../rules/chat-message.ts';
-import { parseBody } from '../rules/notice.ts';
+import {
+  chatMessage,
+  type BudgetWarned,
+  type ChatLink,
+  type ChatNotice,
+} from '../rules/chat-message.ts';
+import { parseBody, type NoticeBody } from '../rules/notice.ts';
 import {
   urlDestination,
   type DestinationsOf,
@@ -28,17 +34,21 @@ export const chatChannel = ({ http, settings }: ChatOptions): NoticeChannel => (
     const { webhook_url: url, include_links: includeLinks = false } = chat?.google_chat ?? {};
     if (url === undefined) throw new Error('the configuration has no chat space');
     const notice = parseBody(body);
-    const { tenant_id: tenantId, approval_id: approvalId } = notice.data;
-    const page = approvalAddress(settings(), tenantId, approvalId);
-    const links = includeLinks ? [{ label: 'Open', url: page }] : [];
+    const links = includeLinks ? linksOf(notice, settings()) : [];
     return sendChat(http, { url, notice, links });
   },
 });
 
+function linksOf(notice: NoticeBody, settings: Pick<Settings, 'base_url'>): ChatLink[] {
+  if (notice.type === budgetNoticeType) return [];
+  const { tenant_id: tenantId, approval_id: approvalId } = notice.data;
+  return [{ label: 'Open', url: approvalAddress(settings, tenantId, approvalId) }];
+}
+
 export interface ChatRequest {
   /** Of the incoming webhook; it carries the key and the token of the space. */
   readonly url: string;
-  readonly notice: ChatNotice;
+  readonly notice: ChatNotice | BudgetWarned;
   readonly links: readonly ChatLink[];
 }
 

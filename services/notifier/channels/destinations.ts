@@ -36,11 +36,12 @@ export function countNamed(
 /**
  * Who hears of a hop. Webhooks and chat hear of every hop; mail goes to the members of the hop's
  * group, else to the first list of the configuration that names anybody. Where nobody at all would
- * hear, the administrators get a mail.
+ * hear, the administrators get a mail. The channels that a service instance names are the only ones,
+ * unless nobody would hear by these.
  */
 export function destinationsOf(
   approval: Pick<ApprovalRow, 'tenant_id' | 'chain'>,
-  { config, groups, admins }: FrozenConfig,
+  { config, groups, admins, channels: named = channels }: FrozenConfig,
   hop: number,
 ): Destination[] {
   const group = groupAt(approval.chain, hop);
@@ -53,7 +54,8 @@ export function destinationsOf(
   const configured = channels.flatMap((channel) =>
     channelDestinations(channel, approval.tenant_id, config, addresses),
   );
-  if (configured.length > 0) return distinct(configured);
+  const wanted = configured.filter(({ channel }) => named.includes(channel));
+  if (configured.length > 0) return distinct(wanted.length > 0 ? wanted : configured);
 
   const adminAddresses = admins.map(({ email }) => email);
   return distinct(channelDestinations('email', approval.tenant_id, config, adminAddresses));

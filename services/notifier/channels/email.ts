@@ -1,9 +1,11 @@
 /** Notices by mail: one mail to one recipient, with links of the recipient's own. */
 import { basename } from 'node:path';
+import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
 import { MailError } from '../../../shared/mail/mail-error.ts';
 import type { Mailer, SentMail } from '../../../shared/mail/mailer.ts';
 import { senderInUse } from '../../../shared/mail/sender.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
+import { budgetMail } from '../rules/budget-notice.ts';
 import { renderApprovalMail } from '../rules/approval-mail.ts';
 import { createDecisionLinks } from '../rules/decision-links.ts';
 import {
@@ -49,6 +51,7 @@ export function emailChannel(options: EmailOptions): NoticeChannel {
     { target: recipient, expires_at: expiresAt }: OutgoingNotice,
   ): DecisionUrls {
     const links = createDecisionLinks(settings());
+    if (!expiresAt) throw new Error(`the approval ${approval.id} has no end`);
     const urlOf = (decision: 'approve' | 'deny'): string => {
       const { id: approvalId, tenant_id: tenantId } = approval;
       const token = links.issue({ approvalId, tenantId, decision, recipient, expiresAt });
@@ -77,6 +80,9 @@ export function emailChannel(options: EmailOptions): NoticeChannel {
       const from = await senderFor(wanted, body.data.tenant_id);
       if (body.type === testNotice)
         return sendEmail(mailer, { id, to, from, wanted, mail: testMail });
+
+      if (body.type === budgetNoticeType)
+        return sendEmail(mailer, { id, to, from, wanted, mail: budgetMail(body.data) });
 
       const approval = { ...body.data, id: body.data.approval_id };
       const links = decisionUrls(approval, notice);

@@ -81,8 +81,8 @@ const templates: Readonly<Record<NoticeType, MailTemplate>> = {
   },
   'approval.exhausted': {
     name: 'approval_exhausted',
-    subject: 'Nobody decided: {title}',
-    says: 'Everybody has been asked and nobody has decided. Not approved:',
+    subject: 'No one decided: {title}',
+    says: 'Everybody has been asked and no one decided. Not approved:',
   },
 };
 

@@ -4,6 +4,7 @@
  */
 import { exceeds } from '../../../shared/bounds/limits.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { channels, type Channel } from '../../../shared/contracts/notifier.ts';
 import type { Problem } from '../../../shared/errors.ts';
 
 export type ApprovalTerms = ResultOf<'config-resolver.approval-terms'>;
@@ -23,3 +24,11 @@ export function costProblems(
 export const timeoutSeconds = ({
   approval_timeout_minutes: { limit: minutes },
 }: ApprovalTerms): number => (typeof minutes === 'number' ? minutes * 60 : 0);
+
+/** Those that its service instance names; nothing where it names none that there is. */
+export function channelsNamed({ notification_channels: names }: ApprovalTerms): {
+  channels?: readonly Channel[];
+} {
+  const named = channels.filter((channel) => Array.isArray(names) && names.includes(channel));
+  return named.length > 0 ? { channels: named } : {};
+}

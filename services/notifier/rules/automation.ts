@@ -49,7 +49,7 @@ export const keptDecision = ({ stale: _stale, ...decided }: Decided): Automation
  * not. Approvals answer what needs one, and nothing that is denied.
  */
 export function denialOf(
-  { decided, slots }: Admission,
+  { decided, slots }: Pick<Admission, 'decided' | 'slots'>,
   asked: number,
 ): AutomationRow['decided'] | undefined {
   const kept = keptDecision(decided);

@@ -1,5 +1,11 @@
 /** A notice as a message in Google Chat. */
-import type { Decision, NoticeType } from '../../../shared/contracts/notifier.ts';
+import type { BudgetNotice } from '../../../shared/contracts/budget-usage.ts';
+import {
+  budgetNoticeType,
+  type Decision,
+  type NoticeType,
+} from '../../../shared/contracts/notifier.ts';
+import { budgetHeading, budgetRows } from './budget-notice.ts';
 import { asksForDecision, testNotice } from './notice.ts';
 
 /**
@@ -27,6 +33,7 @@ export interface ChatNotice {
     } | null;
   };
 }
+export type BudgetWarned = Pick<BudgetNotice, 'type' | 'data'>;
 export interface ChatLink {
   readonly label: string;
   readonly url: string;
@@ -47,7 +54,11 @@ const longestDescription = 2000;
  * A message (developers.google.com/workspace/chat/api/reference/rest/v1/spaces.messages) in the
  * thread of its approval.
  */
-export function chatMessage(notice: ChatNotice, links: readonly ChatLink[]): ChatMessage {
+export function chatMessage(
+  notice: ChatNotice | BudgetWarned,
+  links: readonly ChatLink[],
+): ChatMessage {
+  if (notice.type === budgetNoticeType) return budgetMessage(notice);
   const { type, data } = notice;
   const above = [`*${headingOf(notice)}*`, withoutMarkup(data.title), summaryOf(data)];
   // `==` also finds a test notice's cost, which is undefined.
@@ -59,6 +70,15 @@ export function chatMessage(notice: ChatNotice, links: readonly ChatLink[]): Cha
 
   const lines = [...above, ...descriptionLines(data, [...above, ...below]), ...below];
   return { text: lines.join('\n'), thread: { threadKey: data.approval_id } };
+}
+
+/** Warnings of one budget are one thread. */
+function budgetMessage({ data }: BudgetWarned): ChatMessage {
+  const lines = [`*${budgetHeading(data)}*`, ...budgetRows(data).map((row) => row.join(': '))];
+  return {
+    text: lines.join('\n'),
+    thread: { threadKey: `budget ${data.tenant_id} ${data.by} ${data.name}` },
+  };
 }
 
 /**
@@ -88,11 +108,11 @@ function headingOf({ type, data }: ChatNotice): string {
     case 'approval.decided':
       return data.decision?.decision === 'approve' ? 'Approved' : 'Denied';
     case 'approval.expired':
-      return 'Expired: nobody decided in time';
+      return 'Expired: no one decided in time';
     case 'approval.withdrawn':
       return 'Withdrawn: nobody needs it any more';
     case 'approval.exhausted':
-      return 'Nobody decided, and nobody is left to ask';
+      return 'No one decided, and no one is left to ask';
     case testNotice:
       return testNotice;
   }

@@ -25,6 +25,8 @@ export interface FrozenConfig {
    * kept have none.
    */
   readonly recipients?: readonly string[];
+  /** The only channels, where the service instance names some; all of them by default. */
+  readonly channels?: readonly Channel[];
   /** Groups of the chain that had somebody who could decide: after one of them no address does. */
   readonly groups_with_deciders?: readonly string[];
 }

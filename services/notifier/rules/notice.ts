@@ -5,7 +5,12 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Static } from 'typebox';
-import type { Notice, NoticeType } from '../../../shared/contracts/notifier.ts';
+import type { BudgetNotice } from '../../../shared/contracts/budget-usage.ts';
+import {
+  budgetNoticeType,
+  type Notice,
+  type NoticeType,
+} from '../../../shared/contracts/notifier.ts';
 import type { ApprovalRow, DeliveryRow, Destination } from '../schema.ts';
 import { approvalView } from './approval.ts';
 
@@ -32,6 +37,7 @@ type TestData = Pick<
 >;
 export type NoticeBody =
   | { readonly type: NoticeType; readonly data: ApprovalData }
+  | Pick<BudgetNotice, 'type' | 'data'>
   | { readonly type: typeof testNotice; readonly data: TestData };
 
 /** Whether a notice asks its reader to decide; the others say how an approval ended. */
@@ -62,6 +68,18 @@ export function noticesOf(
     return { id, type, hop: approval.hop, body, ...destination };
   });
 }
+
+/** That a budget has come to its `warn_at`, one notice to each destination. */
+export const budgetNoticesOf = (
+  data: BudgetNotice['data'],
+  destinations: readonly Destination[],
+  now: Date,
+): NewDelivery[] =>
+  destinations.map((destination) => {
+    const id = randomUUID();
+    const body = bodyText({ type: budgetNoticeType, data }, webhookId(id), now.toISOString());
+    return { id, type: budgetNoticeType, hop: 0, body, ...destination };
+  });
 
 /** `id` names the test notice, and stands for the approval that there is not. */
 export function testBody(id: string, tenantId: string, timestamp: string): string {

@@ -8,19 +8,24 @@
  * | a person's API key                      | the same                                     |
  * | a service account's API key             | the account, and whoever made the key        |
  * | an address without an account           | the address                                  |
+ * | a gateway, for a subject                | its account, and the subject by id or address |
  */
 import { actorOf } from '../../../shared/commits/commit.ts';
 import type { Caller } from '../../../shared/access.ts';
 import type { StoredApprover, StoredKey, StoredRequester } from '../schema.ts';
 
-type Somebody = Pick<StoredRequester, 'type' | 'id' | 'api_key'> & { email?: string | null };
+type Somebody = Pick<StoredRequester, 'type' | 'id' | 'api_key' | 'for'> & {
+  email?: string | null;
+};
 
-export function principalsOf({ type, id, api_key: key, email }: Somebody): string[] {
+export function principalsOf({ type, id, api_key: key, email, for: behalf }: Somebody): string[] {
   const maker = key?.made_by;
   return [
     `${type} ${id}`,
     ...(maker ? [`user ${maker}`] : []),
     ...(email ? [`mail ${email.toLowerCase()}`] : []),
+    // Also as a mail address, by which other gateways know people.
+    ...(behalf ? [`${behalf.type} ${behalf.id}`, `mail ${behalf.id.toLowerCase()}`] : []),
   ];
 }
 
@@ -34,10 +39,15 @@ export const storedKeyOf = ({ api_key: key }: Caller): StoredKey | null =>
   key ? { id: key.id, name: key.name, made_by: key.made_by } : null;
 
 /** The caller as an approval keeps them. */
-export const requesterOf = (caller: Caller, name: string): StoredRequester => ({
+export const requesterOf = (
+  caller: Caller,
+  name: string,
+  onBehalfOf?: StoredRequester['for'],
+): StoredRequester => ({
   ...actorOf(caller),
   name,
   api_key: storedKeyOf(caller),
+  ...(onBehalfOf && { for: onBehalfOf }),
 });
 
 /** Who a key belongs to is shown; who made it is not. */

@@ -70,7 +70,9 @@ export type Claim = Pick<
   | 'body'
   | 'round'
 > &
-  Pick<ApprovalRow, 'frozen' | 'expires_at'> & {
+  Pick<ApprovalRow, 'frozen'> & {
+    /** When its approval ends; null where it has none. */
+    readonly expires_at: Date | null;
     /** The endpoint's failures in a row when it was claimed. */
     readonly failures: number;
   };
@@ -214,12 +216,14 @@ const claimStatement: Statement = {
     ),
     claimed AS (
       UPDATE notifier.deliveries d SET lease = $1, lease_until = now() + interval '${claimSeconds} seconds', fresh = false
-      FROM won JOIN chosen c USING (id), notifier.approvals a
-      WHERE d.id = c.id AND a.id = d.approval_id
+      FROM won JOIN chosen c USING (id)
+      WHERE d.id = c.id
       RETURNING d.id, d.tenant_id, d.approval_id, d.type, d.channel, d.endpoint_key, d.place, d.target, d.body, d.round,
-        a.frozen, a.expires_at, c.failures
+        d.frozen, c.failures
     )
-    SELECT * FROM claimed`,
+    SELECT c.id, c.tenant_id, c.approval_id, c.type, c.channel, c.endpoint_key, c.place, c.target, c.body, c.round,
+      coalesce(a.frozen, c.frozen) AS frozen, a.expires_at, c.failures
+    FROM claimed c LEFT JOIN notifier.approvals a ON a.id = c.approval_id`,
 };
 
 /**

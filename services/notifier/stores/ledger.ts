@@ -12,13 +12,16 @@ import { serviceCaller } from '../../../shared/access.ts';
 import { decimalText, millionthsOf, millionthsUp } from '../../../shared/budgets/decimal.ts';
 import { periodAt } from '../../../shared/budgets/periods.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import type { BudgetNotice } from '../../../shared/contracts/budget-usage.ts';
 import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
+import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
 import {
   balanceText,
   judge,
   ledgerKey,
   type Balance,
   type Judged,
+  type Warned,
 } from '../../../shared/budgets/judge.ts';
 import type { AutomationRow, Hold } from '../schema.ts';
 
@@ -133,7 +136,10 @@ export async function settleHolds(
   );
 }
 
-/** Says once for each period that a budget has come to its `warn_at`. */
+/**
+ * Says once for each period that a budget has come to its `warn_at`: in the audit now, and to people
+ * by worker/warnings.ts. One that people were not told of when its next period warns is replaced.
+ */
 async function noteWarned(
   manager: EntityManager,
   tenantId: string,
@@ -141,43 +147,50 @@ async function noteWarned(
   requestId: string,
 ): Promise<void> {
   if (warned.length === 0) return;
+  const notices = warned.map((each) => [ledgerKey(each.budget), noticeOf(tenantId, each)] as const);
   const rows = await manager.query<{ budget: string }[]>(
-    `INSERT INTO notifier.budget_warnings (tenant_id, budget, until)
-     SELECT $1, w.budget, w.until FROM unnest($2::text[], $3::timestamptz[]) AS w (budget, until)
-     ON CONFLICT (tenant_id, budget) DO UPDATE SET until = excluded.until
+    `INSERT INTO notifier.budget_warnings (tenant_id, budget, until, notice, notice_due_at)
+     SELECT $1, w.budget, (w.notice ->> 'resets_at')::timestamptz, w.notice, now()
+     FROM unnest($2::text[], $3::json[]) AS w (budget, notice)
+     ON CONFLICT (tenant_id, budget) DO UPDATE SET
+       until = excluded.until, notice = excluded.notice, notice_due_at = excluded.notice_due_at
        WHERE budget_warnings.until <= clock_timestamp()
      RETURNING budget`,
-    [
-      tenantId,
-      warned.map(({ budget }) => ledgerKey(budget)),
-      warned.map(({ period }) => new Date(period.resetsAt)),
-    ],
+    [tenantId, notices.map(([key]) => key), notices.map(([, notice]) => JSON.stringify(notice))],
   );
   const isNew = new Set(rows.map(({ budget }) => budget));
   const by = { caller: serviceCaller('notifier'), requestId };
-  const events = warned
-    .filter(({ budget }) => isNew.has(ledgerKey(budget)))
-    .map(({ budget, balance, period }) =>
+  const events = notices
+    .filter(([key]) => isNew.has(key))
+    .map(([, { tenant_id: _tenant, name, ...payload }]) =>
       auditFacts(
         {
-          action: 'budget.warned',
+          action: budgetNoticeType,
           tenant_id: tenantId,
-          target: budget.name,
+          target: name,
           actor: { type: 'system', id: 'notifier' },
-          payload: {
-            by: budget.by,
-            amount: budget.rule.amount,
-            currency: budget.rule.currency,
-            warn_at: budget.rule.warn_at,
-            ...balanceText(balance),
-            resets_at: new Date(period.resetsAt).toISOString(),
-          },
+          payload,
         },
         by,
       ),
     );
   if (events.length > 0) await recordEvents(manager, events);
 }
+
+const noticeOf = (
+  tenantId: string,
+  { budget: { by, name, rule }, balance, asked, period }: Warned,
+): BudgetNotice['data'] => ({
+  tenant_id: tenantId,
+  by,
+  name,
+  amount: rule.amount,
+  ...(rule.currency !== undefined && { currency: rule.currency }),
+  warn_at: rule.warn_at!,
+  ...balanceText(balance),
+  asked: decimalText(asked),
+  resets_at: new Date(period.resetsAt).toISOString(),
+});
 
 /** How many budgets have come to their `warn_at` in their period, in all tenants. */
 export async function countWarned(db: DataSource): Promise<number> {

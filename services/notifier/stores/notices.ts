@@ -10,14 +10,19 @@ import { auditFailures, type FailedDelivery } from './failures.ts';
 export const pausedReason =
   'The endpoint answered 410 Gone and is paused. Save the configuration, or replay, to use it again.';
 
+/** What notices tell of: an approval, or something else, by a configuration that was sealed for it. */
+type About =
+  | (Pick<ApprovalRow, 'id' | 'tenant_id'> & { readonly sealed?: undefined })
+  | { readonly id: null; readonly tenant_id: string; readonly sealed: string };
+
 /**
  * Queues notices inside the transaction that makes them true. `configRevision` is that of the
- * approval's frozen configuration: one newer than an endpoint's pause ends the pause. At an
+ * frozen configuration: one newer than an endpoint's pause ends the pause. At an
  * endpoint that stays paused a notice fails at once, which is audited.
  */
 export async function queueNotices(
   manager: EntityManager,
-  approval: Pick<ApprovalRow, 'id' | 'tenant_id'>,
+  about: About,
   configRevision: number,
   notices: readonly NewDelivery[],
 ): Promise<void> {
@@ -29,10 +34,10 @@ export async function queueNotices(
     `WITH queued AS (
        INSERT INTO notifier.deliveries (
          id, tenant_id, approval_id, type, hop, channel, endpoint_key, place, target, body,
-         attempts, round, next_attempt_at, created_at, state, settled_at, reason)
+         attempts, round, next_attempt_at, created_at, frozen, state, settled_at, reason)
        SELECT
          n.id, $2, $3, n.type, n.hop, n.channel, n.endpoint_key, n.place, n.target, n.body,
-         0, 0, now(), date_trunc('milliseconds', now()),
+         0, 0, now(), date_trunc('milliseconds', now()), $5,
          CASE WHEN e.paused_revision IS NULL THEN 'pending' ELSE 'failed' END,
          CASE WHEN e.paused_revision IS NULL THEN NULL ELSE now() END,
          CASE WHEN e.paused_revision IS NULL THEN NULL ELSE $4 END
@@ -44,7 +49,7 @@ export async function queueNotices(
      )
      SELECT id, tenant_id, approval_id, channel, target, reason, NULL::int4 AS status
      FROM queued WHERE state = 'failed'`,
-    [JSON.stringify(notices), approval.tenant_id, approval.id, pausedReason],
+    [JSON.stringify(notices), about.tenant_id, about.id, pausedReason, about.sealed ?? null],
   );
   await auditFailures(manager, failed);
 }

@@ -11,6 +11,8 @@ import type { Bounds } from '../../../shared/contracts/bounds.ts';
 import type { Budgets } from '../../../shared/contracts/budgets.ts';
 import type { Freezes } from '../../../shared/contracts/freezes.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import type { ProjectLimits } from '../../../shared/contracts/layers.ts';
+import type { ProjectConfig } from '../../../shared/contracts/projects.ts';
 import type { RiskConfig } from '../../../shared/contracts/risk.ts';
 import type { ServiceInstance } from '../../../shared/contracts/service-instances.ts';
 import type { Stored } from '../../../shared/documents/document-kind.ts';
@@ -21,6 +23,7 @@ import {
   BoundsEntity,
   BudgetsEntity,
   FreezesEntity,
+  ProjectEntity,
   RiskEntity,
   ServiceInstanceEntity,
   storedFrom,
@@ -36,6 +39,7 @@ interface LayerDocuments {
   bounds_config: Bounds;
   budgets_config: Budgets;
   freezes_config: Freezes;
+  project_config: ProjectConfig;
 }
 const entities = {
   tenant_risk_config: RiskEntity,
@@ -44,6 +48,7 @@ const entities = {
   bounds_config: BoundsEntity,
   budgets_config: BudgetsEntity,
   freezes_config: FreezesEntity,
+  project_config: ProjectEntity,
 } as const satisfies Record<keyof LayerDocuments, unknown>;
 
 /** One layer as it is now; null where nothing is stored. */
@@ -71,6 +76,20 @@ async function currentLayers<Type extends keyof LayerDocuments>(
   const where = { tenant_id: tenantId, id: In(resourceIds) };
   const rows = await manager.findBy(entities[configType], where);
   return rows.map((row) => storedFrom<LayerDocuments[Type]>(row));
+}
+
+/** Without what people keep there. */
+function limitsOfProject({ document, ...stored }: Stored<ProjectConfig>): Stored<ProjectLimits> {
+  const { project_id, environment, budget, enforce_budget } = document;
+  return {
+    ...stored,
+    document: {
+      project_id,
+      ...(environment !== undefined && { environment }),
+      ...(budget !== undefined && { budget }),
+      ...(enforce_budget !== undefined && { enforce_budget }),
+    },
+  };
 }
 
 /** Of all agent configurations of a tenant, where they are read together. */
@@ -138,6 +157,8 @@ const snapshotActions = (db: DataSource) =>
         const bounds = await currentLayer(manager, 'bounds_config', tenantId, tenantId);
         const budgets = await currentLayer(manager, 'budgets_config', tenantId, tenantId);
         const freezes = await currentLayer(manager, 'freezes_config', tenantId, tenantId);
+        const ids = new Set(services.flatMap(({ document }) => document.project_id ?? []));
+        const projects = await currentLayers(manager, 'project_config', tenantId, [...ids]);
         const all = [risk, bounds, ...agents, ...services];
         const authors = all.flatMap((each) => each?.updated_by ?? []);
         const names = await namesIn(manager, tenantId, authors);
@@ -155,6 +176,7 @@ const snapshotActions = (db: DataSource) =>
             bounds: bounds && named(bounds),
             budgets,
             freezes,
+            projects: projects.map(limitsOfProject),
           },
           asOf: { [scope]: revision },
         };
@@ -180,6 +202,7 @@ const snapshotActions = (db: DataSource) =>
         const bounds = await layer('bounds_config', tenantId);
         const budgets = await layer('budgets_config', tenantId);
         const freezes = await layer('freezes_config', tenantId);
+        const project = await layer('project_config', service?.document.project_id);
         const authors = [risk, agent, service, bounds].flatMap((each) => each?.updated_by ?? []);
         const names = await namesIn(manager, tenantId, authors);
         const named = <Document>(stored: Stored<Document> | null): Stored<Document> | null =>
@@ -194,6 +217,7 @@ const snapshotActions = (db: DataSource) =>
           bounds: named(bounds),
           budgets,
           freezes,
+          project: project && limitsOfProject(project),
         };
       }),
 
@@ -262,6 +286,21 @@ const lookupActions = (db: DataSource) =>
         ),
       };
     },
+
+    'tenant-config.projects.enforced': ({ tenant_id: tenantId }) =>
+      db.transaction('REPEATABLE READ', async (manager) => {
+        const scope = tenantScope(tenantId);
+        const revision = await revisionOf(manager, scope);
+        const rows = await manager
+          .createQueryBuilder(ProjectEntity, 'd')
+          .where(`d.tenant_id = :tenantId AND d.document ->> 'enforce_budget' = 'true'`, {
+            tenantId,
+          })
+          .orderBy('d.id')
+          .getMany();
+        const items = rows.map((row) => limitsOfProject(storedFrom<ProjectConfig>(row)));
+        return { value: { items }, asOf: { [scope]: revision } };
+      }),
 
     'tenant-config.layers.mentions': ({ body }) => readMentions(db.manager, body),
 

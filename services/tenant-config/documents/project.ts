@@ -1,13 +1,22 @@
 /** A tenant's cloud projects, one document each. */
 import { ProjectConfig, type ProjectAddress } from '../../../shared/contracts/projects.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import { projectBudgetProblems } from '../../../shared/budgets/project-budget.ts';
 import { sameAsInPath } from '../rules/checks.ts';
 import { ProjectEntity } from '../schema.ts';
+import { currencyBeside } from '../stores/currency.ts';
 import { inTable } from './tenant-document.ts';
 
 const resourceId = ({ project_id }: ProjectAddress): string => project_id;
 
-export const projectKind: DocumentKind<ProjectAddress, ProjectConfig> = {
+type Currency = string | undefined;
+
+/** A rollback says nothing and may change everything. */
+const mayChangeCurrency = (body: unknown): boolean =>
+  body === undefined ||
+  ['budget', 'enforce_budget'].some((field) => Object.hasOwn(Object(body), field));
+
+export const projectKind: DocumentKind<ProjectAddress, ProjectConfig, Currency> = {
   ...inTable(ProjectEntity, {
     auditName: 'project',
     configType: 'project_config',
@@ -15,7 +24,16 @@ export const projectKind: DocumentKind<ProjectAddress, ProjectConfig> = {
     resourceId,
   }),
   schema: ProjectConfig,
-  prepare: async () => undefined,
+  /** That of the other budgets that hold in the tenant. What says nothing of its own keeps it. */
+  prepare: async ({ tenant_id, project_id }, request, body) =>
+    mayChangeCurrency(body)
+      ? currencyBeside(tenant_id, request, { project: project_id })
+      : undefined,
   complete: (draft, { project_id }) => ({ project_id, ...draft }),
-  check: ({ next, address }) => ({ refused: sameAsInPath('project_id', next, address) }),
+  check: ({ next, address, context }) => ({
+    refused: [
+      ...sameAsInPath('project_id', next, address),
+      ...projectBudgetProblems(next, context),
+    ],
+  }),
 };

@@ -44,6 +44,8 @@ export function withinLimits(
 const administratorOnly = [
   'automation_enabled',
   'business_hours',
+  'maintenance_windows',
+  'maintenance_windows_only',
   'notification_channels',
 ] as const;
 

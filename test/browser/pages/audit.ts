@@ -17,7 +17,7 @@ export class AuditPage {
   /** Of every tenant and the platform, for its administrators. */
   async openOfAll(): Promise<void> {
     await this.page.goto('/console/platform/audit');
-    await this.page.getByRole('heading', { name: 'Audit of all' }).waitFor();
+    await this.page.getByRole('heading', { name: 'Audit log (all tenants)' }).waitFor();
     await this.loaded();
   }
 
@@ -56,7 +56,7 @@ export class AuditPage {
 
   /** The lines of the file that is saved. */
   export(): Promise<string[]> {
-    return this.savedBy('Export what fits');
+    return this.savedBy('Export filtered events');
   }
 
   /** Likewise, of a chain from its beginning. */

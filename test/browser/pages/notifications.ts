@@ -1,4 +1,4 @@
-/** Notification routes with their tests, and the delivery log. */
+/** Approval routing with their tests, and the delivery log. */
 import type { Page } from 'playwright-core';
 
 export class NotificationsPage {

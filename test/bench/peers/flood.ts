@@ -1,5 +1,5 @@
 /**
- * One tenant that asks for more than its share: `crowd.ts <{origin, method, path, body, token, atOnce,
+ * One tenant that asks for more than its share: `flood.ts <{origin, method, path, body, token, atOnce,
  * perSecond}>`. It has `atOnce` requests under way, each on a connection of its own, and asks again
  * when one is answered, altogether `perSecond` times a second. Prints `asked` when each has been
  * sent once, and how often each status was answered when it ends. `{n}` in path and body is a number
@@ -8,7 +8,7 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 
-export interface Crowd {
+export interface Flood {
   readonly origin: string;
   readonly method: string;
   readonly path: string;
@@ -19,7 +19,7 @@ export interface Crowd {
 }
 const { origin, method, path, body, token, atOnce, perSecond } = JSON.parse(
   process.argv[2]!,
-) as Crowd;
+) as Flood;
 const agent = new Agent({ keepAlive: true, maxSockets: Infinity });
 const statuses: Record<string, number> = {};
 /** Requests that were answered: each is made once more. */

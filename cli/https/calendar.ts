@@ -1,0 +1,237 @@
+/** A calendar of holidays (iCalendar, RFC 5545) as windows of a freeze. */
+import ICAL from 'ical.js';
+import { Temporal } from 'temporal-polyfill';
+import type { FreezeWindow } from '../../shared/contracts/freezes.ts';
+import { weekdays } from '../../shared/contracts/weekly-hours.ts';
+
+/** Of a file. */
+export const largestCalendar = 512 * 1024;
+export const mostEvents = 1000;
+/** Windows of a freeze (shared/contracts/freezes.ts). */
+const mostWindows = 100;
+const yearsAhead = 2;
+/** Occurrences of one event that are looked at: of each day of some ten years. */
+const mostOccurrences = 4000;
+
+/** What makes a calendar unusable, and where. */
+export class UnusableCalendar extends Error {
+  constructor(path: string, message: string) {
+    super(`${path} ${message}`.trim());
+  }
+}
+
+interface Reading {
+  /** Of whole days, and of times that name none. */
+  readonly timezone: string;
+  readonly now: Temporal.Instant;
+}
+
+/** The windows that are not over; whole days of each year as one. */
+export function windowsOf(text: string, reading: Reading): FreezeWindow[] {
+  if (Buffer.byteLength(text) > largestCalendar)
+    throw new UnusableCalendar('', `is larger than ${largestCalendar / 1024} KiB`);
+  const events = calendarOf(text).getAllSubcomponents('vevent');
+  if (events.length > mostEvents)
+    throw new UnusableCalendar(
+      '/VEVENT',
+      `has ${events.length} events, and may have ${mostEvents}`,
+    );
+  const read = events.map((event, index) => ofEvent(event, `/VEVENT/${index}`, reading));
+  const dates = [...new Set(read.flatMap(({ dates: own }) => own))].toSorted();
+  const windows = new Map(
+    read.flatMap(({ windows: own }) => own).map((window) => [JSON.stringify(window), window]),
+  );
+  const all: FreezeWindow[] = [
+    ...(dates.length > 0 ? [{ dates, timezone: reading.timezone }] : []),
+    ...windows.values(),
+  ];
+  if (all.length === 0) throw new UnusableCalendar('', 'has no event that is still to come');
+  if (all.length > mostWindows)
+    throw new UnusableCalendar(
+      '',
+      `makes ${all.length} windows; a freeze has at most ${mostWindows}`,
+    );
+  return all;
+}
+
+function calendarOf(text: string): InstanceType<typeof ICAL.Component> {
+  let parsed: unknown;
+  try {
+    parsed = ICAL.parse(text);
+  } catch (error) {
+    throw new UnusableCalendar('', `is no iCalendar: ${(error as Error).message}`);
+  }
+  if (!Array.isArray(parsed) || parsed[0] !== 'vcalendar')
+    throw new UnusableCalendar('', 'is no iCalendar, or several');
+  return new ICAL.Component(parsed);
+}
+
+interface Read {
+  /** Whole days of each year, MM-DD. */
+  readonly dates: readonly string[];
+  readonly windows: readonly FreezeWindow[];
+}
+const nothing: Read = { dates: [], windows: [] };
+
+function ofEvent(
+  component: InstanceType<typeof ICAL.Component>,
+  path: string,
+  reading: Reading,
+): Read {
+  if (component.getFirstPropertyValue('status') === 'CANCELLED') return nothing;
+  if (component.hasProperty('recurrence-id'))
+    throw new UnusableCalendar(
+      `${path}/RECURRENCE-ID`,
+      'changes a single recurrence: write that as an event of its own',
+    );
+  const event = new ICAL.Event(component);
+  if (!component.hasProperty('dtstart'))
+    throw new UnusableCalendar(`${path}/DTSTART`, 'is missing');
+  const { startDate: start, endDate: end } = event;
+  if (end.compare(start) <= 0)
+    throw new UnusableCalendar(`${path}/DTEND`, 'must be after DTSTART: the event is empty');
+  const timezone = zoneOf(component, path, reading);
+  const rules = component.getAllProperties('rrule');
+  const isPlain =
+    rules.length === 1 && !component.hasProperty('exdate') && !component.hasProperty('rdate');
+  const rule = rules[0]?.getFirstValue() as InstanceType<typeof ICAL.Recur> | undefined;
+  if (rule && !['YEARLY', 'MONTHLY', 'WEEKLY', 'DAILY'].includes(rule.freq))
+    throw new UnusableCalendar(`${path}/RRULE`, `FREQ=${rule.freq} is more often than a day`);
+  if (isPlain && rule && isEndless(rule)) {
+    if (start.isDate && isSameDayEachYear(rule, start) && comesWithin(start, { years: 1 }, reading))
+      return { dates: daysOf(start, end), windows: [] };
+    const isWeekly = !start.isDate && comesWithin(start, { weeks: 1 }, reading);
+    const weekly = isWeekly ? weeklyWindow(rule, start, end, timezone) : undefined;
+    if (weekly) return { dates: [], windows: [weekly] };
+  }
+  return { dates: [], windows: [...occurrences(event, path, timezone, reading)] };
+}
+
+/** By UTC, by the zone that it names, or by that of the reader. */
+function zoneOf(
+  component: InstanceType<typeof ICAL.Component>,
+  path: string,
+  { timezone }: Reading,
+): string {
+  const start = component.getFirstProperty('dtstart')!;
+  const value = start.getFirstValue() as InstanceType<typeof ICAL.Time>;
+  if (value.isDate) return timezone;
+  if (value.zone === ICAL.Timezone.utcTimezone) return 'UTC';
+  const named = start.getParameter('tzid');
+  if (named === undefined) return timezone;
+  try {
+    return Temporal.Now.zonedDateTimeISO(String(named)).timeZoneId;
+  } catch {
+    throw new UnusableCalendar(
+      `${path}/DTSTART`,
+      `names the zone ${String(named)}, which is no IANA zone`,
+    );
+  }
+}
+
+/** Whether it has begun, or its next recurrence is its first: else it would freeze too early. */
+const comesWithin = (
+  start: InstanceType<typeof ICAL.Time>,
+  period: Temporal.DurationLike,
+  { now, timezone }: Reading,
+): boolean =>
+  Temporal.PlainDate.compare(
+    plainOf(start).toPlainDate().subtract(period),
+    now.toZonedDateTimeISO(timezone).toPlainDate(),
+  ) < 0;
+
+const isEndless = ({ interval, count, until }: InstanceType<typeof ICAL.Recur>): boolean =>
+  interval === 1 && count === null && until === null;
+
+type Parts = Readonly<Record<string, readonly (string | number)[]>>;
+const partsOf = (rule: InstanceType<typeof ICAL.Recur>): Parts => rule.parts as Parts;
+
+/** 29 February is not: no rule of a year skips the years that have none. */
+function isSameDayEachYear(
+  rule: InstanceType<typeof ICAL.Recur>,
+  start: InstanceType<typeof ICAL.Time>,
+): boolean {
+  if (rule.freq !== 'YEARLY' || (start.month === 2 && start.day === 29)) return false;
+  const own: Parts = { BYMONTH: [start.month], BYMONTHDAY: [start.day] };
+  return Object.entries(partsOf(rule)).every(
+    ([name, values]) => JSON.stringify(own[name]) === JSON.stringify(values),
+  );
+}
+
+const plainOf = (time: InstanceType<typeof ICAL.Time>): Temporal.PlainDateTime =>
+  new Temporal.PlainDateTime(time.year, time.month, time.day, time.hour, time.minute);
+
+function daysOf(
+  start: InstanceType<typeof ICAL.Time>,
+  end: InstanceType<typeof ICAL.Time>,
+): string[] {
+  const last = plainOf(end).toPlainDate();
+  const days: string[] = [];
+  let day = plainOf(start).toPlainDate();
+  while (Temporal.PlainDate.compare(day, last) < 0 && days.length < 366) {
+    days.push(day.toString().slice(5));
+    day = day.add({ days: 1 });
+  }
+  return days;
+}
+
+const dayNames: Readonly<Record<string, (typeof weekdays)[number]>> = {
+  MO: 'mon',
+  TU: 'tue',
+  WE: 'wed',
+  TH: 'thu',
+  FR: 'fri',
+  SA: 'sat',
+  SU: 'sun',
+};
+
+/** Undefined where it lasts a day or longer, or is no plain week. */
+function weeklyWindow(
+  rule: InstanceType<typeof ICAL.Recur>,
+  start: InstanceType<typeof ICAL.Time>,
+  end: InstanceType<typeof ICAL.Time>,
+  timezone: string,
+): FreezeWindow | undefined {
+  const { BYDAY: byDay = [], ...others } = partsOf(rule);
+  if (rule.freq !== 'WEEKLY' || Object.keys(others).length > 0) return undefined;
+  const [from, until] = [plainOf(start), plainOf(end)];
+  if (from.until(until).total('days') >= 1) return undefined;
+  const named = byDay.map((name) => dayNames[name]);
+  const days = byDay.length > 0 ? named : [weekdays[from.dayOfWeek - 1]];
+  if (days.includes(undefined)) return undefined;
+  const time = (at: Temporal.PlainDateTime): string => at.toString().slice(11, 16);
+  return {
+    days: weekdays.filter((day) => days.includes(day)),
+    start: time(from),
+    end: time(until),
+    timezone,
+  };
+}
+
+/** Those that are not over, until some years from now. */
+function* occurrences(
+  event: InstanceType<typeof ICAL.Event>,
+  path: string,
+  timezone: string,
+  { now }: Reading,
+): Generator<FreezeWindow> {
+  const today = now.toZonedDateTimeISO(timezone).toPlainDateTime();
+  const last = event.isRecurring() ? today.add({ years: yearsAhead }) : undefined;
+  const length = plainOf(event.startDate).until(plainOf(event.endDate));
+  const iterator = event.iterator();
+  for (let count = 0; ; count += 1) {
+    const next = iterator.next() as InstanceType<typeof ICAL.Time> | undefined;
+    if (!next) return;
+    if (count === mostOccurrences)
+      throw new UnusableCalendar(
+        `${path}/RRULE`,
+        `has more than ${mostOccurrences} recurrences until then`,
+      );
+    const from = plainOf(next);
+    if (last && Temporal.PlainDateTime.compare(from, last) > 0) return;
+    const until = from.add(length);
+    if (Temporal.PlainDateTime.compare(until, today) <= 0) continue;
+    const minute = (at: Temporal.PlainDateTime): string => at.toString().slice(0, 16);
+    yield { from: minute(from), until: minute(until), timezone };
+  }
+}

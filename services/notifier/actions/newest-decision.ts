@@ -1,0 +1,49 @@
+/**
+ * Deciding by configuration that is certainly the newest, and stays so until a transaction ends:
+ * what starts and what is redeemed comes before a change of the limits or goes by it.
+ */
+import type { EntityManager } from 'typeorm';
+import type { Admission } from '../rules/automation.ts';
+import {
+  heldRevisions,
+  heldTenant,
+  isSameRevision,
+  type Revisions,
+} from '../stores/automations.ts';
+
+export const mostTries = 20;
+/** Until this node has observed a change of the platform. */
+export const pauseMs = 50;
+
+/** By configuration of at least this revision of the tenant. */
+export type Decide = (least?: number) => Promise<Admission>;
+
+/** The configuration, or what budgets have left, changed between decision and transaction. */
+export class Moved extends Error {
+  readonly held: Revisions;
+  /** Whether a budget was found to ask for an approval; undefined where none was looked at. */
+  readonly isOver: boolean | undefined;
+  constructor(held: Revisions, isOver?: boolean) {
+    super('moved');
+    this.held = held;
+    this.isOver = isOver;
+  }
+}
+
+/**
+ * What was decided ahead of the transaction, or what `decideAgain` says while the tenant's
+ * configuration is kept as it is: where that changes all the time, nothing that was decided ahead
+ * is by the newest. The platform's is never kept so: an emergency stop would wait for another node.
+ * Throws `Moved` where the decision is not by exactly the newest configuration.
+ */
+export async function newestAdmission(
+  manager: EntityManager,
+  tenantId: string,
+  ahead: Admission,
+  decideAgain: Decide | undefined,
+): Promise<Admission> {
+  const admission = decideAgain ? await decideAgain(await heldTenant(manager, tenantId)) : ahead;
+  const held = await heldRevisions(manager, tenantId);
+  if (!isSameRevision(held, admission.decided.revision)) throw new Moved(held);
+  return admission;
+}

@@ -1,0 +1,198 @@
+/**
+ * AuthZEN as Strata means it: a question is an intent, a decision its answer, and a request for
+ * access an approval of exactly what the question says.
+ *
+ * | AuthZEN                         | Strata                                                    |
+ * |---------------------------------|-----------------------------------------------------------|
+ * | action.name                     | `action`                                                  |
+ * | action.properties               | `risk_level`, `cost_impact`, `resource_scaling`, `is_rollback` |
+ * | resource.type, resource.id      | `service_type`, `service_id`                              |
+ * | resource.properties             | `parameters`                                              |
+ * | context.agent_type              | `agent_type`                                              |
+ * | subject                         | who asks, beside the caller                               |
+ */
+import canonicalize from 'canonicalize';
+import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { Type, type TProperties } from 'typebox';
+import type { Answer, Question, TaskAnswer } from '../../../shared/contracts/access.ts';
+import { intent, type Decided, type Intent } from '../../../shared/contracts/decide.ts';
+import { strict } from '../../../shared/contracts/fields.ts';
+import { invalid, type Problem } from '../../../shared/errors.ts';
+import { problemsOf } from '../../../shared/schema/validate.ts';
+import type { ApprovalRow } from '../schema.ts';
+
+export const denialType = 'strata-denial+jws';
+export const approvalType = 'strata-approval+jws';
+/** How long after a denial it may be asked for, in seconds. */
+export const requestableSeconds = 600;
+/** How long an approval counts, in milliseconds. */
+const approvalMs = 15 * 60_000;
+
+const actionProperties = Type.Object(
+  {
+    risk_level: intent.risk_level,
+    cost_impact: intent.cost_impact,
+    resource_scaling: intent.resource_scaling,
+    is_rollback: intent.is_rollback,
+  } satisfies TProperties,
+  strict,
+);
+const Asked = Type.Object(
+  {
+    action: intent.action,
+    service_type: intent.service_type,
+    service_id: intent.service_id,
+    agent_type: intent.agent_type,
+  } satisfies TProperties,
+  strict,
+);
+/** Where each field of an intent stands in the question. */
+const placeOf: Readonly<Record<string, string>> = {
+  '/action': '/action/name',
+  '/service_type': '/resource/type',
+  '/service_id': '/resource/id',
+  '/agent_type': '/context/agent_type',
+};
+
+/** What it asks to decide. Throws 422, with paths into the question. */
+export function intentOf({ action, resource, context }: Question): Intent {
+  const asked = {
+    action: action.name,
+    service_type: resource.type,
+    service_id: resource.id,
+    ...(context?.agent_type !== undefined && { agent_type: context.agent_type }),
+  };
+  const properties = action.properties ?? {};
+  const problems: Problem[] = [
+    ...problemsOf(Asked, asked).map(({ path, message }) => ({
+      path: placeOf[path] ?? path,
+      message,
+    })),
+    ...problemsOf(actionProperties, properties).map(({ path, message }) => ({
+      path: `/action/properties${path}`,
+      message,
+    })),
+  ];
+  if (problems.length > 0) throw invalid(problems);
+  return { ...asked, ...properties } as Intent;
+}
+
+/** Of the context, what is bound beside subject, resource and action. */
+export const boundMembers = ['agent_type'] as const;
+
+/** The `binding_hash` of the profile. */
+export function bindingHash({ subject, resource, action, context = {} }: Question): string {
+  const { properties, ...who } = subject;
+  const { act: _act, ...said } = properties ?? {};
+  const bound = boundMembers
+    .filter((name) => context[name] !== undefined)
+    .map((name) => [name, context[name]]);
+  const text = canonicalize({
+    subject: properties === undefined ? who : { ...who, properties: said },
+    resource,
+    action,
+    context: Object.fromEntries(bound),
+  })!;
+  return createHash('sha256').update(text).digest('base64url');
+}
+
+/** What people are asked, and see: all that the question says but for `act`. */
+export function approvalOf(question: Question) {
+  const { action, risk_level, cost_impact, ...touched } = intentOf(question);
+  const { agent_type, service_id, service_type, resource_scaling } = touched;
+  const { subject, resource } = question;
+  return {
+    action,
+    risk_level,
+    title: `${action} on ${resource.id}`,
+    ...(cost_impact !== undefined && { cost_impact }),
+    ...(agent_type !== undefined && { agent_type }),
+    service_id: service_id!,
+    service_type: service_type!,
+    resource: {
+      subject: { type: subject.type, id: subject.id },
+      service_type,
+      service_id,
+      ...(agent_type !== undefined && { agent_type }),
+      ...(resource_scaling !== undefined && { resource_scaling }),
+      ...(resource.properties !== undefined && { parameters: resource.properties }),
+      binding_hash: bindingHash(question),
+    },
+  };
+}
+
+/** Whether exactly this was approved, by what people saw. */
+export function isApproved(question: Question, row: ApprovalRow): boolean {
+  const { action, risk_level, title, cost_impact = null, resource } = approvalOf(question);
+  return (
+    row.title === title &&
+    row.description === null &&
+    row.action === action &&
+    row.risk_level === risk_level &&
+    row.cost_impact === cost_impact &&
+    isDeepStrictEqual(row.resource, resource)
+  );
+}
+
+/** Until when it counts; null where it was not approved. */
+export const approvedUntil = ({ state, decided_at: at }: ApprovalRow): Date | null =>
+  state === 'approved' && at !== null ? new Date(at.getTime() + approvalMs) : null;
+
+type Status = TaskAnswer['task']['status'];
+const statuses: Readonly<Record<ApprovalRow['state'], Status>> = {
+  pending: 'pending',
+  approved: 'approved',
+  denied: 'denied',
+  expired: 'expired',
+  exhausted: 'expired',
+  withdrawn: 'cancelled',
+};
+export const statusOf = ({ state }: ApprovalRow): Status => statuses[state];
+
+/** Why an approval that was brought does not count, and what to do next. */
+export type Refusal =
+  'approval_expired' | 'out_of_scope' | 'grant_pending' | 'policy_denied' | 'approval_unverifiable';
+export const nextActions = {
+  approval_expired: 'request',
+  out_of_scope: 'request',
+  grant_pending: 'retry',
+  policy_denied: 'none',
+  approval_unverifiable: 'none',
+} as const satisfies Record<Refusal, 'request' | 'retry' | 'none'>;
+
+/** Undefined where it counts: for exactly this question, at this moment. */
+export function refusalOf(question: Question, row: ApprovalRow, now: Date): Refusal | undefined {
+  if (!isApproved(question, row)) return 'out_of_scope';
+  if (row.state === 'pending') return 'grant_pending';
+  if (row.state === 'denied') return 'policy_denied';
+  const until = approvedUntil(row);
+  return until === null || now >= until ? 'approval_expired' : undefined;
+}
+
+/** What a decision says, without how to ask for approval. */
+export function answerOf(decided: Decided, evaluationId: string): Answer {
+  const { decision, reasons, warnings, retry_at: retryAt, revision, stale } = decided;
+  const isAllowed = decision === 'allow';
+  const [first] = reasons;
+  const reason = decision === 'approval_required' ? decision : first?.rule;
+  return {
+    decision: isAllowed,
+    context: {
+      evaluation_id: evaluationId,
+      revision,
+      ...(!isAllowed && { reason, reasons }),
+      ...(warnings && { warnings }),
+      ...(retryAt !== undefined && { retry_at: retryAt }),
+      ...(stale && { stale }),
+    },
+  };
+}
+
+/** The answers up to the one that the rest is left out after. */
+export function upTo(semantic: string, answers: readonly Answer[]): Answer[] {
+  const last = answers.findIndex(({ decision }) =>
+    semantic === 'deny_on_first_deny' ? !decision : decision,
+  );
+  return semantic === 'execute_all' || last === -1 ? [...answers] : answers.slice(0, last + 1);
+}

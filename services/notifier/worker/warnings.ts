@@ -1,0 +1,125 @@
+/**
+ * The loop that tells people that a budget has come to its `warn_at`.
+ *
+ * | What                          | Kept by                                                               |
+ * |-------------------------------|-----------------------------------------------------------------------|
+ * | once for a budget and period  | the row of the warning, whose notices are queued in the transaction that empties it |
+ * | also after a kill             | the row is written with the automation that was judged, and is found by `notice_due_at` |
+ * | by the tenant's configuration | read when they are queued, and sealed beside each notice              |
+ */
+import type { Logger } from 'pino';
+import type { DataSource } from 'typeorm';
+import { serviceCaller } from '../../../shared/access.ts';
+import {
+  startBackgroundLoop,
+  type BackgroundLoop,
+} from '../../../shared/concurrency/background-loop.ts';
+import type { Call } from '../../../shared/contract-runtime/request.ts';
+import { codeOf } from '../../../shared/errors.ts';
+import { countNamed, destinationsOf } from '../channels/destinations.ts';
+import type { FrozenConfig } from '../rules/frozen-config.ts';
+import { budgetNoticesOf } from '../rules/notice.ts';
+import type { Destination } from '../schema.ts';
+import {
+  claimWarnings,
+  lockWarning,
+  markTold,
+  type DueWarning,
+} from '../stores/budget-warnings.ts';
+import { databaseTime } from '../stores/clock.ts';
+import type { FrozenConfigVault } from '../stores/frozen-config.ts';
+import type { TakeMails } from '../stores/mail-shares.ts';
+import { queueNotices } from '../stores/notices.ts';
+
+const pollMs = 1000;
+
+export interface WarningOptions {
+  readonly db: DataSource;
+  readonly log: Logger;
+  readonly call: Call;
+  readonly vault: FrozenConfigVault;
+  readonly takeMails: TakeMails;
+  /** Called when notices have been queued. */
+  readonly onQueued: () => void;
+}
+
+/** Stopped, it ends after the warning that is being told. */
+export function startTellingWarnings(options: WarningOptions): BackgroundLoop {
+  const { db, log, onQueued } = options;
+  return startBackgroundLoop({
+    log,
+    retryMs: pollMs,
+    complaint: 'warnings of budgets cannot be read; it is tried again every second',
+    async look(stopping) {
+      const due = await claimWarnings(db);
+      for (const warning of due) {
+        if (stopping.aborted) break;
+        try {
+          await tell(options, warning);
+          onQueued();
+        } catch (error) {
+          log.warn(
+            { err: error, ...warning },
+            'the warning of a budget cannot be queued; it is tried again in ten seconds',
+          );
+        }
+      }
+      return due.length > 0 ? 0 : pollMs;
+    },
+  });
+}
+
+async function tell(options: WarningOptions, warning: DueWarning): Promise<void> {
+  const { db, vault } = options;
+  const frozen = await configOf(options, warning.tenant_id);
+  const destinations = frozen ? await whoHears(options, warning.tenant_id, frozen) : [];
+  await db.transaction(async (manager) => {
+    const data = await lockWarning(manager, warning);
+    if (data === undefined) return;
+    if (frozen) {
+      const notices = budgetNoticesOf(data, destinations, await databaseTime(manager));
+      const sealed = vault.seal(frozen, warning.tenant_id);
+      const about = { id: null, tenant_id: warning.tenant_id, sealed };
+      await queueNotices(manager, about, frozen.revision, notices);
+    }
+    await markTold(manager, warning);
+  });
+}
+
+/** Undefined for a tenant that is gone. */
+async function configOf(
+  { call }: WarningOptions,
+  tenantId: string,
+): Promise<FrozenConfig | undefined> {
+  try {
+    const [{ config, revision }, { admins }] = await Promise.all([
+      call('tenant-config.notifications.open', { tenant_id: tenantId }),
+      call('tenant-config.members.approvers', { tenant_id: tenantId, groups: [] }),
+    ]);
+    const { webhook, email, chat } = config;
+    return { config: { webhook, email, chat }, revision, groups: {}, admins };
+  } catch (error) {
+    if (codeOf(error) === 'not_found') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Everywhere that an approval without groups is announced. Without mails where the tenant's share of
+ * these is used up, unless nobody else would hear.
+ */
+async function whoHears(
+  { takeMails }: WarningOptions,
+  tenantId: string,
+  frozen: FrozenConfig,
+): Promise<Destination[]> {
+  const all = destinationsOf({ tenant_id: tenantId, chain: [] }, frozen, 0);
+  try {
+    await takeMails(tenantId, serviceCaller('notifier'), countNamed([], frozen));
+    return all;
+  } catch (error) {
+    const others = all.filter(({ channel }) => channel !== 'email');
+    if (codeOf(error) !== 'rate_limited' || others.length === 0) throw error;
+    return others;
+  }
+}

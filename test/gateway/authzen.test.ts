@@ -1,0 +1,357 @@
+/**
+ * A gateway that knows nothing of Strata but AuthZEN: Authorization API 1.0 (OpenID, January 2026), and
+ * draft 1 of the Access Request and Approval Profile. Its client is a fetch; the shapes are written
+ * down from the specification, because the published schema of a decision admits no member of its
+ * context.
+ */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
+import { createRemoteJWKSet, jwtVerify } from 'jose';
+import { randomUUID } from 'node:crypto';
+import { grown } from '../support/grown.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
+import {
+  adminPassword,
+  Client,
+  createTenant,
+  signIn,
+  startStrata,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+
+let database: Database;
+let strata: Running;
+let tenant: TenantFixture;
+let key: string;
+let account: string;
+/** As the metadata says. */
+let endpoints: Record<string, string>;
+
+const text = { type: 'string' };
+const shape = (required: readonly string[], properties: object): AnySchema => ({
+  type: 'object',
+  required: [...required],
+  properties,
+  additionalProperties: false,
+});
+const accessRequest = shape(['endpoint', 'expires_at', 'binding_token'], {
+  endpoint: text,
+  expires_at: text,
+  binding_token: { type: 'string', pattern: '^[\\w-]+\\.[\\w-]+\\.[\\w-]+$' },
+});
+const answerShape = shape(['decision'], {
+  decision: { type: 'boolean' },
+  context: { type: 'object', properties: { access_request: accessRequest, reason: text } },
+});
+const shapes = {
+  answer: answerShape,
+  answers: shape(['evaluations'], { evaluations: { type: 'array', items: answerShape } }),
+  metadata: {
+    type: 'object',
+    required: ['policy_decision_point', 'access_evaluation_endpoint'],
+    additionalProperties: { anyOf: [text, { type: 'array', items: text }] },
+  },
+  task: shape(['task'], {
+    task: shape(['id', 'status', 'status_endpoint'], {
+      id: text,
+      status: { enum: ['pending', 'approved', 'denied', 'expired', 'cancelled', 'failed'] },
+      status_endpoint: text,
+      expires_at: text,
+      links: { type: 'object', additionalProperties: text },
+    }),
+    result: shape(['mode', 'approval'], {
+      mode: { const: 'reevaluate' },
+      approval: shape(['id', 'approved_until'], {
+        id: text,
+        approved_at: text,
+        approved_until: text,
+        state: text,
+      }),
+    }),
+  }),
+} satisfies Record<string, AnySchema>;
+const ajv = new Ajv2020();
+
+async function ask(
+  shaped: keyof typeof shapes,
+  url: string,
+  body?: object,
+  headers: Record<string, string> = {},
+  credential = key,
+) {
+  // BASE_URL is where it would be reached; this Strata is on a free port.
+  const response = await fetch(url.replace(/^https?:\/\/[^/]+/, strata.url), {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: {
+      authorization: `Bearer ${credential}`,
+      'content-type': 'application/json',
+      ...headers,
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  const answer = await response.json();
+  if (response.ok) {
+    const isValid = ajv.validate(shapes[shaped], answer);
+    expect([isValid, ajv.errors, answer]).toEqual([true, null, answer]);
+  }
+  // eslint-disable-next-line typescript/no-explicit-any -- a foreign client knows no types of ours
+  return { status: response.status, body: answer as any };
+}
+
+const question = (properties: object = {}, rest: object = {}) => ({
+  subject: { type: 'agent', id: 'scaler-7' },
+  resource: { type: 'cloud_run', id: 'checkout', properties: { min_instances: 4 } },
+  action: { name: 'scale', properties: { risk_level: 'low', cost_impact: 1, ...properties } },
+  ...rest,
+});
+const evaluate = (body: object) => ask('answer', endpoints.access_evaluation_endpoint!, body);
+const high = <Rest extends object>(rest = {} as Rest) => ({
+  ...question({ risk_level: 'high' }),
+  ...rest,
+});
+async function denied(body: object) {
+  const { body: answer } = await evaluate(body);
+  expect([answer.decision, answer.context.reason]).toEqual([false, 'approval_required']);
+  const { binding_token, expires_at } = answer.context.access_request;
+  return { binding_token, expires_at, evaluation_id: answer.context.evaluation_id };
+}
+const request = (body: object, headers?: Record<string, string>) =>
+  ask('task', endpoints.access_request_endpoint!, body, headers);
+const decide = (id: string, decision: string) =>
+  tenant.operator.post(`/tenants/${tenant.id}/approvals/${id}/decision`, { decision });
+
+beforeAll(async () => {
+  database = await strataDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url, RATE_LIMIT_PER_MINUTE: '0' });
+  const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  tenant = await createTenant(strata.url, platform, `AuthZEN ${randomUUID()}`);
+  await tenant.admin.put(`/tenants/${tenant.id}/services/checkout`, {
+    service_type: 'cloud_run',
+  });
+  await tenant.admin.put(`/tenants/${tenant.id}/config/agents/scaler`, {});
+  const made = await tenant.admin.post(`/tenants/${tenant.id}/service-accounts`, {
+    name: 'gateway',
+    roles: ['operator'],
+  });
+  account = made.body.id;
+  const scopes = ['config:read', 'approvals:read', 'approvals:write', 'decide:on_behalf'];
+  const keyed = await tenant.admin.post(
+    `/tenants/${tenant.id}/service-accounts/${account}/api-keys`,
+    {
+      name: 'k',
+      scopes,
+    },
+  );
+  key = keyed.body.api_key;
+  await grown(database, tenant.id);
+  const where = `${strata.url}/.well-known/authzen-configuration/tenants/${tenant.id}`;
+  endpoints = (await ask('metadata', where)).body;
+});
+afterAll(async () => {
+  await strata?.stop('SIGKILL');
+  await database?.drop();
+});
+
+test('the metadata says where everything is, and what it can beside', () => {
+  expect(endpoints).toMatchObject({
+    policy_decision_point: expect.stringMatching(`/tenants/${tenant.id}$`),
+    access_evaluations_endpoint: expect.stringMatching('/access/v1/evaluations$'),
+    capabilities: ['urn:openid:authzen:capability:access-request'],
+  });
+});
+
+test('what limits allow is allowed, and what they deny says why', async () => {
+  expect((await evaluate(question())).body).toMatchObject({ decision: true });
+  const { body } = await evaluate(question({ cost_impact: 1_000_000 }));
+  expect([body.decision, body.context.reason]).toEqual([false, 'max_cost_impact_approval']);
+  expect(body.context.access_request).toBeUndefined();
+});
+
+test('what cannot be answered is no permission', async () => {
+  const unknown = await evaluate(question({}, { resource: { type: 'nothing', id: 'x' } }));
+  expect([unknown.status, unknown.body.decision, unknown.body.context.error.status]).toEqual([
+    200,
+    false,
+    404,
+  ]);
+  const { body } = await evaluate({ ...question(), action: { name: 'scale' } });
+  expect([body.decision, body.context.error.status]).toEqual([false, 422]);
+});
+
+test('others than the caller are named by keys that may', async () => {
+  const narrow = await tenant.admin.post(
+    `/tenants/${tenant.id}/service-accounts/${account}/api-keys`,
+    {
+      name: 'narrow',
+      scopes: ['config:read'],
+    },
+  );
+  const at = endpoints.access_evaluation_endpoint!;
+  const as = (body: object) => ask('answer', at, body, {}, narrow.body.api_key);
+  expect((await as(question())).status).toBe(403);
+  const own = question({}, { subject: { type: 'service', id: account } });
+  expect((await as(own)).body.decision).toBe(true);
+});
+
+test('several are answered as of one moment, as far as is asked', async () => {
+  const evaluations = [{}, question({ cost_impact: 1_000_000 }), high(), {}];
+  const all = async (semantic?: string) => {
+    const { body } = await ask('answers', endpoints.access_evaluations_endpoint!, {
+      ...question(),
+      evaluations,
+      ...(semantic !== undefined && { options: { evaluations_semantic: semantic } }),
+    });
+    return body.evaluations.map(({ decision }: { decision: boolean }) => decision);
+  };
+  expect(await all()).toEqual([true, false, false, true]);
+  expect(await all('execute_all')).toEqual([true, false, false, true]);
+  expect(await all('deny_on_first_deny')).toEqual([true, false]);
+  expect(await all('permit_on_first_permit')).toEqual([true]);
+  const single = await ask('answer', endpoints.access_evaluations_endpoint!, question());
+  expect(single.body.decision).toBe(true);
+});
+
+test('deny, request, approve, evaluate again: for exactly what was approved', async () => {
+  const asked = high({ context: { agent_type: 'scaler', time: '2026-11-25T08:00:00Z' } });
+  const denial = await denied(asked);
+  const { status, body } = await request({ ...asked, denial });
+  expect([status, body.task.status]).toEqual([202, 'pending']);
+  const { id, status_endpoint: at } = body.task;
+  const { body: shown } = await tenant.operator.get(`/tenants/${tenant.id}/approvals/${id}`);
+  expect(shown.resource).toMatchObject({
+    subject: asked.subject,
+    parameters: { min_instances: 4 },
+  });
+  const pending = await evaluate({ ...asked, context: { ...asked.context, approval: { id } } });
+  expect(pending.body).toMatchObject({
+    decision: false,
+    context: { reason: 'grant_pending', next_action: 'retry', retry_after: 5 },
+  });
+  expect((await decide(id, 'approve')).status).toBe(200);
+  const { body: done } = await ask('task', at);
+  expect(done.task.status).toBe('approved');
+  const { approval } = done.result;
+  const keys = createRemoteJWKSet(new URL(`${strata.url}/.well-known/jwks.json`));
+  const { payload } = await jwtVerify(approval.state, keys, { typ: 'strata-approval+jws' });
+  expect(payload).toMatchObject({ jti: id, aud: endpoints.policy_decision_point });
+  const again = (body2: object, brought: object = approval) =>
+    evaluate({ ...body2, context: { ...asked.context, approval: brought } });
+  expect((await again(asked)).body).toMatchObject({
+    decision: true,
+    context: { approval: { id, approved_until: approval.approved_until } },
+  });
+
+  const others = [
+    { ...asked, subject: { type: 'agent', id: 'scaler-7', properties: { team: 'x' } } },
+    { ...asked, resource: { ...asked.resource, properties: { min_instances: 400 } } },
+    { ...asked, resource: { ...asked.resource, properties: {} } },
+    question({ risk_level: 'high', cost_impact: 2 }),
+    question({ risk_level: 'critical' }),
+    { ...asked, action: { ...asked.action, name: 'delete' } },
+  ];
+  for (const other of others) {
+    const { body: refused } = await again(other);
+    expect([refused.decision, refused.context.reason, refused.context.next_action]).toEqual([
+      false,
+      'out_of_scope',
+      'request',
+    ]);
+    expect(refused.context.access_request.binding_token).toEqual(expect.any(String));
+  }
+  const forged = [
+    { id: randomUUID() },
+    { id: 'x' },
+    { ...approval, state: denial.binding_token },
+    { ...approval, id: randomUUID() },
+  ];
+  for (const brought of forged)
+    expect((await again(asked, brought)).body.context).toMatchObject({
+      reason: 'approval_unverifiable',
+      next_action: 'none',
+    });
+  const somebodyElse = { ...asked, subject: { type: 'agent', id: 'scaler-8' } };
+  expect((await again(somebodyElse)).body.context.reason).toBe('approval_unverifiable');
+
+  await database.query(
+    `UPDATE notifier.approvals SET decided_at = decided_at - interval '16 minutes' WHERE id = $1`,
+    [id],
+  );
+  const late = await again(asked);
+  expect([late.body.decision, late.body.context.reason]).toEqual([false, 'approval_expired']);
+});
+
+test('an approval does not outlive an emergency stop', async () => {
+  const asked = high();
+  const { body } = await request({ ...asked, denial: await denied(asked) });
+  await decide(body.task.id, 'approve');
+  const { body: done } = await ask('task', body.task.status_endpoint);
+  const brought = { ...asked, context: { approval: done.result.approval } };
+  expect((await evaluate(brought)).body.decision).toBe(true);
+  const bounds = `/tenants/${tenant.id}/config/bounds`;
+  await tenant.admin.patch(bounds, { automation_enabled: { const: false } });
+  const stopped = await evaluate(brought);
+  await tenant.admin.delete(bounds);
+  expect([
+    stopped.body.decision,
+    stopped.body.context.reason,
+    stopped.body.context.next_action,
+  ]).toEqual([false, 'policy_denied', 'none']);
+});
+
+test('only what was denied to the caller is asked for', async () => {
+  const asked = high();
+  const denial = await denied(asked);
+  const other = { ...asked, resource: { ...asked.resource, properties: {} } };
+  const wrong = [
+    { ...other, denial },
+    { ...asked, denial: { ...denial, expires_at: '2099-01-01T00:00:00Z' } },
+    { ...asked, denial: { ...denial, binding_token: key } },
+  ];
+  for (const body of wrong) {
+    const refused = await request(body);
+    expect([refused.status, refused.body.detail.code]).toEqual([400, 'denial_invalid']);
+  }
+  const { status } = await ask(
+    'task',
+    endpoints.access_request_endpoint!,
+    { ...asked, denial },
+    {},
+    tenant.admin.token,
+  );
+  expect(status).toBe(403);
+});
+
+test('a request is made once for its key, seen by its requester alone, and withdrawn', async () => {
+  const asked = high();
+  const denial = await denied(asked);
+  const headers = { 'idempotency-key': randomUUID() };
+  const first = await request({ ...asked, denial }, headers);
+  const repeated = await request({ ...asked, denial }, headers);
+  expect(repeated.body.task.id).toBe(first.body.task.id);
+  const changed = question({ risk_level: 'critical' });
+  const conflicting = await request({ ...changed, denial: await denied(changed) }, headers);
+  expect(conflicting.status).toBe(409);
+  const { status_endpoint: at, links } = first.body.task;
+  expect((await ask('task', at, undefined, {}, tenant.admin.token)).status).toBe(404);
+  expect((await ask('task', links.cancel, {})).body.task.status).toBe('cancelled');
+  expect((await ask('task', at)).body.task.status).toBe('cancelled');
+});
+
+test('the subject of a request does not decide it', async () => {
+  const me = await tenant.operator.get('/auth/me');
+  const asked = high({ subject: { type: 'user', id: me.body.user.id } });
+  const { body } = await request({ ...asked, denial: await denied(asked) });
+  const decision = `/tenants/${tenant.id}/approvals/${body.task.id}/decision`;
+  const own = await tenant.operator.post(decision, { decision: 'approve' });
+  expect([own.status, own.body.detail.code]).toEqual([403, 'approval_own_request']);
+});
+
+test('a person who is signed in asks for themselves', async () => {
+  const me = await tenant.operator.get('/auth/me');
+  const by = new Client(strata.url, tenant.operator.token);
+  const at = `/tenants/${tenant.id}/access/v1/evaluation`;
+  const own = question({}, { subject: { type: 'user', id: me.body.user.id } });
+  expect((await by.post(at, own)).body.decision).toBe(true);
+  expect((await by.post(at, question())).status).toBe(403);
+});

@@ -1,0 +1,131 @@
+/** Calendars of holidays (RFC 5545) as windows of a freeze. */
+import { describe, expect, test } from '@jest/globals';
+import { Temporal } from 'temporal-polyfill';
+import {
+  largestCalendar,
+  mostEvents,
+  UnusableCalendar,
+  windowsOf,
+} from '../../cli/https/calendar.ts';
+import { freezesProblems } from '../../shared/budgets/freezes-document.ts';
+import { Freezes } from '../../shared/contracts/freezes.ts';
+import { problemsOf } from '../../shared/schema/validate.ts';
+
+const now = Temporal.Instant.from('2026-06-01T12:00:00Z');
+const timezone = 'Europe/Rome';
+const calendar = (...events: readonly string[][]): string =>
+  [
+    'BEGIN:VCALENDAR',
+    'VERSION:2.0',
+    ...events.flatMap((lines) => ['BEGIN:VEVENT', ...lines, 'END:VEVENT']),
+    'END:VCALENDAR',
+  ].join('\r\n');
+function read(...events: readonly string[][]) {
+  const during = windowsOf(calendar(...events), { timezone, now });
+  const freezes = { holidays: { during } };
+  // What is made can be written.
+  expect(problemsOf(Freezes, freezes)).toEqual([]);
+  expect(freezesProblems(freezes, null, now.epochMilliseconds)).toEqual([]);
+  return during;
+}
+
+describe('an event becomes', () => {
+  test('days of each year, together and once', () => {
+    const yearly = 'RRULE:FREQ=YEARLY';
+    expect(
+      read(
+        ['DTSTART;VALUE=DATE:20201225', 'DTEND;VALUE=DATE:20201227', yearly],
+        ['DTSTART;VALUE=DATE:20200101', yearly],
+        ['DTSTART;VALUE=DATE:20200101', `${yearly};BYMONTH=1;BYMONTHDAY=1`],
+      ),
+    ).toEqual([{ dates: ['01-01', '12-25', '12-26'], timezone }]);
+  });
+
+  test('hours of each week in the zone that it names', () => {
+    const lines = [
+      'DTSTART;TZID=Asia/Tokyo:20260102T220000',
+      'DTEND;TZID=Asia/Tokyo:20260103T060000',
+    ];
+    expect(read([...lines, 'RRULE:FREQ=WEEKLY;BYDAY=SA,FR'])).toEqual([
+      { days: ['fri', 'sat'], start: '22:00', end: '06:00', timezone: 'Asia/Tokyo' },
+    ]);
+  });
+
+  test('dated windows: by UTC, by the zone of whole days, and of what other rules say for two years', () => {
+    expect(
+      read(
+        ['DTSTART:20261224T170000Z', 'DTEND:20261225T050000Z'],
+        ['DTSTART;VALUE=DATE:20260815'],
+        // The last Monday of May is over, and comes twice more within two years.
+        ['DTSTART;VALUE=DATE:20200525', 'RRULE:FREQ=YEARLY;BYMONTH=5;BYDAY=-1MO'],
+        ['DTSTART:20200101T000000Z', 'DTEND:20200101T010000Z'],
+        ['DTSTART;VALUE=DATE:20260901', 'STATUS:CANCELLED'],
+      ),
+    ).toEqual([
+      { from: '2026-12-24T17:00', until: '2026-12-25T05:00', timezone: 'UTC' },
+      { from: '2026-08-15T00:00', until: '2026-08-16T00:00', timezone },
+      { from: '2027-05-31T00:00', until: '2027-06-01T00:00', timezone },
+      { from: '2028-05-29T00:00', until: '2028-05-30T00:00', timezone },
+    ]);
+  });
+
+  test('nothing before it begins: what comes back from some later year on is written out', () => {
+    expect(read(['DTSTART;VALUE=DATE:20271225', 'RRULE:FREQ=YEARLY'])).toEqual([
+      { from: '2027-12-25T00:00', until: '2027-12-26T00:00', timezone },
+    ]);
+    const weekly = ['DTSTART:20280501T080000Z', 'DTEND:20280501T090000Z', 'RRULE:FREQ=WEEKLY'];
+    expect(read(weekly)[0]).toEqual({
+      from: '2028-05-01T08:00',
+      until: '2028-05-01T09:00',
+      timezone: 'UTC',
+    });
+  });
+
+  test('no window on a day that is left out', () => {
+    const lines = ['DTSTART;VALUE=DATE:20201225', 'RRULE:FREQ=YEARLY'];
+    expect(read([...lines, 'EXDATE;VALUE=DATE:20261225'])).toEqual([
+      { from: '2027-12-25T00:00', until: '2027-12-26T00:00', timezone },
+    ]);
+  });
+});
+
+describe('refused, with its place', () => {
+  const day = 'DTSTART;VALUE=DATE:20260901';
+  test.each<[string, string, string]>([
+    ['no calendar', 'hello', 'is no iCalendar'],
+    ['a contact', 'BEGIN:VCARD\r\nVERSION:4.0\r\nFN:A\r\nEND:VCARD', 'is no iCalendar'],
+    ['nothing to come', calendar(['DTSTART;VALUE=DATE:20200901']), 'has no event'],
+    ['an empty event', calendar([day], [day, 'DTEND;VALUE=DATE:20260901']), '/VEVENT/1/DTEND'],
+    ['one without a start', calendar(['SUMMARY:x']), '/VEVENT/0/DTSTART'],
+    [
+      'each second',
+      calendar(['DTSTART:20260901T000000Z', 'DURATION:PT1S', 'RRULE:FREQ=SECONDLY']),
+      '/VEVENT/0/RRULE',
+    ],
+    [
+      'a zone that is none',
+      calendar(['DTSTART;TZID=Nowhere:20260901T000000', 'DURATION:PT1H']),
+      '/VEVENT/0/DTSTART',
+    ],
+    [
+      'a changed recurrence',
+      calendar([day, 'RECURRENCE-ID;VALUE=DATE:20260901']),
+      '/VEVENT/0/RECURRENCE-ID',
+    ],
+    [
+      'each day of two years',
+      calendar(['DTSTART:20260901T000000Z', 'DTEND:20260901T010000Z', 'RRULE:FREQ=DAILY']),
+      'a freeze has at most 100',
+    ],
+    [
+      'too many events',
+      calendar(...Array.from({ length: mostEvents + 1 }, () => [day])),
+      '/VEVENT',
+    ],
+    ['too large', `${calendar([day])}${' '.repeat(largestCalendar)}`, 'is larger than 512 KiB'],
+  ])('%s', (_what, text, message) => {
+    const reading = () => windowsOf(text, { timezone, now });
+    expect(reading).toThrow(UnusableCalendar);
+    expect(reading).toThrow(message);
+  });
+});
