@@ -1,11 +1,12 @@
 /**
- * `npm run test:soak -- --minutes 10 --kills 200 --clients 500 --failovers 4 --pieces 1 --changes 500 --pooler`:
- * has a fleet of `@strata/client` lose its gateway; leads a cluster to a standby of PostgreSQL for a
- * minute, then has standbys take over, synchronous and asynchronous by turns; injects every fault in
- * turn into another, over and over, then kills processes at random; and in one where each piece has
- * processes of its own, kills one of each under load. With `--pooler` nodes reach PostgreSQL through
- * PgBouncer in transaction mode. Change sets are written, approved and applied in random order, and
- * the processes that apply them killed. Ends with 1 if anything was wrong, lost or late.
+ * `npm run test:soak -- --minutes 10 --kills 200 --clients 500 --failovers 4 --pieces 1
+ * --changes 500 --pooler`: has a fleet of `@strata/client` lose its gateway; leads a cluster to a
+ * standby of PostgreSQL for a minute, then has standbys take over, synchronous and asynchronous by
+ * turns; injects every fault in turn into another, over and over, then kills processes at random; and
+ * in one where each piece has processes of its own, kills one of each under load. Change sets are
+ * written, approved and applied in random order, and the processes that apply them killed. With
+ * `--pooler` nodes reach PostgreSQL through PgBouncer in transaction mode. Ends with 1 if anything was
+ * wrong, lost or late.
  */
 import { parseArgs } from 'node:util';
 import { setTimeout as delay } from 'node:timers/promises';
