@@ -78,13 +78,13 @@ export const pieces: readonly Piece[] = [
   {
     name: 'global-config',
     needs: ['database_url'],
-    calls: ['config-resolver'],
+    calls: ['auth', 'config-resolver'],
     vital: [],
     hasTables: true,
     async load() {
       const { globalConfigSchema: schema } = await import('./global-config/schema.ts');
       const { globalConfigService } = await import('./global-config/global-config.service.ts');
-      return { schema, service: (_parts, db) => globalConfigService({ db }) };
+      return { schema, service: ({ log }, db) => globalConfigService({ db, log }) };
     },
   },
   {

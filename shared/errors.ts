@@ -15,12 +15,24 @@ export interface Problem {
   readonly message: string;
 }
 
+/** Where a change set is opened, and with which body. */
+export interface ProposedChangeSet {
+  readonly path: string;
+  readonly body: {
+    readonly title: string;
+    readonly reason: string;
+    readonly items: readonly Readonly<Record<string, unknown>>[];
+  };
+}
+
 /** What an error carries besides code and message. It crosses the bus, the cause does not. */
-interface ErrorData {
+export interface ErrorData {
   /** Answered with 422. */
   readonly errors?: Problem[];
   /** Sent with the HTTP response. */
   readonly headers?: Record<string, string>;
+  /** Answered with `change_approval_required`: the change set that would do it. */
+  readonly change_set?: ProposedChangeSet;
   /** A database is behind it. Known to neighbours on the bus, and to no client. */
   readonly database?: true;
 }
@@ -147,6 +159,7 @@ export interface ErrorResponse {
     detail: { status: 'error'; code: ErrorCode; message: string };
     request_id: string;
     errors?: Problem[];
+    change_set?: ProposedChangeSet;
   };
 }
 
@@ -157,7 +170,7 @@ export interface ErrorResponse {
 export function errorResponse(error: unknown, requestId: string): ErrorResponse {
   const code = codeOf(error);
   const { status, message: fallback } = errorTable[code];
-  const { message, errors, headers } = shownPartsOf(error, code);
+  const { message, errors, headers, change_set } = shownPartsOf(error, code);
   return {
     status,
     headers: {
@@ -169,6 +182,7 @@ export function errorResponse(error: unknown, requestId: string): ErrorResponse 
       detail: { status: 'error', code, message: message || fallback },
       request_id: requestId,
       ...(status === 422 && { errors: errors ?? [] }),
+      ...(change_set && { change_set }),
     },
   };
 }

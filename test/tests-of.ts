@@ -25,6 +25,7 @@ export const rooms: readonly (readonly [RegExp, RegExp])[] = [
     /^shared\/database\//,
     /services\/(database-outage|embedded-postgres|schema-drift)|flows\/start/,
   ],
+  [/^shared\/change-sets\//, /flows\/change-sets/],
   [/^shared\/(commits|documents)\//, /services\/(documents|combined)|flows\/concurrency/],
   [/^services\/(pieces|derived-reads)\.ts/, /flows\/(start|cluster)/],
   [/^services\/audit\//, /services\/audit|flows\/retention/],

@@ -31,11 +31,13 @@ export const resources: Readonly<Record<string, string>> = {
   bounds: 'tenant-config.bounds',
   budgets: 'tenant-config.budgets',
   freezes: 'tenant-config.freezes',
+  'change-policy': 'tenant-config.change-policy',
   global: 'global-config.entries',
   'service-type': 'global-config.service-types',
   'platform-bounds': 'global-config.bounds',
   'platform-budgets': 'global-config.budgets',
   'platform-freezes': 'global-config.freezes',
+  'platform-change-policy': 'global-config.change-policy',
 };
 const resourceNames = Object.keys(resources);
 

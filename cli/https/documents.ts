@@ -53,9 +53,9 @@ export function addressOf(name: string, tenant: string) {
   };
 }
 
-/** The route of a document of the platform, as plans name it. */
-export function pathOf(name: string): string {
-  const { resource, params } = addressOf(name, platformWord);
+/** The route of a document, as plans and change sets name it. */
+export function pathOf(name: string, tenant: string): string {
+  const { resource, params } = addressOf(name, tenant);
   const { path } = contractOf(`${resource.prefix}.put`)!.rest!;
   const values = new Map<string, unknown>(Object.entries(params));
   return path.replaceAll(/\{(\w+)\}/g, (_match, parameter: string) =>

@@ -97,6 +97,97 @@ const diffCommand: Command<HttpSession> = {
   },
 };
 
+const drift: Command<HttpSession> = {
+  name: 'drift',
+  parameters: '<tenant> <folder>',
+  summary: `what Strata has otherwise than the folder, also what the folder lacks; only reads, and ends with ${exitCodes.differs} where anything differs`,
+  complete,
+  flags: {
+    ignore: {
+      type: 'string',
+      summary: 'places that may differ, with commas: risk/global_settings, agent/scaler/labels',
+    },
+  },
+  async run({ session, args: { tenant, folder }, flags, answer }) {
+    const ignored = (textOf(flags.ignore) ?? '').split(',').filter((place) => place !== '');
+    const isIgnored = (place: string): boolean =>
+      ignored.some((each) => place === each || place.startsWith(`${each}/`));
+    const live = await liveDocuments(session, tenant!);
+    const found = stepsTo(documentsIn(folder!, tenant!), live, { prune: true })
+      .map(({ name, changes }) => ({
+        name,
+        // From the folder to what there is: the other way round than a diff says what to do.
+        changes: changes
+          .filter(({ path }) => !isIgnored(name + path))
+          .map(({ path, before, after }) => ({ path, before: after, after: before })),
+      }))
+      .filter(({ changes }) => changes.length > 0);
+    answer(found, () => (found.length === 0 ? 'nothing differs' : columns(rowsOf(found))));
+    return found.length === 0 ? 0 : exitCodes.differs;
+  },
+};
+
+const propose: Command<HttpSession> = {
+  name: 'propose',
+  parameters: '<tenant> <folder>',
+  summary: 'make one change set of what differs, and ask for its approval',
+  complete,
+  flags: {
+    prune,
+    title: { type: 'string', summary: 'what it is, in a line; the name of the folder by default' },
+    reason: { type: 'string', summary: 'why, kept in the history; needed' },
+    at: { type: 'string', summary: 'when it is applied, such as 2026-12-01T03:00:00Z' },
+    manual: { type: 'boolean', summary: 'it is applied when somebody asks for that' },
+    draft: { type: 'boolean', summary: 'nobody is asked for approval yet' },
+  },
+  async run({ session, args: { tenant, folder }, flags, answer }) {
+    const reason = textOf(flags.reason);
+    if (reason === undefined) throw new Misused('--reason is missing: approvers read it');
+    const live = await liveDocuments(session, tenant!);
+    const options = { prune: flags.prune === true };
+    const steps = stepsTo(documentsIn(folder!, tenant!), live, options);
+    if (steps.length === 0) {
+      answer(null, () => 'nothing differs');
+      return;
+    }
+    const at = textOf(flags.at);
+    const items = await Promise.all(steps.map((step) => itemOf(session, step, tenant!)));
+    const apply = at === undefined ? (flags.manual ? 'manual' : 'on_approval') : { at };
+    const body = { title: textOf(flags.title) ?? folder!, reason, items, apply } as const;
+    const address = tenant === platformWord ? {} : { tenant_id: tenant! };
+    const kind = tenant === platformWord ? 'global-config' : 'tenant-config';
+    const call = (step: 'create' | 'submit', params: object): Promise<ChangeSet> =>
+      session.call(`${kind}.changesets.${step}`, { ...address, ...params } as never);
+    const made = await call('create', { body });
+    const set = flags.draft ? made : await call('submit', { changeset_id: made.id });
+    answer(set, () =>
+      [
+        columns(
+          set.changes.map(({ resource, path, before, after }) => ({
+            document: resource,
+            path: path || '/',
+            before: valueShown(before),
+            after: valueShown(after),
+          })),
+        ),
+        '',
+        `${set.state} ${set.id}, ${set.required} to approve digest ${set.digest}`,
+      ].join('\n'),
+    );
+  },
+};
+type ChangeSet = ResultOf<'tenant-config.changesets.create'>;
+
+/** One write, under the condition that the document is still what was compared. */
+async function itemOf(session: HttpSession, { name, before, after }: Step, tenant: string) {
+  const if_match =
+    before === undefined ? {} : { if_match: await tagOf(session, name, before, tenant) };
+  const path = pathOf(name, tenant);
+  return after === undefined
+    ? ({ action: 'delete', path, ...if_match } as const)
+    : ({ action: 'put', path, body: after, ...if_match } as const);
+}
+
 const importCommand: Command<HttpSession> = {
   name: 'config import',
   parameters: '<tenant> <folder>',
@@ -198,8 +289,8 @@ async function planOf(
   );
   const items: PlanItem[] = steps.map(({ name, after }) =>
     after === undefined
-      ? { action: 'delete', path: pathOf(name) }
-      : { action: 'put', path: pathOf(name), body: after },
+      ? { action: 'delete', path: pathOf(name, platformWord) }
+      : { action: 'put', path: pathOf(name, platformWord), body: after },
   );
   const plan = await wholePlan(session, items);
   const changed = new Set(plan?.changes.map(({ resource }) => resource));
@@ -292,6 +383,8 @@ export const folderCommands: readonly Command<HttpSession>[] = [
   exportCommand,
   importCommand,
   diffCommand,
+  drift,
+  propose,
   plan,
   apply,
 ];

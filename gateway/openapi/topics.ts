@@ -157,6 +157,17 @@ export const topics: readonly Topic[] = [
     ],
   },
   {
+    name: 'Change sets',
+    description:
+      'Writes that are proposed, approved by others than their authors, and made together. A change_policy says what is only written so.',
+    actions: [
+      'tenant-config.changesets',
+      'global-config.changesets',
+      'tenant-config.change-policy',
+      'global-config.change-policy',
+    ],
+  },
+  {
     name: 'Platform configuration',
     description:
       'Global entries and service types. A plan shows what several writes would change for every tenant; applying it writes exactly that, or nothing.',

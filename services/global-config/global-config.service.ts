@@ -10,12 +10,21 @@
  * | bounds       | `bounds`        | `bounds_config`       | `bounds_platform`       | `config.bounds.…`       | `bounds`                      |
  * | budgets      | `budgets`       | `budgets_config`      | `budgets_platform`      | `config.budgets.…`      | `budgets`                     |
  * | freezes      | `freezes`       | `freezes_config`      | `freezes_platform`      | `config.freezes.…`      | `freezes`                     |
+ * | change_policy | `change-policy` | `change_policy_config` | `change_policy_platform` | `config.change_policy.…` | `change_policies`           |
  */
-import type { ServiceSchema } from 'moleculer';
+import { randomUUID } from 'node:crypto';
+import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
+import { serviceCaller } from '../../shared/access.ts';
+import { startSchedule } from '../../shared/change-sets/schedule.ts';
+import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
+import { callAs } from '../../shared/contract-runtime/request.ts';
 import { serviceOf } from '../../shared/contract-runtime/service.ts';
 import { boundActions } from './actions/bounds.ts';
 import { changeActions } from './actions/changes.ts';
+import { changePolicyActions } from './actions/change-policy.ts';
+import { platformChangeSets } from './actions/change-sets.ts';
 import { entryActions } from './actions/entries.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
@@ -23,18 +32,52 @@ import { overTimeActions } from './actions/limits-over-time.ts';
 import { planActions, Planner } from './actions/plan.ts';
 import { rollbackAction } from './actions/rollback.ts';
 import { serviceTypeActions } from './actions/service-types.ts';
+import { ChangeSetEntity } from './schema.ts';
 
-export function globalConfigService({ db }: { readonly db: DataSource }): ServiceSchema {
+export interface GlobalConfigOptions {
+  readonly db: DataSource;
+  readonly log: Logger;
+}
+
+export function globalConfigService({ db, log }: GlobalConfigOptions): ServiceSchema {
   const planner = new Planner(db);
-  return serviceOf('global-config', {
+  let broker: ServiceBroker | undefined;
+  let schedule: BackgroundLoop | undefined;
+  const handlers = {
     ...entryActions(db, planner),
     ...serviceTypeActions(db, planner),
     ...boundActions(db, planner),
     ...overTimeActions(db, planner),
+    ...changePolicyActions(db),
+    ...platformChangeSets(db),
     ...planActions(planner),
     ...historyActions(db),
     ...rollbackAction(db, planner),
     ...layerActions(db),
     ...changeActions(db),
-  });
+  };
+  const lifecycle = {
+    async started(): Promise<void> {
+      const run = (_tenant: string | null, id: string) =>
+        callAs(
+          broker!,
+          'global-config.changesets.run',
+          { changeset_id: id },
+          {
+            caller: serviceCaller('global-config'),
+            requestId: randomUUID(),
+          },
+        );
+      schedule = startSchedule({ db, entity: ChangeSetEntity, log, run });
+    },
+    async stopped(): Promise<void> {
+      await schedule?.stop();
+    },
+  };
+  return {
+    ...serviceOf('global-config', handlers, lifecycle),
+    created() {
+      broker = this.broker;
+    },
+  };
 }

@@ -8,6 +8,7 @@ import type { ConfigType } from '../../shared/contracts/history.ts';
 import type { NotificationConfig } from '../../shared/contracts/notification-config.ts';
 import type { SignInPolicy } from '../../shared/contracts/sign-in-policy.ts';
 import { countedBy } from '../../shared/commits/usage.ts';
+import { changeSetEntity, changeSetTable } from '../../shared/change-sets/schema.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 import type { Stored } from '../../shared/documents/document-kind.ts';
 import { keyChangesOfHistory, keyChangesTable } from '../../shared/documents/key-changes.ts';
@@ -182,6 +183,8 @@ export const ProjectEntity = documentEntity('CloudProject', 'cloud_projects');
 export const BoundsEntity = documentEntity('TenantBounds', 'bounds');
 export const BudgetsEntity = documentEntity('TenantBudgets', 'budgets');
 export const FreezesEntity = documentEntity('TenantFreezes', 'freezes');
+export const ChangePolicyEntity = documentEntity('TenantChangePolicy', 'change_policies');
+export const ChangeSetEntity = changeSetEntity(schema);
 export const HistoryEntity = new EntitySchema<HistoryRow>({
   name: 'ConfigurationHistory',
   tableName: 'configuration_history',
@@ -216,6 +219,8 @@ export const tenantConfigSchema: Schema = {
     BoundsEntity,
     BudgetsEntity,
     FreezesEntity,
+    ChangePolicyEntity,
+    ChangeSetEntity,
     HistoryEntity,
   ],
   migrations: [
@@ -301,6 +306,12 @@ export const tenantConfigSchema: Schema = {
       `CREATE FUNCTION tenant_config.parts_of(name text) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
          SELECT tenant_config.parts_of(name, 1) || tenant_config.parts_of(name, 2) || tenant_config.parts_of(name, 3) $$`,
       'CREATE INDEX tenants_name ON tenant_config.tenants USING gin (tenant_config.parts_of(name))',
+    ),
+    migration('TenantConfigChangePolicies1765400000002', documentTable('change_policies')),
+    migration(
+      'TenantConfigChangeSets1765400000012',
+      ...changeSetTable(schema),
+      'ALTER TABLE tenant_config.configuration_history ADD COLUMN changeset_id uuid',
     ),
   ],
 };

@@ -13,6 +13,7 @@
  * | bounds                | `bounds`        | `bounds_config`      | `bounds_…`           | `config.bounds.…`      | `bounds`                     |
  * | budgets               | `budgets`       | `budgets_config`     | `budgets_…`          | `config.budgets.…`     | `budgets`                    |
  * | freezes               | `freezes`       | `freezes_config`     | `freezes_…`          | `config.freezes.…`     | `freezes`                    |
+ * | change_policy         | `change-policy` | `change_policy_config`| `change_policy_…`   | `config.change_policy.…` | `change_policies`      |
  * | notification_config   | `notifications` | `notification_config`| `notification_config_…` | `config.notifications.…` | a column of `tenants`   |
  */
 import { randomUUID } from 'node:crypto';
@@ -26,6 +27,7 @@ import { serviceOf } from '../../shared/contract-runtime/service.ts';
 import { agentKey, type AgentConfig } from '../../shared/contracts/agents.ts';
 import { tenantBoundsKey } from '../../shared/contracts/bounds.ts';
 import { tenantBudgetsKey } from '../../shared/contracts/budgets.ts';
+import { changePolicyKey } from '../../shared/contracts/change-policy.ts';
 import { tenantFreezesKey } from '../../shared/contracts/freezes.ts';
 import { notificationKey } from '../../shared/contracts/notification-config.ts';
 import { projectKey, type ProjectConfig } from '../../shared/contracts/projects.ts';
@@ -35,9 +37,11 @@ import {
   serviceInstanceKey,
   type ServiceInstance,
 } from '../../shared/contracts/service-instances.ts';
+import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import { documentActions } from '../../shared/documents/document.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
 import { boundActions } from './actions/bounds.ts';
+import { tenantChangeSets } from './actions/change-sets.ts';
 import { contextActions } from './actions/contexts.ts';
 import { withEffectiveTrials } from './actions/effective-trials.ts';
 import { erasingActions } from './actions/erasing.ts';
@@ -54,13 +58,14 @@ import { violationActions } from './actions/violations.ts';
 import { agentKind } from './documents/agent.ts';
 import { boundsKind } from './documents/bounds.ts';
 import { budgetsKind } from './documents/budgets.ts';
+import { changePolicyKind } from './documents/change-policy.ts';
 import { freezesKind } from './documents/freezes.ts';
 import { notificationKind } from './documents/notification-config.ts';
 import { projectKind } from './documents/project.ts';
 import { riskKind } from './documents/risk.ts';
 import { serviceInstanceKind } from './documents/service-instance.ts';
 import { withinQuotas } from './documents/within-quotas.ts';
-import { AgentEntity, ProjectEntity, ServiceInstanceEntity } from './schema.ts';
+import { AgentEntity, ChangeSetEntity, ProjectEntity, ServiceInstanceEntity } from './schema.ts';
 import { startErasing } from './worker/erasing.ts';
 
 export interface TenantConfigOptions {
@@ -76,38 +81,61 @@ const namedBy =
   (tenantId: string, id: string) =>
     ({ tenant_id: tenantId, [name]: id }) as Record<'tenant_id' | Name, string>;
 
-export function tenantConfigService({ db, settings, log }: TenantConfigOptions): ServiceSchema {
+function documentsOf({ db, settings }: Pick<TenantConfigOptions, 'db' | 'settings'>) {
   const risk = documentActions(db, withinQuotas(riskKind(settings), settings, 'limits'));
   const agents = documentActions(db, withinQuotas(agentKind, settings, 'documents'));
   const services = documentActions(db, withinQuotas(serviceInstanceKind, settings, 'documents'));
-  const writes = {
-    risk: withEffectiveTrials(db, risk, 'tenant_risk_config', ({ tenant_id: id }) => id),
+  const projects = documentActions(db, withinQuotas(projectKind, settings, 'documents'));
+  const bounds = documentActions(db, withinQuotas(boundsKind, settings, 'limits'));
+  const budgets = documentActions(db, withinQuotas(budgetsKind, settings, 'limits'));
+  const freezes = documentActions(db, withinQuotas(freezesKind, settings, 'limits'));
+  const changePolicy = documentActions(db, withinQuotas(changePolicyKind, settings, 'limits'));
+  const notifications = documentActions(
+    db,
+    withinQuotas(notificationKind(db, settings), settings, 'settings'),
+  );
+  return {
+    risk,
+    agents,
+    services,
+    projects,
+    bounds,
+    budgets,
+    freezes,
+    changePolicy,
+    notifications,
+  };
+}
+
+/** Writes whose dry run also says what would become of an effective configuration. */
+function trialsOf(db: DataSource, documents: ReturnType<typeof documentsOf>) {
+  return {
+    risk: withEffectiveTrials(db, documents.risk, 'tenant_risk_config', ({ tenant_id: id }) => id),
     agents: withEffectiveTrials(
       db,
-      agents,
+      documents.agents,
       'agent_config',
       ({ agent_type: type }) => type,
       ({ agent_type }) => ({ agent_type }),
     ),
     services: withEffectiveTrials(
       db,
-      services,
+      documents.services,
       'service_config',
       ({ service_id: id }) => id,
       ({ service_id }) => ({ service_id }),
     ),
   };
-  const projects = documentActions(db, withinQuotas(projectKind, settings, 'documents'));
-  const bounds = documentActions(db, withinQuotas(boundsKind, settings, 'limits'));
-  const budgets = documentActions(db, withinQuotas(budgetsKind, settings, 'limits'));
-  const freezes = documentActions(db, withinQuotas(freezesKind, settings, 'limits'));
-  const notifications = documentActions(
-    db,
-    withinQuotas(notificationKind(db, settings), settings, 'settings'),
-  );
+}
 
+export function tenantConfigService({ db, settings, log }: TenantConfigOptions): ServiceSchema {
+  const documents = documentsOf({ db, settings });
+  const { risk, agents, services, projects, bounds, budgets, freezes } = documents;
+  const { changePolicy, notifications } = documents;
+  const writes = trialsOf(db, documents);
   let broker: ServiceBroker | undefined;
   let erasing: BackgroundLoop | undefined;
+  let schedule: BackgroundLoop | undefined;
   /** For background work, each call a request of its own. */
   const call: Call = (action, params) => {
     if (!broker) throw new Error('tenant-config has not started');
@@ -156,6 +184,11 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
     'tenant-config.freezes.patch': freezes.patch,
     'tenant-config.freezes.delete': freezes.delete,
 
+    'tenant-config.change-policy.get': changePolicy.get,
+    'tenant-config.change-policy.put': changePolicy.put,
+    'tenant-config.change-policy.patch': changePolicy.patch,
+    'tenant-config.change-policy.delete': changePolicy.delete,
+
     'tenant-config.notifications.get': notifications.get,
     'tenant-config.notifications.put': notifications.put,
     'tenant-config.notifications.patch': notifications.patch,
@@ -171,8 +204,11 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
       bounds_config: restorer(bounds, tenantBoundsKey, (tenant_id) => ({ tenant_id })),
       budgets_config: restorer(budgets, tenantBudgetsKey, (tenant_id) => ({ tenant_id })),
       freezes_config: restorer(freezes, tenantFreezesKey, (tenant_id) => ({ tenant_id })),
+      change_policy_config: restorer(changePolicy, changePolicyKey, (tenant_id) => ({ tenant_id })),
       notification_config: restorer(notifications, notificationKey, (tenant_id) => ({ tenant_id })),
     }),
+
+    ...tenantChangeSets(db, Object.values(documents)),
 
     ...layerActions(db),
     ...contextActions(db),
@@ -181,9 +217,16 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
   const lifecycle = {
     async started(): Promise<void> {
       erasing = startErasing({ db, settings, log, call, announce });
+      schedule = startSchedule({
+        db,
+        entity: ChangeSetEntity,
+        log,
+        run: (tenantId, id) =>
+          call('tenant-config.changesets.run', { tenant_id: tenantId!, changeset_id: id }),
+      });
     },
     async stopped(): Promise<void> {
-      await erasing?.stop();
+      await Promise.all([erasing?.stop(), schedule?.stop()]);
     },
   };
   return {

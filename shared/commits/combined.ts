@@ -38,6 +38,7 @@ import {
   type ChangeToRecord,
   type Committing,
   type Outcome,
+  type Policies,
   type Work,
 } from './commit.ts';
 
@@ -54,6 +55,7 @@ export interface Judged<T> extends Outcome<T> {
 export interface Counted {
   readonly revision: number;
   readonly at: Date;
+  readonly policies: Policies;
 }
 /**
  * As `Work`, but it only reads: what it throws refuses this write alone. What it reads may be sent
@@ -65,8 +67,8 @@ export type Judge<T> = (manager: EntityManager, counted: Promise<Counted>) => Pr
 /** The same for a commit of its own, or one with a fixed number of changes. */
 export const storing =
   <T>(judge: Judge<T>): Work<T> =>
-  async (manager, revision, at) => {
-    const judged = await judge(manager, Promise.resolve({ revision, at }));
+  async (manager, revision, at, policies) => {
+    const judged = await judge(manager, Promise.resolve({ revision, at, policies }));
     await judged.store();
     return judged;
   };
@@ -134,10 +136,10 @@ interface Locked extends Counted {
 }
 
 /** What the write after so many others of the transaction has. */
-function countedAfter(count: number, { revision, at, since }: Locked): Counted {
+function countedAfter(count: number, { revision, at, policies, since }: Locked): Counted {
   // The database's clock, as far as it has come since the lock: a later write has a later time.
   const sinceLock = count === 0 ? 0 : Math.floor(performance.now() - since);
-  return { revision: revision + count, at: new Date(at.getTime() + sinceLock) };
+  return { revision: revision + count, at: new Date(at.getTime() + sinceLock), policies };
 }
 
 const isLate = ({ by }: Waiting): boolean => performance.now() > by.until;
@@ -224,9 +226,9 @@ class Group {
   }
 
   async #lock(manager: EntityManager): Promise<Locked> {
-    const { revision, changed_at: at } = await lockAndCountFirst(manager, this.#scope);
+    const { revision, changed_at: at, policies } = await lockAndCountFirst(manager, this.#scope);
     this.#isLocked = true;
-    return { revision, at, since: performance.now() };
+    return { revision, at, policies, since: performance.now() };
   }
 
   #records(): ChangeToRecord[] {

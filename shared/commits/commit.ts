@@ -88,7 +88,23 @@ class Discarded<T> extends Error {
 /**
  * What one change writes: given the revision that its rows will carry, and the time of the change.
  */
-export type Work<T> = (manager: EntityManager, revision: number, at: Date) => Promise<Outcome<T>>;
+export type Work<T> = (
+  manager: EntityManager,
+  revision: number,
+  at: Date,
+  policies: Policies,
+) => Promise<Outcome<T>>;
+
+/**
+ * The change policies in force as the counter of the scope has them (documents/change-policy.ts), so
+ * that a write knows them under its lock without another statement.
+ */
+export interface Policies {
+  readonly own: unknown;
+  readonly platform: unknown;
+}
+/** For what is rolled back. */
+const noPolicies: Policies = { own: null, platform: null };
 
 /**
  * One change of a revision scope: `platform`, `auth`, `tenant:<id>` or `members:<id>`.
@@ -117,7 +133,7 @@ type Finished<T> = (manager: EntityManager, outcomes: readonly Outcome<T>[]) => 
  * Several changes of one scope in one transaction, all or none: each has a revision and a change
  * record of its own, in this order, and finds what those before it wrote. Nodes are told of all of
  * them at once, with the keys of each and the last revision: acknowledgements are of a transaction.
- * `finished` looks at all of it before the commit, and may refuse it by throwing.
+ * `begin` comes before the lock of the scope, for what is locked before it; `finished` looks at all of it before the commit, and may refuse it by throwing.
  */
 export async function commitChanges<T>(
   db: DataSource,
@@ -126,16 +142,22 @@ export async function commitChanges<T>(
   works: readonly Work<T>[],
   {
     discard = false,
+    begin,
     finished,
-  }: { readonly discard?: boolean; readonly finished?: Finished<T> } = {},
+  }: {
+    readonly discard?: boolean;
+    readonly begin?: (manager: EntityManager) => Promise<void>;
+    readonly finished?: Finished<T>;
+  } = {},
 ): Promise<Outcome<T>[]> {
   try {
     const { outcomes, change } = await db.transaction(async (manager) => {
+      await begin?.(manager);
       const outcomes: Outcome<T>[] = [];
       let change: Change | undefined;
       for (const work of works) {
-        const { revision, changed_at: at } = await lockAndCount(manager, scope);
-        const done = await work(manager, revision, at);
+        const { revision, changed_at: at, policies } = await lockAndCount(manager, scope);
+        const done = await work(manager, revision, at, policies);
         outcomes.push(done);
         if (discard) continue;
         const id = await recordChanges(manager, scope, [recordOf(by, { revision, at }, done)]);
@@ -172,7 +194,8 @@ export async function tryChanges<T>(
     db.transaction('REPEATABLE READ', async (manager) => {
       const { revision, changed_at: at } = await nextOf(manager, scope);
       const outcomes: Outcome<T>[] = [];
-      for (const work of works) outcomes.push(await work(manager, revision + outcomes.length, at));
+      for (const work of works)
+        outcomes.push(await work(manager, revision + outcomes.length, at, noPolicies));
       await finished(manager, outcomes);
       throw new Discarded(outcomes);
     });
@@ -191,6 +214,10 @@ interface RevisionRow {
   /** Never before that of the revision before, also where the database's clock is set back. */
   readonly changed_at: Date;
 }
+/** What a change of a scope has under the scope's lock. */
+interface CountedRow extends RevisionRow {
+  readonly policies: Policies;
+}
 
 /** The lock of a scope: who changes it has it alone, who goes by its revision shares it. */
 const lockName = (scope: string): string => `strata scope ${scope}`;
@@ -206,7 +233,8 @@ const nextRevision = (name: string, condition: string): Statement => ({
      FROM strata.feed_state, (SELECT ${lockExpression(`'${lockName('')}' || $1::text`)}) AS locked
      WHERE cluster = strata.cluster() AND started = pg_postmaster_start_time() AND ${condition}
      ON CONFLICT (scope) DO UPDATE SET revision = r.revision + 1, changed_at = GREATEST(r.changed_at, clock_timestamp())
-     RETURNING revision, changed_at`,
+     RETURNING revision, changed_at, json_build_object('own', change_policy,
+       'platform', (SELECT p.change_policy FROM strata.revisions p WHERE p.scope = 'platform')) AS policies`,
 });
 const nextInTransaction = nextRevision('strata_next_revision', 'true');
 const nextWhereBegun = nextRevision('strata_next_revision_where_begun', hasBegun);
@@ -215,8 +243,8 @@ async function count(
   manager: EntityManager,
   statement: Statement,
   scope: string,
-): Promise<RevisionRow> {
-  const [row] = await run<RevisionRow>(manager, statement, [scope]);
+): Promise<CountedRow> {
+  const [row] = await run<CountedRow>(manager, statement, [scope]);
   if (row) return row;
   throw new StrataError(
     'service_unavailable',
@@ -235,11 +263,11 @@ async function nextOf(manager: EntityManager, scope: string): Promise<RevisionRo
 }
 
 /** The scope's next revision and its time. Its counter stays locked until the transaction ends. */
-export const lockAndCount = (manager: EntityManager, scope: string): Promise<RevisionRow> =>
+export const lockAndCount = (manager: EntityManager, scope: string): Promise<CountedRow> =>
   count(manager, nextInTransaction, scope);
 
 /** The same as the first statement of a transaction that is `begunTogether` with it. */
-export const lockAndCountFirst = (manager: EntityManager, scope: string): Promise<RevisionRow> =>
+export const lockAndCountFirst = (manager: EntityManager, scope: string): Promise<CountedRow> =>
   count(manager, nextWhereBegun, scope);
 
 /**

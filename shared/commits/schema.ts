@@ -198,5 +198,10 @@ export const commitSchema: Schema = {
       ALTER TABLE strata.outbox SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
       ALTER TABLE strata.changes SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000)`,
     ),
+    migration(
+      'ChangePolicies1765400000001',
+      // A copy of the scope's change_policy, which every write of the scope finds with its revision.
+      'ALTER TABLE strata.revisions ADD COLUMN change_policy json',
+    ),
   ],
 };

@@ -14,6 +14,13 @@ export interface Client {
   readonly user_agent?: string;
 }
 
+/** A change set while its writes are made. */
+export interface AppliedChangeSet {
+  readonly id: string;
+  /** Throws where it has fewer approvals than policies ask for a write. */
+  requireEnough(required: { readonly required: number; readonly groups: readonly string[] }): void;
+}
+
 /** What a handler is given beside its parameters. */
 export interface Request extends Combining {
   readonly caller: Caller;
@@ -31,6 +38,8 @@ export interface Request extends Combining {
    * since the middleware's own check comes when the handler has returned, and so after the commit.
    */
   readonly checkAnswer: (answer: unknown) => void;
+  /** The change set that is being applied. Nothing that came with the call says so. */
+  readonly changeSet?: AppliedChangeSet;
   readonly log: Logger;
   /** Calls another service, as this service. */
   readonly call: Call;

@@ -61,6 +61,10 @@ export const errorTable = {
     message:
       'Who asked for this approval gave you the right to decide it less than 24 hours before.',
   },
+  change_approval_required: {
+    status: 403,
+    message: 'The change_policy has this changed under four eyes: propose it as a change set.',
+  },
   tenant_mismatch: { status: 403, message: 'You are not a member of this tenant.' },
   auth_no_tenant_membership: { status: 403, message: 'You are not a member of that tenant.' },
   auth_tenant_disabled: { status: 403, message: 'The tenant is disabled.' },

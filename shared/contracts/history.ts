@@ -5,7 +5,7 @@
 import { Type, type TSchema } from 'typebox';
 import { action, dryRun, write } from './contract.ts';
 import { Change, Page, page, Written } from './envelopes.ts';
-import { ActorName, Author, described, Nullable, strict, Timestamp } from './fields.ts';
+import { ActorName, Author, described, Nullable, strict, Timestamp, Uuid } from './fields.ts';
 import { impactQuery } from './impact.ts';
 import { platformAdmins } from './platform-document.ts';
 import { configurationReaders, tenantAdmins, tenantPath } from './tenant-document.ts';
@@ -20,6 +20,7 @@ export const configTypes = [
   'bounds_config',
   'budgets_config',
   'freezes_config',
+  'change_policy_config',
 ] as const;
 export type ConfigType = (typeof configTypes)[number];
 export const ConfigType = Type.Enum(configTypes, {
@@ -34,6 +35,7 @@ export const platformConfigTypes = [
   'bounds_config',
   'budgets_config',
   'freezes_config',
+  'change_policy_config',
 ] as const;
 export type PlatformConfigType = (typeof platformConfigTypes)[number];
 const PlatformConfigType = Type.Enum(platformConfigTypes, {
@@ -58,6 +60,7 @@ const auditNames: Readonly<Record<PlatformConfigType, string>> = {
   bounds_config: 'config.bounds.',
   budgets_config: 'config.budgets.',
   freezes_config: 'config.freezes.',
+  change_policy_config: 'config.change_policy.',
 };
 /** The audit event of a purge. */
 export const purgedAction = (type: PlatformConfigType): string => `${auditNames[type]}purged`;
@@ -75,6 +78,7 @@ const entryFields = <Kind extends TSchema>(kind: Kind, resourceId: string) => ({
   changed_at: described(Timestamp, 'When it was written'),
   reason: Nullable(Type.String({ description: 'Why, in the words of who wrote it' })),
   request_id: Nullable(Type.String({ description: 'Of the request that wrote it' })),
+  changeset_id: Type.Optional(described(Uuid, 'The change set that it was a part of')),
   changes: Type.Array(Change, { description: 'What changed in the document' }),
 });
 const documents = {
@@ -101,7 +105,7 @@ const HistoryDetail = Type.Object(
 );
 
 const PlatformResourceId =
-  'The key of a global entry, `{service_type}/{configuration_name}`, or `platform` for its bounds, budgets and freezes';
+  'The key of a global entry, `{service_type}/{configuration_name}`, or `platform` for its bounds, budgets, freezes and change_policy';
 const ofPlatform = {
   ...entryFields(PlatformConfigType, PlatformResourceId),
   purged: Type.Optional(

@@ -12,6 +12,8 @@ import { authContracts } from './auth.ts';
 import { boundContracts } from './bounds.ts';
 import { budgetUsageContracts } from './budget-usage.ts';
 import { budgetContracts } from './budgets.ts';
+import { changeSetActions } from './change-sets.ts';
+import { changePolicyContracts } from './change-policy.ts';
 import { clusterContracts } from './cluster.ts';
 import { consoleSessionContracts } from './console-session.ts';
 import { contextContracts } from './contexts.ts';
@@ -45,6 +47,8 @@ export const contracts = {
   ...boundContracts,
   ...budgetContracts,
   ...freezeContracts,
+  ...changePolicyContracts,
+  ...changeSetActions,
   // config-resolver joins what tenant-config and the notifier count
   ...usageContracts,
 

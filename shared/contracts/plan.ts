@@ -35,6 +35,14 @@ export const PlanItem = Type.Object(
 );
 export type PlanItem = Static<typeof PlanItem>;
 
+export const PlannedChange = Type.Object(
+  {
+    resource: Type.String({ description: 'The path of the item' }),
+    ...Change.properties,
+  },
+  { ...strict, title: 'PlannedChange', description: 'What an item changes in its document' },
+);
+
 const items = Type.Array(PlanItem, {
   minItems: 1,
   maxItems: 100,
@@ -64,16 +72,7 @@ export const planContracts = {
     result: Type.Object(
       {
         ...planned,
-        changes: Type.Array(
-          Type.Object(
-            {
-              resource: Type.String({ description: 'The path of the item' }),
-              ...Change.properties,
-            },
-            strict,
-          ),
-          { description: 'What would change in the documents' },
-        ),
+        changes: Type.Array(PlannedChange, { description: 'What would change in the documents' }),
       },
       {
         ...strict,

@@ -85,6 +85,22 @@ export const decidingLimits = [
 ] as const satisfies readonly (LimitName | 'maintenance_windows_only')[];
 
 /**
+ * In which direction a limit can only deny automation more: `lower`, or the value of a switch; null
+ * where neither does.
+ */
+export const saferLimits = {
+  max_cost_impact_auto: 'lower',
+  max_cost_impact_approval: 'lower',
+  max_resource_scaling: 'lower',
+  approval_timeout_minutes: null,
+  require_approval_for_high_risk: true,
+  auto_approve_rollbacks: false,
+  automation_enabled: false,
+  business_hours_only: true,
+  max_concurrent_automations: 'lower',
+} as const satisfies Readonly<Record<LimitName, 'lower' | boolean | null>>;
+
+/**
  * Service type → what holds for it instead. May hold anything; the names of risk limits keep their
  * types and bounds.
  */

@@ -94,6 +94,10 @@ export interface Findings {
 export interface DocumentKind<Address, Document, Context = undefined> {
   /** In the names of audit events, `config.<auditName>.updated`. */
   readonly auditName: string;
+  /** What the history, and change policies, call the kind. */
+  readonly configType: string;
+  /** The beginning of the names of its actions, such as `tenant-config.risk`. */
+  readonly actions: string;
   /** Every document passes it before it is stored, also one that a rollback restores. */
   readonly schema: TSchema;
   /** Whose revisions and audit events they are; null for the platform's. */
@@ -102,6 +106,11 @@ export interface DocumentKind<Address, Document, Context = undefined> {
   resourceId(address: Address): string;
   /** A PATCH of what does not exist begins with `{}` instead of 404. */
   readonly patchCreates?: true;
+  /**
+   * Each write is a transaction of its own: what another write of the same transaction is judged by
+   * was read before.
+   */
+  readonly commitsAlone?: true;
   /** It has no DELETE, so what made it is not taken back. */
   readonly isAlwaysThere?: true;
 
@@ -147,6 +156,13 @@ export interface DocumentKind<Address, Document, Context = undefined> {
    * stays.
    */
   seal?(document: Document, address: Address, current: Document | null): Document;
+  /** What a PUT of the document takes; the document itself where absent. */
+  bodyOf?(document: Document): unknown;
+  /**
+   * Whether the change can only deny automation more, which a change policy may leave free. Absent
+   * where none is known to. Null stands for no document.
+   */
+  tightens?(before: Document | null, after: Document | null): boolean;
   /**
    * Whether tenants read this document of the platform. They learn that the platform wrote it, and
    * not who; any other is for those who see what is the platform's.

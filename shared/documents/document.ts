@@ -18,6 +18,14 @@ import { diff, type Difference } from '../schema/diff.ts';
 import { applyMergePatch } from '../schema/merge-patch.ts';
 import { problemsOf } from '../schema/validate.ts';
 import { concealSecrets } from '../security/document-secrets.ts';
+import {
+  approvalRequired,
+  requiredOf,
+  type Required as RequiredApproval,
+  type Sent,
+  type WriteVerb,
+} from './change-policy.ts';
+export { writeVerbs, type WriteVerb } from './change-policy.ts';
 import type { DocumentKind, Draft, Findings, Stored } from './document-kind.ts';
 import { sizeWithinLimits } from './document-size.ts';
 import { checkPreconditions } from './preconditions.ts';
@@ -52,10 +60,11 @@ export interface Attempt<Document> {
   readonly answer: WrittenDocument<Document>;
   readonly before: Document | null;
   readonly after: Document | null;
+  /** The revision of the document before; null where there was none. */
+  readonly baseRevision: number | null;
+  /** What policies ask for it; null where it needs no approval. */
+  readonly required: RequiredApproval | null;
 }
-
-export const writeVerbs = ['put', 'patch', 'delete'] as const;
-export type WriteVerb = (typeof writeVerbs)[number];
 
 type WriteParams<Address> = Address & WriteOptions & { readonly body?: unknown };
 
@@ -69,6 +78,9 @@ type WriteParams<Address> = Address & WriteOptions & { readonly body?: unknown }
  * everything, to see that it would work, and undo it.
  */
 export interface DocumentActions<Address, Document> {
+  /** The beginning of the names of its actions. */
+  readonly actions: string;
+  readonly hasSecrets: boolean;
   get(address: Address): Promise<Loaded<Stored<Document> | null>>;
   put(
     params: Address & WriteOptions & { readonly body: Draft },
@@ -97,6 +109,16 @@ export interface DocumentActions<Address, Document> {
     verb: WriteVerb,
     params: WriteParams<Address>,
     request: Request,
+  ): Promise<Work<Attempt<Document>>>;
+  /**
+   * The work of a write whose document is known, as a change set has it: null removes it. Secrets are
+   * sealed in it, as in the history.
+   */
+  place(
+    params: Address & WriteOptions,
+    request: Request,
+    after: unknown,
+    cacheKeys: readonly string[],
   ): Promise<Work<Attempt<Document>>>;
 }
 
@@ -157,6 +179,9 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
    */
   readonly #nullIsDocument: boolean;
 
+  readonly actions: string;
+  readonly hasSecrets: boolean;
+
   readonly put = this.#writeBy('put');
   readonly patch = this.#writeBy('patch');
   readonly delete = this.#writeBy('delete');
@@ -164,6 +189,8 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
   constructor(db: DataSource, kind: DocumentKind<Address, Document, Context>) {
     this.#db = db;
     this.#kind = kind;
+    this.actions = kind.actions;
+    this.hasSecrets = kind.seal !== undefined;
     this.#nullIsDocument = problemsOf(kind.schema, null).length === 0;
   }
 
@@ -184,13 +211,28 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     return storing(await this.#judgeOfVerb(verb, params, request));
   }
 
+  async place(
+    params: Address & WriteOptions,
+    request: Request,
+    after: unknown,
+    cacheKeys: readonly string[],
+  ): Promise<Work<Attempt<Document>>> {
+    const judge = await this.#judgeOf(params, request, {}, cacheKeys, (found) => {
+      const next = this.#fromHistory(after, found);
+      const isNew = found.current === null;
+      if (next === null) return { action: 'delete', next };
+      return { action: isNew ? 'create' : 'update', next, isNew };
+    });
+    return storing(judge);
+  }
+
   async rollback(
     params: Address & WriteOptions,
     request: Request,
     after: unknown,
     cacheKeys: readonly string[],
   ): Promise<WrittenDocument<Document>> {
-    const judge = await this.#judgeOf(params, request, undefined, cacheKeys, (found) => ({
+    const judge = await this.#judgeOf(params, request, {}, cacheKeys, (found) => ({
       action: 'rollback',
       next: this.#fromHistory(after, found),
       isNew: found.current === null,
@@ -213,8 +255,10 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
   ): Promise<WrittenDocument<Document>> {
     const scope = this.#scopeOf(params);
     const { result } =
-      params.dry_run === true
-        ? await commitChange(this.#db, request, scope, storing(judge), { discard: true })
+      params.dry_run === true || this.#kind.commitsAlone
+        ? await commitChange(this.#db, request, scope, storing(judge), {
+            discard: params.dry_run === true,
+          })
         : await commitCombined(this.#db, request, scope, judge);
     return result.answer;
   }
@@ -226,7 +270,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     request: Request,
   ): Promise<Judge<Attempt<Document>>> {
     const { body } = params;
-    return this.#judgeOf(params, request, body, request.keys, (found) =>
+    return this.#judgeOf(params, request, { verb, body }, request.keys, (found) =>
       this.#planOf(verb, body, found),
     );
   }
@@ -234,17 +278,17 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
   async #judgeOf(
     params: Address & WriteOptions,
     request: Request,
-    body: unknown,
+    sent: Sent,
     cacheKeys: readonly string[],
     planOf: (found: Found<Address, Document, Context>) => Plan<Document>,
   ): Promise<Judge<Attempt<Document>>> {
     const kind = this.#kind;
-    const context = await kind.prepare(params, request, body);
+    const context = await kind.prepare(params, request, sent.body);
     const reason = params.reason ?? null;
     const isDryRun = params.dry_run === true;
 
     return async (manager, counted) => {
-      const [{ revision, at: changedAt }, { current, missingOwner }] = await allEnded([
+      const [{ revision, at: changedAt, policies }, { current, missingOwner }] = await allEnded([
         counted,
         kind.load(manager, params),
       ]);
@@ -277,11 +321,24 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
       const changes = diff(before ?? undefined, after ?? undefined).map((each) =>
         this.#conceal(each),
       );
+      const required = requiredOf(kind, params, policies, { before, after, changes });
+      if (required && !isDryRun) {
+        const { changeSet } = request;
+        const isRemoved = after === null && !this.#nullIsDocument;
+        const left = isRemoved ? undefined : { document: this.#conceal(after as Document) };
+        if (!changeSet) throw approvalRequired(kind, params, sent, left, params.reason);
+        changeSet.requireEnough(required);
+      }
       const event = {
         action: `config.${kind.auditName}.${pastTense[action]}`,
         tenant_id: kind.tenantId(params),
         target: kind.resourceId(params),
-        payload: { revision, reason, changes },
+        payload: {
+          revision,
+          reason,
+          changes,
+          ...(request.changeSet && { changeset_id: request.changeSet.id }),
+        },
       };
       const answer: WrittenDocument<Document> = isDryRun
         ? { dry_run: true, changes, invalidates: [...cacheKeys], ...warningsOf(next) }
@@ -290,7 +347,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
       request.checkAnswer(answer);
       await letOthersRun(bytes);
       return {
-        result: { answer, before, after },
+        result: { answer, before, after, baseRevision: current?.revision ?? null, required },
         keys: cacheKeys,
         events: [event],
         bytes,

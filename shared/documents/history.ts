@@ -27,6 +27,8 @@ export interface HistoryRow<ConfigType extends string> {
   request_id: string | null;
   before: unknown;
   after: unknown;
+  /** The change set that it was a part of; null for a write by itself. */
+  changeset_id: string | null;
 }
 
 const text: EntitySchemaColumnOptions = { type: 'text' };
@@ -44,6 +46,7 @@ export const historyColumns = {
   request_id: { ...text, nullable: true },
   before: json,
   after: json,
+  changeset_id: { type: 'uuid', nullable: true },
 } as const satisfies Record<keyof HistoryRow<string>, EntitySchemaColumnOptions>;
 
 /** A document, as the history names it. */
@@ -56,7 +59,7 @@ export interface HistoryName<ConfigType extends string> {
 export const historyRowOf = <ConfigType extends string>(
   { configType, resourceId }: HistoryName<ConfigType>,
   record: WriteRecord<unknown>,
-  request: Pick<Request, 'caller' | 'requestId'>,
+  request: Pick<Request, 'caller' | 'requestId' | 'changeSet'>,
 ): HistoryRow<ConfigType> => ({
   revision: record.revision,
   config_type: configType,
@@ -68,6 +71,7 @@ export const historyRowOf = <ConfigType extends string>(
   request_id: request.requestId,
   before: record.before,
   after: record.after,
+  changeset_id: request.changeSet?.id ?? null,
 });
 
 type Left = Pick<HistoryRow<string>, 'after' | 'revision' | 'changed_by' | 'changed_at'>;
@@ -102,6 +106,7 @@ export const historySummary = <ConfigType extends string>(row: Summary<ConfigTyp
   action: row.action,
   changed_by: row.changed_by,
   changed_at: row.changed_at.toISOString(),
+  ...(row.changeset_id !== null && { changeset_id: row.changeset_id }),
 });
 
 /** An item of the list. */

@@ -1,10 +1,12 @@
 /**
- * `npm run test:soak -- --minutes 10 --kills 200 --clients 500 --failovers 4 --pieces 1 --pooler`:
- * has a fleet of `@strata/client` lose its gateway; leads a cluster to a standby of PostgreSQL for a
- * minute, then has standbys take over, synchronous and asynchronous by turns; injects every fault in
- * turn into another, over and over, then kills processes at random; and in one where each piece has
- * processes of its own, kills one of each under load. With `--pooler` nodes reach PostgreSQL through
- * PgBouncer in transaction mode. Ends with 1 if anything was wrong, lost or late.
+ * `npm run test:soak -- --minutes 10 --kills 200 --clients 500 --failovers 4 --pieces 1
+ * --changes 500 --pooler`: has a fleet of `@strata/client` lose its gateway; leads a cluster to a
+ * standby of PostgreSQL for a minute, then has standbys take over, synchronous and asynchronous by
+ * turns; injects every fault in turn into another, over and over, then kills processes at random; and
+ * in one where each piece has processes of its own, kills one of each under load. Change sets are
+ * written, approved and applied in random order, and the processes that apply them killed. With
+ * `--pooler` nodes reach PostgreSQL through PgBouncer in transaction mode. Ends with 1 if anything was
+ * wrong, lost or late.
  */
 import { parseArgs } from 'node:util';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -25,9 +27,9 @@ import {
   justStarted,
   requestTimeoutMs,
   survive,
-  visitStandby,
   type Fault,
 } from '../support/faults.ts';
+import { fourEyes, interleaveChanges, killWhileApplying } from '../support/interleaved-changes.ts';
 import { killAtRandom } from '../support/kills.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { Client, createTenant, type Running } from '../support/strata.ts';
@@ -40,6 +42,7 @@ const { values } = parseArgs({
     clients: { type: 'string', default: '500' },
     failovers: { type: 'string', default: '4' },
     pieces: { type: 'string', default: '1' },
+    changes: { type: 'string', default: '500' },
     pooler: { type: 'boolean', default: false },
   },
 });
@@ -119,8 +122,6 @@ async function failOverInTurn(): Promise<void> {
   });
   try {
     await surviveAndSay(cluster, justStarted);
-    await server.addStandby({ synchronous: false });
-    await surviveAndSay(cluster, visitStandby(server, 60_000));
     for (let turn = 0; turn < Number(values.failovers); turn += 1) {
       const synchronous = turn % 2 === 0;
       await server.addStandby({ synchronous });
@@ -207,11 +208,39 @@ async function killUnderLoad(
   await cluster.revive(node);
 }
 
+/** Change sets in random order, and the processes that apply them killed. */
+async function interleave(): Promise<void> {
+  const rounds = Math.ceil(Number(values.changes) / 3);
+  const cluster = await startCluster({ gateways: 1, environment });
+  try {
+    const people = await fourEyes(cluster);
+    const seed = Math.floor(Math.random() * 1_000_000);
+    say(`${values.changes} steps with change sets in random order, seed ${seed}`);
+    say(JSON.stringify(await interleaveChanges({ ...people, rounds, seed })));
+  } catch (error) {
+    total.failed += 1;
+    say(`FAILED: change sets\n  ${(error as Error).message}`);
+  } finally {
+    await cluster.stop();
+  }
+  const killing = await startCluster({ gateways: 1, environment });
+  try {
+    const unanswered = await killWhileApplying(killing, 20);
+    say(`20 times killed while a change set was applied, ${unanswered} times without an answer`);
+  } catch (error) {
+    total.failed += 1;
+    say(`FAILED: kill -9 while applying\n  ${(error as Error).message}`);
+  } finally {
+    await killing.stop();
+  }
+}
+
 const isWanted = (count: string): boolean => Number(count) > 0;
 if (isWanted(values.clients)) await clientsAway();
 if (isWanted(values.failovers)) await failOverInTurn();
 if (isWanted(values.minutes) || isWanted(values.kills)) await injectAndKill();
 if (isWanted(values.pieces)) await killPieceByPiece();
+if (isWanted(values.changes)) await interleave();
 const outcome = total.failed > 0 ? `${total.failed} faults FAILED` : 'no violation';
 say(
   `${outcome}: ${JSON.stringify(total)}\n${JSON.stringify(Object.fromEntries(survived), null, 2)}`,

@@ -693,6 +693,39 @@ describe('folders', () => {
     });
   });
 
+  test('what differs is proposed as one change set, and what has drifted is told', async () => {
+    expect((await cli.run(['config', 'export', 'drifting'])).code).toBe(0);
+    expect(await cli.run(['drift', 'drifting'])).toEqual({
+      code: 0,
+      out: 'nothing differs\n',
+      err: '',
+    });
+    write('drifting/service/proposed.yaml', 'service_type: cloud_run\nmin_instances: 3\n');
+    write('drifting/agent/proposed.yaml', 'custom: {a: b}\n');
+    expect((await cli.run(['propose', 'drifting'])).err).toMatch(/--reason is missing/);
+    const set = await answered(['propose', 'drifting', '--reason', 'from git', '--manual']);
+    expect(set).toMatchObject({
+      state: 'pending',
+      title: 'drifting',
+      apply: 'manual',
+      required: 1,
+    });
+    expect(set.items.map(({ path }: { path: string }) => path)).toEqual([
+      `/tenants/${tenant.id}/config/agents/proposed`,
+      `/tenants/${tenant.id}/services/proposed`,
+    ]);
+    expect((await cli.run(['drift', 'drifting'])).code).toBe(2);
+    const { code, out } = await cli.run(['drift', 'drifting', '--ignore', 'service/proposed']);
+    expect([code, out]).toEqual([2, expect.not.stringContaining('service/proposed')]);
+    const both = 'service/proposed,agent/proposed';
+    expect((await cli.run(['drift', 'drifting', '--ignore', both])).code).toBe(0);
+    const there = `/tenants/${tenant.id}/config/agents/elsewhere`;
+    expect((await tenant.admin.put(there, { custom: { a: 1 } })).status).toBe(201);
+    expect((await cli.run(['drift', 'drifting', '--ignore', both])).out).toMatch(
+      /agent\/elsewhere/,
+    );
+  });
+
   const unusable: [what: string, file: string, text: string, says: RegExp][] = [
     [
       'a resource that there is not',

@@ -36,7 +36,7 @@ beforeAll(async () => {
   node.broker.createService(
     tenantConfigService({ db: tenantDb, settings: () => settings, log: pino({ level: 'silent' }) }),
   );
-  node.broker.createService(globalConfigService({ db: globalDb }));
+  node.broker.createService(globalConfigService({ db: globalDb, log: pino({ level: 'silent' }) }));
   node.broker.createService(configResolverService({ settings: () => settings }));
   await node.broker.start();
 });

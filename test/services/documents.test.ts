@@ -72,6 +72,8 @@ const shelfSchema: Schema = {
  * other rows of a table.
  */
 const shelfKind: DocumentKind<ShelfAddress, Shelf> = {
+  configType: 'shelf_config',
+  actions: 'tenant-config.projects',
   auditName: 'shelf',
   schema: Shelf,
   tenantId: ({ tenant_id }) => tenant_id,

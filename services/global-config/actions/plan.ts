@@ -31,7 +31,13 @@ import {
   type WriteVerb,
   type WrittenDocument,
 } from '../../../shared/documents/document.ts';
-import { codeOf, invalid, StrataError, type Problem } from '../../../shared/errors.ts';
+import {
+  codeOf,
+  invalid,
+  StrataError,
+  type ErrorData,
+  type Problem,
+} from '../../../shared/errors.ts';
 import { boundsKind } from '../documents/bounds.ts';
 import { budgetsKind } from '../documents/budgets.ts';
 import { freezesKind } from '../documents/freezes.ts';
@@ -124,9 +130,9 @@ export class Planner {
     for (const [index, write] of writes.entries()) {
       if ('problems' in write) continue;
       const work = await this.#prepare(write, request);
-      works.push((manager, revision, at) =>
-        work(manager, revision, at).catch((error: unknown) => {
-          throw errorOfItem(error, index);
+      works.push((manager, revision, at, policies) =>
+        work(manager, revision, at, policies).catch((error: unknown) => {
+          throw errorOfItem(error, index, items);
         }),
       );
     }
@@ -138,10 +144,10 @@ export class Planner {
     let after: PlatformLayers | undefined;
     let first: { revision: number; at: string } | undefined;
     const [begin, ...others] = works;
-    const beginning: Work<AnyAttempt> = async (manager, revision, at) => {
+    const beginning: Work<AnyAttempt> = async (manager, revision, at, policies) => {
       first = { revision: revision - 1, at: at.toISOString() };
       before = await readPlatformLayers(manager);
-      return begin!(manager, revision, at);
+      return begin!(manager, revision, at, policies);
     };
     const outcomes = await tryChanges(
       this.#db,
@@ -254,9 +260,9 @@ export class Planner {
     const planned = await this.#requireUnmoved(digest, items, request);
     const works = await this.#worksOf(items, reason === undefined ? {} : { reason }, request);
     const [first, ...others] = works;
-    const onlyThen: Work<AnyAttempt> = async (manager, revision, at) => {
+    const onlyThen: Work<AnyAttempt> = async (manager, revision, at, policies) => {
       await requireRevision(manager, planned, revision - 1);
-      return first!(manager, revision, at);
+      return first!(manager, revision, at, policies);
     };
     const answerOf = (outcomes: readonly { readonly result: AnyAttempt }[]) => {
       const written = outcomes.map(({ result }, index) =>
@@ -338,9 +344,13 @@ const ofItem = ({ path, message }: Problem, index: number): Problem => ({
 });
 
 /** An error of one item, which says of which. Problems are in its body. */
-function errorOfItem(error: unknown, index: number): unknown {
+function errorOfItem(error: unknown, index: number, items: readonly PlanItem[]): unknown {
   if (!(error instanceof StrataError)) return error;
-  const { errors } = error.data as { readonly errors?: readonly Problem[] };
+  const { errors, change_set: proposed } = error.data as ErrorData;
+  if (proposed) {
+    const body = { ...proposed.body, items: [...items] };
+    return new StrataError(codeOf(error), error.message, { change_set: { ...proposed, body } });
+  }
   if (errors)
     return invalid(
       errors.map(({ path, message }) => ofItem({ path: `/body${path}`, message }, index)),

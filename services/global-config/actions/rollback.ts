@@ -3,18 +3,20 @@
  * that document restore it.
  */
 import type { DataSource } from 'typeorm';
-import { seesPlatform } from '../../../shared/access.ts';
+import { requirePower, seesPlatform } from '../../../shared/access.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { platformBoundsKey } from '../../../shared/contracts/bounds.ts';
 import { platformBudgetsKey } from '../../../shared/contracts/budgets.ts';
+import { platformChangePolicyKey } from '../../../shared/contracts/change-policy.ts';
 import { platformFreezesKey } from '../../../shared/contracts/freezes.ts';
 import type { PlatformConfigType } from '../../../shared/contracts/history.ts';
 import { serviceTypeKey } from '../../../shared/contracts/service-types.ts';
 import { documentActions, type WrittenDocument } from '../../../shared/documents/document.ts';
 import { takeBackOf } from '../../../shared/documents/history.ts';
 import { asksForImpact } from '../../../shared/documents/trial.ts';
-import { StrataError } from '../../../shared/errors.ts';
+import { invalid, StrataError } from '../../../shared/errors.ts';
 import { boundsKind } from '../documents/bounds.ts';
+import { changePolicyKind } from '../documents/change-policy.ts';
 import { budgetsKind } from '../documents/budgets.ts';
 import { freezesKind } from '../documents/freezes.ts';
 import { serviceTypeAddress, serviceTypeKind } from '../documents/service-type.ts';
@@ -52,6 +54,8 @@ function sameWrite({ config_type, resource_id, document }: Restored) {
       return { kind: 'budgets', verb, address: {}, body: document } as const;
     case 'freezes_config':
       return { kind: 'freezes', verb, address: {}, body: document } as const;
+    case 'change_policy_config':
+      throw invalid([{ path: '/impact', message: 'is not for a change_policy' }]);
   }
 }
 
@@ -74,6 +78,7 @@ export function rollbackAction(db: DataSource, planner: Planner) {
   const bounds = documentActions(db, boundsKind);
   const budgets = documentActions(db, budgetsKind);
   const freezes = documentActions(db, freezesKind);
+  const policy = documentActions(db, changePolicyKind);
   const restorers: Readonly<Record<PlatformConfigType, Restore>> = {
     global_config: entryRollback(db),
     service_type_config(resourceId, document, options, request) {
@@ -90,6 +95,9 @@ export function rollbackAction(db: DataSource, planner: Planner) {
     freezes_config: forReaders((document, options, request) =>
       freezes.rollback(options, request, document, [platformFreezesKey]),
     ),
+    change_policy_config: forReaders((document, options, request) =>
+      policy.rollback(options, request, document, [platformChangePolicyKey]),
+    ),
   };
   return {
     /**
@@ -99,6 +107,9 @@ export function rollbackAction(db: DataSource, planner: Planner) {
     async 'global-config.rollback'({ body, ...options }, request) {
       const { reason = options.reason } = body;
       const restored = await findRestored(db.manager, takeBackOf(body));
+      // It says whose approval counts, and so takes what writing it takes.
+      const powerful = restored.config_type === 'change_policy_config';
+      if (powerful) requirePower(request.caller, 'approvers');
       if (asksForImpact(options)) {
         const { kind, verb, address, body: written } = sameWrite(restored);
         const sent = verb === 'put' ? { body: written } : {};
@@ -106,7 +117,10 @@ export function rollbackAction(db: DataSource, planner: Planner) {
       }
       const writeOptions = { ...options, ...(reason !== undefined && { reason }) };
       const { config_type: type, resource_id: resourceId, document } = restored;
-      return restorers[type](resourceId, document, writeOptions, request);
+      return restorers[type](resourceId, document, writeOptions, {
+        ...request,
+        ...(powerful && { power: 'approvers' }),
+      });
     },
   } satisfies Handlers;
 }

@@ -3,11 +3,16 @@ import { boundsProblems } from '../../../shared/bounds/bounds-document.ts';
 import { Bounds } from '../../../shared/contracts/bounds.ts';
 import { defaultConfiguration } from '../../../shared/contracts/service-types.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import { tightensBounds } from '../../../shared/documents/tightening.ts';
 import { BoundsEntity, ServiceTypeEntity } from '../schema.ts';
 import { singleDocument } from './platform-document.ts';
 
 export const boundsKind: DocumentKind<object, Bounds> = {
-  ...singleDocument<Bounds>(BoundsEntity, { auditName: 'bounds', configType: 'bounds_config' }),
+  ...singleDocument<Bounds>(BoundsEntity, {
+    auditName: 'bounds',
+    configType: 'bounds_config',
+    actions: 'global-config.bounds',
+  }),
   schema: Bounds,
   check: () => ({ refused: [] }),
   async checkInTransaction(manager, _address, next, current) {
@@ -19,4 +24,5 @@ export const boundsKind: DocumentKind<object, Bounds> = {
     const serviceTypes = types.map(({ service_type }) => service_type);
     return boundsProblems({ by: 'platform', next, current, above: [], serviceTypes });
   },
+  tightens: tightensBounds,
 };

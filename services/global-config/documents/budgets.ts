@@ -2,11 +2,17 @@
 import { budgetsProblems } from '../../../shared/budgets/budgets-document.ts';
 import { Budgets } from '../../../shared/contracts/budgets.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import { tightensBudgets } from '../../../shared/documents/tightening.ts';
 import { BudgetsEntity } from '../schema.ts';
 import { singleDocument } from './platform-document.ts';
 
 export const budgetsKind: DocumentKind<object, Budgets> = {
-  ...singleDocument<Budgets>(BudgetsEntity, { auditName: 'budgets', configType: 'budgets_config' }),
+  ...singleDocument<Budgets>(BudgetsEntity, {
+    auditName: 'budgets',
+    configType: 'budgets_config',
+    actions: 'global-config.budgets',
+  }),
   schema: Budgets,
   check: ({ next, current }) => ({ refused: budgetsProblems(next, current, undefined) }),
+  tightens: tightensBudgets,
 };

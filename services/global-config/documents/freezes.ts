@@ -2,6 +2,7 @@
 import { freezesProblems } from '../../../shared/budgets/freezes-document.ts';
 import { Freezes } from '../../../shared/contracts/freezes.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import { tightensFreezes } from '../../../shared/documents/tightening.ts';
 import { FreezesEntity } from '../schema.ts';
 import { singleDocument } from './platform-document.ts';
 
@@ -12,6 +13,7 @@ export const freezesKind: DocumentKind<object, Freezes, JudgedAt> = {
   ...singleDocument<Freezes>(FreezesEntity, {
     auditName: 'freezes',
     configType: 'freezes_config',
+    actions: 'global-config.freezes',
   }),
   schema: Freezes,
   // Only a rollback, and a removal, come without a body.
@@ -19,4 +21,5 @@ export const freezesKind: DocumentKind<object, Freezes, JudgedAt> = {
   check: ({ next, current, context }) => ({
     refused: freezesProblems(next, current, context),
   }),
+  tightens: tightensFreezes,
 };

@@ -88,6 +88,7 @@ export const globalEntryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry
   ...platformDocument<GlobalEntryAddress, StoredGlobalEntry>({
     auditName: 'global',
     configType: 'global_config',
+    actions: 'global-config.entries',
     resourceId: ({ key }: GlobalEntryAddress) => key,
     async find(manager, { key }) {
       const row = await manager.findOneBy(GlobalEntity, { config_key: key });
@@ -136,5 +137,6 @@ export const globalEntryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry
     if (next && takesMore(next, current)) await refuseTooMuch(manager, next);
     return [];
   },
+  bodyOf: ({ config_key: _key, ...body }) => body,
   isForTenants: ({ is_public: isPublic }) => isPublic,
 };

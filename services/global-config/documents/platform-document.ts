@@ -10,7 +10,8 @@ import { columnsOf } from '../../../shared/database/columns.ts';
 import type { SingleRow } from '../schema.ts';
 import { recordHistory } from '../stores/history.ts';
 
-type OfPlatform = 'auditName' | 'tenantId' | 'resourceId' | 'prepare' | 'load' | 'store';
+type OfPlatform =
+  'auditName' | 'configType' | 'actions' | 'tenantId' | 'resourceId' | 'prepare' | 'load' | 'store';
 
 /**
  * `configType` is what the history calls the kind, `resourceId` what it calls one document of it. A
@@ -20,6 +21,7 @@ type OfPlatform = 'auditName' | 'tenantId' | 'resourceId' | 'prepare' | 'load' |
 export function platformDocument<Address, Document>({
   auditName,
   configType,
+  actions,
   resourceId,
   find,
   save,
@@ -27,6 +29,7 @@ export function platformDocument<Address, Document>({
 }: {
   readonly auditName: string;
   readonly configType: PlatformConfigType;
+  readonly actions: string;
   readonly resourceId: (address: Address) => string;
   find(manager: EntityManager, address: Address): Promise<Stored<Document> | null>;
   save(manager: EntityManager, address: Address, stored: Stored<Document>): Promise<unknown>;
@@ -34,6 +37,8 @@ export function platformDocument<Address, Document>({
 }): Pick<DocumentKind<Address, Document>, OfPlatform> {
   return {
     auditName,
+    configType,
+    actions,
     tenantId: () => null,
     resourceId,
     prepare: async () => undefined,
@@ -61,7 +66,11 @@ const id = 'platform';
  */
 export const singleDocument = <Document>(
   entity: EntitySchema<SingleRow>,
-  names: { readonly auditName: string; readonly configType: PlatformConfigType },
+  names: {
+    readonly auditName: string;
+    readonly configType: PlatformConfigType;
+    readonly actions: string;
+  },
 ) => ({
   ...platformDocument<object, Document>({
     ...names,

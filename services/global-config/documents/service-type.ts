@@ -26,6 +26,7 @@ export const serviceTypeKind: DocumentKind<ServiceTypeAddress, ServiceType> = {
   ...platformDocument<ServiceTypeAddress, ServiceType>({
     auditName: 'service_type',
     configType: 'service_type_config',
+    actions: 'global-config.service-types',
     resourceId: ({ service_type, configuration_name }: ServiceTypeAddress) =>
       `${service_type}/${configuration_name}`,
     async find(manager, { service_type, configuration_name }) {

@@ -5,6 +5,7 @@
 import type { Contract } from '../../../shared/contracts/contract.ts';
 import { contractTable } from '../../../shared/contracts/index.ts';
 import type { PlanItem } from '../../../shared/contracts/plan.ts';
+import { parametersIn, pathOf, templateOf } from '../../../shared/documents/document-paths.ts';
 import { writeVerbs, type WriteVerb } from '../../../shared/documents/document.ts';
 import type { Problem } from '../../../shared/errors.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
@@ -24,37 +25,11 @@ export interface PlannedWrite {
 export const contractOfWrite = (kind: PlannedKind, verb: WriteVerb): Contract =>
   contractTable[`global-config.${kind}.${verb}`];
 
-/** Each path as its contract has it, by segments. */
+/** Each path as its contract has it. */
 const templates = plannedKinds.map((kind) => ({
   kind,
-  segments: contractOfWrite(kind, 'put').rest!.path.split('/'),
+  template: templateOf(`global-config.${kind}`),
 }));
-
-/** The parameters in a path; undefined where it is not of this template. */
-function parametersIn(
-  path: string,
-  template: readonly string[],
-): Record<string, string> | undefined {
-  const segments = path.split('/');
-  if (segments.length !== template.length) return undefined;
-  const found: [string, string][] = [];
-  for (const [index, expected] of template.entries()) {
-    const segment = segments[index]!;
-    const [, name] = /^\{(.+)\}$/.exec(expected) ?? [];
-    if (name === undefined && segment !== expected) return undefined;
-    if (name !== undefined) found.push([name, decoded(segment)]);
-  }
-  return Object.fromEntries(found);
-}
-
-/** What cannot be decoded is no name that a contract allows. */
-function decoded(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return '';
-  }
-}
 
 /**
  * Where the path is that of no document of the platform, or the write's contract refuses it: what
@@ -65,8 +40,8 @@ export function plannedWrite(
   options: { readonly reason?: string; readonly dry_run?: true },
 ): PlannedWrite | { readonly problems: Problem[] } {
   const verb = writeVerbs.find((each) => each === action)!;
-  for (const { kind, segments } of templates) {
-    const address = parametersIn(path, segments);
+  for (const { kind, template } of templates) {
+    const address = parametersIn(path, template);
     if (address === undefined) continue;
     const params = {
       ...address,
@@ -80,7 +55,7 @@ export function plannedWrite(
       ? { problems: problems.map((problem) => inItem(problem, address)) }
       : { kind, verb, params, contract };
   }
-  const message = `is not the path of a document of the platform; there are ${templates.map(({ segments }) => segments.join('/')).join(', ')}`;
+  const message = `is not the path of a document of the platform; there are ${templates.map(({ template }) => template).join(', ')}`;
   return { problems: [{ path: '/path', message }] };
 }
 
@@ -98,15 +73,10 @@ export function itemOf(
   verb: WriteVerb,
   params: { readonly body?: unknown; readonly if_match?: string },
 ): PlanItem {
-  const { rest } = contractOfWrite(kind, verb);
-  const address: Readonly<Record<string, unknown>> = { ...params };
-  const path = rest!.path.replaceAll(/\{([a-z_]+)\}/g, (_placeholder, name: string) =>
-    encodeURIComponent(String(address[name])),
-  );
   const { body, if_match } = params;
   return {
     action: verb,
-    path,
+    path: pathOf(`global-config.${kind}`, params),
     ...(body !== undefined && { body }),
     ...(if_match !== undefined && { if_match }),
   };

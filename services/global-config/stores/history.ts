@@ -26,7 +26,7 @@ export async function recordHistory(
   manager: EntityManager,
   name: HistoryName<PlatformConfigType>,
   record: WriteRecord<unknown>,
-  request: Pick<Request, 'caller' | 'requestId'>,
+  request: Pick<Request, 'caller' | 'requestId' | 'changeSet'>,
 ): Promise<void> {
   await manager.insert(HistoryEntity, columnsOf<HistoryRow>(historyRowOf(name, record, request)));
 }

@@ -4,6 +4,7 @@
  * which revisions they are.
  */
 import type { EntityManager } from 'typeorm';
+import { pathOf } from '../../../shared/documents/document-paths.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { HistoryRow } from '../schema.ts';
 
@@ -156,4 +157,32 @@ export async function purgePast(
     [type, id, since, below, by.purged_by, by.purged_at, by.reason],
   );
   return { entries: entries + baseline, below, still_in_force };
+}
+
+/** Change sets have documents as they were and were to be, so those of this document go. */
+export async function purgeChangeSets(manager: EntityManager, name: Name): Promise<void> {
+  await manager.query(
+    `DELETE FROM global_config.change_sets
+     WHERE EXISTS (SELECT FROM json_array_elements(content->'items') item WHERE item->>'path' = $1)`,
+    [documentPath(name)],
+  );
+}
+
+function documentPath({ config_type: type, resource_id: id }: Name): string {
+  switch (type) {
+    case 'global_config':
+      return pathOf('global-config.entries', { key: id });
+    case 'service_type_config': {
+      const [service_type, configuration_name] = id.split('/');
+      return pathOf('global-config.service-types', { service_type, configuration_name });
+    }
+    case 'bounds_config':
+      return pathOf('global-config.bounds', {});
+    case 'budgets_config':
+      return pathOf('global-config.budgets', {});
+    case 'freezes_config':
+      return pathOf('global-config.freezes', {});
+    case 'change_policy_config':
+      return pathOf('global-config.change-policy', {});
+  }
 }

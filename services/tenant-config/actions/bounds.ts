@@ -25,9 +25,9 @@ export function boundActions(db: DataSource, bounds: DocumentActions<TenantAddre
       );
     const { impact: _impact, cursor, tenant_id: tenantId, ...own } = params;
     const work = await bounds.prepare(verb, { tenant_id: tenantId, ...own }, request);
-    const withBase: Work<Based> = async (manager, revision, at) => {
+    const withBase: Work<Based> = async (manager, revision, at, policies) => {
       const platform = await revisionOf(manager, platformScope);
-      const done = await work(manager, revision, at);
+      const done = await work(manager, revision, at, policies);
       const base = { platform, tenant: revision - 1, at: at.toISOString() };
       return { ...done, result: { ...done.result, base } };
     };

@@ -19,6 +19,8 @@ import {
   AgentEntity,
   BoundsEntity,
   BudgetsEntity,
+  ChangePolicyEntity,
+  ChangeSetEntity,
   FreezesEntity,
   MemberEntity,
   ProjectEntity,
@@ -39,6 +41,7 @@ const documents = [
   BoundsEntity,
   BudgetsEntity,
   FreezesEntity,
+  ChangePolicyEntity,
 ] as const;
 
 export const erasingActions = (db: DataSource, settings: () => Settings) =>
@@ -62,6 +65,7 @@ export const erasingActions = (db: DataSource, settings: () => Settings) =>
       });
       if (!isBegun) return null;
       await commitChange(db, request, tenantScope(id), async (manager) => {
+        await manager.delete(ChangeSetEntity, { tenant_id: id });
         for (const entity of documents) await manager.delete(entity, { tenant_id: id });
         return allGone;
       });

@@ -52,8 +52,8 @@ export const rollbackAction = (db: DataSource, restorers: Restorers) =>
       const { revision, side } = takeBackOf(body);
       const entry = await db.manager.findOneBy(HistoryEntity, { tenant_id, revision });
       if (!entry) throw new StrataError('not_found', 'The history has no such revision.');
-      // It brings back who is asked for approval, and so takes what writing that takes.
-      const powerful = entry.config_type === 'notification_config';
+      // It brings back whose approval counts, and so takes what writing that takes.
+      const powerful = ['notification_config', 'change_policy_config'].includes(entry.config_type);
       if (powerful) requirePower(request.caller, 'approvers');
       const restore = restorers[entry.config_type];
       const writeOptions = { ...options, ...(reason !== undefined && { reason }) };

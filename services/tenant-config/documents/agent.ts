@@ -11,7 +11,12 @@ import { inTable } from './tenant-document.ts';
 const resourceId = ({ agent_type }: AgentAddress): string => agent_type;
 
 export const agentKind: DocumentKind<AgentAddress, AgentConfig, readonly BoundSet[]> = {
-  ...inTable(AgentEntity, { auditName: 'agent', configType: 'agent_config', resourceId }),
+  ...inTable(AgentEntity, {
+    auditName: 'agent',
+    configType: 'agent_config',
+    actions: 'tenant-config.agents',
+    resourceId,
+  }),
   schema: AgentConfig,
   prepare: ({ tenant_id }, request) => boundsForValues(tenant_id, request),
   complete: (draft, { agent_type }) => ({ agent_type, ...draft }),

@@ -4,6 +4,7 @@ import type { BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
 import { Bounds } from '../../../shared/contracts/bounds.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import { tightensBounds } from '../../../shared/documents/tightening.ts';
 import { BoundsEntity } from '../schema.ts';
 import { platformBounds } from '../stores/bounds.ts';
 import { managedTypes } from '../stores/managed-types.ts';
@@ -17,7 +18,12 @@ interface Context {
 }
 
 export const boundsKind: DocumentKind<TenantAddress, Bounds, Context> = {
-  ...inTable(BoundsEntity, { auditName: 'bounds', configType: 'bounds_config', resourceId }),
+  ...inTable(BoundsEntity, {
+    auditName: 'bounds',
+    configType: 'bounds_config',
+    actions: 'tenant-config.bounds',
+    resourceId,
+  }),
   schema: Bounds,
   patchCreates: true,
   async prepare(_address, request) {
@@ -28,4 +34,5 @@ export const boundsKind: DocumentKind<TenantAddress, Bounds, Context> = {
   check: ({ next, current, context }) => ({
     refused: boundsProblems({ by: 'tenant', next, current, ...context }),
   }),
+  tightens: tightensBounds,
 };

@@ -3,6 +3,7 @@ import { budgetsProblems } from '../../../shared/budgets/budgets-document.ts';
 import { Budgets } from '../../../shared/contracts/budgets.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import { tightensBudgets } from '../../../shared/documents/tightening.ts';
 import { BudgetsEntity } from '../schema.ts';
 import { currencyBeside } from '../stores/currency.ts';
 import { inTable } from './tenant-document.ts';
@@ -10,7 +11,12 @@ import { inTable } from './tenant-document.ts';
 const resourceId = ({ tenant_id }: TenantAddress): string => tenant_id;
 
 export const budgetsKind: DocumentKind<TenantAddress, Budgets, string | undefined> = {
-  ...inTable(BudgetsEntity, { auditName: 'budgets', configType: 'budgets_config', resourceId }),
+  ...inTable(BudgetsEntity, {
+    auditName: 'budgets',
+    configType: 'budgets_config',
+    actions: 'tenant-config.budgets',
+    resourceId,
+  }),
   schema: Budgets,
   patchCreates: true,
   /** The currency that is given here. */
@@ -19,4 +25,5 @@ export const budgetsKind: DocumentKind<TenantAddress, Budgets, string | undefine
   check: ({ next, current, context }) => ({
     refused: budgetsProblems(next, current, context),
   }),
+  tightens: tightensBudgets,
 };

@@ -3,6 +3,7 @@ import { freezesProblems } from '../../../shared/budgets/freezes-document.ts';
 import { Freezes } from '../../../shared/contracts/freezes.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import { tightensFreezes } from '../../../shared/documents/tightening.ts';
 import { FreezesEntity } from '../schema.ts';
 import { inTable } from './tenant-document.ts';
 
@@ -11,7 +12,12 @@ const resourceId = ({ tenant_id }: TenantAddress): string => tenant_id;
 type JudgedAt = number | null;
 
 export const freezesKind: DocumentKind<TenantAddress, Freezes, JudgedAt> = {
-  ...inTable(FreezesEntity, { auditName: 'freezes', configType: 'freezes_config', resourceId }),
+  ...inTable(FreezesEntity, {
+    auditName: 'freezes',
+    configType: 'freezes_config',
+    actions: 'tenant-config.freezes',
+    resourceId,
+  }),
   schema: Freezes,
   patchCreates: true,
   // Only a rollback, and a removal, come without a body.
@@ -20,4 +26,5 @@ export const freezesKind: DocumentKind<TenantAddress, Freezes, JudgedAt> = {
   check: ({ next, current, context }) => ({
     refused: freezesProblems(next, current, context),
   }),
+  tightens: tightensFreezes,
 };

@@ -73,6 +73,8 @@ export function notificationKind(
   const endpointsCap = (): number => settings().approval_webhook_endpoints_cap;
   return {
     auditName: 'notifications',
+    configType: 'notification_config',
+    actions: 'tenant-config.notifications',
     tenantId: ({ tenant_id }) => tenant_id,
     resourceId: ({ tenant_id }) => tenant_id,
     isAlwaysThere: true,

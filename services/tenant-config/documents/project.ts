@@ -17,7 +17,12 @@ const mayChangeCurrency = (body: unknown): boolean =>
   ['budget', 'enforce_budget'].some((field) => Object.hasOwn(Object(body), field));
 
 export const projectKind: DocumentKind<ProjectAddress, ProjectConfig, Currency> = {
-  ...inTable(ProjectEntity, { auditName: 'project', configType: 'project_config', resourceId }),
+  ...inTable(ProjectEntity, {
+    auditName: 'project',
+    configType: 'project_config',
+    actions: 'tenant-config.projects',
+    resourceId,
+  }),
   schema: ProjectConfig,
   /** That of the other budgets that hold in the tenant. What says nothing of its own keeps it. */
   prepare: async ({ tenant_id, project_id }, request, body) =>

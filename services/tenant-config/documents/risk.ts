@@ -3,6 +3,7 @@ import type { BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
 import { RiskConfig } from '../../../shared/contracts/risk.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import { tightensRisk } from '../../../shared/documents/tightening.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { checkRisk, seedRisk } from '../rules/risk.ts';
 import { boundViolations, valuesOfRisk } from '../../../shared/bounds/placed-values.ts';
@@ -23,7 +24,12 @@ export function riskKind(
   settings: () => Settings,
 ): DocumentKind<TenantAddress, RiskConfig, Context> {
   return {
-    ...inTable(RiskEntity, { auditName: 'risk', configType: 'tenant_risk_config', resourceId }),
+    ...inTable(RiskEntity, {
+      auditName: 'risk',
+      configType: 'tenant_risk_config',
+      actions: 'tenant-config.risk',
+      resourceId,
+    }),
     // A tenant always has limits, also after an undo of what seeded them.
     isAlwaysThere: true,
     schema: RiskConfig,
@@ -47,6 +53,7 @@ export function riskKind(
       const { refused, warned } = boundViolations(valuesOfRisk, next, current, sets);
       return { refused: [...checkRisk(next, current, types), ...refused], warned };
     },
+    tightens: tightensRisk,
   };
 }
 

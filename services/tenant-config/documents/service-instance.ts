@@ -25,6 +25,7 @@ export const serviceInstanceKind: DocumentKind<ServiceInstanceAddress, ServiceIn
   ...inTable(ServiceInstanceEntity, {
     auditName: 'service',
     configType: 'service_config',
+    actions: 'tenant-config.services',
     resourceId,
   }),
   schema: ServiceInstance,

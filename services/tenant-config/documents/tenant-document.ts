@@ -16,6 +16,7 @@ import { noSuchTenant } from '../stores/tenants.ts';
 export interface KindNames<Address> {
   readonly auditName: string;
   readonly configType: ConfigType;
+  readonly actions: string;
   readonly resourceId: (address: Address) => string;
 }
 
@@ -28,7 +29,8 @@ type StoredRow = Pick<DocumentRow, 'document' | 'revision' | 'updated_by' | 'upd
 /** The other columns are null where there is no document. */
 type FoundRow = { readonly has_tenant: boolean } & (StoredRow | { readonly revision: null });
 
-type InTable = 'auditName' | 'tenantId' | 'resourceId' | 'load' | 'store';
+type InTable =
+  'auditName' | 'configType' | 'actions' | 'tenantId' | 'resourceId' | 'load' | 'store';
 
 /** For documents kept in a table of their own, one row each. */
 export function inTable<Address extends TenantAddress, Document>(
@@ -36,7 +38,7 @@ export function inTable<Address extends TenantAddress, Document>(
   names: KindNames<Address>,
 ): Pick<DocumentKind<Address, Document>, InTable> {
   const { tableName } = entity.options;
-  const { auditName, resourceId } = names;
+  const { auditName, configType, actions, resourceId } = names;
   const loading: Statement = {
     name: `strata_load_${tableName}`,
     text: `SELECT t.id IS NOT NULL AS has_tenant, d.document, d.revision, d.updated_by, d.updated_at
@@ -55,6 +57,8 @@ export function inTable<Address extends TenantAddress, Document>(
   };
   return {
     auditName,
+    configType,
+    actions,
     tenantId: ({ tenant_id }) => tenant_id,
     resourceId,
     async load(manager, address) {

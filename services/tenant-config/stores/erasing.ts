@@ -47,6 +47,7 @@ const documentTables = [
   'bounds',
   'budgets',
   'freezes',
+  'change_policies',
 ];
 
 /**

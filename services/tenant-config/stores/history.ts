@@ -26,14 +26,14 @@ export interface HistoryName extends AnyHistoryName<ConfigType> {
 export const historyEntry: Statement = {
   name: 'strata_tenant_history_entry',
   text: `INSERT INTO tenant_config.configuration_history
-     (tenant_id, revision, config_type, resource_id, action, changed_by, changed_at, reason, request_id, before, after)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+     (tenant_id, revision, config_type, resource_id, action, changed_by, changed_at, reason, request_id, before, after, changeset_id)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 };
 /** SQL's null where there is no document. */
 const jsonOrNull = (document: unknown): string | null =>
   document === null ? null : JSON.stringify(document);
 
-type Writer = Pick<Request, 'caller' | 'requestId'>;
+type Writer = Pick<Request, 'caller' | 'requestId' | 'changeSet'>;
 
 export function historyValues(
   { tenantId, ...name }: HistoryName,
@@ -53,6 +53,7 @@ export function historyValues(
     row.request_id,
     jsonOrNull(row.before),
     jsonOrNull(row.after),
+    row.changeset_id,
   ];
 }
 

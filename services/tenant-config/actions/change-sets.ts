@@ -1,0 +1,101 @@
+/** Change sets of a tenant's documents, and who may write and approve them now. */
+import type { DataSource } from 'typeorm';
+import type { Caller } from '../../../shared/access.ts';
+import { changeSetHandlers } from '../../../shared/change-sets/actions.ts';
+import type { Rights } from '../../../shared/change-sets/change-sets.ts';
+import type { AllDocuments } from '../../../shared/change-sets/items.ts';
+import type { StoredPerson } from '../../../shared/change-sets/schema.ts';
+import { revisionsOf } from '../../../shared/commits/commit.ts';
+import type { TenantRole } from '../../../shared/contracts/contract.ts';
+import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
+import { StrataError } from '../../../shared/errors.ts';
+import { ChangeSetEntity, MemberEntity, ServiceAccountEntity, TenantEntity } from '../schema.ts';
+
+/** The roles that somebody has now; undefined where they are nobody here. */
+async function rolesOf(
+  { manager }: DataSource,
+  tenantId: string,
+  { type, id }: Pick<StoredPerson, 'type' | 'id'>,
+  request: Request,
+): Promise<readonly TenantRole[] | undefined> {
+  const tenant = await manager.findOneBy(TenantEntity, { id: tenantId });
+  if (tenant?.status !== 'active') return undefined;
+  const status = 'active';
+  if (type === 'service_account') {
+    const account = { tenant_id: tenantId, id, status } as const;
+    return (await manager.findOneBy(ServiceAccountEntity, account))?.roles;
+  }
+  const [user] = await request.call('auth.users.get', { user_ids: [id] });
+  const member = { tenant_id: tenantId, user_id: id, status } as const;
+  return user?.status === 'active'
+    ? (await manager.findOneBy(MemberEntity, member))?.roles
+    : undefined;
+}
+
+export const tenantRights = (db: DataSource): Rights => ({
+  async author(tenant, { type, id }, request) {
+    const tenantId = tenant!;
+    const revisions = await revisionsOf(db.manager, [memberScope(tenantId)]);
+    const known = { type, id, platform_roles: [], authenticated_at: new Date().toISOString() };
+    if (type !== 'user' && type !== 'service_account')
+      return { right: { ...known, tenant_id: null, roles: [] } satisfies Caller, revisions };
+    const roles = await rolesOf(db, tenantId, { type, id }, request);
+    return { right: roles ? { ...known, tenant_id: tenantId, roles } : null, revisions };
+  },
+
+  async approver(tenant, { type, id }, { groups, at, by }, request) {
+    // Whoever has joined the cluster has the key that everything is sealed by.
+    if (type === 'operator') return { right: null, revisions: {} };
+    const tenantId = tenant!;
+    const { decider, why_not, revisions } = await request.call('tenant-config.members.decider', {
+      tenant_id: tenantId,
+      user_id: id,
+      groups: [...groups],
+      asked: { at, by: [...by] },
+    });
+    // The tenant's own revision is that of its documents, which say nothing of a member's right.
+    const scope = memberScope(tenantId);
+    const held = { [scope]: revisions[scope] ?? 0 };
+    // Where its groups have nobody, others do not take their place: they could have emptied them.
+    const isTheirs = decider !== null && decider.right !== 'groups_without_members';
+    return { right: isTheirs ? null : refusalOf(why_not, groups), revisions: held };
+  },
+});
+
+function refusalOf(whyNot: string | null, groups: readonly string[]): StrataError {
+  if (whyNot === 'added_by_requester')
+    return new StrataError('approval_decider_added_by_requester');
+  if (whyNot === 'added_later')
+    return new StrataError(
+      'insufficient_role',
+      'You were given the right to approve after this was submitted. Who may approve it was settled then.',
+    );
+  const who =
+    groups.length === 0 ? 'operators and tenant_admins' : `members of ${groups.join(', ')}`;
+  return new StrataError('insufficient_role', `Only ${who} may approve this change set.`);
+}
+
+export function tenantChangeSets(db: DataSource, documents: AllDocuments) {
+  const handlers = changeSetHandlers({
+    db,
+    entity: ChangeSetEntity,
+    documents,
+    rights: tenantRights(db),
+  });
+  return {
+    'tenant-config.changesets.create': handlers.create,
+    'tenant-config.changesets.list': handlers.list,
+    'tenant-config.changesets.get': handlers.get,
+    'tenant-config.changesets.edit': handlers.edit,
+    'tenant-config.changesets.submit': handlers.submit,
+    'tenant-config.changesets.approve': handlers.approve,
+    'tenant-config.changesets.reject': handlers.reject,
+    'tenant-config.changesets.cancel': handlers.cancel,
+    'tenant-config.changesets.apply': handlers.apply,
+    'tenant-config.changesets.rebase': handlers.rebase,
+    'tenant-config.changesets.run': handlers.run,
+    'tenant-config.changesets.break-glass': handlers.breakGlass,
+    'tenant-config.changesets.review': handlers.review,
+  } satisfies Handlers;
+}

@@ -1,0 +1,139 @@
+/** The handlers of change sets, the same for a tenant's and for the platform's. */
+import type { Handlers } from '../contract-runtime/request.ts';
+import type { ChangeSet } from '../contracts/change-sets.ts';
+import type { ParamsOf } from '../contracts/index.ts';
+import type { Request } from '../contract-runtime/request.ts';
+import { namesIn, realmOf } from '../commits/actor-names.ts';
+import { StrataError } from '../errors.ts';
+import { decodeCursor, defaultLimit, readPage, timeAndId } from '../documents/paging.ts';
+import { Applying } from './apply.ts';
+import { dueNow } from './schedule.ts';
+import { ChangeSets, type ChangeSetOptions } from './change-sets.ts';
+import type { ChangeSetRow, StoredPerson } from './schema.ts';
+
+type Of = { readonly tenant_id?: string };
+type Id = Of & { readonly changeset_id: string };
+type Platform<Action extends string> = ParamsOf<
+  `global-config.changesets.${Action}` & keyof Handlers
+>;
+
+export function changeSetHandlers(options: ChangeSetOptions) {
+  const { db, entity } = options;
+  const changeSets = new ChangeSets(options);
+  const applying = new Applying(options, changeSets);
+  const tenantOf = ({ tenant_id: id }: Of): string | null => id ?? null;
+
+  async function viewsOf(rows: readonly ChangeSetRow[]): Promise<ChangeSet[]> {
+    const [first] = rows;
+    if (!first) return [];
+    const people = rows.flatMap(({ content }) => [...content.authors, ...content.approved_by]);
+    const ids = people.map(({ id }) => id);
+    const names = await namesIn(db.manager, realmOf(first.tenant_id), ids);
+    return rows.map((row) => viewOf(row, (id) => names.of(id)));
+  }
+  const view = async (row: ChangeSetRow): Promise<ChangeSet> => (await viewsOf([row]))[0]!;
+
+  return {
+    create: async (params: Of & Platform<'create'>, request: Request) =>
+      view(await changeSets.create(tenantOf(params), params.body, request)),
+    get: async (params: Id) => view(await changeSets.find(tenantOf(params), params.changeset_id)),
+    async list({ limit = defaultLimit, cursor, state, ...of }: Of & Platform<'list'>) {
+      const tenantId = tenantOf(of);
+      const rowsAfter = (key: string | undefined) => {
+        const query = db.manager.createQueryBuilder(entity, 'c');
+        if (tenantId === null) query.where('c.tenant_id IS NULL');
+        else query.where('c.tenant_id = :tenantId', { tenantId });
+        if (state !== undefined) query.andWhere('c.state = :state', { state });
+        if (key !== undefined)
+          query.andWhere('(c.created_at, c.id) < (:time::timestamptz, :id::uuid)', timeAndId(key));
+        return query.orderBy('c.created_at', 'DESC').addOrderBy('c.id', 'DESC');
+      };
+      const page = await readPage({
+        limit,
+        after: decodeCursor(cursor, 'time'),
+        rowsAfter,
+        keyOf: (row) => `${row.created_at.toISOString()} ${row.id}`,
+        itemOf: (row) => row,
+      });
+      return { ...page, items: await viewsOf(page.items) };
+    },
+    edit: async (params: Id & Platform<'edit'>, request: Request) =>
+      view(await changeSets.edit(tenantOf(params), params.changeset_id, params.body, request)),
+    rebase: async (params: Id, request: Request) =>
+      view(await changeSets.rebase(tenantOf(params), params.changeset_id, request)),
+    submit: async (params: Id, request: Request) =>
+      view(await changeSets.submit(tenantOf(params), params.changeset_id, request)),
+    cancel: async (params: Id, request: Request) =>
+      view(await changeSets.cancel(tenantOf(params), params.changeset_id, request)),
+    async approve(params: Id & Platform<'approve'>, request: Request) {
+      const [tenantId, id] = [tenantOf(params), params.changeset_id];
+      const row = await changeSets.approve(tenantId, id, params.body, request);
+      const isDue = row.state === 'approved' && row.content.apply === 'on_approval';
+      return view(isDue ? await applying.apply(tenantId, id, 'apply', request) : row);
+    },
+    reject: async (params: Id & Platform<'reject'>, request: Request) =>
+      view(
+        await changeSets.reject(
+          tenantOf(params),
+          params.changeset_id,
+          params.body.comment,
+          request,
+        ),
+      ),
+    async run(params: Id, request: Request) {
+      const [tenantId, id] = [tenantOf(params), params.changeset_id];
+      const { due, late } = await dueNow(db, entity, id);
+      if (!due) throw new StrataError('conflict', 'It is not due.');
+      return view(
+        await (late
+          ? applying.suspendLate(tenantId, id, request)
+          : applying.apply(tenantId, id, 'run', request)),
+      );
+    },
+    async breakGlass(params: Id & Platform<'break-glass'>, request: Request) {
+      const [tenantId, id] = [tenantOf(params), params.changeset_id];
+      await changeSets.requireWriterOf(tenantId, id, request);
+      const { reason } = params.body;
+      return view(await applying.apply(tenantId, id, 'break_glass', request, reason));
+    },
+    review: async (params: Id, request: Request) =>
+      view(await changeSets.review(tenantOf(params), params.changeset_id, request)),
+    async apply(params: Id, request: Request) {
+      const [tenantId, id] = [tenantOf(params), params.changeset_id];
+      await changeSets.requireWriterOf(tenantId, id, request);
+      return view(await applying.apply(tenantId, id, 'apply', request));
+    },
+  };
+}
+
+function viewOf(row: ChangeSetRow, nameOf: (id: string) => string | null): ChangeSet {
+  const { content } = row;
+  const shown = ({ type, id }: StoredPerson) => ({ type, id, name: nameOf(id) });
+  return {
+    id: row.id,
+    state: row.state,
+    title: content.title,
+    reason: content.reason,
+    apply: content.apply,
+    digest: row.digest,
+    items: content.items.map(({ action, path, base }) => ({ action, path, base })),
+    changes: content.items.flatMap(({ path: resource, changes }) =>
+      changes.map((change) => ({ resource, ...change })),
+    ),
+    ...(content.moved && { moved: [...content.moved] }),
+    authors: content.authors.map(shown),
+    required: content.required,
+    groups: [...content.groups],
+    approved_by: content.approved_by.map((approval) => ({
+      ...shown(approval),
+      at: approval.at,
+      comment: approval.comment,
+    })),
+    ...(content.break_glass && { break_glass: content.break_glass }),
+    note: content.note,
+    ended_by: content.ended_by,
+    ...(content.revisions && { revisions: [...content.revisions] }),
+    created_at: row.created_at.toISOString(),
+    updated_at: row.updated_at.toISOString(),
+  };
+}

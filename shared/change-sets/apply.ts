@@ -1,0 +1,197 @@
+/**
+ * Applying a change set: all of its writes in one transaction, with consecutive revisions, and with
+ * that the change set as applied. So it is applied once, or not at all, wherever a node dies.
+ *
+ * | Found now                                   | Becomes   |
+ * | ------------------------------------------- | --------- |
+ * | a document that somebody wrote since        | stale     |
+ * | its last author may not write it any more   | suspended |
+ * | one who approved it may not any more        | suspended |
+ * | a rule or policy of now is against it       | suspended |
+ * | a row that says another digest              | failed    |
+ * | an outage                                   | as it was |
+ */
+import { commitChanges } from '../commits/commit.ts';
+import { platformScope, tenantScope } from '../contracts/revision-scopes.ts';
+import type { Request } from '../contract-runtime/request.ts';
+import { codeOf, statusOf, StrataError } from '../errors.ts';
+import {
+  holdStandings,
+  whileAsRead,
+  type ChangeSets,
+  type ChangeSetOptions,
+  type Standing,
+} from './change-sets.ts';
+import { placingsOf, requireAccess, writeOf } from './items.ts';
+import { askedOf, digestOf, requireEnough, requireState, type Step } from './rules.ts';
+import type { ChangeSetRow } from './schema.ts';
+import {
+  changeRow,
+  lockAsRead,
+  Outdated,
+  recordStep,
+  requireReviewed,
+  type Change,
+} from './store.ts';
+
+/** What is against applying it now, which ends or suspends it. */
+class Prevented extends Error {
+  readonly state: 'stale' | 'suspended' | 'failed';
+  constructor(state: Prevented['state'], message: string) {
+    super(message);
+    this.state = state;
+  }
+}
+
+export class Applying {
+  readonly #options: ChangeSetOptions;
+  readonly #changeSets: ChangeSets;
+
+  constructor(options: ChangeSetOptions, changeSets: ChangeSets) {
+    this.#options = options;
+    this.#changeSets = changeSets;
+  }
+
+  /** Answers the change set as it is then: applied, or with the reason why not. */
+  apply(
+    tenantId: string | null,
+    id: string,
+    step: Extract<Step, 'apply' | 'run' | 'break_glass'>,
+    request: Request,
+    /** Why it is applied without approvals. */
+    emergency?: string,
+  ): Promise<ChangeSetRow> {
+    return whileAsRead(async () => {
+      const row = await this.#changeSets.find(tenantId, id);
+      requireState(row, step);
+      try {
+        return await this.#write(row, request, emergency);
+      } catch (error) {
+        // Whoever breaks the glass is there, and the change set stays what it was.
+        if (emergency !== undefined)
+          throw error instanceof Prevented ? new StrataError('conflict', error.message) : error;
+        const prevented = preventedBy(error);
+        if (!prevented) throw error;
+        const { state, message } = prevented;
+        return await this.#leave(row, state, { state, content: { note: message } }, request);
+      }
+    });
+  }
+
+  /** What was scheduled and found nobody to apply it in time. */
+  suspendLate(tenantId: string | null, id: string, request: Request): Promise<ChangeSetRow> {
+    return whileAsRead(async () => {
+      const row = await this.#changeSets.find(tenantId, id);
+      requireState(row, 'run');
+      const note = 'Its time had passed before it could be applied.';
+      return this.#leave(row, 'suspended', { state: 'suspended', content: { note } }, request);
+    });
+  }
+
+  async #write(
+    row: ChangeSetRow,
+    request: Request,
+    emergency: string | undefined,
+  ): Promise<ChangeSetRow> {
+    const { db, documents } = this.#options;
+    const { content, tenant_id: tenantId, id } = row;
+    if (digestOf(tenantId, content) !== row.digest)
+      throw new Prevented('failed', 'What is stored is not what the digest stands for.');
+    const { author, standings } = await this.#requireRights(row, request, emergency !== undefined);
+    // Its power is that of the step, and not of each write.
+    const { power: _power, ...others } = request;
+    const enough = emergency === undefined ? requireEnough(content) : () => undefined;
+    const own: Request = { ...others, caller: author, changeSet: { id, requireEnough: enough } };
+    const { items, reason } = content;
+    const works = await placingsOf(documents, items, tenantId, reason, own);
+    const of = this.#changeSets.of(tenantId);
+    const scope = tenantId === null ? platformScope : tenantScope(tenantId);
+    let now = row.updated_at;
+    let applied = row;
+    await commitChanges(db, own, scope, works, {
+      begin: async (manager) => {
+        now = await lockAsRead(manager, of, row);
+        await holdStandings(manager, standings);
+        if (emergency !== undefined) await requireReviewed(manager, of, request.caller.id);
+      },
+      finished: async (manager, outcomes) => {
+        const revisions = outcomes.map(({ result: { answer } }) =>
+          'revision' in answer ? answer.revision : 0,
+        );
+        const change = {
+          state: 'applied',
+          due_at: null,
+          content: {
+            revisions,
+            note: null,
+            ended_by: request.caller.id,
+            ...(emergency !== undefined && {
+              break_glass: {
+                by: request.caller.id,
+                at: now.toISOString(),
+                reason: emergency,
+                reviewed_by: null,
+              },
+            }),
+          },
+        } as const;
+        applied = await changeRow(manager, of, row, now, change);
+        const step = emergency === undefined ? 'applied' : 'broke_glass';
+        await recordStep(manager, step, applied, request);
+      },
+    });
+    return applied;
+  }
+
+  /** Who wrote it and who approved it may do so still. */
+  async #requireRights(row: ChangeSetRow, request: Request, isEmergency: boolean) {
+    const { rights, documents } = this.#options;
+    const { content, tenant_id: tenantId } = row;
+    if (!isEmergency && content.approved_by.length < content.required)
+      throw new Prevented('suspended', 'It has fewer approvals than it needs.');
+    const author = await rights.author(tenantId, content.authors.at(-1)!, request);
+    if (!author.right)
+      throw new Prevented('suspended', 'Its author has no right to write it any more.');
+    requireAccess(
+      content.items.map((item) => writeOf(documents, item, tenantId)),
+      author.right,
+    );
+    const standings: Standing<unknown>[] = [author];
+    if (isEmergency) return { author: author.right, standings };
+    const asked = { ...askedOf(content), groups: content.groups };
+    for (const approval of content.approved_by) {
+      const approver = await rights.approver(tenantId, approval, asked, request);
+      if (approver.right)
+        throw new Prevented('suspended', `${approval.id} may not approve it any more.`);
+      standings.push(approver);
+    }
+    return { author: author.right, standings };
+  }
+
+  #leave(row: ChangeSetRow, step: string, change: Change, request: Request): Promise<ChangeSetRow> {
+    const of = this.#changeSets.of(row.tenant_id);
+    return this.#options.db.transaction(async (manager) => {
+      const now = await lockAsRead(manager, of, row);
+      const changed = await changeRow(manager, of, row, now, { ...change, due_at: null });
+      await recordStep(manager, step, changed, request);
+      return changed;
+    });
+  }
+}
+
+/** Undefined for what says nothing of the change set, such as an outage. */
+function preventedBy(error: unknown): Prevented | undefined {
+  if (error instanceof Prevented) return error;
+  if (error instanceof Outdated || !(error instanceof StrataError)) return undefined;
+  const code = codeOf(error);
+  if (statusOf(code) >= 500 || code === 'rate_limited') return undefined;
+  return new Prevented(code === 'precondition_failed' ? 'stale' : 'suspended', noteOf(error));
+}
+
+function noteOf(error: StrataError): string {
+  const { errors } = error.data as {
+    readonly errors?: readonly { path: string; message: string }[];
+  };
+  const first = errors?.[0];
+  return first ? `${first.path} ${first.message}` : error.message;
+}

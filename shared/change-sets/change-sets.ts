@@ -1,0 +1,395 @@
+/**
+ * Change sets of one service's documents: how they are opened, edited, decided and taken back.
+ * `apply.ts` applies them, `rules.ts` has their states.
+ */
+import { randomUUID } from 'node:crypto';
+import type { DataSource, EntityManager } from 'typeorm';
+import { isMachine, type Caller } from '../access.ts';
+import { commitChanges, holdRevisions } from '../commits/commit.ts';
+import type { ApplyWhen, ChangeSetItem } from '../contracts/change-sets.ts';
+import { platformScope, tenantScope } from '../contracts/revision-scopes.ts';
+import type { Request } from '../contract-runtime/request.ts';
+import { invalid, StrataError } from '../errors.ts';
+import { diff } from '../schema/diff.ts';
+import { concealSecrets } from '../security/document-secrets.ts';
+import { pathOf } from '../documents/document-paths.ts';
+import {
+  requireAccess,
+  requirePowers,
+  trialsOf,
+  writeOf,
+  writesOf,
+  type AllDocuments,
+} from './items.ts';
+import {
+  askedOf,
+  digestOf,
+  overlap,
+  personOf,
+  requireAnother,
+  requireDigest,
+  requireState,
+  withAuthor,
+} from './rules.ts';
+import type { ChangeSetRow, Content, StoredItem, StoredPerson } from './schema.ts';
+import {
+  changeRow,
+  findChangeSet,
+  insertRow,
+  lockAsRead,
+  Outdated,
+  recordStep,
+  type Change,
+  type Of,
+} from './store.ts';
+
+/** Somebody's right, with the revisions of the scopes that say it, while which it is so. */
+export interface Standing<Right> {
+  readonly right: Right;
+  readonly revisions: Readonly<Record<string, number>>;
+}
+
+/** Who may do what now, as the service knows it. */
+export interface Rights {
+  /** The author as a caller with the roles of now; null where they have no right any more. */
+  author(
+    tenantId: string | null,
+    person: StoredPerson,
+    request: Request,
+  ): Promise<Standing<Caller | null>>;
+  /** Null where they may approve it, else why not. */
+  approver(
+    tenantId: string | null,
+    person: Pick<StoredPerson, 'type' | 'id'>,
+    asked: ReturnType<typeof askedOf> & { readonly groups: readonly string[] },
+    request: Request,
+  ): Promise<Standing<StrataError | null>>;
+}
+
+export interface ChangeSetOptions {
+  readonly db: DataSource;
+  readonly entity: Of['entity'];
+  readonly documents: AllDocuments;
+  readonly rights: Rights;
+}
+
+interface Proposed {
+  readonly title: string;
+  readonly reason: string;
+  readonly items: ChangeSetItem[];
+  readonly apply?: ApplyWhen;
+}
+
+/** Attempts at what met a change of the change set, or of somebody's rights. */
+const maxAttempts = 20;
+
+/** Does something with a change set as it is, again where it was not any more. */
+export async function whileAsRead<T>(attempt: () => Promise<T>): Promise<T> {
+  for (let made = 1; ; made += 1) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof Outdated)) throw error;
+      if (made === maxAttempts)
+        throw new StrataError('service_unavailable', 'It changed all the while. Try again.');
+    }
+  }
+}
+
+/** Throws `Outdated` where somebody's right is not as it was read; then it stays so. */
+export async function holdStandings(
+  manager: EntityManager,
+  standings: readonly Standing<unknown>[],
+): Promise<void> {
+  const revisions = Object.assign({}, ...standings.map((each) => each.revisions)) as Record<
+    string,
+    number
+  >;
+  const held = await holdRevisions(manager, Object.keys(revisions));
+  const isSo = standings.every((each) =>
+    Object.entries(each.revisions).every(([scope, revision]) => held[scope] === revision),
+  );
+  if (!isSo) throw new Outdated();
+}
+
+export class ChangeSets {
+  readonly #options: ChangeSetOptions;
+
+  constructor(options: ChangeSetOptions) {
+    this.#options = options;
+  }
+
+  of(tenantId: string | null): Of {
+    return { entity: this.#options.entity, tenantId };
+  }
+
+  find(tenantId: string | null, id: string): Promise<ChangeSetRow> {
+    return findChangeSet(this.#options.db.manager, this.of(tenantId), id);
+  }
+
+  async create(tenantId: string | null, body: Proposed, request: Request): Promise<ChangeSetRow> {
+    const author = personOf(request.caller);
+    const { title, reason, apply = 'on_approval' } = body;
+    const tried = await this.#try(tenantId, body.items, request);
+    const content: Content = {
+      title,
+      reason,
+      apply: checkedTime(apply),
+      ...tried,
+      authors: [author],
+      submitted_at: null,
+      approved_by: [],
+      note: null,
+      ended_by: null,
+    };
+    const row = {
+      id: randomUUID(),
+      tenant_id: tenantId,
+      state: 'draft',
+      digest: digestOf(tenantId, content),
+      content,
+      due_at: null,
+    } as const;
+    return this.#options.db.transaction(async (manager) => {
+      const stored = await insertRow(manager, this.of(tenantId), row);
+      await recordStep(manager, 'created', stored, request);
+      return stored;
+    });
+  }
+
+  /** It becomes a draft of another digest, without approvals, whose editor is its last author. */
+  edit(tenantId: string | null, id: string, body: Partial<Proposed>, request: Request) {
+    return this.#redraft(tenantId, id, 'edited', request, async () => {
+      const { items, apply, ...texts } = body;
+      const tried = items === undefined ? {} : await this.#try(tenantId, items, request);
+      return { ...texts, ...tried, ...(apply !== undefined && { apply: checkedTime(apply) }) };
+    });
+  }
+
+  /** On the documents of now; what others did to them since is shown as `moved`. */
+  rebase(tenantId: string | null, id: string, request: Request) {
+    return this.#redraft(tenantId, id, 'rebased', request, async (row) => {
+      const tried = await this.#again(row, request);
+      const moved = row.content.items.flatMap(({ path, before }, index) =>
+        diff(before ?? undefined, tried.items[index]!.before ?? undefined).map((change) => ({
+          resource: path,
+          ...concealSecrets(change),
+        })),
+      );
+      return { ...tried, moved };
+    });
+  }
+
+  #redraft(
+    tenantId: string | null,
+    id: string,
+    step: string,
+    request: Request,
+    contentOf: (row: ChangeSetRow) => Promise<Partial<Content>>,
+  ): Promise<ChangeSetRow> {
+    return whileAsRead(async () => {
+      const row = await this.find(tenantId, id);
+      this.#requireWriter(row, request);
+      requireState(row, 'edit');
+      const { moved: _moved, ...earlier } = row.content;
+      const content: Content = {
+        ...earlier,
+        ...(await contentOf(row)),
+        authors: withAuthor(row.content.authors, personOf(request.caller)),
+        submitted_at: null,
+        approved_by: [],
+        note: null,
+      };
+      const digest = digestOf(tenantId, content);
+      return this.#change(row, step, { state: 'draft', digest, content, due_at: null }, request);
+    });
+  }
+
+  submit(tenantId: string | null, id: string, request: Request): Promise<ChangeSetRow> {
+    return whileAsRead(async () => {
+      const row = await this.find(tenantId, id);
+      this.#requireWriter(row, request);
+      requireState(row, 'submit');
+      return this.#change(
+        row,
+        'submitted',
+        (now) => ({
+          state: 'pending',
+          content: { submitted_at: now.toISOString() },
+        }),
+        request,
+      );
+    });
+  }
+
+  approve(
+    tenantId: string | null,
+    id: string,
+    { digest, comment }: { readonly digest: string; readonly comment?: string },
+    request: Request,
+  ): Promise<ChangeSetRow> {
+    return this.#decide(tenantId, id, request, 'approve', 'approved', (row, person, now) => {
+      requireDigest(row, digest);
+      if (overlap(person, row.content.approved_by))
+        throw new StrataError('conflict', 'You have approved it already; others are still asked.');
+      const approval = { ...person, at: now.toISOString(), comment: comment ?? null };
+      const approved_by = [...row.content.approved_by, approval];
+      const content = { approved_by };
+      if (approved_by.length < row.content.required) return { content };
+      const { apply } = row.content;
+      return typeof apply === 'object'
+        ? { state: 'scheduled', due_at: new Date(apply.at), content }
+        : { state: 'approved', content };
+    });
+  }
+
+  reject(
+    tenantId: string | null,
+    id: string,
+    comment: string | undefined,
+    request: Request,
+  ): Promise<ChangeSetRow> {
+    return this.#decide(tenantId, id, request, 'reject', 'rejected', () => ({
+      state: 'rejected',
+      content: { note: comment ?? 'rejected', ended_by: request.caller.id },
+    }));
+  }
+
+  /** By somebody who could have approved it, and did not apply it. */
+  review(tenantId: string | null, id: string, request: Request): Promise<ChangeSetRow> {
+    return this.#decide(tenantId, id, request, 'review', 'reviewed', ({ content }) => {
+      const { break_glass: emergency } = content;
+      if (!emergency || emergency.reviewed_by !== null)
+        throw new StrataError('conflict', 'There is no emergency to review.');
+      if (emergency.by === request.caller.id) throw new StrataError('approval_own_request');
+      return { content: { break_glass: { ...emergency, reviewed_by: request.caller.id } } };
+    });
+  }
+
+  /** Rights first, so that whoever may not decide learns nothing else. */
+  #decide(
+    tenantId: string | null,
+    id: string,
+    request: Request,
+    step: 'approve' | 'reject' | 'review',
+    event: string,
+    changeOf: (row: ChangeSetRow, person: StoredPerson, now: Date) => Change,
+  ): Promise<ChangeSetRow> {
+    return whileAsRead(async () => {
+      const row = await this.find(tenantId, id);
+      const { documents, rights } = this.#options;
+      const person = decidingPerson(request.caller);
+      requireAnother(row.content, person);
+      requirePowers(
+        row.content.items.map((item) => writeOf(documents, item, tenantId)),
+        request.caller,
+      );
+      const { groups } = row.content;
+      const asked = { ...askedOf(row.content), groups };
+      const standing = await rights.approver(tenantId, person, asked, request);
+      if (standing.right) throw standing.right;
+      requireState(row, step);
+      return this.#change(row, event, (now) => changeOf(row, person, now), request, [standing]);
+    });
+  }
+
+  cancel(tenantId: string | null, id: string, request: Request): Promise<ChangeSetRow> {
+    return whileAsRead(async () => {
+      const row = await this.find(tenantId, id);
+      this.#requireWriter(row, request);
+      requireState(row, 'cancel');
+      const content = { ended_by: request.caller.id };
+      return this.#change(row, 'cancelled', { state: 'cancelled', content, due_at: null }, request);
+    });
+  }
+
+  async requireWriterOf(tenantId: string | null, id: string, request: Request): Promise<void> {
+    this.#requireWriter(await this.find(tenantId, id), request);
+  }
+
+  /** Throws 403 where the caller could not write what the change set writes. */
+  #requireWriter({ content, tenant_id: tenantId }: ChangeSetRow, { caller }: Request): void {
+    const { documents } = this.#options;
+    requireAccess(
+      content.items.map((item) => writeOf(documents, item, tenantId)),
+      caller,
+    );
+  }
+
+  #change(
+    row: ChangeSetRow,
+    step: string,
+    change: Change | ((now: Date) => Change),
+    request: Request,
+    standings: readonly Standing<unknown>[] = [],
+  ): Promise<ChangeSetRow> {
+    const of = this.of(row.tenant_id);
+    return this.#options.db.transaction(async (manager) => {
+      const now = await lockAsRead(manager, of, row);
+      await holdStandings(manager, standings);
+      const made = typeof change === 'function' ? change(now) : change;
+      const changed = await changeRow(manager, of, row, now, made);
+      await recordStep(manager, step, changed, request);
+      return changed;
+    });
+  }
+
+  /** What the items would do now, as the caller, who has to be allowed each of them. */
+  async #try(
+    tenantId: string | null,
+    items: readonly ChangeSetItem[],
+    request: Request,
+  ): Promise<Pick<Content, 'items' | 'required' | 'groups'>> {
+    const { db, documents } = this.#options;
+    const writes = writesOf(documents, items, tenantId);
+    requireAccess(writes, request.caller);
+    const works = await trialsOf(writes, items, request);
+    const scope = tenantId === null ? platformScope : tenantScope(tenantId);
+    const tried = await commitChanges(db, request, scope, works, { discard: true });
+    const asked = tried.map(({ result }) => result.required).filter((each) => each !== null);
+    return {
+      items: tried.map(
+        ({ result: { before, after, baseRevision: base, answer } }, index): StoredItem => {
+          const { action, body } = items[index]!;
+          const { documents: kind, params } = writes[index]!;
+          return {
+            action,
+            path: pathOf(kind.actions, params),
+            ...(!kind.hasSecrets && body !== undefined && { body }),
+            base,
+            before,
+            after,
+            changes: 'dry_run' in answer ? answer.changes : [],
+          };
+        },
+      ),
+      required: Math.max(1, ...asked.map(({ required }) => required)),
+      groups: asked.find(({ groups }) => groups.length > 0)?.groups ?? [],
+    };
+  }
+
+  /** The same items on the documents of now. */
+  #again({ content, tenant_id: tenantId }: ChangeSetRow, request: Request) {
+    const items = content.items.map(({ action, path, body, after }) => {
+      if (action === 'delete') return { action, path };
+      // Its secrets were sealed when they were sent, and masks keep those of now.
+      return body === undefined
+        ? { action: 'put' as const, path, body: concealSecrets(after) }
+        : { action, path, body };
+    });
+    return this.#try(tenantId, items, request);
+  }
+}
+
+/** A person who is there, or the operator's console: no key approves. */
+function decidingPerson(caller: Caller): StoredPerson {
+  if (isMachine(caller) || (caller.type !== 'user' && caller.type !== 'operator'))
+    throw new StrataError('insufficient_scope', 'API keys and services do not decide change sets.');
+  return personOf(caller);
+}
+
+function checkedTime(apply: ApplyWhen): ApplyWhen {
+  if (typeof apply === 'object' && Number.isNaN(Date.parse(apply.at)))
+    throw invalid([{ path: '/apply/at', message: 'is no time' }]);
+  return apply;
+}

@@ -1,0 +1,153 @@
+/** The items of a change set as the writes that they are, checked by those writes' own contracts. */
+import { checkAccess, requirePower, type Caller } from '../access.ts';
+import type { Work } from '../commits/commit.ts';
+import type { ChangeSetItem } from '../contracts/change-sets.ts';
+import { powerOf } from '../contracts/consequences.ts';
+import type { Contract } from '../contracts/contract.ts';
+import { contractOf } from '../contracts/index.ts';
+import type { Request } from '../contract-runtime/request.ts';
+import { parametersIn, templateOf } from '../documents/document-paths.ts';
+import type { Attempt, DocumentActions } from '../documents/document.ts';
+import { codeOf, invalid, StrataError, type Problem } from '../errors.ts';
+import { problemsOf } from '../schema/validate.ts';
+import { onBase } from './rules.ts';
+import type { StoredItem } from './schema.ts';
+
+/** The documents of one service. */
+export type AllDocuments = readonly DocumentActions<object, unknown>[];
+
+export interface ItemWrite {
+  readonly documents: DocumentActions<object, unknown>;
+  readonly contract: Contract;
+  /** What the contract of the write takes. */
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+type Named = Pick<ChangeSetItem, 'action' | 'path'>;
+
+/** Undefined where it is the path of no document that this tenant, or the platform, has. */
+function found(all: AllDocuments, { action, path }: Named, tenantId: string | null) {
+  for (const documents of all) {
+    const address = parametersIn(path, templateOf(documents.actions));
+    const contract = contractOf(`${documents.actions}.${action}`);
+    if (address === undefined || contract === undefined) continue;
+    if ((address.tenant_id ?? null) === tenantId) return { documents, contract, address };
+  }
+  return undefined;
+}
+
+/** Throws 422 for what is no write of a document, by its place among the items. */
+export function writesOf(
+  all: AllDocuments,
+  items: readonly ChangeSetItem[],
+  tenantId: string | null,
+): ItemWrite[] {
+  const problems: Problem[] = [];
+  const writes: ItemWrite[] = [];
+  const paths = new Set<string>();
+  for (const [index, item] of items.entries()) {
+    const problem = (path: string, message: string): void =>
+      void problems.push({ path: `/items/${index}${path}`, message });
+    const write = found(all, item, tenantId);
+    if (!write) {
+      problem('/path', `is not the path of a document that takes ${item.action}`);
+      continue;
+    }
+    const { documents, contract, address } = write;
+    const name = `${documents.actions} ${JSON.stringify(address)}`;
+    if (paths.has(name)) problem('/path', 'is of a document that another item writes');
+    paths.add(name);
+    const { body, if_match } = item;
+    const params = {
+      ...address,
+      ...(body !== undefined && { body }),
+      ...(if_match !== undefined && { if_match }),
+    };
+    for (const { path, message } of problemsOf(contract.params, params))
+      problem(path in address ? '/path' : path, message);
+    writes.push({ documents, contract, params });
+  }
+  if (problems.length > 0) throw invalid(problems);
+  return writes;
+}
+
+/** The write of an item that was checked when it was proposed. */
+export function writeOf(all: AllDocuments, item: StoredItem, tenantId: string | null): ItemWrite {
+  const write = found(all, item, tenantId);
+  if (!write) throw new StrataError('conflict', `${item.path} is no document any more.`);
+  return {
+    ...write,
+    params: { ...write.address, ...(item.body !== undefined && { body: item.body }) },
+  };
+}
+
+/** Throws 403 where the caller could not make each write themselves. */
+export function requireAccess(writes: readonly ItemWrite[], caller: Caller): void {
+  for (const { contract, params } of writes) checkAccess(contract, caller, params);
+}
+
+/** Throws 403 where a decision about these writes takes a recent sign-in that the caller lacks. */
+export function requirePowers(writes: readonly ItemWrite[], caller: Caller): void {
+  for (const { contract, params } of writes) {
+    const power = powerOf(contract.leadsTo, params);
+    if (power !== undefined) requirePower(caller, power);
+  }
+}
+
+const requestOf = ({ contract, params }: ItemWrite, request: Request): Request => ({
+  ...request,
+  keys: contract.drops?.(params) ?? [],
+  // The answer of the change set is judged, and none of a single write is given.
+  checkAnswer: () => undefined,
+});
+
+/** What each write would do, in order, to be undone. */
+export const trialsOf = (
+  writes: readonly ItemWrite[],
+  items: readonly ChangeSetItem[],
+  request: Request,
+): Promise<Work<Attempt<unknown>>[]> =>
+  Promise.all(
+    writes.map(async (write, index) => {
+      const { documents, params } = write;
+      const trial = { ...params, dry_run: true };
+      const work = await documents.prepare(items[index]!.action, trial, requestOf(write, request));
+      return named(work, index);
+    }),
+  );
+
+/** The writes of what was approved, each on its base. */
+export const placingsOf = (
+  all: AllDocuments,
+  items: readonly StoredItem[],
+  tenantId: string | null,
+  reason: string,
+  request: Request,
+): Promise<Work<Attempt<unknown>>[]> =>
+  Promise.all(
+    items.map(async (item, index) => {
+      const write = writeOf(all, item, tenantId);
+      const { body: _body, ...address } = write.params;
+      const params = { ...address, ...onBase(item), reason };
+      const own = requestOf(write, request);
+      return named(await write.documents.place(params, own, item.after, own.keys), index);
+    }),
+  );
+
+/** An error of it says of which item it is. */
+const named =
+  (work: Work<Attempt<unknown>>, index: number): Work<Attempt<unknown>> =>
+  (...given) =>
+    work(...given).catch((error: unknown) => {
+      throw ofItem(error, index);
+    });
+
+function ofItem(error: unknown, index: number): unknown {
+  if (!(error instanceof StrataError)) return error;
+  const { errors } = error.data as { readonly errors?: readonly Problem[] };
+  if (errors)
+    return invalid(
+      errors.map(({ path, message }) => ({ path: `/items/${index}/body${path}`, message })),
+    );
+  return new StrataError(codeOf(error), `Item ${index}: ${error.message}`, { cause: error });
+}

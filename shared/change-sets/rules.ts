@@ -1,0 +1,137 @@
+/**
+ * What becomes of a change set, and whom it takes.
+ *
+ * | State                        | edit, rebase | submit | approve, reject | apply | cancel |
+ * | ---------------------------- | ------------ | ------ | --------------- | ----- | ------ |
+ * | draft                        | yes          | yes    |                 |       | yes    |
+ * | pending                      | yes          |        | yes             |       | yes    |
+ * | approved, suspended          | yes          |        |                 | yes   | yes    |
+ * | scheduled                    | yes          |        |                 | at its time | yes |
+ * | stale                        | yes          |        |                 |       | yes    |
+ * | applied, rejected, cancelled, failed |      |        |                 |       |        |
+ *
+ * An edit and a rebase make it a draft without approvals, of another digest.
+ */
+import canonicalize from 'canonicalize';
+import { createHash } from 'node:crypto';
+import type { Caller } from '../access.ts';
+import type { ChangeSetState } from '../contracts/change-sets.ts';
+import { StrataError } from '../errors.ts';
+import type { ChangeSetRow, Content, StoredItem, StoredPerson } from './schema.ts';
+
+const open: readonly ChangeSetState[] = [
+  'draft',
+  'pending',
+  'approved',
+  'scheduled',
+  'stale',
+  'suspended',
+];
+export const openStates = open;
+
+const allowed = {
+  edit: open,
+  cancel: open,
+  submit: ['draft'],
+  approve: ['pending'],
+  reject: ['pending'],
+  apply: ['approved', 'suspended'],
+  run: ['scheduled'],
+  // What is stale is not what anybody looked at, also in an emergency.
+  break_glass: ['draft', 'pending', 'approved', 'scheduled', 'suspended'],
+  review: ['applied'],
+} as const satisfies Record<string, readonly ChangeSetState[]>;
+export type Step = keyof typeof allowed;
+
+/** Throws 409 where its state does not allow the step. */
+export function requireState({ state, content }: ChangeSetRow, step: Step): void {
+  const states: readonly ChangeSetState[] = allowed[step];
+  if (states.includes(state)) return;
+  const why = content.note === null ? '' : `: ${content.note}`;
+  throw new StrataError('conflict', `The change set is ${state}${why}.`);
+}
+
+/** Throws 409 where the digest that somebody looked at is not that of now. */
+export function requireDigest({ digest }: ChangeSetRow, seen: string): void {
+  if (digest !== seen)
+    throw new StrataError(
+      'conflict',
+      'The change set was edited since: its digest is another one. Look at it again.',
+    );
+}
+
+/** Stands for what is written, on which base, why and when. */
+export function digestOf(
+  tenantId: string | null,
+  { title, reason, apply, items }: Pick<Content, 'title' | 'reason' | 'apply' | 'items'>,
+): string {
+  const writes = items.map(({ path, base, after }) => ({ path, base, after }));
+  const whole = canonicalize({ form: 1, tenant_id: tenantId, title, reason, apply, writes })!;
+  return createHash('sha256').update(whole).digest('hex');
+}
+
+/**
+ * Who stands behind a caller. Operators are one: an operator's name is what they say it is.
+ * Throws 403 where nobody can tell who made a service account's key, and so who is not to approve.
+ */
+export function personOf({ type, id, api_key: key }: Caller): StoredPerson {
+  if (type === 'service_account' && !key?.made_by)
+    throw new StrataError(
+      'insufficient_scope',
+      'Nobody knows who made this key. Make another one to propose changes with.',
+    );
+  const principals = type === 'operator' ? ['operator'] : [`${type} ${id}`];
+  return {
+    type,
+    id,
+    principals: [...principals, ...(key?.made_by ? [`user ${key.made_by}`] : [])],
+  };
+}
+
+export const overlap = (one: StoredPerson, others: readonly StoredPerson[]): boolean =>
+  others.some(({ principals }) => principals.some((each) => one.principals.includes(each)));
+
+/** Authors with one more, who is the last. */
+export const withAuthor = (
+  authors: readonly StoredPerson[],
+  author: StoredPerson,
+): StoredPerson[] => [
+  ...authors.filter(({ type, id }) => type !== author.type || id !== author.id),
+  author,
+];
+
+/** Whom its approvers were given their right by, and when it is asked by. */
+export const askedOf = ({ authors, submitted_at: at }: Content) => ({
+  at: at ?? new Date().toISOString(),
+  by: [...new Set(authors.flatMap(({ principals }) => principals))],
+});
+
+/** Throws 403 where it is not this person's to approve, whatever their roles. */
+export function requireAnother({ authors }: Content, person: StoredPerson): void {
+  if (overlap(person, authors))
+    throw new StrataError(
+      'approval_own_request',
+      'Whoever wrote or edited a change set, or made the key that did, does not approve it.',
+    );
+}
+
+/** Throws 409 where a policy asks for more than there is. */
+export const requireEnough =
+  ({ approved_by: approvals, groups }: Content) =>
+  (asked: { readonly required: number; readonly groups: readonly string[] }): void => {
+    if (approvals.length < asked.required)
+      throw new StrataError(
+        'conflict',
+        `The change_policy asks for ${asked.required} approvals now, and there are ${approvals.length}.`,
+      );
+    const isOfGroups = asked.groups.length === 0 || asked.groups.join() === groups.join();
+    if (!isOfGroups)
+      throw new StrataError(
+        'conflict',
+        `The change_policy has ${asked.groups.join(', ')} approve now. Edit the change set and submit it again.`,
+      );
+  };
+
+/** The precondition that its document is as it was when it was proposed. */
+export const onBase = ({ base }: StoredItem) =>
+  base === null ? ({ if_none_match: '*' } as const) : { if_match: `"${base}"` };

@@ -1,0 +1,64 @@
+/**
+ * Runs change sets whose time has come, by the database's clock, on whichever node looks first. It
+ * goes by what is stored, and each is applied in one transaction that also says so: once, or not at
+ * all.
+ */
+import type { Logger } from 'pino';
+import type { DataSource } from 'typeorm';
+import { startBackgroundLoop, type BackgroundLoop } from '../concurrency/background-loop.ts';
+import { isOutage } from '../errors.ts';
+import { tableOf, type Of } from './store.ts';
+
+const pollMs = 5000;
+/** So late it may still be applied: what is meant for the night does not come in the morning. */
+export const graceMs = 15 * 60_000;
+const batch = 20;
+
+export interface ScheduleOptions {
+  readonly db: DataSource;
+  readonly entity: Of['entity'];
+  readonly log: Logger;
+  readonly run: (tenantId: string | null, id: string) => Promise<unknown>;
+}
+
+export function startSchedule({ db, entity, log, run }: ScheduleOptions): BackgroundLoop {
+  async function attempt(tenantId: string | null, id: string): Promise<void> {
+    try {
+      await run(tenantId, id);
+    } catch (error) {
+      // Another node was first, or somebody took it back.
+      log.info({ err: error, changeset_id: id }, 'a scheduled change set was not applied');
+      if (isOutage(error)) throw error;
+    }
+  }
+  return startBackgroundLoop({
+    log,
+    async look(stopping) {
+      const due = await db.query<{ id: string; tenant_id: string | null }[]>(
+        `SELECT id, tenant_id FROM ${tableOf(entity)}
+         WHERE state = 'scheduled' AND due_at <= clock_timestamp() ORDER BY due_at LIMIT ${batch}`,
+      );
+      for (const { id, tenant_id: tenantId } of due)
+        if (!stopping.aborted) await attempt(tenantId, id);
+      return due.length === batch ? 0 : pollMs;
+    },
+    retryMs: pollMs,
+    complaint: 'scheduled change sets cannot be applied; it is tried again',
+    firstMs: pollMs,
+  });
+}
+
+/** Whether a change set is due, and whether it is too late for it, by the database's clock. */
+export async function dueNow(
+  db: DataSource,
+  entity: Of['entity'],
+  id: string,
+): Promise<{ readonly due: boolean; readonly late: boolean }> {
+  const [row] = await db.query<{ due: boolean; late: boolean }[]>(
+    `SELECT due_at <= clock_timestamp() AS due,
+       clock_timestamp() - due_at > make_interval(secs => $2) AS late
+     FROM ${tableOf(entity)} WHERE id = $1`,
+    [id, graceMs / 1000],
+  );
+  return row ?? { due: false, late: false };
+}

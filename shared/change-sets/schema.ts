@@ -1,0 +1,99 @@
+/** The table of change sets, which tenant-config and global-config have one of each. */
+import { EntitySchema } from 'typeorm';
+import type { Caller } from '../access.ts';
+import type { ApplyWhen, ChangeSetState } from '../contracts/change-sets.ts';
+import type { Difference } from '../schema/diff.ts';
+
+/** Whoever wrote, edited or approved it, as it is kept. */
+export interface StoredPerson {
+  readonly type: Caller['type'];
+  readonly id: string;
+  /** Who stands behind them: themselves, and whoever made their key. */
+  readonly principals: readonly string[];
+}
+
+export interface StoredItem {
+  readonly action: 'put' | 'patch' | 'delete';
+  readonly path: string;
+  /** As it was sent; absent where the kind of document holds secrets. */
+  readonly body?: unknown;
+  /** The revision of the document that it is based on; null where there was none. */
+  readonly base: number | null;
+  /** As they are stored, secrets sealed; null for no document. */
+  readonly before: unknown;
+  readonly after: unknown;
+  /** Secrets masked. */
+  readonly changes: readonly Difference[];
+}
+
+export interface StoredApproval extends StoredPerson {
+  readonly at: string;
+  readonly comment: string | null;
+}
+
+export interface Content {
+  readonly title: string;
+  readonly reason: string;
+  readonly apply: ApplyWhen;
+  readonly items: readonly StoredItem[];
+  /** The last one proposed what the items are; it is written in their name. */
+  readonly authors: readonly StoredPerson[];
+  readonly required: number;
+  readonly groups: readonly string[];
+  /** When approval was asked for (RFC 3339); null for a draft. */
+  readonly submitted_at: string | null;
+  readonly approved_by: readonly StoredApproval[];
+  readonly break_glass?: {
+    readonly by: string;
+    readonly at: string;
+    readonly reason: string;
+    readonly reviewed_by: string | null;
+  };
+  readonly note: string | null;
+  readonly ended_by: string | null;
+  readonly revisions?: readonly number[];
+  readonly moved?: readonly (Difference & { readonly resource: string })[];
+}
+
+export interface ChangeSetRow {
+  id: string;
+  /** Null for the platform's. */
+  tenant_id: string | null;
+  state: ChangeSetState;
+  digest: string;
+  content: Content;
+  created_at: Date;
+  /** Each change makes it another one: what was read is as it was while this is the same. */
+  updated_at: Date;
+  due_at: Date | null;
+}
+
+export const changeSetEntity = (schema: string): EntitySchema<ChangeSetRow> =>
+  new EntitySchema<ChangeSetRow>({
+    name: `ChangeSetOf_${schema}`,
+    tableName: 'change_sets',
+    schema,
+    columns: {
+      id: { type: 'uuid', primary: true },
+      tenant_id: { type: 'uuid', nullable: true },
+      state: { type: 'text' },
+      digest: { type: 'text' },
+      content: { type: 'json' },
+      created_at: { type: 'timestamptz' },
+      updated_at: { type: 'timestamptz' },
+      due_at: { type: 'timestamptz', nullable: true },
+    },
+    indices: [
+      { name: 'change_sets_newest', columns: ['tenant_id', 'created_at', 'id'] },
+      { name: 'change_sets_due', columns: ['due_at'], where: "state = 'scheduled'" },
+    ],
+  });
+
+export const changeSetTable = (schema: string): string[] => [
+  `CREATE TABLE ${schema}.change_sets (
+    id uuid PRIMARY KEY, tenant_id uuid, state text NOT NULL, digest text NOT NULL, content json NOT NULL,
+    created_at timestamptz NOT NULL, updated_at timestamptz NOT NULL, due_at timestamptz
+  )`,
+  `CREATE INDEX change_sets_newest ON ${schema}.change_sets (tenant_id, created_at, id)`,
+  `CREATE INDEX change_sets_due ON ${schema}.change_sets (due_at) WHERE state = 'scheduled'`,
+];

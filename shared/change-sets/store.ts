@@ -1,0 +1,155 @@
+/** Change sets as their rows. */
+import type { EntityManager, EntitySchema } from 'typeorm';
+import { auditFacts, recordEvents, type Committing } from '../commits/commit.ts';
+import { lockExclusively } from '../database/fair-locks.ts';
+import { StrataError } from '../errors.ts';
+import { openStates } from './rules.ts';
+import type { ChangeSetRow, Content } from './schema.ts';
+
+/** Change sets that are open at once, and those that are kept after they ended. */
+const mostOpen = 100;
+const mostEnded = 1000;
+/** Of one, in bytes of JSON: its documents before and after, and what differs. */
+const mostBytes = 8 * 1024 * 1024;
+
+export interface Of {
+  readonly entity: EntitySchema<ChangeSetRow>;
+  readonly tenantId: string | null;
+}
+
+/** SQL's table, which the entity's constants name. */
+export const tableOf = (entity: Of['entity']): string =>
+  `${entity.options.schema}.${entity.options.tableName}`;
+
+export async function findChangeSet(
+  manager: EntityManager,
+  { entity, tenantId }: Of,
+  id: string,
+): Promise<ChangeSetRow> {
+  const row = await manager.findOneBy(entity, { id });
+  if (row?.tenant_id === tenantId) return row;
+  throw new StrataError('not_found', 'There is no such change set.');
+}
+
+/** Thrown where a change set, or who may do what, changed between a look and the lock. */
+export class Outdated extends Error {}
+
+/** Whoever locks it first settles every race. Throws `Outdated` where it is not as it was read. */
+export async function lockAsRead(
+  manager: EntityManager,
+  of: Of,
+  { id, updated_at: at }: ChangeSetRow,
+): Promise<Date> {
+  const [row] = await manager.query<{ updated_at: Date; now: Date }[]>(
+    `SELECT updated_at, GREATEST(clock_timestamp(), updated_at + interval '1 millisecond') AS now
+     FROM ${tableOf(of.entity)} WHERE id = $1 FOR UPDATE`,
+    [id],
+  );
+  if (row?.updated_at.getTime() !== at.getTime()) throw new Outdated();
+  return row.now;
+}
+
+export type Change = Partial<Pick<ChangeSetRow, 'state' | 'digest' | 'due_at'>> & {
+  readonly content?: Partial<Content>;
+};
+
+/** Under its lock: what becomes of it, and the audit event of that. */
+export async function changeRow(
+  manager: EntityManager,
+  { entity }: Of,
+  row: ChangeSetRow,
+  now: Date,
+  { content, ...columns }: Change,
+): Promise<ChangeSetRow> {
+  const next = { ...columns, content: { ...row.content, ...content }, updated_at: now };
+  requireSize(next.content);
+  await manager.update(entity, { id: row.id }, next as object);
+  return { ...row, ...next };
+}
+
+export async function insertRow(
+  manager: EntityManager,
+  of: Of,
+  row: Omit<ChangeSetRow, 'created_at' | 'updated_at'>,
+): Promise<ChangeSetRow> {
+  requireSize(row.content);
+  const values = [row.tenant_id, openStates];
+  const [counted] = await manager.query<{ open: number; now: Date }[]>(
+    `SELECT count(*)::int AS open, date_trunc('milliseconds', clock_timestamp()) AS now
+     FROM ${tableOf(of.entity)} WHERE tenant_id IS NOT DISTINCT FROM $1 AND state = ANY ($2)`,
+    values,
+  );
+  const { open, now } = counted!;
+  if (open >= mostOpen)
+    throw new StrataError(
+      'quota_exceeded',
+      `There are ${mostOpen} open change sets, as many as there may be. Cancel one first.`,
+    );
+  await manager.query(
+    `DELETE FROM ${tableOf(of.entity)} WHERE id IN (SELECT id FROM ${tableOf(of.entity)}
+       WHERE tenant_id IS NOT DISTINCT FROM $1 AND state <> ALL ($2)
+         AND (content->'break_glass' IS NULL OR content->'break_glass'->>'reviewed_by' IS NOT NULL)
+       ORDER BY created_at DESC OFFSET ${mostEnded})`,
+    values,
+  );
+  const whole = { ...row, created_at: now, updated_at: now };
+  await manager.insert(of.entity, whole as object);
+  return whole;
+}
+
+function requireSize(content: Content): void {
+  if (Buffer.byteLength(JSON.stringify(content)) <= mostBytes) return;
+  throw new StrataError(
+    'payload_too_large',
+    'The documents of the change set are too large together.',
+  );
+}
+
+/** The audit event of a step. */
+export const recordStep = (
+  manager: EntityManager,
+  step: string,
+  { id, tenant_id, state, digest, content }: ChangeSetRow,
+  by: Pick<Committing, 'caller' | 'requestId'>,
+): Promise<void> =>
+  recordEvents(manager, [
+    auditFacts(
+      {
+        action: `changeset.${step}`,
+        tenant_id,
+        target: id,
+        payload: {
+          state,
+          digest,
+          title: content.title,
+          paths: content.items.map(({ path }) => path),
+          approved_by: content.approved_by.map((approval) => approval.id),
+          note: content.note,
+          ...(content.break_glass && { break_glass: content.break_glass }),
+        },
+      },
+      by,
+    ),
+  ]);
+
+/**
+ * Throws 409 where this person broke the glass before and nobody else has looked at it. Two of theirs
+ * at once follow each other.
+ */
+export async function requireReviewed(
+  manager: EntityManager,
+  { entity, tenantId }: Of,
+  person: string,
+): Promise<void> {
+  await lockExclusively(manager, `strata break-glass ${person}`);
+  const waiting = await manager.query<{ id: string }[]>(
+    `SELECT id FROM ${tableOf(entity)} WHERE tenant_id IS NOT DISTINCT FROM $1 AND state = 'applied'
+       AND content->'break_glass'->>'by' = $2 AND content->'break_glass'->>'reviewed_by' IS NULL LIMIT 1`,
+    [tenantId, person],
+  );
+  if (waiting[0])
+    throw new StrataError(
+      'conflict',
+      `Somebody else has to review the emergency of ${waiting[0].id} first.`,
+    );
+}

@@ -1,0 +1,373 @@
+/**
+ * Change sets: writes of configuration that are proposed, approved by others than their authors, and
+ * then made together, all or none. Of a tenant's documents, and of the platform's.
+ */
+import { Type, type Static, type TProperties } from 'typebox';
+import { action, type Access, type KeyScope } from './contract.ts';
+import { Page, page } from './envelopes.ts';
+import {
+  ActorName,
+  Author,
+  CreatedAt,
+  described,
+  Line,
+  Nullable,
+  strict,
+  Timestamp,
+  UpdatedAt,
+  Uuid,
+} from './fields.ts';
+import { PlanItem, PlannedChange } from './plan.ts';
+import { platformAdmins } from './platform-document.ts';
+import { configurationReaders, tenantAdmins, tenantPath } from './tenant-document.ts';
+
+export const changeSetStates = [
+  'draft',
+  'pending',
+  'approved',
+  'scheduled',
+  'applied',
+  'rejected',
+  'stale',
+  'cancelled',
+  'suspended',
+  'failed',
+] as const;
+export type ChangeSetState = (typeof changeSetStates)[number];
+const State = Type.Enum(changeSetStates, {
+  title: 'ChangeSetState',
+  description:
+    '`stale`: a document was written since; `suspended`: it could not be applied for the reason in `note`, and may be tried again',
+});
+
+export const ApplyWhen = Type.Union(
+  [
+    Type.Literal('on_approval'),
+    Type.Literal('manual'),
+    Type.Object(
+      { at: described(Timestamp, 'Not before') },
+      { ...strict, title: 'ApplyAt', description: 'At a time' },
+    ),
+  ],
+  {
+    description:
+      'When it is applied: with the last approval, when somebody asks for it, or at a time; `on_approval` by default',
+  },
+);
+export type ApplyWhen = Static<typeof ApplyWhen>;
+
+const Item = Type.Object(
+  {
+    ...PlanItem.properties,
+    path: Type.String({
+      minLength: 1,
+      maxLength: 500,
+      description: 'The path of a document, as its own write has it',
+      examples: ['/config/global/http_client_timeout_seconds'],
+    }),
+  },
+  { ...strict, title: 'ChangeSetItem', description: 'One write of a change set' },
+);
+export type ChangeSetItem = Static<typeof Item>;
+
+const title = Line(200, 'What it is, in a line');
+const reason = Type.String({
+  minLength: 1,
+  maxLength: 500,
+  description: 'Why, kept in the history',
+});
+const items = Type.Array(Item, {
+  minItems: 1,
+  maxItems: 100,
+  description: 'The writes, in order; each document once',
+});
+const digest = Type.String({
+  pattern: '^[0-9a-f]{64}$',
+  description: 'Of what would be written, on which base, why and when; an edit makes another one',
+  examples: ['9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
+});
+
+const Person = Type.Object(
+  { type: Type.String({ description: 'What kind of caller it was' }), id: Author, name: ActorName },
+  strict,
+);
+
+const ChangeSet = Type.Object(
+  {
+    id: described(Uuid, 'Its id'),
+    state: State,
+    title,
+    reason,
+    apply: ApplyWhen,
+    digest,
+    items: Type.Array(
+      Type.Object(
+        {
+          action: PlanItem.properties.action,
+          path: Type.String({ description: 'The path of the document' }),
+          base: Nullable(
+            Type.Integer({ description: 'Its revision when it was proposed; null for none' }),
+          ),
+        },
+        strict,
+      ),
+      { description: 'The writes, in order' },
+    ),
+    changes: Type.Array(PlannedChange, { description: 'What it changes in the documents' }),
+    moved: Type.Optional(
+      Type.Array(PlannedChange, {
+        description: 'What others had changed in the documents before it was rebased',
+      }),
+    ),
+    authors: Type.Array(Person, {
+      description: 'Who wrote and edited it; neither they nor the makers of their keys approve it',
+    }),
+    required: Type.Integer({ description: 'How many people have to approve it' }),
+    groups: Type.Array(Type.String({ description: 'Approver group' }), {
+      description: 'Whose members approve; empty for everybody who decides approvals',
+    }),
+    approved_by: Type.Array(
+      Type.Object(
+        {
+          ...Person.properties,
+          at: described(Timestamp, 'When'),
+          comment: Nullable(Type.String({ description: 'What they said' })),
+        },
+        strict,
+      ),
+      { description: 'Who has approved exactly this digest' },
+    ),
+    break_glass: Type.Optional(
+      Type.Object(
+        {
+          by: Author,
+          at: described(Timestamp, 'When'),
+          reason: Type.String({ description: 'Why it could not wait' }),
+          reviewed_by: Nullable(Author),
+        },
+        { ...strict, description: 'Where it was applied without the approvals it needed' },
+      ),
+    ),
+    note: Nullable(
+      Type.String({
+        description: 'Why it is stale, suspended, rejected or failed; null otherwise',
+      }),
+    ),
+    ended_by: Nullable(Author),
+    revisions: Type.Optional(
+      Type.Array(Type.Integer(), { description: 'Of the items, once it is applied' }),
+    ),
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
+  },
+  { ...strict, title: 'ChangeSet', description: 'Writes that are made together once approved' },
+);
+export type ChangeSet = Static<typeof ChangeSet>;
+
+const Comment = Type.Optional(Type.String({ maxLength: 500, description: 'For the others' }));
+const id = { changeset_id: described(Uuid, "The change set's id") };
+
+interface Definition<Path extends TProperties> {
+  readonly prefix: '' | '/tenants/{tenant_id}';
+  readonly path: Path;
+  readonly access: Access;
+  /** Who applies without approvals. */
+  readonly breakers: Access;
+  readonly readScope: KeyScope;
+  readonly writeScope: KeyScope;
+}
+
+/** Applying without approvals, and looking at that afterwards. By people alone. */
+function emergencies<Path extends TProperties>({
+  prefix,
+  path,
+  access,
+  breakers,
+}: Definition<Path>) {
+  const url = `${prefix}/config/changesets` as const;
+  const one = { ...path, ...id };
+  const deciding = { access, leadsTo: 'configuration', keyScope: null, result: ChangeSet } as const;
+  return {
+    breakGlass: action({
+      ...deciding,
+      access: breakers,
+      leadsTo: 'approvers',
+      summary:
+        'Apply a change set without approvals, in an emergency: administrators are notified, and somebody else reviews it',
+      rest: `POST ${url}/{changeset_id}/break-glass`,
+      path: one,
+      body: Type.Object(
+        {
+          reason: Type.String({
+            minLength: 20,
+            maxLength: 500,
+            description: 'Why it cannot wait, kept with it and in the audit',
+            examples: ['Payments are down since 03:10, and nobody else is awake'],
+          }),
+        },
+        { ...strict, title: 'BreakGlass', description: 'Why it cannot wait' },
+      ),
+    }),
+    review: action({
+      ...deciding,
+      summary: 'Say that an emergency was looked at, by one who could have approved it',
+      rest: `POST ${url}/{changeset_id}/review`,
+      path: one,
+    }),
+  };
+}
+
+/** One set of contracts for a tenant's change sets, one for the platform's. */
+function changeSetContracts<Path extends TProperties>(definition: Definition<Path>) {
+  const { prefix, path, access, readScope, writeScope } = definition;
+  const url = `${prefix}/config/changesets` as const;
+  const one = { ...path, ...id };
+  const writing = {
+    access,
+    leadsTo: 'operations',
+    keyScope: writeScope,
+    result: ChangeSet,
+  } as const;
+  /** No API key approves: an approval is a person's. */
+  const deciding = { ...writing, leadsTo: 'configuration', keyScope: null } as const;
+  return {
+    create: action({
+      ...writing,
+      summary: 'Open a change set: validated as its writes would be, and not written',
+      rest: `POST ${url}`,
+      path,
+      body: Type.Object(
+        { title, reason, items, apply: Type.Optional(ApplyWhen) },
+        { ...strict, title: 'NewChangeSet', description: 'A change set, as it is proposed' },
+      ),
+      response: 'created',
+    }),
+    list: action({
+      summary: 'List change sets, newest first',
+      rest: `GET ${url}`,
+      access,
+      keyScope: readScope,
+      path,
+      query: { state: Type.Optional(State), ...page },
+      result: Page(ChangeSet),
+      response: 'list',
+    }),
+    get: action({
+      summary: 'Read a change set',
+      rest: `GET ${url}/{changeset_id}`,
+      access,
+      keyScope: readScope,
+      path: one,
+      result: ChangeSet,
+    }),
+    edit: action({
+      ...writing,
+      summary: 'Edit a change set: it is a draft again, and its approvals are void',
+      rest: `PATCH ${url}/{changeset_id}`,
+      path: one,
+      body: Type.Partial(Type.Object({ title, reason, items, apply: ApplyWhen }), {
+        ...strict,
+        title: 'ChangeSetEdit',
+        description: 'What of it becomes something else',
+      }),
+    }),
+    submit: action({
+      ...writing,
+      summary: 'Ask for the approval of a draft',
+      rest: `POST ${url}/{changeset_id}/submit`,
+      path: one,
+    }),
+    approve: action({
+      ...deciding,
+      summary: 'Approve a change set, by its digest',
+      rest: `POST ${url}/{changeset_id}/approve`,
+      path: one,
+      body: Type.Object(
+        { digest, comment: Comment },
+        { ...strict, title: 'ChangeSetApproval', description: 'What is approved' },
+      ),
+    }),
+    reject: action({
+      ...deciding,
+      summary: 'Reject a change set, which ends it',
+      rest: `POST ${url}/{changeset_id}/reject`,
+      path: one,
+      body: Type.Object(
+        { comment: Comment },
+        { ...strict, title: 'ChangeSetRejection', description: 'Why it is rejected' },
+      ),
+    }),
+    cancel: action({
+      ...writing,
+      summary: 'Take back a change set that was not applied',
+      rest: `POST ${url}/{changeset_id}/cancel`,
+      path: one,
+    }),
+    apply: action({
+      ...writing,
+      leadsTo: 'configuration',
+      summary: 'Apply an approved change set: all of its writes, or none',
+      rest: `POST ${url}/{changeset_id}/apply`,
+      path: one,
+    }),
+    ...emergencies(definition),
+    run: action({
+      summary: 'Apply a scheduled change set whose time has come',
+      access: { level: 'internal' },
+      path: one,
+      result: ChangeSet,
+    }),
+    rebase: action({
+      ...writing,
+      summary: 'Put a change set on the documents of now; it is a draft again, without approvals',
+      rest: `POST ${url}/{changeset_id}/rebase`,
+      path: one,
+    }),
+  };
+}
+
+const tenant = changeSetContracts({
+  prefix: '/tenants/{tenant_id}',
+  path: tenantPath,
+  access: { level: 'tenant', roles: configurationReaders },
+  breakers: tenantAdmins,
+  readScope: 'config:read',
+  writeScope: 'config:write',
+});
+const platform = changeSetContracts({
+  prefix: '',
+  path: {},
+  access: platformAdmins,
+  breakers: platformAdmins,
+  readScope: 'platform:read',
+  writeScope: 'platform:write',
+});
+
+export const changeSetActions = {
+  'tenant-config.changesets.create': tenant.create,
+  'tenant-config.changesets.list': tenant.list,
+  'tenant-config.changesets.get': tenant.get,
+  'tenant-config.changesets.edit': tenant.edit,
+  'tenant-config.changesets.submit': tenant.submit,
+  'tenant-config.changesets.approve': tenant.approve,
+  'tenant-config.changesets.reject': tenant.reject,
+  'tenant-config.changesets.cancel': tenant.cancel,
+  'tenant-config.changesets.apply': tenant.apply,
+  'tenant-config.changesets.rebase': tenant.rebase,
+  'tenant-config.changesets.run': tenant.run,
+  'tenant-config.changesets.break-glass': tenant.breakGlass,
+  'tenant-config.changesets.review': tenant.review,
+  'global-config.changesets.create': platform.create,
+  'global-config.changesets.list': platform.list,
+  'global-config.changesets.get': platform.get,
+  'global-config.changesets.edit': platform.edit,
+  'global-config.changesets.submit': platform.submit,
+  'global-config.changesets.approve': platform.approve,
+  'global-config.changesets.reject': platform.reject,
+  'global-config.changesets.cancel': platform.cancel,
+  'global-config.changesets.apply': platform.apply,
+  'global-config.changesets.rebase': platform.rebase,
+  'global-config.changesets.run': platform.run,
+  'global-config.changesets.break-glass': platform.breakGlass,
+  'global-config.changesets.review': platform.review,
+} as const;

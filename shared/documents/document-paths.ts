@@ -1,0 +1,37 @@
+/** Paths of documents, as their contracts have them, and the addresses in them. */
+import { contractOf } from '../contracts/index.ts';
+
+/** The template of the kind whose actions begin so. */
+export const templateOf = (actions: string): string => contractOf(`${actions}.put`)!.rest!.path;
+
+/** The path of a document, whose address has the path parameters of its kind's contracts. */
+export const pathOf = (actions: string, address: unknown): string => {
+  const names = address as Readonly<Record<string, unknown>>;
+  return templateOf(actions).replaceAll(/\{([a-z_]+)\}/g, (_placeholder, name: string) =>
+    encodeURIComponent(String(names[name])),
+  );
+};
+
+/** The parameters in a path; undefined where it is not of this template. */
+export function parametersIn(path: string, template: string): Record<string, string> | undefined {
+  const segments = path.split('/');
+  const expected = template.split('/');
+  if (segments.length !== expected.length) return undefined;
+  const found: [string, string][] = [];
+  for (const [index, part] of expected.entries()) {
+    const segment = segments[index]!;
+    const [, name] = /^\{(.+)\}$/.exec(part) ?? [];
+    if (name === undefined && segment !== part) return undefined;
+    if (name !== undefined) found.push([name, decoded(segment)]);
+  }
+  return Object.fromEntries(found);
+}
+
+/** What cannot be decoded is no name that a contract allows. */
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,612 @@
+/**
+ * Four eyes on configuration: every door that writes documents, and everybody who might approve
+ * what they wrote themselves.
+ */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { isRead, type Contract } from '../../shared/contracts/contract.ts';
+import { contractTable } from '../../shared/contracts/index.ts';
+import { auditEvents, requireProvedAudit } from '../support/audit.ts';
+import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
+import { grown } from '../support/grown.ts';
+import { interleaveChanges } from '../support/interleaved-changes.ts';
+import { mailsTo } from '../support/mailboxes.ts';
+import { operator } from '../support/operator.ts';
+import { addMember, Client, secretKey, type Answer } from '../support/strata.ts';
+
+let cluster: Cluster;
+let tenantId: string;
+/** Ada and Dora are tenant_admins, Bob is an operator; Root and Rita administer the platform. */
+const people: Record<'ada' | 'dora' | 'bob' | 'root' | 'rita', Client> = {} as never;
+const ids: Record<string, string> = {};
+/** Keys of Ada: her own, and one of a service account that she made. */
+let ownKey: Client;
+let accountKey: Client;
+
+/** A body that each kind of document takes, and where. By the beginning of its actions. */
+const documents: Record<string, { address: Record<string, string>; body: unknown }> = {
+  'tenant-config.risk': { address: {}, body: { global_settings: { max_cost_impact_auto: 14 } } },
+  'tenant-config.agents': {
+    address: { agent_type: 'walked' },
+    body: { default_scaling: { min_instances: 1 } },
+  },
+  'tenant-config.services': {
+    address: { service_id: 'walked' },
+    body: { service_type: 'cloud_run', min_instances: 1 },
+  },
+  'tenant-config.projects': {
+    address: { project_id: 'walked' },
+    body: { labels: { name: 'x' } },
+  },
+  'tenant-config.notifications': {
+    address: {},
+    body: { escalation: { escalation_window_minutes: 30 } },
+  },
+  'tenant-config.bounds': { address: {}, body: { walked: { maximum: 3 } } },
+  'tenant-config.budgets': {
+    address: {},
+    body: { walked: { amount: '5.00', counts: 'actions', per: 'day' } },
+  },
+  'tenant-config.freezes': {
+    address: {},
+    body: { walked: { during: [{ dates: ['12-25'], timezone: 'UTC' }] } },
+  },
+  'tenant-config.change-policy': { address: {}, body: { keys: ['walked'] } },
+  'global-config.entries': {
+    address: { key: 'walked' },
+    body: { config_value: 7, is_public: true },
+  },
+  'global-config.service-types': {
+    address: { service_type: 'cloud_run', configuration_name: 'walked' },
+    body: { is_active: false },
+  },
+  'global-config.bounds': { address: {}, body: { walked: { maximum: 3 } } },
+  'global-config.budgets': {
+    address: {},
+    body: { walked: { amount: '5.00', counts: 'actions', per: 'day' } },
+  },
+  'global-config.freezes': {
+    address: {},
+    body: { walked: { during: [{ dates: ['12-25'], timezone: 'UTC' }] } },
+  },
+  'global-config.change-policy': { address: {}, body: { tenants: {} } },
+};
+
+const contractOf = (name: string): Contract => contractTable[name as keyof typeof contractTable];
+const pathOf = (name: string, address: Record<string, string>): string =>
+  contractOf(name).rest!.path.replaceAll(/\{(.+?)\}/g, (_all, part: string) =>
+    part === 'tenant_id' ? tenantId : address[part]!,
+  );
+
+/** What was answered before there was a policy. */
+let before: Answer[];
+
+beforeAll(async () => {
+  cluster = await startCluster({
+    gateways: 1,
+    environment: { PLATFORM_ADMIN_EMAILS: 'admin@example.com,rita@example.com' },
+  });
+  const { tenant, platform } = cluster;
+  tenantId = tenant.id;
+  people.ada = tenant.admin;
+  people.bob = tenant.operator;
+  people.root = platform;
+  const dora = { email: 'dora@four.example', roles: ['tenant_admin'] };
+  ({ client: people.dora, user_id: ids.dora } = await addMember(tenant.admin, tenantId, dora));
+  const rita = { email: 'rita@example.com', roles: ['viewer'] };
+  ({ client: people.rita } = await addMember(tenant.admin, tenantId, rita));
+  ids.ada = (await people.ada.get('/auth/me')).body.user.id;
+  const keyOf = async (path: string): Promise<Client> => {
+    const made = await people.ada.post(path, {
+      name: 'ci',
+      scopes: ['config:read', 'config:write', 'approvals:configure', 'approvals:decide'],
+    });
+    return new Client(people.ada.url, made.body.api_key);
+  };
+  ownKey = await keyOf('/auth/api-key');
+  const account = await people.ada.post(`/tenants/${tenantId}/service-accounts`, {
+    name: 'ci',
+    roles: ['tenant_admin'],
+  });
+  accountKey = await keyOf(`/tenants/${tenantId}/service-accounts/${account.body.id}/api-keys`);
+  before = [
+    await people.ada.put(project(), { labels: { name: 'Free' } }),
+    await people.root.put('/config/global/free', { config_value: 1 }),
+    await people.ada.put(at('/config/change-policy'), { keys: ['nothing'] }),
+    await people.root.put('/config/change-policy', { tenants: { keys: ['nothing'] } }),
+  ];
+  // So that there is something to change, and to remove.
+  for (const [actions, { address, body }] of Object.entries(documents)) {
+    if (actions.endsWith('policy')) continue;
+    const by = actions.startsWith('global') ? people.root : people.ada;
+    good(await by.put(pathOf(`${actions}.put`, address), body));
+  }
+  good(await people.ada.put(at('/config/change-policy'), {}));
+  good(await people.root.put('/config/change-policy', { platform: {}, tenants: {} }));
+  await grown(cluster.database, tenantId);
+});
+afterAll(async () => {
+  await cluster?.stop();
+});
+
+const at = (rest: string): string => `/tenants/${tenantId}${rest}`;
+const sets = (rest = ''): string => at(`/config/changesets${rest}`);
+const good = (answer: Answer): Answer => {
+  if (answer.status >= 300) throw new Error(`${answer.status} ${answer.text}`);
+  return answer;
+};
+let count = 0;
+const project = (): string => at(`/projects/project-${(count += 1)}/config`);
+interface Item {
+  readonly action: string;
+  readonly path: string;
+  readonly body?: unknown;
+}
+const putProject = (path = project(), name = 'Shop'): Item => ({
+  action: 'put',
+  path,
+  body: { labels: { name } },
+});
+
+/** Opens a change set and submits it; answers it as it is then. */
+async function submitted(by: Client, items: readonly Item[], more: object = {}) {
+  const body = { title: 'A change', reason: 'It is time', items, apply: 'manual', ...more };
+  const base = items[0]!.path.startsWith('/tenants') ? sets() : '/config/changesets';
+  const opened = good(await by.post(base, body)).body;
+  return good(await by.post(`${base}/${opened.id}/submit`)).body;
+}
+const approve = (by: Client, { id, digest }: { id: string; digest: string }): Promise<Answer> =>
+  by.post(sets(`/${id}/approve`), { digest });
+const apply = async (by: Client, { id }: { id: string }): Promise<Answer> =>
+  good(await by.post(sets(`/${id}/apply`)));
+/** Writes something that needs an approval, as it has to be done. */
+async function underFourEyes(items: readonly Item[], more: object = {}): Promise<Answer> {
+  const set = await submitted(people.ada, items, { apply: 'on_approval', ...more });
+  const approved = good(await approve(people.dora, set));
+  if (approved.body.state !== 'applied') throw new Error(approved.text);
+  return approved;
+}
+const code = (answer: Answer) => [answer.status, answer.body?.detail?.code];
+const refused = [403, 'change_approval_required'];
+
+test('without a policy everybody writes as before, and a policy is made by one person', () => {
+  expect(before.map(({ status }) => status)).toEqual([201, 201, 201, 201]);
+});
+
+describe('every door', () => {
+  /** Writes of another form than a document's. They name what they write by its revision or path. */
+  const others: Record<string, () => Promise<unknown>> = {
+    'tenant-config.rollback': async () => ({
+      undo: await revisionOf(people.ada, at('/config/history')),
+    }),
+    'global-config.rollback': async () => ({
+      undo: await revisionOf(people.root, '/config/history'),
+    }),
+    'global-config.plan.apply': async () => {
+      const items = [{ action: 'put', path: '/config/global/walked', body: { config_value: 9 } }];
+      const { digest } = good(await people.root.post('/config/plan', { items })).body;
+      return { items, digest };
+    },
+  };
+  /** They write what was approved. Other tests are about them. */
+  const approved = /\.changesets\.(?:approve|reject|apply|break-glass|review)$/;
+  const revisionOf = async (by: Client, history: string): Promise<number> =>
+    good(await by.get(history)).body.items.find(
+      ({ config_type: type }: { config_type: string }) => type !== 'change_policy_config',
+    ).revision;
+
+  const writing = Object.entries(contractTable).filter(
+    ([name, contract]) =>
+      !isRead(contract) &&
+      contract.access.level !== 'internal' &&
+      !approved.test(name) &&
+      (contract.leadsTo === 'configuration' || contract.leadsTo === 'approvers'),
+  );
+
+  /** As another value than the stored one. */
+  const changed = (body: unknown): unknown =>
+    JSON.parse(
+      JSON.stringify(body, (_name, value) => {
+        if (typeof value === 'number') return value + 1;
+        if (value === '5.00') return '6.00';
+        if (value === '12-25') return '12-26';
+        if (value === 'x') return 'y';
+        return value;
+      }),
+    );
+
+  const historyRows = async (): Promise<unknown> =>
+    cluster.database.query(
+      `SELECT (SELECT count(*) FROM tenant_config.configuration_history) AS tenants,
+         (SELECT count(*) FROM global_config.configuration_history) AS platform`,
+    );
+
+  test.each(writing)('%s writes nothing without an approval', async (name, { rest }) => {
+    const [, actions] = /^(.*)\.(?:put|patch|delete)$/.exec(name) ?? [];
+    const document = actions === undefined ? undefined : documents[actions];
+    const other = others[name];
+    // A new contract that writes configuration needs its row above, and so is tried.
+    expect([name, document !== undefined || other !== undefined]).toEqual([name, true]);
+    const isOfTenant = name.startsWith('tenant');
+    const before = await historyRows();
+    const path = pathOf(name, document?.address ?? {});
+    const body = other ? await other() : changed(document!.body);
+    const isDelete = rest!.method === 'DELETE';
+    // A policy that becomes stricter is written by one person, and one that is looser is not.
+    const isPolicy = actions?.endsWith('change-policy') && !isDelete;
+    const sent = isPolicy
+      ? isOfTenant
+        ? { keys: ['walked'] }
+        : { tenants: { keys: ['x'] } }
+      : body;
+    const given = isPolicy && rest!.method === 'PATCH' ? loosened(isOfTenant) : sent;
+    const callers = isOfTenant ? [people.ada, ownKey, accountKey] : [people.root];
+    for (const caller of callers) {
+      const answer = await caller.send(rest!.method, path, isDelete ? {} : { body: given });
+      expect([name, ...code(answer)]).toEqual([name, ...refused]);
+      expect(answer.body.change_set.body.items).toHaveLength(1);
+    }
+    expect(await historyRows()).toEqual(before);
+  });
+  const loosened = (isOfTenant: boolean): unknown =>
+    isOfTenant ? { keys: ['walked'] } : { platform: null };
+
+  test('the operator shell is no way around', async () => {
+    const joining = { NATS_URL: cluster.environment.NATS_URL!, SECRET_KEY: secretKey };
+    const said = await operator({ ...joining, STRATA_OPERATOR: 'grace' }, [
+      'config',
+      'set',
+      'risk',
+      tenantId,
+      'global_settings.max_cost_impact_auto=45',
+    ]);
+    expect([said.code === 0, said.out + said.err]).toEqual([
+      false,
+      expect.stringContaining('four eyes'),
+    ]);
+  });
+
+  test('what is refused says what would open a change set, which then writes it', async () => {
+    const path = project();
+    const answer = await people.ada.put(path, { labels: { name: 'Proposed' } });
+    const { path: where, body } = answer.body.change_set;
+    expect([where, body.items]).toEqual([
+      sets(),
+      [{ action: 'put', path, body: { labels: { name: 'Proposed' } } }],
+    ]);
+    const set = good(await people.ada.post(where, { ...body, reason: 'As refused' })).body;
+    good(await people.ada.post(sets(`/${set.id}/submit`)));
+    expect((await approve(people.dora, set)).body.state).toBe('applied');
+    expect((await people.ada.get(path)).body.labels.name).toBe('Proposed');
+  });
+});
+
+describe('who approves', () => {
+  const own = [403, 'approval_own_request'];
+
+  test('not whoever wrote it, by themselves, their key, or a key that they made', async () => {
+    const set = await submitted(people.ada, [putProject()]);
+    expect(code(await approve(people.ada, set))).toEqual(own);
+    for (const key of [ownKey, accountKey])
+      expect(code(await approve(key, set))).toEqual([403, 'insufficient_scope']);
+    for (const key of [ownKey, accountKey]) {
+      const byKey = await submitted(key, [putProject()]);
+      expect(code(await approve(people.ada, byKey))).toEqual(own);
+      expect((await approve(people.dora, byKey)).status).toBe(200);
+    }
+  });
+
+  test('not whoever edited it since, and no approval from before the edit counts', async () => {
+    const path = project();
+    const set = await submitted(people.ada, [putProject(path)], { apply: 'manual' });
+    expect((await approve(people.dora, set)).body.state).toBe('approved');
+    const edited = good(
+      await people.ada.send('PATCH', sets(`/${set.id}`), {
+        body: { items: [putProject(path, 'Something else')] },
+      }),
+    ).body;
+    expect([edited.state, edited.approved_by]).toEqual(['draft', []]);
+    expect(edited.digest).not.toBe(set.digest);
+    expect((await people.ada.post(sets(`/${set.id}/apply`))).status).toBe(409);
+    good(await people.ada.post(sets(`/${set.id}/submit`)));
+    expect((await approve(people.dora, set)).status).toBe(409);
+    good(await people.dora.send('PATCH', sets(`/${set.id}`), { body: { title: 'Better' } }));
+    const again = good(await people.ada.post(sets(`/${set.id}/submit`))).body;
+    for (const author of [people.ada, people.dora])
+      expect(code(await approve(author, again))).toEqual(own);
+    expect((await people.ada.get(path)).status).toBe(404);
+  });
+
+  test('not whom the author has just made an approver', async () => {
+    const email = 'puppet@four.example';
+    const puppet = await addMember(people.ada, tenantId, { email, roles: ['tenant_admin'] });
+    const set = await submitted(people.ada, [putProject()]);
+    expect(code(await approve(puppet.client, set))).toEqual([
+      403,
+      'approval_decider_added_by_requester',
+    ]);
+    const late = { email: 'late@four.example', roles: ['tenant_admin'] };
+    const { client } = await addMember(people.dora, tenantId, late);
+    expect(code(await approve(client, set))).toEqual([403, 'insufficient_role']);
+  });
+
+  test('one rejection ends it', async () => {
+    const set = await submitted(people.ada, [putProject()]);
+    const rejected = await people.dora.post(sets(`/${set.id}/reject`), { comment: 'Not now' });
+    expect([rejected.body.state, rejected.body.note]).toEqual(['rejected', 'Not now']);
+    expect((await approve(people.bob, set)).status).toBe(409);
+    expect((await people.ada.post(sets(`/${set.id}/submit`))).status).toBe(409);
+  });
+
+  test('as many as the policy asks, each once', async () => {
+    await underFourEyes([
+      { action: 'put', path: at('/config/change-policy'), body: { required: 2 } },
+    ]);
+    const path = project();
+    const set = await submitted(people.ada, [putProject(path)], { apply: 'on_approval' });
+    expect((await approve(people.dora, set)).body.state).toBe('pending');
+    expect((await approve(people.dora, set)).status).toBe(409);
+    expect((await approve(people.bob, set)).body.state).toBe('applied');
+    const back = await submitted(people.ada, [
+      { action: 'put', path: at('/config/change-policy'), body: {} },
+    ]);
+    good(await approve(people.dora, back));
+    good(await approve(people.bob, back));
+    expect((await apply(people.ada, back)).body.state).toBe('applied');
+  });
+});
+
+describe('applying', () => {
+  test('is one transaction, with consecutive revisions, named everywhere', async () => {
+    const items = [putProject(), putProject(), putProject()];
+    const { body } = await underFourEyes(items);
+    const [first] = body.revisions;
+    expect(body.revisions).toEqual([first, first + 1, first + 2]);
+    const history = good(await people.ada.get(at('/config/history?limit=3'))).body.items;
+    expect(
+      history.map((entry: Record<string, unknown>) => [
+        entry.changeset_id,
+        entry.changed_by,
+        entry.reason,
+      ]),
+    ).toEqual(items.map(() => [body.id, ids.ada, 'It is time']));
+    await eventually(async () => {
+      const events = await auditEvents(people.ada, 'config.project.created');
+      const ofSet = events.filter(
+        ({ payload }) => (payload as { changeset_id?: string }).changeset_id === body.id,
+      );
+      expect(ofSet).toHaveLength(3);
+    });
+    await requireProvedAudit(people.ada);
+  });
+
+  test('of a base that somebody wrote since is stale, says who, and changes nothing', async () => {
+    const [path, second] = [project(), project()];
+    await underFourEyes([putProject(path)]);
+    const set = await submitted(people.ada, [putProject(second), putProject(path, 'Mine')]);
+    good(await approve(people.dora, set));
+    await underFourEyes([putProject(path, 'Theirs')]);
+    const stale = (await apply(people.ada, set)).body;
+    expect([stale.state, stale.note]).toEqual([
+      'stale',
+      expect.stringMatching(/^Item 1: .*revision \d+, written by .+ at 2/),
+    ]);
+    expect((await people.ada.get(second)).status).toBe(404);
+    const rebased = good(await people.ada.post(sets(`/${set.id}/rebase`))).body;
+    expect([rebased.state, rebased.approved_by, rebased.moved]).toEqual([
+      'draft',
+      [],
+      [{ resource: path, path: '/labels/name', before: 'Shop', after: 'Theirs' }],
+    ]);
+    const again = good(await people.ada.post(sets(`/${set.id}/submit`))).body;
+    good(await approve(people.dora, again));
+    expect((await apply(people.ada, again)).body.state).toBe('applied');
+    expect((await people.ada.get(path)).body.labels.name).toBe('Mine');
+  });
+
+  test('asks again who may: an approver or an author without the right suspends it', async () => {
+    const set = await submitted(people.ada, [putProject()]);
+    good(await approve(people.dora, set));
+    const member = at(`/users/${ids.dora}`);
+    good(await people.ada.send('PATCH', member, { body: { roles: ['viewer'] } }));
+    const suspended = (await apply(people.ada, set)).body;
+    expect([suspended.state, suspended.note]).toEqual([
+      'suspended',
+      `${ids.dora} may not approve it any more.`,
+    ]);
+    good(await people.ada.send('PATCH', member, { body: { roles: ['tenant_admin'] } }));
+    await grown(cluster.database, tenantId);
+    expect((await apply(people.ada, set)).body.state).toBe('applied');
+
+    const eve = { email: 'eve@four.example', roles: ['tenant_admin'] };
+    const author = await addMember(people.ada, tenantId, eve);
+    const hers = await submitted(author.client, [putProject()]);
+    good(await approve(people.dora, hers));
+    good(await people.ada.delete(at(`/users/${author.user_id}`)));
+    expect((await apply(people.dora, hers)).body).toMatchObject({
+      state: 'suspended',
+      note: 'Its author has no right to write it any more.',
+    });
+  });
+
+  test('is of what was approved, also when two ask at once', async () => {
+    const path = project();
+    const set = await submitted(people.ada, [putProject(path)]);
+    good(await approve(people.dora, set));
+    const answers = await Promise.all(
+      [1, 2, 3].map(() => people.ada.post(sets(`/${set.id}/apply`))),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
+    const { items } = good(await people.ada.get(at(`/config/history?limit=5`))).body;
+    expect(
+      items.filter((entry: { changeset_id?: string }) => entry.changeset_id === set.id),
+    ).toHaveLength(1);
+  });
+
+  test('of secrets keeps them sealed, and shows them masked', async () => {
+    const secret = 'a-secret-of-the-webhook-0123456789';
+    const webhook = { url: 'https://hooks.example/strata', secret };
+    const set = await submitted(people.ada, [
+      { action: 'patch', path: at('/config/notifications'), body: { webhook } },
+    ]);
+    expect(JSON.stringify(set)).not.toContain(secret);
+    const rows = await cluster.database.query(
+      'SELECT content::text FROM tenant_config.change_sets',
+    );
+    expect(JSON.stringify(rows)).not.toContain(secret);
+    good(await approve(people.dora, set));
+    expect((await apply(people.ada, set)).body.state).toBe('applied');
+  });
+});
+
+describe('a schedule', () => {
+  const soon = (ms: number): { at: string } => ({ at: new Date(Date.now() + ms).toISOString() });
+  const stateOf = async ({ id }: { id: string }) => good(await people.ada.get(sets(`/${id}`))).body;
+  const scheduled = async (item: Item, apply: object) => {
+    const set = await submitted(people.ada, [item], { apply });
+    const { body } = good(await approve(people.dora, set));
+    expect(body.state).toBe('scheduled');
+    return body;
+  };
+  const makeDue = (id: string, ago: string): Promise<unknown> =>
+    cluster.database.query(
+      `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() - $2::interval WHERE id = $1`,
+      [id, ago],
+    );
+
+  test('applies it at its time and not before, once, on one of the nodes', async () => {
+    const path = project();
+    const set = await scheduled(putProject(path), soon(1500));
+    expect((await people.ada.post(sets(`/${set.id}/apply`))).status).toBe(409);
+    await eventually(async () => expect((await stateOf(set)).state).toBe('applied'));
+    const { updated_at: at } = (await stateOf(set)) as { updated_at: string };
+    expect(Date.parse(at)).toBeGreaterThanOrEqual(Date.parse(set.apply.at));
+    expect((await people.ada.post(sets(`/${set.id}/cancel`))).status).toBe(409);
+    expect((await people.ada.get(path)).status).toBe(200);
+  });
+
+  test('does not apply what was taken back or edited', async () => {
+    const [one, other] = [project(), project()];
+    const cancelled = await scheduled(putProject(one), soon(60_000));
+    const edited = await scheduled(putProject(other), soon(60_000));
+    good(await people.ada.post(sets(`/${cancelled.id}/cancel`)));
+    good(await people.ada.send('PATCH', sets(`/${edited.id}`), { body: { reason: 'Another' } }));
+    const last = await scheduled(putProject(), soon(60_000));
+    for (const { id } of [cancelled, edited, last]) await makeDue(id, '1 second');
+    await eventually(async () => expect((await stateOf(last)).state).toBe('applied'));
+    expect([(await stateOf(cancelled)).state, (await stateOf(edited)).state]).toEqual([
+      'cancelled',
+      'draft',
+    ]);
+    for (const path of [one, other]) expect((await people.ada.get(path)).status).toBe(404);
+  });
+
+  test('asks again at its time who may, and does not make up for what is long past', async () => {
+    const [unapproved, late] = [project(), project()];
+    const set = await scheduled(putProject(unapproved), soon(60_000));
+    const missed = await scheduled(putProject(late), soon(60_000));
+    const member = at(`/users/${ids.dora}`);
+    good(await people.ada.send('PATCH', member, { body: { roles: ['viewer'] } }));
+    await makeDue(set.id, '1 second');
+    await makeDue(missed.id, '16 minutes');
+    await eventually(async () => {
+      expect((await stateOf(set)).note).toBe(`${ids.dora} may not approve it any more.`);
+      expect((await stateOf(missed)).note).toBe('Its time had passed before it could be applied.');
+    });
+    good(await people.ada.send('PATCH', member, { body: { roles: ['tenant_admin'] } }));
+    await grown(cluster.database, tenantId);
+    for (const path of [unapproved, late]) expect((await people.ada.get(path)).status).toBe(404);
+  });
+});
+
+describe('an emergency', () => {
+  const reason = 'Payments are down and nobody else is awake';
+  const draft = async (by: Client): Promise<{ id: string }> => {
+    const body = { title: 'Now', reason: 'It is down', items: [putProject()] };
+    return good(await by.post(sets(), body)).body;
+  };
+  const breakGlass = (by: Client, { id }: { id: string }, why = reason): Promise<Answer> =>
+    by.post(sets(`/${id}/break-glass`), { reason: why });
+
+  test('is applied at once by an administrator with a reason, and is told, and reviewed', async () => {
+    const [first, second] = [await draft(people.ada), await draft(people.ada)];
+    expect((await breakGlass(people.ada, first, 'too short')).status).toBe(422);
+    for (const by of [ownKey, accountKey, people.bob])
+      expect((await breakGlass(by, first)).status).toBe(403);
+    const both = await Promise.all([breakGlass(people.ada, first), breakGlass(people.ada, second)]);
+    // The second of the same person waits for the review of the first.
+    expect(both.map(({ status }) => status).sort()).toEqual([200, 409]);
+    const applied = both.find(({ status }) => status === 200)!.body;
+    const other = applied.id === first.id ? second : first;
+    expect(applied).toMatchObject({
+      state: 'applied',
+      break_glass: { by: ids.ada, reason, reviewed_by: null },
+    });
+    expect((await breakGlass(people.ada, other)).body.detail.message).toContain(applied.id);
+    const [entry] = good(await people.ada.get(at('/config/history?limit=1'))).body.items;
+    expect(entry.changeset_id).toBe(applied.id);
+    await eventually(async () => {
+      const [event] = await auditEvents(people.ada, 'changeset.broke_glass');
+      expect(event!.payload).toMatchObject({ power: 'approvers', break_glass: { reason } });
+    });
+    await eventually(async () =>
+      expect(await mailsTo('dora@four.example')).toContainEqual(
+        expect.stringContaining('changeset.broke_glass'),
+      ),
+    );
+    const review = (by: Client) => by.post(sets(`/${applied.id}/review`));
+    expect((await review(people.ada)).status).toBe(403);
+    expect((await review(people.dora)).body.break_glass.reviewed_by).toBe(ids.dora);
+    expect((await breakGlass(people.ada, other)).body.state).toBe('applied');
+    good(await people.dora.post(sets(`/${other.id}/review`)));
+  });
+});
+
+test('whatever order it comes in, what is applied is what others approved', async () => {
+  const { ada, dora, bob } = people;
+  const { database } = cluster;
+  const given = { database, tenantId, ada, dora, bob, doraId: ids.dora!, rounds: 60, seed: 7 };
+  const { applied, refused } = await interleaveChanges(given);
+  // It shows something only where much of each came about.
+  expect(applied).toBeGreaterThan(2);
+  expect(refused).toBeGreaterThan(20);
+});
+
+describe('the platform', () => {
+  const approveThere = (by: Client, { id, digest }: { id: string; digest: string }) =>
+    by.post(`/config/changesets/${id}/approve`, { digest });
+
+  test('has two administrators for its own documents', async () => {
+    const item = { action: 'put', path: '/config/global/walked', body: { config_value: 10 } };
+    const set = await submitted(people.root, [item], { apply: 'on_approval' });
+    expect(code(await approveThere(people.root, set))).toEqual([403, 'approval_own_request']);
+    expect((await people.ada.get(`/config/changesets/${set.id}`)).status).toBe(403);
+    expect((await approveThere(people.rita, set)).body).toMatchObject({ state: 'applied' });
+    expect((await people.root.get('/config/global/walked')).body.config_value).toBe(10);
+  });
+
+  test('a purge takes what change sets have of the document', async () => {
+    const path = '/config/global/mistake';
+    const secret = 'stored-by-mistake';
+    for (const value of [secret, 'mended']) {
+      const item = { action: 'put', path, body: { config_value: value } };
+      const set = await submitted(people.root, [item], { apply: 'on_approval' });
+      good(await approveThere(people.rita, set));
+    }
+    const name = { config_type: 'global_config', resource_id: 'mistake' };
+    good(await people.root.post('/config/history/purge', { ...name, reason: 'A secret' }));
+    const rows = await cluster.database.query(
+      'SELECT content::text FROM global_config.change_sets',
+    );
+    expect(JSON.stringify(rows)).not.toContain(secret);
+  });
+
+  test("a tenant's change set is of its own documents alone", async () => {
+    for (const path of [
+      '/config/global/walked',
+      '/tenants/3f9d1c52-7a41-4f0e-9b6c-0d5e8a1b2c3d/config/risk',
+    ]) {
+      const body = { title: 't', reason: 'r', items: [{ action: 'put', path, body: {} }] };
+      expect(code(await people.ada.post(sets(), body))).toEqual([422, 'validation_failed']);
+    }
+  });
+});
