@@ -56,19 +56,32 @@ export const ApplyWhen = Type.Union(
 );
 export type ApplyWhen = Static<typeof ApplyWhen>;
 
-const Item = Type.Object(
-  {
-    ...PlanItem.properties,
-    path: Type.String({
-      minLength: 1,
-      maxLength: 500,
-      description: 'The path of a document, as its own write has it',
-      examples: ['/config/global/http_client_timeout_seconds'],
-    }),
-  },
-  { ...strict, title: 'ChangeSetItem', description: 'One write of a change set' },
-);
-export type ChangeSetItem = Static<typeof Item>;
+interface ItemExample {
+  readonly path: string;
+  readonly body: unknown;
+}
+/** One write, of a document whose example is shown. */
+const itemOf = (title: string, example: ItemExample) =>
+  Type.Object(
+    {
+      ...PlanItem.properties,
+      path: Type.String({
+        minLength: 1,
+        maxLength: 500,
+        description: 'The path of a document, as its own write has it',
+        examples: [example.path],
+      }),
+      body: Type.Optional(
+        Type.Unknown({
+          description: 'As the write takes it; none for a delete',
+          examples: [example.body],
+        }),
+      ),
+    },
+    { ...strict, title, description: 'One write of a change set' },
+  );
+type Item = ReturnType<typeof itemOf>;
+export type ChangeSetItem = Static<Item>;
 
 const title = Line(200, 'What it is, in a line');
 const reason = Type.String({
@@ -76,11 +89,12 @@ const reason = Type.String({
   maxLength: 500,
   description: 'Why, kept in the history',
 });
-const items = Type.Array(Item, {
-  minItems: 1,
-  maxItems: 100,
-  description: 'The writes, in order; each document once',
-});
+const itemsOf = (item: Item) =>
+  Type.Array(item, {
+    minItems: 1,
+    maxItems: 100,
+    description: 'The writes, in order; each document once',
+  });
 const digest = Type.String({
   pattern: '^[0-9a-f]{64}$',
   description: 'Of what would be written, on which base, why and when; an edit makes another one',
@@ -170,6 +184,9 @@ const id = { changeset_id: described(Uuid, "The change set's id") };
 interface Definition<Path extends TProperties> {
   readonly prefix: '' | '/tenants/{tenant_id}';
   readonly path: Path;
+  /** What the titles of its schemas begin with. */
+  readonly titled: '' | 'Platform';
+  readonly example: ItemExample;
   readonly access: Access;
   /** Who applies without approvals. */
   readonly breakers: Access;
@@ -219,7 +236,8 @@ function emergencies<Path extends TProperties>({
 
 /** One set of contracts for a tenant's change sets, one for the platform's. */
 function changeSetContracts<Path extends TProperties>(definition: Definition<Path>) {
-  const { prefix, path, access, readScope, writeScope } = definition;
+  const { prefix, path, titled, example, access, readScope, writeScope } = definition;
+  const items = itemsOf(itemOf(`${titled}ChangeSetItem`, example));
   const url = `${prefix}/config/changesets` as const;
   const one = { ...path, ...id };
   const writing = {
@@ -238,7 +256,11 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
       path,
       body: Type.Object(
         { title, reason, items, apply: Type.Optional(ApplyWhen) },
-        { ...strict, title: 'NewChangeSet', description: 'A change set, as it is proposed' },
+        {
+          ...strict,
+          title: `${titled}NewChangeSet`,
+          description: 'A change set, as it is proposed',
+        },
       ),
       response: 'created',
     }),
@@ -267,7 +289,7 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
       path: one,
       body: Type.Partial(Type.Object({ title, reason, items, apply: ApplyWhen }), {
         ...strict,
-        title: 'ChangeSetEdit',
+        title: `${titled}ChangeSetEdit`,
         description: 'What of it becomes something else',
       }),
     }),
@@ -329,6 +351,11 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
 const tenant = changeSetContracts({
   prefix: '/tenants/{tenant_id}',
   path: tenantPath,
+  titled: '',
+  example: {
+    path: '/tenants/3f0f1c9e-9a1b-4c39-9d55-3a1f0a0a7f10/config/agents/scaler',
+    body: { default_region: 'europe-west1' },
+  },
   access: { level: 'tenant', roles: configurationReaders },
   breakers: tenantAdmins,
   readScope: 'config:read',
@@ -337,6 +364,11 @@ const tenant = changeSetContracts({
 const platform = changeSetContracts({
   prefix: '',
   path: {},
+  titled: 'Platform',
+  example: {
+    path: '/config/global/http_client_timeout_seconds',
+    body: { config_value: 20, is_public: true },
+  },
   access: platformAdmins,
   breakers: platformAdmins,
   readScope: 'platform:read',

@@ -345,7 +345,9 @@ describe('conventions', () => {
       key: 'heard',
     };
     const url = path.replace(/\{(\w+)\}/g, (_all, name: string) => known[name]!);
-    const isOfPlatform = /^\/config\/(service-types|bounds|budgets|freezes)/.test(path);
+    const isOfPlatform = /^\/config\/(service-types|bounds|budgets|freezes|change-policy)/.test(
+      path,
+    );
     const client = isOfPlatform ? platform : tenant.admin;
     const ahead = await client.get(url, { 'x-min-revision': '1000000' });
     expect([ahead.status, ahead.body.detail.code]).toEqual([412, 'precondition_failed']);

@@ -101,6 +101,15 @@ async function targetOf({ name, contract, rest }: RestRoute): Promise<Target | u
   return { ...common, bodyOf: await patchesOf(name, path, client) };
 }
 
+/** A document to patch. A policy of change that names nothing else leaves the others to be written. */
+function firstOf(path: string): object {
+  const policy = { keys: ['of_no_document'] };
+  if (path === '/config/change-policy') return { platform: policy };
+  if (path.endsWith('/change-policy')) return policy;
+  if (path.endsWith('services/generated')) return { service_type: 'cloud_run' };
+  return path.includes('global') ? { config_value: 1 } : {};
+}
+
 /**
  * A PATCH takes any object: what it makes of the document has to be what the document's schema
  * refuses.
@@ -108,8 +117,7 @@ async function targetOf({ name, contract, rest }: RestRoute): Promise<Target | u
 async function patchesOf(name: string, path: string, client: Client) {
   const put = contractTable[name.replace(/patch$/, 'put') as keyof typeof contractTable];
   const body = (put as RestRoute['contract']).params.properties.body as TSchema;
-  const first = path.endsWith('services/generated') ? { service_type: 'cloud_run' } : {};
-  const made = await client.put(path, path.includes('global') ? { config_value: 1 } : first);
+  const made = await client.put(path, firstOf(path));
   if (made.status >= 300) throw new Error(`${path}: ${made.status} ${made.text}`);
   const isValidPut: ValidateFunction = oracle.compile(body);
   const { properties = {} } = body as { properties?: object };

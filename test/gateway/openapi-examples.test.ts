@@ -54,6 +54,8 @@ let platform: Client;
 let tenant: TenantFixture;
 /** The administrator who the examples are about. */
 let ada: Client;
+/** Another administrator of the platform. */
+let root: Client;
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 addFormats.default(ajv);
 ajv.addFormat('iana-time-zone', true);
@@ -64,11 +66,17 @@ const again = (): Promise<Client> => signIn(strata.url, 'ada@example.com', passw
 
 beforeAll(async () => {
   database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url, RATE_LIMIT_PER_MINUTE: '100000' });
+  strata = await startStrata({
+    DATABASE_URL: database.url,
+    RATE_LIMIT_PER_MINUTE: '100000',
+    PLATFORM_ADMIN_EMAILS: 'admin@example.com,root@example.com',
+  });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Acme');
   const added = { email: 'ada@example.com', roles: ['tenant_admin'], password };
   ({ client: ada } = await addMember(tenant.admin, tenant.id, added));
+  const other = { email: 'root@example.com', roles: ['viewer'], password };
+  ({ client: root } = await addMember(tenant.admin, tenant.id, other));
   document = (await nobody().get('/openapi.json')).body;
 });
 afterAll(async () => {
@@ -135,6 +143,55 @@ async function invitation(): Promise<{ readonly id: string; readonly by: Client 
   return { id: body.items[0].id, by };
 }
 
+type Step = 'submit' | 'approve' | 'break-glass';
+/** A change set of a tenant or of the platform, after these steps by who may do them. */
+async function newChangeSet(isOfPlatform: boolean, steps: readonly Step[]): Promise<Given> {
+  const path = isOfPlatform ? '/config/changesets' : inTenant('/config/changesets');
+  const author = isOfPlatform ? root : ada;
+  // Not whom the author let in: their approval would not count.
+  const other = isOfPlatform ? platform : tenant.admin;
+  const document = isOfPlatform
+    ? { path: `/config/global/proposed-${(numbered += 1)}`, body: { config_value: 1 } }
+    : { path: inTenant(`/config/agents/proposed-${(numbered += 1)}`), body: {} };
+  const items = [{ action: 'put', ...document }];
+  const proposed = { title: 'An example', reason: 'to be shown', apply: 'manual', items };
+  let { body: changeSet } = await author.post(path, proposed);
+  const changeset_id = changeSet.id;
+  for (const step of steps) {
+    const by = step === 'approve' ? other : author;
+    const body = {
+      submit: undefined,
+      approve: { digest: changeSet.digest },
+      'break-glass': { reason: 'Payments are down since 03:10' },
+    }[step];
+    const answer = await by.post(`${path}/${changeset_id}/${step}`, body);
+    if (answer.status >= 300) throw new Error(`${step}: ${answer.text}`);
+    changeSet = answer.body;
+  }
+  const values = { changeset_id, items, digest: changeSet.digest };
+  return { values, by: other };
+}
+/** What each route of change sets is sent to. */
+const changeSetSteps: Readonly<Record<string, readonly Step[]>> = {
+  create: [],
+  get: [],
+  edit: [],
+  submit: [],
+  cancel: [],
+  rebase: [],
+  'break-glass': [],
+  approve: ['submit'],
+  reject: ['submit'],
+  apply: ['submit', 'approve'],
+  review: ['break-glass'],
+};
+const changeSets = Object.fromEntries(
+  Object.entries(changeSetSteps).flatMap(([route, steps]) => [
+    [`tenant-config.changesets.${route}`, () => newChangeSet(false, steps)],
+    [`global-config.changesets.${route}`, () => newChangeSet(true, steps)],
+  ]),
+);
+
 /** A gateway, and what it was denied and may ask for. */
 async function denied(): Promise<{ readonly by: Client; readonly values: Values }> {
   const scopes = ['config:read', 'approvals:read', 'approvals:write', 'decide:on_behalf'];
@@ -154,6 +211,7 @@ async function newTask(): Promise<Given> {
 
 /** What an operation needs that Strata gives out. */
 const given: Readonly<Record<string, () => Promise<Given>>> = {
+  ...changeSets,
   'auth.refresh': async () => {
     const { body } = await nobody().post('/auth/login', { email: 'ada@example.com', password });
     return { values: { refresh_token: body.refresh_token } };
@@ -272,6 +330,11 @@ const unrepeatable: Readonly<Record<string, readonly [status: number, code: stri
   'auth.webauthn.credentials.remove': [404, 'not_found'],
   'notifier.links.show': [404, 'not_found'],
   'notifier.links.decide': [404, 'not_found'],
+  // A policy of change that is in force is itself changed under four eyes.
+  'global-config.change-policy.patch': [403, 'change_approval_required'],
+  'tenant-config.change-policy.patch': [403, 'change_approval_required'],
+  'global-config.change-policy.delete': [403, 'change_approval_required'],
+  'tenant-config.change-policy.delete': [403, 'change_approval_required'],
 };
 
 function callerOf({ contract }: RestRoute): Client {
@@ -352,6 +415,8 @@ function surprises({ responses }: Operation, answer: Answer): unknown[] {
  */
 const order = ({ name, rest }: RestRoute): number => {
   if (name === 'auth.password.change') return 5;
+  // What it says holds for each write after it.
+  if (name.includes('.change-policy.')) return rest.method === 'PUT' ? 6 : 7;
   if (name.endsWith('.rollback')) return 3;
   return { PUT: 0, POST: 1, PATCH: 2, GET: 3, DELETE: 4 }[rest.method];
 };
