@@ -2,7 +2,10 @@
  * What a tenant waits for while another one asks for more than its share of everything: 99 of a
  * hundred of its reads and of its writes, beside the same with nobody else, and `/healthz`.
  */
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { DataSource } from 'typeorm';
+import { appendEvents } from '../../services/audit/stores/chains.ts';
 import { createTenant, type Client, type TenantFixture } from '../support/strata.ts';
 import { loadCore, serverCore, startProgram } from './machine.ts';
 import type { Flood } from './peers/flood.ts';
@@ -49,6 +52,27 @@ const floods = ({ id }: TenantFixture, pending: string): Readonly<Record<string,
     },
   };
 };
+
+const longChain = 20_000;
+
+/** Events of a year, so that there is something to verify. */
+async function recordEvents(url: string, tenant_id: string): Promise<void> {
+  const db = await new DataSource({ type: 'postgres', url }).initialize();
+  for (let done = 0; done < longChain; done += 500) {
+    const events = Array.from({ length: 500 }, (_each, index) => ({
+      id: randomUUID(),
+      action: 'config.agent.updated',
+      actor: { type: 'user' as const, id: randomUUID() },
+      tenant_id,
+      target: `agent-${index}`,
+      payload: { revision: done + index, changes: [{ path: '/timeout', before: 1, after: 2 }] },
+      request_id: randomUUID(),
+      occurred_at: new Date().toISOString(),
+    }));
+    await db.transaction((manager) => appendEvents(manager, events));
+  }
+  await db.destroy();
+}
 
 interface Waits {
   readonly read: number;
@@ -98,6 +122,7 @@ export const neighbours: Group = async ({ rounds, seconds }) => {
     const platform = await platformAdmin(url);
     const greedy = await createTenant(url, platform, 'Greedy');
     const other = await createTenant(url, platform, 'Bench');
+    await recordEvents(stage.database.url, greedy.id);
     const asked = { action: 'scale', risk_level: 'high', title: 'Scale' };
     const pending = await greedy.admin.post(`/tenants/${greedy.id}/approvals`, asked);
     await ask(url, other, seconds * 2);
@@ -123,7 +148,8 @@ export const neighbours: Group = async ({ rounds, seconds }) => {
         process.kill(program.pid);
         statuses.push(((await program.lines.next()) as { value: string }).value);
         await program.stop();
-        await delay(1000);
+        // Ten thousand connections are closed meanwhile.
+        await delay(5000);
       }
       const row = (kind: 'read' | 'write'): Comparison => ({
         what: `a tenant's ${kind}s beside another's ${what}, p99`,

@@ -251,10 +251,11 @@ describe('a long chain is proved in pieces', () => {
   };
   test('of some megabytes, and only the last says that it is valid', async () => {
     const pieces = await allPieces();
-    expect(pieces.length).toBe(3);
-    expect(pieces.map(({ valid }) => valid)).toEqual([null, null, true]);
+    // More than its megabytes make, where the chain had to rest.
+    expect(pieces.length).toBeGreaterThanOrEqual(3);
+    expect(pieces.map(({ valid }) => valid)).toEqual([...pieces.slice(1).map(() => null), true]);
     const chains = pieces.map(({ chains: [chain] }) => chain!);
-    expect(chains.slice(0, -1).map(({ head }) => head)).toEqual([null, null]);
+    expect(new Set(chains.slice(0, -1).map(({ head }) => head))).toEqual(new Set([null]));
     expect(chains.at(-1)).toMatchObject({ events: count, head: expect.any(String) });
   });
 
@@ -270,7 +271,8 @@ describe('a long chain is proved in pieces', () => {
 
   test('the console follows the pieces', async () => {
     const { lines, called, problem } = await typed('audit', 'verify', '--tenant', tenantId);
-    expect([called.length, problem]).toEqual([3, null]);
+    expect(problem).toBeNull();
+    expect(called.length).toBeGreaterThanOrEqual(3);
     expect(lines.at(-1)).toMatch(new RegExp(`^${tenantId}  ${count} +[0-9a-f]{64}$`));
   });
 

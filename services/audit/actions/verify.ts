@@ -12,14 +12,22 @@ import { invalid } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { platformChain, type Position } from '../rules/chain.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
-import { chainNames, chainStart, verifyChain, type VerifiedPart } from '../stores/chains.ts';
+import {
+  chainNames,
+  chainStart,
+  verifyChain,
+  type Extent,
+  type VerifiedPart,
+} from '../stores/chains.ts';
 import { breakOfCut, readCut, type Cut } from '../stores/cuts.ts';
 import { readErased } from '../stores/erased-chains.ts';
 import { waitsOf } from '../stores/waiting-chains.ts';
 import type { Verifications } from '../worker/verifications.ts';
+import { VerificationShare } from '../worker/verification-share.ts';
 
-/** What one request verifies: about a second of work. */
+/** What one request verifies: about a second of work, or less where its chain has to rest. */
 const pieceBytes = 8 * 1024 * 1024;
+const pieceMs = 1500;
 const pieceChains = 200;
 
 /** How far all chains that the caller sees are verified. */
@@ -54,7 +62,7 @@ async function verifyFrom(
   manager: EntityManager,
   name: string,
   from: Position,
-  mostBytes: number,
+  extent: Extent,
   settings: Settings,
 ): Promise<VerifiedPart> {
   const cut = await readCut(manager, name);
@@ -70,7 +78,7 @@ async function verifyFrom(
     const proof = { events: broken.seq - 1, head: null, ...shown, broken_at: broken };
     return { proof, bytes: 0 };
   }
-  const part = await verifyChain(manager, name, begin, mostBytes);
+  const part = await verifyChain(manager, name, begin, extent);
   return { ...part, proof: { ...part.proof, ...shown } };
 }
 
@@ -86,6 +94,7 @@ async function verifyPiece(
   manager: EntityManager,
   from: Progress,
   tenant: string | undefined,
+  share: VerificationShare,
   settings: Settings,
 ): Promise<Verified> {
   const names =
@@ -95,13 +104,16 @@ async function verifyPiece(
   let { isWhole } = from;
   let next: Progress | null = null;
   let bytesLeft = pieceBytes;
+  const until = performance.now() + pieceMs;
+  const rest = share.rest.bind(share);
   for (const name of names) {
-    if (bytesLeft <= 0 || chains.length === pieceChains) {
+    if (bytesLeft <= 0 || performance.now() >= until || chains.length === pieceChains) {
       next = { ...beginningAt(name), isWhole };
       break;
     }
     const asked = name === from.chain ? from.position : chainStart;
-    const { proof, rest, bytes } = await verifyFrom(manager, name, asked, bytesLeft, settings);
+    const extent = { mostBytes: bytesLeft, until, rest };
+    const { proof, rest: left, bytes } = await verifyFrom(manager, name, asked, extent, settings);
     const waitsAt = waits.get(name);
     chains.push({
       tenant_id: name === platformChain ? null : name,
@@ -110,8 +122,8 @@ async function verifyPiece(
     });
     bytesLeft -= bytes;
     isWhole &&= proof.broken_at === undefined;
-    if (rest) {
-      next = { isWhole, chain: name, position: rest };
+    if (left) {
+      next = { isWhole, chain: name, position: left };
       break;
     }
   }
@@ -132,8 +144,9 @@ export const verifyActions = (
   db: DataSource,
   settings: () => Settings,
   verifications: Verifications<Verified>,
-) =>
-  ({
+) => {
+  const share = new VerificationShare();
+  return {
     async 'audit.verify'({ tenant_id: asked, cursor }, { caller, until }) {
       const tenant = visibleTenant(caller, asked);
       const from = progressIn(cursor, tenant);
@@ -141,8 +154,9 @@ export const verifyActions = (
       const turn = { chain: tenant ?? everyChain, piece: cursorOf(from), until };
       return verifications.run(turn, () =>
         db.transaction('REPEATABLE READ', (manager) =>
-          verifyPiece(manager, from, tenant, settings()),
+          verifyPiece(manager, from, tenant, share, settings()),
         ),
       );
     },
-  }) satisfies Handlers;
+  } satisfies Handlers;
+};

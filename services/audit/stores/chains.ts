@@ -137,27 +137,38 @@ export interface VerifiedPart {
 /** The position before the first event. */
 export const chainStart: Position = { seq: 0, hash: genesis };
 
+/** How much is verified in one go. */
+export interface Extent {
+  readonly mostBytes: number;
+  /** By performance.now(). */
+  readonly until: number;
+  /** Resolves when the chain may be worked on again. */
+  readonly rest: (chain: string, workedMs: number) => Promise<void>;
+}
+
 /**
  * Computes the hashes of a chain again, from a position on that is known to hold, until its end,
- * the first link that does not hold, or `mostBytes` of events. `manager` reads one snapshot:
- * otherwise an event that is appended meanwhile looks like one whose predecessors were removed.
+ * the first link that does not hold, or as far as it may. `manager` reads one snapshot: otherwise
+ * an event that is appended meanwhile looks like one whose predecessors were removed.
  */
 export async function verifyChain(
   manager: EntityManager,
   chain: string,
   from: Position,
-  mostBytes: number,
+  { mostBytes, until, rest }: Extent,
 ): Promise<VerifiedPart> {
   let reached = from;
   let bytes = 0;
   for (;;) {
+    const began = performance.now();
     const page = await readLinks(manager, chain, reached.seq);
     bytes += page.bytes;
     const { broken, ...end } = checkLinks(page.links, reached);
     reached = end;
+    await rest(chain, performance.now() - began);
     if (broken) return { proof: brokenAt(reached, broken), bytes };
     if (page.isLast) break;
-    if (bytes >= mostBytes)
+    if (bytes >= mostBytes || performance.now() >= until)
       return { proof: { events: reached.seq, head: null }, rest: reached, bytes };
   }
 
