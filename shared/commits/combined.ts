@@ -21,6 +21,7 @@
  * Other processes wait at the counter's row, as for a single write. Dry runs are not combined: they
  * are rolled back.
  */
+import { setImmediate } from 'node:timers/promises';
 import type { DataSource, EntityManager } from 'typeorm';
 import { allEnded } from '../database/all-ended.ts';
 import { tenantOfScope } from '../contracts/revision-scopes.ts';
@@ -177,6 +178,14 @@ async function commitTogether(
   return group.left();
 }
 
+/** What follows an answer takes up to a millisecond: other requests have their turns in between. */
+async function inTurn(answers: readonly (() => void)[]): Promise<void> {
+  for (const answer of answers) {
+    answer();
+    await setImmediate();
+  }
+}
+
 /** The writes of one transaction, and how far it has come. */
 class Group {
   readonly #scope: string;
@@ -261,15 +270,25 @@ class Group {
    * them.
    */
   answer(change: Change): void {
-    for (const { write } of this.#accepted) {
-      write.by.committed.push(change);
-      write.resolve();
-    }
-    this.refuse();
+    for (const { write } of this.#accepted) write.by.committed.push(change);
+    void inTurn([
+      ...this.#accepted.map(({ write }) => write.resolve),
+      ...this.#refused.map(
+        ({ write, error }) =>
+          () =>
+            write.reject(error),
+      ),
+    ]);
   }
 
   refuse(): void {
-    for (const { write, error } of this.#refused) write.reject(error);
+    void inTurn(
+      this.#refused.map(
+        ({ write, error }) =>
+          () =>
+            write.reject(error),
+      ),
+    );
   }
 
   /** Nothing was committed for certain, and what failed may be one write among several. */
