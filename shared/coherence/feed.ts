@@ -20,7 +20,7 @@ import type { ParamsOf, ResultOf } from '../contracts/index.ts';
 import { isRefusedData } from '../database/failures.ts';
 import { StrataError } from '../errors.ts';
 import { judged, meetOn, server, type MeetOptions } from './feed-server.ts';
-import { Turns } from '../concurrency/turns.ts';
+import { BatchQueue } from '../concurrency/batch-queue.ts';
 
 export type Poll = ParamsOf<'feed.poll'>['body'];
 export type PollResult = ResultOf<'feed.poll'>;
@@ -323,7 +323,7 @@ export function createFeed(db: DataSource, options: FeedOptions = {}) {
    * What is asked while the table is being read is answered by the next reading, which begins after
    * it: a lease may be made any time.
    */
-  const readings = new Turns<Asked>(maxTogether, async (_name, asked) => {
+  const readings = new BatchQueue<Asked>(maxTogether, async (_name, asked) => {
     try {
       const read = await readLeases(
         db,

@@ -27,7 +27,7 @@ import { tenantOfScope } from '../contracts/revision-scopes.ts';
 import { begunTogether } from '../database/begun-together.ts';
 import { isDatabaseFailure } from '../database/failures.ts';
 import { StrataError } from '../errors.ts';
-import { Turns } from '../concurrency/turns.ts';
+import { BatchQueue } from '../concurrency/batch-queue.ts';
 import { noteIfOfPlatform, realmOf } from './actor-names.ts';
 import {
   countUpTo,
@@ -88,14 +88,16 @@ interface Waiting {
 }
 
 /** Those of a pool of connections: what stores a document in it commits with what else does. */
-const turnsOf = new WeakMap<DataSource, Turns<Waiting>>();
+const queueOf = new WeakMap<DataSource, BatchQueue<Waiting>>();
 
-function turnsIn(db: DataSource): Turns<Waiting> {
-  const known = turnsOf.get(db);
+function queueIn(db: DataSource): BatchQueue<Waiting> {
+  const known = queueOf.get(db);
   if (known) return known;
-  const turns = new Turns<Waiting>(maxWrites, (scope, writes) => commitTogether(db, scope, writes));
-  turnsOf.set(db, turns);
-  return turns;
+  const queue = new BatchQueue<Waiting>(maxWrites, (scope, writes) =>
+    commitTogether(db, scope, writes),
+  );
+  queueOf.set(db, queue);
+  return queue;
 }
 
 /**
@@ -115,7 +117,7 @@ export async function commitCombined<T>(
     judged = await judge(manager, counted);
     return judged;
   };
-  turnsIn(db).add(scope, { by, judge: judgeAndKeep, resolve, reject });
+  queueIn(db).add(scope, { by, judge: judgeAndKeep, resolve, reject });
   await promise;
   return judged!;
 }
