@@ -24,7 +24,7 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import { allEnded } from '../database/all-ended.ts';
 import { tenantOfScope } from '../contracts/revision-scopes.ts';
-import { begunTogether } from '../database/begun-together.ts';
+import { pipelinedTransaction } from '../database/pipelined-transaction.ts';
 import { isDatabaseFailure } from '../database/failures.ts';
 import { StrataError } from '../errors.ts';
 import { BatchQueue } from '../concurrency/batch-queue.ts';
@@ -168,7 +168,7 @@ async function commitTogether(
   if (writes.length === 0) return [];
   const group = new Group(scope, writes);
   try {
-    const change = await begunTogether(db, (manager) => group.write(manager));
+    const change = await pipelinedTransaction(db, (manager) => group.write(manager));
     group.answer(change);
   } catch (error) {
     if (error instanceof NothingAccepted) group.refuse();
