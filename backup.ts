@@ -10,7 +10,7 @@ import { CannotStart, messageOf, WrongUsage } from './shared/process/cannot-star
 import { explained, makeDataDirectory } from './shared/process/data-directory.ts';
 import { restoreBackup } from './shared/database/backup/restore.ts';
 import { stopArchiving, takeBackup } from './shared/database/backup/take.ts';
-import { openEmbeddedPostgres, placeIn } from './shared/database/embedded.ts';
+import { openEmbeddedPostgres, serverPathsIn } from './shared/database/embedded.ts';
 import { takeLock } from './shared/database/embedded/lock.ts';
 import { addressOf } from './shared/database/embedded/server.ts';
 import { momentOf } from './shared/schema/moment.ts';
@@ -80,7 +80,7 @@ async function connect(home: string): Promise<Connected> {
 }
 
 async function connectToRunning(home: string): Promise<pg.Client | undefined> {
-  const { cluster, passwordFile } = placeIn(home);
+  const { cluster, passwordFile } = serverPathsIn(home);
   const file = join(cluster, 'postmaster.pid');
   if (!existsSync(file)) return undefined;
   const [, , , port] = readFileSync(file, 'utf8').split('\n');
@@ -114,7 +114,7 @@ async function backup(args: readonly string[]): Promise<void> {
       return;
     }
     const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string };
-    const { cluster, account } = placeIn(home);
+    const { cluster, account } = serverPathsIn(home);
     const taken = await takeBackup({
       home,
       cluster,
@@ -146,7 +146,7 @@ async function restore(args: readonly string[]): Promise<void> {
   const release = takeLock(home);
   try {
     const { base, lastCommit } = await restoreBackup({
-      place: placeIn(home),
+      paths: serverPathsIn(home),
       directory,
       say,
       ...(until === undefined ? {} : { until }),

@@ -19,7 +19,7 @@ import type {
   ServerResponse,
 } from 'node:http';
 import type { CachedEntry } from '../../shared/coherence/entry.ts';
-import { cachedAnswer } from '../../shared/coherence/local-cache.ts';
+import { cachedAnswer } from '../../shared/contract-runtime/local-cache.ts';
 import type { Contract } from '../../shared/contracts/contract.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import type { Settings } from '../../shared/settings/settings.ts';

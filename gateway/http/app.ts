@@ -9,7 +9,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Coherence } from '../../shared/coherence/coherence.ts';
-import type { LocalCache } from '../../shared/coherence/local-cache.ts';
+import type { LocalCache } from '../../shared/contract-runtime/local-cache.ts';
 import type { ReadinessCheck } from '../../shared/node/readiness.ts';
 import { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';

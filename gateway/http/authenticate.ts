@@ -9,7 +9,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
 import { serviceCaller, type Caller } from '../../shared/access.ts';
 import type { CachedEntry } from '../../shared/coherence/entry.ts';
-import { cachedAnswer, type LocalCache } from '../../shared/coherence/local-cache.ts';
+import { cachedAnswer, type LocalCache } from '../../shared/contract-runtime/local-cache.ts';
 import { callAs, type CallOptions } from '../../shared/contract-runtime/request.ts';
 import { contractTable, type ParamsOf, type ResultOf } from '../../shared/contracts/index.ts';
 import { needsStrongerSignIn, type SignInPolicy } from '../../shared/contracts/sign-in-policy.ts';
@@ -302,7 +302,7 @@ export function createAuthenticator(
         return undefined;
       for (const entry of known.entries) {
         if (!entry.isFresh(now)) return undefined;
-        entry.recordHit(now);
+        entry.recordHit();
       }
       return known.identity;
     },

@@ -23,7 +23,7 @@ import { checkAccess, isPublic, type Caller } from '../../shared/access.ts';
 import type { CachedEntry } from '../../shared/coherence/entry.ts';
 import type { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import { checkParams } from '../../shared/contract-runtime/checks.ts';
-import { cachedAnswer, type LocalCache } from '../../shared/coherence/local-cache.ts';
+import { cachedAnswer, type LocalCache } from '../../shared/contract-runtime/local-cache.ts';
 import { callAs, timeLeft } from '../../shared/contract-runtime/request.ts';
 import { isRead, type Contract } from '../../shared/contracts/contract.ts';
 import type { ActionName, ParamsOf } from '../../shared/contracts/index.ts';

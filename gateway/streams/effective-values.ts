@@ -66,9 +66,9 @@ export class EffectiveValues {
   /** How often values of the past were. */
   pastQuestions = 0;
   readonly #tenants = new Map<string, WatchedTenant>();
-  readonly #turns = new Turns(maxQuestions);
+  readonly #semaphore = new Semaphore(maxQuestions);
   /** Of their own, so that a change need not wait for those who come back. */
-  readonly #pastTurns = new Turns(maxQuestions);
+  readonly #pastSemaphore = new Semaphore(maxQuestions);
   /** Those on their way, which a fleet shares. */
   readonly #pasts = new Map<string, Promise<Digests[] | null>>();
 
@@ -115,7 +115,7 @@ export class EffectiveValues {
   }
 
   ask(tenantId: string, contexts: Address[], least: Revisions): Promise<Answer> {
-    return this.#turns.run(() => {
+    return this.#semaphore.run(() => {
       this.questions += 1;
       const params = { tenant_id: tenantId, contexts, min_revision: idOf(least) };
       return callAs(this.#broker, 'config-resolver.digests', params, this.#asGateway());
@@ -130,7 +130,7 @@ export class EffectiveValues {
     const name = JSON.stringify([tenantId, nameOf(address), id]);
     const asked = this.#pasts.get(name);
     if (asked) return asked;
-    const asking = this.#pastTurns
+    const asking = this.#pastSemaphore
       .run(() => this.#askPast(tenantId, address, id))
       .finally(() => this.#pasts.delete(name));
     this.#pasts.set(name, asking);
@@ -165,7 +165,7 @@ export class EffectiveValues {
 }
 
 /** Work that is done so much at a time; the rest waits in order. */
-class Turns {
+class Semaphore {
   #free: number;
   readonly #waiting: (() => void)[] = [];
 

@@ -20,10 +20,11 @@
  */
 import { LRUCache } from 'lru-cache';
 import { performance } from 'node:perf_hooks';
+import { within } from '../concurrency/within.ts';
 import { StrataError } from '../errors.ts';
 import {
   Entry,
-  freezeAndMeasure,
+  freeze,
   type CachedEntry,
   type EntryKeeper,
   type Loaded,
@@ -64,7 +65,7 @@ export interface CacheOptions {
   readonly onLoaded?: (asOf: AsOf) => void;
   /** Whether the last known value may be a fallback after this failure of the owner. */
   readonly isOutage: (error: unknown) => boolean;
-  /** Whether last known values may be a fallback at `now` at all; always, where absent. */
+  /** Whether last known values may be a fallback at `now` at all. Defaults to always. */
   readonly mayStandIn?: (now: number) => boolean;
   /** Milliseconds, monotonic. */
   readonly now?: () => number;
@@ -81,7 +82,6 @@ interface PendingLoad {
 }
 
 const maxRetries = 3;
-const recencyRenewalMs = 1000;
 /**
  * Without a lease every read goes to the owner. Where the owner has not answered after this time, a
  * known value is the fallback.
@@ -89,6 +89,8 @@ const recencyRenewalMs = 1000;
 const ownerPatienceMs = 500;
 /** An entry's memory beside its key and value, in bytes. */
 const entryOverheadBytes = 200;
+/** Memory for each character of a value as JSON, in bytes: about what V8 needs for its objects. */
+const bytesPerCharacter = 2;
 
 export class CoherentCache {
   readonly #options: CacheOptions;
@@ -123,7 +125,7 @@ export class CoherentCache {
     });
     this.#keeper = {
       hasLease: options.hasLease,
-      recordHit: (entry, now) => this.#recordHit(entry, now),
+      recordHit: (entry) => this.#recordHit(entry),
     };
   }
 
@@ -145,7 +147,7 @@ export class CoherentCache {
     if (min && !includes(entry.asOf, min)) return undefined;
     const now = this.#now();
     if (!entry.isFresh(now)) return undefined;
-    this.#recordHit(entry, now);
+    this.#recordHit(entry);
     return entry;
   }
 
@@ -286,9 +288,9 @@ export class CoherentCache {
   }
 
   #cache(key: string, scopes: readonly string[], loaded: Loaded<unknown>): void {
-    const estimatedBytes = freezeAndMeasure(loaded.value);
-    const valueBytes = Math.ceil(loaded.bytes ?? estimatedBytes);
-    const size = entryOverheadBytes + 2 * key.length + valueBytes;
+    freeze(loaded.value);
+    const characters = key.length + JSON.stringify(loaded.value).length;
+    const size = entryOverheadBytes + bytesPerCharacter * characters;
     if (size > this.#options.maxBytes) return;
     const scopeRevisions = scopes.map((name) => ({
       scope: this.#joinScope(name),
@@ -411,11 +413,9 @@ export class CoherentCache {
     return undefined;
   }
 
-  #recordHit(entry: Entry, now: number): void {
+  #recordHit(entry: Entry): void {
     this.#counts.hits += 1;
-    // Renewing an entry's place costs most of a hit, and eviction needs no finer order than this.
-    if (now - entry.recencyRenewedAt <= recencyRenewalMs) return;
-    entry.recencyRenewedAt = now;
+    // Renews its place in the order of eviction.
     this.#entries.get(entry.key);
   }
 
@@ -458,17 +458,4 @@ export class CoherentCache {
     const isCurrent = this.#scopes.get(scope.name) === scope;
     if (scope.entryCount === 0 && isCurrent) this.#scopes.delete(scope.name);
   }
-}
-
-/**
- * The promise's outcome, or `timeout` where that takes longer. The work behind the promise is not
- * cancelled.
- */
-async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
-  if (ms === Infinity) return promise;
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new StrataError('timeout')), ms);
-  });
-  return Promise.race([promise, timeout]).finally(() => clearTimeout(timer));
 }

@@ -9,8 +9,6 @@ export interface Loaded<T> {
   readonly value: T;
   /** The revisions that the value is known to include. */
   readonly asOf: AsOf;
-  /** Serialized length; estimated where absent. */
-  readonly bytes?: number;
   /**
    * The parameters it was loaded with. They were found valid, so a request with equal ones needs no
    * second check.
@@ -32,7 +30,7 @@ export interface CachedEntry<T> extends Loaded<T> {
    */
   isFresh(now: number): boolean;
   /** Counts a hit, and puts eviction off, since the entry was used now. */
-  recordHit(now: number): void;
+  recordHit(): void;
 }
 
 /**
@@ -56,7 +54,7 @@ export interface ScopeRevision {
 /** What an entry needs from the cache that keeps it. */
 export interface EntryKeeper {
   readonly hasLease: (now: number) => boolean;
-  readonly recordHit: (entry: Entry, now: number) => void;
+  readonly recordHit: (entry: Entry) => void;
 }
 
 export class Entry implements CachedEntry<unknown> {
@@ -67,8 +65,6 @@ export class Entry implements CachedEntry<unknown> {
   readonly params: Loaded<unknown>['params'];
   readonly expiresAt: number;
   readonly scopeRevisions: readonly ScopeRevision[];
-  /** When its place in the order of eviction was last renewed. */
-  recencyRenewedAt: number;
   readonly #keeper: EntryKeeper;
 
   constructor(
@@ -85,7 +81,6 @@ export class Entry implements CachedEntry<unknown> {
     this.params = params;
     this.scopeRevisions = scopeRevisions;
     this.#keeper = keeper;
-    this.recencyRenewedAt = now;
     this.expiresAt = now + ttlMs;
   }
 
@@ -94,8 +89,8 @@ export class Entry implements CachedEntry<unknown> {
     return !this.evicted && now < this.expiresAt && !this.isDropped() && this.#keeper.hasLease(now);
   }
 
-  recordHit(now: number): void {
-    this.#keeper.recordHit(this, now);
+  recordHit(): void {
+    this.#keeper.recordHit(this);
   }
 
   /** Whether one of its scopes was dropped at a later revision than the entry was read at. */
@@ -107,37 +102,11 @@ export class Entry implements CachedEntry<unknown> {
 }
 
 /**
- * Freezes a value with everything it refers to, because local calls hand out cached values by
- * reference. Returns an estimate of its size in memory, in bytes. Iterative, so that deep nesting
- * does not overflow the stack.
+ * Freezes a value, which is JSON, with everything in it: local calls hand out cached values by
+ * reference.
  */
-export function freezeAndMeasure(root: unknown): number {
-  let bytes = 0;
-  const seen = new Set<unknown>();
-  const remaining = [root];
-  while (remaining.length > 0) {
-    const value = remaining.pop();
-    if (typeof value === 'string') bytes += 2 * value.length + 16;
-    else if (typeof value !== 'object' || value === null) bytes += 8;
-    else if (!seen.has(value)) {
-      seen.add(value);
-      // Object.freeze throws for views with elements, such as buffers.
-      if (ArrayBuffer.isView(value)) {
-        bytes += value.byteLength + 96;
-        continue;
-      }
-      Object.freeze(value);
-      bytes += 48;
-      if (Array.isArray(value)) {
-        bytes += 16 * value.length;
-        for (const item of value) remaining.push(item);
-        continue;
-      }
-      for (const [name, member] of Object.entries(value)) {
-        bytes += name.length + 16;
-        remaining.push(member);
-      }
-    }
-  }
-  return bytes;
+export function freeze(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return;
+  Object.freeze(value);
+  for (const member of Object.values(value)) freeze(member);
 }

@@ -1,7 +1,6 @@
 /** The change feed over the bus: nodes with a database answer it, the others poll it there. */
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import { performance } from 'node:perf_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../access.ts';
@@ -10,6 +9,7 @@ import { settingsReloadedKey, settingsReplacedKey } from '../contracts/feed.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
 import { authScope } from '../contracts/revision-scopes.ts';
 import { StrataError } from '../errors.ts';
+import { within } from '../concurrency/within.ts';
 import { natsConnectionOf, reportAfterMs } from '../bus/bus.ts';
 import { invalidateEvent } from '../node/cluster-service.ts';
 import type { ClusterLink } from './coherence.ts';
@@ -118,16 +118,9 @@ function callWhereOffered(broker: ServiceBroker, log: Logger) {
 async function roundTrip(broker: ServiceBroker, withinMs: number): Promise<boolean> {
   const connection = natsConnectionOf(broker);
   if (!connection) return true;
-  const timeout = new AbortController();
-  try {
-    return await Promise.race([
-      connection.flush().then(() => true),
-      delay(withinMs, false, { signal: timeout.signal }),
-    ]);
-  } catch {
-    // The connection is closed, or being made again.
-    return false;
-  } finally {
-    timeout.abort();
-  }
+  // It fails where the connection is closed, or being made again.
+  return within(withinMs, connection.flush()).then(
+    () => true,
+    () => false,
+  );
 }

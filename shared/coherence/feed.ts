@@ -20,7 +20,7 @@ import type { ParamsOf, ResultOf } from '../contracts/index.ts';
 import { isRefusedData } from '../database/failures.ts';
 import { StrataError } from '../errors.ts';
 import { judged, meetOn, server, type MeetOptions } from './feed-server.ts';
-import { Turns } from '../concurrency/turns.ts';
+import { BatchQueue } from '../concurrency/batch-queue.ts';
 
 export type Poll = ParamsOf<'feed.poll'>['body'];
 export type PollResult = ResultOf<'feed.poll'>;
@@ -156,22 +156,23 @@ const leasesOf = ({ leases, server }: LeasesOfChanges, changeId: string): LeaseT
   server,
 });
 
+/** The answer to a poll that renewed nothing. */
+const tooLate = () => new StrataError('timeout', 'A later poll of this node has been answered.');
+
 /** Whoever asks about a change. */
 interface Asked extends Pick<PromiseWithResolvers<LeaseTableRead>, 'resolve' | 'reject'> {
   readonly changeId: string;
 }
-
-/** The answer to a poll that renewed nothing. Its holder has been answered a later one. */
-const tooLate = (): PromiseRejectedResult => ({
-  status: 'rejected',
-  reason: new StrataError('timeout', 'A later poll of this node has been answered.'),
-});
 
 export interface FeedOptions extends MeetOptions {
   /** A poll waits so long for others, with which it goes to the database in the same two statements. */
   readonly gatherMs?: number;
   /** Called with `strata.cluster()` of the server that answers. */
   readonly onServer?: (cluster: string) => void;
+}
+
+interface PollOptions extends FeedOptions {
+  readonly db: DataSource;
 }
 
 /** All statements of the work go to the same server: a connection never changes it. */
@@ -227,23 +228,14 @@ class PollBatches {
     return batch;
   }
 
-  async #send(batch: readonly Waiting[]): Promise<void> {
-    const results = await this.#pollTogether(batch.map(({ poll }) => poll));
-    for (const [index, { answered }] of batch.entries()) {
-      const result = results[index]!;
-      if (result.status === 'fulfilled') answered.resolve(result.value);
-      else answered.reject(result.reason);
-    }
-  }
-
   /** A poll that the database refuses for what is in it takes no others with it. */
-  async #pollTogether(polls: readonly Poll[]): Promise<PromiseSettledResult<PollResult>[]> {
+  async #send(batch: readonly Waiting[]): Promise<void> {
     try {
-      return await this.#pollAll(polls);
-    } catch (reason) {
-      if (polls.length === 1 || !isRefusedData(reason))
-        return polls.map(() => ({ status: 'rejected', reason }));
-      return Promise.all(polls.map(async (poll) => (await this.#pollTogether([poll]))[0]!));
+      await this.#answer(batch);
+    } catch (error) {
+      if (batch.length > 1 && isRefusedData(error))
+        for (const each of batch) void this.#send([each]);
+      else for (const { answered } of batch) answered.reject(error);
     }
   }
 
@@ -257,8 +249,9 @@ class PollBatches {
    * recovered from a crash, gives transaction ids out again, and a cursor from before would say of
    * those that their changes have been read.
    */
-  #pollAll(polls: readonly Poll[]): Promise<PromiseSettledResult<PollResult>[]> {
-    const { db, follow } = this.#options;
+  #answer(batch: readonly Waiting[]): Promise<void> {
+    const { db, onServer } = this.#options;
+    const polls = batch.map(({ poll }) => poll);
     return onOneConnection(db, async (client) => {
       const renew = async (): Promise<Renewal[]> =>
         (await client.query<Renewal>({ ...renewLeases, values: [JSON.stringify(polls)] })).rows;
@@ -266,8 +259,8 @@ class PollBatches {
       if (renewed.length === 0 && (await meetOn(client, polls, this.#options)))
         renewed = await renew();
       const [first] = renewed;
-      if (!first) return polls.map(() => tooLate());
-      follow(first.cluster);
+      if (!first) throw tooLate();
+      onServer?.(first.cluster);
       // Nodes that were answered together have the same.
       const cursors = [...new Set(polls.map(({ cursor }) => cursor))];
       const read = await client.query<PollResult>({ ...readChanges, values: [cursors, first.id] });
@@ -278,24 +271,16 @@ class PollBatches {
         );
       const readings = new Map(cursors.map((cursor, place) => [cursor, read.rows[place]!]));
       const inTime = new Set(renewed.map(({ holder }) => holder));
-      return polls.map(({ holder, cursor }) => {
-        if (!inTime.has(holder)) return tooLate();
-        const reading = readings.get(cursor)!;
+      for (const { poll, answered } of batch) {
+        if (!inTime.has(poll.holder)) answered.reject(tooLate());
+        const reading = readings.get(poll.cursor)!;
         // Not complete: there is no cursor, or it is from another database, or changes after it are
         // pruned. A transaction that was open at the cursor and has ended without leaving a change
         // may have been pruned, unless it was open when that came past it.
-        const changes = reading.complete ? reading.changes : [];
-        return { status: 'fulfilled', value: { ...reading, changes } };
-      });
+        answered.resolve({ ...reading, changes: reading.complete ? reading.changes : [] });
+      }
     });
   }
-}
-
-interface PollOptions extends MeetOptions {
-  readonly db: DataSource;
-  readonly gatherMs: number;
-  /** Called with `strata.cluster()` of the server that answers. */
-  readonly follow: (cluster: string) => void;
 }
 
 /**
@@ -327,19 +312,18 @@ const pruneChanges = `WITH kept AS MATERIALIZED (
    WHERE EXISTS (SELECT FROM removed)`;
 
 export function createFeed(db: DataSource, options: FeedOptions = {}) {
-  const { gatherMs = 0, onServer, ...meetOptions } = options;
   /** Of the server that answered last. */
   let cluster: string | undefined;
-  function follow(answering: string): void {
+  function onServer(answering: string): void {
     cluster = answering;
-    onServer?.(answering);
+    options.onServer?.(answering);
   }
-  const batches = new PollBatches({ db, gatherMs, follow, ...meetOptions });
+  const batches = new PollBatches({ ...options, db, onServer });
   /**
    * What is asked while the table is being read is answered by the next reading, which begins after
    * it: a lease may be made any time.
    */
-  const readings = new Turns<Asked>(maxTogether, async (_name, asked) => {
+  const readings = new BatchQueue<Asked>(maxTogether, async (_name, asked) => {
     try {
       const read = await readLeases(
         db,
@@ -358,7 +342,7 @@ export function createFeed(db: DataSource, options: FeedOptions = {}) {
 
     /** Before the first write of a node, which is refused in a database that nobody has met. */
     async meet(): Promise<void> {
-      await onOneConnection(db, (client) => meetOn(client, [], meetOptions));
+      await onOneConnection(db, (client) => meetOn(client, [], options));
     },
 
     /**
@@ -380,7 +364,7 @@ export function createFeed(db: DataSource, options: FeedOptions = {}) {
       try {
         const [probed] = await db.query<{ cluster: string }[]>(probeWrite);
         const isSame = cluster === undefined || probed!.cluster === cluster;
-        follow(probed!.cluster);
+        onServer(probed!.cluster);
         return isSame;
       } catch (error) {
         options.log?.debug({ err: error }, 'the database takes no writes');

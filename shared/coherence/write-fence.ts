@@ -6,6 +6,7 @@ import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import type { Change } from '../commits/commit.ts';
 import { WakeableWait } from '../concurrency/wakeable-wait.ts';
+import { within } from '../concurrency/within.ts';
 import type { Lease, LeaseTableRead } from './feed.ts';
 import { LeaseTable } from './lease-table.ts';
 
@@ -128,11 +129,8 @@ export class WriteFence {
     until: number,
   ): Promise<LeaseTableRead | undefined> {
     const began = performance.now();
-    const tooLate = Promise.withResolvers<undefined>();
-    const timer = setTimeout(() => tooLate.resolve(undefined), until - began);
     try {
-      const read = await Promise.race([leasesOf(changeId), tooLate.promise]);
-      if (read === undefined) return undefined;
+      const read = await within(until - began, leasesOf(changeId));
       const leases = this.#leaseTable.observe(read.leases, began, performance.now());
       return { server: read.server, leases };
     } catch (error) {
@@ -141,8 +139,6 @@ export class WriteFence {
         'the lease table does not answer; the write waits for the fence',
       );
       return undefined;
-    } finally {
-      clearTimeout(timer);
     }
   }
 

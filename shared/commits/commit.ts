@@ -11,10 +11,10 @@ import type { AuditFacts } from '../contracts/audit.ts';
 import type { PowerName } from '../contracts/consequences.ts';
 import type { ChangeRecord } from '../contracts/feed.ts';
 import { tenantOfScope } from '../contracts/revision-scopes.ts';
-import { hasBegun } from '../database/begun-together.ts';
+import { hasBegun } from '../database/pipelined-transaction.ts';
 import { isSerializationFailure } from '../database/failures.ts';
 import { lockExpression, lockShared } from '../database/fair-locks.ts';
-import { run, type Statement } from '../database/planned-once.ts';
+import { run, type Statement } from '../database/prepared-statements.ts';
 import { StrataError } from '../errors.ts';
 import { noteIfOfPlatform, realmOf } from './actor-names.ts';
 
@@ -266,7 +266,7 @@ async function nextOf(manager: EntityManager, scope: string): Promise<RevisionRo
 export const lockAndCount = (manager: EntityManager, scope: string): Promise<CountedRow> =>
   count(manager, nextInTransaction, scope);
 
-/** The same as the first statement of a transaction that is `begunTogether` with it. */
+/** The same as the first statement of a `pipelinedTransaction`. */
 export const lockAndCountFirst = (manager: EntityManager, scope: string): Promise<CountedRow> =>
   count(manager, nextWhereBegun, scope);
 

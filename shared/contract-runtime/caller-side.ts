@@ -11,7 +11,7 @@ import type { BusCall } from '../bus/moleculer-middleware.ts';
 import type { Coherence } from '../coherence/coherence.ts';
 import type { Loaded } from '../coherence/entry.ts';
 import type { AsOf } from '../coherence/floors.ts';
-import { cachedAnswer, createLocalCache, deliver } from '../coherence/local-cache.ts';
+import { cachedAnswer, createLocalCache, deliver } from './local-cache.ts';
 import {
   isCached,
   metaOf,

@@ -5,7 +5,7 @@ import { checkAccess, type Caller } from '../access.ts';
 import type { ActionHandler } from '../bus/moleculer-middleware.ts';
 import type { Coherence } from '../coherence/coherence.ts';
 import type { Loaded } from '../coherence/entry.ts';
-import { deliver } from '../coherence/local-cache.ts';
+import { deliver } from './local-cache.ts';
 import type { Change } from '../commits/commit.ts';
 import { powerOf } from '../contracts/consequences.ts';
 import type { Contract } from '../contracts/contract.ts';

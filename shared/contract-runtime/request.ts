@@ -6,7 +6,7 @@ import { serviceCaller, type Caller } from '../access.ts';
 import type { Loaded } from '../coherence/entry.ts';
 import type { AsOf } from '../coherence/floors.ts';
 import { contractOf, type ActionName, type ParamsOf, type ResultOf } from '../contracts/index.ts';
-import type { Combining } from '../commits/combined.ts';
+import type { Combining } from '../commits/combined-commits.ts';
 
 /** Where a request came from: for throttling, sessions and the audit. Empty on the bus. */
 export interface Client {

@@ -21,7 +21,7 @@ import { accountToRunAs, assertReachable } from './embedded/account.ts';
 import { binariesDir } from './embedded/binaries.ts';
 import { isAbsentOrEmpty, makeCluster } from './embedded/cluster.ts';
 import { takeLock } from './embedded/lock.ts';
-import type { Place, Say } from './embedded/place.ts';
+import type { ServerPaths, Say } from './embedded/server-paths.ts';
 import { putInPlace } from './embedded/restored.ts';
 import { addressOf, endServer, startServer } from './embedded/server.ts';
 
@@ -53,7 +53,7 @@ export async function openEmbeddedPostgres({
   try {
     const home = makeDataDirectory(dataDir);
     release = takeLock(home);
-    return await openLocked(placeIn(home), flags, log, release);
+    return await openLocked(serverPathsIn(home), flags, log, release);
   } catch (error) {
     release();
     throw explained(error);
@@ -61,7 +61,7 @@ export async function openEmbeddedPostgres({
 }
 
 /** Of a DATA_DIR that is there. */
-export function placeIn(home: string): Place {
+export function serverPathsIn(home: string): ServerPaths {
   const cluster = join(home, 'postgres');
   return {
     home,
@@ -73,16 +73,16 @@ export function placeIn(home: string): Place {
 }
 
 async function openLocked(
-  place: Place,
+  paths: ServerPaths,
   flags: readonly string[],
   log: Say,
   release: () => void,
 ): Promise<EmbeddedPostgres> {
-  assertReachable(place);
-  if (!existsSync(place.cluster)) putInPlace(place, log);
-  if (isAbsentOrEmpty(place.cluster)) await makeCluster(place, log);
-  const password = readFileSync(place.passwordFile, 'utf8');
-  const { server, port } = await startServer(place, password, flags, log);
+  assertReachable(paths);
+  if (!existsSync(paths.cluster)) putInPlace(paths, log);
+  if (isAbsentOrEmpty(paths.cluster)) await makeCluster(paths, log);
+  const password = readFileSync(paths.passwordFile, 'utf8');
+  const { server, port } = await startServer(paths, password, flags, log);
   try {
     await ensureDatabase(addressOf(password, port, 'postgres'));
   } catch (error) {

@@ -5,7 +5,7 @@
  * behind a pooler that gives each transaction another session.
  */
 import type { EntityManager } from 'typeorm';
-import { run, type Statement } from './planned-once.ts';
+import { run, type Statement } from './prepared-statements.ts';
 
 /** An expression that takes the exclusive lock of the name that `name`, also one, stands for. */
 export const lockExpression = (name: string): string =>

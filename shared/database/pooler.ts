@@ -6,7 +6,7 @@
  * | Of a connection             | Directly                  | Behind a pooler                           |
  * |-----------------------------|---------------------------|-------------------------------------------|
  * | time-outs                   | sent when it is made      | of the role; a start without them refuses |
- * | names of statements         | planned once              | left out                                  |
+ * | names of statements         | prepared statements       | left out                                  |
  * | whether it is of a standby  | reported by PostgreSQL    | what PostgreSQL answers to a statement    |
  */
 import type { DataSource } from 'typeorm';

@@ -16,7 +16,7 @@
  * |                     | `store`              | the database                                  |
  *
  * Up to `checkInTransaction` they only read: a write that is refused has nothing to take back from
- * a commit that it shares with others (../commits/combined.ts).
+ * a commit that it shares with others (../commits/combined-commits.ts).
  */
 import type { TSchema } from 'typebox';
 import type { EntityManager } from 'typeorm';

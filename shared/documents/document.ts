@@ -9,7 +9,7 @@ import { allEnded } from '../database/all-ended.ts';
 import type { Loaded } from '../coherence/entry.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import { namesIn, platformName, realmOf } from '../commits/actor-names.ts';
-import { commitCombined, storing, type Judge } from '../commits/combined.ts';
+import { commitCombined, storing, type Judge } from '../commits/combined-commits.ts';
 import { commitChange, readSnapshot, type Work } from '../commits/commit.ts';
 import type { DocumentAction } from '../contracts/history.ts';
 import { platformScope, tenantScope, type RevisionScope } from '../contracts/revision-scopes.ts';

@@ -17,7 +17,7 @@ import { contractMiddleware } from '../contract-runtime/contract-middleware.ts';
 import type { DerivedReads } from '../contract-runtime/derived-reads.ts';
 import { Discovery, discoveryMiddleware, heartbeats } from '../bus/discovery.ts';
 import type { Probe } from './health.ts';
-import { createLocalCache, type LocalCache } from '../coherence/local-cache.ts';
+import { createLocalCache, type LocalCache } from '../contract-runtime/local-cache.ts';
 import { brokerLog, createLog } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { nodeLifecycle } from './node-lifecycle.ts';

@@ -2,7 +2,7 @@
  * Whether the parts that this node itself needs answer. Anybody may ask for it, as often as they
  * like, so a part is asked at most so often, once at a time, and nobody waits long.
  */
-import { setTimeout as delay } from 'node:timers/promises';
+import { within } from '../concurrency/within.ts';
 
 /**
  * How long an answer is given again, in milliseconds: a good one, and one that something is away.
@@ -47,13 +47,5 @@ export function shareAnswer<T>(ask: () => Promise<T>, isGood: (answer: T) => boo
  */
 export function boundedProbe(probe: Probe): Probe {
   const shared = shareAnswer(probe, Boolean);
-  return async () => {
-    const timeout = new AbortController();
-    const late = delay(patienceMs, false, { signal: timeout.signal }).catch(() => false);
-    try {
-      return await Promise.race([shared(), late]);
-    } finally {
-      timeout.abort();
-    }
-  };
+  return () => within(patienceMs, shared()).catch(() => false);
 }

@@ -5,7 +5,7 @@
  * what only grows, seconds and bytes.
  */
 import { Counter, Gauge, type Registry } from 'prom-client';
-import { setTimeout as delay } from 'node:timers/promises';
+import { within } from '../concurrency/within.ts';
 
 export interface Sample {
   readonly labels: Readonly<Record<string, string>>;
@@ -79,14 +79,8 @@ export function askedOfDatabase<T>(ask: () => Promise<T | undefined>) {
       running = undefined;
     }
   }
-  return async (): Promise<T | undefined> => {
+  return (): Promise<T | undefined> => {
     running ??= askOnce();
-    const timeout = new AbortController();
-    const late = delay(patienceMs, undefined, { signal: timeout.signal }).catch(() => undefined);
-    try {
-      return await Promise.race([running, late]);
-    } finally {
-      timeout.abort();
-    }
+    return within(patienceMs, running).catch(() => undefined);
   };
 }

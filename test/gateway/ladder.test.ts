@@ -1,5 +1,5 @@
 /**
- * What the ladder of the console shows is what Strata has: of 2,000 stacks of layers, made by
+ * What the ladder of the console shows is what Strata has: of 600 stacks of layers, made by
  * writes of every kind, each rung with its value, who set it and by which revision; and of a
  * sample of overrides what a trial says of clearing them is what clearing them does.
  */
@@ -22,7 +22,7 @@ import {
   type TenantFixture,
 } from '../support/strata.ts';
 
-const stacks = 2000;
+const stacks = 600;
 
 let database: Database;
 let strata: Running;
@@ -161,7 +161,7 @@ const write = fc.oneof(
 );
 type Write = typeof write extends fc.Arbitrary<infer Each> ? Each : never;
 
-test('2,000 stacks are shown as they are, and what clearing leads to as it comes', async () => {
+test('600 stacks are shown as they are, and what clearing leads to as it comes', async () => {
   const { id, admin, operator } = tenant;
   const addresses = {
     risk: `/tenants/${id}/config/risk`,
@@ -315,7 +315,7 @@ test('2,000 stacks are shown as they are, and what clearing leads to as it comes
     cleared += 1;
   }
   expect(seen).toBe(stacks);
-  expect(cleared).toBeGreaterThan(100);
+  expect(cleared).toBeGreaterThan(stacks / 20);
   expect(refused).toBeLessThan(stacks);
   expect([...layers]).toEqual([...layerNames]);
 }, 300_000);

@@ -2,7 +2,7 @@
 import { dirname } from 'node:path';
 import { restoreBackup } from '../../shared/database/backup/restore.ts';
 import { takeBackup } from '../../shared/database/backup/take.ts';
-import { placeIn } from '../../shared/database/embedded.ts';
+import { serverPathsIn } from '../../shared/database/embedded.ts';
 import { withClient, type Server } from './postgres.ts';
 
 const silent = (): void => {};
@@ -18,7 +18,7 @@ export async function backUpServer(
   const home = await withClient(url, async (client) => {
     const { rows } = await client.query<{ data_directory: string }>('SHOW data_directory');
     const cluster = rows[0]!.data_directory;
-    const { account } = placeIn(dirname(cluster));
+    const { account } = serverPathsIn(dirname(cluster));
     await takeBackup({
       home: dirname(cluster),
       cluster,
@@ -34,6 +34,6 @@ export async function backUpServer(
   return (until, whileDown = silent) =>
     restart('SIGKILL', async () => {
       whileDown();
-      await restoreBackup({ place: placeIn(home), directory, until, say: silent });
+      await restoreBackup({ paths: serverPathsIn(home), directory, until, say: silent });
     });
 }

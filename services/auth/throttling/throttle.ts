@@ -29,7 +29,7 @@ export interface Throttle {
 export function createThrottle(redis: RedisClient | undefined, { queueLimit = 64 } = {}): Throttle {
   const inRedis = redis && failedAttemptsInRedis(redis);
   const withStore = sharedCounts<FailedAttempts>(inRedis, failedAttemptsInMemory());
-  const inTurn = createTurns(queueLimit);
+  const inTurn = createQueues(queueLimit);
 
   async function begin(key: string, log: Logger): Promise<void> {
     const waitMs = await withStore(log, (store) => store.begin(key));
@@ -61,7 +61,7 @@ export function createThrottle(redis: RedisClient | undefined, { queueLimit = 64
  * right passwords sent at once would otherwise be taken for guesses. Throws `service_unavailable`
  * once `queueLimit` attempts of the key are here.
  */
-function createTurns(queueLimit: number) {
+function createQueues(queueLimit: number) {
   const queues = new Map<string, Promise<unknown>[]>();
 
   return async <T>(key: string, work: () => Promise<T>): Promise<T> => {

@@ -121,7 +121,7 @@ const isOfKnownType = (value: unknown, limits: Limits): boolean =>
   value === null || satisfies(value, limits);
 
 /** The values that layers have for a key, highest first. */
-const rungsOf = (key: string, layers: readonly Layer[]): Held[] =>
+const valuesOf = (key: string, layers: readonly Layer[]): Held[] =>
   layers
     .flatMap((layer, index) =>
       layer && Object.hasOwn(layer, key) ? [{ value: layer[key], layer: index }] : [],
@@ -130,18 +130,18 @@ const rungsOf = (key: string, layers: readonly Layer[]): Held[] =>
 
 /** What one key's bounds make of it, without a look at its pair. */
 function settle(key: string, { layers, sets, serviceType }: Context): Settled {
-  const rungs = rungsOf(key, layers);
+  const values = valuesOf(key, layers);
   const binding = bindingOf(key, sets, serviceType);
-  const asked = rungs[0] ?? null;
+  const asked = values[0] ?? null;
   let held = asked;
-  let below = rungs.slice(1);
+  let below = values.slice(1);
   let acting: BoundInForce | undefined;
   for (const { limits, ...bound } of binding.enforced) {
     if (isAllowed(held, limits, bound)) continue;
     held = replacementOf(held, below, limits);
     acting = bound;
     const layer = held?.layer;
-    if (typeof layer === 'number') below = below.filter((rung) => rung.layer! < layer);
+    if (typeof layer === 'number') below = below.filter((each) => each.layer! < layer);
   }
   return { held, asked, binding, ...(acting && { enforced: acting }) };
 }

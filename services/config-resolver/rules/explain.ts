@@ -8,18 +8,18 @@ import type { Bounded, Held } from './apply-bounds.ts';
 import {
   applied,
   boundSets,
-  decidingRung,
+  decidingPart,
   definitions,
   enforcedKeys,
   originOf,
   originOfPlatform,
-  rungsOf,
+  layerPartsOf,
   type AuthorAt,
   type Effective,
   type Origin,
   type Place,
   type PlaceName,
-  type RungOfLayer,
+  type LayerPart,
   type Sources,
 } from './layers.ts';
 
@@ -31,12 +31,12 @@ export function explainValues(
   from: Sources,
   authorAt: AuthorAt = () => undefined,
 ): Effective & { explain: Explanations } {
-  const rungs = rungsOf(from);
-  const bounded = applied(rungs, from);
+  const parts = layerPartsOf(from);
+  const bounded = applied(parts, from);
   const enforced = enforcedKeys(bounded);
   const keys = new Set([...Object.keys(bounded.values), ...enforced]);
   const explain = [...keys].map(
-    (key) => [key, explanationOf(key, rungs, bounded, from, authorAt)] as const,
+    (key) => [key, explanationOf(key, parts, bounded, from, authorAt)] as const,
   );
   return { values: bounded.values, enforced, explain: Object.fromEntries(explain) };
 }
@@ -45,8 +45,8 @@ type Explanations = Record<string, Static<typeof Explanation>>;
 
 /** Every place that an explanation may name, for whoever finds out who wrote there. */
 export function placesOf(from: Sources): PlaceName[] {
-  const ofLayers = rungsOf(from).flatMap((rung) =>
-    Object.keys(rung.values).flatMap((key) => placeAt(rung, key, from) ?? []),
+  const ofLayers = layerPartsOf(from).flatMap((part) =>
+    Object.keys(part.values).flatMap((key) => placeAt(part, key, from) ?? []),
   );
   const ofBounds = boundSets(from).flatMap(({ by, bounds }) =>
     by === 'type' ? [] : Object.keys(bounds).map((key) => placeOfBound(key, by, from)),
@@ -54,11 +54,7 @@ export function placesOf(from: Sources): PlaceName[] {
   return [...ofLayers, ...ofBounds];
 }
 
-function placeAt(
-  { layer, pathOf }: RungOfLayer,
-  key: string,
-  from: Sources,
-): PlaceName | undefined {
+function placeAt({ layer, pathOf }: LayerPart, key: string, from: Sources): PlaceName | undefined {
   const document = layer.document(from, key);
   return document && { ...document, path: pathOf(key) };
 }
@@ -89,20 +85,20 @@ const writtenAt = (origin: Origin, place: PlaceName | undefined, authorAt: Autho
 
 function explanationOf(
   key: string,
-  rungs: readonly RungOfLayer[],
+  parts: readonly LayerPart[],
   { values, bounded }: Bounded,
   from: Sources,
   authorAt: AuthorAt,
 ): Static<typeof Explanation> {
-  const found = rungs.filter((rung) => Object.hasOwn(rung.values, key));
-  const rungAt = ({ layer }: Pick<Held, 'layer'>): RungOfLayer | undefined =>
-    layer === null ? undefined : rungs[rungs.length - 1 - layer];
+  const found = parts.filter((part) => Object.hasOwn(part.values, key));
+  const partAt = ({ layer }: Pick<Held, 'layer'>): LayerPart | undefined =>
+    layer === null ? undefined : parts[parts.length - 1 - layer];
   const result = bounded.get(key);
   const { asked = null, enforced, warned = [] } = result ?? {};
-  const deciding = decidingRung(key, rungs, result);
-  const askedBy = asked && rungAt(asked)?.layer.name;
-  const writtenOn = (rung: RungOfLayer): Origin =>
-    writtenAt(rung.layer.origin(from, key), placeAt(rung, key, from), authorAt);
+  const deciding = decidingPart(key, parts, result);
+  const askedBy = asked && partAt(asked)?.layer.name;
+  const writtenOn = (part: LayerPart): Origin =>
+    writtenAt(part.layer.origin(from, key), placeAt(part, key, from), authorAt);
   return {
     ...(Object.hasOwn(values, key) && { value: values[key] }),
     ...(deciding
@@ -113,12 +109,12 @@ function explanationOf(
         }
       : originOfBound(key, enforced!, from, authorAt)),
     shadowed: found
-      .filter((rung) => rung !== deciding)
-      .map((rung) => ({
-        layer: rung.layer.name,
-        value: rung.values[key],
-        path: rung.pathOf(key),
-        ...writtenOn(rung),
+      .filter((part) => part !== deciding)
+      .map((part) => ({
+        layer: part.layer.name,
+        value: part.values[key],
+        path: part.pathOf(key),
+        ...writtenOn(part),
       })),
     ...(enforced && {
       enforced: {

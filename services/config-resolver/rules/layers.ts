@@ -102,7 +102,7 @@ export type AuthorAt = (
 ) => Pick<Origin, 'revision' | 'updated_by' | 'updated_by_name' | 'updated_at'> | undefined;
 
 /** Values of a layer that stand in one place of its documents. */
-interface Rung {
+interface PartOfLayer {
   readonly values: Readonly<Record<string, unknown>>;
   /** The JSON Pointer of a key's value in the document that holds it. */
   readonly pathOf: (key: string) => string;
@@ -113,7 +113,7 @@ interface LayerDefinition {
    * The places that hold its values, the one that decides first at the front; none where nothing is
    * stored.
    */
-  readonly rungs: (from: LayeredValues) => readonly Rung[];
+  readonly parts: (from: LayeredValues) => readonly PartOfLayer[];
   /**
    * The document that set `key`, and who wrote it last. Only the global layer looks at the key: it
    * holds one document per key, the others one for all.
@@ -166,7 +166,7 @@ function serviceTypeOf<Type>({
 
 export const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
   service_instance: {
-    rungs({ tenant }) {
+    parts({ tenant }) {
       if (!tenant.service) return [];
       const {
         service_id: _id,
@@ -192,7 +192,7 @@ export const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
     }),
   },
   agent: {
-    rungs({ tenant }) {
+    parts({ tenant }) {
       if (!tenant.agent) return [];
       const { agent_type: _type, ...values } = tenant.agent.document;
       return [{ values, pathOf: under() }];
@@ -209,7 +209,7 @@ export const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
     }),
   },
   tenant_risk: {
-    rungs({ tenant, serviceType }) {
+    parts({ tenant, serviceType }) {
       if (!tenant.risk) return [];
       const { global_settings: limits, service_overrides: overrides } = tenant.risk.document;
       const ofTenant = { values: limits, pathOf: under('global_settings') };
@@ -225,7 +225,7 @@ export const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
     }),
   },
   service_type: {
-    rungs(from) {
+    parts(from) {
       const stored = serviceTypeOf(from);
       if (!stored) return [];
       const { default_settings, scaling_limits, monitoring_defaults } = stored.document;
@@ -249,7 +249,7 @@ export const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
     }),
   },
   global: {
-    rungs({ platform }) {
+    parts({ platform }) {
       const values = Object.fromEntries(
         platform.entries.map(({ document }) => [document.config_key, document.config_value]),
       );
@@ -267,7 +267,7 @@ export const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
     }),
   },
   env: {
-    rungs: ({ environment }) => [{ values: environment, pathOf: under() }],
+    parts: ({ environment }) => [{ values: environment, pathOf: under() }],
     origin: () => originOf('env', null),
     document: () => undefined,
   },
@@ -294,9 +294,9 @@ export const environmentFingerprint = (environment: Values): string =>
   createHash('sha256').update(JSON.stringify(environment)).digest('base64url').slice(0, 16);
 
 /** Every place that holds values, with its layer, the one that decides first at the front. */
-export const rungsOf = (from: LayeredValues) =>
-  layers.flatMap((layer) => layer.rungs(from).map((rung) => ({ layer, ...rung })));
-export type RungOfLayer = ReturnType<typeof rungsOf>[number];
+export const layerPartsOf = (from: LayeredValues) =>
+  layers.flatMap((layer) => layer.parts(from).map((part) => ({ layer, ...part })));
+export type LayerPart = ReturnType<typeof layerPartsOf>[number];
 
 /** The bounds that hold here, by authority. */
 export function boundSets(from: LayeredValues): BoundSet[] {
@@ -343,15 +343,15 @@ export interface Effective {
 }
 
 /** `applyBounds` and `layeredMerge` want the layer that decides last. */
-export const applied = (rungs: readonly RungOfLayer[], from: LayeredValues): Bounded =>
-  applyBounds(rungs.map(({ values }) => values).toReversed(), boundSets(from), from.serviceType);
+export const applied = (parts: readonly LayerPart[], from: LayeredValues): Bounded =>
+  applyBounds(parts.map(({ values }) => values).toReversed(), boundSets(from), from.serviceType);
 
 export const enforcedKeys = ({ bounded }: Bounded): string[] =>
   [...bounded].flatMap(([key, { enforced }]) => (enforced ? [key] : [])).toSorted();
 
 /** The merged values, within bounds. */
 export function effectiveValues(from: Sources): Effective {
-  const bounded = applied(rungsOf(from), from);
+  const bounded = applied(layerPartsOf(from), from);
   return { values: bounded.values, enforced: enforcedKeys(bounded) };
 }
 
@@ -367,15 +367,15 @@ export interface DecidedValue {
 
 /** Of these keys, what `explainValues` says of values and layers. */
 export function decidedValues(from: LayeredValues, keys: readonly string[]): DecidedValue[] {
-  const rungs = rungsOf(from);
-  const { values, bounded } = applied(rungs, from);
+  const parts = layerPartsOf(from);
+  const { values, bounded } = applied(parts, from);
   return keys.map((key) => {
     const result = bounded.get(key);
     const isPresent = Object.hasOwn(values, key);
     return {
       isPresent,
       value: isPresent ? values[key] : undefined,
-      layer: decidingRung(key, rungs, result)?.layer.name ?? layerOfBound(result?.enforced),
+      layer: decidingPart(key, parts, result)?.layer.name ?? layerOfBound(result?.enforced),
       isEnforced: result?.enforced !== undefined,
     };
   });
@@ -385,14 +385,14 @@ export function decidedValues(from: LayeredValues, keys: readonly string[]): Dec
  * The place whose value holds; undefined where it is a bound's own, or there is none. Where the key
  * is removed, the first asked.
  */
-export function decidingRung(
+export function decidingPart(
   key: string,
-  rungs: readonly RungOfLayer[],
+  parts: readonly LayerPart[],
   result: BoundedValue | undefined,
-): RungOfLayer | undefined {
+): LayerPart | undefined {
   const held = result?.held ?? null;
-  if (held === null) return rungs.find(({ values }) => Object.hasOwn(values, key));
-  return held.layer === null ? undefined : rungs[rungs.length - 1 - held.layer];
+  if (held === null) return parts.find(({ values }) => Object.hasOwn(values, key));
+  return held.layer === null ? undefined : parts[parts.length - 1 - held.layer];
 }
 
 /** What explanations call the layer of a value that no layer holds. */

@@ -38,7 +38,7 @@ import {
 } from '../schema.ts';
 import { changedAfter, markChanged, requireApproval } from '../stores/approvals.ts';
 import { databaseTime } from '../stores/clock.ts';
-import { newestFirst } from '../stores/newest.ts';
+import { newestFirst } from '../stores/newest-first.ts';
 import { queueNotices } from '../stores/notices.ts';
 import { requireRoom } from '../stores/usage.ts';
 import { acknowledge, callingCandidate, decide, type ApprovalOptions } from './deciding.ts';

@@ -34,7 +34,7 @@ import {
 } from '../stores/automations.ts';
 import { clockTime, databaseTime } from '../stores/clock.ts';
 import { charge, judgeBudgets } from '../stores/ledger.ts';
-import { newestFirst } from '../stores/newest.ts';
+import { newestFirst } from '../stores/newest-first.ts';
 import { requireRoom } from '../stores/usage.ts';
 import type { TenantChanges } from '../worker/tenant-changes.ts';
 import {

@@ -13,7 +13,7 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import { holdRevisions } from '../../../shared/commits/commit.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
-import { runAlone, type Statement } from '../../../shared/database/planned-once.ts';
+import { runAlone, type Statement } from '../../../shared/database/prepared-statements.ts';
 import type { AutomationRow } from '../schema.ts';
 import { settleHolds } from './ledger.ts';
 

@@ -8,7 +8,7 @@
  */
 import type { DataSource } from 'typeorm';
 import { channels } from '../../../shared/contracts/notifier.ts';
-import { runAlone, type Statement } from '../../../shared/database/planned-once.ts';
+import { runAlone, type Statement } from '../../../shared/database/prepared-statements.ts';
 import type { ApprovalRow, DeliveryRow } from '../schema.ts';
 
 /** Sends to one endpoint that may be on their way at a time, over all workers. */
@@ -114,7 +114,7 @@ export const claimDue = (
 ): Promise<Claim[]> => runAlone<Claim>(db, claimStatement, [worker, slots, known, recorded]);
 
 /**
- * It is planned once for a connection: planning takes ten times as long as the work. PostgreSQL keeps
+ * It is a prepared statement: planning takes ten times as long as the work. PostgreSQL keeps
  * a plan where it costs no more than one that is made for the values, so the planner sees neither
  * `$2` nor `$4`.
  */

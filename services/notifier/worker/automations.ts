@@ -13,7 +13,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { DataSource, EntityManager } from 'typeorm';
 import { startBackgroundLoop } from '../../../shared/concurrency/background-loop.ts';
-import { Turns } from '../../../shared/concurrency/turns.ts';
+import { BatchQueue } from '../../../shared/concurrency/batch-queue.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { codeOf } from '../../../shared/errors.ts';
 import { denialOf, type Admission } from '../rules/automation.ts';
@@ -81,7 +81,7 @@ export function startGivingSlots(options: AutomationWorkerOptions): SlotWorker {
   let isStopping = false;
 
   /** One at a time of each tenant; who comes meanwhile is answered by the next turn. */
-  const turns = new Turns<Visit>(Infinity, async (tenantId, visits) => {
+  const queue = new BatchQueue<Visit>(Infinity, async (tenantId, visits) => {
     const isDue = visits.some((visit) => visit.isDue);
     const seen = isStopping ? Promise.resolve() : seeTo(tenantId, isDue);
     seeing.add(seen);
@@ -103,7 +103,7 @@ export function startGivingSlots(options: AutomationWorkerOptions): SlotWorker {
   }
 
   const visit = (tenantId: string): Promise<void> =>
-    new Promise((end) => turns.add(tenantId, { isDue: true, end }));
+    new Promise((end) => queue.add(tenantId, { isDue: true, end }));
 
   async function lookWhereConfigured(): Promise<void> {
     if (configured.size === 0) return;
@@ -134,7 +134,7 @@ export function startGivingSlots(options: AutomationWorkerOptions): SlotWorker {
     complaint: 'automations cannot be read; it is tried again every second',
   });
   return {
-    wake: (tenantId) => turns.add(tenantId, { isDue: false, end: () => undefined }),
+    wake: (tenantId) => queue.add(tenantId, { isDue: false, end: () => undefined }),
     configured: (tenantId) => configured.add(tenantId),
     async stop() {
       isStopping = true;

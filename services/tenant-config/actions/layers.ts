@@ -29,7 +29,7 @@ import {
   storedFrom,
 } from '../schema.ts';
 import { documentAt, documentsAt, keyAuthors, momentOf, revisionAt } from '../stores/history.ts';
-import { readMentions } from '../stores/mentions.ts';
+import { readValuesByKey } from '../stores/values-by-key.ts';
 
 /** The documents that the effective configuration is made of, by their names in the history. */
 interface LayerDocuments {
@@ -302,7 +302,7 @@ const lookupActions = (db: DataSource) =>
         return { value: { items }, asOf: { [scope]: revision } };
       }),
 
-    'tenant-config.layers.mentions': ({ body }) => readMentions(db.manager, body),
+    'tenant-config.layers.mentions': ({ body }) => readValuesByKey(db.manager, body),
 
     async 'tenant-config.layers.nearest'({ tenant_id: tenantId, agent_type, service_id }) {
       const near = (entity: typeof AgentEntity, name: string) =>

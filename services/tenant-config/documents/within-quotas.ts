@@ -2,7 +2,7 @@
 import type { EntityManager } from 'typeorm';
 import { requireQuota } from '../../../shared/commits/usage.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
-import { run, type Statement } from '../../../shared/database/planned-once.ts';
+import { run, type Statement } from '../../../shared/database/prepared-statements.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { quotaSettings } from '../../../shared/settings/quotas.ts';

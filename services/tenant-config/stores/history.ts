@@ -2,7 +2,7 @@
 import { LessThanOrEqual, type EntityManager } from 'typeorm';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { ConfigType } from '../../../shared/contracts/history.ts';
-import { run, type Statement } from '../../../shared/database/planned-once.ts';
+import { run, type Statement } from '../../../shared/database/prepared-statements.ts';
 import type { Stored, WriteRecord } from '../../../shared/documents/document-kind.ts';
 import {
   historyRowOf,

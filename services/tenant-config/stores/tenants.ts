@@ -3,7 +3,7 @@
  * not.
  */
 import { IsNull, type EntityManager } from 'typeorm';
-import { run, type Statement } from '../../../shared/database/planned-once.ts';
+import { run, type Statement } from '../../../shared/database/prepared-statements.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { TenantEntity, type TenantRow } from '../schema.ts';
 

@@ -26,7 +26,7 @@ import { CannotStart, messageOf } from '../../process/cannot-start.ts';
 import { assertReachable, firstClosed } from '../embedded/account.ts';
 import { isAbsentOrEmpty } from '../embedded/cluster.ts';
 import { assertNotOfOthers, stopLeftOver } from '../embedded/left-over.ts';
-import type { Place, Say } from '../embedded/place.ts';
+import type { ServerPaths, Say } from '../embedded/server-paths.ts';
 import { putInPlace } from '../embedded/restored.ts';
 import { addressOf, endServer, startServer } from '../embedded/server.ts';
 import { restoreCommand } from './archive-command.ts';
@@ -45,7 +45,7 @@ import {
 } from './wal.ts';
 
 export interface RestoreRequest {
-  readonly place: Place;
+  readonly paths: ServerPaths;
   readonly directory: string;
   /** In UTC, such as `2026-11-22T09:30:00.123456Z`. As late as possible by default. */
   readonly until?: string;
@@ -71,20 +71,20 @@ const copies = 8;
  * as they were.
  */
 export async function restoreBackup(request: RestoreRequest): Promise<Restored> {
-  const { place, say } = request;
+  const { paths, say } = request;
   const directory = resolve(request.directory);
-  if (!existsSync(place.cluster)) putInPlace(place, say);
-  const unfinished = join(place.home, 'postgres.restoring');
-  for (const each of [unfinished, join(place.home, 'postgres.restored')])
+  if (!existsSync(paths.cluster)) putInPlace(paths, say);
+  const unfinished = join(paths.home, 'postgres.restoring');
+  for (const each of [unfinished, join(paths.home, 'postgres.restored')])
     rmSync(each, { recursive: true, force: true });
-  assertReachable(place);
-  assertReadable(directory, place);
-  if (!isAbsentOrEmpty(place.cluster)) {
-    assertNotOfOthers(place.cluster);
-    await stopLeftOver(place.cluster, say);
+  assertReachable(paths);
+  assertReadable(directory, paths);
+  if (!isAbsentOrEmpty(paths.cluster)) {
+    assertNotOfOthers(paths.cluster);
+    await stopLeftOver(paths.cluster, say);
   }
 
-  const crashed = logOfTheCrash(place.cluster, directory);
+  const crashed = logOfTheCrash(paths.cluster, directory);
   const timeline = newestTimeline([walOf(directory), ...crashed]);
   const base = baseFor(directory, timeline, request.until);
   const gap = gapAfter(base.manifest, [walOf(directory), ...crashed]);
@@ -98,14 +98,14 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
   for (const from of crashed) addLog(from, walOf(directory), join(unfinished, 'pg_wal'));
   const password = readFileSync(join(base.directory, 'postgres.password'), 'utf8');
   writeFileSync(join(unfinished, 'recovery.signal'), '', { mode: 0o600 });
-  giveTo(place, unfinished);
+  giveTo(paths, unfinished);
 
   const isWholeLog = crashed.length > 0 && gap === undefined;
   const lastCommit = await recover({ ...request, directory }, unfinished, password, isWholeLog);
   writeFileSync(join(unfinished, 'postgres.password'), password, { mode: 0o600, flush: true });
-  renameSync(unfinished, join(place.home, 'postgres.restored'));
-  flushDirectory(place.home);
-  const aside = putInPlace(place, say);
+  renameSync(unfinished, join(paths.home, 'postgres.restored'));
+  flushDirectory(paths.home);
+  const aside = putInPlace(paths, say);
   return { base, lastCommit, aside };
 }
 
@@ -113,7 +113,7 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
  * PostgreSQL itself reads the log, as its own user: what it may not read would be the end of the
  * log for it.
  */
-function assertReadable(directory: string, { account }: Place): void {
+function assertReadable(directory: string, { account }: ServerPaths): void {
   if (!existsSync(directory)) throw new CannotStart(`There is no ${directory}.`);
   if (ownerOf(directory) === undefined)
     throw new CannotStart(`${directory} is no backup directory, as npm run backup makes one.`);
@@ -194,7 +194,7 @@ function addLog(from: string, archive: string, target: string): void {
     if (!archived.has(name + compressed)) copyFileSync(join(from, name), join(target, name));
 }
 
-function giveTo({ account }: Place, directory: string): void {
+function giveTo({ account }: ServerPaths, directory: string): void {
   const { uid, gid } = account;
   if (uid === undefined) return;
   chownSync(directory, uid, gid!);
@@ -213,7 +213,7 @@ const endedBefore = /\bF0000\b/;
  * was committed.
  */
 async function recover(
-  { place, directory, until, say }: RestoreRequest,
+  { paths, directory, until, say }: RestoreRequest,
   cluster: string,
   password: string,
   isWholeLog: boolean,
@@ -229,7 +229,7 @@ async function recover(
   // The server reads this before it knows names of zones, such as Z.
   const target = until?.replace('T', ' ').replace('Z', '+00');
   const untilFlags = target ? ['-c', `recovery_target_time=${target}`] : [];
-  const restoring = { ...place, cluster };
+  const restoring = { ...paths, cluster };
   const started = await startServer(
     restoring,
     password,

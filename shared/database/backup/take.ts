@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { CannotStart } from '../../process/cannot-start.ts';
 import { firstClosed } from '../embedded/account.ts';
-import type { Account, Say } from '../embedded/place.ts';
+import type { Account, Say } from '../embedded/server-paths.ts';
 import { directoryFileIn } from './archive-command.ts';
 import { copyWhole, flushDirectory, writeWhole } from './durable-files.ts';
 import {

@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CannotStart } from '../../process/cannot-start.ts';
-import { environment, type Account, type Place } from './place.ts';
+import { environment, type Account, type ServerPaths } from './server-paths.ts';
 
 /**
  * The owner of the data; where there is none yet, the user `postgres`, which is made if it is
@@ -49,7 +49,7 @@ function makeUserPostgres(): void {
  * Throws, with the remedy, where the account may not enter DATA_DIR or the directory of the
  * programs.
  */
-export function assertReachable({ home, binaries, account }: Place): void {
+export function assertReachable({ home, binaries, account }: ServerPaths): void {
   if (account.uid === undefined) return;
   const needed = [
     { path: home, remedy: 'set DATA_DIR to another directory' },

@@ -14,7 +14,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CannotStart, oneLine } from '../../process/cannot-start.ts';
-import { environment, type Place, type Say } from './place.ts';
+import { environment, type ServerPaths, type Say } from './server-paths.ts';
 
 export const isAbsentOrEmpty = (directory: string): boolean =>
   !existsSync(directory) || readdirSync(directory).length === 0;
@@ -23,8 +23,8 @@ export const isAbsentOrEmpty = (directory: string): boolean =>
  * Makes the cluster beside its place and moves it there when it is complete, so that a start that
  * is killed leaves no half one.
  */
-export async function makeCluster(place: Place, say: Say): Promise<void> {
-  const { home, cluster, passwordFile, account } = place;
+export async function makeCluster(paths: ServerPaths, say: Say): Promise<void> {
+  const { home, cluster, passwordFile, account } = paths;
   const unfinished = `${cluster}.new`;
   await clearAway(home, cluster, unfinished);
   say(`Makes a PostgreSQL cluster in ${cluster}.`);
@@ -35,7 +35,7 @@ export async function makeCluster(place: Place, say: Say): Promise<void> {
     chownSync(unfinished, account.uid, account.gid!);
     chownSync(passwordFile, account.uid, account.gid!);
   }
-  await runInitdb(place, unfinished);
+  await runInitdb(paths, unfinished);
   renameSync(unfinished, cluster);
 }
 
@@ -50,7 +50,7 @@ async function clearAway(home: string, cluster: string, unfinished: string): Pro
 }
 
 async function runInitdb(
-  { home, passwordFile, binaries, account }: Place,
+  { home, passwordFile, binaries, account }: ServerPaths,
   directory: string,
 ): Promise<void> {
   const flags = [

@@ -7,7 +7,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CannotStart } from '../../process/cannot-start.ts';
-import type { Say } from './place.ts';
+import type { Say } from './server-paths.ts';
 
 /** A server that has not ended by then after SIGINT gets SIGQUIT. */
 const patienceMs = 10_000;

@@ -2,7 +2,7 @@
 import { chownSync, copyFileSync, existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { flushDirectory } from '../backup/durable-files.ts';
-import type { Place, Say } from './place.ts';
+import type { ServerPaths, Say } from './server-paths.ts';
 
 /**
  * Puts restored files in the place of the server's, whose own are kept beside them. Each step finds
@@ -10,7 +10,7 @@ import type { Place, Say } from './place.ts';
  * empty one. Returns where the files of before are, if there were any.
  */
 export function putInPlace(
-  { home, cluster, passwordFile, account }: Place,
+  { home, cluster, passwordFile, account }: ServerPaths,
   say: Say,
 ): string | undefined {
   const restored = join(home, 'postgres.restored');

@@ -8,7 +8,7 @@ import pg from 'pg';
 import { CannotStart, oneLine } from '../../process/cannot-start.ts';
 import { archiveCommand } from '../backup/archive-command.ts';
 import { stopLeftOver } from './left-over.ts';
-import { environment, type Place, type Say } from './place.ts';
+import { environment, type ServerPaths, type Say } from './server-paths.ts';
 
 /** How long a start is tried again, and a server may give no answer. */
 const startMs = 60_000;
@@ -26,16 +26,16 @@ export const addressOf = (password: string, port: number, database: string): str
  * still letting go of the cluster, or where the port was taken meanwhile.
  */
 export async function startServer(
-  place: Place,
+  paths: ServerPaths,
   password: string,
   flags: readonly string[],
   say: Say,
 ): Promise<RunningServer> {
   const giveUpAt = Date.now() + startMs;
   for (;;) {
-    await stopLeftOver(place.cluster, say);
+    await stopLeftOver(paths.cluster, say);
     const port = await freePort();
-    const server = spawnServer(place, port, flags);
+    const server = spawnServer(paths, port, flags);
     const failure = await waitUntilReady(server, addressOf(password, port, 'postgres'));
     if (failure === undefined) return { server, port };
     await endServer(server);
@@ -48,7 +48,7 @@ export async function startServer(
 
 /** `-D <cluster> -p <port>` come first: stopLeftOver recognises a server by them. */
 function spawnServer(
-  { home, cluster, binaries, account }: Place,
+  { home, cluster, binaries, account }: ServerPaths,
   port: number,
   flags: readonly string[],
 ): ChildProcess {

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { IsNull, type DataSource, type EntityManager } from 'typeorm';
 import type { Client, Request } from '../../../../shared/contract-runtime/request.ts';
-import { commitCombined } from '../../../../shared/commits/combined.ts';
+import { commitCombined } from '../../../../shared/commits/combined-commits.ts';
 import type { EventDraft } from '../../../../shared/commits/commit.ts';
 import { sessionCacheKey } from '../../../../shared/contracts/auth.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';

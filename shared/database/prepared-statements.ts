@@ -1,6 +1,6 @@
 /**
- * Statements that a connection parses and plans once. Of those that every write makes, that takes
- * longer than their work; and so do the objects that TypeORM makes of what a row is asked for.
+ * Prepared statements, which a connection parses and plans once: of those that every write makes,
+ * that takes longer than their work, and so do the objects that TypeORM makes of a query.
  */
 import type { ClientBase, QueryResultRow } from 'pg';
 import type { DataSource, EntityManager } from 'typeorm';

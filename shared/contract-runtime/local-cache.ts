@@ -9,8 +9,8 @@
 import { checkAccess, seesPlatform, type Caller } from '../access.ts';
 import type { Contract } from '../contracts/contract.ts';
 import { StrataError } from '../errors.ts';
-import type { Coherence } from './coherence.ts';
-import type { CachedEntry } from './entry.ts';
+import type { Coherence } from '../coherence/coherence.ts';
+import type { CachedEntry } from '../coherence/entry.ts';
 
 type Params = Readonly<Record<string, unknown>>;
 
@@ -55,7 +55,7 @@ export function cachedAnswer(
 ): unknown {
   checkAccess(contract, caller, params);
   if (!entry?.isFresh(now)) return undefined;
-  entry.recordHit(now);
+  entry.recordHit();
   return deliver(contract, entry.value, caller, false);
 }
 

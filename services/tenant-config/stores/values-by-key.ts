@@ -92,7 +92,7 @@ const patternOf = (key: string): string =>
   `%${JSON.stringify(key).replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
 
 /** Throws 413 for a tenant that says more of these keys than can be held. */
-export async function readMentions(
+export async function readValuesByKey(
   manager: EntityManager,
   { keys, after, tenant_id: tenantId }: Asked,
 ): Promise<{ tenants: TenantSaid[]; next: string | null }> {

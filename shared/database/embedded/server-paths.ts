@@ -6,7 +6,7 @@ export interface Account {
   readonly gid?: number;
 }
 
-export interface Place {
+export interface ServerPaths {
   /** DATA_DIR, absolute and without symbolic links. */
   readonly home: string;
   /** PostgreSQL's data directory ("cluster" in its manual). */

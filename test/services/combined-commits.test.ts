@@ -11,7 +11,7 @@ import { projectKind } from '../../services/tenant-config/documents/project.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
 import { createFeed } from '../../shared/coherence/feed.ts';
 import type { Request } from '../../shared/contract-runtime/request.ts';
-import { maxWrites } from '../../shared/commits/combined.ts';
+import { maxWrites } from '../../shared/commits/combined-commits.ts';
 import { lockAndCountFirst, type Change } from '../../shared/commits/commit.ts';
 import { startRelay } from '../../shared/commits/relay.ts';
 import type { ProjectAddress, ProjectConfig } from '../../shared/contracts/projects.ts';

@@ -9,7 +9,7 @@ import { allEnded } from './all-ended.ts';
  * of any transaction; so a first statement that writes asks for `hasBegun`, which is false there.
  * (DEFERRABLE has no other meaning in a transaction that writes.)
  */
-export async function begunTogether<T>(
+export async function pipelinedTransaction<T>(
   db: DataSource,
   work: (manager: EntityManager) => Promise<T>,
 ): Promise<T> {

@@ -2,7 +2,7 @@
  * Lets what waits for a name have its turn in the order in which it came: at most `most` at a time,
  * and one turn of a name at a time. Names do not wait for each other.
  */
-export class Turns<Entry> {
+export class BatchQueue<Entry> {
   readonly #most: number;
   readonly #take: (name: string, entries: readonly Entry[]) => Promise<readonly Entry[]>;
   /** By name, while a turn of it is taken: what waits for the next. */
@@ -25,10 +25,10 @@ export class Turns<Entry> {
     }
     const first = [entry];
     this.#waiting.set(name, first);
-    void this.#takeTurns(name, first);
+    void this.#takeBatches(name, first);
   }
 
-  async #takeTurns(name: string, waiting: Entry[]): Promise<void> {
+  async #takeBatches(name: string, waiting: Entry[]): Promise<void> {
     while (waiting.length > 0) {
       const left = await this.#take(name, waiting.splice(0, this.#most));
       waiting.unshift(...left);

@@ -25,10 +25,10 @@ import { setImmediate } from 'node:timers/promises';
 import type { DataSource, EntityManager } from 'typeorm';
 import { allEnded } from '../database/all-ended.ts';
 import { tenantOfScope } from '../contracts/revision-scopes.ts';
-import { begunTogether } from '../database/begun-together.ts';
+import { pipelinedTransaction } from '../database/pipelined-transaction.ts';
 import { isDatabaseFailure } from '../database/failures.ts';
 import { StrataError } from '../errors.ts';
-import { Turns } from '../concurrency/turns.ts';
+import { BatchQueue } from '../concurrency/batch-queue.ts';
 import { noteIfOfPlatform, realmOf } from './actor-names.ts';
 import {
   countUpTo,
@@ -89,14 +89,16 @@ interface Waiting {
 }
 
 /** Those of a pool of connections: what stores a document in it commits with what else does. */
-const turnsOf = new WeakMap<DataSource, Turns<Waiting>>();
+const queueOf = new WeakMap<DataSource, BatchQueue<Waiting>>();
 
-function turnsIn(db: DataSource): Turns<Waiting> {
-  const known = turnsOf.get(db);
+function queueIn(db: DataSource): BatchQueue<Waiting> {
+  const known = queueOf.get(db);
   if (known) return known;
-  const turns = new Turns<Waiting>(maxWrites, (scope, writes) => commitTogether(db, scope, writes));
-  turnsOf.set(db, turns);
-  return turns;
+  const queue = new BatchQueue<Waiting>(maxWrites, (scope, writes) =>
+    commitTogether(db, scope, writes),
+  );
+  queueOf.set(db, queue);
+  return queue;
 }
 
 /**
@@ -116,7 +118,7 @@ export async function commitCombined<T>(
     judged = await judge(manager, counted);
     return judged;
   };
-  turnsIn(db).add(scope, { by, judge: judgeAndKeep, resolve, reject });
+  queueIn(db).add(scope, { by, judge: judgeAndKeep, resolve, reject });
   await promise;
   return judged!;
 }
@@ -167,7 +169,7 @@ async function commitTogether(
   if (writes.length === 0) return [];
   const group = new Group(scope, writes);
   try {
-    const change = await begunTogether(db, (manager) => group.write(manager));
+    const change = await pipelinedTransaction(db, (manager) => group.write(manager));
     group.answer(change);
   } catch (error) {
     if (error instanceof NothingAccepted) group.refuse();
