@@ -5,10 +5,12 @@ import { Accounts } from './screens/accounts.tsx';
 import { Approvals } from './screens/approvals.tsx';
 import { Audit, AuditOfPlatform } from './screens/audit.tsx';
 import { Automations } from './screens/automations.tsx';
+import { Budgets } from './screens/budgets.tsx';
 import { Compare } from './screens/compare.tsx';
 import { DeliveryLog } from './screens/deliveries.tsx';
 import { Documents } from './screens/documents.tsx';
 import { EffectiveValues } from './screens/effective-values.tsx';
+import { Freezes, PlatformFreezes } from './screens/freezes.tsx';
 import { Groups } from './screens/groups.tsx';
 import { HistoryOfChanges, HistoryOfPlatform } from './screens/history.tsx';
 import { Members } from './screens/members.tsx';
@@ -18,6 +20,7 @@ import { Plan } from './screens/plan.tsx';
 import {
   GlobalConfiguration,
   PlatformBounds,
+  PlatformBudgets,
   ServiceTypes,
 } from './screens/platform-documents.tsx';
 import type { PlatformScreenProperties, Role, ScreenProperties } from './screens/screen.ts';
@@ -29,7 +32,7 @@ interface Screen {
   readonly name: string;
   readonly title: string;
   /** Of the navigation. */
-  readonly group: 'Values' | 'Approvals' | 'Delivery' | 'People' | 'History';
+  readonly group: 'Values' | 'Limits' | 'Approvals' | 'Delivery' | 'People' | 'History';
   readonly roles: readonly Role[];
   readonly component: ComponentType<ScreenProperties>;
 }
@@ -53,6 +56,8 @@ export const screens: readonly Screen[] = [
     roles: operators,
     component: Documents,
   },
+  { name: 'budgets', group: 'Limits', title: 'Budgets', roles: operators, component: Budgets },
+  { name: 'freezes', group: 'Limits', title: 'Freezes', roles: operators, component: Freezes },
   {
     name: 'approvals',
     group: 'Approvals',
@@ -114,6 +119,8 @@ export const platformScreens: readonly PlatformScreen[] = [
   { name: 'global', title: 'Global configuration', component: GlobalConfiguration },
   { name: 'service-types', title: 'Service types', component: ServiceTypes },
   { name: 'bounds', title: 'Guardrails and emergency stop', component: PlatformBounds },
+  { name: 'budgets', title: 'Budgets (all tenants)', component: PlatformBudgets },
+  { name: 'freezes', title: 'Freezes (all tenants)', component: PlatformFreezes },
   { name: 'plan', title: 'Plan', component: Plan },
   { name: 'history', title: 'History', component: HistoryOfPlatform },
   { name: 'audit', title: 'Audit log (all tenants)', component: AuditOfPlatform },

@@ -38,9 +38,9 @@ const stateOptions: Option[] = [
 ];
 
 /** Slots are taken and freed without a stream that says so. */
-const lookAgainMs = 5000;
+export const lookAgainMs = 5000;
 
-function useEvery(ms: number, act: () => void): void {
+export function useEvery(ms: number, act: () => void): void {
   useEffect(() => {
     const timer = setInterval(() => {
       if (!document.hidden) act();

@@ -281,6 +281,7 @@ function Editor(properties: EditorProperties): VNode {
           <Fields
             key={`form ${round}`}
             noun={kind.noun ?? 'member'}
+            named={kind.named ?? 'name'}
             schema={schema.values ?? schema}
             document={draft}
             above={[]}

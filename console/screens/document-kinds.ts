@@ -11,6 +11,8 @@ export interface DocumentKind {
   readonly about: string;
   /** What a member is, where their names are for people to choose. */
   readonly noun?: string;
+  /** What the name of a member is. */
+  readonly named?: string;
   /** Of the API, with placeholders as in OpenAPI. */
   readonly path: string;
   readonly list?: string;
@@ -29,6 +31,23 @@ export interface DocumentKind {
 
 const admins: readonly Role[] = ['tenant_admin'];
 
+export const budgetsKind = {
+  name: 'budgets',
+  title: 'Budgets',
+  about:
+    'How much automation may cost, or how often it may act, in an hour, a day, a week or a month',
+  noun: 'budget',
+  configType: 'budgets_config',
+} as const;
+
+export const freezesKind = {
+  name: 'freezes',
+  title: 'Freezes',
+  about: 'When automation may not act, or the only times at which it may',
+  noun: 'freeze',
+  configType: 'freezes_config',
+} as const;
+
 export const documentKinds: readonly DocumentKind[] = [
   {
     name: 'risk',
@@ -44,9 +63,20 @@ export const documentKinds: readonly DocumentKind[] = [
     about: 'What effective values have to keep to, whichever layer decides; the API says bounds',
     path: '/tenants/{tenant_id}/config/bounds',
     noun: 'guardrail',
+    named: 'key of the effective values',
     hasImpact: true,
     writers: admins,
     configType: 'bounds_config',
+  },
+  {
+    ...budgetsKind,
+    path: '/tenants/{tenant_id}/config/budgets',
+    writers: admins,
+  },
+  {
+    ...freezesKind,
+    path: '/tenants/{tenant_id}/config/freezes',
+    writers: admins,
   },
   {
     name: 'notifications',

@@ -1,5 +1,5 @@
 /** The kinds of documents that the platform has. */
-import type { DocumentKind } from './document-kinds.ts';
+import { budgetsKind, freezesKind, type DocumentKind } from './document-kinds.ts';
 
 const ofPlatform = { writers: [], isPlatform: true, hasImpact: true } as const;
 
@@ -37,7 +37,30 @@ export const platformBounds: DocumentKind = {
   about: 'What effective values of every tenant have to keep to, whichever layer decides',
   path: '/config/bounds',
   noun: 'guardrail',
+  named: 'key of the effective values',
   configType: 'bounds_config',
 };
 
-export const platformKinds: readonly DocumentKind[] = [globalEntries, serviceTypes, platformBounds];
+export const platformBudgets: DocumentKind = {
+  ...ofPlatform,
+  ...budgetsKind,
+  title: 'Budgets of the platform',
+  about: 'They hold in every tenant by itself, beside its own',
+  path: '/config/budgets',
+};
+
+export const platformFreezes: DocumentKind = {
+  ...ofPlatform,
+  ...freezesKind,
+  title: 'Freezes of the platform',
+  about: 'They hold in every tenant, beside its own',
+  path: '/config/freezes',
+};
+
+export const platformKinds: readonly DocumentKind[] = [
+  globalEntries,
+  serviceTypes,
+  platformBounds,
+  platformBudgets,
+  platformFreezes,
+];

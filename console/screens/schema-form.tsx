@@ -50,8 +50,10 @@ export function SchemaFields(properties: FieldsProperties): VNode {
  * A document whose members are all of one kind, by names that people choose: a group of fields for
  * each.
  */
-export function MemberFields(properties: FieldsProperties & { readonly noun: string }): VNode {
-  const { schema, document, isReadOnly, onChange, onFit, noun } = properties;
+export function MemberFields(
+  properties: FieldsProperties & { readonly noun: string; readonly named: string },
+): VNode {
+  const { schema, document, isReadOnly, onChange, onFit, noun, named } = properties;
   const [name, setName] = useState('');
   const chosen = name.trim();
   const add = (): void => {
@@ -93,7 +95,7 @@ export function MemberFields(properties: FieldsProperties & { readonly noun: str
             <span class="name">New {noun}</span>
             <input
               value={name}
-              placeholder="key of the effective values"
+              placeholder={named}
               autocomplete="off"
               spellcheck={false}
               onKeyDown={addByKey}

@@ -18,13 +18,16 @@ interface Newest {
   readonly items: readonly { readonly revision: number; readonly action: string }[];
 }
 
+/** Of these a tenant and the platform have one each, or none. */
+const single = /\/config\/(bounds|budgets|freezes)$/;
+
 /**
- * Whether there are bounds at all. Most tenants have none, and browsers print every 404 as an
- * error. The tenant's history has each of its writes; the platform's may have begun later, so there
- * a trial of no change says what it would make.
+ * Whether there is one at all. Most have none, and browsers print every 404 as an error. The
+ * tenant's history has each of its writes; the platform's may have begun later, so there a trial of
+ * no change says what it would make.
  */
-async function hasBounds(address: string): Promise<boolean> {
-  if (address === '/config/bounds') {
+async function exists(address: string, kind: string): Promise<boolean> {
+  if (address === `/config/${kind}`) {
     const trial = await call<{ readonly changes: readonly unknown[] }>(
       'PATCH',
       `${address}?dry_run=true`,
@@ -32,8 +35,8 @@ async function hasBounds(address: string): Promise<boolean> {
     );
     return trial.body.changes.length === 0;
   }
-  const history = address.replace(/bounds$/, 'history');
-  const newest = await get<Newest>(`${history}?config_type=bounds_config&limit=1`);
+  const history = address.replace(/[a-z]+$/, 'history');
+  const newest = await get<Newest>(`${history}?config_type=${kind}_config&limit=1`);
   const [entry] = newest.items;
   if (entry?.action !== 'rollback') return entry !== undefined && entry.action !== 'delete';
   const { after } = await get<{ readonly after: unknown }>(`${history}/${entry.revision}`);
@@ -42,7 +45,8 @@ async function hasBounds(address: string): Promise<boolean> {
 
 export async function readStored(address: string, aborted?: AbortSignal): Promise<Stored> {
   try {
-    if (address.endsWith('/config/bounds') && !(await hasBounds(address))) return none;
+    const [, kind] = single.exec(address) ?? [];
+    if (kind !== undefined && !(await exists(address, kind))) return none;
     const { body, headers } = await call<JsonObject | null>(
       'GET',
       address,

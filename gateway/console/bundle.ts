@@ -46,7 +46,10 @@ export async function bundleConsole(prefix: string): Promise<ConsoleBundle> {
     },
     outdir: '/',
     entryNames: '[name]-[hash]',
+    chunkNames: '[name]-[hash]',
     bundle: true,
+    // What a screen imports once it is needed stays out of the first load.
+    splitting: true,
     minify: true,
     write: false,
     format: 'esm',

@@ -3,8 +3,8 @@
  * milliseconds, ends exclusive.
  */
 import { Temporal } from 'temporal-polyfill';
-import type { FreezeWindow } from '../contracts/freezes.ts';
-import { weekdays } from '../contracts/weekly-hours.ts';
+import type { Freeze, FreezeWindow } from '../contracts/freezes.ts';
+import { weekdays } from '../contracts/weekdays.ts';
 import { dateAt, instantOf } from './wall-clock.ts';
 
 /** What a moment is to a window: within it or not, and until when; null where that never changes. */
@@ -54,9 +54,45 @@ export function stretchAt(window: FreezeWindow, at: number): Stretch {
   }
 }
 
-interface Span {
+export interface Span {
   readonly from: number;
   readonly until: number;
+}
+
+/** Windows that follow each other, one after the other, are looked at so often. */
+const mostWindowsInRow = 100;
+
+/** What a moment is to all of the windows together. */
+export function stretchOfAll(during: readonly FreezeWindow[], at: number): Stretch {
+  let end: number | null = null;
+  let now = at;
+  for (let count = 0; count < mostWindowsInRow; count += 1) {
+    const stretches = during.map((window) => stretchAt(window, now));
+    const within = stretches.flatMap(({ isWithin, until }) => (isWithin ? [until!] : []));
+    if (within.length === 0) {
+      if (end !== null) break;
+      const next = stretches.flatMap(({ until }) => until ?? []);
+      return { isWithin: false, until: next.length > 0 ? Math.min(...next) : null };
+    }
+    end = Math.max(...within);
+    now = end;
+  }
+  return { isWithin: true, until: end };
+}
+
+/** Parts of the span in which a freeze holds, overrides aside. */
+export function frozenWithin(
+  { during, only_within: isOnly = false }: Pick<Freeze, 'during' | 'only_within'>,
+  { from, until: end }: Span,
+): Span[] {
+  const frozen: Span[] = [];
+  for (let at = from; at < end;) {
+    const { isWithin, until } = stretchOfAll(during, at);
+    const last = Math.min(until ?? end, end);
+    if (isWithin !== isOnly) frozen.push({ from: at, until: last });
+    at = last;
+  }
+  return frozen;
 }
 
 /** Of spans in order, of which only those that are over by `at` may be left out. */

@@ -152,6 +152,8 @@ export const automationContracts = {
     path: tenantPath,
     query: {
       state: Type.Optional(described(AutomationState, 'Only those in this state')),
+      started_from: Type.Optional(described(Timestamp, 'Only those that started then or later')),
+      started_until: Type.Optional(described(Timestamp, 'Only those that started before that')),
       ...page,
     },
     result: Page(Automation),

@@ -1,7 +1,7 @@
 /** What budgets have spent. The notifier keeps it, beside the automations that spend. */
 import { Type, type Static } from 'typebox';
 import { BudgetInForce, budgetOwner, Currency } from './budgets.ts';
-import { action } from './contract.ts';
+import { action, type Access } from './contract.ts';
 import { described, strict, TenantId, Timestamp } from './fields.ts';
 import { budgetNoticeType, deciderRoles } from './notifier.ts';
 
@@ -61,11 +61,15 @@ export const BudgetNotice = Type.Object(
 );
 export type BudgetNotice = Static<typeof BudgetNotice>;
 
+/** The ledger keeps at least so many (`removeOldLedger`). */
+const mostDays = 62;
+const access: Access = { level: 'tenant', roles: deciderRoles, services: true };
+
 export const budgetUsageContracts = {
   'notifier.budgets.usage': action({
     summary: "What the tenant's budgets, and the platform's in it, have spent",
     rest: 'GET /tenants/{tenant_id}/budgets/usage',
-    access: { level: 'tenant', roles: deciderRoles, services: true },
+    access,
     keyScope: 'automations:read',
     path: { tenant_id: TenantId },
     query: {
@@ -79,6 +83,46 @@ export const budgetUsageContracts = {
         items: Type.Array(BudgetUsage, { description: "The platform's budgets first" }),
       },
       { ...strict, title: 'BudgetsUsage', description: 'What budgets have spent' },
+    ),
+  }),
+  'notifier.budgets.days': action({
+    summary: 'What a budget has spent on each of the last days',
+    rest: 'GET /tenants/{tenant_id}/budgets/days',
+    access,
+    keyScope: 'automations:read',
+    path: { tenant_id: TenantId },
+    query: {
+      by: budgetOwner,
+      name: BudgetInForce.properties.name,
+      days: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: mostDays,
+          description: 'How many, today included; 31 by default',
+        }),
+      ),
+    },
+    result: Type.Object(
+      {
+        items: Type.Array(
+          Type.Object(
+            {
+              date: Type.String({
+                format: 'date',
+                description: "By the clocks of the budget's zone",
+                examples: ['2026-11-25'],
+              }),
+              from: described(Timestamp, 'When the day began'),
+              until: described(Timestamp, 'When it ends'),
+              spent: balance.spent,
+              held: balance.held,
+            },
+            { ...strict, description: 'A day' },
+          ),
+          { description: 'Every day, the oldest first' },
+        ),
+      },
+      { ...strict, title: 'BudgetDays', description: 'What a budget has spent by day' },
     ),
   }),
 } as const;

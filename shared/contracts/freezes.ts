@@ -10,7 +10,8 @@ import { described, SomeOf, strict, Timestamp } from './fields.ts';
 import { riskLevels } from './notifier.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
 import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
-import { TimeOfDay, weekdays } from './weekly-hours.ts';
+import { weekdays } from './weekdays.ts';
+import { TimeOfDay } from './weekly-hours.ts';
 
 const LocalTime = Type.String({
   pattern: '^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]$',

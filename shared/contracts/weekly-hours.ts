@@ -4,15 +4,13 @@
  */
 import { Type, type Static } from 'typebox';
 import { described, SomeOf, strict } from './fields.ts';
-
-/** In the order of ISO 8601, which counts them from 1. */
-export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
+import { weekdays } from './weekdays.ts';
 
 export const TimeOfDay = Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$' });
 
 export const WeeklyHours = Type.Object(
   {
-    days: SomeOf(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'], {
+    days: SomeOf([...weekdays], {
       minItems: 1,
       description: 'On which days they start',
     }),

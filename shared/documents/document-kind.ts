@@ -5,15 +5,15 @@
  *
  * The steps of a write, in order:
  *
- * | step                | of the kind          | may use                                       |
- * | ------------------- | -------------------- | --------------------------------------------- |
- * | before              | `prepare`            | other services, slow lookups                  |
- * | in the transaction  | `load`               | the database, under the lock of the scope     |
- * |                     | `complete`           | what `prepare` found                          |
- * |                     | `schema`, `check`    | what `prepare` found                          |
- * |                     | `seal`               | keys                                          |
- * |                     | `checkInTransaction` | the database, under the lock of the scope     |
- * |                     | `store`              | the database                                  |
+ * | step               | of the kind          | may use                                                         |
+ * | ------------------ | -------------------- | --------------------------------------------------------------- |
+ * | before             | `prepare`            | other services, slow lookups                                    |
+ * | in the transaction | `load`               | the database, under the lock of the scope                       |
+ * |                    | `complete`           | what `prepare` found                                            |
+ * |                    | `schema`, `check`    | what `prepare` found                                            |
+ * |                    | `seal`               | keys                                                            |
+ * |                    | `checkInTransaction` | the database, under the lock of the scope; what `prepare` found |
+ * |                    | `store`              | the database                                                    |
  *
  * Up to `checkInTransaction` they only read: a write that is refused has nothing to take back from
  * a commit that it shares with others (../commits/combined-commits.ts).
@@ -149,6 +149,7 @@ export interface DocumentKind<Address, Document, Context = undefined> {
     address: Address,
     next: Document | null,
     current: Document | null,
+    context: Context,
   ): Promise<Problem[]>;
   /**
    * Only for kinds that hold secrets, which are masked wherever the document is shown. The document

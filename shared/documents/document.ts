@@ -314,7 +314,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
       // To the history, a document that is null is none.
       const after = next?.document ?? null;
       if (missingOwner) throw missingOwner;
-      const problems = await kind.checkInTransaction?.(manager, params, after, before);
+      const problems = await kind.checkInTransaction?.(manager, params, after, before, context);
       refuse(problems ?? []);
 
       // To `diff`, undefined is what does not exist, and null a value.

@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { atWork } from './at-work.ts';
+import { budgetsGroup as budgets } from './budgets.ts';
 import { costs as costsGroup } from './costs.ts';
 import { effective } from './effective.ts';
 import { growth } from './growth.ts';
@@ -39,6 +40,7 @@ const groups: Readonly<Record<string, Group>> = {
   streams,
   hostile,
   plan,
+  budgets,
   costs: costsGroup,
 };
 

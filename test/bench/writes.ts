@@ -4,12 +4,12 @@ import { serverCore, startProgram } from './machine.ts';
 import { alternate, type Comparison, type Goal, type Group } from './report.ts';
 import { platformAdmin, startStage } from './stage.ts';
 
-interface Tenant {
+export interface Tenant {
   readonly id: string;
   readonly admin: Client;
 }
 
-async function makeTenant(url: string, platform: Client, name: string): Promise<Tenant> {
+export async function makeTenant(url: string, platform: Client, name: string): Promise<Tenant> {
   const email = `admin@${name}.example`;
   const admin = { email, password: memberPassword };
   const { status, text, body } = await platform.post('/tenants', { name, admin });

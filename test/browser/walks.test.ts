@@ -416,6 +416,12 @@ describe('roles', () => {
       ['Review & publish…', 'PATCH projects/shop/config?dry_run=true', {}],
       ['Delete…', 'DELETE projects/shop/config?dry_run=true'],
     ),
+    ...offersOn('budgets', ['New budget…', 'PATCH config/budgets?dry_run=true', {}]),
+    ...offersOn(
+      'freezes',
+      ['New freeze…', 'PATCH config/freezes?dry_run=true', {}],
+      ['Import a calendar…', 'PATCH config/freezes?dry_run=true', {}],
+    ),
     ...offersOn('automations', ['Stop automation…', 'PATCH config/bounds?dry_run=true', {}]),
     ...offersOn(
       `approvals/${ids.approval}`,
@@ -490,6 +496,12 @@ describe('roles', () => {
       ['Stop automation…', 'PATCH /config/bounds?dry_run=true', {}],
       ['Review & publish…', 'PATCH /config/bounds?dry_run=true', {}],
     ),
+    ...offersOn('/platform/budgets', [
+      'Review & publish…',
+      'PATCH /config/budgets?dry_run=true',
+      {},
+    ]),
+    ...offersOn('/platform/freezes', ['New freeze…', 'PATCH /config/freezes?dry_run=true', {}]),
     ...offersOn('/platform/plan', ['Add to the plan', 'POST /config/plan', {}]),
     ...offersOn('/platform/history?open=1', [
       'Undo this change…',

@@ -1,11 +1,12 @@
 /**
  * `npm run test:soak -- --minutes 10 --kills 200 --clients 500 --failovers 4 --pieces 1
- * --changes 500 --pooler`: has a fleet of `@strata/client` lose its gateway; leads a cluster to a
+ * --changes 500 --starts 10000 --pooler`: has a fleet of `@strata/client` lose its gateway; leads a cluster to a
  * standby of PostgreSQL for a minute, then has standbys take over, synchronous and asynchronous by
  * turns; injects every fault in turn into another, over and over, then kills processes at random; and
  * in one where each piece has processes of its own, kills one of each under load. Change sets are
- * written, approved and applied in random order, and the processes that apply them killed. With
- * `--pooler` nodes reach PostgreSQL through PgBouncer in transaction mode. Ends with 1 if anything was
+ * written, approved and applied in random order, and the processes that apply them killed. Automations
+ * are started against a budget that pays for a hundredth of them, while everything is killed and
+ * clocks jump. With `--pooler` nodes reach PostgreSQL through PgBouncer in transaction mode. Ends with 1 if anything was
  * wrong, lost or late.
  */
 import { parseArgs } from 'node:util';
@@ -32,6 +33,7 @@ import {
 import { fourEyes, interleaveChanges, killWhileApplying } from '../support/interleaved-changes.ts';
 import { killAtRandom } from '../support/kills.ts';
 import { startPostgres } from '../support/postgres.ts';
+import { spendUnderFaults } from '../support/spending.ts';
 import { Client, createTenant, type Running } from '../support/strata.ts';
 import { askDuring, assertBearable, figuresOf } from '../support/under-load.ts';
 
@@ -43,6 +45,7 @@ const { values } = parseArgs({
     failovers: { type: 'string', default: '4' },
     pieces: { type: 'string', default: '1' },
     changes: { type: 'string', default: '500' },
+    starts: { type: 'string', default: '10000' },
     pooler: { type: 'boolean', default: false },
   },
 });
@@ -235,12 +238,31 @@ async function interleave(): Promise<void> {
   }
 }
 
+/** Automations against a budget that pays for a hundredth of them. */
+async function spend(): Promise<void> {
+  const starts = Number(values.starts);
+  const cluster = await startCluster({
+    postgres: () => startPostgres({ ownClock: true }),
+    environment: { ...environment, RATE_LIMIT_PER_MINUTE: '0' },
+  });
+  try {
+    const spent = await spendUnderFaults(cluster, { starts, fits: Math.ceil(starts / 100) });
+    say(`${starts} starts against a budget: ${JSON.stringify(spent)}`);
+  } catch (error) {
+    total.failed += 1;
+    say(`FAILED: budgets\n  ${(error as Error).stack}`);
+  } finally {
+    await cluster.stop();
+  }
+}
+
 const isWanted = (count: string): boolean => Number(count) > 0;
 if (isWanted(values.clients)) await clientsAway();
 if (isWanted(values.failovers)) await failOverInTurn();
 if (isWanted(values.minutes) || isWanted(values.kills)) await injectAndKill();
 if (isWanted(values.pieces)) await killPieceByPiece();
 if (isWanted(values.changes)) await interleave();
+if (isWanted(values.starts)) await spend();
 const outcome = total.failed > 0 ? `${total.failed} faults FAILED` : 'no violation';
 say(
   `${outcome}: ${JSON.stringify(total)}\n${JSON.stringify(Object.fromEntries(survived), null, 2)}`,

@@ -187,6 +187,47 @@ describe('a budget of costs', () => {
     expect(await balance(`?at=${yesterday}`)).toEqual(['10', '0', '90']);
   });
 
+  test('is shown by day, by the clocks of its zone, with what started on it', async () => {
+    await setBudgets({ all: { ...monthly, timezone: 'Pacific/Kiritimati' } });
+    const { id } = await start(30);
+    const other = await start(0);
+    const days = (query: string) =>
+      tenant.operator.get(`/tenants/${tenant.id}/budgets/days?by=tenant&${query}`);
+    const spending = async () => {
+      const { body } = await days('name=all&days=2');
+      return body.items as { from: string; until: string; spent: string; held: string }[];
+    };
+    const [, today] = await spending();
+    // Its clocks are 14 hours before UTC.
+    expect([new Date(today!.from).getUTCHours(), today!.spent, today!.held]).toEqual([
+      10,
+      '0',
+      '30',
+    ]);
+    const moveTo = (bucket: string) =>
+      database.query(
+        `UPDATE notifier.ledger SET bucket = $2::timestamptz - interval '5 minutes' * $3
+         WHERE tenant_id = $1`,
+        [tenant.id, today!.from, bucket],
+      );
+    await moveTo('0');
+    expect((await spending()).map(({ held }) => held)).toEqual(['0', '30']);
+    await moveTo('1');
+    expect((await spending()).map(({ held }) => held)).toEqual(['30', '0']);
+    expect((await days('name=other')).status).toBe(404);
+    const list = async (query: string) => {
+      const answer = await tenant.operator.get(path(`?${query}`));
+      expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
+      return answer.body.items.map((each: { id: string }) => each.id);
+    };
+    expect(await list(`started_from=${today!.from}&started_until=${today!.until}`)).toEqual([
+      other.id,
+      id,
+    ]);
+    expect(await list(`started_until=${today!.from}`)).toEqual([]);
+    expect(await list(`started_from=${today!.until}`)).toEqual([]);
+  });
+
   test('of the platform holds in each tenant by itself, and a tenant does not loosen it', async () => {
     await setBudgets({ most: { ...monthly, amount: '50' } }, platform);
     try {

@@ -1,11 +1,8 @@
 /** Business hours at the edges of the day, the week and the clocks. */
 import { describe, expect, test } from '@jest/globals';
 import { opensNext } from '../../services/config-resolver/rules/business-hours.ts';
-import {
-  BusinessHours,
-  weekdays,
-  type BusinessHours as Hours,
-} from '../../shared/contracts/weekly-hours.ts';
+import { weekdays } from '../../shared/contracts/weekdays.ts';
+import { BusinessHours, type BusinessHours as Hours } from '../../shared/contracts/weekly-hours.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
 import fc from '../support/properties.ts';
 

@@ -6,7 +6,7 @@ import {
   mostEvents,
   UnusableCalendar,
   windowsOf,
-} from '../../cli/https/calendar.ts';
+} from '../../shared/budgets/calendar.ts';
 import { freezesProblems } from '../../shared/budgets/freezes-document.ts';
 import { Freezes } from '../../shared/contracts/freezes.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';

@@ -6,7 +6,7 @@ import { frozenBy, type Acting } from '../../services/config-resolver/rules/free
 import { freezesProblems } from '../../shared/budgets/freezes-document.ts';
 import { stretchAt } from '../../shared/budgets/windows.ts';
 import { Freezes, type Freeze, type FreezeWindow } from '../../shared/contracts/freezes.ts';
-import { weekdays } from '../../shared/contracts/weekly-hours.ts';
+import { weekdays } from '../../shared/contracts/weekdays.ts';
 import { limitDefaults } from '../../shared/contracts/risk.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
 

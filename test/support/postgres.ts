@@ -55,7 +55,7 @@ export function fakeClockLibrary(): string {
 }
 
 /** What makes a process of this machine take its clock from a file. */
-function fakeClock(file: string): Record<string, string> {
+export function fakeClock(file: string): Record<string, string> {
   return {
     LD_PRELOAD: fakeClockLibrary(),
     FAKETIME_TIMESTAMP_FILE: file,

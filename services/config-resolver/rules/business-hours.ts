@@ -1,7 +1,8 @@
 /** Whether an instant is within business hours, and when they open next. */
 import { Temporal } from 'temporal-polyfill';
 import { dateAt, instantOf } from '../../../shared/budgets/wall-clock.ts';
-import { weekdays, type BusinessHours } from '../../../shared/contracts/weekly-hours.ts';
+import { weekdays } from '../../../shared/contracts/weekdays.ts';
+import type { BusinessHours } from '../../../shared/contracts/weekly-hours.ts';
 
 /** From when until when (Unix milliseconds, the end exclusive) it is open, or closed. */
 interface Stretch {

@@ -5,7 +5,7 @@ import {
   type Act,
   type Touched,
 } from '../../../shared/budgets/matching.ts';
-import { stretchAt, type Stretch } from '../../../shared/budgets/windows.ts';
+import { stretchOfAll, type Stretch } from '../../../shared/budgets/windows.ts';
 import type { Freeze, FreezeInForce } from '../../../shared/contracts/freezes.ts';
 
 /** What acts, and when (Unix milliseconds). */
@@ -57,28 +57,7 @@ function frozenUntil(freeze: Freeze, at: number): number | null | undefined {
   const known = lastStretches.get(freeze);
   const isKnown =
     known !== undefined && known.from <= at && (known.until === null || at < known.until);
-  const stretch = isKnown ? known : { from: at, ...stretchOfAll(freeze, at) };
+  const stretch = isKnown ? known : { from: at, ...stretchOfAll(freeze.during, at) };
   if (!isKnown) lastStretches.set(freeze, stretch);
   return stretch.isWithin === (freeze.only_within ?? false) ? undefined : stretch.until;
-}
-
-/** Windows that follow each other, one after the other, are looked at so often. */
-const mostWindowsInRow = 100;
-
-/** What a moment is to all windows of a freeze together. */
-function stretchOfAll({ during }: Freeze, at: number): Stretch {
-  let end: number | null = null;
-  let now = at;
-  for (let count = 0; count < mostWindowsInRow; count += 1) {
-    const stretches = during.map((window) => stretchAt(window, now));
-    const within = stretches.flatMap(({ isWithin, until }) => (isWithin ? [until!] : []));
-    if (within.length === 0) {
-      if (end !== null) break;
-      const next = stretches.flatMap(({ until }) => until ?? []);
-      return { isWithin: false, until: next.length > 0 ? Math.min(...next) : null };
-    }
-    end = Math.max(...within);
-    now = end;
-  }
-  return { isWithin: true, until: end };
 }

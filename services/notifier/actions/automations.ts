@@ -10,6 +10,7 @@ import type { Intent } from '../../../shared/contracts/decide.ts';
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
+import { momentOf } from '../../../shared/schema/moment.ts';
 import { countNamed } from '../channels/destinations.ts';
 import { digestOf, partProblems, type ExactAction } from '../rules/action-digest.ts';
 import {
@@ -31,6 +32,7 @@ import {
   lookNow,
   prolong,
   settleDue,
+  startedWithin,
 } from '../stores/automations.ts';
 import { clockTime, databaseTime } from '../stores/clock.ts';
 import { charge, judgeBudgets } from '../stores/ledger.ts';
@@ -56,6 +58,13 @@ export interface AutomationOptions extends ApprovalOptions {
   readonly grants: Grants;
 }
 
+function momentAt(path: string, asked: string | undefined): Date | undefined {
+  if (asked === undefined) return undefined;
+  const moment = momentOf(asked);
+  if (!moment) throw invalid([{ path, message: 'is no moment that exists' }]);
+  return moment;
+}
+
 export function automationActions(options: AutomationOptions) {
   const { db, changes, grants } = options;
   return {
@@ -67,8 +76,15 @@ export function automationActions(options: AutomationOptions) {
       return grants.answer(row, request.caller);
     },
 
-    'notifier.automations.list': (params) =>
-      newestFirst(db, AutomationEntity, params, automationView),
+    async 'notifier.automations.list'({ started_from: from, started_until: until, ...params }) {
+      const span = {
+        from: momentAt('/started_from', from),
+        until: momentAt('/started_until', until),
+      };
+      return newestFirst(db, AutomationEntity, params, automationView, (query) =>
+        startedWithin(query, span),
+      );
+    },
 
     async 'notifier.automations.get'(
       { tenant_id: tenantId, automation_id: id, state, wait = 0 },

@@ -2,16 +2,17 @@
 import type { DataSource } from 'typeorm';
 import { decimalText, millionthsOf } from '../../../shared/budgets/decimal.ts';
 import { periodAt } from '../../../shared/budgets/periods.ts';
+import { dateAt, instantOf } from '../../../shared/budgets/wall-clock.ts';
 import { budgetOfProject } from '../../../shared/budgets/project-budget.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import type { BudgetUsage } from '../../../shared/contracts/budget-usage.ts';
 import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
-import { codeOf, invalid } from '../../../shared/errors.ts';
+import { codeOf, invalid, StrataError } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { balanceText, type Balance } from '../../../shared/budgets/judge.ts';
 import { databaseTime } from '../stores/clock.ts';
-import { readBalances } from '../stores/ledger.ts';
+import { readBalances, readDays } from '../stores/ledger.ts';
 
 export const budgetActions = (db: DataSource) =>
   ({
@@ -25,6 +26,27 @@ export const budgetActions = (db: DataSource) =>
       return {
         at: moment.toISOString(),
         items: budgets.map((budget, index) => usageOf(budget, balances[index]!, at)),
+      };
+    },
+
+    async 'notifier.budgets.days'({ tenant_id: tenantId, by, name, days = 31 }, request) {
+      const budgets = await budgetsOf(tenantId, request);
+      const budget = budgets.find((each) => each.by === by && each.name === name);
+      if (!budget) throw new StrataError('not_found', 'No such budget holds here.');
+      const zone = budget.rule.timezone ?? 'UTC';
+      const today = dateAt((await databaseTime(db.manager)).getTime(), zone);
+      const dates = Array.from({ length: days + 1 }, (_each, index) =>
+        today.add({ days: index + 1 - days }),
+      );
+      const midnights = dates.map((date) => new Date(instantOf(date.toPlainDateTime(), zone)));
+      const balances = await readDays(db.manager, tenantId, budget, midnights);
+      return {
+        items: balances.map((each, index) => ({
+          date: dates[index]!.toString(),
+          from: midnights[index]!.toISOString(),
+          until: midnights[index + 1]!.toISOString(),
+          ...balanceText(each),
+        })),
       };
     },
   }) satisfies Handlers;

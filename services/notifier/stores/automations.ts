@@ -10,7 +10,7 @@
  * | a slot of somebody who is gone        | its time, by the database's clock; a heartbeat begins it again             |
  * | what it held of budgets               | is spent with its end (ledger.ts)                                         |
  */
-import type { DataSource, EntityManager } from 'typeorm';
+import type { DataSource, EntityManager, SelectQueryBuilder } from 'typeorm';
 import { holdRevisions } from '../../../shared/commits/commit.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { runAlone, type Statement } from '../../../shared/database/prepared-statements.ts';
@@ -33,6 +33,22 @@ export async function lockSlots(manager: EntityManager, tenantId: string): Promi
     [tenantId],
   );
   await lock();
+}
+
+/** An approval may be waited for a week, and a slot for `longestInQueue` after that. */
+const longestBeforeStart = '9 days';
+
+/** Those that started in the span. By when they were asked for as well, of which there is an index. */
+export function startedWithin(
+  query: SelectQueryBuilder<AutomationRow>,
+  { from, until }: { readonly from: Date | undefined; readonly until: Date | undefined },
+): void {
+  if (from)
+    query.andWhere(
+      `a.started_at >= :from AND a.created_at >= :from::timestamptz - interval '${longestBeforeStart}'`,
+      { from },
+    );
+  if (until) query.andWhere('a.started_at < :until AND a.created_at < :until', { until });
 }
 
 export interface Revisions {

@@ -63,6 +63,27 @@ export async function readBalances(
   return rows.map(({ spent, held }) => ({ spent: millionthsOf(spent), held: millionthsOf(held) }));
 }
 
+/** Of the days between `midnights`, in their order. */
+export async function readDays(
+  manager: EntityManager,
+  tenantId: string,
+  budget: BudgetInForce,
+  midnights: readonly Date[],
+): Promise<Balance[]> {
+  const rows = await manager.query<(BalanceRow & { readonly day: number })[]>(
+    `SELECT width_bucket(bucket, $3::timestamptz[]) AS day,
+       sum(spent)::text AS spent, sum(held)::text AS held
+     FROM notifier.ledger WHERE tenant_id = $1 AND budget = $2 AND bucket >= $4 AND bucket < $5
+     GROUP BY day`,
+    [tenantId, ledgerKey(budget), midnights, midnights[0], midnights.at(-1)],
+  );
+  const byDay = new Map(rows.map(({ day, spent, held }) => [day - 1, { spent, held }]));
+  return midnights.slice(1).map((_midnight, index) => {
+    const { spent, held } = byDay.get(index) ?? { spent: '0', held: '0' };
+    return { spent: millionthsOf(spent), held: millionthsOf(held) };
+  });
+}
+
 /** What budgets say of an automation at this moment. Under the lock on the tenant's slots. */
 export async function judgeBudgets(
   manager: EntityManager,

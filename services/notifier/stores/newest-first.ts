@@ -25,12 +25,14 @@ export function newestFirst<Row extends Listed, Item>(
   entity: EntitySchema<Row>,
   { tenant_id: tenantId, state, limit = defaultLimit, cursor }: ListParams,
   itemOf: (row: Row) => Item,
+  narrow: (query: SelectQueryBuilder<Row>) => void = () => undefined,
 ) {
   const rowsAfter = (key: string | undefined): SelectQueryBuilder<Row> => {
     const query = db.manager
       .createQueryBuilder(entity, 'a')
       .where('a.tenant_id = :tenantId', { tenantId });
     if (state !== undefined) query.andWhere('a.state = :state', { state });
+    narrow(query);
     if (key !== undefined) query.andWhere('(a.created_at, a.id) < (:time, :id)', timeAndId(key));
     return query.orderBy({ 'a.created_at': 'DESC', 'a.id': 'DESC' });
   };

@@ -28,6 +28,7 @@ import {
   ServiceInstanceEntity,
   storedFrom,
 } from '../schema.ts';
+import { enforcedProjects } from '../stores/enforced-projects.ts';
 import { documentAt, documentsAt, keyAuthors, momentOf, revisionAt } from '../stores/history.ts';
 import { readValuesByKey } from '../stores/values-by-key.ts';
 
@@ -291,14 +292,7 @@ const lookupActions = (db: DataSource) =>
       db.transaction('REPEATABLE READ', async (manager) => {
         const scope = tenantScope(tenantId);
         const revision = await revisionOf(manager, scope);
-        const rows = await manager
-          .createQueryBuilder(ProjectEntity, 'd')
-          .where(`d.tenant_id = :tenantId AND d.document ->> 'enforce_budget' = 'true'`, {
-            tenantId,
-          })
-          .orderBy('d.id')
-          .getMany();
-        const items = rows.map((row) => limitsOfProject(storedFrom<ProjectConfig>(row)));
+        const items = (await enforcedProjects(manager, tenantId)).map(limitsOfProject);
         return { value: { items }, asOf: { [scope]: revision } };
       }),
 

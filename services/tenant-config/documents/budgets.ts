@@ -5,7 +5,7 @@ import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import { tightensBudgets } from '../../../shared/documents/tightening.ts';
 import { BudgetsEntity } from '../schema.ts';
-import { currencyBeside } from '../stores/currency.ts';
+import { currencyOfProjects, platformCurrency } from '../stores/currency.ts';
 import { inTable } from './tenant-document.ts';
 
 const resourceId = ({ tenant_id }: TenantAddress): string => tenant_id;
@@ -19,11 +19,15 @@ export const budgetsKind: DocumentKind<TenantAddress, Budgets, string | undefine
   }),
   schema: Budgets,
   patchCreates: true,
-  /** The currency that is given here. */
-  prepare: ({ tenant_id }, request) => currencyBeside(tenant_id, request, 'budgets'),
+  /** The platform's currency, which comes first. */
+  prepare: (_address, request) => platformCurrency(request),
   complete: (draft) => draft,
   check: ({ next, current, context }) => ({
     refused: budgetsProblems(next, current, context),
   }),
+  async checkInTransaction(manager, { tenant_id }, next, current, ofPlatform) {
+    if (next === null || ofPlatform !== undefined) return [];
+    return budgetsProblems(next, current, await currencyOfProjects(manager, tenant_id));
+  },
   tightens: tightensBudgets,
 };

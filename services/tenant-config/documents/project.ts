@@ -1,10 +1,11 @@
 /** A tenant's cloud projects, one document each. */
+import { isDeepStrictEqual } from 'node:util';
 import { ProjectConfig, type ProjectAddress } from '../../../shared/contracts/projects.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import { projectBudgetProblems } from '../../../shared/budgets/project-budget.ts';
 import { sameAsInPath } from '../rules/checks.ts';
 import { ProjectEntity } from '../schema.ts';
-import { currencyBeside } from '../stores/currency.ts';
+import { currencyOfProjects, currencyOfTenant, platformCurrency } from '../stores/currency.ts';
 import { inTable } from './tenant-document.ts';
 
 const resourceId = ({ project_id }: ProjectAddress): string => project_id;
@@ -24,11 +25,9 @@ export const projectKind: DocumentKind<ProjectAddress, ProjectConfig, Currency> 
     resourceId,
   }),
   schema: ProjectConfig,
-  /** That of the other budgets that hold in the tenant. What says nothing of its own keeps it. */
-  prepare: async ({ tenant_id, project_id }, request, body) =>
-    mayChangeCurrency(body)
-      ? currencyBeside(tenant_id, request, { project: project_id })
-      : undefined,
+  /** The platform's currency, which comes first. What says nothing of its own keeps it. */
+  prepare: async (_address, request, body) =>
+    mayChangeCurrency(body) ? platformCurrency(request) : undefined,
   complete: (draft, { project_id }) => ({ project_id, ...draft }),
   check: ({ next, address, context }) => ({
     refused: [
@@ -36,4 +35,13 @@ export const projectKind: DocumentKind<ProjectAddress, ProjectConfig, Currency> 
       ...projectBudgetProblems(next, context),
     ],
   }),
+  async checkInTransaction(manager, { tenant_id, project_id }, next, current, ofPlatform) {
+    if (!next?.enforce_budget || ofPlatform !== undefined) return [];
+    const { budget, enforce_budget } = current ?? {};
+    if (enforce_budget && isDeepStrictEqual(budget, next.budget)) return [];
+    const currency =
+      (await currencyOfTenant(manager, tenant_id)) ??
+      (await currencyOfProjects(manager, tenant_id, project_id));
+    return projectBudgetProblems(next, currency);
+  },
 };

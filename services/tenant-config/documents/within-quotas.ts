@@ -53,11 +53,11 @@ export const withinQuotas = <Address extends TenantAddress, Document, Context>(
   what: 'documents' | 'limits' | 'settings',
 ): DocumentKind<Address, Document, Context> => ({
   ...kind,
-  async checkInTransaction(manager, address, next, current) {
+  async checkInTransaction(manager, address, next, current, context) {
     const { tenant_id: tenantId } = address;
     await requireRoomInHistory(manager, tenantId, settings(), what === 'limits');
     if (what === 'documents' && next !== null && current === null)
       await requireQuota(manager, tenantId, 'documents', settings());
-    return (await kind.checkInTransaction?.(manager, address, next, current)) ?? [];
+    return (await kind.checkInTransaction?.(manager, address, next, current, context)) ?? [];
   },
 });

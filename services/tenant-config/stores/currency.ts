@@ -1,52 +1,45 @@
 /** The one currency in which a tenant's budgets are. */
+import type { EntityManager } from 'typeorm';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { currencyIn } from '../../../shared/budgets/budgets-document.ts';
-import type { ResultOf } from '../../../shared/contracts/index.ts';
+import type { Budgets } from '../../../shared/contracts/budgets.ts';
 import { codeOf, StrataError } from '../../../shared/errors.ts';
+import { BudgetsEntity } from '../schema.ts';
+import { enforcedProjects } from './enforced-projects.ts';
 
-type Calls = Pick<Request, 'call'>;
-type Stored = ResultOf<'tenant-config.budgets.get'>;
-
-/** Those that are written now, and so say nothing: the tenant's own document, or one project. */
-type Written = { readonly project?: string } | 'budgets';
-
-/**
- * The platform's, else the tenant's, else that of projects whose budget is enforced, from this
- * node's memory; undefined where no other budget says one.
- */
-export async function currencyBeside(
-  tenantId: string,
-  { call }: Calls,
-  written: Written,
-): Promise<string | undefined> {
-  const ofPlatform = currencyIn(await fresh(call('global-config.budgets.get', {})));
-  if (ofPlatform !== undefined) return ofPlatform;
-  if (written !== 'budgets') {
-    const own = currencyIn(await fresh(call('tenant-config.budgets.get', { tenant_id: tenantId })));
-    if (own !== undefined) return own;
-  }
-  const { items, stale } = await call('tenant-config.projects.enforced', { tenant_id: tenantId });
-  if (stale) throw unknown();
-  const others = items.filter(
-    ({ document }) => written === 'budgets' || document.project_id !== written.project,
-  );
-  return others[0]?.document.budget?.currency;
-}
-
-/** Nothing where nothing is stored. */
-async function fresh(asked: Promise<Stored>): Promise<Stored['document']> {
+/** The platform's, from this node's memory; undefined where its budgets say none. */
+export async function platformCurrency({
+  call,
+}: Pick<Request, 'call'>): Promise<string | undefined> {
   try {
-    const { document, stale } = await asked;
-    if (!stale) return document;
+    const { document, stale } = await call('global-config.budgets.get', {});
+    if (!stale) return currencyIn(document);
   } catch (error) {
-    if (codeOf(error) === 'not_found') return {};
+    if (codeOf(error) === 'not_found') return undefined;
     throw error;
   }
-  throw unknown();
+  throw new StrataError(
+    'service_unavailable',
+    "The currency of the platform's budgets cannot be checked now, so nothing is written. Try again.",
+  );
 }
 
-const unknown = (): StrataError =>
-  new StrataError(
-    'service_unavailable',
-    'The currency of other budgets cannot be checked now, so nothing is written. Try again.',
-  );
+/** Of projects whose budget is enforced, but for the one that is written. Under the tenant's lock. */
+export async function currencyOfProjects(
+  manager: EntityManager,
+  tenantId: string,
+  written?: string,
+): Promise<string | undefined> {
+  const projects = await enforcedProjects(manager, tenantId);
+  return projects.find(({ document }) => document.project_id !== written)?.document.budget
+    ?.currency;
+}
+
+/** Of the tenant's own budgets. Under its lock. */
+export async function currencyOfTenant(
+  manager: EntityManager,
+  tenantId: string,
+): Promise<string | undefined> {
+  const row = await manager.findOneBy(BudgetsEntity, { tenant_id: tenantId, id: tenantId });
+  return row ? currencyIn(row.document as Budgets) : undefined;
+}

@@ -1,8 +1,8 @@
 /** A calendar of holidays (iCalendar, RFC 5545) as windows of a freeze. */
 import ICAL from 'ical.js';
 import { Temporal } from 'temporal-polyfill';
-import type { FreezeWindow } from '../../shared/contracts/freezes.ts';
-import { weekdays } from '../../shared/contracts/weekly-hours.ts';
+import type { FreezeWindow } from '../contracts/freezes.ts';
+import { weekdays } from '../contracts/weekdays.ts';
 
 /** Of a file. */
 export const largestCalendar = 512 * 1024;
@@ -28,7 +28,7 @@ interface Reading {
 
 /** The windows that are not over; whole days of each year as one. */
 export function windowsOf(text: string, reading: Reading): FreezeWindow[] {
-  if (Buffer.byteLength(text) > largestCalendar)
+  if (new TextEncoder().encode(text).length > largestCalendar)
     throw new UnusableCalendar('', `is larger than ${largestCalendar / 1024} KiB`);
   const events = calendarOf(text).getAllSubcomponents('vevent');
   if (events.length > mostEvents)

@@ -1,0 +1,369 @@
+/** The windows of a freeze, a calendar that makes them, and the override of a freeze. */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { FreezeWindow } from '../../shared/contracts/freezes.ts';
+import { useAction } from '../action.ts';
+import { Problem } from '../api.ts';
+import { Field } from '../fields.tsx';
+import { RowButton } from '../lists.tsx';
+import type { JsonObject } from '../merge-patch.ts';
+import { Dialog, ProblemBox } from '../parts.tsx';
+import { kindOfWindow, ownZone, type WindowKind } from './freeze-windows.ts';
+import {
+  memberOf,
+  namePattern,
+  ReviewMember,
+  type LimitDocument,
+  type OwnFields,
+} from './limit-editor.tsx';
+
+/** Local, as a window has it. */
+const localMinute = (at: Date): string =>
+  new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+
+/** A day from midnight on. */
+function firstWindow(kind: WindowKind): FreezeWindow {
+  const timezone = ownZone();
+  if (kind === 'weekly') return { days: ['sat', 'sun'], start: '00:00', end: '00:00', timezone };
+  if (kind === 'yearly') return { dates: ['12-25', '12-26'], timezone };
+  const now = new Date();
+  const day = (days: number): string =>
+    localMinute(new Date(now.getFullYear(), now.getMonth(), now.getDate() + days));
+  return { from: day(1), until: day(2), timezone };
+}
+export const firstFreeze = (): JsonObject => ({ during: [firstWindow('dated')] });
+
+export const windowFields: OwnFields = (draft, onChange, onFit) => {
+  // Of the API's own schema, or made here.
+  const during = (draft.during ?? []) as readonly FreezeWindow[];
+  const put = (windows: readonly FreezeWindow[]): void => {
+    onFit('/during', windows.length > 0);
+    onChange({ ...draft, during: windows });
+  };
+  return (
+    <fieldset class="windows">
+      <legend>When</legend>
+      {during.map((window, index) => (
+        <WindowFields
+          key={index}
+          window={window}
+          index={index}
+          onChange={(next) => put(during.with(index, next))}
+          onRemove={() => put(during.toSpliced(index, 1))}
+        />
+      ))}
+      <button type="button" class="small" onClick={() => put([...during, firstWindow('dated')])}>
+        Add a window
+      </button>
+    </fieldset>
+  );
+};
+
+const kinds: Readonly<Record<WindowKind, string>> = {
+  dated: 'from a time until another',
+  weekly: 'every week',
+  yearly: 'days of every year',
+};
+const wordsIn = (text: string): string[] => text.split(/[\s,]+/).filter((word) => word !== '');
+
+function WindowFields({
+  window,
+  index,
+  onChange,
+  onRemove,
+}: {
+  readonly window: FreezeWindow;
+  readonly index: number;
+  readonly onChange: (window: FreezeWindow) => void;
+  readonly onRemove: () => void;
+}): VNode {
+  const kind = kindOfWindow(window);
+  // What is no such value the trial refuses at its place.
+  const put = (change: Record<string, unknown>): void =>
+    onChange({ ...window, ...change } as FreezeWindow);
+  const labelled = (text: string): string => `${text} of window ${index + 1}`;
+  const local = (label: string, field: 'from' | 'until'): VNode => (
+    <label>
+      {labelled(label)}
+      <input
+        type="datetime-local"
+        required
+        value={window[field]}
+        onInput={({ currentTarget }) => put({ [field]: currentTarget.value })}
+      />
+    </label>
+  );
+  const time = (label: string, field: 'start' | 'end'): VNode => (
+    <label>
+      {labelled(label)}
+      <input
+        type="time"
+        required
+        value={window[field]}
+        onInput={({ currentTarget }) => put({ [field]: currentTarget.value })}
+      />
+    </label>
+  );
+  return (
+    <div class="window">
+      <label>
+        {labelled('Kind')}
+        <select
+          value={kind}
+          // The options are the kinds.
+          onChange={({ currentTarget }) => onChange(firstWindow(currentTarget.value as WindowKind))}
+        >
+          {Object.entries(kinds).map(([value, title]) => (
+            <option key={value} value={value}>
+              {title}
+            </option>
+          ))}
+        </select>
+      </label>
+      {kind === 'dated' && (
+        <>
+          {local('From', 'from')}
+          {local('Until', 'until')}
+        </>
+      )}
+      {kind === 'weekly' && (
+        <>
+          <Words
+            label={labelled('Days')}
+            hint="mon tue wed thu fri sat sun"
+            words={window.days ?? []}
+            onWords={(days) => put({ days })}
+          />
+          <Words
+            label={labelled('Which of a month')}
+            hint="all; or some of first second third fourth last"
+            words={window.of_month ?? []}
+            onWords={(some) => put({ of_month: some.length > 0 ? some : undefined })}
+          />
+          {time('Start', 'start')}
+          {time('End', 'end')}
+        </>
+      )}
+      {kind === 'yearly' && (
+        <Words
+          label={labelled('Dates')}
+          hint="MM-DD, such as 12-25 12-26"
+          words={window.dates ?? []}
+          onWords={(dates) => put({ dates })}
+        />
+      )}
+      <Field
+        name={`timezone-${index}`}
+        label={labelled('Time zone')}
+        value={window.timezone}
+        required
+        spellcheck={false}
+        onValue={(timezone) => put({ timezone })}
+      />
+      <RowButton label={`Remove window ${index + 1}`} onClick={onRemove}>
+        Remove
+      </RowButton>
+    </div>
+  );
+}
+
+/** Several words in one field, as they are typed. */
+function Words({
+  label,
+  hint,
+  words,
+  onWords,
+}: {
+  readonly label: string;
+  readonly hint: string;
+  readonly words: readonly string[];
+  readonly onWords: (words: string[]) => void;
+}): VNode {
+  const [text, setText] = useState(words.join(' '));
+  return (
+    <Field
+      name={label}
+      label={label}
+      value={text}
+      hint={hint}
+      spellcheck={false}
+      onValue={(typed) => {
+        setText(typed);
+        onWords(wordsIn(typed));
+      }}
+    />
+  );
+}
+
+interface FormProperties extends LimitDocument {
+  readonly onClose: () => void;
+  readonly onPublished: () => void;
+}
+
+/** A freeze is passed by a write that has a name and a reason, never by a role alone. */
+export function FreezeOverride({
+  name,
+  onClose,
+  ...properties
+}: FormProperties & { readonly name: string }): VNode {
+  const [override, setOverride] = useState('');
+  const [until, setUntil] = useState(localMinute(new Date(Date.now() + 3_600_000)));
+  const [reason, setReason] = useState('');
+  const [isReviewing, setReviewing] = useState(false);
+  const moment = new Date(until);
+  return (
+    <>
+      <Dialog title={`Override the freeze ${name}`} onClose={onClose}>
+        <form
+          onSubmit={(event: Event) => {
+            event.preventDefault();
+            setReviewing(true);
+          }}
+        >
+          <p>
+            All automation that the freeze holds back may act until then. The history and the audit
+            keep who overrode it and why.
+          </p>
+          <Field
+            label="Name"
+            name="override"
+            value={override}
+            placeholder="incident-42"
+            required
+            pattern={namePattern}
+            spellcheck={false}
+            onValue={setOverride}
+          />
+          <label>
+            Until, in your time
+            <input
+              type="datetime-local"
+              name="until"
+              required
+              min={localMinute(new Date())}
+              value={until}
+              onInput={({ currentTarget }) => setUntil(currentTarget.value)}
+            />
+          </label>
+          <Field
+            label="Why"
+            name="why"
+            value={reason}
+            required
+            maxlength={500}
+            onValue={setReason}
+          />
+          <footer>
+            <button type="button" class="secondary" onClick={onClose}>
+              Cancel
+            </button>
+            <button type="submit" class="danger">
+              Review…
+            </button>
+          </footer>
+        </form>
+      </Dialog>
+      {isReviewing && (
+        <ReviewMember
+          {...properties}
+          title={`Override the freeze ${name}`}
+          name={name}
+          patch={{ overrides: { [override]: { until: moment.toISOString(), reason } } }}
+          reason={reason}
+          verb="Override the freeze"
+          onClose={() => setReviewing(false)}
+        />
+      )}
+    </>
+  );
+}
+
+/** The file is read here: the windows that it makes are what is sent. */
+export function CalendarImport({
+  name: known,
+  onClose,
+  ...properties
+}: FormProperties & { readonly name?: string | undefined }): VNode {
+  const [name, setName] = useState(known ?? 'holidays');
+  const [timezone, setTimezone] = useState(ownZone());
+  const [file, setFile] = useState<File>();
+  const [windows, setWindows] = useState<readonly FreezeWindow[]>();
+  const { isBusy, problem, run } = useAction();
+  const isThere = memberOf(properties.stored, name) !== undefined;
+  const read = async (): Promise<void> => {
+    const { Temporal } = await import('temporal-polyfill');
+    const { largestCalendar, windowsOf } = await import('../../shared/budgets/calendar.ts');
+    if (file!.size > largestCalendar)
+      throw new Problem(0, 'bad_file', `It is larger than ${largestCalendar / 1024} KiB.`);
+    const text = await file!.text();
+    try {
+      setWindows(windowsOf(text, { timezone, now: Temporal.Now.instant() }));
+    } catch (error) {
+      throw new Problem(0, 'bad_file', `${file!.name} ${(error as Error).message}`);
+    }
+  };
+  return (
+    <>
+      <Dialog title="Import a calendar" onClose={onClose}>
+        <form
+          onSubmit={(event: Event) => {
+            event.preventDefault();
+            void run(read);
+          }}
+        >
+          <p>
+            The windows of the freeze become those of the calendar; all else that it says stays.
+          </p>
+          <Field
+            label="Freeze"
+            name="name"
+            value={name}
+            required
+            pattern={namePattern}
+            spellcheck={false}
+            hint={isThere ? 'Its windows are replaced.' : 'It is made.'}
+            onValue={setName}
+          />
+          <label>
+            iCalendar file
+            <input
+              type="file"
+              name="file"
+              accept=".ics,text/calendar"
+              required
+              onChange={({ currentTarget }) => setFile(currentTarget.files?.[0])}
+            />
+          </label>
+          <Field
+            label="Time zone"
+            name="timezone"
+            value={timezone}
+            required
+            spellcheck={false}
+            hint="Of whole days, and of times that name none"
+            onValue={setTimezone}
+          />
+          <ProblemBox problem={problem} />
+          <footer>
+            <button type="button" class="secondary" onClick={onClose}>
+              Cancel
+            </button>
+            <button type="submit" aria-busy={isBusy} disabled={isBusy || !file}>
+              Review…
+            </button>
+          </footer>
+        </form>
+      </Dialog>
+      {windows && (
+        <ReviewMember
+          {...properties}
+          title={`Import a calendar into ${name}`}
+          name={name}
+          patch={{ during: windows }}
+          verb="Publish"
+          onClose={() => setWindows(undefined)}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,192 @@
+/** What a budget has spent on each of the last days, as a chart and as a table, and on what. */
+import type { VNode } from 'preact';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { query, setQuery } from '../address.ts';
+import { get, withQuery } from '../api.ts';
+import { ShowMore, Table, Waiting } from '../lists.tsx';
+import { useLoaded } from '../loading.ts';
+import { usePages } from '../pages.ts';
+import { Empty, State, Time, Who } from '../parts.tsx';
+import { lookAgainMs, useEvery } from './automations.tsx';
+import { counts, unitOf, type Automation, type Usage } from './budget-usage.ts';
+
+type Day = ResultOf<'notifier.budgets.days'>['items'][number];
+
+const days = 31;
+const dateFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' });
+/** The date as people write it, wherever they are. */
+const dateText = (date: string): string => dateFormat.format(new Date(`${date}T00:00Z`));
+const totalOf = ({ spent, held }: Day): number => Number(spent) + Number(held);
+
+export function SpendingByDay({
+  tenantId,
+  usage,
+}: {
+  readonly tenantId: string;
+  readonly usage: Usage;
+}): VNode {
+  const { by, name } = usage;
+  const address = withQuery(`/tenants/${tenantId}/budgets/days`, { by, name, days: `${days}` });
+  const { data, problem, reload } = useLoaded(address, (aborted) =>
+    get<ResultOf<'notifier.budgets.days'>>(address, aborted),
+  );
+  useEvery(lookAgainMs, reload);
+  const chosen = data?.items.find(({ date }) => date === query.value.get('day'));
+  const unit = unitOf(usage);
+  return (
+    <section aria-label="Spending by day">
+      <h2>
+        Spending of <bdi>{name}</bdi> by day
+      </h2>
+      <Waiting data={data} problem={problem} retry={reload} />
+      {data && (
+        <>
+          <Chart items={data.items} usage={usage} chosen={chosen?.date} />
+          <details>
+            <summary>As a table</summary>
+            <Table
+              label={`Spending of ${name} by day`}
+              columns={['Day', { number: `Spent, ${unit}` }, { number: `Held, ${unit}` }]}
+            >
+              {data.items
+                .filter((day) => totalOf(day) > 0)
+                .toReversed()
+                .map((day) => (
+                  <tr key={day.date}>
+                    <th scope="row">
+                      <button
+                        type="button"
+                        class="link"
+                        aria-pressed={day === chosen}
+                        onClick={() => setQuery({ day: day.date })}
+                      >
+                        {dateText(day.date)}
+                      </button>
+                    </th>
+                    <td class="number">{day.spent}</td>
+                    <td class="number">{day.held}</td>
+                  </tr>
+                ))}
+            </Table>
+          </details>
+        </>
+      )}
+      {chosen && <Behind key={chosen.date} tenantId={tenantId} usage={usage} day={chosen} />}
+    </section>
+  );
+}
+
+const height = 100;
+
+/** Bars as wide as the window lets them be; the table says the same to everybody. */
+function Chart({
+  items,
+  usage,
+  chosen,
+}: {
+  readonly items: readonly Day[];
+  readonly usage: Usage;
+  readonly chosen: string | undefined;
+}): VNode {
+  const most = Math.max(...items.map(totalOf));
+  if (most === 0) return <Empty>Nothing was spent in the last {days} days.</Empty>;
+  const heightOf = (part: number): number => (part / most) * height;
+  const unit = unitOf(usage);
+  return (
+    <figure class="by-day">
+      <figcaption class="fine">
+        Up to <span class="number">{most.toLocaleString()}</span> {unit} on a day
+      </figcaption>
+      <svg
+        role="img"
+        aria-label={`Spending of ${usage.name} in the last ${days} days; the table has its figures`}
+        viewBox={`0 0 ${items.length * 10} ${height}`}
+        preserveAspectRatio="none"
+      >
+        {items.map((day, index) => {
+          const [spent, held] = [heightOf(Number(day.spent)), heightOf(Number(day.held))];
+          const place = { x: index * 10 + 1, width: 8 };
+          return (
+            <g
+              key={day.date}
+              class={day.date === chosen ? 'chosen' : ''}
+              onClick={() => setQuery({ day: day.date })}
+            >
+              <title>{`${dateText(day.date)}: ${day.spent} spent, ${day.held} held`}</title>
+              <rect class="ground" x={index * 10} width="10" height={height} />
+              <rect class="spent" {...place} y={height - spent} height={spent} />
+              <rect class="held" {...place} y={height - spent - held} height={held} />
+            </g>
+          );
+        })}
+      </svg>
+      <div class="ends fine" aria-hidden="true">
+        <span>{dateText(items[0]!.date)}</span>
+        <span>{dateText(items.at(-1)!.date)}</span>
+      </div>
+    </figure>
+  );
+}
+
+/** The automations that started on the day and that the budget counts. */
+function Behind({
+  tenantId,
+  usage,
+  day: { date, from, until },
+}: {
+  readonly tenantId: string;
+  readonly usage: Usage;
+  readonly day: Day;
+}): VNode {
+  const address = withQuery(`/tenants/${tenantId}/automations`, {
+    started_from: from,
+    started_until: until,
+  });
+  const { items, isComplete, problem, more, reload } = usePages<Automation>(address, false);
+  const counted = items?.filter((each) => counts(usage, each));
+  const { project_ids: projects, environments } = usage.rule.match ?? {};
+  return (
+    <section aria-label="Behind the bar">
+      <h3>Automations that started on {dateText(date)}</h3>
+      <Waiting data={items} problem={problem} retry={reload} />
+      {(projects ?? environments) && (
+        <p class="fine">Of which project each instance is, the list does not know.</p>
+      )}
+      {counted?.length === 0 && isComplete && <Empty>None that this budget counts.</Empty>}
+      {counted && counted.length > 0 && (
+        <Table
+          label="Behind the bar"
+          look="lines"
+          columns={['Action', 'State', 'Who', 'Since', { number: 'Asked' }, { number: 'Cost' }]}
+        >
+          {counted.map((each) => (
+            <tr key={each.id}>
+              <th scope="row">
+                <code>
+                  <bdi>{each.action}</bdi>
+                </code>{' '}
+                <bdi class="fine">{each.service_id ?? each.service_type ?? ''}</bdi>
+              </th>
+              <td>
+                <State state={each.state} />
+              </td>
+              <td>
+                <Who id={each.requested_by.id} />
+              </td>
+              <td>
+                <Time at={each.started_at} />
+              </td>
+              <td class="number" data-name="asked">
+                {each.cost_impact ?? '–'}
+              </td>
+              <td class="number" data-name="cost">
+                {each.actual_cost ?? '–'}
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {items && !isComplete && <ShowMore onClick={more} />}
+    </section>
+  );
+}
