@@ -174,6 +174,12 @@ export const topics: readonly Topic[] = [
     actions: ['global-config.entries', 'global-config.service-types', 'global-config.plan'],
   },
   {
+    name: 'Rollouts',
+    description:
+      'Writes of the platform that reach tenants in stages, by a list or by a hash of their ids. A revert is one write, and asks nobody.',
+    actions: ['global-config.rollouts'],
+  },
+  {
     name: 'History and rollback',
     description: 'Every write with what it changed, and the way back to what one left behind.',
     actions: [

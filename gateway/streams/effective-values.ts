@@ -205,6 +205,8 @@ class WatchedTenant {
   readonly #subscriptions = new Map<EventStream, EffectiveSubscription>();
   /** The moment that all digests are of. */
   revision = none;
+  /** On which sides of rollouts the tenant is then; undefined where there are none. */
+  rollouts: Answer['rollouts'];
   #environment = '';
   /** The least revisions that an answer must include. */
   #least = none;
@@ -333,6 +335,7 @@ class WatchedTenant {
         return undefined;
       }
       this.revision = first.revision;
+      this.rollouts = first.rollouts;
       this.#environment = first.environment;
       const found = answers.flatMap((answer) => answer.contexts);
       for (const [index, context] of contexts.entries()) take(context, found[index]!);
@@ -416,7 +419,7 @@ const changeFrames = new WeakMap<
 function changeFrame(
   told: readonly Digests[],
   after: Digests,
-  revision: Revisions,
+  { revision, rollouts }: Pick<WatchedTenant, 'revision' | 'rollouts'>,
 ): Buffer | undefined {
   const id = idOf(revision);
   const [before] = told;
@@ -424,7 +427,7 @@ function changeFrame(
   const known = isShared ? changeFrames.get(before!) : undefined;
   if (known?.after === after && known.id === id) return known.frame;
   const keys = new Set(told.flatMap((digests) => changedKeys(digests, after)));
-  const data = { revision, keys: [...keys].toSorted() };
+  const data = { revision, ...(rollouts && { rollouts }), keys: [...keys].toSorted() };
   const made = keys.size === 0 ? undefined : frame('effective.changed', data, id);
   if (isShared) changeFrames.set(before!, { after, id, frame: made });
   return made;
@@ -481,7 +484,7 @@ class EffectiveSubscription implements Subscription {
     const current = this.context.digests!;
     if (this.#told === undefined) this.stream.write(frame('reset', { revision }, idOf(revision)));
     else {
-      const changed = changeFrame(this.#told, current, revision);
+      const changed = changeFrame(this.#told, current, this.#tenant);
       if (changed) this.stream.write(changed);
     }
     this.#told = [current];

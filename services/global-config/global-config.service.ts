@@ -11,6 +11,7 @@
  * | budgets      | `budgets`       | `budgets_config`      | `budgets_platform`      | `config.budgets.…`      | `budgets`                     |
  * | freezes      | `freezes`       | `freezes_config`      | `freezes_platform`      | `config.freezes.…`      | `freezes`                     |
  * | change_policy | `change-policy` | `change_policy_config` | `change_policy_platform` | `config.change_policy.…` | `change_policies`           |
+ * | rollout      | `rollouts`      | `rollout_config`      | none                    | `config.rollout.…`      | `rollouts`                    |
  */
 import { randomUUID } from 'node:crypto';
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
@@ -31,6 +32,7 @@ import { layerActions } from './actions/layers.ts';
 import { overTimeActions } from './actions/limits-over-time.ts';
 import { planActions, Planner } from './actions/plan.ts';
 import { rollbackAction } from './actions/rollback.ts';
+import { rolloutActions } from './actions/rollouts.ts';
 import { serviceTypeActions } from './actions/service-types.ts';
 import { ChangeSetEntity } from './schema.ts';
 
@@ -53,6 +55,7 @@ export function globalConfigService({ db, log }: GlobalConfigOptions): ServiceSc
     ...planActions(planner),
     ...historyActions(db),
     ...rollbackAction(db, planner),
+    ...rolloutActions(db, planner),
     ...layerActions(db),
     ...changeActions(db),
   };

@@ -1,6 +1,7 @@
 /** The tables of global-config. Values are kept as `json`, which keeps them as sent. */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { PlatformConfigType } from '../../shared/contracts/history.ts';
+import type { RolloutState, StoredRollout } from '../../shared/contracts/rollouts.ts';
 import type { ServiceType } from '../../shared/contracts/service-types.ts';
 import { changeSetEntity, changeSetTable } from '../../shared/change-sets/schema.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
@@ -33,6 +34,13 @@ export interface SingleRow {
   revision: number;
   updated_by: string;
   updated_at: Date;
+}
+
+/** A rollout, with what it is found by. */
+export interface RolloutRow extends Omit<SingleRow, 'document'> {
+  document: StoredRollout;
+  state: RolloutState;
+  created_at: Date;
 }
 
 export type HistoryRow = AnyHistoryRow<PlatformConfigType>;
@@ -88,6 +96,26 @@ export const BudgetsEntity = singleEntity('PlatformBudgets', 'budgets');
 export const FreezesEntity = singleEntity('PlatformFreezes', 'freezes');
 export const ChangePolicyEntity = singleEntity('PlatformChangePolicy', 'change_policies');
 export const ChangeSetEntity = changeSetEntity(schema);
+export const RolloutEntity = new EntitySchema<RolloutRow>({
+  name: 'Rollout',
+  tableName: 'rollouts',
+  schema,
+  columns: {
+    id: key,
+    document: json,
+    state: text,
+    created_at: { type: 'timestamptz' },
+    ...written,
+  },
+  indices: [
+    { name: 'rollouts_newest', columns: ['created_at', 'id'] },
+    {
+      name: 'rollouts_open',
+      columns: ['state'],
+      where: "state IN ('planned', 'running', 'held')",
+    },
+  ],
+});
 
 /**
  * ConfigurationHistory of the platform: one row for each of its revisions since the history began.
@@ -147,6 +175,7 @@ export const globalConfigSchema: Schema = {
     FreezesEntity,
     ChangePolicyEntity,
     ChangeSetEntity,
+    RolloutEntity,
     HistoryEntity,
   ],
   migrations: [
@@ -334,6 +363,51 @@ export const globalConfigSchema: Schema = {
       'GlobalConfigChangeSets1765400000013',
       ...changeSetTable(schema),
       'ALTER TABLE global_config.configuration_history ADD COLUMN changeset_id uuid',
+    ),
+    migration(
+      'GlobalConfigRollouts1765500000013',
+      `CREATE TABLE global_config.rollouts (
+        id text PRIMARY KEY, document json NOT NULL, state text NOT NULL, created_at timestamptz NOT NULL,
+        revision int8 NOT NULL, updated_by text NOT NULL, updated_at timestamptz NOT NULL
+      )`,
+      'CREATE INDEX rollouts_newest ON global_config.rollouts (created_at, id)',
+      `CREATE INDEX rollouts_open ON global_config.rollouts (state) WHERE state IN ('planned', 'running', 'held')`,
+      `CREATE OR REPLACE FUNCTION global_config.begin_history() RETURNS void LANGUAGE plpgsql AS $$
+      BEGIN
+        DELETE FROM global_config.history_beginning;
+        INSERT INTO global_config.history_beginning (revision, at)
+        SELECT revision, date_trunc('milliseconds', changed_at) FROM strata.revisions WHERE scope = 'platform';
+        DELETE FROM global_config.history_baseline;
+        INSERT INTO global_config.history_baseline
+        SELECT 'global_config', config_key,
+          CASE WHEN data_type IS NULL
+            THEN json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
+              'requires_restart', requires_restart)
+            ELSE json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
+              'requires_restart', requires_restart, 'data_type', data_type)
+          END,
+          revision, updated_by, updated_at
+        FROM global_config.global_configurations
+        UNION ALL
+        SELECT 'service_type_config', service_type || '/' || configuration_name,
+          json_build_object('service_type', service_type, 'configuration_name', configuration_name,
+            'default_settings', default_settings, 'scaling_limits', scaling_limits,
+            'monitoring_defaults', monitoring_defaults, 'is_active', is_active),
+          revision, updated_by, updated_at
+        FROM global_config.service_type_configurations
+        UNION ALL
+        SELECT 'bounds_config', id, document, revision, updated_by, updated_at FROM global_config.bounds
+        UNION ALL
+        SELECT 'budgets_config', id, document, revision, updated_by, updated_at FROM global_config.budgets
+        UNION ALL
+        SELECT 'freezes_config', id, document, revision, updated_by, updated_at FROM global_config.freezes
+        UNION ALL
+        SELECT 'change_policy_config', id, document, revision, updated_by, updated_at FROM global_config.change_policies
+        UNION ALL
+        SELECT 'rollout_config', id, document, revision, updated_by, updated_at FROM global_config.rollouts;
+      END $$`,
+      `CREATE CONSTRAINT TRIGGER has_history AFTER INSERT OR UPDATE OR DELETE ON global_config.rollouts
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION global_config.begin_history_anew()`,
     ),
   ],
 };

@@ -32,8 +32,9 @@ export function cutDown(values: Values, keys: ReadonlySet<string>): Record<strin
  */
 export function layersOfKeys(layers: PlatformLayers, wanted: readonly string[]): PlatformLayers {
   const keys = new Set(wanted);
-  const { entries, service_types: types, bounds } = layers;
+  const { entries, service_types: types, bounds, rollouts } = layers;
   return {
+    ...(rollouts && { rollouts }),
     entries: entries.filter(({ document }) => keys.has(document.config_key)),
     service_types: Object.fromEntries(
       Object.entries(types).map(([name, { document, revision }]) => [

@@ -36,6 +36,8 @@ const rules = {
     }),
   ),
 };
+/** A rollout is approved as what it writes. */
+const guardedTypes = platformConfigTypes.filter((type) => type !== 'rollout_config');
 const ofKinds = <Names extends string[]>(names: readonly [...Names]) =>
   optional(
     SomeOf(names, {
@@ -67,7 +69,7 @@ export const PlatformChangePolicy = Type.Object(
   {
     platform: optional(
       Type.Object(
-        { config_types: ofKinds(platformConfigTypes), ...rules },
+        { config_types: ofKinds(guardedTypes), ...rules },
         {
           ...strict,
           title: 'ChangePolicyOfPlatform',

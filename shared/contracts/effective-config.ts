@@ -22,6 +22,7 @@ import {
 } from './fields.ts';
 import { FreezeInForce } from './freezes.ts';
 import { platformScope, tenantScope, type RevisionScope } from './revision-scopes.ts';
+import { RolloutSide } from './rollout-sides.ts';
 
 /**
  * The layers by name, the one that decides first at the front.
@@ -82,7 +83,17 @@ const written = {
   updated_by: described(Nullable(Author), 'Who set the value; null for the environment'),
   updated_by_name: ActorName,
   updated_at: described(Nullable(Timestamp), 'When; null for the environment'),
+  rollout: Type.Optional(
+    described(Uuid, 'The rollout whose candidate it is, on whose side the tenant is'),
+  ),
 };
+
+/** Not said where there are none. */
+const sides = Type.Optional(
+  Type.Array(RolloutSide, {
+    description: 'The rollouts of the platform that are under way, and on which side the tenant is',
+  }),
+);
 
 export const Explanation = Type.Object(
   {
@@ -224,6 +235,7 @@ export const effectiveConfigContracts = {
             { ...strict, description: 'Where the question has `as_of`' },
           ),
         ),
+        rollouts: sides,
         unknown: Type.Array(Type.Enum(addressFields), {
           description: 'The parameters that name nothing: their layers are missing',
         }),
@@ -314,6 +326,7 @@ export const effectiveConfigContracts = {
     result: Type.Object(
       {
         revision: Revisions,
+        rollouts: sides,
         environment: Type.String(),
         contexts: Type.Array(
           Type.Object(
@@ -363,6 +376,7 @@ export const effectiveConfigContracts = {
       {
         tenant_id: TenantId,
         revision: Revisions,
+        rollouts: sides,
         configurations: Type.Record(Type.String(), Values, {
           description: 'Effective values by agent type',
         }),

@@ -36,6 +36,7 @@ export const platformConfigTypes = [
   'budgets_config',
   'freezes_config',
   'change_policy_config',
+  'rollout_config',
 ] as const;
 export type PlatformConfigType = (typeof platformConfigTypes)[number];
 const PlatformConfigType = Type.Enum(platformConfigTypes, {
@@ -61,6 +62,7 @@ const auditNames: Readonly<Record<PlatformConfigType, string>> = {
   budgets_config: 'config.budgets.',
   freezes_config: 'config.freezes.',
   change_policy_config: 'config.change_policy.',
+  rollout_config: 'config.rollout.',
 };
 /** The audit event of a purge. */
 export const purgedAction = (type: PlatformConfigType): string => `${auditNames[type]}purged`;
@@ -105,7 +107,7 @@ const HistoryDetail = Type.Object(
 );
 
 const PlatformResourceId =
-  'The key of a global entry, `{service_type}/{configuration_name}`, or `platform` for its bounds, budgets, freezes and change_policy';
+  'The key of a global entry, `{service_type}/{configuration_name}`, the id of a rollout, or `platform` for its bounds, budgets, freezes and change_policy';
 const ofPlatform = {
   ...entryFields(PlatformConfigType, PlatformResourceId),
   purged: Type.Optional(

@@ -31,6 +31,7 @@ import { notifierContracts } from './notifier.ts';
 import { planContracts } from './plan.ts';
 import { projectContracts } from './projects.ts';
 import { riskContracts } from './risk.ts';
+import { rolloutContracts } from './rollouts.ts';
 import { serviceAccountContracts } from './service-accounts.ts';
 import { serviceInstanceContracts } from './service-instances.ts';
 import { serviceTypeContracts } from './service-types.ts';
@@ -67,6 +68,7 @@ export const contracts = {
   ...globalEntryContracts,
   ...serviceTypeContracts,
   ...planContracts,
+  ...rolloutContracts,
 
   // auth
   ...authContracts,

@@ -24,6 +24,7 @@ import { Freezes } from './freezes.ts';
 import { GlobalEntry } from './global-entries.ts';
 import { ProjectConfig } from './projects.ts';
 import { RiskConfig } from './risk.ts';
+import { RolloutInLayers } from './rollout-sides.ts';
 import { ServiceInstance } from './service-instances.ts';
 import { ServiceType } from './service-types.ts';
 import { platformScope, tenantScope } from './revision-scopes.ts';
@@ -40,6 +41,9 @@ const overTime = {
   budgets: Type.Optional(Layer(Budgets)),
   freezes: Type.Optional(Layer(Freezes)),
 };
+
+/** Whose candidates some tenants have instead of these layers. None from a node of an earlier release. */
+const underWay = { rollouts: Type.Optional(Type.Array(RolloutInLayers)) };
 
 /** What limits over time take from a project. */
 const ProjectLimits = Type.Pick(ProjectConfig, [
@@ -104,6 +108,7 @@ export const PlatformLayers = Type.Object(
       { description: 'By name, the active ones' },
     ),
     bounds: Nullable(Type.Object({ document: Bounds, revision: Type.Integer() }, strict)),
+    ...underWay,
   },
   strict,
 );
@@ -201,6 +206,7 @@ export const layerContracts = {
         service_types: Type.Record(Type.String(), Resource(ServiceType)),
         bounds: Layer(Bounds),
         ...overTime,
+        ...underWay,
         stale: Type.Optional(Type.Literal(true)),
       },
       strict,
@@ -358,6 +364,7 @@ export const layerContracts = {
         service_types: Type.Record(Type.String(), Resource(ServiceType)),
         bounds: Layer(Bounds),
         ...overTime,
+        ...underWay,
       },
       strict,
     ),

@@ -111,6 +111,8 @@ export interface DocumentKind<Address, Document, Context = undefined> {
    * was read before.
    */
   readonly commitsAlone?: true;
+  /** What it does was approved in another place, so that policies ask nothing of the write itself. */
+  readonly approvedElsewhere?: true;
   /** It has no DELETE, so what made it is not taken back. */
   readonly isAlwaysThere?: true;
 

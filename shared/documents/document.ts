@@ -321,7 +321,9 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
       const changes = diff(before ?? undefined, after ?? undefined).map((each) =>
         this.#conceal(each),
       );
-      const required = requiredOf(kind, params, policies, { before, after, changes });
+      const required = kind.approvedElsewhere
+        ? null
+        : requiredOf(kind, params, policies, { before, after, changes });
       if (required && !isDryRun) {
         const { changeSet } = request;
         const isRemoved = after === null && !this.#nullIsDocument;

@@ -33,6 +33,10 @@ function isSaferLimit(name: string, after: unknown, before: unknown): boolean {
   return typeof before === 'boolean' && safer === after;
 }
 
+/** Of limits by their names, where something differs and all of it is safer. */
+export const tightensLimits = (before: object, after: object): boolean =>
+  !isDeepStrictEqual(before, after) && onlySafer(before, after, isSaferLimit);
+
 export const tightensRisk = (before: RiskConfig | null, after: RiskConfig | null): boolean =>
   before !== null &&
   after !== null &&

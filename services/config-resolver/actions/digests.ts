@@ -13,6 +13,7 @@ import { codeOf, errorResponse } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { digestsOf } from '../rules/digests.ts';
 import type { Environments } from '../rules/environments.ts';
+import { sidesOf } from '../rules/rollouts.ts';
 import {
   effectiveValues,
   environmentDefaults,
@@ -52,8 +53,10 @@ export function digestActions(
       const current = settings();
       const environment = environmentDefaults(current);
       await noteEnvironment(environments, current, request);
+      const { rollouts = [] } = together.platform;
       return {
         revision: { tenant: together.tenant.revision, platform: together.platform.revision },
+        ...(rollouts.length > 0 && { rollouts: sidesOf(rollouts, tenantId) }),
         environment: environmentFingerprint(environment),
         contexts: contexts.map((context) =>
           digestsOrProblem(tenantId, context, together, environment),

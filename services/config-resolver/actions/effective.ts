@@ -15,6 +15,7 @@ import {
 import { explainValues } from '../rules/explain.ts';
 import { overTimeOf } from '../rules/over-time.ts';
 import { effectiveChanges } from '../rules/preview.ts';
+import { platformOf, sidesOf } from '../rules/rollouts.ts';
 import { unknownNames } from '../rules/unknown.ts';
 import { noteEnvironment } from './digests.ts';
 import { authorsOf } from './authors.ts';
@@ -34,6 +35,10 @@ function revisionOrMoment(asOf: string | undefined): number | string | undefined
     throw invalid([{ path: '/as_of', message: 'is neither a revision nor a timestamp' }]);
   return moment.toISOString();
 }
+
+/** On which sides of rollouts the tenant is, where there are any. */
+const saidOf = ({ rollouts = [] }: Pick<Sources['platform'], 'rollouts'>, tenantId: string) =>
+  rollouts.length === 0 ? {} : { rollouts: sidesOf(rollouts, tenantId) };
 
 /** From when the values are, and what is not as it was. */
 const asOfShown = ({ tenant, platform }: SourcesThen) => ({
@@ -107,6 +112,7 @@ export function effectiveActions(
           service_id: params.service_id ?? null,
           revision: { tenant: tenant.revision, platform: platform.revision },
           ...(past && { as_of: asOfShown(past) }),
+          ...saidOf(platform, params.tenant_id),
           unknown,
           ...(params.explain
             ? {
@@ -134,7 +140,7 @@ export function effectiveActions(
 
     async 'config-resolver.configurations'({ tenant_id }, request) {
       if (tenant_id === undefined) throw invalid([{ path: '/tenant_id', message: 'is required' }]);
-      const { tenant: layers, platform } = await readTogether(
+      const { tenant: layers, platform: ofAll } = await readTogether(
         async (at) => {
           const asOf = at === undefined ? {} : { as_of: at };
           const read = await request.call('tenant-config.layers.by-agent', { tenant_id, ...asOf });
@@ -144,6 +150,7 @@ export function effectiveActions(
         () => request.call('global-config.layers', { tenant_id }),
       );
       const { agents, ...tenant } = layers;
+      const platform = platformOf(ofAll, tenant_id);
       const environment = environmentDefaults(settings());
       const shared = { tenantId: tenant_id, serviceType: null, platform, environment };
       let bytes = 0;
@@ -158,6 +165,7 @@ export function effectiveActions(
         value: {
           tenant_id,
           revision: { tenant: tenant.revision, platform: platform.revision },
+          ...saidOf(platform, tenant_id),
           configurations: Object.fromEntries(configurations),
         },
         asOf: { [tenantScope(tenant_id)]: tenant.revision, [platformScope]: platform.revision },

@@ -13,7 +13,7 @@ import type { PlatformLayers, TenantSaid } from '../../../shared/contracts/layer
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
-import { emptyCounts, Impacts } from '../rules/impact.ts';
+import { emptyCounts, ImpactsBySide } from '../rules/impact.ts';
 import { environmentDefaults } from '../rules/layers.ts';
 
 type Asked = ParamsOf<'config-resolver.impact'>['body'];
@@ -111,7 +111,7 @@ interface Looked {
  */
 async function look(
   asked: Asked,
-  impacts: Impacts,
+  impacts: ImpactsBySide,
   base: string,
   request: Request,
 ): Promise<Looked> {
@@ -145,7 +145,7 @@ async function look(
     const counts = isCounted(id) ? emptyCounts([]) : position.counts;
     const told = position.telling === id ? position.told : 0;
     let index = 0;
-    for (const found of onlyDigest ? [] : impacts.ofTenant(said, counts)) {
+    for (const found of onlyDigest ? [] : impacts.of(id).ofTenant(said, counts)) {
       for (const item of found) {
         if (!isFull && index >= told) tell(item, index);
         index += 1;
@@ -232,6 +232,7 @@ async function currentPlatform({ call }: Request): Promise<PlatformLayers> {
       }),
     ),
     bounds: layers.bounds && { document: layers.bounds.document, revision: layers.bounds.revision },
+    ...(layers.rollouts && { rollouts: layers.rollouts }),
   };
 }
 
@@ -241,7 +242,7 @@ export const impactActions = (settings: () => Settings) =>
       const { keys, tenant } = body;
       const environment = environmentDefaults(settings());
       const { before, after } = body.platform ?? unchanged(await currentPlatform(request));
-      const impacts = new Impacts({
+      const impacts = new ImpactsBySide({
         before,
         after,
         keys,

@@ -5,6 +5,7 @@ import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import type { Sources } from '../rules/layers.ts';
+import { platformOf } from '../rules/rollouts.ts';
 import { neverStill, type LayersInMemory, type Together } from './layers-in-memory.ts';
 
 /** Which effective configuration is asked for. */
@@ -46,7 +47,14 @@ export function sourcesOf(
     project: tenant.projects?.find(({ document }) => document.project_id === projectId) ?? null,
   };
   const serviceType = serviceTypeOf(question, own);
-  return { tenantId: question.tenant_id, serviceType, tenant: own, platform, environment };
+  const ofTenant = platformOf(platform, question.tenant_id);
+  return {
+    tenantId: question.tenant_id,
+    serviceType,
+    tenant: own,
+    platform: ofTenant,
+    environment,
+  };
 }
 
 /** The instance names the service type. */
@@ -158,5 +166,7 @@ export async function sourcesThen(
     ...(at !== null && { as_of: at }),
     ...(withWithdrawn && { with_withdrawn: true }),
   });
-  return { tenantId: tenant_id, serviceType, tenant, platform, environment };
+  // Also those of then have their rollouts of then.
+  const ofTenant = { ...platform, ...platformOf(platform, tenant_id) };
+  return { tenantId: tenant_id, serviceType, tenant, platform: ofTenant, environment };
 }

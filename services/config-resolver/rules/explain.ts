@@ -22,6 +22,7 @@ import {
   type LayerPart,
   type Sources,
 } from './layers.ts';
+import { candidateName } from './rollouts.ts';
 
 /**
  * What `effectiveValues` is, and for every key why: where its value was set, what that shadows, and
@@ -77,11 +78,22 @@ function placeOfBound(
   };
 }
 
-/** Where a value stands, and who set it there, or wrote the document where that is not known. */
-const writtenAt = (origin: Origin, place: PlaceName | undefined, authorAt: AuthorAt): Origin => ({
-  ...origin,
-  ...(place && authorAt(place)),
-});
+/**
+ * Where a value stands, and who set it there, or wrote the document where that is not known. A
+ * candidate is by its rollout.
+ */
+function writtenAt(
+  origin: Origin,
+  place: PlaceName | undefined,
+  { platform }: Sources,
+  authorAt: AuthorAt,
+): Origin {
+  if (place === undefined) return origin;
+  const rollout =
+    place.owner === 'platform' &&
+    platform.candidateOf?.get(candidateName(place.config_type, place.resource_id));
+  return rollout ? { ...origin, rollout } : { ...origin, ...authorAt(place) };
+}
 
 function explanationOf(
   key: string,
@@ -98,7 +110,7 @@ function explanationOf(
   const deciding = decidingPart(key, parts, result);
   const askedBy = asked && partAt(asked)?.layer.name;
   const writtenOn = (part: LayerPart): Origin =>
-    writtenAt(part.layer.origin(from, key), placeAt(part, key, from), authorAt);
+    writtenAt(part.layer.origin(from, key), placeAt(part, key, from), from, authorAt);
   return {
     ...(Object.hasOwn(values, key) && { value: values[key] }),
     ...(deciding
@@ -140,12 +152,12 @@ function originOfBound(
   const { path } = place;
   if (by === 'service_type') {
     const origin = definitions.service_type.origin(from, key);
-    return { layer: 'service_type', ...writtenAt(origin, place, authorAt), path };
+    return { layer: 'service_type', ...writtenAt(origin, place, from, authorAt), path };
   }
   const { platform, tenant, tenantId } = from;
   const origin =
     by === 'tenant'
       ? originOf(tenantBoundsKey({ tenant_id: tenantId }), tenant.bounds)
       : originOfPlatform(platformBoundsKey, platform.bounds);
-  return { layer: 'bounds', ...writtenAt(origin, place, authorAt), path };
+  return { layer: 'bounds', ...writtenAt(origin, place, from, authorAt), path };
 }

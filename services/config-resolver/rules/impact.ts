@@ -33,6 +33,7 @@ import type { Bounds } from '../../../shared/contracts/bounds.ts';
 import type { ImpactContext, ImpactCounts, ImpactItem } from '../../../shared/contracts/impact.ts';
 import type { PlatformLayers, TenantSaid } from '../../../shared/contracts/layers.ts';
 import { boundSets, decidedValues, type DecidedValue, type LayeredValues } from './layers.ts';
+import { cutPlatformOf, sidesOf } from './rollouts.ts';
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -394,3 +395,33 @@ const riskOf = ({ global_settings: limits, service_overrides: overrides }: Tenan
 const isSame = (one: DecidedValue, other: DecidedValue): boolean =>
   one.isPresent === other.isPresent &&
   (one.value === other.value || isDeepStrictEqual(one.value, other.value));
+
+/**
+ * Impacts for tenants on different sides of the rollouts that are under way. Of the keys that the
+ * change is about, a tenant has what its side says, before and after.
+ */
+export class ImpactsBySide {
+  readonly keys: readonly string[];
+  readonly #compared: Compared;
+  readonly #bySides = new Map<string, Impacts>();
+
+  constructor(compared: Compared) {
+    this.#compared = compared;
+    this.keys = withPairs(compared.keys);
+  }
+
+  of(tenantId: string): Impacts {
+    const { before, after } = this.#compared;
+    const sides = [before, after].flatMap(({ rollouts }) => sidesOf(rollouts, tenantId));
+    const name = sides.map(({ id, side }) => `${id} ${side}`).join();
+    const known = this.#bySides.get(name);
+    if (known) return known;
+    const made = new Impacts({
+      ...this.#compared,
+      before: cutPlatformOf(before, tenantId),
+      after: cutPlatformOf(after, tenantId),
+    });
+    this.#bySides.set(name, made);
+    return made;
+  }
+}

@@ -33,7 +33,10 @@ import { applyBounds, type Bounded, type BoundedValue } from './apply-bounds.ts'
 export interface Sources extends LayeredValues {
   readonly tenantId: string;
   readonly tenant: Omit<ResultOf<'tenant-config.layers'>, 'at' | 'newest'>;
-  readonly platform: Omit<ResultOf<'global-config.layers'>, 'newest' | 'tenant_revision'>;
+  readonly platform: Omit<ResultOf<'global-config.layers'>, 'newest' | 'tenant_revision'> & {
+    /** By `candidateName`: the rollout whose candidate a document is, and not its own. */
+    readonly candidateOf?: ReadonlyMap<string, string>;
+  };
 }
 
 type Values = Readonly<Record<string, unknown>>;
@@ -82,7 +85,7 @@ interface ServiceTypePart {
  */
 export type Origin = Pick<
   Static<typeof Explanation>,
-  'source' | 'revision' | 'updated_by' | 'updated_by_name' | 'updated_at'
+  'source' | 'revision' | 'updated_by' | 'updated_by_name' | 'updated_at' | 'rollout'
 >;
 export type Place = Origin & Pick<Static<typeof Explanation>, 'layer' | 'path'>;
 

@@ -21,7 +21,7 @@ async function platformRolesOf({ type, id }: Pick<StoredPerson, 'type' | 'id'>, 
   return user?.status === 'active' ? user.platform_roles : [];
 }
 
-const rights: Rights = {
+export const platformRights: Rights = {
   async author(_tenant, { type, id }, request) {
     const roles = await platformRolesOf({ type, id }, request);
     const authenticated_at = new Date().toISOString();
@@ -56,7 +56,7 @@ export function platformChangeSets(db: DataSource) {
       documentActions(db, freezesKind),
       documentActions(db, changePolicyKind),
     ],
-    rights,
+    rights: platformRights,
   });
   return {
     'global-config.changesets.create': handlers.create,

@@ -9,7 +9,7 @@ import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
 import { historyDetail, historyPage, withAuthors } from '../../../shared/documents/history.ts';
 import { HistoryEntity } from '../schema.ts';
 import { findEntry, recordHistory } from '../stores/history.ts';
-import { purgeChangeSets, purgePast, withPurges } from '../stores/purges.ts';
+import { purgeChangeSets, purgePast, purgeRollouts, withPurges } from '../stores/purges.ts';
 
 export const historyActions = (db: DataSource) =>
   ({
@@ -35,6 +35,7 @@ export const historyActions = (db: DataSource) =>
         const by = { purged_by: request.caller.id, purged_at: at, reason };
         const { below, ...purged } = await purgePast(manager, name, by);
         await purgeChangeSets(manager, name);
+        await purgeRollouts(manager, name, by);
         const { config_type: configType, resource_id: resourceId } = name;
         const time = at.toISOString();
         const none = { before: null, after: null };

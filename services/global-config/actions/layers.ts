@@ -9,6 +9,8 @@ import type { Budgets } from '../../../shared/contracts/budgets.ts';
 import type { Freezes } from '../../../shared/contracts/freezes.ts';
 import type { StoredGlobalEntry } from '../../../shared/contracts/global-entries.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import type { RolloutInLayers } from '../../../shared/contracts/rollout-sides.ts';
+import type { StoredRollout } from '../../../shared/contracts/rollouts.ts';
 import { defaultConfiguration, type ServiceType } from '../../../shared/contracts/service-types.ts';
 import type { Stored } from '../../../shared/documents/document-kind.ts';
 import { boundsKind } from '../documents/bounds.ts';
@@ -25,6 +27,7 @@ import {
   withdrawnSince,
 } from '../stores/history.ts';
 import { isPurgedAt } from '../stores/purges.ts';
+import { inLayers, isUnderWay, rolloutsUnderWay } from '../stores/rollouts.ts';
 import { described } from './entries.ts';
 
 /**
@@ -37,6 +40,7 @@ interface LayerDocuments {
   readonly bounds: Stored<Bounds> | null;
   readonly budgets: Stored<Budgets> | null;
   readonly freezes: Stored<Freezes> | null;
+  readonly rollouts: readonly RolloutInLayers[];
 }
 
 /** Past layers as readers may see them now. */
@@ -66,6 +70,7 @@ async function currentLayers(
     bounds: (await boundsKind.load(manager, {})).current,
     budgets: (await budgetsKind.load(manager, {})).current,
     freezes: (await freezesKind.load(manager, {})).current,
+    rollouts: await rolloutsUnderWay(manager),
   };
 }
 
@@ -83,6 +88,12 @@ async function layersAt(
   const [bounds = null] = await documentsAt<Bounds>(manager, 'bounds_config', revision);
   const [budgets = null] = await documentsAt<Budgets>(manager, 'budgets_config', revision);
   const [freezes = null] = await documentsAt<Freezes>(manager, 'freezes_config', revision);
+  const rollouts = await documentsAt<StoredRollout>(
+    manager,
+    'rollout_config',
+    revision,
+    isUnderWay,
+  );
   return {
     entries: await documentsAt<StoredGlobalEntry>(manager, 'global_config', revision, isPublic),
     types: types.filter(
@@ -92,6 +103,7 @@ async function layersAt(
     bounds,
     budgets,
     freezes,
+    rollouts: rollouts.map(inLayers),
   };
 }
 
@@ -103,7 +115,15 @@ async function shownNow(
 ): Promise<ShownLayers> {
   const withdrawn = await withdrawnSince(manager, revision);
   const entries = layers.entries.filter(({ document }) => !withdrawn.has(document.config_key));
-  return { layers: { ...layers, entries }, withheld: entries.length < layers.entries.length };
+  let withheld = entries.length < layers.entries.length;
+  const rollouts = layers.rollouts.map((rollout) => {
+    const items = rollout.items.filter(
+      ({ config_type: type, resource_id: key }) => type !== 'global_config' || !withdrawn.has(key),
+    );
+    withheld ||= items.length < rollout.items.length;
+    return { ...rollout, items };
+  });
+  return { layers: { ...layers, entries, rollouts }, withheld };
 }
 
 const byType = (types: readonly Stored<ServiceType>[]) =>
@@ -126,12 +146,11 @@ export const layerActions = (db: DataSource) =>
     /** One snapshot: with all service types, so that one answer serves every context. */
     'global-config.layers.now': () =>
       readSnapshot(db, platformScope, async (manager) => {
-        const { entries, types, bounds, budgets, freezes } = await currentLayers(manager);
+        const { entries, types, ...others } = await currentLayers(manager);
         return {
           revision: await revisionOf(manager, platformScope),
-          bounds,
-          budgets,
-          freezes,
+          ...others,
+          rollouts: [...others.rollouts],
           entries: entries.map(described),
           service_types: byType(types),
         };
@@ -165,15 +184,14 @@ export const layerActions = (db: DataSource) =>
             ? await shownNow(manager, stored, revision)
             : { layers: stored, withheld: false };
         const isPurged = isPast && (await isPurgedAt(manager, revision));
-        const { entries, types, bounds, budgets, freezes } = layers;
+        const { entries, types, ...others } = layers;
         return {
           revision,
           newest,
           tenant_revision: tenantRevision,
           withheld: withheld || isPurged,
-          bounds,
-          budgets,
-          freezes,
+          ...others,
+          rollouts: [...others.rollouts],
           entries: entries.map(described),
           service_types: byType(types),
         };

@@ -253,6 +253,17 @@ export class Planner {
       asksForImpact(params) ? this.tryOne(kind, verb, params, request) : write(params, request);
   }
 
+  /** What was planned, tried once more, with the revision that it has to follow. As `apply` throws. */
+  async tryPlanned(
+    { digest, items }: { readonly digest: string; readonly items: readonly PlanItem[] },
+    request: Request,
+  ) {
+    const revision = await this.#requireUnmoved(digest, items, request);
+    const works = await this.#worksOf(items, { dry_run: true }, request);
+    const { outcomes } = await this.#attempt(works);
+    return { revision, outcomes };
+  }
+
   async apply(
     { digest, items, reason }: ParamsOf<'global-config.plan.apply'>['body'],
     request: Request,
@@ -303,7 +314,7 @@ const lookAt = (
 const cursorOf = (cursor: string | undefined) => (cursor === undefined ? {} : { cursor });
 
 /** Throws 412, which says which keys were written since. */
-async function requireRevision(
+export async function requireRevision(
   manager: EntityManager,
   planned: number,
   known?: number,

@@ -56,8 +56,13 @@ function sameWrite({ config_type, resource_id, document }: Restored) {
       return { kind: 'freezes', verb, address: {}, body: document } as const;
     case 'change_policy_config':
       throw invalid([{ path: '/impact', message: 'is not for a change_policy' }]);
+    case 'rollout_config':
+      throw isRollout();
   }
 }
+
+const isRollout = (): StrataError =>
+  new StrataError('conflict', 'A rollout is reverted, not rolled back: POST …/revert.');
 
 /** What such a document was is for its readers, and a restored document is answered. */
 const forReaders =
@@ -98,6 +103,7 @@ export function rollbackAction(db: DataSource, planner: Planner) {
     change_policy_config: forReaders((document, options, request) =>
       policy.rollback(options, request, document, [platformChangePolicyKey]),
     ),
+    rollout_config: () => Promise.reject(isRollout()),
   };
   return {
     /**

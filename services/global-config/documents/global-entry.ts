@@ -11,6 +11,7 @@ import type { DocumentKind, Stored } from '../../../shared/documents/document-ki
 import { StrataError, type Problem } from '../../../shared/errors.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
 import { GlobalEntity, type GlobalRow } from '../schema.ts';
+import { heldByRollouts } from '../stores/rollouts.ts';
 import { platformDocument } from './platform-document.ts';
 
 export const storedEntry = (row: GlobalRow): Stored<StoredGlobalEntry> => ({
@@ -84,7 +85,8 @@ function takesMore(next: StoredGlobalEntry, current: StoredGlobalEntry | null): 
 const lengthOf = ({ config_value: value }: StoredGlobalEntry): number =>
   JSON.stringify(value).length;
 
-export const globalEntryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry> = {
+/** As rollouts write it, which hold it for everybody else. */
+export const rolledOutEntryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry> = {
   ...platformDocument<GlobalEntryAddress, StoredGlobalEntry>({
     auditName: 'global',
     configType: 'global_config',
@@ -140,3 +142,5 @@ export const globalEntryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry
   bodyOf: ({ config_key: _key, ...body }) => body,
   isForTenants: ({ is_public: isPublic }) => isPublic,
 };
+
+export const globalEntryKind = heldByRollouts(rolledOutEntryKind);

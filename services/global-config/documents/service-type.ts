@@ -8,6 +8,7 @@ import type { DocumentKind, Stored } from '../../../shared/documents/document-ki
 import type { Problem } from '../../../shared/errors.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
 import { ServiceTypeEntity, type ServiceTypeRow } from '../schema.ts';
+import { heldByRollouts } from '../stores/rollouts.ts';
 import { platformDocument } from './platform-document.ts';
 
 export const storedServiceType = ({
@@ -22,7 +23,8 @@ export const storedServiceType = ({
   updated_at: updated_at.toISOString(),
 });
 
-export const serviceTypeKind: DocumentKind<ServiceTypeAddress, ServiceType> = {
+/** As rollouts write it, which hold it for everybody else. */
+export const rolledOutTypeKind: DocumentKind<ServiceTypeAddress, ServiceType> = {
   ...platformDocument<ServiceTypeAddress, ServiceType>({
     auditName: 'service_type',
     configType: 'service_type_config',
@@ -62,6 +64,8 @@ export const serviceTypeKind: DocumentKind<ServiceTypeAddress, ServiceType> = {
     ],
   }),
 };
+
+export const serviceTypeKind = heldByRollouts(rolledOutTypeKind);
 
 /** The way back from its name in the history; neither part has a slash. */
 export function serviceTypeAddress(resourceId: string): ServiceTypeAddress {

@@ -4,6 +4,7 @@ import { defaultConfiguration } from '../../../shared/contracts/service-types.ts
 import type { PlatformLayers } from '../../../shared/contracts/layers.ts';
 import { boundsKind } from '../documents/bounds.ts';
 import { GlobalEntity, ServiceTypeEntity } from '../schema.ts';
+import { rolloutsUnderWay } from './rollouts.ts';
 
 /** With every active service type. */
 export async function readPlatformLayers(manager: EntityManager): Promise<PlatformLayers> {
@@ -25,5 +26,6 @@ export async function readPlatformLayers(manager: EntityManager): Promise<Platfo
       }),
     ),
     bounds: bounds && { document: bounds.document, revision: bounds.revision },
+    rollouts: await rolloutsUnderWay(manager),
   };
 }

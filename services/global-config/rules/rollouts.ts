@@ -1,0 +1,130 @@
+/**
+ * What becomes of a rollout.
+ *
+ * | State                | advance          | hold | resume | revert                                |
+ * | -------------------- | ---------------- | ---- | ------ | ------------------------------------- |
+ * | planned              | the first stage  |      |        | yes                                   |
+ * | running              | the next one     | yes  |        | yes                                   |
+ * | held                 | the next one     |      | yes    | yes                                   |
+ * | completed            |                  |      |        | while nobody else wrote its documents |
+ * | reverted, superseded |                  |      |        |                                       |
+ *
+ * After the last stage, which all tenants are in, it is completed: its documents are written.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { ParamsOf } from '../../../shared/contracts/index.ts';
+import type {
+  RolloutItem,
+  RolloutState,
+  StoredRollout,
+} from '../../../shared/contracts/rollouts.ts';
+import type { ServiceType } from '../../../shared/contracts/service-types.ts';
+import type { StoredGlobalEntry } from '../../../shared/contracts/global-entries.ts';
+import { defaultConfiguration } from '../../../shared/contracts/service-types.ts';
+import { tightensLimits } from '../../../shared/documents/tightening.ts';
+import { invalid, StrataError, type Problem } from '../../../shared/errors.ts';
+
+const allowed = {
+  advance: ['planned', 'running', 'held'],
+  hold: ['running'],
+  resume: ['held'],
+  revert: ['planned', 'running', 'held', 'completed'],
+} as const satisfies Record<string, readonly RolloutState[]>;
+export type RolloutStep = keyof typeof allowed;
+
+/** Throws 409 where its state does not allow the step. */
+export function requireStep({ state }: StoredRollout, step: RolloutStep): void {
+  const states: readonly RolloutState[] = allowed[step];
+  if (!states.includes(state)) throw new StrataError('conflict', `The rollout is ${state}.`);
+}
+
+/** Of all stages together; every reader of layers has them. */
+const mostTenants = 1000;
+
+/** Throws 422 for stages that would take a tenant out again, or never reach all. */
+export function requireStages(stages: StoredRollout['stages']): void {
+  const problems: Problem[] = [];
+  let percent = 0;
+  for (const [index, stage] of stages.entries()) {
+    const { percent: next = percent } = stage;
+    if (next < percent)
+      problems.push({
+        path: `/stages/${index}/percent`,
+        message: 'is less than in the stage before: nobody goes back but by a revert',
+      });
+    if (stage.percent === undefined && stage.tenants === undefined)
+      problems.push({ path: `/stages/${index}`, message: 'has neither percent nor tenants' });
+    percent = next;
+  }
+  if (percent !== 100)
+    problems.push({ path: `/stages/${stages.length - 1}/percent`, message: 'is not 100' });
+  if (stages.flatMap(({ tenants = [] }) => tenants).length > mostTenants)
+    problems.push({ path: '/stages', message: `list more than ${mostTenants} tenants` });
+  if (problems.length > 0) throw invalid(problems);
+}
+
+/** Throws 422 for what is no layer, or reaches all tenants at once whatever it is written by. */
+export function requireStageable(items: readonly RolloutItem[]): void {
+  const problems = items.flatMap((item, index) => {
+    const message = item.config_type === 'global_config' ? ofEntry(item) : ofType(item);
+    return message === undefined ? [] : [{ path: `/items/${index}`, message }];
+  });
+  if (problems.length > 0) throw invalid(problems);
+}
+
+const tightening =
+  'can only deny automation more, and is never staged: write it for all tenants at once';
+
+function ofEntry({ resource_id: key, before, after }: RolloutItem): string | undefined {
+  // They passed their schema when they were tried.
+  const [was, is] = [before, after] as [StoredGlobalEntry | null, StoredGlobalEntry | null];
+  if (was?.is_public !== true && is?.is_public !== true)
+    return 'is not public, so that no tenant has it in its configuration';
+  const tightens =
+    was !== null &&
+    is !== null &&
+    tightensLimits({ [key]: was.config_value }, { [key]: is.config_value });
+  return tightens ? tightening : undefined;
+}
+
+function ofType({ resource_id: id, before, after }: RolloutItem): string | undefined {
+  const [was, is] = [before, after] as [ServiceType | null, ServiceType | null];
+  if (!id.endsWith(`/${defaultConfiguration}`))
+    return `is no layer: only the configuration ${defaultConfiguration} is`;
+  if (was === null || is === null || was.is_active !== is.is_active)
+    return 'makes a service type begin or end, which is for all tenants at once';
+  if (!isDeepStrictEqual(was.scaling_limits, is.scaling_limits))
+    return 'changes scaling_limits, which every write is held to at once';
+  const isOnlySettings = isDeepStrictEqual(was.monitoring_defaults, is.monitoring_defaults);
+  return isOnlySettings && tightensLimits(was.default_settings, is.default_settings)
+    ? tightening
+    : undefined;
+}
+
+export const isLast = ({ stages, stage }: StoredRollout): boolean => stage === stages.length - 1;
+
+/** When its stage has baked, in Unix milliseconds; null where it is at none. */
+export const bakedAt = ({ stages, stage, stage_at: at }: StoredRollout): number | null =>
+  stage === null || at === null ? null : Date.parse(at) + stages[stage]!.bake_minutes * 60_000;
+
+type Advance = ParamsOf<'global-config.rollouts.advance'>['body'];
+
+/** Whether a step leads to its end, which takes the writes of its items. */
+export const completes = (rollout: StoredRollout, { all_at_once: all = false }: Advance): boolean =>
+  all || isLast(rollout);
+
+/** Throws 409 where it is at another stage than was read, or has not baked and nobody says why not. */
+export function requireAdvance(rollout: StoredRollout, body: Advance, at: Date): void {
+  requireStep(rollout, 'advance');
+  if (body.stage !== rollout.stage)
+    throw new StrataError('conflict', `The rollout is at stage ${rollout.stage ?? 'none'} now.`);
+  if (body.reason !== undefined) return;
+  if (body.all_at_once === true)
+    throw invalid([{ path: '/reason', message: 'is required for all tenants at once' }]);
+  const baked = bakedAt(rollout) ?? 0;
+  if (at.getTime() < baked)
+    throw new StrataError(
+      'conflict',
+      `Its stage bakes until ${new Date(baked).toISOString()}. Say why (reason) to advance before.`,
+    );
+}

@@ -1,0 +1,136 @@
+/** The documents of the platform that are layers, as rollouts write them. */
+import type { DataSource, EntityManager } from 'typeorm';
+import { globalEntryKey } from '../../../shared/contracts/global-entries.ts';
+import type { RolloutItem } from '../../../shared/contracts/rollouts.ts';
+import { serviceTypeKey } from '../../../shared/contracts/service-types.ts';
+import type { Policies, Work } from '../../../shared/commits/commit.ts';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
+import { approvalRequired, requiredOf } from '../../../shared/documents/change-policy.ts';
+import { parametersIn, templateOf } from '../../../shared/documents/document-paths.ts';
+import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import {
+  documentActions,
+  type Attempt,
+  type DocumentActions,
+} from '../../../shared/documents/document.ts';
+import { StrataError, type ErrorData } from '../../../shared/errors.ts';
+import { diff } from '../../../shared/schema/diff.ts';
+import { rolledOutEntryKind } from '../documents/global-entry.ts';
+import { rolledOutTypeKind, serviceTypeAddress } from '../documents/service-type.ts';
+
+type LayerType = RolloutItem['config_type'];
+
+interface Layer {
+  readonly kind: DocumentKind<object, unknown>;
+  readonly addressOf: (resourceId: string) => object;
+  readonly keyOf: (resourceId: string) => string;
+}
+
+// Each is given what it made itself: its own addresses and documents.
+const layers: Readonly<Record<LayerType, Layer>> = {
+  global_config: {
+    kind: rolledOutEntryKind as unknown as DocumentKind<object, unknown>,
+    addressOf: (key) => ({ key }),
+    keyOf: (key) => globalEntryKey({ key }),
+  },
+  service_type_config: {
+    kind: rolledOutTypeKind as unknown as DocumentKind<object, unknown>,
+    addressOf: serviceTypeAddress,
+    keyOf: (id) => serviceTypeKey(serviceTypeAddress(id)),
+  },
+};
+const layerTypes = Object.keys(layers) as LayerType[];
+
+/** What the history calls the document of a path; undefined for what is no layer. */
+export function layerAt(
+  path: string,
+): Pick<RolloutItem, 'config_type' | 'resource_id'> | undefined {
+  for (const config_type of layerTypes) {
+    const { kind } = layers[config_type];
+    const address = parametersIn(path, templateOf(kind.actions));
+    if (address) return { config_type, resource_id: kind.resourceId(address) };
+  }
+  return undefined;
+}
+
+export interface Approvals {
+  readonly approvals: number;
+  readonly approver_groups: readonly string[];
+}
+
+/** Throws as a write of them would where policies ask for more approvals than there are. */
+export function requireApproved(
+  items: readonly RolloutItem[],
+  { approvals, approver_groups: groups }: Approvals,
+  policies: Policies,
+  reason: string,
+): void {
+  for (const { config_type, resource_id, before, after } of items) {
+    const { kind, addressOf } = layers[config_type];
+    const address = addressOf(resource_id);
+    const changes = diff(before ?? undefined, after ?? undefined);
+    const asked = requiredOf(kind, address, policies, { before, after, changes });
+    if (!asked) continue;
+    const isOfGroups = asked.groups.length === 0 || asked.groups.join() === groups.join();
+    if (approvals >= asked.required && isOfGroups) continue;
+    const left = after === null ? undefined : { document: after };
+    throw withAll(approvalRequired(kind, address, {}, left, reason), items);
+  }
+}
+
+/** The change set that it would be has all of the writes. */
+function withAll(error: StrataError, items: readonly RolloutItem[]): StrataError {
+  const { change_set: proposed } = error.data as ErrorData;
+  if (!proposed) return error;
+  const written = items.map(({ config_type: type, path, after }) => ({
+    action: after === null ? ('delete' as const) : ('put' as const),
+    path,
+    ...(after !== null && { body: layers[type].kind.bodyOf?.(after) ?? after }),
+  }));
+  const body = { ...proposed.body, items: written };
+  return new StrataError('change_approval_required', error.message, {
+    change_set: { ...proposed, body },
+  });
+}
+
+/** Which of the documents are not at these revisions; null for none. */
+export async function movedFrom(
+  manager: EntityManager,
+  items: readonly RolloutItem[],
+  revisions: readonly (number | null)[],
+): Promise<string[]> {
+  const moved: string[] = [];
+  for (const [index, { config_type, resource_id, path }] of items.entries()) {
+    const { kind, addressOf } = layers[config_type];
+    const { current } = await kind.load(manager, addressOf(resource_id));
+    if ((current?.revision ?? null) === revisions[index]) continue;
+    moved.push(current ? `${path} (revision ${current.revision} by ${current.updated_by})` : path);
+  }
+  return moved;
+}
+
+export class RolledOut {
+  readonly #documents: Readonly<Record<LayerType, DocumentActions<object, unknown>>>;
+
+  constructor(db: DataSource) {
+    const actionsOf = (type: LayerType) =>
+      documentActions(db, { ...layers[type].kind, approvedElsewhere: true });
+    this.#documents = {
+      global_config: actionsOf('global_config'),
+      service_type_config: actionsOf('service_type_config'),
+    };
+  }
+
+  /** The write that makes the document of an item this one. */
+  work(
+    { config_type: type, resource_id: id }: RolloutItem,
+    document: unknown,
+    reason: string,
+    request: Request,
+  ): Promise<Work<Attempt<unknown>>> {
+    const { addressOf, keyOf } = layers[type];
+    const own = { ...request, checkAnswer: () => undefined };
+    const params = { ...addressOf(id), reason };
+    return this.#documents[type].place(params, own, document, [keyOf(id)]);
+  }
+}

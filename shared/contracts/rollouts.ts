@@ -1,0 +1,301 @@
+/**
+ * Rollouts: writes of the platform's layers that reach tenants in stages. Each stage is one write of
+ * the rollout; the documents themselves are written when all tenants have them.
+ */
+import { Type, type Static } from 'typebox';
+import { action } from './contract.ts';
+import { Page, page } from './envelopes.ts';
+import {
+  ActorName,
+  Author,
+  CreatedAt,
+  described,
+  Line,
+  Nullable,
+  Revision,
+  strict,
+  Timestamp,
+  UpdatedAt,
+  Uuid,
+} from './fields.ts';
+import { PlanItem, PlannedChange } from './plan.ts';
+import { platformAdmins } from './platform-document.ts';
+import { LayerType } from './rollout-sides.ts';
+
+export const rolloutStates = [
+  'planned',
+  'running',
+  'held',
+  'completed',
+  'reverted',
+  'superseded',
+] as const;
+export type RolloutState = (typeof rolloutStates)[number];
+const State = Type.Enum(rolloutStates, {
+  title: 'RolloutState',
+  description:
+    '`held`: it stays at its stage until somebody resumes, advances or reverts it; `superseded`: another one continues with its tenants',
+});
+
+const Gate = Type.Object(
+  { type: Type.Literal('manual', { description: 'Somebody advances it' }) },
+  { ...strict, title: 'RolloutGate', description: 'What lets the next stage begin' },
+);
+
+const Stage = Type.Object(
+  {
+    percent: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 100,
+        description: 'Of all tenants, by a hash of salt and id; no less than in the stage before',
+        examples: [5],
+      }),
+    ),
+    tenants: Type.Optional(
+      Type.Array(Uuid, {
+        minItems: 1,
+        maxItems: 1000,
+        uniqueItems: true,
+        description: 'Tenants by their ids, beside those of earlier stages',
+      }),
+    ),
+    bake_minutes: Type.Integer({
+      minimum: 0,
+      maximum: 43_200,
+      description: 'So long it is watched before the next stage may begin',
+      examples: [60],
+    }),
+    gate: Type.Array(Gate, {
+      maxItems: 10,
+      description: 'All of them have to pass before the next stage begins; none: time alone',
+    }),
+  },
+  { ...strict, title: 'RolloutStage', description: 'Which tenants have it, and for how long' },
+);
+
+const stages = Type.Array(Stage, {
+  minItems: 1,
+  maxItems: 20,
+  description: 'In order; the last one has `percent` 100',
+});
+const title = Line(200, 'What it is, in a line');
+const reason = Type.String({
+  minLength: 1,
+  maxLength: 500,
+  description: 'Why, kept in the history',
+});
+const salt = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  pattern: '^[A-Za-z0-9._-]+$',
+  description: 'Makes other tenants the first ones than in other rollouts; random by default',
+});
+const onFail = Type.Enum(['revert', 'hold'], {
+  description: 'What becomes of it where a gate fails, or waits for longer than max_hold_minutes',
+});
+const maxHold = Type.Integer({
+  minimum: 1,
+  maximum: 43_200,
+  description: 'So long gates may wait once the stage has baked',
+});
+const items = Type.Array(PlanItem, {
+  minItems: 1,
+  maxItems: 100,
+  description:
+    'Writes of public global entries and of service types, each document once, as they were planned',
+});
+
+/** A layer's document by its name in the history, with what it was and is to be; null for none. */
+const StoredItem = Type.Object(
+  {
+    action: PlanItem.properties.action,
+    path: Type.String(),
+    config_type: LayerType,
+    resource_id: Type.String(),
+    base: Nullable(Type.Integer()),
+    before: Type.Unknown(),
+    after: Type.Unknown(),
+  },
+  strict,
+);
+export type RolloutItem = Static<typeof StoredItem>;
+
+/** As it is stored: a document of the platform's, which is written at each step. */
+export const StoredRollout = Type.Object(
+  {
+    id: Uuid,
+    title,
+    reason,
+    state: State,
+    /** The index of the stage whose tenants have it; null before the first. */
+    stage: Nullable(Type.Integer()),
+    stage_at: Nullable(Timestamp),
+    stages,
+    salt,
+    on_fail: onFail,
+    max_hold_minutes: maxHold,
+    digest: Type.String(),
+    items: Type.Array(StoredItem),
+    changeset_id: Nullable(Uuid),
+    approvals: Type.Integer(),
+    approver_groups: Type.Array(Type.String()),
+    /** What the items became, once it is completed. */
+    revisions: Nullable(Type.Array(Type.Integer())),
+    supersedes: Nullable(Uuid),
+    note: Nullable(Type.String()),
+    created_by: Author,
+    created_at: Timestamp,
+  },
+  strict,
+);
+export type StoredRollout = Static<typeof StoredRollout>;
+
+const Rollout = Type.Object(
+  {
+    id: described(Uuid, 'Its id'),
+    state: State,
+    title,
+    reason,
+    stage: Nullable(Type.Integer({ description: 'The stage it is at, from 0 on; null: none yet' })),
+    phase: Nullable(
+      Type.Enum(['baking', 'baked'], {
+        description: 'Of a stage that runs: whether its bake_minutes are over; null otherwise',
+      }),
+    ),
+    stage_at: described(Nullable(Timestamp), 'When the stage began'),
+    stages,
+    salt,
+    on_fail: onFail,
+    max_hold_minutes: maxHold,
+    digest: Type.String({ description: 'Of the plan, or the change set, that it was made of' }),
+    items: Type.Array(
+      Type.Object(
+        {
+          action: PlanItem.properties.action,
+          path: Type.String({ description: 'The path of the document' }),
+          base: Nullable(
+            Type.Integer({ description: 'The revision that it replaces; null for none' }),
+          ),
+        },
+        strict,
+      ),
+      { description: 'The writes, in order' },
+    ),
+    changes: Type.Array(PlannedChange, { description: 'What it changes in the documents' }),
+    changeset_id: Nullable(described(Uuid, 'The change set that it was made of')),
+    supersedes: Nullable(described(Uuid, 'The rollout whose tenants it continues with')),
+    note: Nullable(Type.String({ description: 'Why it is held or reverted; null otherwise' })),
+    revision: Revision,
+    created_by: Author,
+    created_by_name: ActorName,
+    created_at: CreatedAt,
+    updated_by: Author,
+    updated_by_name: ActorName,
+    updated_at: UpdatedAt,
+  },
+  { ...strict, title: 'Rollout', description: 'Writes that reach tenants in stages' },
+);
+export type Rollout = Static<typeof Rollout>;
+
+const url = '/config/rollouts';
+const one = { rollout_id: described(Uuid, "The rollout's id") };
+const writing = {
+  access: platformAdmins,
+  leadsTo: 'configuration',
+  keyScope: 'platform:write',
+  result: Rollout,
+} as const;
+const why = Type.Object(
+  { reason },
+  { ...strict, title: 'RolloutReason', description: 'Why it is done' },
+);
+
+export const rolloutContracts = {
+  'global-config.rollouts.create': action({
+    ...writing,
+    summary: 'Plan a rollout of what was planned, or of a change set that was approved',
+    rest: `POST ${url}`,
+    minTimeoutMs: 30_000,
+    body: Type.Object(
+      {
+        title,
+        reason,
+        changeset_id: Type.Optional(
+          described(Uuid, 'An approved change set of the platform; it is applied by this'),
+        ),
+        items: Type.Optional(items),
+        digest: Type.String({
+          minLength: 1,
+          maxLength: 200,
+          description: 'Of the plan of the items, or of the change set',
+        }),
+        stages,
+        on_fail: Type.Optional(described(onFail, 'What a failing gate does; `hold` by default')),
+        max_hold_minutes: Type.Optional(maxHold),
+        salt: Type.Optional(salt),
+      },
+      { ...strict, title: 'NewRollout', description: 'A rollout, as it is planned' },
+    ),
+    response: 'created',
+  }),
+  'global-config.rollouts.list': action({
+    summary: 'List rollouts, newest first',
+    rest: `GET ${url}`,
+    access: platformAdmins,
+    keyScope: 'platform:read',
+    query: { state: Type.Optional(State), ...page },
+    result: Page(Rollout),
+    response: 'list',
+  }),
+  'global-config.rollouts.get': action({
+    summary: 'Read a rollout',
+    rest: `GET ${url}/{rollout_id}`,
+    access: platformAdmins,
+    keyScope: 'platform:read',
+    path: one,
+    result: Rollout,
+  }),
+  'global-config.rollouts.advance': action({
+    ...writing,
+    summary: 'Begin the next stage, for which a gate may wait; after the last one it is complete',
+    rest: `POST ${url}/{rollout_id}/advance`,
+    path: one,
+    body: Type.Object(
+      {
+        stage: Nullable(
+          Type.Integer({ description: 'The stage it is at, as it was read; null: none yet' }),
+        ),
+        all_at_once: Type.Optional(
+          Type.Boolean({ description: 'All tenants now, whatever stages are left' }),
+        ),
+        reason: Type.Optional(
+          described(reason, 'Why; needed for all at once, and before the stage has baked'),
+        ),
+      },
+      { ...strict, title: 'RolloutAdvance', description: 'From where it advances' },
+    ),
+  }),
+  'global-config.rollouts.hold': action({
+    ...writing,
+    summary: 'Hold a rollout at its stage',
+    rest: `POST ${url}/{rollout_id}/hold`,
+    path: one,
+    body: why,
+  }),
+  'global-config.rollouts.resume': action({
+    ...writing,
+    summary: 'Let a held rollout continue; its stage bakes again',
+    rest: `POST ${url}/{rollout_id}/resume`,
+    path: one,
+    body: why,
+  }),
+  'global-config.rollouts.revert': action({
+    ...writing,
+    summary:
+      'Take a rollout back for all tenants, also a completed one whose documents nobody wrote since',
+    rest: `POST ${url}/{rollout_id}/revert`,
+    path: one,
+    body: why,
+  }),
+} as const;

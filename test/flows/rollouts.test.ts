@@ -1,0 +1,343 @@
+/**
+ * Rollouts over two gateways: which tenants have what at each stage, who may write meanwhile, and
+ * how it is taken back.
+ */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { setTimeout as delay } from 'node:timers/promises';
+import { percentileOf } from '../../shared/rollouts/side.ts';
+import { startCluster, type Cluster } from '../support/cluster.ts';
+import { addMember, Client, createTenant, type Answer } from '../support/strata.ts';
+
+let cluster: Cluster;
+let platform: Client;
+/** Another administrator of the platform, who approves. */
+let rita: Client;
+/** By their ids, the tenants, and one reader of each. */
+const tenants: { readonly id: string; readonly admin: Client }[] = [];
+
+beforeAll(async () => {
+  cluster = await startCluster({
+    gateways: 2,
+    environment: { PLATFORM_ADMIN_EMAILS: 'admin@example.com,rita@example.com' },
+  });
+  ({ platform } = cluster);
+  tenants.push(cluster.tenant);
+  for (const name of ['Beta', 'Gamma'])
+    tenants.push(await createTenant(platform.url, platform, name));
+  const member = { email: 'rita@example.com', roles: ['viewer'] };
+  ({ client: rita } = await addMember(tenants[0]!.admin, tenants[0]!.id, member));
+});
+afterAll(async () => {
+  await cluster?.stop();
+});
+
+const good = (answer: Answer): Answer => {
+  if (answer.status >= 300) throw new Error(`${answer.status} ${answer.text}`);
+  return answer;
+};
+const rollouts = (rest = ''): string => `/config/rollouts${rest}`;
+let count = 0;
+/** Two entries that a rollout moves together, at 1. */
+async function twoEntries(): Promise<string[]> {
+  count += 1;
+  const keys = [`left-${count}`, `right-${count}`];
+  for (const key of keys)
+    good(await platform.put(entry(key), { config_value: 1, is_public: true }));
+  return keys;
+}
+const entry = (key: string): string => `/config/global/${key}`;
+const itemsOf = (keys: readonly string[], value: unknown = 2) =>
+  keys.map((key) => ({
+    action: 'put',
+    path: entry(key),
+    body: { config_value: value, is_public: true },
+  }));
+const manual = { bake_minutes: 0, gate: [{ type: 'manual' }] };
+const everybody = { ...manual, percent: 100 };
+const firstTenant = () => ({ ...manual, tenants: [tenants[0]!.id] });
+
+async function digestOf(items: readonly object[]): Promise<string> {
+  return good(await platform.post('/config/plan', { items })).body.digest;
+}
+async function plan(
+  keys: readonly string[],
+  stages: readonly object[] = [firstTenant(), everybody],
+): Promise<any> {
+  const items = itemsOf(keys);
+  const digest = await digestOf(items);
+  const body = { title: 'Two', reason: 'It is time', items, digest, stages };
+  return good(await platform.post(rollouts(), body)).body;
+}
+const step = (id: string, name: string, body: object): Promise<Answer> =>
+  platform.post(rollouts(`/${id}/${name}`), body);
+const advance = (id: string, stage: number | null, more: object = {}): Promise<Answer> =>
+  step(id, 'advance', { stage, ...more });
+
+/** What each tenant has, from each gateway. */
+async function values(keys: readonly string[]): Promise<unknown[][]> {
+  const ofAll: unknown[][] = [];
+  for (const tenant of tenants) {
+    const seen = new Set<string>();
+    for (const { url } of cluster.gateways) {
+      const reader = new Client(url, tenant.admin.token);
+      const answer = good(await reader.get(`/tenants/${tenant.id}/config/effective`));
+      seen.add(JSON.stringify(keys.map((key) => answer.body.values[key])));
+    }
+    expect([...seen]).toHaveLength(1);
+    ofAll.push(JSON.parse([...seen][0]!));
+  }
+  return ofAll;
+}
+const explained = async (index: number, query = ''): Promise<any> => {
+  const { id, admin } = tenants[index]!;
+  return good(await admin.get(`/tenants/${id}/config/effective?explain=true${query}`)).body;
+};
+
+test('goes from stage to stage, and says on which side a tenant is', async () => {
+  const keys = await twoEntries();
+  const { id, state, changes } = await plan(keys);
+  expect([state, changes.length]).toEqual(['planned', 2]);
+  expect(await values(keys)).toEqual([
+    [1, 1],
+    [1, 1],
+    [1, 1],
+  ]);
+  expect((await explained(0)).rollouts).toBeUndefined();
+
+  const first = good(await advance(id, null)).body;
+  expect([first.state, first.stage, first.phase]).toEqual(['running', 0, 'baked']);
+  expect(await values(keys)).toEqual([
+    [2, 2],
+    [1, 1],
+    [1, 1],
+  ]);
+  const [mine, other] = [await explained(0), await explained(1)];
+  expect(mine.rollouts).toEqual([{ id, stage: 0, side: 'candidate' }]);
+  expect(other.rollouts).toEqual([{ id, stage: 0, side: 'base' }]);
+  expect(mine.explain[keys[0]!]).toMatchObject({ value: 2, rollout: id, revision: first.revision });
+  expect(other.explain[keys[0]!].rollout).toBeUndefined();
+  // From what was read before, nobody advances twice.
+  expect((await advance(id, null)).status).toBe(409);
+
+  const done = await advance(id, 0);
+  expect([done.body.state, done.body.stage]).toEqual(['running', 1]);
+  expect(await values(keys)).toEqual([
+    [2, 2],
+    [2, 2],
+    [2, 2],
+  ]);
+  expect((await platform.get(entry(keys[0]!))).body.config_value).toBe(1);
+  expect((await advance(id, 1)).body.state).toBe('completed');
+  expect(await values(keys)).toEqual([
+    [2, 2],
+    [2, 2],
+    [2, 2],
+  ]);
+  expect((await platform.get(entry(keys[0]!))).body.config_value).toBe(2);
+  expect((await explained(1)).rollouts).toBeUndefined();
+
+  // What was then is on the sides of then.
+  const at = `&as_of=${first.updated_at}`;
+  const then = [await explained(0, at), await explained(1, at)];
+  expect(then.map(({ values: of }) => of[keys[1]!])).toEqual([2, 1]);
+  expect(then[1].rollouts).toEqual([{ id, stage: 0, side: 'base' }]);
+});
+
+test('holds its documents, and each is of one rollout', async () => {
+  const keys = await twoEntries();
+  const items = itemsOf([keys[0]!], 3);
+  const digest = await digestOf(items);
+  const { id } = await plan(keys);
+  const other = await platform.post(rollouts(), {
+    title: 'Other',
+    reason: 'Me too',
+    items,
+    digest,
+    stages: [everybody],
+  });
+  // The plan of before is of another revision of the platform.
+  expect(other.status).toBe(412);
+  const second = { title: 'Other', reason: 'Me too', items, stages: [everybody] };
+  const again = await platform.post(rollouts(), { ...second, digest: await digestOf(items) });
+  expect([again.status, again.body.detail.message]).toEqual([409, expect.stringContaining(id)]);
+
+  good(await advance(id, null));
+  const write = await platform.put(entry(keys[0]!), { config_value: 9, is_public: true });
+  expect([write.status, write.body.detail.message]).toEqual([409, expect.stringContaining(id)]);
+  const history = good(await platform.get('/config/history?limit=1')).body.items[0];
+  const { status } = await platform.post('/config/rollback', { revision: history.revision });
+  expect(status).toBe(409);
+  expect((await step(id, 'hold', { reason: 'Wait' })).body).toMatchObject({
+    state: 'held',
+    note: 'Wait',
+  });
+  expect(await values(keys)).toEqual([
+    [2, 2],
+    [1, 1],
+    [1, 1],
+  ]);
+  expect((await step(id, 'resume', { reason: 'Go on' })).body.state).toBe('running');
+  expect((await step(id, 'revert', { reason: 'No' })).body.state).toBe('reverted');
+  expect(await values(keys)).toEqual([
+    [1, 1],
+    [1, 1],
+    [1, 1],
+  ]);
+  expect((await advance(id, 0)).status).toBe(409);
+});
+
+test('bakes, and asks for a reason to be faster', async () => {
+  const keys = await twoEntries();
+  const { id } = await plan(keys, [{ ...firstTenant(), bake_minutes: 10 }, everybody]);
+  expect(good(await advance(id, null)).body.phase).toBe('baking');
+  expect((await advance(id, 0)).status).toBe(409);
+  expect((await advance(id, 0, { all_at_once: true })).status).toBe(422);
+  const done = await advance(id, 0, { all_at_once: true, reason: 'It mends an outage' });
+  expect(done.body.state).toBe('completed');
+  expect(await values(keys)).toEqual([
+    [2, 2],
+    [2, 2],
+    [2, 2],
+  ]);
+});
+
+test('is reverted also when it is completed, unless others wrote since', async () => {
+  const keys = await twoEntries();
+  const whole = { all_at_once: true, reason: 'Now' };
+  const first = await plan(keys, [everybody]);
+  good(await advance(first.id, null, whole));
+  expect((await step(first.id, 'revert', { reason: 'No' })).body.state).toBe('reverted');
+  expect(await values(keys)).toEqual([
+    [1, 1],
+    [1, 1],
+    [1, 1],
+  ]);
+  const second = await plan(keys, [everybody]);
+  good(await advance(second.id, null, whole));
+  good(await platform.put(entry(keys[1]!), { config_value: 5, is_public: true }));
+  const refused = await step(second.id, 'revert', { reason: 'No' });
+  expect([refused.status, refused.body.detail.message]).toEqual([
+    409,
+    expect.stringContaining(entry(keys[1]!)),
+  ]);
+  expect(await values(keys)).toEqual([
+    [2, 5],
+    [2, 5],
+    [2, 5],
+  ]);
+});
+
+describe('is refused', () => {
+  const problems = async (items: readonly object[], stages: readonly object[]): Promise<any> => {
+    const body = { title: 'No', reason: 'No', items, digest: await digestOf(items), stages };
+    const answer = await platform.post(rollouts(), body);
+    return [answer.status, answer.body.errors?.map(({ path }: { path: string }) => path)];
+  };
+  test.each([
+    ['bounds', { path: '/config/bounds', body: { walked: { maximum: 3 } } }],
+    ['a private entry', { path: entry('hidden'), body: { config_value: 2 } }],
+    [
+      'tightening',
+      { path: entry('max_cost_impact_auto'), body: { config_value: 4, is_public: true } },
+    ],
+    [
+      'a limit of service types',
+      {
+        action: 'patch',
+        path: '/config/service-types/cloud_run/default',
+        body: { is_active: false },
+      },
+    ],
+  ])('%s, which is never staged', async (_name, item) => {
+    const limit = { config_value: 5, is_public: true };
+    good(await platform.put(entry('max_cost_impact_auto'), limit));
+    const [status, paths] = await problems([{ action: 'put', ...item }], [everybody]);
+    expect([status, paths?.[0]]).toEqual([422, expect.stringMatching(/^\/items\/0/)]);
+  });
+  test('stages that take tenants out, or do not reach all', async () => {
+    const items = itemsOf(await twoEntries());
+    expect(
+      await problems(items, [
+        { ...manual, percent: 60 },
+        { ...manual, percent: 50 },
+      ]),
+    ).toEqual([422, ['/stages/1/percent', '/stages/1/percent']]);
+  });
+});
+
+test('each reader sees one side whole, and nobody goes back', async () => {
+  const keys = await twoEntries();
+  const percents = [20, 40, 60, 80, 100];
+  const stages = percents.map((percent) => ({ ...manual, percent }));
+  const { id, salt } = await plan(keys, stages);
+  let isOver = false;
+  const readers = tenants.flatMap(({ id: tenantId, admin }) =>
+    cluster.gateways.map(async ({ url }) => {
+      const reader = new Client(url, admin.token);
+      const seen: number[] = [];
+      while (!isOver) {
+        const { body } = good(await reader.get(`/tenants/${tenantId}/config/effective`));
+        const [left, right] = keys.map((key) => body.values[key]);
+        expect(left).toBe(right);
+        if (seen.at(-1) !== left) seen.push(left);
+        await delay(5);
+      }
+      return seen;
+    }),
+  );
+  for (const [index, percent] of percents.entries()) {
+    good(await advance(id, index === 0 ? null : index - 1));
+    const expected = tenants.map((tenant) =>
+      percentileOf(salt, tenant.id) < percent ? [2, 2] : [1, 1],
+    );
+    expect(await values(keys)).toEqual(expected);
+  }
+  good(await advance(id, percents.length - 1));
+  isOver = true;
+  for (const seen of await Promise.all(readers)) expect(seen.join()).toMatch(/^(1,)?2$/);
+});
+
+test('under four eyes, it is of an approved change set, and a revert asks nobody', async () => {
+  const keys = await twoEntries();
+  const items = itemsOf(keys);
+  good(await platform.put('/config/change-policy', { platform: {} }));
+  const stages = [firstTenant(), everybody];
+  const body = { title: 'Two', reason: 'It is time', stages };
+  const refused = await platform.post(rollouts(), {
+    ...body,
+    items,
+    digest: await digestOf(items),
+  });
+  expect([refused.status, refused.body.detail.code]).toEqual([403, 'change_approval_required']);
+  const proposed = good(
+    await platform.post('/config/changesets', {
+      title: 'Two',
+      reason: 'It is time',
+      items,
+      apply: 'manual',
+    }),
+  ).body;
+  const ofSet = { ...body, changeset_id: proposed.id, digest: proposed.digest };
+  expect((await platform.post(rollouts(), ofSet)).status).toBe(409);
+  const at = `/config/changesets/${proposed.id}`;
+  good(await platform.post(`${at}/submit`));
+  good(await rita.post(`${at}/approve`, { digest: proposed.digest }));
+  const { id, changeset_id } = good(await platform.post(rollouts(), ofSet)).body;
+  expect(changeset_id).toBe(proposed.id);
+  expect((await platform.get(at)).body.state).toBe('applied');
+  expect((await platform.post(rollouts(), ofSet)).status).toBe(409);
+  good(await advance(id, null));
+  expect(await values(keys)).toEqual([
+    [2, 2],
+    [1, 1],
+    [1, 1],
+  ]);
+  good(await advance(id, 0));
+  expect((await advance(id, 1)).body.state).toBe('completed');
+  expect((await step(id, 'revert', { reason: 'No' })).body.state).toBe('reverted');
+  expect(await values(keys)).toEqual([
+    [1, 1],
+    [1, 1],
+    [1, 1],
+  ]);
+});
