@@ -438,7 +438,7 @@ test('decide ends with 0 for a yes alone', async () => {
 });
 
 test('audit: the newest events, also as lines of JSON; the proof of the chain', async () => {
-  await cli.run(['config', 'set', 'risk', 'global_settings.max_concurrent_automations=5']);
+  await cli.run(['config', 'set', 'risk', 'global_settings.max_concurrent_automations=6']);
   await eventually(async () => {
     const { out } = await cli.run([
       'audit',
