@@ -73,7 +73,7 @@ const tail: Command = {
   flags: {
     tenant: { type: 'string', summary: 'only this tenant' },
     actor: { type: 'string', summary: 'only this actor, by id or e-mail address' },
-    action: { type: 'string', summary: 'only this action, or those that begin so: config.*' },
+    action: { type: 'string', summary: 'only actions that begin so: tenant.member' },
     target: { type: 'string', summary: 'only what was done to this' },
     minutes: { type: 'string', summary: 'how far back, 60 by default' },
     limit: { type: 'string', summary: 'how many, 20 by default' },

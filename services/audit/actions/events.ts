@@ -142,9 +142,9 @@ export function eventActions(db: DataSource, onErasure: () => void) {
         if (tenant === undefined && !seesPlatform(caller))
           query.andWhere('e.chain <> :platform', { platform: platformChain });
         if (actor !== undefined) query.andWhere('e.actor_id = ANY(:named)', { named });
-        if (action?.endsWith('*'))
-          query.andWhere('starts_with(e.action, :prefix)', { prefix: action.slice(0, -1) });
-        else if (action !== undefined) query.andWhere('e.action = :action', { action });
+        // As people know it: tenant.member finds tenant.member_invited, with an asterisk or without.
+        if (action !== undefined)
+          query.andWhere('starts_with(e.action, :prefix)', { prefix: action.replace(/\*$/, '') });
         if (target !== undefined) query.andWhere('e.target = :target', { target });
         if (since !== undefined)
           query.andWhere('e.occurred_at >= :since', { since: momentIn('since', since) });
