@@ -1,9 +1,11 @@
 /**
- * Clearing an override: what is removed and what will hold instead, tried first, and written only
- * after a look at it.
+ * Clearing an override, or giving it another value: what will hold instead is tried first, and
+ * written only after a look at it.
  */
 import type { VNode } from 'preact';
-import { removalAt } from '../format.ts';
+import { useState } from 'preact/hooks';
+import { FormDialog } from '../dialogs.tsx';
+import { longJson, removalAt, settingAt } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { Dialog, ProblemBox, Value } from '../parts.tsx';
 import { changesValue, EffectOf } from './effect.tsx';
@@ -27,15 +29,7 @@ function addressOf(tenantId: string, { layer }: Rung, question: Question): strin
   }
 }
 
-export function ClearOverride({
-  tenantId,
-  name,
-  rung,
-  value,
-  question,
-  onClose,
-  onCleared,
-}: {
+interface Properties {
   readonly tenantId: string;
   readonly name: string;
   readonly rung: Rung;
@@ -43,15 +37,126 @@ export function ClearOverride({
   readonly value: unknown;
   readonly question: Question;
   readonly onClose: () => void;
-  readonly onCleared: () => void;
+  readonly onChanged: () => void;
+}
+
+export const ClearOverride = (properties: Properties): VNode | null => (
+  <ReviewOverride
+    {...properties}
+    title={`Clear ${properties.name}`}
+    patch={removalAt(properties.rung.path!)}
+    about={
+      <p>
+        {titleOf(properties.rung)} will not say anything about{' '}
+        <strong>
+          <bdi>{properties.name}</bdi>
+        </strong>{' '}
+        any more.
+      </p>
+    }
+    verb="Clear the override"
+  />
+);
+
+/** First the value is typed, then it is reviewed. */
+export function EditOverride(properties: Properties): VNode | null {
+  const { name, rung, onClose } = properties;
+  const [typed, setTyped] = useState(textOf(rung.value));
+  const [next, setNext] = useState<{ readonly value: unknown }>();
+  const read = async (): Promise<void> => setNext({ value: valueOf(typed, rung.value) });
+  if (next)
+    return (
+      <ReviewOverride
+        {...properties}
+        title={`Change ${name}`}
+        patch={settingAt(rung.path!, next.value)}
+        about={
+          <p>
+            {titleOf(rung)} will say <Value value={next.value} /> instead of{' '}
+            <Value value={rung.value} />.
+          </p>
+        }
+        verb="Publish"
+      />
+    );
+  return (
+    <FormDialog title={`Change ${name}`} verb="Review" work={read} onClose={onClose}>
+      <label>
+        {titleOf(rung)}
+        <ValueInput of={rung.value} text={typed} onText={setTyped} />
+      </label>
+    </FormDialog>
+  );
+}
+
+const isText = (value: unknown): boolean => typeof value === 'string';
+const textOf = (value: unknown): string => (isText(value) ? String(value) : longJson(value));
+
+/** Of the type that the value has now; throws where the text is no JSON. */
+const valueOf = (text: string, now: unknown): unknown =>
+  isText(now) ? text : (JSON.parse(text) as unknown);
+
+function ValueInput({
+  of: now,
+  text,
+  onText,
+}: {
+  readonly of: unknown;
+  readonly text: string;
+  readonly onText: (text: string) => void;
+}): VNode {
+  if (typeof now === 'boolean')
+    return (
+      <select value={text} onChange={({ currentTarget }) => onText(currentTarget.value)}>
+        {['true', 'false'].map((each) => (
+          <option key={each}>{each}</option>
+        ))}
+      </select>
+    );
+  if (typeof now === 'object')
+    return (
+      <textarea
+        rows={6}
+        spellcheck={false}
+        value={text}
+        onInput={({ currentTarget }) => onText(currentTarget.value)}
+      ></textarea>
+    );
+  const shared = {
+    required: true,
+    autocomplete: 'off',
+    spellcheck: false,
+    value: text,
+    onInput: ({ currentTarget }: { readonly currentTarget: HTMLInputElement }) =>
+      onText(currentTarget.value),
+  };
+  if (typeof now === 'number') return <input {...shared} type="number" step="any" />;
+  return <input {...shared} />;
+}
+
+function ReviewOverride({
+  tenantId,
+  name,
+  rung,
+  value,
+  question,
+  title,
+  patch,
+  about,
+  verb,
+  onClose,
+  onChanged,
+}: Properties & {
+  readonly title: string;
+  readonly patch: unknown;
+  readonly about: VNode;
+  readonly verb: string;
 }): VNode | null {
   const address = addressOf(tenantId, rung, question);
-  const path = rung.path;
   const { data: stored, problem } = useLoaded(address ?? '', async (aborted) =>
     address === undefined ? undefined : readStored(address, aborted),
   );
-  if (address === undefined || path === undefined) return null;
-  const title = `Clear ${name}`;
+  if (address === undefined) return null;
   if (!stored)
     return (
       <Dialog title={title} onClose={onClose}>
@@ -69,17 +174,9 @@ export function ClearOverride({
       title={title}
       address={address}
       method="PATCH"
-      body={removalAt(path)}
+      body={patch}
       revision={stored.revision}
-      about={
-        <p>
-          {titleOf(rung)} will not say anything about{' '}
-          <strong>
-            <bdi>{name}</bdi>
-          </strong>{' '}
-          any more.
-        </p>
-      }
+      about={about}
       effect={{
         context: {
           ...(question.agent_type && { agent_type: question.agent_type }),
@@ -88,9 +185,9 @@ export function ClearOverride({
         },
         show: (changes) => <Becomes name={name} value={value} changes={changes} />,
       }}
-      verb="Clear the override"
+      verb={verb}
       onClose={onClose}
-      onPublished={onCleared}
+      onPublished={onChanged}
     />
   );
 }
