@@ -6,7 +6,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { keptOut } from '../../shared/contracts/kept-out.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
 import { call, get, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
@@ -199,6 +198,14 @@ function OneAccount({ id }: { readonly id: string }): VNode {
     </section>
   );
 }
+
+const keptOut: Readonly<Record<Detail['kept_out_by'][number], string>> = {
+  account_disabled: 'The account is disabled.',
+  address_unproved: 'No mailed link was followed yet: the invitation waits for its reader.',
+  no_way_in: 'The account has no password, passkey or provider. A reset link makes a password.',
+  no_tenant: 'The person is a member of no tenant that is active.',
+  policy: 'Every tenant of the person wants a passkey or a provider, and the account has neither.',
+};
 
 /** Such as "password, 2 passkeys". */
 function waysIn({ password, passkeys, providers }: Detail['signs_in_with']): string {

@@ -325,8 +325,16 @@ describe('effective values', () => {
         revision: set.headers.get('x-config-revision'),
       },
     ]);
-    await effective.clear('max_concurrent_automations', 'for cloud_sql');
+    await effective.edit('max_concurrent_automations', 'for cloud_sql', '3');
     const review = new ReviewDialog(seen.page);
+    await review.dialog
+      .getByText('It becomes 3, which Tenant risk limits for cloud_sql says.')
+      .waitFor();
+    await standAt(seen.page, 'edit-override');
+    await review.publish('Publish', 'a third one for the night');
+    await effective.ladder('max_concurrent_automations').getByText('a third one').waitFor();
+    await standAt(seen.page, 'ladder-reason');
+    await effective.clear('max_concurrent_automations', 'for cloud_sql');
     await review.dialog
       .getByText('It becomes 8, which Tenant risk limits for all services says.')
       .waitFor();
