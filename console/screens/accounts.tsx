@@ -223,7 +223,7 @@ function AccountFacts({ account }: { readonly account: Detail }): VNode {
   return (
     <div>
       {reasons.length > 0 ? (
-        <div class="banner" role="status">
+        <div class="warning" role="status">
           <p>
             <strong>This person cannot sign in, or acts nowhere:</strong>
           </p>
