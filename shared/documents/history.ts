@@ -92,7 +92,7 @@ export const leftBehind = <Document>(row: Left): Stored<Document> | null =>
 
 type Summary<ConfigType extends string> = Omit<
   HistoryRow<ConfigType>,
-  'reason' | 'request_id' | 'before' | 'after'
+  'reason' | 'request_id' | 'before' | 'after' | 'changeset_id'
 >;
 
 /**
@@ -106,7 +106,6 @@ export const historySummary = <ConfigType extends string>(row: Summary<ConfigTyp
   action: row.action,
   changed_by: row.changed_by,
   changed_at: row.changed_at.toISOString(),
-  ...(row.changeset_id !== null && { changeset_id: row.changeset_id }),
 });
 
 /** An item of the list. */
@@ -114,6 +113,7 @@ export const historyEntry = <ConfigType extends string>(row: HistoryRow<ConfigTy
   ...historySummary(row),
   reason: row.reason,
   request_id: row.request_id,
+  ...(row.changeset_id !== null && { changeset_id: row.changeset_id }),
   changes: diff(row.before ?? undefined, row.after ?? undefined).map((change) =>
     concealSecrets(change),
   ),
