@@ -83,7 +83,9 @@ export class EffectiveValuesPage {
       const text = (cell) => cell?.innerText.trim() ?? '';
       const { cells = [] } = body.querySelector('.rung.decides') ?? {};
       const [layer, value, , by, , revision] = [...cells].map(text);
-      return { key: text(body.rows[0].cells[0]), layer, value, by, revision };
+      // Below the name stands why.
+      const [author] = by?.split('\\n') ?? [];
+      return { key: text(body.rows[0].cells[0]), layer, value, by: author, revision };
     })`);
   }
 
