@@ -571,6 +571,36 @@ describe('the keyboard alone', () => {
     await seen.close();
   });
 
+  test('goes to a page, a key and a person by Ctrl-K', async () => {
+    const { id, emails } = tenant;
+    const seen = await tabOf('tenant_admin');
+    const { page } = seen;
+    await new PeoplePage(page).open(id, 'members');
+    const search = page.getByRole('combobox', { name: 'Page, service, key or person' });
+    const goTo = async (text: string, kind: string): Promise<void> => {
+      await page.keyboard.press('Control+k');
+      await search.fill(text);
+      await page.getByRole('option', { name: `${text} ${kind}` }).waitFor();
+      await page.keyboard.press('Enter');
+      await search.waitFor({ state: 'detached' });
+    };
+    await goTo('max_cost_impact_auto', 'Key');
+    await new EffectiveValuesPage(page).ladder('max_cost_impact_auto').waitFor();
+    await goTo(emails.operator!, 'Person');
+    await eventually(async () =>
+      expect(await page.locator('table.lines tbody tr').count()).toBe(1),
+    );
+    await page.keyboard.press('Control+k');
+    await search.fill('a');
+    await standAt(page, 'palette');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Escape');
+    await goTo('Approver groups', 'Page');
+    await page.getByRole('heading', { name: 'Approver groups' }).waitFor();
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
   test('decides an approval from the inbox', async () => {
     const { id, operator, admin } = tenant;
     const wish = { action: 'restart', risk_level: 'low', title: 'Restart by keyboard' };
