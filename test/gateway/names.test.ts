@@ -72,6 +72,17 @@ test('who wrote it, in the history, the document, the explanation and the audit'
   const { body: history } = await operator.get(`${of(acme)}/config/history?resource_id=named`);
   const authors = history.items.map((item: Record<string, unknown>) => item.changed_by_name);
   expect(authors).toEqual([emails.operator, emails.tenant_admin]);
+  const listed = async (query: Record<string, string>): Promise<string[]> => {
+    const parameters = new URLSearchParams({ resource_id: 'named', ...query });
+    const { body } = await operator.get(`${of(acme)}/config/history?${parameters}`);
+    return body.items.map((item: Record<string, unknown>) => item.changed_by_name);
+  };
+  expect(await listed({ changed_by: emails.operator! })).toEqual([emails.operator]);
+  expect(await listed({ changed_by: history.items[1].changed_by })).toEqual([emails.tenant_admin]);
+  expect(await listed({ changed_by: 'somebody@else.example' })).toEqual([]);
+  const [newer, older] = history.items.map((item: Record<string, string>) => item.changed_at);
+  expect(await listed({ since: newer })).toEqual([emails.operator]);
+  expect(await listed({ since: older, until: newer })).toEqual([emails.tenant_admin]);
   const { revision } = history.items[0];
   const entry = await operator.get(`${of(acme)}/config/history/${revision}`);
   expect(entry.body.changed_by_name).toBe(emails.operator);

@@ -12,22 +12,18 @@ import {
   realmOf,
 } from '../../../shared/commits/actor-names.ts';
 import type { AuditEventFacts } from '../../../shared/commits/commit.ts';
-import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
-import { invalid } from '../../../shared/errors.ts';
-import { momentOf } from '../../../shared/schema/moment.ts';
+import {
+  decodeCursor,
+  defaultLimit,
+  momentIn,
+  readPage,
+} from '../../../shared/documents/paging.ts';
 import { platformChain } from '../../../shared/security/audit-chain.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
 import { EventEntity, eventFrom, type EventRow } from '../schema.ts';
 import { appendEvents } from '../stores/chains.ts';
 import { noteErasures } from '../stores/erased-chains.ts';
 import { notePurges } from '../stores/purged-events.ts';
-
-/** The moment that a parameter names. Throws 422 for a date that does not exist. */
-function momentIn(parameter: string, text: string): Date {
-  const moment = momentOf(text);
-  if (!moment) throw invalid([{ path: `/${parameter}`, message: 'is not a timestamp' }]);
-  return moment;
-}
 
 /**
  * Their target is the account that they are about, unless it is a provider. In the words of the
