@@ -5,6 +5,9 @@
 import { accountCommands } from './commands/account-commands.ts';
 import { approvalCommands } from './commands/approval-commands.ts';
 import { auditCommands } from './commands/audit-commands.ts';
+import { deliveryCommands } from './commands/delivery-commands.ts';
+import { peopleCommands } from './commands/people-commands.ts';
+import { stopCommands } from './commands/stop-commands.ts';
 import { callCommand } from './commands/call-command.ts';
 import type { Command } from './command.ts';
 import { configCommands } from './commands/config-commands.ts';
@@ -18,5 +21,8 @@ export const commands: readonly Command[] = [
   ...approvalCommands,
   ...tenantCommands,
   ...accountCommands,
+  ...stopCommands,
+  ...peopleCommands,
+  ...deliveryCommands,
   callCommand,
 ];

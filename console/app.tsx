@@ -11,6 +11,7 @@ import { get, isOffline, isStale, problemOf, type Problem } from './api.ts';
 import { followChanges, followPlatform, followSession } from './live.ts';
 import { useLive, useLoaded } from './loading.ts';
 import { Navigation, type Place } from './navigation.tsx';
+import { openPalette, Palette } from './palette.tsx';
 import { keepLooking, lookAround } from './outage.ts';
 import { Heading, ProblemBox } from './parts.tsx';
 import { learnNames } from './people.ts';
@@ -161,6 +162,7 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
           )}
         </main>
       </div>
+      <Palette />
       {hasEnded.value && <SignIn over />}
       {isAskedAgain.value && <SignInAgain />}
     </div>
@@ -183,6 +185,9 @@ function TopBar({ signedIn }: { readonly signedIn: Tokens }): VNode {
       </a>
       <TenantChoice signedIn={signedIn} />
       <span class="grow"></span>
+      <button type="button" class="plain" onClick={openPalette} title="Ctrl-K">
+        Search
+      </button>
       <button
         type="button"
         class="plain"

@@ -44,9 +44,13 @@ const pointerName = (name: string): string => name.replaceAll('~', '~0').replace
 export const pointerOf = (names: readonly string[]): string =>
   names.map((name) => `/${pointerName(name)}`).join('');
 
-/** A merge patch (RFC 7396) that removes what is at a place. */
-export const removalAt = (pointer: string): unknown =>
-  namesIn(pointer).reduceRight<unknown>((inner, name) => Object.fromEntries([[name, inner]]), null);
+/** A merge patch (RFC 7396) that sets what is at a place; null removes it. */
+export const settingAt = (pointer: string, value: unknown): unknown =>
+  namesIn(pointer).reduceRight<unknown>(
+    (inner, name) => Object.fromEntries([[name, inner]]),
+    value,
+  );
+export const removalAt = (pointer: string): unknown => settingAt(pointer, null);
 
 /**
  * The name that an answer gives beside an id, such as `updated_by_name`; gateways from before that

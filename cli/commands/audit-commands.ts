@@ -5,6 +5,7 @@ import { Misused, type Command, type FlagValue } from '../command.ts';
 import type { Session } from '../session.ts';
 import { columns, jsonLine, printableLine } from '../output.ts';
 import { countOf, given, platformWord, textOf } from '../typed.ts';
+import { verifyFile } from '../verify-file.ts';
 
 type Event = ResultOf<'audit.events.list'>['items'][number];
 type Proof = ResultOf<'audit.verify'>['chains'][number];
@@ -73,7 +74,7 @@ const tail: Command = {
   flags: {
     tenant: { type: 'string', summary: 'only this tenant' },
     actor: { type: 'string', summary: 'only this actor, by id or e-mail address' },
-    action: { type: 'string', summary: 'only this action, or those that begin so: config.*' },
+    action: { type: 'string', summary: 'only actions that begin so: tenant.member' },
     target: { type: 'string', summary: 'only what was done to this' },
     minutes: { type: 'string', summary: 'how far back, 60 by default' },
     limit: { type: 'string', summary: 'how many, 20 by default' },
@@ -109,8 +110,20 @@ const verify: Command = {
   name: 'audit verify',
   parameters: '',
   summary: 'prove the audit chains, piece by piece; ends with 1 where one is broken',
-  flags: { tenant: { type: 'string', summary: 'only this tenant' } },
+  flags: {
+    tenant: { type: 'string', summary: 'only this tenant' },
+    file: { type: 'string', summary: 'an export instead, without asking Strata; - is stdin' },
+    after: { type: 'string', summary: 'the hash before its first event, where the chain was cut' },
+  },
   async run({ session, flags, answer, signal }) {
+    const file = textOf(flags.file);
+    if (file !== undefined) {
+      const proof = verifyFile(file, textOf(flags.after));
+      answer(proof, () => columns([proof]));
+      if (proof.problem !== undefined)
+        throw new Error('The chain is broken; broken_at says where.');
+      return;
+    }
     const filter = given({ tenant_id: textOf(flags.tenant) });
     const proofs = new Map<string, Proof>();
     let cursor: string | null | undefined;

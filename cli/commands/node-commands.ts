@@ -44,7 +44,8 @@ function wellbeing(health: ResultOf<'cluster.node.health'> | undefined): string 
 const nodes: Command<ClusterSession> = {
   name: 'nodes',
   parameters: '',
-  summary: 'who is in the cluster, what it hosts, and whether it is well',
+  summary:
+    'who is in the cluster, what it hosts, and whether it is well; ends with 1 where one is not',
   async run({ session, answer }) {
     const rows = session.nodes().map(async ({ id, hostname, services, self }) => {
       const health = await session.call('cluster.node.health', {}, id).catch(() => undefined);
@@ -58,6 +59,7 @@ const nodes: Command<ClusterSession> = {
     });
     const all = await Promise.all(rows);
     answer(all, () => columns(all));
+    return all.every(({ health }) => health === 'well') ? 0 : 1;
   },
 };
 

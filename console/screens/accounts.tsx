@@ -1,28 +1,37 @@
 /**
- * Accounts of people, for the platform's administrators: found by address, what keeps each out,
- * disabled and enabled, and begun again for whoever has lost what they sign in with.
+ * Accounts of people, for the platform's administrators: found by a part of address or name, what
+ * keeps each out, what it is entered with and where it is open; disabled and enabled, and begun again
+ * for whoever has lost what they sign in with.
  */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { query, setQuery } from '../address.ts';
-import { call, withQuery } from '../api.ts';
+import { hrefOf, query, setQuery } from '../address.ts';
+import { call, get, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { usePages } from '../pages.ts';
 import { Notice, RowButton, ShowMore, Table, Waiting } from '../lists.tsx';
-import { Empty, Heading, Time } from '../parts.tsx';
+import { useLoaded } from '../loading.ts';
+import { Empty, Fact, Heading, ProblemBox, Loading, Time } from '../parts.tsx';
+import { roleText } from '../roles.ts';
+import type { PlatformScreenProperties } from './screen.ts';
 
 type Account = ResultOf<'auth.users.list'>['items'][number];
+type Detail = ResultOf<'auth.users.read'>;
 type Change = 'disable' | 'enable' | 'recover';
 interface Open {
   readonly what: Change;
   readonly account: Account;
 }
 
-export function Accounts(): VNode {
-  const wanted = query.value.get('email') ?? '';
+export function Accounts({ rest: [id] }: PlatformScreenProperties): VNode {
+  return id === undefined ? <All /> : <OneAccount key={id} id={id} />;
+}
+
+function All(): VNode {
+  const wanted = query.value.get('q') ?? '';
   const { items, isComplete, problem, more, reload } = usePages<Account>(
-    withQuery('/auth/users', { email: wanted.trim() }),
+    withQuery('/auth/users', { q: wanted.trim() }),
     false,
   );
   const [typed, setTyped] = useState(wanted);
@@ -30,7 +39,7 @@ export function Accounts(): VNode {
   const [said, setSaid] = useState<string>();
   const find = (event: Event): void => {
     event.preventDefault();
-    setQuery({ email: typed.trim() });
+    setQuery({ q: typed.trim() });
   };
   const done = (says: string): void => {
     setOpen(undefined);
@@ -42,13 +51,13 @@ export function Accounts(): VNode {
       <Heading title="Accounts" />
       <form role="search" class="question" onSubmit={find}>
         <label>
-          Address
+          Address or name
           <input
             type="search"
-            name="email"
+            name="q"
             value={typed}
-            placeholder="the whole address"
-            maxlength={254}
+            placeholder="a part of either"
+            maxlength={200}
             autocomplete="off"
             spellcheck={false}
             onInput={({ currentTarget }) => setTyped(currentTarget.value)}
@@ -58,7 +67,7 @@ export function Accounts(): VNode {
       </form>
       <Notice says={said} />
       <Waiting data={items} problem={problem} retry={reload} />
-      {items?.length === 0 && <Empty>No account has this address.</Empty>}
+      {items?.length === 0 && <Empty>No account has this in its address or name.</Empty>}
       {items && items.length > 0 && <AccountTable accounts={items} onOpen={setOpen} />}
       {items && !isComplete && <ShowMore onClick={more} />}
       {open && <ChangeAccount {...open} onClose={() => setOpen(undefined)} onChanged={done} />}
@@ -98,7 +107,9 @@ function AccountTable({
         return (
           <tr key={id}>
             <th scope="row">
-              <bdi>{email}</bdi>
+              <a href={hrefOf(`/platform/accounts/${id}`)}>
+                <bdi>{email}</bdi>
+              </a>
               {name !== null && (
                 <div class="fine">
                   <bdi>{name}</bdi>
@@ -130,6 +141,169 @@ function AccountTable({
         );
       })}
     </Table>
+  );
+}
+
+function OneAccount({ id }: { readonly id: string }): VNode {
+  const address = `/auth/users/${encodeURIComponent(id)}`;
+  const { data, problem, reload } = useLoaded(address, (aborted) => get<Detail>(address, aborted));
+  const [change, setChange] = useState<Change>();
+  const [said, setSaid] = useState<string>();
+  const done = (says: string): void => {
+    setChange(undefined);
+    setSaid(says);
+    reload();
+  };
+  const turn = data?.status === 'active' ? 'disable' : 'enable';
+  return (
+    <section>
+      <p class="fine">
+        <a href={hrefOf('/platform/accounts')}>All accounts</a>
+      </p>
+      <Heading title={data?.email ?? 'Account'}>
+        {data && <span class={`state-of ${data.status}`}>{data.status}</span>}
+        <span class="grow"></span>
+        {data && (
+          <>
+            <button type="button" class="secondary" onClick={() => setChange('recover')}>
+              Recover…
+            </button>
+            <button
+              type="button"
+              class={turn === 'disable' ? 'danger' : ''}
+              onClick={() => setChange(turn)}
+            >
+              {turn === 'disable' ? 'Disable…' : 'Enable…'}
+            </button>
+          </>
+        )}
+      </Heading>
+      <Notice says={said} />
+      {problem?.status === 404 || problem?.status === 422 ? (
+        <Empty>There is no account with this id.</Empty>
+      ) : (
+        <ProblemBox problem={problem} retry={reload} />
+      )}
+      {!data && !problem && <Loading />}
+      {data && <AccountFacts account={data} />}
+      {data && <Sessions sessions={data.sessions} />}
+      {data && change && (
+        <ChangeAccount
+          what={change}
+          account={data}
+          onClose={() => setChange(undefined)}
+          onChanged={done}
+        />
+      )}
+    </section>
+  );
+}
+
+const keptOut: Readonly<Record<Detail['kept_out_by'][number], string>> = {
+  account_disabled: 'The account is disabled.',
+  address_unproved: 'No mailed link was followed yet: the invitation waits for its reader.',
+  no_way_in: 'The account has no password, passkey or provider. A reset link makes a password.',
+  no_tenant: 'The person is a member of no tenant that is active.',
+  policy: 'Every tenant of the person wants a passkey or a provider, and the account has neither.',
+};
+
+/** Such as "password, 2 passkeys". */
+function waysIn({ password, passkeys, providers }: Detail['signs_in_with']): string {
+  const ways = [
+    ...(password ? ['password'] : []),
+    ...(passkeys > 0 ? [`${passkeys} ${passkeys === 1 ? 'passkey' : 'passkeys'}`] : []),
+    ...providers,
+  ];
+  return ways.length === 0 ? 'nothing' : ways.join(', ');
+}
+
+function AccountFacts({ account }: { readonly account: Detail }): VNode {
+  const { id, display_name: name, memberships, kept_out_by: reasons } = account;
+  const happened = withQuery('/platform/audit', { target: id, action: 'auth.' });
+  return (
+    <div>
+      {reasons.length > 0 ? (
+        <div class="warning" role="status">
+          <p>
+            <strong>This person cannot sign in, or acts nowhere:</strong>
+          </p>
+          <ul>
+            {reasons.map((reason) => (
+              <li key={reason}>{keptOut[reason]}</li>
+            ))}
+          </ul>
+        </div>
+      ) : (
+        <p class="notice">
+          Nothing about the account keeps its person out. Wrong passwords and what was refused are
+          in the <a href={hrefOf(happened)}>audit of the account</a>.
+        </p>
+      )}
+      <dl class="facts">
+        <Fact name="Name">{name === null ? '–' : <bdi>{name}</bdi>}</Fact>
+        <Fact name="Signs in with">{waysIn(account.signs_in_with)}</Fact>
+        <Fact name="Platform">
+          {account.platform_roles.length === 0 ? 'no role' : 'administrator'}
+        </Fact>
+        <Fact name="Tenants">
+          {memberships.length === 0 && 'none'}
+          {memberships.map(({ tenant_id: tenant, name: called, status, roles }) => (
+            <div key={tenant}>
+              <a href={hrefOf(withQuery('/platform/tenants', { q: called }))}>
+                <bdi>{called}</bdi>
+              </a>{' '}
+              <span class="muted">
+                {roleText(roles)}
+                {status === 'disabled' && ', tenant disabled'}
+              </span>
+            </div>
+          ))}
+        </Fact>
+        <Fact name="Created">
+          <Time at={account.created_at} />
+        </Fact>
+        <Fact name="Id">
+          <code>{id}</code>
+        </Fact>
+        <Fact name="What happened">
+          <a href={hrefOf(happened)}>Audit of the account</a>
+        </Fact>
+      </dl>
+    </div>
+  );
+}
+
+function Sessions({ sessions }: { readonly sessions: Detail['sessions'] }): VNode {
+  return (
+    <section aria-label="Sessions">
+      <h2>Sessions</h2>
+      {sessions.length === 0 && <Empty>The account is signed in nowhere.</Empty>}
+      {sessions.length > 0 && (
+        <Table
+          label="Sessions of the account"
+          columns={['Browser or program', 'Address', 'By', 'Last used', { wide: 'Began' }]}
+        >
+          {sessions.map((each) => (
+            <tr key={each.id}>
+              <th scope="row">
+                <bdi>{each.user_agent ?? 'unknown'}</bdi>
+              </th>
+              <td>{each.ip ?? '–'}</td>
+              <td>{each.method.replaceAll('_', ' ')}</td>
+              <td>
+                <Time at={each.last_used_at} />
+              </td>
+              <td class="wide">
+                <Time at={each.created_at} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      <p class="fine">
+        Disabling ends all of them at once, on every node; enabling does not bring them back.
+      </p>
+    </section>
   );
 }
 

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query } from '../address.ts';
 import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
+import { FormDialog } from '../dialogs.tsx';
 import { localTime, longJson } from '../format.ts';
 import { useLiveApprovals, useLoaded } from '../loading.ts';
 import { FilterField, SelectField } from '../fields.tsx';
@@ -139,7 +140,8 @@ function OneApproval({ tenantId, id }: { readonly tenantId: string; readonly id:
 }
 
 function Facts({ approval }: { readonly approval: Approval }): VNode {
-  const { description, resource, cost_impact: cost, metadata } = approval;
+  const { description, resource, cost_impact: cost, metadata, what_happens: happens } = approval;
+  const { service_id: service, service_type: type, agent_type: agent } = approval;
   return (
     <div>
       {description !== null && (
@@ -158,13 +160,34 @@ function Facts({ approval }: { readonly approval: Approval }): VNode {
           <dt>Cost impact</dt>
           <dd class="number">{cost ?? '–'}</dd>
         </div>
+        {(service !== undefined || type !== undefined) && (
+          <Fact name="Service">
+            <bdi>{service ?? 'every one'}</bdi>
+            {type !== undefined && <span class="muted"> {type}</span>}
+          </Fact>
+        )}
+        {agent !== undefined && (
+          <Fact name="Agent">
+            <bdi>{agent}</bdi>
+          </Fact>
+        )}
         <Fact name="Asked by">
           <Asker approval={approval} />
         </Fact>
         <Fact name="Approved so far">
           {approval.approved_by.length} of {approval.policy.required}
-          {approval.approved_by.map(({ by, name }) => (
-            <bdi title={by}>{name}</bdi>
+          {approval.approved_by.map(({ by, name, at, comment }) => (
+            <div key={`${by} ${at}`}>
+              <bdi title={by}>{name}</bdi>{' '}
+              <span class="fine">
+                <Time at={at} />
+              </span>
+              {comment !== null && comment !== '' && (
+                <q class="said">
+                  <bdi>{comment}</bdi>
+                </q>
+              )}
+            </div>
           ))}
         </Fact>
         {resource !== null && (
@@ -174,12 +197,19 @@ function Facts({ approval }: { readonly approval: Approval }): VNode {
         )}
       </dl>
       {metadata !== null && (
-        <details>
-          <summary>Metadata</summary>
-          <pre tabindex={0}>
+        <section aria-label="Parameters">
+          <h2>Parameters</h2>
+          <pre tabindex={0} aria-label="Parameters of the action">
             <code>{longJson(metadata)}</code>
           </pre>
-        </details>
+        </section>
+      )}
+      {happens && (
+        <dl class="happens">
+          <Fact name="If you approve">{happens.approve}</Fact>
+          <Fact name="If you deny">{happens.deny}</Fact>
+          <Fact name="If no one decides">{happens.silence}</Fact>
+        </dl>
       )}
     </div>
   );
@@ -220,6 +250,8 @@ function Decide({
   const [comment, setComment] = useState('');
   const [problem, setProblem] = useState<Problem>();
   const [busy, setBusy] = useState<string>();
+  const [isConfirming, setConfirming] = useState(false);
+  const isCritical = approval.risk_level === 'critical';
   const isOwn = !approval.policy.allow_self && approval.requested_by.id === user.value?.id;
   const act = async (what: string, path: string, body?: object): Promise<void> => {
     setBusy(what);
@@ -264,9 +296,9 @@ function Decide({
           disabled={refused || busy !== undefined}
           aria-describedby={refused ? 'why-not' : undefined}
           aria-busy={busy === 'approve'}
-          onClick={() => decide('approve')}
+          onClick={() => (isCritical ? setConfirming(true) : decide('approve'))}
         >
-          Approve
+          {isCritical ? 'Approve…' : 'Approve'}
         </button>
         <button
           type="button"
@@ -290,6 +322,25 @@ function Decide({
           </button>
         )}
       </div>
+      {isConfirming && (
+        <FormDialog
+          title="Approve what is critical"
+          verb="Approve it"
+          isDangerous
+          work={async () => {
+            setConfirming(false);
+            decide('approve');
+          }}
+          onClose={() => setConfirming(false)}
+        >
+          <p>
+            <strong>
+              <bdi>{approval.title}</bdi>
+            </strong>
+          </p>
+          <p>{approval.what_happens?.approve}</p>
+        </FormDialog>
+      )}
     </div>
   );
 }

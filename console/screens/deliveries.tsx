@@ -1,6 +1,6 @@
 /** The delivery log: which notice went where, every attempt of one, and sending one again. */
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
 import { useAction } from '../action.ts';
@@ -127,9 +127,20 @@ export function DeliveryTable({
   );
 }
 
+/** How often what is on its way is looked at, while the page is seen. */
+const onItsWayMs = 2000;
+
 function OneDelivery({ tenantId, id }: { readonly tenantId: string; readonly id: string }): VNode {
   const address = `/tenants/${tenantId}/notifications/deliveries/${encodeURIComponent(id)}`;
   const { data, problem, reload } = useLoaded(address, (aborted) => get<Detail>(address, aborted));
+  const isOnItsWay = data?.state === 'pending';
+  useEffect(() => {
+    if (!isOnItsWay) return undefined;
+    const timer = setInterval(() => {
+      if (!document.hidden) reload();
+    }, onItsWayMs);
+    return () => clearInterval(timer);
+  }, [isOnItsWay]);
   return (
     <section>
       <Heading title="Delivery">
@@ -226,10 +237,7 @@ function Replay({
       <ProblemBox problem={problem} />
       {isSent && (
         <p class="notice" role="status">
-          It is sent again, under the same webhook-id.{' '}
-          <button type="button" class="link" onClick={onDone}>
-            Refresh
-          </button>
+          It is sent again, under the same webhook-id. What becomes of it shows here.
         </p>
       )}
       <p>

@@ -23,9 +23,9 @@ import {
   Who,
 } from '../parts.tsx';
 import { AsOf } from './as-of.tsx';
-import { ClearOverride } from './clear-override.tsx';
+import { ClearOverride, EditOverride } from './change-override.tsx';
 import { boundOwners, Glyph, Ladder } from './key-ladder.tsx';
-import { ladderOf, placeTitle, type Explained, type Rung } from './ladder.ts';
+import { ladderOf, placeTitle, type Explained, type Rung, type Way } from './ladder.ts';
 import type { ScreenProperties } from './screen.ts';
 
 type Effective = ResultOf<'config-resolver.resolve'>;
@@ -249,7 +249,8 @@ function entriesOf(effective: Effective): readonly Entry[] {
     });
 }
 
-interface Clearing {
+interface Changing {
+  readonly way: Way;
   readonly entry: Entry;
   readonly rung: Rung;
 }
@@ -261,12 +262,12 @@ interface Rows {
 
 /**
  * Draws the row of each entry once. Of a thousand rows, drawing them again or taking them out of the
- * page takes longer than a filter may; hiding them does not. `onClear` is absent where what is
+ * page takes longer than a filter may; hiding them does not. `onChange` is absent where what is
  * shown is of another moment.
  */
 function rowsOf(
   entries: readonly Entry[],
-  onClear: ((clearing: Clearing) => void) | undefined,
+  onChange: ((changing: Changing) => void) | undefined,
 ): Rows {
   const drawn = new Map<Entry, { readonly isOpen: boolean; readonly row: VNode }>();
   const rowOf = (entry: Entry, isOpen: boolean): VNode => {
@@ -277,7 +278,7 @@ function rowsOf(
         entry={entry}
         isOpen={isOpen}
         onToggle={() => toggleOpened(entry.key)}
-        {...(onClear && { onClear: (rung: Rung) => onClear({ entry, rung }) })}
+        {...(onChange && { onChange: (way: Way, rung: Rung) => onChange({ way, entry, rung }) })}
       />
     );
     drawn.set(entry, { isOpen, row });
@@ -310,7 +311,8 @@ function Keys({
   readonly reload: () => void;
 }): VNode {
   const entries = useMemo(() => entriesOf(effective), [effective]);
-  const [clearing, setClearing] = useState<Clearing>();
+  const [changing, setChanging] = useState<Changing>();
+  const Change = changing?.way === 'edit' ? EditOverride : ClearOverride;
   const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
   const onlyOverridden = query.value.has('overridden');
   const open = opened();
@@ -321,7 +323,7 @@ function Keys({
   );
   const drawn = useGrowing(`${wanted} ${onlyOverridden}`, shown.length);
   const isNow = question.as_of === undefined;
-  const rows = useMemo(() => rowsOf(entries, isNow ? setClearing : undefined), [entries, isNow]);
+  const rows = useMemo(() => rowsOf(entries, isNow ? setChanging : undefined), [entries, isNow]);
   if (entries.length === 0) return <Empty>No layer holds any key.</Empty>;
   return (
     <div>
@@ -344,16 +346,16 @@ function Keys({
         />
         {rows.draw(new Set(shown.slice(0, drawn)), open)}
       </table>
-      {clearing && (
-        <ClearOverride
+      {changing && (
+        <Change
           tenantId={tenantId}
-          name={clearing.entry.key}
-          rung={clearing.rung}
-          value={clearing.entry.value}
+          name={changing.entry.key}
+          rung={changing.rung}
+          value={changing.entry.value}
           question={question}
-          onClose={() => setClearing(undefined)}
-          onCleared={() => {
-            setClearing(undefined);
+          onClose={() => setChanging(undefined)}
+          onChanged={() => {
+            setChanging(undefined);
             reload();
           }}
         />
@@ -370,13 +372,13 @@ function KeyRow({
   entry,
   isOpen,
   onToggle,
-  onClear,
+  onChange,
 }: {
   readonly entry: Entry;
   readonly isOpen: boolean;
   readonly onToggle: () => void;
   /** Absent where what is shown is of another moment. */
-  readonly onClear?: ((rung: Rung) => void) | undefined;
+  readonly onChange?: ((way: Way, rung: Rung) => void) | undefined;
 }): VNode {
   const { key, value, explained, rungs } = entry;
   const id = `ladder-${encodeURIComponent(key)}`;
@@ -417,7 +419,7 @@ function KeyRow({
               value={value}
               explained={explained}
               rungs={rungs}
-              onClear={onClear}
+              onChange={onChange}
             />
           </td>
         </tr>

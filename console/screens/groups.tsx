@@ -4,19 +4,17 @@
  */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query } from '../address.ts';
-import { call, get, getAll } from '../api.ts';
+import { call, getAll } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { useLive, useLoaded } from '../loading.ts';
 import { Field, FilterField } from '../fields.tsx';
 import { RowButton, Table, Waiting } from '../lists.tsx';
 import { Empty, Heading } from '../parts.tsx';
 import { roleText } from '../roles.ts';
-import { groupsOf, membersAddress, nameOfMember, statusText, type Member } from './members.tsx';
+import { askersOf, groupNames, routesOf, type Routes } from './approver-groups.ts';
+import { membersAddress, nameOfMember, statusText, type Member } from './members.tsx';
 import type { ScreenProperties } from './screen.ts';
-
-type Routes = ResultOf<'tenant-config.notifications.effective'>;
 
 interface Group {
   readonly name: string;
@@ -33,21 +31,9 @@ const decides = ({ can_act: canAct, roles }: Member): boolean =>
 const whyNot = (member: Member): string =>
   member.can_act ? roleText(member.roles) : statusText(member);
 
-function askersOf({ approver_groups: groups }: Routes): Map<string, string[]> {
-  const askers = new Map<string, string[]>();
-  const note = (asker: string, names: readonly string[] | null | undefined): void => {
-    for (const name of names ?? []) askers.set(name, [...(askers.get(name) ?? []), asker]);
-  };
-  for (const [level, names] of Object.entries(groups.risk_levels ?? {}))
-    note(`${level} risk`, names);
-  for (const [action, names] of Object.entries(groups.action_overrides)) note(action, names);
-  return askers;
-}
-
 function groupsIn(members: readonly Member[], routes: Routes): Group[] {
   const askers = askersOf(routes);
-  const names = new Set([...groupsOf(members), ...askers.keys()]);
-  return [...names].toSorted().map((name) => ({
+  return groupNames(members, askers).map((name) => ({
     name,
     members: members.filter(({ groups }) => groups.includes(name)),
     askedFor: askers.get(name) ?? [],
@@ -58,7 +44,7 @@ export function Groups({ tenantId }: ScreenProperties): VNode {
   const { data, problem, reload } = useLoaded(`groups of ${tenantId}`, async (aborted) => {
     const [members, routes] = await Promise.all([
       getAll<Member>(membersAddress(tenantId), aborted),
-      get<Routes>(`/tenants/${tenantId}/config/notifications/effective`, aborted),
+      routesOf(tenantId, aborted),
     ]);
     return { members, groups: groupsIn(members, routes) };
   });

@@ -4,60 +4,71 @@
  */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, opened, query, setQuery, toggleOpened } from '../address.ts';
 import { get, problemOf, withQuery, type Problem } from '../api.ts';
-import { nameBeside } from '../format.ts';
+import { nameBeside, namesIn } from '../format.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { Pager, Waiting } from '../lists.tsx';
-import { SelectField } from '../fields.tsx';
-import { Changes, Columns, Empty, Heading, Time, TypedField, Who } from '../parts.tsx';
+import { saveText } from '../files.ts';
+import { Changes, Columns, Empty, Heading, Time, Who } from '../parts.tsx';
 import { hasRole } from '../session.ts';
-import { documentKinds, type DocumentKind } from './document-kinds.ts';
+import { sentenceOf } from './change-sentence.ts';
+import { documentKinds } from './document-kinds.ts';
 import { platformKinds } from './platform-kinds.ts';
 import { ReviewAndPublish, type Review } from './review.tsx';
+import { asked, dayOf, HistoryFilters } from './history-filters.tsx';
 import type { ScreenProperties } from './screen.ts';
+import {
+  historyAddress,
+  isRevertible,
+  mostReverts,
+  nameOfDocument,
+  pageSize,
+  revertOf,
+  reviewOf,
+  type Change,
+  type Entry,
+  type History,
+  type Owner,
+  type Way,
+} from './take-back.tsx';
 
-type TenantEntry = ResultOf<'tenant-config.history.list'>['items'][number];
-/** Of a tenant, or of the platform, whose kinds of documents are others. */
-type Entry = Omit<TenantEntry, 'config_type'> & {
-  readonly config_type: string;
-  readonly purged?: ResultOf<'global-config.history.list'>['items'][number]['purged'];
-};
-interface History {
-  readonly items: readonly Entry[];
-  readonly next_cursor: string | null;
+/** What the filter of the page looks at. */
+const textOf = (entry: Entry, owner: Owner): string =>
+  [
+    nameOfDocument(entry, owner),
+    entry.reason ?? '',
+    nameBeside(entry, 'changed_by') ?? '',
+    ...entry.changes.map(sentenceOf),
+  ]
+    .join(' ')
+    .toLowerCase();
+
+/** A cell of a table that programs open: quoted, and no formula of theirs (OWASP, CSV injection). */
+function cellOf(text: string): string {
+  const harmless = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return `"${harmless.replaceAll('"', '""')}"`;
 }
-type Detail = Pick<ResultOf<'tenant-config.history.get'>, 'before' | 'after'>;
 
-/** Whose history it is. */
-interface Owner {
-  /** In the addresses of the API, before `/history` and `/rollback`. */
-  readonly base: string;
-  readonly kinds: readonly DocumentKind[];
-  readonly mayTakeBack: boolean;
-  readonly hasImpact: boolean;
-  /** Of the screens that show effective values; the platform has none of its own. */
-  readonly screens?: string;
-}
-
-const pageSize = 50;
-
-const historyAddress = (
-  { base }: Owner,
-  parameters: Readonly<Record<string, string | undefined>>,
-): string => withQuery(`${base}/history`, parameters);
-
-/** Such as "Agent configuration scaler". */
-function nameOfDocument({ config_type: type, resource_id: id }: Entry, { kinds }: Owner): string {
-  const kind = kinds.find(({ configType }) => configType === type);
-  if (!kind) return `${type} ${id}`;
-  return kind.plural === undefined ? kind.title : `${kind.title} ${id}`;
+function saveCsv(entries: readonly Entry[], owner: Owner): void {
+  const head = ['revision', 'when', 'by', 'document', 'what', 'changes', 'reason'];
+  const rows = entries.map((entry) => [
+    String(entry.revision),
+    entry.changed_at,
+    nameBeside(entry, 'changed_by') ?? entry.changed_by,
+    nameOfDocument(entry, owner),
+    entry.action,
+    entry.changes.map(sentenceOf).join('; '),
+    entry.reason ?? '',
+  ]);
+  const lines = [head, ...rows].map((cells) => `${cells.map(cellOf).join(',')}\r\n`);
+  saveText('history', 'csv', lines);
 }
 
 export const HistoryOfChanges = ({ tenantId }: ScreenProperties): VNode => (
   <HistoryOf
     owner={{
+      tenantId,
       base: `/tenants/${tenantId}/config`,
       screens: `/tenants/${tenantId}`,
       kinds: documentKinds,
@@ -70,7 +81,13 @@ export const HistoryOfChanges = ({ tenantId }: ScreenProperties): VNode => (
 
 export const HistoryOfPlatform = (): VNode => (
   <HistoryOf
-    owner={{ base: '/config', kinds: platformKinds, mayTakeBack: true, hasImpact: true }}
+    owner={{
+      tenantId: '',
+      base: '/config',
+      kinds: platformKinds,
+      mayTakeBack: true,
+      hasImpact: true,
+    }}
     title="History of the platform"
   />
 );
@@ -79,14 +96,21 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
   const type = query.value.get('config_type') ?? '';
   const resource = query.value.get('resource_id') ?? '';
   const cursor = query.value.get('cursor') ?? '';
+  const { author, since, until } = asked();
+  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
   const address = historyAddress(owner, {
     config_type: type,
     resource_id: resource,
+    changed_by: author.trim(),
+    since: dayOf(since),
+    until: dayOf(until, 1),
     cursor,
     limit: String(pageSize),
   });
   const { data, problem, reload } = useLoaded(address, (aborted) => get<History>(address, aborted));
   useLive(reload);
+  const isFiltered = [type, resource, author, since, until, wanted].some((text) => text !== '');
+  const shown = data?.items.filter((entry) => textOf(entry, owner).includes(wanted));
   const [review, setReview] = useState<Review>();
   const [refusal, setRefusal] = useState<Problem>();
   const open = opened();
@@ -103,6 +127,15 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
       setRefusal(problemOf(error));
     }
   };
+  const revert = async (entry: Entry, change: Change): Promise<void> => {
+    setRefusal(undefined);
+    try {
+      const handlers = { onClose: () => setReview(undefined), onPublished: done };
+      setReview(await revertOf(owner, entry, change, handlers));
+    } catch (error) {
+      setRefusal(problemOf(error));
+    }
+  };
   const done = (): void => {
     setReview(undefined);
     setQuery({ cursor: '' });
@@ -111,36 +144,21 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
   return (
     <section>
       <Heading title={title} />
-      <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
-        <SelectField
-          name="config_type"
-          label="Document"
-          options={[
-            { value: '', title: 'any' },
-            ...owner.kinds.map(({ configType, title: kind }) => ({
-              value: configType,
-              title: kind,
-            })),
-          ]}
-        />
-        <label>
-          Name
-          <TypedField
-            name="resource_id"
-            value={resource}
-            placeholder="any"
-            onTyped={(text) => setQuery({ resource_id: text.trim(), cursor: '' })}
-          />
-        </label>
-      </form>
+      <HistoryFilters kinds={owner.kinds}>
+        {shown && shown.length > 0 && (
+          <button type="button" class="small" onClick={() => saveCsv(shown, owner)}>
+            Save this page as CSV
+          </button>
+        )}
+      </HistoryFilters>
       <Waiting data={data} problem={problem ?? refusal} retry={reload} />
-      {data?.items.length === 0 && (
-        <Empty>Nothing has been changed{type || resource ? ' that fits' : ' yet'}.</Empty>
+      {shown?.length === 0 && (
+        <Empty>Nothing has been changed{isFiltered ? ' that fits' : ' yet'}.</Empty>
       )}
-      {data && data.items.length > 0 && (
+      {shown && shown.length > 0 && (
         <table class="keys history">
           <Columns titles={['Revision', 'What', 'Changes', { wide: 'By' }, { wide: 'When' }]} />
-          {data.items.map((entry) => (
+          {shown.map((entry) => (
             <EntryRow
               key={entry.revision}
               entry={entry}
@@ -148,6 +166,7 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
               isOpen={open.has(String(entry.revision))}
               onToggle={() => toggleOpened(String(entry.revision))}
               onTakeBack={(way: Way) => void takeBack(entry, way)}
+              onRevert={(change: Change) => void revert(entry, change)}
             />
           ))}
         </table>
@@ -164,17 +183,18 @@ function EntryRow({
   isOpen,
   onToggle,
   onTakeBack,
+  onRevert,
 }: {
   readonly entry: Entry;
   readonly owner: Owner;
   readonly isOpen: boolean;
   readonly onToggle: () => void;
   readonly onTakeBack: (way: Way) => void;
+  readonly onRevert: (change: Change) => void;
 }): VNode {
   const { revision, action, changes, reason, purged } = entry;
   const id = `changes-${revision}`;
   const hasValues = action !== 'purge' && (!purged || changes.length > 0);
-  const places = changes.slice(0, 3).map(({ path }) => (path === '' ? 'all of it' : path));
   return (
     <tbody class={isOpen ? 'open' : ''}>
       <tr>
@@ -201,11 +221,13 @@ function EntryRow({
             </div>
           )}
         </td>
-        <td class="fine">
-          {places.map((place) => (
-            <code key={place}>{place}</code>
+        <td>
+          {changes.slice(0, 3).map((change) => (
+            <div key={change.path}>
+              <bdi>{sentenceOf(change)}</bdi>
+            </div>
           ))}
-          {changes.length > 3 && `and ${changes.length - 3} more`}
+          {changes.length > 3 && <span class="fine">and {changes.length - 3} more</span>}
         </td>
         <td class="wide">
           <Who id={entry.changed_by} name={nameBeside(entry, 'changed_by')} />
@@ -239,6 +261,23 @@ function EntryRow({
               )}
               {hasValues && <Changes changes={changes} />}
               {owner.screens !== undefined && <Then screens={owner.screens} revision={revision} />}
+              {owner.mayTakeBack && hasValues && changes.length > 1 && (
+                <p class="buttons">
+                  {changes
+                    .filter(isRevertible)
+                    .slice(0, mostReverts)
+                    .map((change) => (
+                      <button
+                        key={change.path}
+                        type="button"
+                        class="small"
+                        onClick={() => onRevert(change)}
+                      >
+                        Revert <bdi>{namesIn(change.path).at(-1)}</bdi>…
+                      </button>
+                    ))}
+                </p>
+              )}
               {owner.mayTakeBack && hasValues && (
                 <p class="buttons">
                   {!purged && (
@@ -276,60 +315,3 @@ const Then = ({
     </a>
   </p>
 );
-
-type Way = 'undo' | 'restore';
-
-/**
- * What takes a change back: the document as it was right before (`undo`) or right after it. What
- * there was not before is deleted. The condition is the document's newest revision, so that a
- * change of this moment is not lost.
- */
-async function reviewOf(
-  owner: Owner,
-  entry: Entry,
-  way: Way,
-  handlers: Pick<Review, 'onClose' | 'onPublished'>,
-): Promise<Review> {
-  const { config_type: type, resource_id: id, revision } = entry;
-  const document = { config_type: type, resource_id: id };
-  const newest = await get<History>(
-    historyAddress(owner, { ...document, limit: String(pageSize) }),
-  );
-  // A purge writes no document.
-  const latest = newest.items.find(({ action }) => action !== 'purge')?.revision ?? revision;
-  const detailOf = (each: number) => get<Detail>(`${owner.base}/history/${each}`);
-  const [{ before }, { after }] = await Promise.all([detailOf(revision), detailOf(latest)]);
-  // Approval routing is there also while it says nothing.
-  const mayBeAbsent = type !== 'notification_config';
-  const name = nameOfDocument(entry, owner);
-  const isUndo = way === 'undo';
-  const alsoSince = isUndo && latest !== revision;
-  const about = isUndo ? (
-    <p>
-      {name} becomes what it was right before revision <span class="number">{revision}</span>
-      {alsoSince && ', which also takes back what was changed since'}.{' '}
-      {mayBeAbsent && before === null && (
-        <strong>That revision made the document, so undoing it deletes the document.</strong>
-      )}
-    </p>
-  ) : (
-    <p>
-      {name} becomes what it was right after revision <span class="number">{revision}</span>.
-    </p>
-  );
-  return {
-    ...handlers,
-    title: isUndo
-      ? `Undo revision ${revision} of ${name}`
-      : `Restore ${name} as of revision ${revision}`,
-    address: `${owner.base}/rollback`,
-    hasImpact: owner.hasImpact,
-    method: 'POST',
-    body: isUndo ? { undo: revision } : { revision },
-    ...(mayBeAbsent && after === null
-      ? { revision: undefined, isNew: true }
-      : { revision: latest }),
-    about,
-    verb: isUndo ? 'Undo it' : 'Restore it',
-  };
-}

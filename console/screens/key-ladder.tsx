@@ -1,9 +1,18 @@
 /** Of one key: the ladder of the layers that could decide it, small and opened. */
 import type { VNode } from 'preact';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { get } from '../api.ts';
 import { shortJson } from '../format.ts';
+import { useLoaded } from '../loading.ts';
 import { Columns, Time, Value, Who } from '../parts.tsx';
-import { hasRole } from '../session.ts';
-import { glyphOf, layerTitles, titleOf, type Explained, type Rung } from './ladder.ts';
+import { hasRole, tenant } from '../session.ts';
+import { glyphOf, layerTitles, titleOf, type Explained, type Rung, type Way } from './ladder.ts';
+
+type Detail = ResultOf<'tenant-config.history.get'>;
+
+/** Operators write service instances. */
+const mayEdit = ({ layer }: Rung): boolean =>
+  hasRole('tenant_admin', ...(layer === 'service_instance' ? (['operator'] as const) : []));
 
 /**
  * The ladder as small as a word: a bar for each layer, the deciding one full, those that it shadows
@@ -42,16 +51,17 @@ export function Ladder({
   value,
   explained,
   rungs,
-  onClear,
+  onChange,
 }: {
   readonly name: string;
   readonly value: unknown;
   readonly explained: Explained;
   readonly rungs: readonly Rung[];
   /** Absent where what is shown is of another moment. */
-  readonly onClear?: ((rung: Rung) => void) | undefined;
+  readonly onChange?: ((way: Way, rung: Rung) => void) | undefined;
 }): VNode {
   const { enforced, warned } = explained;
+  const reasons = useReasons(rungs);
   return (
     <div class="ladder" role="group" tabindex={-1} aria-label={`Layers of ${name}`}>
       {enforced && (
@@ -94,12 +104,36 @@ export function Ladder({
         />
         <tbody>
           {rungs.map((rung) => (
-            <RungRow key={`${rung.layer} ${rung.path ?? ''}`} rung={rung} onClear={onClear} />
+            <RungRow
+              key={`${rung.layer} ${rung.path ?? ''}`}
+              rung={rung}
+              reason={reasons.get(rung.revision ?? 0)}
+              onChange={onChange}
+            />
           ))}
         </tbody>
       </table>
     </div>
   );
+}
+
+/**
+ * Why, by revision, of what the tenant's own layers say: from its history, for whoever may read that.
+ */
+function useReasons(rungs: readonly Rung[]): ReadonlyMap<number, string> {
+  const id = tenant.value?.id;
+  const mayRead = hasRole('tenant_admin', 'operator');
+  const own = mayRead ? rungs.filter(({ isEditable }) => isEditable) : [];
+  const revisions = [...new Set(own.flatMap(({ revision }) => revision ?? []))];
+  const { data } = useLoaded(`reasons ${id} ${revisions.join(' ')}`, async (aborted) => {
+    const read = revisions.map(async (revision) => {
+      const address = `/tenants/${id}/config/history/${revision}`;
+      const { reason } = await get<Pick<Detail, 'reason'>>(address, aborted);
+      return reason === null ? [] : [[revision, reason] as const];
+    });
+    return new Map((await Promise.all(read)).flat());
+  });
+  return data ?? new Map();
 }
 
 const stateTexts = {
@@ -111,11 +145,13 @@ const stateTexts = {
 
 function RungRow({
   rung,
-  onClear,
+  reason,
+  onChange,
 }: {
   readonly rung: Rung;
+  readonly reason: string | undefined;
   /** Absent where what is shown is of another moment. */
-  readonly onClear?: ((rung: Rung) => void) | undefined;
+  readonly onChange?: ((way: Way, rung: Rung) => void) | undefined;
 }): VNode {
   const { state, value, path, updatedBy, updatedAt, revision } = rung;
   const isSet = state !== 'unset';
@@ -127,16 +163,35 @@ function RungRow({
       </th>
       <td>{isSet && <Value value={value} longest={200} />}</td>
       <td class="state">{stateTexts[state]}</td>
-      <td>{isSet && <Who id={updatedBy} name={rung.updatedByName} />}</td>
+      <td>
+        {isSet && <Who id={updatedBy} name={rung.updatedByName} />}
+        {reason !== undefined && (
+          <div class="fine said">
+            <q>
+              <bdi>{reason}</bdi>
+            </q>
+          </div>
+        )}
+      </td>
       <td>{isSet && <Time at={updatedAt} />}</td>
       <td class="number">{isSet && revision !== null && revision !== undefined && revision}</td>
       <td class="action">
-        {onClear && rung.isClearable && hasRole('tenant_admin') && (
+        {onChange && rung.isEditable && mayEdit(rung) && (
+          <button
+            type="button"
+            class="small"
+            title={`Changes ${path}`}
+            onClick={() => onChange('edit', rung)}
+          >
+            Edit…
+          </button>
+        )}{' '}
+        {onChange && rung.isClearable && hasRole('tenant_admin') && (
           <button
             type="button"
             class="small"
             title={`Removes ${path}`}
-            onClick={() => onClear(rung)}
+            onClick={() => onChange('clear', rung)}
           >
             Clear…
           </button>

@@ -45,6 +45,8 @@ export interface Rung {
   readonly revision?: number | null;
   /** Whether removing it lets what is below show through. */
   readonly isClearable: boolean;
+  /** Whether the tenant may give it another value: it is in one of its own documents. */
+  readonly isEditable: boolean;
 }
 
 type Held = Omit<Explained['shadowed'][number], 'layer'> & { readonly layer: LayerName };
@@ -64,7 +66,8 @@ export function ladderOf(explained: Explained): Rung[] {
       ...(own?.layer === layer ? [own] : []),
       ...shadowed.filter((each) => each.layer === layer),
     ];
-    if (held.length === 0) return [{ layer, state: 'unset', isClearable: false }];
+    if (held.length === 0)
+      return [{ layer, state: 'unset', isClearable: false, isEditable: false }];
     const others = held.filter((each) => each !== own);
     return held
       .toSorted((one, other) => Number(isForAll(one.path)) - Number(isForAll(other.path)))
@@ -81,6 +84,7 @@ export function ladderOf(explained: Explained): Rung[] {
           updatedAt: each.updated_at,
           revision: each.revision,
           isClearable: isClearable(layer, each.path),
+          isEditable: ownLayers.has(layer),
         };
       });
   });
@@ -96,11 +100,16 @@ function partOf(layer: LayerName, path: string): string | undefined {
   return place === 'service_overrides' ? `for ${serviceType}` : 'for all services';
 }
 
+const ownLayers: ReadonlySet<LayerName> = new Set(['service_instance', 'agent', 'tenant_risk']);
+
 /** The risk limits themselves are always there; what a service type has instead of them can go. */
 const isClearable = (layer: LayerName, path: string): boolean =>
   layer === 'service_instance' ||
   layer === 'agent' ||
   (layer === 'tenant_risk' && path.startsWith('/service_overrides/'));
+
+/** What is done to the value of one layer. */
+export type Way = 'edit' | 'clear';
 
 export const glyphOf = ({ state }: Rung): string => state;
 

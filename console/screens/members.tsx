@@ -9,13 +9,15 @@ import { hrefOf, query } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { Choices, FormDialog } from '../dialogs.tsx';
-import { useList } from '../loading.ts';
+import { useDraft } from '../drafts.ts';
+import { useList, useLoaded } from '../loading.ts';
 import { Notice, RowButton, Table, Waiting } from '../lists.tsx';
 import { anyOf, Field, FilterField, SelectField } from '../fields.tsx';
 import { Empty, Heading, Time } from '../parts.tsx';
 import { learnNames } from '../people.ts';
 import { roleChoices, roleText } from '../roles.ts';
 import { user } from '../session.ts';
+import { askersOf, groupNames, routesOf } from './approver-groups.ts';
 import type { ScreenProperties } from './screen.ts';
 
 export type Member = ResultOf<'tenant-config.members.list'>['items'][number];
@@ -30,18 +32,35 @@ export const statusText = ({ status, account_status: account }: Member): string 
 const byName = (one: Member, other: Member): number =>
   nameOfMember(one).localeCompare(nameOfMember(other));
 
-/** The groups that somebody is in, in the order of their names. */
-export const groupsOf = (members: readonly Member[]): string[] =>
-  [...new Set(members.flatMap(({ groups }) => groups))].toSorted();
-
 /** What is being done, and to whom. */
-type Doing =
-  { readonly what: 'invite' } | { readonly what: 'change' | 'remove'; readonly member: Member };
+interface Doing {
+  readonly what: 'change' | 'remove';
+  readonly member: Member;
+}
+
+/** The rights of a member as they are typed. */
+interface Typed {
+  readonly roles: readonly string[];
+  readonly groups: readonly string[];
+  /** A group that is typed, and counts also where nobody has chosen Add. */
+  readonly another: string;
+}
+interface Invitation extends Typed {
+  readonly email: string;
+}
+const newInvitation: Invitation = { email: '', roles: ['viewer'], groups: [], another: '' };
+
+const groupsTyped = ({ groups, another }: Typed): string[] => {
+  const name = another.trim();
+  return name === '' ? [...groups] : [...new Set([...groups, name])];
+};
 
 export function Members({ tenantId }: ScreenProperties): VNode {
   const address = membersAddress(tenantId);
   const { data, problem, reload } = useList<Member>(address);
   const [doing, setDoing] = useState<Doing>();
+  const [invitation, setInvitation] = useDraft<Invitation>(`invitation ${tenantId}`);
+  const routes = useLoaded(`routes of ${tenantId}`, (aborted) => routesOf(tenantId, aborted));
   const [said, setSaid] = useState<string>();
   const again = useAction();
   const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
@@ -52,6 +71,7 @@ export function Members({ tenantId }: ScreenProperties): VNode {
   });
   const done = (says: string): void => {
     setDoing(undefined);
+    setInvitation(undefined);
     setSaid(says);
     reload();
     void learnNames();
@@ -62,13 +82,13 @@ export function Members({ tenantId }: ScreenProperties): VNode {
       done(`${email} is sent another link. The previous one is no longer valid.`);
     });
   };
-  const groups = groupsOf(data ?? []);
+  const groups = groupNames(data ?? [], routes.data ? askersOf(routes.data) : new Map());
   return (
     <section>
       <Heading title="Members">
         {data && <span class="fine number">{data.length}</span>}
         <span class="grow"></span>
-        <button type="button" onClick={() => setDoing({ what: 'invite' })}>
+        <button type="button" onClick={() => setInvitation(newInvitation)}>
           Invite…
         </button>
       </Heading>
@@ -104,11 +124,13 @@ export function Members({ tenantId }: ScreenProperties): VNode {
           ))}
         </Table>
       )}
-      {doing?.what === 'invite' && (
+      {invitation && (
         <Invite
           address={address}
           groups={groups}
-          onClose={() => setDoing(undefined)}
+          invitation={invitation}
+          onChange={setInvitation}
+          onClose={() => setInvitation(undefined)}
           onDone={done}
         />
       )}
@@ -206,30 +228,32 @@ interface DialogProperties {
 
 /** Roles, and groups: those that somebody is in already, and a new one. */
 function Rights({
-  roles,
-  groups,
+  typed,
   known,
-  onRoles,
-  onGroups,
+  onChange,
 }: {
-  readonly roles: readonly string[];
-  readonly groups: readonly string[];
+  readonly typed: Typed;
   readonly known: readonly string[];
-  readonly onRoles: (roles: string[]) => void;
-  readonly onGroups: (groups: string[]) => void;
+  readonly onChange: (change: Partial<Typed>) => void;
 }): VNode {
-  const [another, setAnother] = useState('');
+  const { roles, groups, another } = typed;
   const options = [...new Set([...known, ...groups])].map((name) => ({ name }));
-  const add = (): void => {
-    if (another.trim() === '') return;
-    onGroups([...new Set([...groups, another.trim()])]);
-    setAnother('');
-  };
+  const add = (): void => onChange({ groups: groupsTyped(typed), another: '' });
   return (
     <div>
-      <Choices label="Roles" options={roleChoices} chosen={roles} onChange={onRoles} />
+      <Choices
+        label="Roles"
+        options={roleChoices}
+        chosen={roles}
+        onChange={(chosen) => onChange({ roles: chosen })}
+      />
       {options.length > 0 && (
-        <Choices label="Approver groups" options={options} chosen={groups} onChange={onGroups} />
+        <Choices
+          label="Approver groups"
+          options={options}
+          chosen={groups}
+          onChange={(chosen) => onChange({ groups: chosen })}
+        />
       )}
       <label>
         Another approver group
@@ -241,7 +265,7 @@ function Rights({
             spellcheck={false}
             pattern={'[A-Za-z0-9._\\-]{1,64}'}
             placeholder="such as finance"
-            onInput={({ currentTarget }) => setAnother(currentTarget.value)}
+            onInput={({ currentTarget }) => onChange({ another: currentTarget.value })}
           />
           <button type="button" class="secondary" onClick={add}>
             Add
@@ -259,12 +283,17 @@ function Rights({
 function Invite({
   address,
   groups: known,
+  invitation,
+  onChange,
   onClose,
   onDone,
-}: DialogProperties & { readonly groups: readonly string[] }): VNode {
-  const [email, setEmail] = useState('');
-  const [roles, setRoles] = useState<readonly string[]>(['viewer']);
-  const [groups, setGroups] = useState<readonly string[]>([]);
+}: DialogProperties & {
+  readonly groups: readonly string[];
+  readonly invitation: Invitation;
+  readonly onChange: (invitation: Invitation) => void;
+}): VNode {
+  const { email, roles } = invitation;
+  const groups = groupsTyped(invitation);
   const work = async (): Promise<void> => {
     const body = { email: email.trim(), roles, ...(groups.length > 0 && { groups }) };
     const answer = await call<Member>('POST', address, { body });
@@ -284,9 +313,13 @@ function Invite({
         maxlength={254}
 
         value={email}
-        onValue={setEmail}
+        onValue={(typed) => onChange({ ...invitation, email: typed })}
       />
-      <Rights roles={roles} groups={groups} known={known} onRoles={setRoles} onGroups={setGroups} />
+      <Rights
+        typed={invitation}
+        known={known}
+        onChange={(change) => onChange({ ...invitation, ...change })}
+      />
     </FormDialog>
   );
 }
@@ -301,8 +334,13 @@ function Change({
   onClose,
   onDone,
 }: DialogProperties & { readonly groups: readonly string[]; readonly member: Member }): VNode {
-  const [roles, setRoles] = useState<readonly string[]>(member.roles);
-  const [groups, setGroups] = useState<readonly string[]>(member.groups);
+  const [typed, setTyped] = useState<Typed>({
+    roles: member.roles,
+    groups: member.groups,
+    another: '',
+  });
+  const { roles } = typed;
+  const groups = groupsTyped(typed);
   const name = nameOfMember(member);
   const work = async (): Promise<void> => {
     // What was not touched stays as somebody else may have made it meanwhile.
@@ -315,7 +353,11 @@ function Change({
   };
   return (
     <FormDialog title={`Change ${name}`} verb="Save" work={work} onClose={onClose}>
-      <Rights roles={roles} groups={groups} known={known} onRoles={setRoles} onGroups={setGroups} />
+      <Rights
+        typed={typed}
+        known={known}
+        onChange={(change) => setTyped((before) => ({ ...before, ...change }))}
+      />
     </FormDialog>
   );
 }

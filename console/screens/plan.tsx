@@ -11,7 +11,7 @@ import { call, problemOf, type Problem } from '../api.ts';
 import { useLoaded } from '../loading.ts';
 import { RowButton, Table } from '../lists.tsx';
 import { Changes, Dialog, Empty, Heading, ProblemBox } from '../parts.tsx';
-import { addToPlan, planItems, removeFromPlan, type PlanItem } from '../plan-items.ts';
+import { addToPlan, emptyPlan, planItems, removeFromPlan, type PlanItem } from '../plan-items.ts';
 import { shortJson } from '../format.ts';
 import { BlastRadius, type Impact } from './impact.tsx';
 
@@ -23,7 +23,7 @@ export function Plan(): VNode {
   const [applied, setApplied] = useState<Applied>();
   const finish = (done: Applied): void => {
     setApplied(done);
-    planItems.value = [];
+    emptyPlan();
   };
   return (
     <section>

@@ -26,6 +26,10 @@ ul { margin: 0; padding: 0; list-style: none; }
 .note { margin: 16px 0 0; }
 .state { margin: 16px 0 0; font-weight: 600; }
 button { margin-top: 16px; padding: 12px 24px; border: 0; border-radius: 4px; background: var(--accent); color: var(--on-accent); font: inherit; font-weight: 600; cursor: pointer; }
+label { display: block; margin-top: 16px; color: var(--muted); }
+textarea { display: block; width: 100%; margin-top: 4px; padding: 8px; border: 1px solid var(--line); border-radius: 4px; background: var(--paper); color: var(--ink); font: inherit; }
+form button { margin-right: 12px; }
+summary { margin-top: 16px; padding: 12px 0; font-weight: 600; cursor: pointer; }
 button.deny { background: var(--deny); color: var(--on-deny); }
 button:focus-visible { outline: 3px solid var(--ink); outline-offset: 2px; }
 @media (max-width: 30rem) {
@@ -101,6 +105,7 @@ function rowsOf(view: DecisionView): Row[] {
     view.service_id === undefined ? undefined : ['Service', view.service_id],
     view.service_type === undefined ? undefined : ['Service type', view.service_type],
     view.agent_type === undefined ? undefined : ['Agent', view.agent_type],
+    view.metadata ? ['Parameters', resourceOf(view.metadata)] : undefined,
     ['Asked by', askerOf(view.requested_by)],
     ['Approved so far', approvers.length === 0 ? counted : approversOf(approvers, counted)],
   ];
@@ -126,11 +131,43 @@ function approversOf(approvers: DecisionView['approved_by'], counted: string): H
 /** From 2026-01-31T12:00:00.000Z to 2026-01-31 12:00 UTC. */
 const minute = (time: string): string => `${time.slice(0, 16).replace('T', ' ')} UTC`;
 
-function openPart({ decision, expires_at: until, ...view }: DecisionView): Html {
+/** The longest comment that a decision takes, in characters. */
+const longestComment = 2000;
+
+/**
+ * A link that approves has both answers, so that who opens the wrong one of two need not go back; one
+ * that denies has its own. What is critical is approved in two steps.
+ */
+function openPart({
+  decision,
+  expires_at: until,
+  what_happens: happens,
+  ...view
+}: DecisionView): Html {
   const missing = view.required - view.approved_by.length;
   if (decision === 'approve' && view.has_approved)
     return html`<p class="state">You have approved it. It needs ${missing} more.</p>`;
-  const verb = decision === 'approve' ? 'Approve' : 'Deny';
-  return html`<p class="note">Open until ${minute(until)}. Nothing has happened yet.</p>
-<form method="post"><button class="${decision}" type="submit">${verb}</button></form>`;
+  const isCritical = decision === 'approve' && view.risk_level === 'critical';
+  const confirm = html`<details><summary class="approve">Approve…</summary>
+<p class="note">This is critical. ${happens?.approve ?? ''}</p>
+<button class="approve" name="decision" value="approve" type="submit">Approve it</button></details>`;
+  const approve = html`<button class="approve" name="decision" value="approve" type="submit">Approve</button>`;
+  return html`<dl>${happensRows(happens).map(row)}
+</dl>
+<p class="note">Open until ${minute(until)}. Nothing has happened yet.</p>
+<form method="post">
+<label>Comment<textarea name="comment" rows="2" maxlength="${longestComment}"></textarea></label>
+${decision === 'deny' ? '' : isCritical ? confirm : approve}
+<button class="deny" name="decision" value="deny" type="submit">Deny</button>
+</form>
+${decision === 'deny' ? html`<p class="note">The other link of the mail approves.</p>` : ''}`;
 }
+
+const happensRows = (happens: DecisionView['what_happens']): Row[] =>
+  happens
+    ? [
+        ['If you approve', happens.approve],
+        ['If you deny', happens.deny],
+        ['If no one decides', happens.silence],
+      ]
+    : [];

@@ -74,13 +74,15 @@ export function registerRoutes(app: FastifyInstance, options: RoutesOptions): vo
   for (const route of restRoutes) {
     if (!pages.includes(route)) app.route(routeOf(route, options));
   }
-  // Browsers send forms. The forms of our pages say everything by their address, so the body is
-  // ignored.
+  // Browsers send forms: what is left empty was not filled in.
   void app.register(async (forms) => {
     forms.addContentTypeParser(
       'application/x-www-form-urlencoded',
       { parseAs: 'buffer' },
-      async () => undefined,
+      async (_request: FastifyRequest, body: Buffer) => {
+        const fields = new URLSearchParams(body.toString('utf8'));
+        return Object.fromEntries([...fields].filter(([, value]) => value !== ''));
+      },
     );
     for (const route of pages) forms.route(routeOf(route, options));
   });

@@ -100,7 +100,7 @@ function contradictions(key: string, rule: Bound, { above }: Judged): Problem[] 
   const higher = contradicted(key, rule, above);
   if (higher === undefined) return [];
   const { by, revision } = higher;
-  const message = `contradicts the bound of the ${by} (revision ${revision}): ${describe(higher.rule)}`;
+  const message = `contradicts the guardrail of the ${by} (revision ${revision}): ${describe(higher.rule)}`;
   return [{ path: pointerTo([key]), message }];
 }
 

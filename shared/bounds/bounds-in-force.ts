@@ -16,7 +16,8 @@ export interface BoundSet {
   readonly bounds: Bounds;
   /** Of the document that has them. */
   readonly revision: number | null;
-  readonly updated_by?: string;
+  /** What the one who wrote it is called; absent for the platform, which tenants know as such. */
+  readonly author?: string;
 }
 
 /** One owner's bound on one key. */
@@ -24,8 +25,8 @@ export interface BoundInForce {
   readonly by: BoundOwner;
   readonly rule: Bound;
   readonly revision: number | null;
-  /** Who wrote the document. */
-  readonly updated_by?: string;
+  /** As in its set. */
+  readonly author?: string;
 }
 
 /**

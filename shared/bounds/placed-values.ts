@@ -115,10 +115,11 @@ export function boundViolations<Document>(
 
 /** The path, the rule and its owner, for whoever writes the value. */
 function problemOf({ placed: { key, value, path }, bound }: Violation): Problem {
-  const { by, rule, revision, updated_by: author } = bound;
+  const { by, rule, revision, author } = bound;
   const owner = by === 'platform' ? 'the platform' : 'the tenant';
   const said = JSON.stringify(value).slice(0, 100);
   const why = rule.reason === undefined ? '' : `: ${rule.reason}`;
-  const message = `is ${said}; the bound of ${owner} on ${key} is ${describe(rule)} (revision ${revision}, set by ${author})${why}`;
+  const setBy = author === undefined ? '' : `, set by ${author}`;
+  const message = `is ${said}; the guardrail of ${owner} on ${key} is ${describe(rule)} (revision ${revision}${setBy})${why}`;
   return { path, message };
 }

@@ -13,6 +13,7 @@
  * | a write is judged on what the previous one has stored | preconditions and rules see what they would have waited for |
  * | nothing of a write is stored before it is judged | one that is refused has nothing to take back, and takes nobody with it |
  * | nobody is answered before the commit, the refused neither | what a refusal tells of may be rolled back |
+ * | what changes nothing is answered, and neither counted nor stored | a history of revisions that say nothing hides those that do |
  * | any other failure undoes the transaction, and each write in it is then tried by itself | it is answered to the write whose it is |
  * | once the commit was sent, its failure is that of all, and nothing is tried again | it may have been committed |
  * | what nobody waits for any more is not begun | after a stall the next ones do not wait for the dead |
@@ -50,7 +51,8 @@ const maxBytes = 1024 * 1024;
 export interface Judged<T> extends Outcome<T> {
   /** Of the document that it stores. */
   readonly bytes: number;
-  readonly store: () => Promise<void>;
+  /** Absent where it changes nothing: then it has no revision, and leaves no record. */
+  readonly store?: () => Promise<void>;
 }
 /** What a write has once the counter of its scope is locked. */
 export interface Counted {
@@ -70,7 +72,7 @@ export const storing =
   <T>(judge: Judge<T>): Work<T> =>
   async (manager, revision, at, policies) => {
     const judged = await judge(manager, Promise.resolve({ revision, at, policies }));
-    await judged.store();
+    await judged.store?.();
     return judged;
   };
 
@@ -123,8 +125,15 @@ export async function commitCombined<T>(
   return judged!;
 }
 
-/** Thrown inside the transaction to roll it back where every write in it was refused. */
-class NothingAccepted extends Error {}
+/** Thrown inside the transaction to roll it back where no write in it is to be stored. */
+class NothingAccepted extends Error {
+  /** What those that change nothing are answered by, if there are any. */
+  readonly standing: Change | undefined;
+  constructor(standing: Change | undefined) {
+    super('nothing accepted');
+    this.standing = standing;
+  }
+}
 
 interface Accepted extends Counted {
   readonly write: Waiting;
@@ -172,12 +181,17 @@ async function commitTogether(
     const change = await pipelinedTransaction(db, (manager) => group.write(manager));
     group.answer(change);
   } catch (error) {
-    if (error instanceof NothingAccepted) group.refuse();
+    if (error instanceof NothingAccepted) group.answerOthers(error.standing);
     else if (group.mayTryEachAlone())
       for (const write of group.taken()) await commitTogether(db, scope, [write]);
     else group.fail(error);
   }
   return group.left();
+}
+
+function settle({ write, error }: { readonly write: Waiting; readonly error?: unknown }): void {
+  if (error === undefined) write.resolve();
+  else write.reject(error);
 }
 
 /** What follows an answer takes up to a millisecond: other requests have their turns in between. */
@@ -194,6 +208,7 @@ class Group {
   readonly #writes: readonly Waiting[];
   readonly #accepted: Accepted[] = [];
   readonly #refused: { readonly write: Waiting; readonly error: unknown }[] = [];
+  readonly #unchanged: { readonly write: Waiting; readonly keys: readonly string[] }[] = [];
   #taken = 0;
   #isLocked = false;
   #isCommitting = false;
@@ -219,12 +234,16 @@ class Group {
       const counted = locked.then((first) => countedAfter(count, first));
       const judged = await this.#judge(write, manager, counted);
       if (!judged) continue;
+      if (!judged.store) {
+        this.#unchanged.push({ write, keys: judged.keys });
+        continue;
+      }
       this.#accepted.push({ write, judged, ...(await counted) });
       storing = judged.store();
       bytes += judged.bytes;
     }
     const last = this.#accepted.at(-1);
-    if (!last) throw new NothingAccepted();
+    if (!last) throw new NothingAccepted(await this.#standing(manager, locked));
     const [, id] = await allEnded([
       storing,
       recordChanges(manager, scope, this.#records()),
@@ -233,7 +252,25 @@ class Group {
     ]);
     this.#isCommitting = true;
     const keys = this.#accepted.flatMap(({ judged }) => judged.keys);
-    return { id, scope, revision: last.revision, keys: [...new Set(keys)] };
+    const all = new Set([...keys, ...this.#unchangedKeys()]);
+    return { id, scope, revision: last.revision, keys: [...all] };
+  }
+
+  /**
+   * What was found unchanged was perhaps committed a moment ago, and other nodes may not know it
+   * yet. So it is made known as a change is, by the revision that there is. A lease that has seen
+   * this transaction end has seen what was committed before it was locked.
+   */
+  async #standing(manager: EntityManager, locked: Promise<Locked>): Promise<Change | undefined> {
+    if (this.#unchanged.length === 0) return undefined;
+    const { revision } = await locked;
+    const [row] = await manager.query<[{ id: string }]>('SELECT pg_current_xact_id()::text AS id');
+    const keys = [...new Set(this.#unchangedKeys())];
+    return { id: row.id, scope: this.#scope, revision: revision - 1, keys };
+  }
+
+  #unchangedKeys(): string[] {
+    return this.#unchanged.flatMap(({ keys }) => keys);
   }
 
   async #lock(manager: EntityManager): Promise<Locked> {
@@ -273,24 +310,14 @@ class Group {
    */
   answer(change: Change): void {
     for (const { write } of this.#accepted) write.by.committed.push(change);
-    void inTurn([
-      ...this.#accepted.map(({ write }) => write.resolve),
-      ...this.#refused.map(
-        ({ write, error }) =>
-          () =>
-            write.reject(error),
-      ),
-    ]);
+    this.answerOthers(change, this.#accepted);
   }
 
-  refuse(): void {
-    void inTurn(
-      this.#refused.map(
-        ({ write, error }) =>
-          () =>
-            write.reject(error),
-      ),
-    );
+  /** Those that have no part in the commit, behind those that do. */
+  answerOthers(change: Change | undefined, accepted: readonly Accepted[] = []): void {
+    for (const { write } of this.#unchanged) if (change) write.by.committed.push(change);
+    const answered = [...accepted, ...this.#unchanged, ...this.#refused];
+    void inTurn(answered.map((each) => () => settle(each)));
   }
 
   /** Nothing was committed for certain, and what failed may be one write among several. */

@@ -114,7 +114,7 @@ export const auditContracts = {
       action: Type.Optional(
         Type.String({
           maxLength: 100,
-          description: 'A name, or its beginning and an asterisk: config.*',
+          description: 'A name or its beginning, with an asterisk or without: tenant.member',
         }),
       ),
       target: Type.Optional(

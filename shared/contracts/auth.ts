@@ -142,6 +142,55 @@ export const ManagedUser = Type.Object(
   },
 );
 
+/** Why somebody cannot sign in, or cannot act where they do. */
+const keptOutBy = [
+  'account_disabled',
+  'address_unproved',
+  'no_way_in',
+  'no_tenant',
+  'policy',
+] as const;
+
+const AccountDetail = Type.Object(
+  {
+    ...ManagedUser.properties,
+    kept_out_by: Type.Array(Type.Enum(keptOutBy), {
+      description:
+        'What keeps the person out now, as far as the account says; empty where nothing does. `policy`: every tenant wants a passkey or a provider, and there is neither',
+    }),
+    signs_in_with: Type.Object(
+      {
+        password: Type.Boolean({ description: 'Whether there is a password' }),
+        passkeys: Type.Integer({ description: 'How many passkeys' }),
+        providers: Type.Array(Type.String({ description: 'An issuer' }), {
+          description: 'Providers that know the person',
+        }),
+      },
+      { ...strict, description: 'What the account can be entered with' },
+    ),
+    memberships: Type.Array(
+      Type.Object(
+        {
+          tenant_id: described(Uuid, 'The tenant'),
+          name: Type.String({ description: 'What it is called' }),
+          status: Type.Enum(['active', 'disabled'], { description: "The tenant's status" }),
+          roles: Type.Array(Type.String({ description: 'A role' }), {
+            description: 'Roles of the person in it',
+          }),
+        },
+        strict,
+      ),
+      { description: 'Tenants that the person is an active member of' },
+    ),
+    sessions: Type.Array(Session, { description: 'The open ones, newest first, at most 50' }),
+  },
+  {
+    ...strict,
+    title: 'AccountDetail',
+    description: 'An account, what it is entered with, and what keeps its person out',
+  },
+);
+
 const open: Access = { level: 'public' };
 const signedIn: Access = { level: 'authenticated' };
 /** What nobody is kept from by a tenant that was disabled, or by a policy on how to sign in. */
@@ -350,10 +399,24 @@ export const authContracts = {
     keyScope: 'platform:read',
     query: {
       email: Type.Optional(Type.String({ maxLength: 254, description: 'Only this address' })),
+      q: Type.Optional(
+        Type.String({
+          maxLength: 200,
+          description: 'Only those with this in their address or name, in upper or lower case',
+        }),
+      ),
       ...page,
     },
     result: Page(ManagedUser),
     response: 'list',
+  }),
+  'auth.users.read': action({
+    summary: 'One account: what it is entered with, its sessions, and what keeps its person out',
+    rest: 'GET /auth/users/{user_id}',
+    access: { level: 'platform_admin' },
+    keyScope: 'platform:read',
+    path: { user_id: UserId },
+    result: AccountDetail,
   }),
   'auth.users.patch': action({
     summary: 'Disable or enable an account',

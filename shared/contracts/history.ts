@@ -142,6 +142,18 @@ const PlatformHistoryDetail = Type.Object(
 const ResourceId = Type.Optional(
   Type.String({ maxLength: 200, description: 'Only the document of this id' }),
 );
+/** Who and when, of the lists. */
+const listed = {
+  changed_by: Type.Optional(
+    Type.String({
+      maxLength: 254,
+      description: 'Only by this id, or by the e-mail address of a person who has signed in',
+    }),
+  ),
+  since: Type.Optional(described(Timestamp, 'Only from this time on')),
+  until: Type.Optional(described(Timestamp, 'Only before this time')),
+  ...page,
+};
 const ofWrite = Type.Integer({ minimum: 1, description: 'The revision that the write made' });
 
 /**
@@ -198,7 +210,7 @@ export const historyContracts = {
     query: {
       config_type: Type.Optional(described(ConfigType, 'Only documents of this kind')),
       resource_id: ResourceId,
-      ...page,
+      ...listed,
     },
     result: Page(HistoryEntry),
     response: 'list',
@@ -244,7 +256,7 @@ export const historyContracts = {
     query: {
       config_type: Type.Optional(described(PlatformConfigType, 'Only documents of this kind')),
       resource_id: ResourceId,
-      ...page,
+      ...listed,
     },
     result: Page(PlatformHistoryEntry),
     response: 'list',

@@ -214,6 +214,15 @@ const Policy = Type.Object(
   },
 );
 
+const WhatHappens = Type.Object(
+  {
+    approve: Type.String({ description: 'What follows from an approval' }),
+    deny: Type.String({ description: 'What follows from a denial' }),
+    silence: Type.String({ description: 'What follows where no one decides, and when' }),
+  },
+  { ...strict, title: 'WhatHappens', description: 'In words, while it is pending' },
+);
+
 /** An approval as everybody sees it: its readers, and the receivers of its notices. */
 export const Approval = Type.Object(
   {
@@ -275,6 +284,7 @@ export const Approval = Type.Object(
         },
       ),
     ),
+    what_happens: optional(WhatHappens),
   },
   { ...strict, title: 'Approval', description: "A request for a human's approval" },
 );
@@ -428,6 +438,8 @@ const LinkView = Type.Object(
       { description: 'Who has approved so far, in order' },
     ),
     has_approved: Type.Boolean({ description: 'The reader of the link is among them' }),
+    metadata: optional(described(Nullable(Metadata), 'Parameters of the action')),
+    what_happens: optional(WhatHappens),
     state: ApprovalState,
     expires_at: described(Timestamp, 'Until when it can be decided'),
   },
@@ -565,6 +577,20 @@ export const notifierContracts = {
     access: { level: 'public' },
     leadsTo: 'operations',
     query: link,
+    body: Type.Object(
+      {
+        decision: optional(
+          described(
+            Decision,
+            'Of the link by default. A link that approves may deny; one that denies may not approve',
+          ),
+        ),
+        comment: optional(
+          Type.String({ maxLength: 2000, description: 'Why, for readers of the decision' }),
+        ),
+      },
+      { ...strict, title: 'LinkDecision', description: 'What is decided by the link' },
+    ),
     result: LinkView,
     response: 'page',
   }),

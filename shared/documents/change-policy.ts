@@ -150,6 +150,8 @@ export type WriteVerb = (typeof writeVerbs)[number];
 export interface Sent {
   readonly verb?: WriteVerb;
   readonly body?: unknown;
+  /** By itself: not as a part of a plan or change set, whose items each have a revision. */
+  readonly isAlone?: boolean;
 }
 
 type Kind<Address, Document> = Pick<

@@ -9,7 +9,7 @@ import { allEnded } from '../database/all-ended.ts';
 import type { Loaded } from '../coherence/entry.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import { namesIn, platformName, realmOf } from '../commits/actor-names.ts';
-import { commitCombined, storing, type Judge } from '../commits/combined-commits.ts';
+import { commitCombined, storing, type Judge, type Judged } from '../commits/combined-commits.ts';
 import { commitChange, readSnapshot, type Work } from '../commits/commit.ts';
 import type { DocumentAction } from '../contracts/history.ts';
 import { platformScope, tenantScope, type RevisionScope } from '../contracts/revision-scopes.ts';
@@ -245,7 +245,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
       params: WriteParams<Address>,
       request: Request,
     ): Promise<WrittenDocument<Document>> =>
-      this.#write(params, request, await this.#judgeOfVerb(verb, params, request));
+      this.#write(params, request, await this.#judgeOfVerb(verb, params, request, true));
   }
 
   async #write(
@@ -268,9 +268,10 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     verb: WriteVerb,
     params: WriteParams<Address>,
     request: Request,
+    isAlone = false,
   ): Promise<Judge<Attempt<Document>>> {
     const { body } = params;
-    return this.#judgeOf(params, request, { verb, body }, request.keys, (found) =>
+    return this.#judgeOf(params, request, { verb, body, isAlone }, request.keys, (found) =>
       this.#planOf(verb, body, found),
     );
   }
@@ -331,6 +332,9 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
         if (!changeSet) throw approvalRequired(kind, params, sent, left, params.reason);
         changeSet.requireEnough(required);
       }
+      const isUnchanged = current !== null && next !== null && changes.length === 0;
+      if (isUnchanged && sent.isAlone && !isDryRun && !kind.commitsAlone)
+        return this.#unchanged(plan, current, author, cacheKeys);
       const event = {
         action: `config.${kind.auditName}.${pastTense[action]}`,
         tenant_id: kind.tenantId(params),
@@ -422,6 +426,25 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     });
     refuse(findings.refused);
     return { document: next, findings };
+  }
+
+  /** The document is as it was sent, and stays with its revision, author and time. */
+  #unchanged(
+    plan: Plan<Document>,
+    { document: _current, ...as }: Stored<Document>,
+    author: string | null,
+    keys: readonly string[],
+  ): Judged<Attempt<Document>> {
+    const answer = this.#answerTo(plan, { ...as, updated_by_name: author });
+    const document = plan.next!.document;
+    const result = {
+      answer,
+      before: document,
+      after: document,
+      baseRevision: as.revision,
+      required: null,
+    };
+    return { result, keys, events: [], bytes: 0 };
   }
 
   #answerTo(

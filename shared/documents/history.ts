@@ -4,13 +4,13 @@
  */
 import type { EntityManager, EntitySchemaColumnOptions, SelectQueryBuilder } from 'typeorm';
 import type { Request } from '../contract-runtime/request.ts';
-import { namesIn, type Realm } from '../commits/actor-names.ts';
+import { idsByAddress, namesIn, type Realm } from '../commits/actor-names.ts';
 import type { WriteAction } from '../contracts/history.ts';
 import { invalid } from '../errors.ts';
 import { diff } from '../schema/diff.ts';
 import { concealSecrets } from '../security/document-secrets.ts';
 import type { Stored, WriteRecord } from './document-kind.ts';
-import { decodeCursor, defaultLimit, readPage } from './paging.ts';
+import { decodeCursor, defaultLimit, momentIn, readPage } from './paging.ts';
 
 /**
  * A row, without the columns that say whose history it is. `before` and `after` are null where
@@ -92,7 +92,7 @@ export const leftBehind = <Document>(row: Left): Stored<Document> | null =>
 
 type Summary<ConfigType extends string> = Omit<
   HistoryRow<ConfigType>,
-  'reason' | 'request_id' | 'before' | 'after'
+  'reason' | 'request_id' | 'before' | 'after' | 'changeset_id'
 >;
 
 /**
@@ -106,7 +106,6 @@ export const historySummary = <ConfigType extends string>(row: Summary<ConfigTyp
   action: row.action,
   changed_by: row.changed_by,
   changed_at: row.changed_at.toISOString(),
-  ...(row.changeset_id !== null && { changeset_id: row.changeset_id }),
 });
 
 /** An item of the list. */
@@ -114,6 +113,7 @@ export const historyEntry = <ConfigType extends string>(row: HistoryRow<ConfigTy
   ...historySummary(row),
   reason: row.reason,
   request_id: row.request_id,
+  ...(row.changeset_id !== null && { changeset_id: row.changeset_id }),
   changes: diff(row.before ?? undefined, row.after ?? undefined).map((change) =>
     concealSecrets(change),
   ),
@@ -153,6 +153,10 @@ export const historyDetail = <ConfigType extends string>(row: HistoryRow<ConfigT
 export interface HistoryListParams<ConfigType extends string> {
   readonly config_type?: ConfigType;
   readonly resource_id?: string;
+  /** An id, or an address. */
+  readonly changed_by?: string;
+  readonly since?: string;
+  readonly until?: string;
   readonly limit?: number;
   readonly cursor?: string;
 }
@@ -164,13 +168,28 @@ export interface HistoryListParams<ConfigType extends string> {
 export async function historyPage<Row extends HistoryRow<string>>(
   manager: EntityManager,
   rows: () => SelectQueryBuilder<Row>,
-  { config_type, resource_id, limit = defaultLimit, cursor }: HistoryListParams<Row['config_type']>,
+  {
+    config_type,
+    resource_id,
+    changed_by: author,
+    since,
+    until,
+    limit = defaultLimit,
+    cursor,
+  }: HistoryListParams<Row['config_type']>,
   realm: Realm,
 ) {
+  const ids = author?.includes('@') ? await idsByAddress(manager, realm, author) : [];
+  const authors = author === undefined ? undefined : [author, ...ids];
   const rowsAfter = (key: string | undefined): SelectQueryBuilder<Row> => {
     const query = rows();
     if (config_type !== undefined) query.andWhere('h.config_type = :config_type', { config_type });
     if (resource_id !== undefined) query.andWhere('h.resource_id = :resource_id', { resource_id });
+    if (authors) query.andWhere('h.changed_by = ANY (:authors)', { authors });
+    if (since !== undefined)
+      query.andWhere('h.changed_at >= :since', { since: momentIn('since', since) });
+    if (until !== undefined)
+      query.andWhere('h.changed_at < :until', { until: momentIn('until', until) });
     if (key !== undefined) query.andWhere('h.revision < :before', { before: Number(key) });
     return query.orderBy('h.revision', 'DESC');
   };

@@ -155,3 +155,10 @@ export function pageOf<Row, Item>(
     next_cursor: last === undefined ? null : encodeCursor(keyOf(last)),
   };
 }
+
+/** The moment that a parameter names. Throws 422 for a date that does not exist. */
+export function momentIn(parameter: string, text: string): Date {
+  const moment = momentOf(text);
+  if (!moment) throw invalid([{ path: `/${parameter}`, message: 'is not a timestamp' }]);
+  return moment;
+}

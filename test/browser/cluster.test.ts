@@ -2,6 +2,7 @@
  * The console over two gateways and NATS, behind a proxy that gives each request to another
  * gateway: walked, used, and left alone by parts of it.
  */
+import { standAt } from './stand.ts';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser, BrowserContext, Page, Request } from 'playwright-core';
 import { openBrowser } from '../support/browser.ts';
@@ -436,11 +437,13 @@ describe('on a phone', () => {
     const link = await approveLink(approver);
     await page.goto(link);
     await fits(page);
+    await standAt(page, 'decision-page');
+    await page.getByLabel('Comment').fill('by phone');
     await page.getByRole('button', { name: 'Approve' }).tap();
     await page.getByText('It is approved.').waitFor();
     expect((await admin.get(address)).body).toMatchObject({
       state: 'approved',
-      decision: { via: 'link' },
+      decision: { via: 'link', comment: 'by phone' },
     });
     await page.goto(`/console${address}`);
     await page.getByRole('heading', { name: 'Timeline' }).waitFor();

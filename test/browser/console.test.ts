@@ -325,8 +325,16 @@ describe('effective values', () => {
         revision: set.headers.get('x-config-revision'),
       },
     ]);
-    await effective.clear('max_concurrent_automations', 'for cloud_sql');
+    await effective.edit('max_concurrent_automations', 'for cloud_sql', '3');
     const review = new ReviewDialog(seen.page);
+    await review.dialog
+      .getByText('It becomes 3, which Tenant risk limits for cloud_sql says.')
+      .waitFor();
+    await standAt(seen.page, 'edit-override');
+    await review.publish('Publish', 'a third one for the night');
+    await effective.ladder('max_concurrent_automations').getByText('a third one').waitFor();
+    await standAt(seen.page, 'ladder-reason');
+    await effective.clear('max_concurrent_automations', 'for cloud_sql');
     await review.dialog
       .getByText('It becomes 8, which Tenant risk limits for all services says.')
       .waitFor();
@@ -861,6 +869,44 @@ describe('live', () => {
 });
 
 describe('history', () => {
+  test('says who changed what on which day in sentences, and one value is reverted by itself', async () => {
+    const { admin, operator, id, emails } = tenant;
+    const path = `/tenants/${id}/services/sentences`;
+    await admin.put(path, { service_type: 'cloud_run', min_instances: 2, max_instances: 9 });
+    await operator.patch(path, { min_instances: 1, max_instances: 5 });
+    const seen = await tabOf('tenant_admin');
+    const history = new HistoryPage(seen.page);
+    await history.open(id, '?resource_id=sentences');
+    await seen.page.getByLabel('By', { exact: true }).fill(emails.operator!);
+    await seen.page.getByLabel('By', { exact: true }).press('Enter');
+    await seen.page.getByRole('button', { name: 'Today' }).click();
+    await eventually(async () =>
+      expect(await history.rows()).toEqual([
+        expect.stringMatching(
+          /lowered min_instances from 2 to 1[^]*lowered max_instances from 9 to 5[^]*operator@/,
+        ),
+      ]),
+    );
+    await standAt(seen.page, 'history-filtered');
+    await seen.page.getByRole('button', { name: 'Yesterday' }).click();
+    await seen.page.getByText('Nothing has been changed that fits.').waitFor();
+    await seen.page.getByRole('button', { name: 'Any day' }).click();
+    await seen.page.getByText('lowered max_instances').waitFor();
+    const [row] = await history.rows();
+    const revision = row!.trim().split(/\s/)[0]!;
+    await seen.page.getByRole('button', { name: revision, exact: true }).click();
+    await seen.page.getByRole('button', { name: 'Revert max_instances…' }).click();
+    const review = new ReviewDialog(seen.page);
+    expect(await review.changes()).toEqual([['/max_instances', '5', '9']]);
+    await review.publish('Revert it', 'Only that one');
+    expect((await admin.get(path)).body).toMatchObject({ min_instances: 1, max_instances: 9 });
+    const saved = seen.page.waitForEvent('download');
+    await seen.page.getByRole('button', { name: 'Save this page as CSV' }).click();
+    expect((await saved).suggestedFilename()).toMatch(/^history-.*\.csv$/);
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
   test('a change is undone: the review shows what comes back, and then it is back', async () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/undone`;

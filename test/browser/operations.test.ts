@@ -253,6 +253,13 @@ describe('notifications', () => {
     await seen.page.getByRole('button', { name: 'Send it again' }).click();
     await seen.page.getByText('It is sent again').waitFor();
     await receiver.wait(({ body }) => body.type === 'approval.requested', 2);
+    // By itself: nobody looks again.
+    await eventually(async () =>
+      expect(
+        await seen.page.getByRole('group', { name: 'Attempts' }).locator('tbody tr').count(),
+      ).toBe(2),
+    );
+    await seen.page.getByText('delivered', { exact: true }).waitFor();
     expect(seen.faults).toEqual([]);
     await seen.close();
   });
@@ -298,11 +305,17 @@ describe('the platform', () => {
     expect(await member()).toMatchObject({ account_status: 'disabled', can_act: false });
     await accounts.open();
     await accounts.find(email);
+    await seen.page.getByRole('link', { name: email }).click();
+    await seen.page.getByText('The account is disabled.').waitFor();
+    await seen.page.getByText('The account is signed in nowhere.').waitFor();
+    await standAt(seen.page, 'account-of-person');
+    await seen.page.getByRole('link', { name: 'All accounts' }).click();
+    await accounts.find(email.slice(0, -3).toUpperCase());
     await accounts.turn('Enable', email);
     await accounts.row(email).getByText('the account is disabled').waitFor({ state: 'detached' });
     expect(await member()).toMatchObject({ account_status: 'active', can_act: true });
     await accounts.find('nobody@nowhere.example');
-    await seen.page.getByText('No account has this address.').waitFor();
+    await seen.page.getByText('No account has this in its address or name.').waitFor();
     await seen.close();
   });
 
@@ -362,6 +375,10 @@ describe('the platform', () => {
     await plan.looked();
     await eventually(async () => expect((await plan.counts()).changed).toBeGreaterThan(1));
     await standAt(page, 'plan');
+    // A reload loses nothing of it.
+    await page.reload();
+    await plan.looked();
+    expect((await plan.counts()).changed).toBeGreaterThan(1);
     // Somebody else is faster.
     await platform.put('/config/global/in_between', { config_value: 1 });
     await plan.apply();

@@ -438,7 +438,7 @@ test('decide ends with 0 for a yes alone', async () => {
 });
 
 test('audit: the newest events, also as lines of JSON; the proof of the chain', async () => {
-  await cli.run(['config', 'set', 'risk', 'global_settings.max_concurrent_automations=5']);
+  await cli.run(['config', 'set', 'risk', 'global_settings.max_concurrent_automations=6']);
   await eventually(async () => {
     const { out } = await cli.run([
       'audit',
@@ -837,6 +837,87 @@ test('freezes import makes the windows of a freeze those of a calendar, and keep
   expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('/VEVENT/0/RRULE')]);
   expect((await cli.run(args.slice(0, 4))).err).toContain('--timezone is needed');
   await tenant.admin.delete(path);
+});
+
+test('stop refuses every automation with its reason, resume lifts it', async () => {
+  const automated = async (): Promise<unknown> =>
+    (await tenant.admin.get(`/tenants/${tenant.id}/config/effective`)).body.values
+      .automation_enabled;
+  expect((await cli.run(['stop'])).err).toContain('--reason is missing');
+  expect(await automated()).toBe(true);
+  const stopped = await cli.run(['stop', '--reason', 'incident 7']);
+  expect([stopped.code, stopped.out]).toEqual([0, expect.stringMatching(/stopped/)]);
+  expect(await automated()).toBe(false);
+  const { body } = await tenant.admin.get(`/tenants/${tenant.id}/config/bounds`);
+  expect(body.automation_enabled).toEqual({ const: false, reason: 'incident 7' });
+  expect((await cli.run(['resume'])).code).toBe(0);
+  expect(await automated()).toBe(true);
+});
+
+test('members, who decides, keys and deliveries, as the console has them', async () => {
+  const environment = { STRATA_API_KEY: '' };
+  const email = tenant.emails.tenant_admin!;
+  await cli.run(['login', '--email', email], { environment, input: memberPassword });
+  const as = (...args: string[]): Promise<Ended> => cli.run(args, { environment });
+  const routes = {
+    approver_groups: { risk_levels: { high: ['board'] } },
+    email: { approval_recipients: [email] },
+  };
+  expect(
+    (await tenant.admin.patch(`/tenants/${tenant.id}/config/notifications`, routes)).status,
+  ).toBe(200);
+  expect((await as('members')).out).toMatch(/operator@\S+ +- +operator +- +active/);
+  expect((await as('who')).out).toMatch(/high risk +board +nobody/);
+  expect((await as('keys')).out).toMatch(/cli +strata_/);
+  const asked = await tenant.operator.post(`/tenants/${tenant.id}/approvals`, {
+    action: 'spend',
+    title: 'More',
+    risk_level: 'high',
+  });
+  expect(asked.status).toBe(202);
+  const of = ['--approval', asked.body.id];
+  const [delivery] = await eventually(async () => {
+    const { items } = await answered(['deliveries', 'list', '--state', 'delivered', ...of]);
+    expect(items.length).toBeGreaterThan(0);
+    return items;
+  });
+  const shown = await answered(['deliveries', 'show', delivery.id]);
+  expect(shown).toMatchObject({ target: delivery.target, log: [{ error: null }] });
+  const again = await as('deliveries', 'replay', delivery.id);
+  expect([again.code, again.out]).toEqual([0, expect.stringContaining(delivery.id)]);
+});
+
+test('audit verify --file proves an export offline, and says where it was changed', async () => {
+  const { out } = await cli.run(['audit', 'export']);
+  const file = join(cli.folder, 'audit.ndjson');
+  const verify = (lines: readonly string[], ...more: string[]): Promise<Ended> => {
+    writeFileSync(file, lines.join('\n'));
+    const environment = { STRATA_URL: 'https://nowhere.invalid', STRATA_API_KEY: '' };
+    return cli.run(['audit', 'verify', '--file', file, '--json', ...more], { environment });
+  };
+  const lines = out.trimEnd().split('\n');
+  const last = JSON.parse(lines.at(-1)!);
+  const whole = await verify(lines);
+  expect(whole).toMatchObject({ code: 0, err: '' });
+  expect(JSON.parse(whole.out)).toEqual({
+    chain: tenant.id,
+    events: lines.length,
+    head: String(last.seq),
+    head_hash: last.hash,
+  });
+  const changed = lines.with(2, lines[2]!.replace('"action":"', '"action":"x'));
+  expect(await verify(changed)).toMatchObject({
+    code: 1,
+    out: expect.stringContaining('"broken_at": 3'),
+  });
+  const missing = lines.toSpliced(2, 1);
+  expect(JSON.parse((await verify(missing)).out)).toMatchObject({
+    broken_at: 3,
+    problem: 'the event is missing',
+  });
+  const cut = lines.slice(2);
+  expect((await verify(cut)).err).toContain('--after needs the hash before it');
+  expect((await verify(cut, '--after', JSON.parse(lines[1]!).hash)).code).toBe(0);
 });
 
 test('every command there is has been run by these tests, and did what it says', () => {

@@ -394,6 +394,58 @@ describe('what a mail says and does', () => {
   });
 });
 
+describe('the page of a link', () => {
+  const linkOf = async (title: string, decision: 'Approve' | 'Deny', risk = 'high') => {
+    await configure({});
+    const { status, body } = await tenant.operator.post(`/tenants/${tenant.id}/approvals`, {
+      action: 'scale',
+      title,
+      risk_level: risk,
+      metadata: { replicas: 12 },
+    });
+    expect(status).toBe(202);
+    const id = body.id as string;
+    await told(id, title);
+    const { text = '' } = mails(`Approval needed: ${title}`)[0]!.mail;
+    const { pathname, search } = new URL(new RegExp(`^${decision}: (\\S+)$`, 'm').exec(text)![1]!);
+    return { id, text, link: strata.url + pathname + search };
+  };
+  const form = (link: string, fields: Record<string, string>): Promise<Response> =>
+    fetch(link, {
+      method: 'POST',
+      headers: { accept: 'text/html' },
+      body: new URLSearchParams(fields),
+    });
+
+  test('says what follows from each answer, as mail and API do, and denies with a comment by the link that approves', async () => {
+    await member('page@mail.example', ['sre']);
+    const { id, link, text } = await linkOf('Sheet', 'Approve');
+    const page = await (await fetch(link, { headers: { accept: 'text/html' } })).text();
+    const { what_happens: happens } = await read(id);
+    for (const sentence of Object.values(happens as Record<string, string>)) {
+      expect(page).toContain(sentence);
+      expect(text).toContain(sentence);
+    }
+    expect(page).toContain('replicas');
+    expect(text).toContain(`/console/tenants/${tenant.id}/approvals/${id}`);
+    const denied = await form(link, { decision: 'deny', comment: 'not <tonight>' });
+    expect(denied.status).toBe(200);
+    expect((await read(id)).decision).toMatchObject({ decision: 'deny', comment: 'not <tonight>' });
+  });
+
+  test('of a link that denies never approves, and what is critical is approved in two steps', async () => {
+    await member('narrow@mail.example', ['sre']);
+    const { id, link } = await linkOf('Narrow', 'Deny');
+    expect((await form(link, { decision: 'approve' })).status).toBe(403);
+    expect((await read(id)).state).toBe('pending');
+    expect((await form(link, { comment: '' })).status).toBe(200);
+    expect((await read(id)).decision).toMatchObject({ decision: 'deny', comment: null });
+    const critical = await linkOf('Critical', 'Approve', 'critical');
+    const page = await (await fetch(critical.link, { headers: { accept: 'text/html' } })).text();
+    expect(page).toMatch(/<details>[^]*This is critical[^]*value="approve"[^]*<\/details>/);
+  });
+});
+
 test.each([true, false])('chat: one thread per approval, links %s', async (...[links]) => {
   await configure({
     chat: { google_chat: { webhook_url: `${chat.url}&token=t`, include_links: links } },

@@ -210,7 +210,7 @@ test('the platform comes first: a contradiction is refused, and one that arises 
       [
         {
           path: '/max_resource_scaling',
-          message: expect.stringMatching(/contradicts the bound of the platform.*maximum 4/),
+          message: expect.stringMatching(/contradicts the guardrail of the platform.*maximum 4/),
         },
       ],
     ]);
@@ -322,9 +322,10 @@ describe('a write outside of a bound', () => {
             answer.status,
             answer.body.errors?.map((each: { path: string }) => each.path),
           ]).toEqual([422, [path]]);
+        const setBy = by === 'platform' ? '' : `, set by ${tenant.emails.tenant_admin}`;
         expect(expected[0][0].body.errors[0].message).toMatch(
           new RegExp(
-            `^is 30; the bound of the ${by} on max_cost_impact_auto is maximum 20 .*set by [0-9a-f-]{36}.*the budget of this year$`,
+            `^is 30; the guardrail of the ${by} on max_cost_impact_auto is maximum 20 \\(revision \\d+${setBy}\\): the budget of this year$`,
           ),
         );
         const elsewhere = await admin.put(`/tenants/${id}/services/other`, {
@@ -367,7 +368,7 @@ describe('a write outside of a bound', () => {
     const change = { global_settings: { max_cost_impact_auto: 30 } };
     const tried = await admin.patch(`/tenants/${id}/config/risk?dry_run=true`, change);
     const path = '/global_settings/max_cost_impact_auto';
-    const message = expect.stringMatching(/^is 30; the bound of the tenant .* maximum 20/);
+    const message = expect.stringMatching(/^is 30; the guardrail of the tenant .* maximum 20/);
     expect(tried.body.warnings).toEqual([{ path, message }]);
     const written = await admin.patch(`/tenants/${id}/config/risk`, change);
     expect([written.status, written.headers.get('x-config-warnings')]).toEqual([200, path]);

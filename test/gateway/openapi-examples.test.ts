@@ -240,6 +240,7 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
   'auth.sso.providers.get': async () => ({ values: { id: await newProvider() } }),
   'auth.sso.providers.put': async () => ({ values: { id: await newProvider() } }),
   'auth.sso.providers.delete': async () => ({ values: { id: await newProvider() } }),
+  'auth.users.read': async () => ({ values: { user_id: await newMember() } }),
   'auth.users.patch': async () => ({ values: { user_id: await newMember() } }),
   'auth.users.recover': async () => ({ values: { user_id: await newMember() } }),
   'auth.users.delete': async () => ({ values: { user_id: await newMember() } }),

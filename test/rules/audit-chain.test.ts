@@ -1,6 +1,6 @@
 /** The proof of the audit chain, on chains that were tampered with. */
 import { describe, expect, test } from '@jest/globals';
-import { checkLinks, eventHash, genesis, type Link } from '../../services/audit/rules/chain.ts';
+import { checkLinks, eventHash, genesis, type Link } from '../../shared/security/audit-chain.ts';
 import type { AuditEventFacts } from '../../shared/commits/commit.ts';
 
 const start = { seq: 0, hash: genesis };

@@ -258,6 +258,45 @@ describe('each write keeps its own', () => {
   });
 });
 
+describe('a write that changes nothing', () => {
+  test('has no revision, entry or event, and is answered with the document as it stands', async () => {
+    const made = await put({ id: 'x', name: 'one' });
+    const request = requestOf('again');
+    expect(await put({ id: 'x', name: 'one', request })).toEqual({ ...made, outcome: 'updated' });
+    expect([await counter(), await transactions()]).toEqual([1, [[1]]]);
+    expect(await history()).toHaveLength(1);
+    expect(await put({ id: 'x', name: 'two' })).toMatchObject({ revision: 2, updated_by: 'by x' });
+  });
+
+  test('is made known as a change is, since what it found may not be known everywhere yet', async () => {
+    await put({ id: 'x', name: 'one' });
+    const request = requestOf('again');
+    await put({ id: 'x', name: 'one', request });
+    const known = { scope: tenantScope(tenantId), revision: 1, keys: ['key again'] };
+    expect(request.committed).toEqual([{ id: expect.stringMatching(/^\d+$/), ...known }]);
+    const [{ id }] = request.committed as [Change];
+    const [seen] = await database.query(
+      'SELECT pg_visible_in_snapshot($1::xid8, pg_current_snapshot()) AS ended',
+      [id],
+    );
+    expect(seen).toEqual({ ended: true });
+  });
+
+  test('among others takes no number from them, and waits for what they commit', async () => {
+    await put({ id: 'x', name: 'one' });
+    const request = requestOf('again');
+    const answers = await together([
+      { id: 'y', name: 'new' },
+      { id: 'y', name: 'new', request },
+      { id: 'x', name: 'one' },
+      { id: 'x', name: 'two' },
+    ]);
+    expect(answers).toEqual([3, 3, 1, 4]);
+    expect(request.committed).toMatchObject([{ revision: 4 }]);
+    expect(await transactions()).toEqual([[1], [2], [3, 4]]);
+  });
+});
+
 describe('statements that are on their way together', () => {
   /** Stores a project in a step that comes late. */
   const savingLate = (ended: () => void): typeof projectKind => ({
@@ -274,8 +313,8 @@ describe('statements that are on their way together', () => {
       savingLate(() => {}),
     );
     const answers = await together([
-      { id: 'x', by },
-      { id: 'x', by, ifMatch: '"2"' },
+      { id: 'x', by, name: 'one' },
+      { id: 'x', by, name: 'two', ifMatch: '"2"' },
       { id: 'x', by, onlyNew: true },
     ]);
     expect(answers).toEqual([2, 3, 'precondition_failed "3"']);

@@ -237,7 +237,7 @@ test('a change has the time of the database, and none before that of the revisio
     tenantScope(tenantId),
   ]);
   const at = ahead.toISOString();
-  expect(await put('a')).toMatchObject({ revision: 2, updated_at: at });
+  expect(await put('b')).toMatchObject({ revision: 2, updated_at: at });
   const events = await database.query<{ at: string }>(
     `SELECT event->>'occurred_at' AS at FROM strata.outbox WHERE event->>'tenant_id' = $1 ORDER BY seq`,
     [tenantId],

@@ -187,7 +187,9 @@ export async function comparePast(
     if (answer.status >= 500) throw new Error(`${method} ${path}: ${answer.text}`);
     if (answer.status >= 300) continue;
     const revision = Number(answer.headers.get('x-config-revision'));
-    newest[scope] = Math.max(newest[scope], revision);
+    // A write that changes nothing is answered with the revision that it found.
+    if (revision <= newest[scope]) continue;
+    newest[scope] = revision;
     moments.push({ scope, revision, effective: await askAll(pick(tenant, random), tenantId) });
     // Times have milliseconds: no two writes share one here.
     await delay(2);

@@ -7,7 +7,7 @@ import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
-import { platformChain } from '../rules/chain.ts';
+import { platformChain } from '../../../shared/security/audit-chain.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
 import { EventEntity, eventFrom } from '../schema.ts';
 import { appendEvents, chainStart, verifyUntil } from '../stores/chains.ts';

@@ -12,22 +12,18 @@ import {
   realmOf,
 } from '../../../shared/commits/actor-names.ts';
 import type { AuditEventFacts } from '../../../shared/commits/commit.ts';
-import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
-import { invalid } from '../../../shared/errors.ts';
-import { momentOf } from '../../../shared/schema/moment.ts';
-import { platformChain } from '../rules/chain.ts';
+import {
+  decodeCursor,
+  defaultLimit,
+  momentIn,
+  readPage,
+} from '../../../shared/documents/paging.ts';
+import { platformChain } from '../../../shared/security/audit-chain.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
 import { EventEntity, eventFrom, type EventRow } from '../schema.ts';
 import { appendEvents } from '../stores/chains.ts';
 import { noteErasures } from '../stores/erased-chains.ts';
 import { notePurges } from '../stores/purged-events.ts';
-
-/** The moment that a parameter names. Throws 422 for a date that does not exist. */
-function momentIn(parameter: string, text: string): Date {
-  const moment = momentOf(text);
-  if (!moment) throw invalid([{ path: `/${parameter}`, message: 'is not a timestamp' }]);
-  return moment;
-}
 
 /**
  * Their target is the account that they are about, unless it is a provider. In the words of the
@@ -142,9 +138,9 @@ export function eventActions(db: DataSource, onErasure: () => void) {
         if (tenant === undefined && !seesPlatform(caller))
           query.andWhere('e.chain <> :platform', { platform: platformChain });
         if (actor !== undefined) query.andWhere('e.actor_id = ANY(:named)', { named });
-        if (action?.endsWith('*'))
-          query.andWhere('starts_with(e.action, :prefix)', { prefix: action.slice(0, -1) });
-        else if (action !== undefined) query.andWhere('e.action = :action', { action });
+        // As people know it: tenant.member finds tenant.member_invited, with an asterisk or without.
+        if (action !== undefined)
+          query.andWhere('starts_with(e.action, :prefix)', { prefix: action.replace(/\*$/, '') });
         if (target !== undefined) query.andWhere('e.target = :target', { target });
         if (since !== undefined)
           query.andWhere('e.occurred_at >= :since', { since: momentIn('since', since) });

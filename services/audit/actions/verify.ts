@@ -10,7 +10,7 @@ import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { decodeCursor, encodeCursor } from '../../../shared/documents/paging.ts';
 import { invalid } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
-import { platformChain, type Position } from '../rules/chain.ts';
+import { platformChain, type Position } from '../../../shared/security/audit-chain.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
 import {
   chainNames,

@@ -3,7 +3,7 @@ import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
-import { platformChain } from '../rules/chain.ts';
+import { platformChain } from '../../../shared/security/audit-chain.ts';
 import { tryChainsAgain, waitingChains } from '../stores/waiting-chains.ts';
 
 export const waitingActions = (db: DataSource) =>

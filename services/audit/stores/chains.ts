@@ -15,7 +15,7 @@ import {
   type Break,
   type Link,
   type Position,
-} from '../rules/chain.ts';
+} from '../../../shared/security/audit-chain.ts';
 import { ChainEntity, eventFrom, type ChainRow, type EventRow } from '../schema.ts';
 import type { Cut } from './cuts.ts';
 

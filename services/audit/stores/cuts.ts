@@ -8,7 +8,7 @@ import { createPrivateKey, createPublicKey, sign, verify, type KeyObject } from 
 import canonicalize from 'canonicalize';
 import type { EntityManager } from 'typeorm';
 import { createKeyRing, type SecretKeys } from '../../../shared/security/derived-keys.ts';
-import { platformChain, type Break, type Position } from '../rules/chain.ts';
+import { platformChain, type Break, type Position } from '../../../shared/security/audit-chain.ts';
 
 /** The event in the platform's chain; its target is the chain, its payload the statement. */
 export const cutAction = 'audit.cut';

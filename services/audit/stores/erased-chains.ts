@@ -9,7 +9,12 @@ import type { EntityManager } from 'typeorm';
 import { serviceCaller } from '../../../shared/access.ts';
 import { auditFacts, type AuditEventFacts } from '../../../shared/commits/commit.ts';
 import { erasedAction } from '../../../shared/contracts/tenants.ts';
-import { auditChainOf, platformChain, type Break, type Position } from '../rules/chain.ts';
+import {
+  auditChainOf,
+  platformChain,
+  type Break,
+  type Position,
+} from '../../../shared/security/audit-chain.ts';
 import { appendEvents, chainStart } from './chains.ts';
 
 /** The event that ends the erasure of a chain, whose id is its target. */

@@ -17,7 +17,7 @@ import {
   platformChain,
   purgedPayload,
   type Attested,
-} from '../rules/chain.ts';
+} from '../../../shared/security/audit-chain.ts';
 import { eventFrom, type EventRow } from '../schema.ts';
 import { appendEvents } from './chains.ts';
 

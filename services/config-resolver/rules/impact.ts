@@ -343,7 +343,7 @@ export class Impacts {
       const bound = refusing(placed, after);
       if (bound === undefined || refusing(placed, before)) return [];
       const what = JSON.stringify(placed.value).slice(0, 100);
-      const message = `${placed.path} is ${what}; the bound of the ${bound.by} would be ${describe(bound.rule)}`;
+      const message = `${placed.path} is ${what}; the guardrail of the ${bound.by} would be ${describe(bound.rule)}`;
       return [{ key: placed.key, message, placed }];
     });
   }

@@ -80,14 +80,23 @@ export function linkActions(options: ApprovalOptions, decisionLinks: () => Decis
       return viewOf(link, approvalView(row), tenantName, hasApproved);
     },
 
-    async 'notifier.links.decide'({ token }, request) {
+    /** Whoever holds a link that approves has been asked, and may as well refuse. */
+    async 'notifier.links.decide'({ token, body = {} }, request) {
       const { link, tenantName } = await openLink(token, request);
-      const { tenantId, approvalId, decision } = link;
+      const { tenantId, approvalId } = link;
+      const { decision = link.decision } = body;
+      const said = body.comment?.trim() ?? '';
+      if (decision === 'approve' && link.decision === 'deny')
+        throw new StrataError(
+          'insufficient_scope',
+          'This link denies. The other one in the mail approves.',
+        );
       const find = async (row: ApprovalRow): Promise<Candidate> => {
         const { candidate } = await candidateOf(link, row, request);
         return candidate;
       };
-      const decided = await decide(options, tenantId, approvalId, { decision }, find, request);
+      const given = { decision, ...(said !== '' && { comment: said }) };
+      const decided = await decide(options, tenantId, approvalId, given, find, request);
       return viewOf(link, decided, tenantName, decision === 'approve');
     },
   } satisfies Handlers;
@@ -113,6 +122,8 @@ const viewOf = (
   required: approval.policy.required,
   approved_by: approval.approved_by.map(({ name, at, comment }) => ({ name, at, comment })),
   has_approved: hasApproved,
+  metadata: approval.metadata,
   state: approval.state,
   expires_at: approval.expires_at,
+  ...(approval.what_happens && { what_happens: approval.what_happens }),
 });

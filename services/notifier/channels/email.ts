@@ -1,4 +1,5 @@
 /** Notices by mail: one mail to one recipient, with links of the recipient's own. */
+import { approvalAddress } from '../../../shared/mail/console-links.ts';
 import { basename } from 'node:path';
 import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
 import { MailError } from '../../../shared/mail/mail-error.ts';
@@ -57,7 +58,11 @@ export function emailChannel(options: EmailOptions): NoticeChannel {
       const token = links.issue({ approvalId, tenantId, decision, recipient, expiresAt });
       return `${settings().base_url}/approvals/decision?token=${token}`;
     };
-    return { approve_url: urlOf('approve'), deny_url: urlOf('deny') };
+    return {
+      approve_url: urlOf('approve'),
+      deny_url: urlOf('deny'),
+      console_url: approvalAddress(settings(), approval.tenant_id, approval.id),
+    };
   }
 
   /**

@@ -33,6 +33,12 @@ export interface ApprovalFacts {
   };
   readonly policy?: { readonly required: number };
   readonly approved_by?: readonly { readonly name: string }[];
+  /** While it is pending; notices from before this release have none. */
+  readonly what_happens?: {
+    readonly approve: string;
+    readonly deny: string;
+    readonly silence: string;
+  };
   /** ISO 8601, UTC. */
   readonly expires_at: string;
   readonly decision: {
@@ -178,6 +184,9 @@ function rowsOf({ decision, ...approval }: ApprovalFacts): (readonly [string, st
     ['Approved so far', approversOf(approval)],
     ['Group', approval.current_group ?? ''],
     ['Decide before', decision ? '' : minute(approval.expires_at)],
+    ['If you approve', approval.what_happens?.approve ?? ''],
+    ['If you deny', approval.what_happens?.deny ?? ''],
+    ['If no one decides', approval.what_happens?.silence ?? ''],
     ['Outcome', decision ? outcomes[decision.decision] : ''],
     ['Decided by', deciderOf(decision)],
     ['Comment', decision?.comment ?? ''],

@@ -38,6 +38,7 @@ export const approvalView = (row: ApprovalRow): Approval => ({
   escalates_at: row.escalates_at?.toISOString() ?? null,
   acknowledged: acknowledgementOf(row),
   decision: decisionOf(row),
+  ...(row.state === 'pending' && { what_happens: whatHappens(row) }),
 });
 
 function acknowledgementOf(row: ApprovalRow): Approval['acknowledged'] {
@@ -51,4 +52,30 @@ function decisionOf(row: ApprovalRow): Approval['decision'] {
   if (by === null || at === null || via === null) return null;
   const decision = row.state === 'approved' ? 'approve' : 'deny';
   return { decision, by, name: row.decided_by_name, at: at.toISOString(), comment, via };
+}
+
+type WhatHappens = NonNullable<Approval['what_happens']>;
+
+/** From 2026-01-31T12:00:00.000Z to 2026-01-31 12:00 UTC. */
+const minute = (at: Date): string => `${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+
+/**
+ * What follows from each answer to an approval, and from none, in words: the same on every surface
+ * that asks, since readers decide by it.
+ */
+function whatHappens(row: ApprovalRow): WhatHappens {
+  const missing = policyOf(row).required - (row.approved_by ?? []).length;
+  const ends = `at ${minute(row.expires_at)} it expires, which is no approval`;
+  const next = groupAt(row.chain, row.hop + 1);
+  const escalates = row.hop < row.max_hops ? row.escalates_at : null;
+  return {
+    approve:
+      missing > 1
+        ? `It is one of ${missing} approvals that are missing; with the last one the action is granted.`
+        : 'The action is granted, and its requester is notified.',
+    deny: 'The action is refused at once, whatever others have said, and its requester is notified.',
+    silence: escalates
+      ? `At ${minute(escalates)} it escalates to ${next ?? 'everyone who decides'}; ${ends}.`
+      : `${ends[0]!.toUpperCase()}${ends.slice(1)}.`,
+  };
 }

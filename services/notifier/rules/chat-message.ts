@@ -25,6 +25,7 @@ export interface ChatNotice {
     readonly current_group: string | null;
     readonly cost_impact?: number | null;
     readonly expires_at: string;
+    readonly what_happens?: { readonly silence: string };
     readonly decision?: {
       readonly decision: Decision;
       readonly by: string;
@@ -65,7 +66,12 @@ export function chatMessage(
   if (data.cost_impact != null) above.push(`Cost impact: ${data.cost_impact}`);
   const below: string[] = [];
   if (data.decision) below.push(decisionLine(data.decision));
-  if (asksForDecision(type)) below.push(`Until ${data.expires_at}`);
+  if (asksForDecision(type))
+    below.push(
+      data.what_happens
+        ? `If no one decides: ${withoutMarkup(data.what_happens.silence)}`
+        : `Until ${data.expires_at}`,
+    );
   for (const { label, url } of links) below.push(`<${url}|${withoutMarkup(label)}>`);
 
   const lines = [...above, ...descriptionLines(data, [...above, ...below]), ...below];

@@ -5,6 +5,8 @@ import { html, type Html } from '../../../shared/mail/html.ts';
 export interface DecisionUrls {
   readonly approve_url: string;
   readonly deny_url: string;
+  /** The approval in the console, for recipients with an account. */
+  readonly console_url?: string;
 }
 export interface RenderedMail {
   readonly subject: string;
@@ -50,6 +52,9 @@ export const layOut = (parts: MailParts): RenderedMail => ({
 
 const warning = 'These links are yours alone: whoever has them can decide.';
 
+const inConsole = ({ console_url: url }: DecisionUrls): string =>
+  url === undefined ? '' : `\nIn the console: ${url}`;
+
 function asText({ says, title, rows, description, links, branding }: MailParts): string {
   // A value that began a line could look like a line of ours, such as another link: each stands
   // behind a label or a quote mark.
@@ -60,7 +65,9 @@ function asText({ says, title, rows, description, links, branding }: MailParts):
     says,
     table.join('\n'),
     description === '' ? '' : quote.join('\n'),
-    links ? `Approve: ${links.approve_url}\nDeny: ${links.deny_url}\n\n${warning}` : '',
+    links
+      ? `Approve: ${links.approve_url}\nDeny: ${links.deny_url}${inConsole(links)}\n\n${warning}`
+      : '',
     branding.below.join('\n'),
   ];
   return `${paragraphs.filter((paragraph) => paragraph !== '').join('\n\n')}\n`;
@@ -78,6 +85,9 @@ function asHtml({ subject, says, title, rows, description, links, branding }: Ma
   const buttons = links && [
     button(links.approve_url, 'Approve', branding.color),
     button(links.deny_url, 'Deny', '#555555'),
+    links.console_url === undefined
+      ? html``
+      : html`<a href="${links.console_url}">Open in the console</a>`,
   ];
   const logo = html`<p><img src="${branding.logo}" alt="" height="40"></p>`;
   const above = html`<p style="color:${branding.color};font-weight:bold">${branding.above}</p>`;

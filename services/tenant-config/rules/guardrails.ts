@@ -22,7 +22,7 @@ export function withinLimits(
   type: ServiceType | undefined,
 ): Problem[] {
   const limits = type?.scaling_limits ?? {};
-  const owner = `scaling_limits of service type ${next.service_type}, set by ${type?.updated_by}`;
+  const owner = `scaling_limits of service type ${next.service_type}, set by the platform`;
   const problems = scalingOrder(next);
   for (const field of ['min_instances', 'max_instances'] as const) {
     const value = next[field];

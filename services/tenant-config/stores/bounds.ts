@@ -9,8 +9,13 @@ type Answer = ResultOf<'global-config.bounds.get'>;
 
 const setOf = (
   by: 'platform' | 'tenant',
-  { document, revision, updated_by }: Answer,
-): BoundSet => ({ by, bounds: document, revision, updated_by });
+  { document, revision, updated_by: id, updated_by_name: name }: Answer,
+): BoundSet => ({
+  by,
+  bounds: document,
+  revision,
+  ...(by === 'tenant' && { author: name ?? id }),
+});
 
 /** Null where nothing is stored. */
 async function stored(asked: Promise<Answer>): Promise<Answer | null> {
@@ -31,7 +36,7 @@ export async function platformBounds({ call }: Calling): Promise<BoundSet[]> {
   if (answer?.stale)
     throw new StrataError(
       'service_unavailable',
-      'The bounds cannot be checked now, so nothing is written. Try again.',
+      'The guardrails cannot be checked now, so nothing is written. Try again.',
     );
   return answer ? [setOf('platform', answer)] : [];
 }

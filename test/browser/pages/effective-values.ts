@@ -83,7 +83,9 @@ export class EffectiveValuesPage {
       const text = (cell) => cell?.innerText.trim() ?? '';
       const { cells = [] } = body.querySelector('.rung.decides') ?? {};
       const [layer, value, , by, , revision] = [...cells].map(text);
-      return { key: text(body.rows[0].cells[0]), layer, value, by, revision };
+      // Below the name stands why.
+      const [author] = by?.split('\\n') ?? [];
+      return { key: text(body.rows[0].cells[0]), layer, value, by: author, revision };
     })`);
   }
 
@@ -101,7 +103,19 @@ export class EffectiveValuesPage {
   }
 
   clear(name: string, layer: string): Promise<void> {
+    return this.#act(name, layer, 'Clear…');
+  }
+
+  /** Up to its review. */
+  async edit(name: string, layer: string, value: string): Promise<void> {
+    await this.#act(name, layer, 'Edit…');
+    const dialog = this.page.getByRole('dialog', { name: `Change ${name}` });
+    await dialog.getByRole('spinbutton').fill(value);
+    await dialog.getByRole('button', { name: 'Review' }).click();
+  }
+
+  #act(name: string, layer: string, verb: string): Promise<void> {
     const row = this.ladder(name).getByRole('row').filter({ hasText: layer });
-    return row.getByRole('button', { name: 'Clear…' }).click();
+    return row.getByRole('button', { name: verb }).click();
   }
 }

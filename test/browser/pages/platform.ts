@@ -51,9 +51,9 @@ export class AccountsPage {
   }
 
   async find(email: string): Promise<void> {
-    await this.page.getByLabel('Address').fill(email);
+    await this.page.getByLabel('Address or name').fill(email);
     await this.page.getByRole('button', { name: 'Find' }).click();
-    await this.page.waitForURL(`**/accounts?email=${encodeURIComponent(email)}`);
+    await this.page.waitForURL(`**/accounts?q=${encodeURIComponent(email)}`);
   }
 
   row(email: string): Locator {

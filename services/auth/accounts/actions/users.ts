@@ -2,7 +2,7 @@
  * Accounts: made and looked up for other services, listed and disabled by platform administrators.
  */
 import { randomUUID } from 'node:crypto';
-import { In, IsNull, MoreThan, Not, type DataSource, type EntityManager } from 'typeorm';
+import { In, IsNull, Not, type DataSource, type EntityManager } from 'typeorm';
 import { serviceCaller } from '../../../../shared/access.ts';
 import type { Call, Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import {
@@ -18,17 +18,20 @@ import { requireStrongPassword } from '../../../../shared/security/password-stre
 import type { Settings } from '../../../../shared/settings/settings.ts';
 import type { AccountNotices } from '../mail/account-notices.ts';
 import { accountOf, addressOf, platformRolesOf } from '../rules/accounts.ts';
+import { keptOutBy } from '../rules/kept-out.ts';
 import { networkOf } from '../../throttling/rules/throttle.ts';
-import { UserEntity, type UserRow } from '../../schema.ts';
+import { PasskeyEntity, SsoIdentityEntity, UserEntity, type UserRow } from '../../schema.ts';
 import type { PasswordHashing } from '../../passwords/password-hashing.ts';
 import { cacheKeysOfApiKeys } from '../../api-keys/stores/api-keys.ts';
 import { recordEvent } from '../../stores/audit-events.ts';
 import { beginErasure, endErasure, lockUnclaimed } from '../../stores/erasure.ts';
 import { endCredentials } from '../stores/proof.ts';
 import type { Invited } from '../../stores/retention.ts';
-import { endSessionsOf } from '../../sessions/stores/sessions.ts';
+import { endSessionsOf, openSessionsOf } from '../../sessions/stores/sessions.ts';
+import { sessionView } from '../../sessions/rules/session-view.ts';
 import { isDomainVerified } from '../../single-sign-on/stores/sso-providers.ts';
 import {
+  findUser,
   findUserByAddress,
   insertUser,
   keepUnclaimed,
@@ -175,6 +178,9 @@ const ensureAction = (db: DataSource, hashing: PasswordHashing) =>
     },
   }) satisfies Handlers;
 
+/** Sessions of an account that are shown to whoever administers the platform. */
+const mostShown = 50;
+
 const findActions = (db: DataSource, settings: () => Settings) =>
   ({
     async 'auth.users.get'({ user_ids: ids }) {
@@ -192,17 +198,49 @@ const findActions = (db: DataSource, settings: () => Settings) =>
       return { id, email_verified, status };
     },
 
-    async 'auth.users.list'({ limit = defaultLimit, cursor, email }) {
+    async 'auth.users.read'({ user_id: id }, { caller, call }) {
+      const user = await findUser(db.manager, id);
+      if (!user || user.erasing_since !== null) throw new StrataError('not_found');
+      const [passkeys, identities, memberships, sessions] = await Promise.all([
+        db.manager.countBy(PasskeyEntity, { user_id: id }),
+        db.manager.findBy(SsoIdentityEntity, { user_id: id }),
+        call('tenant-config.members.of', { user_id: id }),
+        openSessionsOf(db.manager, id, mostShown),
+      ]);
+      const signsInWith = {
+        password: user.password_hash !== null,
+        passkeys,
+        providers: identities.map(({ issuer }) => issuer).toSorted(),
+      };
+      return {
+        ...managedAccountOf(user, settings()),
+        kept_out_by: keptOutBy(managedAccountOf(user, settings()), signsInWith, memberships),
+        signs_in_with: signsInWith,
+        memberships: memberships.map(({ tenant_id, tenant_name: name, tenant_status, roles }) => ({
+          tenant_id,
+          name,
+          status: tenant_status,
+          roles,
+        })),
+        sessions: sessions.map((row) => sessionView(row, caller.session_id)),
+      };
+    },
+
+    async 'auth.users.list'({ limit = defaultLimit, cursor, email, q }) {
       const after = decodeCursor(cursor, 'id');
-      const rows = await db.manager.find(UserEntity, {
-        where: {
-          erasing_since: IsNull(),
-          ...(email === undefined ? {} : { email: addressOf(email) }),
-          ...(after === undefined ? {} : { id: MoreThan(after) }),
-        },
-        order: { id: 'ASC' },
-        take: limit + 1,
-      });
+      const query = db.manager
+        .createQueryBuilder(UserEntity, 'u')
+        .where('u.erasing_since IS NULL')
+        .orderBy('u.id', 'ASC')
+        .take(limit + 1);
+      if (email !== undefined) query.andWhere('u.email = :email', { email: addressOf(email) });
+      // No pattern: what is looked for may have the signs of one.
+      if (q !== undefined)
+        query.andWhere(`strpos(lower(u.email || ' ' || coalesce(u.display_name, '')), :q) > 0`, {
+          q: q.toLowerCase(),
+        });
+      if (after !== undefined) query.andWhere('u.id > :after', { after });
+      const rows = await query.getMany();
       return pageOf(
         rows,
         limit,

@@ -18,6 +18,7 @@ import type { AccountNotices } from '../../accounts/mail/account-notices.ts';
 import { platformRolesIn } from '../../accounts/rules/accounts.ts';
 import { requireMembership } from '../../accounts/rules/memberships.ts';
 import { ownSessionOf } from '../rules/own-session.ts';
+import { sessionView } from '../rules/session-view.ts';
 import { refreshKeyOf } from '../rules/refresh-tokens.ts';
 import { SessionEntity, UserEntity, type SessionRow } from '../../schema.ts';
 import { identityOf, type SignIn } from '../sign-in.ts';
@@ -30,21 +31,7 @@ import {
 } from '../stores/sessions.ts';
 import { findUser } from '../../accounts/stores/users.ts';
 
-type SessionView = ResultOf<'auth.sessions.list'>['items'][number];
 type SessionState = ResultOf<'auth.sessions.resolve'>;
-
-const viewOf = (row: SessionRow, currentId: string | undefined): SessionView => ({
-  id: row.id,
-  tenant_id: row.tenant_id,
-  method: row.method,
-  confined_to: row.confined_to,
-  created_at: row.created_at.toISOString(),
-  last_used_at: row.last_used_at.toISOString(),
-  expires_at: row.expires_at.toISOString(),
-  ip: row.ip,
-  user_agent: row.user_agent,
-  current: row.id === currentId,
-});
 
 /** The platform's policy binds its administrators; everyone else is their tenant's to bind. */
 function platformPolicyFor(platformRoles: readonly string[], settings: Settings): SignInPolicy {
@@ -144,7 +131,7 @@ export function sessionActions(
         rows,
         limit,
         ({ id }) => id,
-        (row) => viewOf(row, caller.session_id),
+        (row) => sessionView(row, caller.session_id),
       );
     },
 

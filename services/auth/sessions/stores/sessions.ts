@@ -51,6 +51,18 @@ export async function idsOfOpenSessions(
   return rows.map(({ id }) => id);
 }
 
+/** Newest first, at most so many. */
+export const openSessionsOf = (
+  manager: EntityManager,
+  userId: string,
+  most: number,
+): Promise<SessionRow[]> =>
+  manager.query<SessionRow[]>(
+    `SELECT * FROM auth.sessions WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > now()
+     ORDER BY created_at DESC, id DESC LIMIT $2`,
+    [userId, most],
+  );
+
 const cacheKeyOf = (sessionId: string): string => sessionCacheKey({ session_id: sessionId });
 
 export async function insertRefreshToken(

@@ -3,7 +3,10 @@
  */
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
-import type { AuditEventFacts } from '../../../shared/commits/commit.ts';
+import type { Static } from 'typebox';
+import type { AuditFacts } from '../contracts/audit.ts';
+
+type AuditEventFacts = Static<typeof AuditFacts>;
 
 /** The hash before the first event of a chain. */
 export const genesis = '0'.repeat(64);

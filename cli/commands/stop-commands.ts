@@ -1,0 +1,49 @@
+/** The emergency stop: a guardrail that holds `automation_enabled` at false over every layer. */
+import { columns } from '../output.ts';
+import { Misused, type Command, type Input } from '../command.ts';
+import type { Session } from '../session.ts';
+import { given, platformWord, tenantIds, textOf } from '../typed.ts';
+
+const complete = {
+  tenant: async (session: Session) => [platformWord, ...(await tenantIds(session))],
+};
+
+async function hold(
+  { session, args: { tenant }, answer }: Input,
+  bound: object | null,
+  reason: string | undefined,
+): Promise<void> {
+  const body = { automation_enabled: bound };
+  const isOfAll = tenant === platformWord;
+  const written = isOfAll
+    ? await session.call('global-config.bounds.patch', given({ body, reason }))
+    : await session.call('tenant-config.bounds.patch', given({ tenant_id: tenant, body, reason }));
+  const rows = [
+    { of: isOfAll ? 'every tenant' : tenant, automation: bound ? 'stopped' : 'as the layers say' },
+  ];
+  answer(written, () => columns(rows));
+}
+
+const stop: Command = {
+  name: 'stop',
+  parameters: '<tenant>',
+  summary: 'refuse every automation from now on; --reason is shown with each refusal',
+  complete,
+  flags: { reason: { type: 'string', summary: 'why; needed' } },
+  async run(input) {
+    const reason = textOf(input.flags.reason)?.trim();
+    if (!reason) throw new Misused('--reason is missing: each refusal shows it');
+    await hold(input, { const: false, reason }, reason);
+  },
+};
+
+const resume: Command = {
+  name: 'resume',
+  parameters: '<tenant>',
+  summary: 'lift the emergency stop: layers and other guardrails hold again',
+  complete,
+  flags: { reason: { type: 'string', summary: 'why, for the history' } },
+  run: (input) => hold(input, null, textOf(input.flags.reason)),
+};
+
+export const stopCommands: readonly Command[] = [stop, resume];

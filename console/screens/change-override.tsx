@@ -1,0 +1,225 @@
+/**
+ * Clearing an override, or giving it another value: what will hold instead is tried first, and
+ * written only after a look at it.
+ */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { FormDialog } from '../dialogs.tsx';
+import { longJson, removalAt, settingAt } from '../format.ts';
+import { useLoaded } from '../loading.ts';
+import { Dialog, ProblemBox, Value } from '../parts.tsx';
+import { changesValue, EffectOf } from './effect.tsx';
+import { titleOf, type Rung } from './ladder.ts';
+import { ReviewAndPublish } from './review.tsx';
+import { readStored } from './stored.ts';
+import type { Context as Question, EffectiveChange } from './trial.ts';
+
+/** Where the document of a layer is; undefined for those that a tenant does not write. */
+function addressOf(tenantId: string, { layer }: Rung, question: Question): string | undefined {
+  const named = (text: string | undefined): string => encodeURIComponent(text ?? '');
+  switch (layer) {
+    case 'service_instance':
+      return `/tenants/${tenantId}/services/${named(question.service_id)}`;
+    case 'agent':
+      return `/tenants/${tenantId}/config/agents/${named(question.agent_type)}`;
+    case 'tenant_risk':
+      return `/tenants/${tenantId}/config/risk`;
+    default:
+      return undefined;
+  }
+}
+
+interface Properties {
+  readonly tenantId: string;
+  readonly name: string;
+  readonly rung: Rung;
+  /** What holds now. */
+  readonly value: unknown;
+  readonly question: Question;
+  readonly onClose: () => void;
+  readonly onChanged: () => void;
+}
+
+export const ClearOverride = (properties: Properties): VNode | null => (
+  <ReviewOverride
+    {...properties}
+    title={`Clear ${properties.name}`}
+    patch={removalAt(properties.rung.path!)}
+    about={
+      <p>
+        {titleOf(properties.rung)} will not say anything about{' '}
+        <strong>
+          <bdi>{properties.name}</bdi>
+        </strong>{' '}
+        any more.
+      </p>
+    }
+    verb="Clear the override"
+  />
+);
+
+/** First the value is typed, then it is reviewed. */
+export function EditOverride(properties: Properties): VNode | null {
+  const { name, rung, onClose } = properties;
+  const [typed, setTyped] = useState(textOf(rung.value));
+  const [next, setNext] = useState<{ readonly value: unknown }>();
+  const read = async (): Promise<void> => setNext({ value: valueOf(typed, rung.value) });
+  if (next)
+    return (
+      <ReviewOverride
+        {...properties}
+        title={`Change ${name}`}
+        patch={settingAt(rung.path!, next.value)}
+        about={
+          <p>
+            {titleOf(rung)} will say <Value value={next.value} /> instead of{' '}
+            <Value value={rung.value} />.
+          </p>
+        }
+        verb="Publish"
+      />
+    );
+  return (
+    <FormDialog title={`Change ${name}`} verb="Review" work={read} onClose={onClose}>
+      <label>
+        {titleOf(rung)}
+        <ValueInput of={rung.value} text={typed} onText={setTyped} />
+      </label>
+    </FormDialog>
+  );
+}
+
+const isText = (value: unknown): boolean => typeof value === 'string';
+const textOf = (value: unknown): string => (isText(value) ? String(value) : longJson(value));
+
+/** Of the type that the value has now; throws where the text is no JSON. */
+const valueOf = (text: string, now: unknown): unknown =>
+  isText(now) ? text : (JSON.parse(text) as unknown);
+
+function ValueInput({
+  of: now,
+  text,
+  onText,
+}: {
+  readonly of: unknown;
+  readonly text: string;
+  readonly onText: (text: string) => void;
+}): VNode {
+  if (typeof now === 'boolean')
+    return (
+      <select value={text} onChange={({ currentTarget }) => onText(currentTarget.value)}>
+        {['true', 'false'].map((each) => (
+          <option key={each}>{each}</option>
+        ))}
+      </select>
+    );
+  if (typeof now === 'object')
+    return (
+      <textarea
+        rows={6}
+        spellcheck={false}
+        value={text}
+        onInput={({ currentTarget }) => onText(currentTarget.value)}
+      ></textarea>
+    );
+  const shared = {
+    required: true,
+    autocomplete: 'off',
+    spellcheck: false,
+    value: text,
+    onInput: ({ currentTarget }: { readonly currentTarget: HTMLInputElement }) =>
+      onText(currentTarget.value),
+  };
+  if (typeof now === 'number') return <input {...shared} type="number" step="any" />;
+  return <input {...shared} />;
+}
+
+function ReviewOverride({
+  tenantId,
+  name,
+  rung,
+  value,
+  question,
+  title,
+  patch,
+  about,
+  verb,
+  onClose,
+  onChanged,
+}: Properties & {
+  readonly title: string;
+  readonly patch: unknown;
+  readonly about: VNode;
+  readonly verb: string;
+}): VNode | null {
+  const address = addressOf(tenantId, rung, question);
+  const { data: stored, problem } = useLoaded(address ?? '', async (aborted) =>
+    address === undefined ? undefined : readStored(address, aborted),
+  );
+  if (address === undefined) return null;
+  if (!stored)
+    return (
+      <Dialog title={title} onClose={onClose}>
+        {problem ? (
+          <ProblemBox problem={problem} />
+        ) : (
+          <p class="empty" role="status">
+            Trying it…
+          </p>
+        )}
+      </Dialog>
+    );
+  return (
+    <ReviewAndPublish
+      title={title}
+      address={address}
+      method="PATCH"
+      body={patch}
+      revision={stored.revision}
+      about={about}
+      effect={{
+        context: {
+          ...(question.agent_type && { agent_type: question.agent_type }),
+          ...(question.service_id && { service_id: question.service_id }),
+          ...(question.service_type && { service_type: question.service_type }),
+        },
+        show: (changes) => <Becomes name={name} value={value} changes={changes} />,
+      }}
+      verb={verb}
+      onClose={onClose}
+      onPublished={onChanged}
+    />
+  );
+}
+
+/** What the trial said, for these names. */
+function Becomes({
+  name,
+  value,
+  changes,
+}: {
+  readonly name: string;
+  readonly value: unknown;
+  readonly changes: readonly EffectiveChange[];
+}): VNode {
+  const change = changes.find(({ key }) => key === name);
+  const others = changes.filter((each) => each.key !== name && changesValue(each));
+  return (
+    <div class="becomes">
+      <p>
+        {change ? (
+          <EffectOf change={change} />
+        ) : (
+          <span>
+            It stays <Value value={value} />.
+          </span>
+        )}
+      </p>
+      {others.map((other) => (
+        <p key={other.key}>
+          <bdi>{other.key}</bdi>: <EffectOf change={other} />
+        </p>
+      ))}
+    </div>
+  );
+}

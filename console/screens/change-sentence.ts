@@ -1,0 +1,32 @@
+/** A change of a document in a plain sentence: what became of which value, and for what. */
+import { namesIn, shortJson } from '../format.ts';
+
+interface Change {
+  readonly path: string;
+  readonly before?: unknown;
+  readonly after?: unknown;
+}
+
+/** Parts of a path that say where a value counts, and are no name of it. */
+const places: Readonly<Record<string, string>> = {
+  global_settings: 'for all services',
+  default_settings: 'by default',
+};
+
+/** Such as "lowered max_cost_impact_auto for cloud_run from 8 to 2". */
+export function sentenceOf({ path, before, after }: Change): string {
+  const names = namesIn(path);
+  if (names.length === 0) return before === undefined ? 'made all of it' : 'removed all of it';
+  const [place, type, ...inner] = names;
+  const isOverride = place === 'service_overrides' && type !== undefined && inner.length > 0;
+  const where = isOverride ? `for ${type}` : (places[place!] ?? '');
+  const own = isOverride ? inner : where === '' || names.length === 1 ? names : names.slice(1);
+  const what = [own.join('.'), names.length === 1 ? '' : where].filter((each) => each !== '');
+  const subject = what.join(' ');
+  const shown = (value: unknown): string => shortJson(value, 40);
+  if (before === undefined) return `set ${subject} to ${shown(after)}`;
+  if (after === undefined) return `removed ${subject}, which was ${shown(before)}`;
+  if (typeof before === 'number' && typeof after === 'number')
+    return `${after < before ? 'lowered' : 'raised'} ${subject} from ${before} to ${after}`;
+  return `changed ${subject} from ${shown(before)} to ${shown(after)}`;
+}

@@ -1,0 +1,128 @@
+/** Whose changes the history shows, of which documents and days: all of it in the address. */
+import type { ComponentChildren, VNode } from 'preact';
+import { query, setQuery } from '../address.ts';
+import { FilterField, SelectField } from '../fields.tsx';
+import { TypedField } from '../parts.tsx';
+import type { DocumentKind } from './document-kinds.ts';
+
+/** What the address asks for beside the document. */
+export function asked() {
+  const value = (name: string): string => query.value.get(name) ?? '';
+  return { author: value('by'), since: value('since'), until: value('until') };
+}
+
+const dayMs = 86_400_000;
+
+/** Such as 2026-01-31, in the time of whoever reads; so many days ago. */
+function localDay(ago: number): string {
+  const at = new Date(Date.now() - ago * dayMs);
+  const two = (value: number): string => String(value).padStart(2, '0');
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+}
+
+/** The beginning of a day, or of one after it; nothing for what is no day. */
+export function dayOf(text: string, later = 0): string | undefined {
+  const at = new Date(`${text}T00:00:00`);
+  if (Number.isNaN(at.getTime())) return undefined;
+  at.setDate(at.getDate() + later);
+  return at.toISOString();
+}
+
+const presets = [
+  { title: 'Today', from: 0, to: 0 },
+  { title: 'Yesterday', from: 1, to: 1 },
+  { title: 'Last 7 days', from: 6, to: 0 },
+  { title: 'Last 30 days', from: 29, to: 0 },
+] as const;
+
+const DayField = ({
+  name,
+  label,
+  value,
+}: {
+  readonly name: string;
+  readonly label: string;
+  readonly value: string;
+}): VNode => (
+  <label>
+    {label}
+    <input
+      type="date"
+      name={name}
+      value={value}
+      onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value, cursor: '' })}
+    />
+  </label>
+);
+
+export function HistoryFilters({
+  kinds,
+  children,
+}: {
+  readonly kinds: readonly DocumentKind[];
+  readonly children?: ComponentChildren;
+}): VNode {
+  const { author, since, until } = asked();
+  return (
+    <>
+      <form role="search" class="question five" onSubmit={(event) => event.preventDefault()}>
+        <SelectField
+          name="config_type"
+          label="Document"
+          options={[
+            { value: '', title: 'any' },
+            ...kinds.map(({ configType, title: kind }) => ({
+              value: configType,
+              title: kind,
+            })),
+          ]}
+        />
+        <label>
+          Name
+          <TypedField
+            name="resource_id"
+            value={query.value.get('resource_id') ?? ''}
+            placeholder="any"
+            onTyped={(text) => setQuery({ resource_id: text.trim(), cursor: '' })}
+          />
+        </label>
+        <label>
+          By
+          <TypedField
+            name="by"
+            value={author}
+            placeholder="address or id"
+            onTyped={(text) => setQuery({ by: text.trim(), cursor: '' })}
+          />
+        </label>
+        <DayField name="since" label="From day" value={since} />
+        <DayField name="until" label="To day" value={until} />
+        <FilterField label="Filter this page" placeholder="key, value or reason" />
+      </form>
+      <p class="buttons presets">
+        {presets.map(({ title, from, to }) => (
+          <button
+            key={title}
+            type="button"
+            class="small"
+            aria-pressed={since === localDay(from) && until === localDay(to)}
+            onClick={() => setQuery({ since: localDay(from), until: localDay(to), cursor: '' })}
+          >
+            {title}
+          </button>
+        ))}
+        {(since !== '' || until !== '') && (
+          <button
+            type="button"
+            class="link"
+            onClick={() => setQuery({ since: '', until: '', cursor: '' })}
+          >
+            Any day
+          </button>
+        )}
+        <span class="grow"></span>
+        {children}
+      </p>
+    </>
+  );
+}
