@@ -58,6 +58,7 @@ export const limitOwner = Type.Enum(['platform', 'tenant'], { description: 'Whos
 /** The same of a budget, which a project may have as well. */
 export const budgetOwner = Type.Enum(['platform', 'tenant', 'project'], {
   description: 'Whose it is: that of a project is its `budget`, which `enforce_budget` enforces',
+  examples: ['tenant'],
 });
 
 /** The name of a budget, of a freeze, or of an override of one. */
@@ -159,7 +160,11 @@ export type Budgets = Static<typeof Budgets>;
 export const BudgetInForce = Type.Object(
   {
     by: budgetOwner,
-    name: described(Identifier, 'Its name in the document; the project, of one of a project'),
+    name: described(
+      Identifier,
+      'Its name in the document; the project, of one of a project',
+      'daily',
+    ),
     rule: Budget,
     revision: Type.Integer({ description: 'Of the document' }),
   },

@@ -156,6 +156,25 @@ describe('what is wrong is refused with its path', () => {
     expect([refused.status, refused.body.errors[0].path]).toEqual([422, '/t/currency']);
     await platform.delete('/config/budgets');
   });
+
+  test('of two currencies that are written at once one', async () => {
+    const { id, admin } = await freshTenant();
+    const own = `/tenants/${id}/config/budgets`;
+    const project = `/tenants/${id}/projects/shop/config`;
+    const euros = { budget: { amount: 10, currency: 'EUR' }, enforce_budget: true };
+    for (let round = 0; round < 10; round += 1) {
+      const writes = [
+        () => admin.put(own, { t: { ...budget, currency: 'USD' } }),
+        () => admin.put(project, euros),
+      ];
+      // Whichever is judged first, the other one is refused.
+      const inTurn = round % 2 === 0 ? writes : writes.toReversed();
+      const answers = await Promise.all(inTurn.map((write) => write()));
+      expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 422]);
+      await admin.delete(own);
+      await admin.delete(project);
+    }
+  });
 });
 
 describe('a freeze', () => {
