@@ -577,19 +577,22 @@ export const notifierContracts = {
     access: { level: 'public' },
     leadsTo: 'operations',
     query: link,
-    body: Type.Object(
-      {
-        decision: optional(
-          described(
-            Decision,
-            'Of the link by default. A link that approves may deny; one that denies may not approve',
+    /** Optional: a link's own decision is in its token. */
+    body: optional(
+      Type.Object(
+        {
+          decision: optional(
+            described(
+              Decision,
+              'Of the link by default. A link that approves may deny; one that denies may not approve',
+            ),
           ),
-        ),
-        comment: optional(
-          Type.String({ maxLength: 2000, description: 'Why, for readers of the decision' }),
-        ),
-      },
-      { ...strict, title: 'LinkDecision', description: 'What is decided by the link' },
+          comment: optional(
+            Type.String({ maxLength: 2000, description: 'Why, for readers of the decision' }),
+          ),
+        },
+        { ...strict, title: 'LinkDecision', description: 'What is decided by the link' },
+      ),
     ),
     result: LinkView,
     response: 'page',

@@ -870,7 +870,9 @@ describe('live', () => {
 
 describe('history', () => {
   test('says who changed what on which day in sentences, and one value is reverted by itself', async () => {
-    const { admin, operator, id, emails } = tenant;
+    const { admin, id, emails } = tenant;
+    // The test before has ended the sessions of the other one.
+    const operator = await signIn(stage.strata.url, emails.operator!, memberPassword);
     const path = `/tenants/${id}/services/sentences`;
     await admin.put(path, { service_type: 'cloud_run', min_instances: 2, max_instances: 9 });
     await operator.patch(path, { min_instances: 1, max_instances: 5 });

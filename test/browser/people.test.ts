@@ -523,7 +523,8 @@ describe('the keyboard alone', () => {
     await seen.page.getByText(/^1 of/).waitFor();
     for (const key of ['Tab', 'Tab', 'Enter']) await keyboard.press(key);
     await effective.ladder('default_region').waitFor();
-    for (const key of ['Tab', 'Enter']) await keyboard.press(key);
+    // Edit comes first.
+    for (const key of ['Tab', 'Tab', 'Enter']) await keyboard.press(key);
     const review = new ReviewDialog(seen.page);
     expect((await review.changes())[0]?.[0]).toBe('/default_region');
     await keyboard.press('Escape');
