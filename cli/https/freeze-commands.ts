@@ -37,7 +37,8 @@ const importFreeze: Command<HttpSession> = {
   async run({ session, args: { tenant, name, file }, flags, answer }) {
     const timezone = zoneNamed(textOf(flags.timezone));
     // Loaded by this command alone.
-    const { largestCalendar, UnusableCalendar, windowsOf } = await import('../../shared/budgets/calendar.ts');
+    const { largestCalendar, UnusableCalendar, windowsOf } =
+      await import('../../shared/budgets/calendar.ts');
     const text = textIn(file!, largestCalendar);
     try {
       const during = windowsOf(text, { timezone, now: Temporal.Now.instant() });
