@@ -422,14 +422,13 @@ function changeFrame(
   { revision, rollouts }: Pick<WatchedTenant, 'revision' | 'rollouts'>,
 ): Buffer | undefined {
   const id = idOf(revision);
-  const [before] = told;
-  const isShared = told.length === 1;
-  const known = isShared ? changeFrames.get(before!) : undefined;
+  const shared = told.length === 1 ? told[0] : undefined;
+  const known = shared && changeFrames.get(shared);
   if (known?.after === after && known.id === id) return known.frame;
   const keys = new Set(told.flatMap((digests) => changedKeys(digests, after)));
   const data = { revision, ...(rollouts && { rollouts }), keys: [...keys].toSorted() };
   const made = keys.size === 0 ? undefined : frame('effective.changed', data, id);
-  if (isShared) changeFrames.set(before!, { after, id, frame: made });
+  if (shared) changeFrames.set(shared, { after, id, frame: made });
   return made;
 }
 

@@ -62,7 +62,7 @@ async function digestOf(items: readonly object[]): Promise<string> {
 async function plan(
   keys: readonly string[],
   stages: readonly object[] = [firstTenant(), everybody],
-): Promise<any> {
+): Promise<Answer['body']> {
   const items = itemsOf(keys);
   const digest = await digestOf(items);
   const body = { title: 'Two', reason: 'It is time', items, digest, stages };
@@ -88,7 +88,7 @@ async function values(keys: readonly string[]): Promise<unknown[][]> {
   }
   return ofAll;
 }
-const explained = async (index: number, query = ''): Promise<any> => {
+const explained = async (index: number, query = ''): Promise<Answer['body']> => {
   const { id, admin } = tenants[index]!;
   return good(await admin.get(`/tenants/${id}/config/effective?explain=true${query}`)).body;
 };
@@ -176,7 +176,7 @@ test('holds its documents, and each is of one rollout', async () => {
     [1, 1],
     [1, 1],
   ]);
-  expect((await step(id, 'resume', { reason: 'Go on' })).body.state).toBe('running');
+  expect((await step(id, 'resume', { reason: 'Looked at it' })).body.state).toBe('running');
   expect((await step(id, 'revert', { reason: 'No' })).body.state).toBe('reverted');
   expect(await values(keys)).toEqual([
     [1, 1],
@@ -228,7 +228,10 @@ test('is reverted also when it is completed, unless others wrote since', async (
 });
 
 describe('is refused', () => {
-  const problems = async (items: readonly object[], stages: readonly object[]): Promise<any> => {
+  const problems = async (
+    items: readonly object[],
+    stages: readonly object[],
+  ): Promise<Answer['body']> => {
     const body = { title: 'No', reason: 'No', items, digest: await digestOf(items), stages };
     const answer = await platform.post(rollouts(), body);
     return [answer.status, answer.body.errors?.map(({ path }: { path: string }) => path)];
@@ -270,12 +273,12 @@ test('each reader sees one side whole, and nobody goes back', async () => {
   const percents = [20, 40, 60, 80, 100];
   const stages = percents.map((percent) => ({ ...manual, percent }));
   const { id, salt } = await plan(keys, stages);
-  let isOver = false;
+  const over = new AbortController();
   const readers = tenants.flatMap(({ id: tenantId, admin }) =>
     cluster.gateways.map(async ({ url }) => {
       const reader = new Client(url, admin.token);
       const seen: number[] = [];
-      while (!isOver) {
+      while (!over.signal.aborted) {
         const { body } = good(await reader.get(`/tenants/${tenantId}/config/effective`));
         const [left, right] = keys.map((key) => body.values[key]);
         expect(left).toBe(right);
@@ -293,7 +296,7 @@ test('each reader sees one side whole, and nobody goes back', async () => {
     expect(await values(keys)).toEqual(expected);
   }
   good(await advance(id, percents.length - 1));
-  isOver = true;
+  over.abort();
   for (const seen of await Promise.all(readers)) expect(seen.join()).toMatch(/^(1,)?2$/);
 });
 

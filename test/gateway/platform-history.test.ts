@@ -767,10 +767,15 @@ describe('where the platform is older than its history', () => {
     await older.query(
       `DROP FUNCTION global_config.begin_history, global_config.begin_history_anew CASCADE`,
     );
-    for (const table of ['configuration_history', 'history_baseline', 'history_beginning'])
+    for (const table of [
+      'configuration_history',
+      'history_baseline',
+      'history_beginning',
+      'change_sets',
+    ])
       await older.query(`DROP TABLE global_config.${table}`);
     await older.query(
-      `DELETE FROM global_config.migrations WHERE name LIKE 'GlobalConfigHistory%'`,
+      `DELETE FROM global_config.migrations WHERE name ~ '^GlobalConfig(History|ChangeSets)'`,
     );
     await start();
     const signedIn = await signIn(running.url, member.emails.tenant_admin!, memberPassword);
