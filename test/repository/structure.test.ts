@@ -32,7 +32,7 @@ const levels: readonly [RegExp, number][] = [
   [/^shared\/[^/]+\.ts$/, 1],
   [/^shared\/(settings|process|concurrency|schema|security|outgoing|mail|bounds|budgets)\//, 1],
   [/^shared\/(bus|contract-runtime|coherence|node|telemetry)\//, 2],
-  [/^shared\/(change-sets|documents|commits|database)\//, 2],
+  [/^shared\/(change-sets|documents|commits|database|rollouts)\//, 2],
   [/^services\/(pieces|derived-reads)\.ts$/, 5],
   [/^services\//, 3],
   [/^(gateway|cli)\//, 4],
