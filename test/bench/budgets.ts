@@ -8,7 +8,7 @@ import { makeTenant, type Tenant } from './writes.ts';
 
 const tenantsOfEach = 8;
 /** A tenant has at most 1000 slots, which are freed after each turn. */
-const turnSeconds = 1;
+const turnSeconds = 2;
 /** One of costs, one of actions, and one that warns. */
 const budgets = {
   costs: { amount: '100000000', currency: 'EUR', per: 'month' },
@@ -21,6 +21,8 @@ async function prepare(admin: Client, id: string, has: boolean): Promise<void> {
   const limits = { global_settings: { max_concurrent_automations: 1000 } };
   const written = [await admin.patch(`/tenants/${id}/config/risk`, limits)];
   if (has) written.push(await admin.put(`/tenants/${id}/config/budgets`, budgets));
+  // The first start of a tenant is made by what no node has in memory yet.
+  written.push(await admin.post(`/tenants/${id}/automations`, JSON.parse(intent)));
   for (const { status, text } of written) if (status >= 300) throw new Error(text);
 }
 
