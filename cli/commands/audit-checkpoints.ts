@@ -1,6 +1,6 @@
 /**
  * Checkpoints of the audit at a terminal: to keep them, and to verify chains against those that
- * were kept. Nothing that the server says is believed but what its exported events prove: their
+ * were kept. Nothing that the server says is trusted but what its exported events prove: their
  * hashes are computed here, and the notes are verified with a key that was pinned earlier.
  */
 import { readFileSync } from 'node:fs';

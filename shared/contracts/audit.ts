@@ -42,7 +42,7 @@ export const AuditEvent = Type.Object(
     ...facts,
     actor: Type.Object(
       { ...facts.actor.properties, name: ActorName },
-      { ...strict, description: 'Who did it' },
+      { ...strict, title: 'AuditActor', description: 'Who did it' },
     ),
     seq: Type.Integer({ description: 'Its place in the chain, from 1' }),
     hash: Type.String({ description: 'Over the facts, `seq` and the hash of the event before' }),
@@ -50,7 +50,7 @@ export const AuditEvent = Type.Object(
   { ...strict, title: 'AuditEvent', description: 'What was done, and its place in the chain' },
 );
 
-/** As it is exported: beside its hash the one before it, so that an export stands alone. */
+/** As it is exported: beside its hash the previous one, so that an export stands alone. */
 const ExportedEvent = Type.Object(
   {
     ...AuditEvent.properties,

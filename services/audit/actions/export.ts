@@ -1,5 +1,5 @@
 /**
- * Exporting a chain, whole or from a number on. Each line says by its hash, and the one before,
+ * Exporting a chain, whole or from a number on. Each line says by its hash, and the previous one,
  * that none is missing; where only some actions are asked for, a line stands for those in between.
  */
 import type { DataSource, EntityManager } from 'typeorm';
