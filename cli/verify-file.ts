@@ -15,7 +15,8 @@ import {
 } from '../shared/security/audit-chain.ts';
 import { Misused } from './command.ts';
 
-type Exported = ResultOf<'audit.export'>['items'][number];
+type Line = ResultOf<'audit.export'>['items'][number];
+type Exported = Exclude<Line, { skipped: unknown }>;
 
 export type FileProof = {
   readonly chain: string;
@@ -30,11 +31,15 @@ function eventsIn(file: string): Exported[] {
   const lines = readFileSync(file === '-' ? 0 : file, 'utf8').split('\n');
   return lines.flatMap((line, index) => {
     if (line.trim() === '') return [];
+    const problem = `line ${index + 1} of ${file} is no event of an export of a whole chain`;
+    let parsed: Line;
     try {
-      return [JSON.parse(line) as Exported];
+      parsed = JSON.parse(line) as Line;
     } catch {
-      throw new Misused(`line ${index + 1} of ${file} is no event of an export`);
+      throw new Misused(problem);
     }
+    if ('skipped' in parsed) throw new Misused(problem);
+    return [parsed];
   });
 }
 
@@ -66,10 +71,12 @@ export function verifyFile(file: string, after: string | undefined): FileProof {
       `${file} begins with number ${first.seq}: --after needs the hash before it, as the statement of the cut has it`,
     );
   const attested = attestedIn(events);
-  const links = events.map(({ seq, hash, actor: { name: _name, ...actor }, ...facts }): Link => {
-    const told = attested.get(seq);
-    return { seq, hash, event: { ...facts, actor }, ...(told && { attested: told }) };
-  });
+  const links = events.map(
+    ({ seq, hash, previous: _said, actor: { name: _name, ...actor }, ...facts }): Link => {
+      const told = attested.get(seq);
+      return { seq, hash, event: { ...facts, actor }, ...(told && { attested: told }) };
+    },
+  );
   const from = { seq: first.seq - 1, hash: after ?? genesis };
   const { seq, hash, broken } = checkLinks(links, from);
   return {

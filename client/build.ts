@@ -68,6 +68,7 @@ await build({
 });
 chmodSync(program, 0o755);
 const licenses = [
+  'canonicalize/LICENSE',
   'ical.js/LICENSE',
   'temporal-polyfill/LICENSE',
   'typebox/license',

@@ -123,7 +123,10 @@ export const pieces: readonly Piece[] = [
     async load() {
       const { auditSchema: schema } = await import('./audit/schema.ts');
       const { auditService } = await import('./audit/audit.service.ts');
-      return { schema, service: ({ settings, log }, db) => auditService({ db, settings, log }) };
+      return {
+        schema,
+        service: ({ settings, log, metrics }, db) => auditService({ db, settings, log, metrics }),
+      };
     },
   },
   {

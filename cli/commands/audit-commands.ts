@@ -4,6 +4,7 @@ import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { Misused, type Command, type FlagValue } from '../command.ts';
 import type { Session } from '../session.ts';
 import { columns, jsonLine, printableLine } from '../output.ts';
+import { checkpoints, verifyAgainst } from './audit-checkpoints.ts';
 import { countOf, given, platformWord, textOf } from '../typed.ts';
 import { verifyFile } from '../verify-file.ts';
 
@@ -114,8 +115,16 @@ const verify: Command = {
     tenant: { type: 'string', summary: 'only this tenant' },
     file: { type: 'string', summary: 'an export instead, without asking Strata; - is stdin' },
     after: { type: 'string', summary: 'the hash before its first event, where the chain was cut' },
+    checkpoint: {
+      type: 'string',
+      summary: 'a file of kept checkpoints: computes all hashes here, without trusting the server',
+    },
+    key: { type: 'string', multiple: true, summary: 'the verifier key of the checkpoints' },
   },
-  async run({ session, flags, answer, signal }) {
+  async run(input) {
+    const { session, flags, answer, signal } = input;
+    const checkpointFile = textOf(flags.checkpoint);
+    if (checkpointFile !== undefined) return verifyAgainst(checkpointFile, input);
     const file = textOf(flags.file);
     if (file !== undefined) {
       const proof = verifyFile(file, textOf(flags.after));
@@ -165,9 +174,19 @@ const exportCommand: Command = {
   flags: {
     ...chainFlag,
     before: { type: 'string', summary: 'only up to this time, such as 2027-01-31T18:00:00Z' },
+    after: { type: 'string', summary: 'only after this number, which a receiver has already' },
+    action: { type: 'string', summary: 'only this action, or those that begin so: config.*' },
   },
   async run({ session, flags, print, signal }) {
-    const filter = given({ tenant_id: chainOf(flags.tenant), before: textOf(flags.before) });
+    const after = textOf(flags.after);
+    if (after !== undefined && !/^[0-9]{1,15}$/.test(after))
+      throw new Misused(`${after} is not the number of an event`);
+    const filter = given({
+      tenant_id: chainOf(flags.tenant),
+      before: textOf(flags.before),
+      after: after === undefined ? undefined : Number(after),
+      action: textOf(flags.action),
+    });
     let cursor: string | null | undefined;
     do {
       const params = given({ ...filter, limit: mostInPage, cursor });
@@ -225,4 +244,12 @@ const retry: Command = {
   },
 };
 
-export const auditCommands: readonly Command[] = [tail, verify, exportCommand, cut, waiting, retry];
+export const auditCommands: readonly Command[] = [
+  tail,
+  verify,
+  checkpoints,
+  exportCommand,
+  cut,
+  waiting,
+  retry,
+];

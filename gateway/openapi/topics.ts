@@ -208,7 +208,14 @@ export const topics: readonly Topic[] = [
   {
     name: 'Audit',
     description: 'Who did what, in chains of hashes that show whether anybody changed the record.',
-    actions: ['audit.events', 'audit.verify', 'audit.export', 'audit.cut', 'audit.waiting'],
+    actions: [
+      'audit.events',
+      'audit.verify',
+      'audit.export',
+      'audit.cut',
+      'audit.waiting',
+      'audit.checkpoints',
+    ],
   },
   {
     name: 'Operation',

@@ -183,5 +183,12 @@ export const auditSchema: Schema = {
          RAISE EXCEPTION 'audit events are append-only' USING ERRCODE = 'insufficient_privilege';
        END $$`,
     ),
+    migration(
+      'AuditCheckpoints1765100000001',
+      `CREATE TABLE audit.checkpoints (
+         chain text, seq int8, hash text NOT NULL, made_at timestamptz NOT NULL, note text NOT NULL, PRIMARY KEY (chain, seq)
+       )`,
+      'CREATE INDEX checkpoints_time ON audit.checkpoints (made_at)',
+    ),
   ],
 };

@@ -42,12 +42,39 @@ export const AuditEvent = Type.Object(
     ...facts,
     actor: Type.Object(
       { ...facts.actor.properties, name: ActorName },
-      { ...strict, description: 'Who did it' },
+      { ...strict, title: 'AuditActor', description: 'Who did it' },
     ),
     seq: Type.Integer({ description: 'Its place in the chain, from 1' }),
     hash: Type.String({ description: 'Over the facts, `seq` and the hash of the event before' }),
   },
   { ...strict, title: 'AuditEvent', description: 'What was done, and its place in the chain' },
+);
+
+/** As it is exported: beside its hash the previous one, so that an export stands alone. */
+const ExportedEvent = Type.Object(
+  {
+    ...AuditEvent.properties,
+    previous: Type.String({ description: 'The hash of the event before, which `hash` is over' }),
+  },
+  { ...strict, title: 'ExportedAuditEvent', description: 'An event, and how it joins the chain' },
+);
+
+/** In place of events that an export leaves out, so that what it has still joins. */
+const SkippedEvents = Type.Object(
+  {
+    skipped: Type.Enum(['filtered', 'cut'], {
+      description: 'Other actions than were asked for, or what was cut off the chain',
+    }),
+    from: Type.Integer({ description: 'The number of the first event that is left out' }),
+    seq: Type.Integer({ description: 'The number of the last one' }),
+    hash: Type.String({ description: 'The hash of the last one, which the next line follows' }),
+    previous: Nullable(
+      Type.String({
+        description: 'The hash of the event before the first; null where that was cut off, too',
+      }),
+    ),
+  },
+  { ...strict, title: 'SkippedAuditEvents', description: 'Events that are left out' },
 );
 
 /** What its owner sees of an event about their account: all but its place in the chain. */
@@ -84,6 +111,24 @@ const WaitingChain = Type.Object(
     retry_at: described(Timestamp, 'When it is tried again'),
   },
   { ...strict, title: 'WaitingChain', description: 'A chain whose next event is refused' },
+);
+
+const Checkpoint = Type.Object(
+  {
+    tenant_id: described(Nullable(Uuid), "Whose chain; null for the platform's"),
+    seq: Type.Integer({ description: 'Number of the newest event then' }),
+    hash: Type.String({ description: 'Its hash' }),
+    made_at: described(Timestamp, 'When it was signed'),
+    note: Type.String({
+      description:
+        'A signed note (c2sp.org/signed-note): a line that names its kind, chain, seq, hash and made_at on lines of their own, and the signatures',
+    }),
+    verifier_key: Type.String({
+      description:
+        'Verifies the notes that are made now. Pin it elsewhere: a server that is not trusted can say any key',
+    }),
+  },
+  { ...strict, title: 'AuditCheckpoint', description: 'How far a chain reached, signed' },
 );
 
 const reader = { level: 'tenant_or_platform', roles: ['tenant_admin'] } as const;
@@ -143,7 +188,7 @@ export const auditContracts = {
     response: 'list',
   }),
   'audit.export': action({
-    summary: 'A chain from its beginning, in its order, to be kept elsewhere',
+    summary: 'A chain in its order, to be kept elsewhere: each line proves that none is missing',
     rest: 'GET /audit/export',
     access: reader,
     keyScope: 'audit:read',
@@ -161,9 +206,23 @@ export const auditContracts = {
           description: 'Ends before the first event that is not from before this moment',
         }),
       ),
+      after: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: Number.MAX_SAFE_INTEGER,
+          description: 'Begins after this number: to resume, or to fetch what was lost again',
+        }),
+      ),
+      action: Type.Optional(
+        Type.String({
+          maxLength: 100,
+          description:
+            'Only these, as in the list of events; what lies between them is a line that says so',
+        }),
+      ),
       ...page,
     },
-    result: Page(AuditEvent),
+    result: Page(Type.Union([ExportedEvent, SkippedEvents])),
     response: 'list',
   }),
   'audit.cut': action({
@@ -219,6 +278,16 @@ export const auditContracts = {
       { chains: Type.Integer({ description: 'How many chains are tried again' }) },
       { ...strict, title: 'AuditRetry', description: 'How many chains are tried again' },
     ),
+  }),
+  'audit.checkpoints.list': action({
+    summary:
+      'The newest checkpoint of each chain: its head, signed each hour, to be kept elsewhere',
+    rest: 'GET /audit/checkpoints',
+    access: reader,
+    keyScope: 'audit:read',
+    query: { tenant_id: Type.Optional(described(Uuid, ofWhichTenant)), ...page },
+    result: Page(Checkpoint),
+    response: 'list',
   }),
   'audit.verify': action({
     summary: 'Prove the chain, or name its first broken link; a long one in pieces',

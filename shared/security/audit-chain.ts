@@ -92,3 +92,75 @@ export function checkLinks(
   }
   return { seq, hash };
 }
+
+/** An event as it is exported: with its place, and who its actor was called where that is said. */
+export type ExportedEvent = AuditEventFacts &
+  Position & { readonly previous: string; readonly actor: { readonly name?: string | null } };
+
+/**
+ * An export of a chain, event by event, checked by whoever has it and nobody else. It may begin
+ * after a cut: where that was follows from what comes later, since each hash is over the previous.
+ */
+export class ExportedChain {
+  readonly #chain: string;
+  /** Where the first event says that it begins. */
+  begin: Position | undefined;
+  reached: Position = { seq: 0, hash: genesis };
+  broken: Break | undefined;
+  /** Purged events of which no later one has told what they were. */
+  readonly #purged = new Map<number, Attested>();
+
+  constructor(chain: string) {
+    this.#chain = chain;
+  }
+
+  /** Answers whether the chain still holds. */
+  add({ seq, hash, previous, ...event }: ExportedEvent): boolean {
+    if (this.broken) return false;
+    const { type, id } = event.actor;
+    const facts = { ...event, actor: { type, id } };
+    if (auditChainOf(facts) !== this.#chain) {
+      this.broken = { seq, id: event.id, problem: 'the event is of another chain' };
+      return false;
+    }
+    if (!this.begin) {
+      this.begin = seq === 1 ? this.reached : { seq: seq - 1, hash: previous };
+      this.reached = this.begin;
+    }
+    const attested = this.#attestedOf(facts, seq, hash);
+    const { broken, ...reached } = checkLinks(
+      [{ seq, hash, event: facts, ...(attested && { attested }) }],
+      this.reached,
+    );
+    this.reached = reached;
+    this.broken = broken;
+    if (!broken && facts.action === eventsPurgedAction) this.#attest(facts.payload);
+    return !broken;
+  }
+
+  /** The first break, also of a purged event that nothing attests. */
+  end(): Break | undefined {
+    const [first] = this.#purged.keys();
+    if (this.broken || first === undefined) return this.broken;
+    return { seq: first, id: null, problem: 'the event was purged, and no later one attests it' };
+  }
+
+  /** Of a purged event, as it is: whether that is true a later event says. */
+  #attestedOf(facts: AuditEventFacts, seq: number, hash: string): Attested | undefined {
+    const isPurged = (facts.payload as { purged?: unknown } | null)?.purged === true;
+    if (this.#chain !== platformChain || !isPurged) return undefined;
+    const previous = this.reached.hash;
+    const attested = { hash, previous, left: eventHash(facts, seq, previous) };
+    this.#purged.set(seq, attested);
+    return attested;
+  }
+
+  #attest(payload: unknown): void {
+    const { links } = payload as { links: Readonly<Record<string, Attested>> };
+    for (const [seq, { hash, previous, left }] of Object.entries(links)) {
+      const purged = this.#purged.get(Number(seq));
+      const isThat = purged?.hash === hash && purged.previous === previous && purged.left === left;
+      if (isThat) this.#purged.delete(Number(seq));
+    }
+  }
+}

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
+import { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { commandTable } from '../../cli/command-table.ts';
 import { commands } from '../../cli/commands.ts';
@@ -43,7 +44,9 @@ beforeAll(async () => {
     { pieces: [] },
   );
   node = createNode({ settings: liveSettings(settings, {}, []) });
-  node.broker.createService(auditService({ db, settings: () => settings, log }));
+  node.broker.createService(
+    auditService({ db, settings: () => settings, log, metrics: new Registry() }),
+  );
   await node.broker.start();
 });
 afterAll(async () => {

@@ -16,7 +16,9 @@ import {
   type Link,
   type Position,
 } from '../../../shared/security/audit-chain.ts';
+import { CheckpointComparison } from '../../../shared/security/audit-checkpoint.ts';
 import { ChainEntity, eventFrom, type ChainRow, type EventRow } from '../schema.ts';
+import { checkpointsOf } from './checkpoints.ts';
 import type { Cut } from './cuts.ts';
 
 /**
@@ -100,14 +102,25 @@ async function insertEvents(
   );
 }
 
-/** Names of chains that have events, in order: at most `count`, from a name on. */
+/**
+ * Names of chains that have events, or have had some at a checkpoint, in order: at most `count`,
+ * from a name on.
+ */
 export async function chainNames(
   manager: EntityManager,
   from: string,
   count: number,
 ): Promise<string[]> {
   const heads = await manager.query<Pick<ChainRow, 'chain'>[]>(
-    'SELECT chain FROM audit.chains WHERE chain >= $1 ORDER BY chain LIMIT $2',
+    `WITH RECURSIVE signed AS (
+       SELECT (SELECT min(chain) FROM audit.checkpoints WHERE chain >= $1) AS chain
+       UNION ALL
+       SELECT (SELECT min(k.chain) FROM audit.checkpoints k WHERE k.chain > s.chain)
+       FROM signed s WHERE s.chain IS NOT NULL
+     )
+     (SELECT chain FROM audit.chains WHERE chain >= $1 ORDER BY chain LIMIT $2)
+     UNION (SELECT chain FROM signed WHERE chain IS NOT NULL LIMIT $2)
+     ORDER BY chain LIMIT $2`,
     [from, count],
   );
   return heads.map(({ chain }) => chain);
@@ -148,8 +161,9 @@ export interface Extent {
 
 /**
  * Computes the hashes of a chain again, from a position on that is known to hold, until its end,
- * the first link that does not hold, or as far as it may. `manager` reads one snapshot: otherwise
- * an event that is appended meanwhile looks like one whose predecessors were removed.
+ * the first link that does not hold, or as far as it may, and compares it with its stored
+ * checkpoints. `manager` reads one snapshot: otherwise an event that is appended meanwhile looks
+ * like one whose predecessors were removed.
  */
 export async function verifyChain(
   manager: EntityManager,
@@ -157,6 +171,9 @@ export async function verifyChain(
   from: Position,
   { mostBytes, until, rest }: Extent,
 ): Promise<VerifiedPart> {
+  const checkpoints = await checkpointsOf(manager, chain, from.seq);
+  const comparison = new CheckpointComparison(checkpoints);
+  comparison.begin(from);
   let reached = from;
   let bytes = 0;
   for (;;) {
@@ -166,16 +183,39 @@ export async function verifyChain(
     const { broken, ...end } = checkLinks(page.links, reached);
     reached = end;
     await rest(chain, performance.now() - began);
-    if (broken) return { proof: brokenAt(reached, broken), bytes };
+    if (broken) return { proof: brokenAt(reached.seq, broken), bytes };
+    for (const link of page.links) {
+      const rewritten = comparison.event(link);
+      if (rewritten) return { proof: brokenAt(comparison.agreed, rewritten), bytes };
+    }
     if (page.isLast) break;
     if (bytes >= mostBytes || performance.now() >= until)
       return { proof: { events: reached.seq, head: null }, rest: reached, bytes };
   }
 
-  const broken = breakAtHead(await manager.findOneBy(ChainEntity, { chain }), reached);
-  if (broken) return { proof: brokenAt(reached, broken), bytes };
-  const head = reached.seq === 0 ? null : reached.hash;
-  return { proof: { events: reached.seq, head }, bytes };
+  const head = await manager.findOneBy(ChainEntity, { chain });
+  const broken = breakAtHead(head, reached) ?? comparison.end(reached.seq);
+  if (broken) return { proof: brokenAt(reached.seq, broken), bytes };
+  return { proof: { events: reached.seq, head: reached.seq === 0 ? null : reached.hash }, bytes };
+}
+
+/**
+ * The hashes at some numbers of a chain, also where it was cut or erased; that of its beginning
+ * where the event is missing, which no other hash joins.
+ */
+export async function hashesAt(
+  manager: EntityManager,
+  chain: string,
+  numbers: readonly number[],
+): Promise<(seq: number) => string> {
+  const rows = await manager.query<Position[]>(
+    `SELECT seq, hash FROM audit.events WHERE chain = $1 AND seq = ANY($2)
+     UNION ALL SELECT seq, hash FROM audit.cuts WHERE chain = $1 AND seq = ANY($2)
+     UNION ALL SELECT seq, hash FROM audit.erased_links WHERE chain = $1 AND seq = ANY($2)`,
+    [chain, numbers],
+  );
+  const hashes = new Map(rows.map(({ seq, hash }) => [seq, hash]));
+  return (seq) => hashes.get(seq) ?? genesis;
 }
 
 /** The same until an event, and no further than `mostBytes`: how far the links hold. */
@@ -202,8 +242,8 @@ export async function verifyUntil(
   return reached;
 }
 
-const brokenAt = ({ seq }: Position, broken: Break): Proof => ({
-  events: seq,
+const brokenAt = (events: number, broken: Break): Proof => ({
+  events,
   head: null,
   broken_at: broken,
 });

@@ -4,10 +4,11 @@
  * event, and so has read it; what goes was verified before. The statement is also an event in the
  * platform's chain, which proves it when SECRET_KEY has long been another.
  */
-import { createPrivateKey, createPublicKey, sign, verify, type KeyObject } from 'node:crypto';
+import { sign, verify, type KeyObject } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { EntityManager } from 'typeorm';
 import { createKeyRing, type SecretKeys } from '../../../shared/security/derived-keys.ts';
+import { privateKeyOf, publicKeyOf, rawPublicKey } from '../../../shared/security/ed25519.ts';
 import { platformChain, type Break, type Position } from '../../../shared/security/audit-chain.ts';
 
 /** The event in the platform's chain; its target is the chain, its payload the statement. */
@@ -29,24 +30,6 @@ export interface Cut extends Statement {
 const bytesOf = ({ chain, seq, hash, cut_at, cut_by }: Statement): Buffer =>
   Buffer.from(canonicalize({ chain, seq, hash, cut_at, cut_by })!);
 
-/** A PKCS #8 frame around the 32 bytes of an Ed25519 key (RFC 8410). */
-const privateKeyFrame = Buffer.from('302e020100300506032b657004220420', 'hex');
-/** The same for a public key. */
-const publicKeyFrame = Buffer.from('302a300506032b6570032100', 'hex');
-
-const privateKeyOf = (bytes: Buffer): KeyObject =>
-  createPrivateKey({
-    key: Buffer.concat([privateKeyFrame, bytes]),
-    format: 'der',
-    type: 'pkcs8',
-  });
-
-const rawPublicKey = (key: KeyObject): string =>
-  createPublicKey(key)
-    .export({ format: 'der', type: 'spki' })
-    .subarray(publicKeyFrame.length)
-    .toString('base64url');
-
 const signingKeys = (settings: SecretKeys): KeyObject[] =>
   createKeyRing(settings, {
     label: 'audit cut',
@@ -58,17 +41,13 @@ export function signed(statement: Statement, settings: SecretKeys): Cut {
   const [key] = signingKeys(settings);
   return {
     ...statement,
-    public_key: rawPublicKey(key!),
+    public_key: rawPublicKey(key!).toString('base64url'),
     signature: sign(null, bytesOf(statement), key!).toString('base64url'),
   };
 }
 
 function isSigned(cut: Cut): boolean {
-  const key = createPublicKey({
-    key: Buffer.concat([publicKeyFrame, Buffer.from(cut.public_key, 'base64url')]),
-    format: 'der',
-    type: 'spki',
-  });
+  const key = publicKeyOf(Buffer.from(cut.public_key, 'base64url'));
   return verify(null, bytesOf(cut), key, Buffer.from(cut.signature, 'base64url'));
 }
 
@@ -77,7 +56,8 @@ function isSigned(cut: Cut): boolean {
  * has it.
  */
 async function isOurs(manager: EntityManager, cut: Cut, settings: SecretKeys): Promise<boolean> {
-  if (signingKeys(settings).some((key) => rawPublicKey(key) === cut.public_key)) return true;
+  const ours = signingKeys(settings).map((key) => rawPublicKey(key).toString('base64url'));
+  if (ours.includes(cut.public_key)) return true;
   const [found] = await manager.query<unknown[]>(
     `SELECT FROM audit.events WHERE chain = $1 AND action = $2 AND target = $3 AND payload->>'signature' = $4`,
     [platformChain, cutAction, cut.chain, cut.signature],

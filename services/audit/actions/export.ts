@@ -1,0 +1,152 @@
+/**
+ * Exporting a chain, whole or from a number on. Each line says by its hash, and the previous one,
+ * that none is missing; where only some actions are asked for, a line stands for those in between.
+ */
+import type { DataSource, EntityManager } from 'typeorm';
+import { seesPlatform, type Caller } from '../../../shared/access.ts';
+import { platformChain, type Position } from '../../../shared/security/audit-chain.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
+import {
+  decodeCursor,
+  defaultLimit,
+  encodeCursor,
+  readPage,
+} from '../../../shared/documents/paging.ts';
+import { invalid } from '../../../shared/errors.ts';
+import { momentOf } from '../../../shared/schema/moment.ts';
+import { visibleTenant } from '../rules/visible-tenant.ts';
+import { EventEntity, eventFrom, type EventRow } from '../schema.ts';
+import { hashesAt } from '../stores/chains.ts';
+import { readCut } from '../stores/cuts.ts';
+
+type Line = ResultOf<'audit.export'>['items'][number];
+
+/** How many events one page looks through for those that are asked for. */
+const mostSearched = 10_000;
+
+/**
+ * The tenant's chain; the platform's for those who see what is the platform's and name none. Throws
+ * 422 where others name none.
+ */
+function chainFor(caller: Caller, asked: string | undefined): string {
+  const tenant = visibleTenant(caller, asked);
+  if (tenant !== undefined) return tenant;
+  if (seesPlatform(caller)) return platformChain;
+  throw invalid([
+    {
+      path: '/tenant_id',
+      message: "is required: the platform's chain needs a key with the scope platform:read",
+    },
+  ]);
+}
+
+/** The number of the last event, or of the last before the first that is not from before a moment. */
+async function lastOf(manager: EntityManager, chain: string, until: Date | null): Promise<number> {
+  const [row] = await manager.query<{ last: number }[]>(
+    `SELECT COALESCE((SELECT min(seq) - 1 FROM audit.events WHERE chain = $1 AND occurred_at >= $2),
+       (SELECT seq FROM audit.chains WHERE chain = $1), 0)::int8 AS last`,
+    [chain, until],
+  );
+  return Number(row!.last);
+}
+
+interface Joined {
+  readonly manager: EntityManager;
+  readonly chain: string;
+  /** The page begins after this number, and ends with the other. */
+  readonly begin: number;
+  readonly end: number;
+}
+
+/** The events, and between them lines for those that were not asked for. */
+async function withSkipped(
+  { manager, chain, begin, end }: Joined,
+  rows: readonly EventRow[],
+): Promise<Line[]> {
+  const wanted = rows.map(({ seq }) => seq);
+  const hashes = await hashesAt(manager, chain, [begin, end, ...wanted.map((seq) => seq - 1)]);
+  const lines: Line[] = [];
+  let reached: Position = { seq: begin, hash: hashes(begin) };
+  const skipTo = (seq: number): void => {
+    if (seq <= reached.seq) return;
+    const hash = hashes(seq);
+    lines.push({ skipped: 'filtered', from: reached.seq + 1, seq, hash, previous: reached.hash });
+    reached = { seq, hash };
+  };
+  for (const row of rows) {
+    skipTo(row.seq - 1);
+    lines.push({ ...eventFrom(row), seq: row.seq, hash: row.hash, previous: reached.hash });
+    reached = row;
+  }
+  skipTo(end);
+  return lines;
+}
+
+/** The same where all are wanted: one that is missing is a gap, and no line stands for it. */
+async function joined(
+  { manager, chain, begin }: Joined,
+  rows: readonly EventRow[],
+): Promise<Line[]> {
+  const first = rows[0]?.seq ?? begin + 1;
+  const hashes = await hashesAt(manager, chain, [first - 1]);
+  return rows.map((row, index) => ({
+    ...eventFrom(row),
+    seq: row.seq,
+    hash: row.hash,
+    previous: rows[index - 1]?.hash ?? hashes(first - 1),
+  }));
+}
+
+/** For whoever asks after a number that was cut off since: what went, up to where the chain begins. */
+async function cutOff(manager: EntityManager, chain: string, begin: number): Promise<Line[]> {
+  const cut = await readCut(manager, chain);
+  if (!cut || cut.seq <= begin) return [];
+  return [{ skipped: 'cut', from: begin + 1, seq: cut.seq, hash: cut.hash, previous: null }];
+}
+
+export const exportActions = (db: DataSource) =>
+  ({
+    async 'audit.export'(params, { caller }) {
+      const { before, after, action, limit = defaultLimit } = params;
+      const chain = chainFor(caller, params.tenant_id);
+      const until = before === undefined ? null : momentOf(before);
+      if (until === undefined) throw invalid([{ path: '/before', message: 'is not a timestamp' }]);
+      const { manager } = db;
+      const last = await lastOf(manager, chain, until);
+      const cursor = decodeCursor(params.cursor, 'number');
+      const asksOn = after !== undefined || action !== undefined;
+      const asked = Number(cursor ?? after ?? 0);
+      const gone = cursor === undefined && asksOn ? await cutOff(manager, chain, asked) : [];
+      const begin = gone.at(-1)?.seq ?? asked;
+      const end = action === undefined ? last : Math.min(last, begin + mostSearched);
+      const { items: rows, next_cursor: next } = await readPage<EventRow, EventRow>({
+        limit,
+        after: String(begin),
+        rowsAfter(key) {
+          const query = manager
+            .createQueryBuilder(EventEntity, 'e')
+            .where('e.chain = :chain AND e.seq > :key AND e.seq <= :end', {
+              chain,
+              key: Number(key),
+              end,
+            })
+            .orderBy('e.seq', 'ASC');
+          if (action !== undefined)
+            query.andWhere('starts_with(e.action, :prefix)', {
+              prefix: action.replace(/\*$/, ''),
+            });
+          return query;
+        },
+        keyOf: ({ seq }) => seq,
+        itemOf: (row) => row,
+      });
+      const reached = next === null ? end : rows.at(-1)!.seq;
+      const part = { manager, chain, begin, end: reached };
+      const lines = action === undefined ? await joined(part, rows) : await withSkipped(part, rows);
+      return {
+        items: [...gone, ...lines],
+        next_cursor: reached < last ? encodeCursor(reached) : null,
+      };
+    },
+  }) satisfies Handlers;

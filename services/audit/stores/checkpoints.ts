@@ -1,0 +1,140 @@
+/**
+ * Stored checkpoints: a signed note of each chain's head, made in the hours in which it moved. They
+ * go with the database where it is put back, so whoever wants to notice that keeps copies elsewhere.
+ */
+import type { EntityManager } from 'typeorm';
+import { signCheckpoint, type Checkpoint } from '../../../shared/security/audit-checkpoint.ts';
+import { createKeyRing, type SecretKeys } from '../../../shared/security/derived-keys.ts';
+import {
+  noteSigner,
+  verifierKeyOf,
+  type NoteSigner,
+} from '../../../shared/security/signed-note.ts';
+
+const signerName = 'strata-audit';
+
+/**
+ * While SECRET_KEY is being rotated the previous key signs as well, so that whoever has pinned it
+ * can verify until they have pinned the next one.
+ */
+const signersOf = (settings: SecretKeys): NoteSigner[] =>
+  createKeyRing(settings, {
+    label: 'audit checkpoint',
+    idLength: 8,
+    neededTo: 'sign checkpoints of the audit',
+  }).all.map(({ bytes }) => noteSigner(signerName, bytes));
+
+/** What verifies the notes that are made now. */
+export const currentVerifierKey = (settings: SecretKeys): string =>
+  verifierKeyOf(signersOf(settings)[0]!);
+
+/** Whether the chain still has what its checkpoint `n` says, or was cut behind it. */
+const agrees = `(
+  COALESCE((SELECT e.hash FROM audit.events e WHERE e.chain = n.chain AND e.seq = n.seq),
+    (SELECT l.hash FROM audit.erased_links l WHERE l.chain = n.chain AND l.seq = n.seq)) IS NOT DISTINCT FROM n.hash
+  OR EXISTS (SELECT FROM audit.cuts t WHERE t.chain = n.chain AND t.seq >= n.seq))`;
+
+/** The newest of each chain after a name, chain by chain by the index. */
+const newestOfEach = `newest AS (
+  (SELECT * FROM audit.checkpoints WHERE chain = (SELECT min(chain) FROM audit.checkpoints WHERE chain > $1)
+   ORDER BY seq DESC LIMIT 1)
+  UNION ALL
+  SELECT next.* FROM newest n, LATERAL (
+    SELECT * FROM audit.checkpoints
+    WHERE chain = (SELECT min(chain) FROM audit.checkpoints WHERE chain > n.chain)
+    ORDER BY seq DESC LIMIT 1) AS next
+)`;
+
+/**
+ * Signs the heads of some chains that have moved since their newest checkpoint, which is of an
+ * earlier hour. One that no longer agrees with it is not signed: that would make a rewritten chain
+ * a proven one. Resolves to how many were signed.
+ */
+export async function signHeads(
+  manager: EntityManager,
+  settings: SecretKeys,
+  most: number,
+): Promise<number> {
+  const signers = signersOf(settings);
+  const heads = await manager.query<(Omit<Checkpoint, 'made_at'> & { made_at: Date })[]>(
+    `SELECT c.chain, c.seq, c.hash, clock_timestamp() AS made_at
+     FROM audit.chains c LEFT JOIN LATERAL (
+       SELECT * FROM audit.checkpoints k WHERE k.chain = c.chain ORDER BY k.seq DESC LIMIT 1
+     ) AS n ON true
+     WHERE c.seq > 0 AND (n.seq IS NULL
+       OR (c.seq > n.seq AND n.made_at < date_trunc('hour', clock_timestamp()) AND ${agrees}))
+     LIMIT $1`,
+    [most],
+  );
+  const rows = heads.map(({ made_at, ...head }) => {
+    const checkpoint = { ...head, made_at: made_at.toISOString() };
+    return { ...checkpoint, note: signCheckpoint(checkpoint, signers) };
+  });
+  await manager.query(
+    `INSERT INTO audit.checkpoints (chain, seq, hash, made_at, note)
+     SELECT chain, seq, hash, made_at, note FROM json_to_recordset($1)
+       AS c (chain text, seq int8, hash text, made_at timestamptz, note text)
+     ON CONFLICT DO NOTHING`,
+    [JSON.stringify(rows)],
+  );
+  return rows.length;
+}
+
+/** Chains that no longer agree with their newest checkpoint, each with its number. */
+export const disagreeing = (manager: EntityManager): Promise<{ chain: string; seq: number }[]> =>
+  manager.query(
+    `WITH RECURSIVE ${newestOfEach} SELECT n.chain, n.seq FROM newest n WHERE NOT ${agrees}`,
+    [''],
+  );
+
+export interface StoredCheckpoint {
+  readonly chain: string;
+  readonly seq: number;
+  readonly hash: string;
+  readonly made_at: Date;
+  readonly note: string;
+}
+
+/** The newest of each chain, in the order of their names, after one. */
+export const newestCheckpoints = (
+  manager: EntityManager,
+  after: string,
+  count: number,
+): Promise<StoredCheckpoint[]> =>
+  manager.query(`WITH RECURSIVE ${newestOfEach} SELECT * FROM newest LIMIT $2`, [after, count]);
+
+export const newestCheckpoint = (
+  manager: EntityManager,
+  chain: string,
+): Promise<StoredCheckpoint[]> =>
+  manager.query('SELECT * FROM audit.checkpoints WHERE chain = $1 ORDER BY seq DESC LIMIT 1', [
+    chain,
+  ]);
+
+/** All of a chain after a number. */
+export async function checkpointsOf(
+  manager: EntityManager,
+  chain: string,
+  after: number,
+): Promise<Checkpoint[]> {
+  const rows = await manager.query<StoredCheckpoint[]>(
+    'SELECT chain, seq, hash, made_at FROM audit.checkpoints WHERE chain = $1 AND seq > $2',
+    [chain, after],
+  );
+  return rows.map((row) => ({ ...row, made_at: row.made_at.toISOString() }));
+}
+
+const keptDays = 31;
+
+/** Those that are older go, but for the newest of a chain, which covers all before it. */
+export async function removeOldCheckpoints(manager: EntityManager, most: number) {
+  const [, checkpoints] = await manager.query<[unknown[], number]>(
+    `DELETE FROM audit.checkpoints WHERE (chain, seq) IN (
+       SELECT k.chain, k.seq FROM audit.checkpoints k
+       WHERE k.made_at < now() - make_interval(days => $1)
+         AND EXISTS (SELECT FROM audit.checkpoints newer WHERE newer.chain = k.chain AND newer.seq > k.seq)
+       LIMIT $2)`,
+    [keptDays, most],
+  );
+  return { checkpoints };
+}
