@@ -74,10 +74,15 @@ const Stage = Type.Object(
   { ...strict, title: 'RolloutStage', description: 'Which tenants have it, and for how long' },
 );
 
+const stageExamples = [
+  { percent: 10, bake_minutes: 60, gate: [{ type: 'manual' }] },
+  { percent: 100, bake_minutes: 0, gate: [] },
+];
 const stages = Type.Array(Stage, {
   minItems: 1,
   maxItems: 20,
   description: 'In order; the last one has `percent` 100',
+  examples: [stageExamples],
 });
 const title = Line(200, 'What it is, in a line');
 const reason = Type.String({
@@ -235,7 +240,26 @@ export const rolloutContracts = {
         max_hold_minutes: Type.Optional(maxHold),
         salt: Type.Optional(salt),
       },
-      { ...strict, title: 'NewRollout', description: 'A rollout, as it is planned' },
+      {
+        ...strict,
+        title: 'NewRollout',
+        description: 'A rollout, as it is planned',
+        examples: [
+          {
+            title: 'Longer time-outs',
+            reason: 'Slow networks',
+            items: [
+              {
+                action: 'put',
+                path: '/config/global/http_client_timeout_seconds',
+                body: { config_value: 20, is_public: true },
+              },
+            ],
+            digest: '9f86d081884c7d65',
+            stages: stageExamples,
+          },
+        ],
+      },
     ),
     response: 'created',
   }),

@@ -186,9 +186,17 @@ describe('every door', () => {
       const { digest } = good(await people.root.post('/config/plan', { items })).body;
       return { items, digest };
     },
+    'global-config.rollouts.create': async () => {
+      const body = { config_value: 9, is_public: true };
+      const items = [{ action: 'put', path: '/config/global/walked', body }];
+      const { digest } = good(await people.root.post('/config/plan', { items })).body;
+      const stages = [{ percent: 100, bake_minutes: 0, gate: [] }];
+      return { title: 'Walked', reason: 'Walked', items, digest, stages };
+    },
   };
   /** They write what was approved. Other tests are about them. */
-  const approved = /\.changesets\.(?:approve|reject|apply|break-glass|review)$/;
+  const approved =
+    /\.(?:changesets\.(?:approve|reject|apply|break-glass|review)|rollouts\.(?:advance|hold|resume|revert))$/;
   const revisionOf = async (by: Client, history: string): Promise<number> =>
     good(await by.get(history)).body.items.find(
       ({ config_type: type }: { config_type: string }) => type !== 'change_policy_config',

@@ -151,7 +151,10 @@ async function newChangeSet(isOfPlatform: boolean, steps: readonly Step[]): Prom
   // Not whom the author let in: their approval would not count.
   const other = isOfPlatform ? platform : tenant.admin;
   const document = isOfPlatform
-    ? { path: `/config/global/proposed-${(numbered += 1)}`, body: { config_value: 1 } }
+    ? {
+        path: `/config/global/proposed-${(numbered += 1)}`,
+        body: { config_value: 1, is_public: true },
+      }
     : { path: inTenant(`/config/agents/proposed-${(numbered += 1)}`), body: {} };
   const items = [{ action: 'put', ...document }];
   const proposed = { title: 'An example', reason: 'to be shown', apply: 'manual', items };
@@ -192,6 +195,26 @@ const changeSets = Object.fromEntries(
   ]),
 );
 
+/** What a rollout is made of. */
+async function planned() {
+  const path = `/config/global/rolled-out-${(numbered += 1)}`;
+  const items = [{ action: 'put', path, body: { config_value: 1, is_public: true } }];
+  const { digest } = (await platform.post('/config/plan', { items })).body;
+  return { items, digest };
+}
+/** A rollout after these steps; at no stage, or at the first. */
+async function newRollout(steps: readonly ('advance' | 'hold')[]): Promise<Given> {
+  const stages = [1, 100].map((percent) => ({ percent, bake_minutes: 0, gate: [] }));
+  const asked = { title: 'An example', reason: 'to be shown', ...(await planned()), stages };
+  const { body } = await platform.post('/config/rollouts', asked);
+  for (const step of steps) {
+    const how = step === 'advance' ? { stage: null } : { reason: 'to be shown' };
+    const answer = await platform.post(`/config/rollouts/${body.id}/${step}`, how);
+    if (answer.status >= 300) throw new Error(`${step}: ${answer.text}`);
+  }
+  return { values: { rollout_id: body.id, stage: null } };
+}
+
 /** A gateway, and what it was denied and may ask for. */
 async function denied(): Promise<{ readonly by: Client; readonly values: Values }> {
   const scopes = ['config:read', 'approvals:read', 'approvals:write', 'decide:on_behalf'];
@@ -212,6 +235,12 @@ async function newTask(): Promise<Given> {
 /** What an operation needs that Strata gives out. */
 const given: Readonly<Record<string, () => Promise<Given>>> = {
   ...changeSets,
+  'global-config.rollouts.create': async () => ({ values: await planned() }),
+  'global-config.rollouts.get': () => newRollout([]),
+  'global-config.rollouts.advance': () => newRollout([]),
+  'global-config.rollouts.hold': () => newRollout(['advance']),
+  'global-config.rollouts.resume': () => newRollout(['advance', 'hold']),
+  'global-config.rollouts.revert': () => newRollout(['advance']),
   'auth.refresh': async () => {
     const { body } = await nobody().post('/auth/login', { email: 'ada@example.com', password });
     return { values: { refresh_token: body.refresh_token } };
