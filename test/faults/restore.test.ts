@@ -234,10 +234,11 @@ test.each([
     const goBack = await backups[what]!(cluster);
     const losses = 4;
     const lost = { ...kept };
+    // Each another value: what changes nothing makes no revision.
     while (lost.agent < kept.agent + losses)
-      lost.agent = await eventually(() => writeAgent('lost'));
+      lost.agent = await eventually(() => writeAgent(`lost after ${lost.agent}`));
     while (lost.global < kept.global + losses)
-      lost.global = await eventually(() => writeGlobal('lost'));
+      lost.global = await eventually(() => writeGlobal(`lost after ${lost.global}`));
 
     const nodes = [...cluster.services, ...cluster.gateways];
     await Promise.all(nodes.map(({ stop }) => stop()));
