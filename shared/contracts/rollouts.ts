@@ -22,19 +22,11 @@ import { PlanItem, PlannedChange } from './plan.ts';
 import { platformAdmins } from './platform-document.ts';
 import { LayerType } from './rollout-sides.ts';
 
-export const rolloutStates = [
-  'planned',
-  'running',
-  'held',
-  'completed',
-  'reverted',
-  'superseded',
-] as const;
+export const rolloutStates = ['planned', 'running', 'held', 'completed', 'reverted'] as const;
 export type RolloutState = (typeof rolloutStates)[number];
 const State = Type.Enum(rolloutStates, {
   title: 'RolloutState',
-  description:
-    '`held`: it stays at its stage until somebody resumes, advances or reverts it; `superseded`: another one continues with its tenants',
+  description: '`held`: it stays at its stage until somebody resumes, advances or reverts it',
 });
 
 const Gate = Type.Object(
@@ -68,7 +60,7 @@ const Stage = Type.Object(
     }),
     gate: Type.Array(Gate, {
       maxItems: 10,
-      description: 'All of them have to pass before the next stage begins; none: time alone',
+      description: 'What the next stage waits for, beside bake_minutes: somebody, who advances it',
     }),
   },
   { ...strict, title: 'RolloutStage', description: 'Which tenants have it, and for how long' },
@@ -95,14 +87,6 @@ const salt = Type.String({
   maxLength: 64,
   pattern: '^[A-Za-z0-9._-]+$',
   description: 'Makes other tenants the first ones than in other rollouts; random by default',
-});
-const onFail = Type.Enum(['revert', 'hold'], {
-  description: 'What becomes of it where a gate fails, or waits for longer than max_hold_minutes',
-});
-const maxHold = Type.Integer({
-  minimum: 1,
-  maximum: 43_200,
-  description: 'So long gates may wait once the stage has baked',
 });
 const items = Type.Array(PlanItem, {
   minItems: 1,
@@ -138,8 +122,6 @@ export const StoredRollout = Type.Object(
     stage_at: Nullable(Timestamp),
     stages,
     salt,
-    on_fail: onFail,
-    max_hold_minutes: maxHold,
     digest: Type.String(),
     items: Type.Array(StoredItem),
     changeset_id: Nullable(Uuid),
@@ -147,7 +129,6 @@ export const StoredRollout = Type.Object(
     approver_groups: Type.Array(Type.String()),
     /** What the items became, once it is completed. */
     revisions: Nullable(Type.Array(Type.Integer())),
-    supersedes: Nullable(Uuid),
     note: Nullable(Type.String()),
     created_by: Author,
     created_at: Timestamp,
@@ -171,8 +152,6 @@ const Rollout = Type.Object(
     stage_at: described(Nullable(Timestamp), 'When the stage began'),
     stages,
     salt,
-    on_fail: onFail,
-    max_hold_minutes: maxHold,
     digest: Type.String({ description: 'Of the plan, or the change set, that it was made of' }),
     items: Type.Array(
       Type.Object(
@@ -189,7 +168,6 @@ const Rollout = Type.Object(
     ),
     changes: Type.Array(PlannedChange, { description: 'What it changes in the documents' }),
     changeset_id: Nullable(described(Uuid, 'The change set that it was made of')),
-    supersedes: Nullable(described(Uuid, 'The rollout whose tenants it continues with')),
     note: Nullable(Type.String({ description: 'Why it is held or reverted; null otherwise' })),
     revision: Revision,
     created_by: Author,
@@ -236,8 +214,6 @@ export const rolloutContracts = {
           description: 'Of the plan of the items, or of the change set',
         }),
         stages,
-        on_fail: Type.Optional(described(onFail, 'What a failing gate does; `hold` by default')),
-        max_hold_minutes: Type.Optional(maxHold),
         salt: Type.Optional(salt),
       },
       {
@@ -282,7 +258,7 @@ export const rolloutContracts = {
   }),
   'global-config.rollouts.advance': action({
     ...writing,
-    summary: 'Begin the next stage, for which a gate may wait; after the last one it is complete',
+    summary: 'Begin the next stage; after the last one it is complete',
     rest: `POST ${url}/{rollout_id}/advance`,
     path: one,
     body: Type.Object(

@@ -126,7 +126,7 @@ function documentedFor(piece: string): string[] {
   const isOn: Record<string, boolean> = {
     'every node': true,
     'nodes with a database': hasTables,
-    '`notifier`': piece === 'notifier',
+    ...Object.fromEntries(pieces.map(({ name }) => [`\`${name}\``, name === piece])),
     gateways: piece === 'gateway',
   };
   const [, section = ''] = operations.split('\n## Metrics\n');

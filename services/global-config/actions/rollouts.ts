@@ -55,7 +55,6 @@ interface Step {
   readonly next: (at: Date, revisions: number[]) => Partial<StoredRollout>;
 }
 
-const defaultHoldMinutes = 24 * 60;
 /** Of the candidates of one rollout, in bytes of JSON: readers of layers have those of all. */
 const mostBytes = 512 * 1024;
 
@@ -96,14 +95,11 @@ class Rollouts {
         stage_at: null,
         stages,
         salt: body.salt ?? id,
-        on_fail: body.on_fail ?? 'hold',
-        max_hold_minutes: body.max_hold_minutes ?? defaultHoldMinutes,
         digest: body.digest,
         items: [...items],
         changeset_id: changeSet,
         ...approvals,
         revisions: null,
-        supersedes: null,
         note: null,
         created_by: request.caller.id,
         created_at: at.toISOString(),

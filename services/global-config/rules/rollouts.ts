@@ -7,7 +7,7 @@
  * | running              | the next one     | yes  |        | yes                                   |
  * | held                 | the next one     |      | yes    | yes                                   |
  * | completed            |                  |      |        | while nobody else wrote its documents |
- * | reverted, superseded |                  |      |        |                                       |
+ * | reverted             |                  |      |        |                                       |
  *
  * After the last stage, which all tenants are in, it is completed: its documents are written.
  */
