@@ -517,6 +517,21 @@ test('audit: a chain is exported as lines of JSON, and what was exported is cut 
   expect(verified).toMatchObject({ code: 0, out: expect.stringMatching(/cut_at/) });
 });
 
+test('audit checkpoints: the signed note of the head of the chain', async () => {
+  // As the node that signs each hour stores it.
+  await database.query(
+    `INSERT INTO audit.checkpoints (chain, seq, hash, made_at, note)
+     SELECT chain, seq, hash, now(), 'a note of the head' FROM audit.chains WHERE chain = $1
+     ON CONFLICT (chain, seq) DO UPDATE SET note = excluded.note`,
+    [tenant.id],
+  );
+  expect(await cli.run(['audit', 'checkpoints'])).toMatchObject({
+    code: 0,
+    err: '',
+    out: expect.stringContaining('a note of the head'),
+  });
+});
+
 test('audit waiting and retry: chains whose next event is refused', async () => {
   const event = randomUUID();
   await database.query(
@@ -624,6 +639,7 @@ describe('completion', () => {
     expect(await completed('config', 'ex')).toEqual(['explain', 'export']);
     expect(await completed('config', 'get', 'ri')).toEqual(['risk']);
     expect(await completed('--tenant', 'x', 'audit', '')).toEqual([
+      'checkpoints',
       'cut',
       'export',
       'retry',
