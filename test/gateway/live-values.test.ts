@@ -87,7 +87,10 @@ describe('the entity tag of effective values', () => {
   test.each<[string, () => Promise<unknown>]>([
     [
       'the tenant',
-      () => tenant.admin.patch(`/tenants/${tenant.id}/config/risk`, { service_overrides: {} }),
+      () =>
+        tenant.admin.patch(`/tenants/${tenant.id}/config/risk`, {
+          global_settings: { max_concurrent_automations: 4 },
+        }),
     ],
     [
       'the platform',

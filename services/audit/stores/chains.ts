@@ -153,10 +153,8 @@ export const chainStart: Position = { seq: 0, hash: genesis };
 /** How much is verified in one go. */
 export interface Extent {
   readonly mostBytes: number;
-  /** By performance.now(). */
-  readonly until: number;
-  /** Resolves when the chain may be worked on again. */
-  readonly rest: (chain: string, workedMs: number) => Promise<void>;
+  /** After so many bytes of the chain; whether it may be worked on still. */
+  readonly rest: (chain: string, bytes: number) => Promise<boolean>;
 }
 
 /**
@@ -169,7 +167,7 @@ export async function verifyChain(
   manager: EntityManager,
   chain: string,
   from: Position,
-  { mostBytes, until, rest }: Extent,
+  { mostBytes, rest }: Extent,
 ): Promise<VerifiedPart> {
   const checkpoints = await checkpointsOf(manager, chain, from.seq);
   const comparison = new CheckpointComparison(checkpoints);
@@ -177,19 +175,18 @@ export async function verifyChain(
   let reached = from;
   let bytes = 0;
   for (;;) {
-    const began = performance.now();
     const page = await readLinks(manager, chain, reached.seq);
     bytes += page.bytes;
     const { broken, ...end } = checkLinks(page.links, reached);
     reached = end;
-    await rest(chain, performance.now() - began);
+    const mayContinue = await rest(chain, page.bytes);
     if (broken) return { proof: brokenAt(reached.seq, broken), bytes };
     for (const link of page.links) {
       const rewritten = comparison.event(link);
       if (rewritten) return { proof: brokenAt(comparison.agreed, rewritten), bytes };
     }
     if (page.isLast) break;
-    if (bytes >= mostBytes || performance.now() >= until)
+    if (bytes >= mostBytes || !mayContinue)
       return { proof: { events: reached.seq, head: null }, rest: reached, bytes };
   }
 
