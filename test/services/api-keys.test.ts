@@ -202,7 +202,8 @@ test('the audit says of what is powerful which power it took, and of nothing els
     ['audited-operator@keys.example', ['operator']],
   ])
     expect((await tenant.admin.post(users, { email, roles })).status).toBe(201);
-  expect((await tenant.admin.patch(risk(), {})).status).toBe(200);
+  const changed = { global_settings: { max_concurrent_automations: 3 } };
+  expect((await tenant.admin.patch(risk(), changed)).status).toBe(200);
   await eventually(async () => {
     expect((await powersOf('tenant.member_invited')).slice(0, 2)).toEqual(['sign_in', 'none']);
     expect(new Set(await powersOf('config.risk.'))).toEqual(new Set(['none']));
