@@ -136,7 +136,7 @@ test('goes from stage to stage, and says on which side a tenant is', async () =>
   expect((await platform.get(entry(keys[0]!))).body.config_value).toBe(2);
   expect((await explained(1)).rollouts).toBeUndefined();
 
-  // What was then is on the sides of then.
+  // An earlier time has the sides of that time.
   const at = `&as_of=${first.updated_at}`;
   const then = [await explained(0, at), await explained(1, at)];
   expect(then.map(({ values: of }) => of[keys[1]!])).toEqual([2, 1]);

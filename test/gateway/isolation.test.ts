@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import jwt from 'jsonwebtoken';
 import { randomUUID } from 'node:crypto';
+import { createDecisionLinks } from '../../services/notifier/rules/decision-links.ts';
 import { createAccessTokens, type AccessClaims } from '../../shared/security/access-tokens.ts';
 import { restRoutes } from '../../gateway/http/rest.ts';
 import { scopeOfPower } from '../../shared/contracts/consequences.ts';
@@ -39,6 +40,8 @@ let strata: Running;
 let own: TenantFixture;
 let other: TenantFixture;
 let callers: Record<string, Client>;
+/** The token of a link that was mailed to somebody of the tenant, good for one decision alone. */
+let decisionLink: string;
 
 /** API keys with one scope each, of these people. */
 const keyOwners = ['tenant_admin', 'platform_admin', 'removed'] as const;
@@ -111,6 +114,21 @@ beforeAll(async () => {
     platform_admin: platform,
     outsider: other.admin,
   };
+  const approval = { action: 'scale', risk_level: 'low', title: 'Scale up' };
+  const { body: asksFor } = await own.operator.post(`/tenants/${own.id}/approvals`, approval);
+  decisionLink = createDecisionLinks({
+    webhook_secret: null,
+    secret_key: secretKey,
+    secret_key_previous: null,
+  }).issue({
+    approvalId: asksFor.id,
+    tenantId: own.id,
+    decision: 'approve',
+    recipient: own.emails.tenant_admin!,
+    expiresAt: new Date(Date.now() + 60_000),
+  });
+  const shown = await new Client(strata.url).get(`/approvals/decision?token=${decisionLink}`);
+  expect(shown.status).toBe(200);
   const administrator = { roles: ['tenant_admin'] };
   const invited = { email: 'invited@isolation.example', ...administrator };
   callers.invited = (await addMember(other.admin, other.id, invited)).client;
@@ -310,6 +328,7 @@ describe('every route', () => {
           'auth_token_invalid',
         ],
         ['cut', good.slice(0, -2), 'auth_token_invalid'],
+        ['a link to decide an approval', decisionLink, 'auth_token_invalid'],
         ['of no session', issue(900, { ...claims, sid: randomUUID() }), 'auth_session_revoked'],
         ...ended.map(([what, { token }, code]): [string, string | undefined, string] => [
           what,

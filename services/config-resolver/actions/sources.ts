@@ -166,7 +166,7 @@ export async function sourcesThen(
     ...(at !== null && { as_of: at }),
     ...(withWithdrawn && { with_withdrawn: true }),
   });
-  // Also those of then have their rollouts of then.
+  // Layers of an earlier time come with the rollouts of that time.
   const ofTenant = { ...platform, ...platformOf(platform, tenant_id) };
   return { tenantId: tenant_id, serviceType, tenant, platform: ofTenant, environment };
 }
