@@ -23,4 +23,4 @@ const settings = liveSettings(first, { NODE_ID: first.node_id }, []);
 
 export default first.secret_key === null && first.nats_url !== null
   ? neighbourOptions(first)
-  : nodeOptions({ settings, derivedReads }).options;
+  : nodeOptions({ settings, derivedReads: derivedReads() }).options;

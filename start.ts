@@ -111,7 +111,7 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
   const { broker, coherence, localCache, log, metrics } = createNode({
     settings,
     unfinished,
-    derivedReads,
+    derivedReads: derivedReads(),
     probes: redis ? { redis: () => answers(redis) } : {},
     ...(database && { commits: database.commits, connections: database.connections }),
   });

@@ -5,4 +5,5 @@
 import type { DerivedReads } from '../shared/contract-runtime/derived-reads.ts';
 import { derivedDecision } from './config-resolver/actions/decide.ts';
 
-export const derivedReads: DerivedReads = { 'config-resolver.decide': derivedDecision };
+/** With the memory that a node has for them. */
+export const derivedReads = (): DerivedReads => ({ 'config-resolver.decide': derivedDecision() });

@@ -5,7 +5,6 @@
 import type { ServiceSchema } from 'moleculer';
 import { serviceOf } from '../../shared/contract-runtime/service.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
-import { Balances } from './actions/balances.ts';
 import { decideActions } from './actions/decide.ts';
 import { digestActions } from './actions/digests.ts';
 import { effectiveActions } from './actions/effective.ts';
@@ -28,7 +27,7 @@ export const configResolverService = ({
   return serviceOf('config-resolver', {
     ...effectiveActions(settings, environments, inMemory),
     ...digestActions(settings, environments, inMemory),
-    ...decideActions(new Balances()),
+    ...decideActions(),
     ...impactActions(settings),
     ...usageActions(settings),
   });

@@ -64,15 +64,15 @@ export function judge(
   at: number,
 ): Judged {
   const { cost_impact: cost } = intent;
+  const costs = cost === undefined ? 0n : millionthsUp(cost);
   const judged = budgets.map((budget, index) => {
     const { rule } = budget;
     const balance = balances[index]!;
-    const costs = cost === undefined ? 0n : millionthsUp(cost);
     const asked = countsActions(rule) ? oneAction : costs;
     const total = balance.spent + balance.held + asked;
-    return { budget, balance, asked, total, period: periodAt(rule, at) };
+    return { budget, balance, asked, total, amount: millionthsOf(rule.amount) };
   });
-  const exceeded = judged.filter(({ budget, total }) => total > millionthsOf(budget.rule.amount));
+  const exceeded = judged.filter(({ total, amount }) => total > amount);
   const refusing = exceeded.filter(({ budget }) => isEnforced(budget.rule));
   const denies = refusing.some(({ budget }) => (budget.rule.over ?? 'deny') === 'deny');
   return {
@@ -80,14 +80,14 @@ export function judge(
     reasons: refusing
       .map((each) => ({ ...each, denies: (each.budget.rule.over ?? 'deny') === 'deny' }))
       .toSorted((a, b) => Number(b.denies) - Number(a.denies))
-      .map(({ budget, balance, asked, period }) => ({
+      .map(({ budget, balance, asked }) => ({
         rule: countsActions(budget.rule)
           ? ('rate_exceeded' as const)
           : ('budget_exceeded' as const),
         asked: decimalText(asked),
         name: budget.name,
         ...balanceText(balance),
-        resets_at: new Date(period.resetsAt).toISOString(),
+        resets_at: new Date(periodAt(budget.rule, at).resetsAt).toISOString(),
         limit: budget.rule.amount,
         layer: 'budgets' as const,
         source: sourceOf(budget, tenantId),
@@ -111,8 +111,10 @@ export function judge(
             },
           ],
     ),
-    warned: judged.flatMap(({ budget, balance, period, total, asked }) =>
-      reaches(budget.rule, total) ? [{ budget, balance, period, asked }] : [],
+    warned: judged.flatMap(({ budget, balance, total, asked, amount }) =>
+      reaches(budget.rule.warn_at, total, amount)
+        ? [{ budget, balance, asked, period: periodAt(budget.rule, at) }]
+        : [],
     ),
     isCostMissing:
       cost === undefined && budgets.some(({ rule }) => !countsActions(rule) && isEnforced(rule)),
@@ -135,10 +137,8 @@ export const balanceText = ({ spent, held }: Balance): { spent: string; held: st
   held: decimalText(held),
 });
 
-function reaches({ warn_at: share, amount }: BudgetInForce['rule'], total: bigint): boolean {
-  if (share === undefined) return false;
-  return total * 1_000_000n >= millionthsUp(share) * millionthsOf(amount);
-}
+const reaches = (share: number | undefined, total: bigint, amount: bigint): boolean =>
+  share !== undefined && total * 1_000_000n >= millionthsUp(share) * amount;
 
 /** A decision with what budgets say. What denies stands first, limits before budgets. */
 export function withBudgets<Kept extends Pick<Decided, 'decision' | 'reasons' | 'warnings'>>(

@@ -17,9 +17,10 @@ export interface Period {
   readonly resetsAt: number;
 }
 
+const hourMs = 3_600_000;
 const dayMs = 86_400_000;
 const rollingMs: Readonly<Record<BudgetPeriod, number>> = {
-  hour: 3_600_000,
+  hour: hourMs,
   day: dayMs,
   week: 7 * dayMs,
   month: 30 * dayMs,
@@ -34,14 +35,28 @@ export function periodAt(budget: Pick<Budget, 'per' | 'window' | 'timezone'>, at
     return { from: bucketOf(at - length), resetsAt: bucketOf(at) + bucketMs + length };
   }
   const zoned = zonedAt(at, timezone);
-  if (per === 'hour') {
-    const start = zoned.round({ smallestUnit: 'hour', roundingMode: 'floor' });
-    return { from: start.epochMilliseconds, resetsAt: start.add({ hours: 1 }).epochMilliseconds };
-  }
+  if (per === 'hour') return hourAt(zoned);
   const first = firstDay(zoned.toPlainDate(), per);
   return {
     from: instantOf(first.toPlainDateTime(), timezone),
     resetsAt: instantOf(first.add(lengths[per]).toPlainDateTime(), timezone),
+  };
+}
+
+/** From full hour to full hour by the clocks, but for an hour in which they change: that is two. */
+function hourAt(zoned: Temporal.ZonedDateTime): Period {
+  const { epochMilliseconds: at, timeZoneId: zone, offsetNanoseconds } = zoned;
+  const from =
+    Math.floor((at + offsetNanoseconds / 1e6) / hourMs) * hourMs - offsetNanoseconds / 1e6;
+  const isSame = [from, from + hourMs - 1].every(
+    (each) => zonedAt(each, zone).offsetNanoseconds === offsetNanoseconds,
+  );
+  if (isSame) return { from, resetsAt: from + hourMs };
+  const before = zoned.add({ nanoseconds: 1 }).getTimeZoneTransition('previous');
+  const next = zoned.getTimeZoneTransition('next');
+  return {
+    from: Math.max(from, before?.epochMilliseconds ?? -Infinity),
+    resetsAt: Math.min(from + hourMs, next?.epochMilliseconds ?? Infinity),
   };
 }
 

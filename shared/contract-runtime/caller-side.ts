@@ -22,6 +22,7 @@ import {
 } from './call-meta.ts';
 import { checkParams } from './checks.ts';
 import type { AnyDerivedRead, DerivedReads } from './derived-reads.ts';
+import type { Call } from './request.ts';
 
 export interface CallerSideOptions {
   readonly broker: () => ServiceBroker;
@@ -114,14 +115,18 @@ async function readThroughCache(read: CachedRead): Promise<unknown> {
   return deliver(contract, found.value, caller, found.stale);
 }
 
+/** Options of the call that loads a value for the cache. */
+const loadOptions = (read: Read, least: AsOf): CallingOptions =>
+  optionsAsNode(read, { load: true, least });
+
 /**
- * Options of the call that loads a value for the cache. It is made as this node, and without the
- * parent context: meta would flow back into it, and with it the node's rights.
+ * Options of a call that is made as this node, and without the parent context: meta would flow back
+ * into it, and with it the node's rights.
  */
-function loadOptions({ side, options = {} }: Read, least: AsOf): CallingOptions {
+function optionsAsNode({ side, options = {} }: Read, added: Meta): CallingOptions {
   const { parentCtx, ...others } = options;
   const requestID = others.requestID ?? parentCtx?.requestID;
-  const meta: Meta = { caller: serviceCaller(side.broker().nodeID), load: true, least };
+  const meta: Meta = { caller: serviceCaller(side.broker().nodeID), ...added };
   return { ...others, ...(requestID ? { requestID } : {}), meta };
 }
 
@@ -144,8 +149,10 @@ async function deriveFromLoad(read: DerivedRead): Promise<unknown> {
 }
 
 /** By the rules; by the service, where the rules leave it to that. */
-function deriveOrAsk({ side, name, params, options, derived }: DerivedRead, value: unknown) {
-  return derived.derive(params, value) ?? side.send(name, params, options);
+function deriveOrAsk(read: DerivedRead, value: unknown) {
+  const { side, name, params, options, derived } = read;
+  const call: Call = (action, asked) => side.broker().call(action, asked, optionsAsNode(read, {}));
+  return derived.derive(params, value, call) ?? side.send(name, params, options);
 }
 
 const sourceOf = ({ from }: AnyDerivedRead): CachedContract => contractOf(from) as CachedContract;

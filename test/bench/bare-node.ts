@@ -19,7 +19,7 @@ export function bareNode(nodeId: string, natsUrl: string, commits?: DataSource):
   };
   return createNode({
     settings: liveSettings(loadSettings(environment, { pieces: [] }), {}, []),
-    derivedReads,
+    derivedReads: derivedReads(),
     ...(commits ? { commits } : {}),
   });
 }

@@ -128,6 +128,18 @@ describe('periods', () => {
   const moment = fc.integer({ min: from, max: until });
   const zone = fc.constantFrom(...zones);
 
+  function changesOf(timezone: string): number[] {
+    const changes: number[] = [];
+    let next = Temporal.Instant.fromEpochMilliseconds(from)
+      .toZonedDateTimeISO(timezone)
+      .getTimeZoneTransition('next');
+    while (next && next.epochMilliseconds < until) {
+      changes.push(next.epochMilliseconds);
+      next = next.getTimeZoneTransition('next');
+    }
+    return changes;
+  }
+
   test('of every zone begin with a bucket, hold their moment, and follow each other', () => {
     fc.assert(
       fc.property(zone, moment, fc.constantFrom(...budgetPeriods), (timezone, at, per) => {
@@ -139,6 +151,32 @@ describe('periods', () => {
       }),
       { numRuns: 2000 },
     );
+  });
+
+  const around = [
+    ...[-45, -15, 0, 15, 45].map((minutes) => ['hour', minutes] as const),
+    ...(['day', 'week', 'month'] as const).map((per) => [per, 0] as const),
+  ];
+  test('hold their moment and follow each other around every change of any clock', () => {
+    for (const timezone of zones)
+      for (const change of changesOf(timezone))
+        for (const [per, minutes] of around) {
+          const at = change + minutes * 60_000;
+          const { from: start, resetsAt } = periodAt({ per, timezone }, at);
+          const next = periodAt({ per, timezone }, resetsAt).from;
+          if (start > at || at >= resetsAt || next !== resetsAt || start % bucketMs !== 0)
+            throw new Error(`${per} of ${timezone} at ${new Date(at).toISOString()}`);
+        }
+  });
+
+  test('an hour in which clocks change by less than one is two', () => {
+    const at = (moment: string) =>
+      periodAt({ per: 'hour', timezone: 'Australia/Lord_Howe' }, Date.parse(moment));
+    const [first, second] = [at('2026-04-04T14:30:00Z'), at('2026-04-04T15:10:00Z')];
+    expect([first, second].map(({ from: start, resetsAt }) => (resetsAt - start) / 60_000)).toEqual(
+      [60, 30],
+    );
+    expect(second.from).toBe(first.resetsAt);
   });
 
   test.each(['day', 'week', 'month'] as const)(

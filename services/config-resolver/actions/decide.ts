@@ -6,8 +6,8 @@ import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { chargedBudgets } from '../rules/budgets.ts';
-import { decide, settingOf } from '../rules/decide.ts';
-import type { Balances } from './balances.ts';
+import { decide, settingOf, type ExplainedConfiguration } from '../rules/decide.ts';
+import { Balances, type Weighing } from './balances.ts';
 import { refuseUnknown } from './refuse-unknown.ts';
 import { isTakenBackFound } from './taken-back.ts';
 
@@ -28,31 +28,48 @@ const questionOf = ({ tenant_id, body }: Params) => ({
 });
 
 /**
- * Any node decides by itself, from its own memory of what is effective. Which names are near an
- * unknown one, whether what is taken back exists, and what budgets have left, the service says.
+ * Any node decides by itself, from its own memory of what is effective and of what budgets have
+ * left. Which names are near an unknown one, and whether what is taken back exists, the service says.
  */
-export const derivedDecision: DerivedRead<'config-resolver.decide', 'config-resolver.resolve'> = {
-  from: 'config-resolver.resolve',
-  question: questionOf,
-  derive: ({ body }, effective) =>
-    effective.unknown.length > 0 ||
-    body.takes_back !== undefined ||
-    chargedBudgets(effective, body, false).length > 0
-      ? undefined
-      : decide(effective, body, momentAsked(body)),
-};
+export function derivedDecision(): DerivedRead<
+  'config-resolver.decide',
+  'config-resolver.resolve'
+> {
+  const balances = new Balances();
+  return {
+    from: 'config-resolver.resolve',
+    question: questionOf,
+    derive: (params, effective, call) =>
+      effective.unknown.length > 0 || params.body.takes_back !== undefined
+        ? undefined
+        : balances.weigh(weighingOf(params, effective, false), call),
+  };
+}
 
-export const decideActions = (balances: Balances) =>
-  ({
+function weighingOf(
+  { tenant_id: tenantId, body: intent }: Params,
+  effective: ExplainedConfiguration,
+  isProven: boolean,
+): Weighing {
+  const at = momentAsked(intent);
+  return {
+    tenantId,
+    decided: decide(effective, intent, at, isProven),
+    budgets: chargedBudgets(effective, intent, isProven),
+    intent,
+    at,
+  };
+}
+
+export function decideActions() {
+  const balances = new Balances();
+  return {
     async 'config-resolver.decide'(params, request) {
       const effective = await request.call('config-resolver.resolve', questionOf(params));
       const address = { tenant_id: params.tenant_id, ...addressOf(params.body) };
       await refuseUnknown(effective.unknown, address, request);
       const isProven = await isTakenBackFound(params.tenant_id, params.body, request);
-      const at = momentAsked(params.body);
-      const decided = decide(effective, params.body, at, isProven);
-      const budgets = chargedBudgets(effective, params.body, isProven);
-      return balances.weigh(params.tenant_id, decided, budgets, params.body, at, request);
+      return balances.weigh(weighingOf(params, effective, isProven), request.call);
     },
 
     async 'config-resolver.admission'(params, request) {
@@ -87,4 +104,5 @@ export const decideActions = (balances: Balances) =>
         notification_channels: effective.values.notification_channels,
       };
     },
-  }) satisfies Handlers;
+  } satisfies Handlers;
+}
