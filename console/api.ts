@@ -100,11 +100,16 @@ export async function send<T>(
     cache: 'no-store',
   });
   const text = await response.text();
-  const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false;
-  const parsed: unknown = isJson && text !== '' ? JSON.parse(text) : undefined;
+  const parsed = bodyOf(response.headers.get('content-type') ?? '', text);
   if (!response.ok) throw refusalOf(response, parsed as Envelope | undefined);
   if (method === 'GET' && !isAside) noteAge(path, saysStale(response.headers));
   return { status: response.status, body: parsed as T, headers: response.headers };
+}
+
+/** JSON, or a table as it is; undefined for what else a proxy may say. */
+function bodyOf(type: string, text: string): unknown {
+  if (type.startsWith('application/json') && text !== '') return JSON.parse(text);
+  return type.startsWith('text/csv') ? text : undefined;
 }
 
 /**

@@ -1,6 +1,10 @@
 /** Files that a page makes for whoever looks at it. */
 
-const types = { ndjson: 'application/x-ndjson', csv: 'text/csv' } as const;
+const types = {
+  ndjson: 'application/x-ndjson',
+  csv: 'text/csv',
+  json: 'application/json',
+} as const;
 
 /** Has the browser save the lines, as if it had downloaded them. */
 export const saveLines = (subject: string, lines: string[]): void =>

@@ -5,7 +5,8 @@
  *
  * | Danger                                         | Bounded by                                                                |
  * |------------------------------------------------|---------------------------------------------------------------------------|
- * | an idle page that looks current in an outage   | asked every 15 s while the page is seen, and when somebody comes back to it |
+ * | an idle page that looks current in an outage   | asked every 10 s while the page is seen, and when somebody comes back to it |
+ * | a request that nothing ever answers            | 2.5 s of silence count as an outage; whether the process is alive says of what |
  * | what failed, or was old, stays so afterwards   | asked every 2 s in an outage; after it everything shown is read again     |
  * | roles that changed before their stream was open | asked when it opens; other roles than those known renew the session      |
  */
@@ -18,6 +19,7 @@ import {
   noteAge,
   problemOf,
   saysStale,
+  send,
   staleAnswers,
 } from './api.ts';
 import { renew, tokens, type Tokens } from './session.ts';
@@ -25,8 +27,12 @@ import { renew, tokens, type Tokens } from './session.ts';
 /** Goes up whenever what was away has come back: what is shown is to be read again. */
 export const recoveries = signal(0);
 
-const calmMs = 15_000;
+/** With the silence below an outage is said within 15 s. */
+const calmMs = 10_000;
 const awayMs = 2000;
+/** In which everything answers on a busy machine, too. */
+const answerMs = 2500;
+const aliveMs = 1000;
 
 /** Something was away, and what is shown has not been read again since. */
 let isOwed = false;
@@ -46,19 +52,44 @@ const textOf = ({ user, tenant, memberships }: Standing): string =>
 
 const address = '/auth/me';
 
+/** Rejects with a TimeoutError where the work takes longer, whatever it waits for. */
+function within<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const timeout = AbortSignal.timeout(ms);
+  const silence = new Promise<never>((_resolve, reject) => {
+    timeout.addEventListener('abort', () => reject(timeout.reason));
+  });
+  return Promise.race([work(timeout), silence]);
+}
+
+const isTimeout = (error: unknown): boolean =>
+  error instanceof DOMException && error.name === 'TimeoutError';
+
+/** A gateway that is alive waits for a part that does not answer. */
+async function noteSilence(): Promise<void> {
+  try {
+    await within(aliveMs, (aborted) => send('GET', '/healthz', { isAside: true, signal: aborted }));
+    noteAge(address, true);
+  } catch (error) {
+    if (isTimeout(error)) isOffline.value = true;
+  }
+}
+
 /**
  * Finds out whether everything answers, and has everything shown read again where it had not
  * before.
  */
 export async function lookAround(): Promise<void> {
   try {
-    const { body, headers } = await call<Standing>('GET', address, { isAside: true });
+    const { body, headers } = await within(answerMs, (aborted) =>
+      call<Standing>('GET', address, { isAside: true, signal: aborted }),
+    );
     noteAge(address, saysStale(headers));
     if (saysStale(headers)) return;
     const known = tokens.value;
     if (known && textOf(body) !== textOf(known)) void renew().catch(() => undefined);
   } catch (error) {
-    if (problemOf(error).status >= 500) noteAge(address, true);
+    if (isTimeout(error)) await noteSilence();
+    else if (problemOf(error).status >= 500) noteAge(address, true);
     return;
   }
   if (!isOwed && !isStale.value) return;
@@ -77,7 +108,7 @@ export function keepLooking(): () => void {
   const wait = (ms: number): void => {
     clearTimeout(timer);
     // Not all pages at the same moment.
-    if (!isOver) timer = setTimeout(() => void look(), ms * (0.75 + Math.random() / 2));
+    if (!isOver) timer = setTimeout(() => void look(), ms * (0.95 + Math.random() / 10));
   };
   const isAway = (): boolean => isOffline.value || isStale.value;
   const look = async (): Promise<void> => {

@@ -1,6 +1,7 @@
 /** The table of screens: their names in the address, their titles, and who is offered them. */
 import type { ComponentType } from 'preact';
 import { hasRole } from './session.ts';
+import { AccessOverTime } from './screens/access-report.tsx';
 import { Accounts } from './screens/accounts.tsx';
 import { Approvals } from './screens/approvals.tsx';
 import { Audit, AuditOfPlatform } from './screens/audit.tsx';
@@ -94,6 +95,13 @@ export const screens: readonly Screen[] = [
     title: 'Service accounts',
     roles: admins,
     component: ServiceAccounts,
+  },
+  {
+    name: 'access',
+    group: 'People',
+    title: 'Access report',
+    roles: admins,
+    component: AccessOverTime,
   },
   {
     name: 'history',

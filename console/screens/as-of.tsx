@@ -7,11 +7,18 @@ const two = (number: number): string => String(number).padStart(2, '0');
 /**
  * As the browser's field wants it: local, to the second, without a zone. Empty for what is no time.
  */
-function localFieldOf(at: string): string {
+export function localFieldOf(at: string): string {
   const date = new Date(at);
   if (/^\d*$/.test(at) || Number.isNaN(date.getTime())) return '';
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
   return `${day}T${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
+/** What the field has, as the API takes a time; empty for none, undefined for what is no time. */
+export function timeTyped(typed: string): string | undefined {
+  const date = new Date(typed);
+  if (typed === '') return '';
+  return Number.isNaN(date.getTime()) ? undefined : date.toISOString().replace('.000Z', 'Z');
 }
 
 /** `value` is what the API takes as `as_of`: digits for a revision, or a time with its zone. */
@@ -26,9 +33,8 @@ export function AsOf({
 }): VNode {
   const isRevision = /^\d+$/.test(value);
   const takeTime = (typed: string): void => {
-    const date = new Date(typed);
-    if (typed === '') onChange('');
-    else if (!Number.isNaN(date.getTime())) onChange(date.toISOString().replace('.000Z', 'Z'));
+    const time = timeTyped(typed);
+    if (time !== undefined) onChange(time);
   };
   const takeRevision = (text: string): void => {
     const typed = text.trim();

@@ -5,9 +5,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import type { AccessReport } from '../../shared/contracts/access-report.ts';
 import type { Contract, ResponseKind } from '../../shared/contracts/contract.ts';
 import { authorName, etag } from '../../shared/documents/preconditions.ts';
 import { decisionPage, decisionPagePolicy, type DecisionView } from './decision-page.ts';
+import { accessReportCsv } from './access-report-csv.ts';
 import { commonHeaders, pageHeaders } from './security-headers.ts';
 import type { EventStream } from '../streams/event-stream.ts';
 
@@ -134,6 +136,8 @@ export function respond(
     }
     case 'page':
       return sendPage(result as DecisionView, headers, reply);
+    case 'report':
+      return sendReport(result as AccessReport, request, reply);
     case 'stream':
       return sendStream(result as EventStream, request, reply);
   }
@@ -209,6 +213,23 @@ function sendValue(result: unknown, reply: FastifyReply): FastifyReply {
   if (!value?.stale) return sendJson(value, reply);
   const { stale: _stale, ...shown } = value;
   return sendJson(shown, reply.header('x-config-stale', 'true'));
+}
+
+/** A table for programs that ask for one, by `Accept` or in the address, where people can. */
+function sendReport(
+  report: AccessReport,
+  { headers: { accept }, query }: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  reply.header('cache-control', 'no-store');
+  const { format } = query as { readonly format?: string };
+  const wantsCsv = format === undefined ? accept?.includes('text/csv') : format === 'csv';
+  if (!wantsCsv) return sendJson(report, reply);
+  const name = `access-report-${report.at.slice(0, 10)}.csv`;
+  return reply
+    .header('content-type', 'text/csv; charset=utf-8; header=present')
+    .header('content-disposition', `attachment; filename="${name}"`)
+    .send(accessReportCsv(report));
 }
 
 /** HTML for browsers, the same facts as JSON for everyone else. */

@@ -161,6 +161,7 @@ const descriptions: Readonly<Record<string, string>> = {
 const otherForms: Readonly<Partial<Record<Contract['response'], string>>> = {
   list: '. With `Accept: application/x-ndjson` the items, one a line, and the cursor in X-Next-Cursor',
   page: '. With `Accept: text/html` a page for people that says the same',
+  report: '. With `Accept: text/csv`, or `format=csv`, a table that says the same',
 };
 
 function responsesOf(contract: Contract, rest: Rest, components: Components) {
@@ -193,6 +194,7 @@ function contentsOf(
       return writeContents(result, method, shown);
     case 'list':
     case 'page':
+    case 'report':
       return { 200: jsonFor(result) };
     case 'stream':
       return {

@@ -201,6 +201,7 @@ export const topics: readonly Topic[] = [
     actions: [
       'tenant-config.tenants',
       'tenant-config.members',
+      'tenant-config.access-report',
       'config-resolver.usage',
       'auth.users',
     ],

@@ -7,6 +7,7 @@ import type { KeyScope, TenantRole } from '../../shared/contracts/contract.ts';
 import type { SignInMethod } from '../../shared/contracts/sign-in-policy.ts';
 import { countedBy } from '../../shared/commits/usage.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
+import { statusHistoryTable } from './accounts/stores/status-history.ts';
 
 export interface UserRow {
   id: string;
@@ -547,5 +548,6 @@ export const authSchema: Schema = {
       // Of what may be taken once: see stores/taken-once.ts.
       'CREATE TABLE auth.taken_values (id uuid PRIMARY KEY, until timestamptz NOT NULL)',
     ),
+    migration('AuthStatusHistory1765600000002', ...statusHistoryTable),
   ],
 };

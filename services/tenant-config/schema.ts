@@ -17,6 +17,7 @@ import {
   type HistoryRow as AnyHistoryRow,
 } from '../../shared/documents/history.ts';
 import type { Given } from './rules/given.ts';
+import { membershipHistoryTable } from './stores/membership-history.ts';
 
 export interface TenantRow {
   id: string;
@@ -35,6 +36,8 @@ export interface TenantRow {
   erasing_since: Date | null;
   /** The services that have nothing left of it; null for none. */
   erased_by: string[] | null;
+  /** Since when `membership_history` tells who was in it; null: since there is one. */
+  memberships_known_since: Date | null;
 }
 export interface MemberRow {
   tenant_id: string;
@@ -118,6 +121,7 @@ export const TenantEntity = new EntitySchema<TenantRow>({
     deletion_asked_at: { ...time, nullable: true },
     erasing_since: { ...time, nullable: true },
     erased_by: { type: 'text', array: true, nullable: true },
+    memberships_known_since: { ...time, nullable: true },
   },
   indices: [
     {
@@ -313,5 +317,6 @@ export const tenantConfigSchema: Schema = {
       ...changeSetTable(schema),
       'ALTER TABLE tenant_config.configuration_history ADD COLUMN changeset_id uuid',
     ),
+    migration('TenantConfigMembershipHistory1765600000001', ...membershipHistoryTable),
   ],
 };

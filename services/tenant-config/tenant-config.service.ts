@@ -40,6 +40,7 @@ import {
 import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import { documentActions } from '../../shared/documents/document.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
+import { accessReportActions } from './actions/access-report.ts';
 import { boundActions } from './actions/bounds.ts';
 import { tenantChangeSets } from './actions/change-sets.ts';
 import { contextActions } from './actions/contexts.ts';
@@ -148,6 +149,7 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
     ...tenantActions(db, settings),
     ...erasingActions(db, settings),
     ...memberActions(db, settings),
+    ...accessReportActions(db, settings),
     ...serviceAccountActions(db, settings),
 
     'tenant-config.risk.get': risk.get,

@@ -487,6 +487,23 @@ export const authContracts = {
     path: { user_ids: Type.Array(Uuid) },
     result: Type.Array(Type.Object({ ...User.properties, status: UserStatus }, strict)),
   }),
+  'auth.users.at': action({
+    summary: 'Accounts by id, with what each was at a moment',
+    access: { level: 'internal' },
+    changesNothing: true,
+    path: { user_ids: Type.Array(Uuid), at: Timestamp },
+    result: Type.Array(
+      Type.Object(
+        {
+          id: Uuid,
+          email: Type.String(),
+          display_name: Nullable(Type.String()),
+          status: Nullable(Type.Enum(['active', 'disabled'], { description: 'Null: not known' })),
+        },
+        strict,
+      ),
+    ),
+  }),
   'auth.power-notices.send': action({
     summary: 'Tell those concerned by mail what was changed in who may do what',
     access: { level: 'internal' },

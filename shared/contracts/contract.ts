@@ -129,6 +129,7 @@ export type ResponseKind =
   | 'token_or_nothing'
   | 'reload'
   | 'page'
+  | 'report'
   | 'stream';
 
 /** Where REST finds the action and each of its parameters. */

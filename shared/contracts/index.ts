@@ -1,5 +1,6 @@
 /** THE MAP: every action of Strata, typed. */
 import type { Static } from 'typebox';
+import { accessReportContracts } from './access-report.ts';
 import { accessContracts } from './access.ts';
 import { agentContracts } from './agents.ts';
 import { auditContracts } from './audit.ts';
@@ -56,6 +57,7 @@ export const contracts = {
   // tenant-config
   ...tenantContracts,
   ...memberContracts,
+  ...accessReportContracts,
   ...riskContracts,
   ...agentContracts,
   ...serviceInstanceContracts,

@@ -3,6 +3,8 @@
  * where, and who did what.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { audited } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
@@ -25,7 +27,7 @@ import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
 import { hostile, setStage, type Stage } from './stage.ts';
 import { standAt } from './stand.ts';
-import { soonMs, until, visit, type Visit } from './visit.ts';
+import { picture, soonMs, until, visit, type Visit } from './visit.ts';
 
 let stage: Stage;
 let tenant: TenantFixture;
@@ -92,6 +94,8 @@ test('every screen has no fault and nothing for axe to find, narrow and wide, li
   await invite.dialog.getByRole('button', { name: 'Cancel' }).click();
   await people.open(id, 'groups');
   await stand('groups');
+  await people.open(id, 'access');
+  await stand('access-report');
   await people.open(id, 'service-accounts');
   await stand('service-accounts');
   await page.getByRole('link', { name: 'deploy-pipeline' }).click();
@@ -115,6 +119,46 @@ test('every screen has no fault and nothing for axe to find, narrow and wide, li
   await stand('audit');
   expect(faults).toEqual([]);
   await seen.close();
+});
+
+describe('the access report', () => {
+  test('of a moment, two steps from signing in: who was there then, and as a file', async () => {
+    const { admin, id } = tenant;
+    const email = 'gone@acme.example';
+    const member = { email, roles: ['operator'], groups: ['leads'] };
+    const { user_id: user } = await addMember(admin, id, member);
+    await delay(1000);
+    const [row] = await stage.database.query<{ at: string }>(
+      `SELECT to_char(date_trunc('second', now()) AT TIME ZONE 'Europe/Berlin', 'YYYY-MM-DD"T"HH24:MI:SS') AS at`,
+    );
+    await delay(1000);
+    await admin.delete(`/tenants/${id}/users/${user}`);
+    const seen = await signedIn('tenant_admin');
+    const { page } = seen;
+    await page.getByRole('link', { name: 'Access report' }).click();
+    const people = new PeoplePage(page);
+    await page.getByRole('group', { name: 'Members' }).waitFor();
+    expect(await people.row(email).count()).toBe(0);
+    const field = page.getByLabel('As of (your time)');
+    await field.fill(row!.at);
+    await field.blur();
+    await page.getByRole('group', { name: 'Members' }).getByText(email).waitFor();
+    const approvers = page.getByRole('group', { name: 'Who could approve' });
+    const high = approvers.getByRole('row').filter({ hasText: 'high risk' });
+    expect(await high.innerText()).toMatch(/oncall, leads[^]*gone@acme\.example/);
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Save as CSV' }).click();
+    const file = await (await saved).path();
+    expect(readFileSync(file, 'utf8')).toMatch(
+      /"member","[^"]*","","gone@acme\.example","operator"/,
+    );
+    for (const width of [390, 1920]) {
+      await page.setViewportSize({ width, height: 800 });
+      await picture(page, `access-report-then-${width}`);
+    }
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
 });
 
 describe('members', () => {

@@ -403,6 +403,7 @@ test('an account that is erased leaves its id without a name, and nothing that i
     'tenant_config.agent_configurations',
     'tenant_config.configuration_history',
     'tenant_config.key_changes',
+    'tenant_config.membership_history',
   ]);
   expect(await entries()).toHaveLength(1);
   expect((await platform.get('/audit/verify')).body.chains).toContainEqual(
@@ -435,6 +436,6 @@ test('an erasure of an account that was cut off is finished by the next start', 
   await services.stop();
   services = await startNode('services', servicesTogether);
   await eventually(async () => {
-    expect(await tablesWithId(id)).toEqual(['audit.events']);
+    expect(await tablesWithId(id)).toEqual(['audit.events', 'tenant_config.membership_history']);
   }, 30_000);
 });

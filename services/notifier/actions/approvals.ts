@@ -25,7 +25,8 @@ import {
   type ApprovalTerms,
 } from '../rules/approval-terms.ts';
 import { countNamed, destinationsOf } from '../channels/destinations.ts';
-import { approverChainOf, firstTimes, type EscalationLimits } from '../rules/escalation.ts';
+import { firstTimes, type EscalationLimits } from '../rules/escalation.ts';
+import { approverChainOf } from '../../../shared/approver-chain.ts';
 import type { FrozenConfig } from '../rules/frozen-config.ts';
 import { noticesOf } from '../rules/notice.ts';
 import { principalsOf, requesterOf } from '../rules/principals.ts';

@@ -2,32 +2,13 @@
  * When an approval asks further people, and when it ends without a decision. Pure: times go in,
  * times come out; worker/escalate.ts fires what is due.
  */
-import type { EffectiveNotifications } from '../../../shared/contracts/notification-config.ts';
-import type { RiskLevel } from '../../../shared/contracts/notifier.ts';
 import type { ApprovalRow } from '../schema.ts';
 
-type ApproverGroups = EffectiveNotifications['approver_groups'];
 type Times = Pick<
   ApprovalRow,
   'hop' | 'max_hops' | 'window_seconds' | 'escalates_at' | 'expires_at' | 'expires_fixed'
 >;
 export type Step = 'escalate' | 'exhaust' | 'expire';
-
-/**
- * Approver groups in the order in which they are asked, each once: those of the action if it has
- * any, else those of the risk level.
- */
-export function approverChainOf(
-  groups: ApproverGroups,
-  action: string,
-  riskLevel: RiskLevel,
-): string[] {
-  const ofAction = Object.hasOwn(groups.action_overrides, action)
-    ? (groups.action_overrides[action] ?? [])
-    : [];
-  const ofRiskLevel = groups.risk_levels?.[riskLevel] ?? [];
-  return [...new Set(ofAction.length > 0 ? ofAction : ofRiskLevel)];
-}
 
 const after = (time: Date, seconds: number): Date => new Date(time.getTime() + seconds * 1000);
 

@@ -91,6 +91,7 @@ const createAction = (db: DataSource, settings: () => Settings) =>
             deletion_asked_at: null,
             erasing_since: null,
             erased_by: null,
+            memberships_known_since: null,
           };
           await insertTenant(manager, tenant, risk, { user_id: account.id, status });
           await recordHistory(

@@ -85,7 +85,13 @@ export async function eraseHistory(
        SELECT ctid FROM tenant_config.key_changes WHERE tenant_id = $1 LIMIT $2))`,
     [id, most - removed],
   );
-  return removed + keys;
+  if (removed + keys === most) return most;
+  const [, memberships] = await manager.query<[unknown[], number]>(
+    `DELETE FROM tenant_config.membership_history WHERE seq = ANY (ARRAY(
+       SELECT seq FROM tenant_config.membership_history WHERE tenant_id = $1 LIMIT $2))`,
+    [id, most - removed - keys],
+  );
+  return removed + keys + memberships;
 }
 
 /**

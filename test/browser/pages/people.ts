@@ -6,6 +6,7 @@ const headings = {
   members: 'Members',
   groups: 'Approver groups',
   'service-accounts': 'Service accounts',
+  access: 'Access report',
 } as const;
 
 export class PeoplePage {

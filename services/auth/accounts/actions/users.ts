@@ -26,6 +26,7 @@ import { cacheKeysOfApiKeys } from '../../api-keys/stores/api-keys.ts';
 import { recordEvent } from '../../stores/audit-events.ts';
 import { beginErasure, endErasure, lockUnclaimed } from '../../stores/erasure.ts';
 import { endCredentials } from '../stores/proof.ts';
+import { accountsAt } from '../stores/status-history.ts';
 import type { Invited } from '../../stores/retention.ts';
 import { endSessionsOf, openSessionsOf } from '../../sessions/stores/sessions.ts';
 import { sessionView } from '../../sessions/rules/session-view.ts';
@@ -190,6 +191,8 @@ const findActions = (db: DataSource, settings: () => Settings) =>
       });
       return users.map((user) => ({ ...accountOf(user, settings()), status: user.status }));
     },
+
+    'auth.users.at': ({ user_ids: ids, at }) => accountsAt(db.manager, ids, new Date(at)),
 
     async 'auth.users.find'({ email }) {
       const user = await findUserByAddress(db.manager, addressOf(email));

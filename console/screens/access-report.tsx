@@ -1,0 +1,355 @@
+/** Who was in the tenant at a moment, and who could approve what: for whoever reviews access. */
+import type { ComponentChildren, VNode } from 'preact';
+import type { AccessReport } from '../../shared/contracts/access-report.ts';
+import { query, setQuery } from '../address.ts';
+import { useAction } from '../action.ts';
+import { call, get, withQuery } from '../api.ts';
+import { saveText } from '../files.ts';
+import { Table, Waiting } from '../lists.tsx';
+import { useLoaded } from '../loading.ts';
+import { Empty, Heading, ProblemBox, Time, TypedField, Value } from '../parts.tsx';
+import { roleText } from '../roles.ts';
+import { localFieldOf, timeTyped } from './as-of.tsx';
+import type { ScreenProperties } from './screen.ts';
+
+type Member = AccessReport['members'][number];
+type Route = AccessReport['approvals']['routes'][number];
+
+export function AccessOverTime({ tenantId }: ScreenProperties): VNode {
+  const at = query.value.get('at') ?? '';
+  const address = withQuery(`/tenants/${tenantId}/access-report`, { at });
+  const { data, problem, reload } = useLoaded(address, (aborted) =>
+    get<AccessReport>(address, aborted),
+  );
+  const saving = useAction();
+  const save = (form: 'csv' | 'json'): void =>
+    void saving.run(async () => {
+      // Of the moment that is shown, whatever has changed since.
+      const { body } = await call<unknown>(
+        'GET',
+        withQuery(`/tenants/${tenantId}/access-report`, { at: data?.at, format: form }),
+      );
+      const text = form === 'csv' ? String(body) : JSON.stringify(body, null, 2);
+      saveText('access-report', form, [text]);
+    });
+  return (
+    <section>
+      <Heading title="Access report">
+        <span class="grow"></span>
+        {data && (
+          <>
+            <button type="button" class="small" onClick={() => save('csv')}>
+              Save as CSV
+            </button>
+            <button type="button" class="small" onClick={() => save('json')}>
+              Save as JSON
+            </button>
+          </>
+        )}
+      </Heading>
+      <p class="fine">
+        Who was in this tenant at a moment, what they could do, and who could approve what.
+      </p>
+      <form class="question one" onSubmit={(event) => event.preventDefault()}>
+        <label>
+          As of (your time); empty for now
+          <TypedField
+            type="datetime-local"
+            step="1"
+            name="at"
+            value={localFieldOf(at)}
+            onTyped={(typed) => {
+              const time = timeTyped(typed);
+              if (time !== undefined) setQuery({ at: time });
+            }}
+          />
+        </label>
+      </form>
+      <ProblemBox problem={saving.problem} />
+      <Waiting data={data} problem={problem} retry={reload} />
+      {data && <Report report={data} />}
+    </section>
+  );
+}
+
+function Report({ report }: { readonly report: AccessReport }): VNode {
+  const { members, service_accounts: accounts, groups, known_since: knownSince } = report;
+  const isBefore = knownSince !== null && report.at < knownSince;
+  const names = namesOf(report);
+  return (
+    <>
+      <p class="fine" data-name="as-of">
+        As of <Time at={report.at} />, revision <span class="number">{report.revision}</span> of the
+        configuration.
+      </p>
+      {!report.complete && (
+        <p class="warning" role="status">
+          {isBefore ? (
+            <>
+              Who was in the tenant is known since <Time at={knownSince} />. Only the configuration
+              of this moment is shown.
+            </>
+          ) : (
+            'Of somebody here it is not known whether they could act: their account was erased, or is older than its record.'
+          )}
+        </p>
+      )}
+      <Part title="Who could approve">
+        <Approvers report={report} names={names} />
+      </Part>
+      <Part title="Members" count={members.length}>
+        <Members members={members} />
+      </Part>
+      {groups.length > 0 && (
+        <Part title="Approver groups" count={groups.length}>
+          <Table label="Approver groups" look="lines" columns={['Group', 'Members']}>
+            {groups.map((group) => (
+              <tr key={group.name}>
+                <th scope="row">
+                  <bdi>{group.name}</bdi>
+                </th>
+                <td>
+                  <InGroup group={group} names={names} />
+                </td>
+              </tr>
+            ))}
+          </Table>
+        </Part>
+      )}
+      {accounts.length > 0 && (
+        <Part title="Service accounts" count={accounts.length}>
+          <Table label="Service accounts" look="lines" columns={['Name', 'Roles', 'Status']}>
+            {accounts.map(({ id, name, roles, status }) => (
+              <tr key={id}>
+                <th scope="row">
+                  <bdi>{name}</bdi>
+                </th>
+                <td>{roleText(roles)}</td>
+                <td>{status}</td>
+              </tr>
+            ))}
+          </Table>
+        </Part>
+      )}
+      <Rules report={report} names={names} />
+    </>
+  );
+}
+
+const Part = ({
+  title,
+  count,
+  children,
+}: {
+  readonly title: string;
+  readonly count?: number;
+  readonly children?: ComponentChildren;
+}): VNode => (
+  <section aria-label={title}>
+    <h2>
+      {title} {count !== undefined && <span class="fine number">{count}</span>}
+    </h2>
+    {children}
+  </section>
+);
+
+type NameOf = ReadonlyMap<string, string>;
+
+const nameOfMember = ({ display_name: name, email, user_id: id }: Member): string =>
+  name ?? email ?? `erased account ${id.slice(0, 8)}`;
+
+const namesOf = ({ members, service_accounts: accounts }: AccessReport): NameOf =>
+  new Map([
+    ...members.map((member) => [member.user_id, nameOfMember(member)] as const),
+    ...accounts.map(({ id, name }) => [id, name] as const),
+  ]);
+
+function Names({ ids, names }: { readonly ids: readonly string[]; readonly names: NameOf }): VNode {
+  if (ids.length === 0) return <span class="muted">nobody</span>;
+  return (
+    <>
+      {ids.map((id, index) => (
+        <span key={id}>
+          {index > 0 && ', '}
+          <bdi>{names.get(id) ?? id}</bdi>
+        </span>
+      ))}
+    </>
+  );
+}
+
+/** Those who could not decide are said. */
+function InGroup({
+  group: { members, deciders },
+  names,
+}: {
+  readonly group: AccessReport['groups'][number];
+  readonly names: NameOf;
+}): VNode {
+  const others = members.filter((id) => !deciders.includes(id));
+  if (others.length === 0) return <Names ids={members} names={names} />;
+  return (
+    <>
+      {deciders.length > 0 && (
+        <div>
+          <Names ids={deciders} names={names} />
+        </div>
+      )}
+      <div>
+        <Names ids={others} names={names} /> <span class="fine">could not decide</span>
+      </div>
+    </>
+  );
+}
+
+const canActText = ({ status, account_status: account, can_act: canAct }: Member): string => {
+  if (status === 'invited') return 'no: invited, not accepted';
+  if (account === 'disabled') return 'no: account disabled';
+  return canAct === null ? 'not known' : 'yes';
+};
+
+function Members({ members }: { readonly members: readonly Member[] }): VNode {
+  if (members.length === 0) return <Empty>Nobody is known of this moment.</Empty>;
+  return (
+    <Table
+      label="Members"
+      look="lines"
+      columns={['Person', 'Roles', 'Approver groups', 'Could act']}
+    >
+      {members.map((member) => (
+        <tr key={member.user_id}>
+          <th scope="row">
+            <bdi>{nameOfMember(member)}</bdi>
+            {member.display_name !== null && (
+              <div class="fine">
+                <bdi>{member.email}</bdi>
+              </div>
+            )}
+          </th>
+          <td>{roleText(member.roles)}</td>
+          <td>{member.groups.join(', ') || <span class="muted">none</span>}</td>
+          <td>{canActText(member)}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+const rights: Readonly<Record<Route['deciders'][number]['right'], string>> = {
+  group_member: 'as members of a group that was asked',
+  groups_without_members: 'as tenant admins, since nobody in these groups could',
+  role: 'by their role',
+  recipient: 'by a mailed link',
+  console: 'as the operator of the platform',
+};
+const whenText = (hop: number): string => {
+  if (hop === 0) return 'at once';
+  return hop === 1 ? 'after one escalation' : `after ${hop} escalations`;
+};
+
+function Approvers({
+  report: { approvals },
+  names,
+}: {
+  readonly report: AccessReport;
+  readonly names: NameOf;
+}): VNode {
+  return (
+    <>
+      <p class="fine">
+        The next group is asked after <span class="number">{approvals.window_minutes}</span>{' '}
+        minutes, at most <span class="number">{approvals.max_hops}</span> times.{' '}
+        {approvals.allow_self
+          ? 'Whoever asked could decide, too.'
+          : 'Whoever asked could not decide.'}{' '}
+        {approvals.machines ? 'API keys could decide.' : 'API keys could not decide.'}
+      </p>
+      <Table
+        label="Who could approve"
+        look="lines"
+        columns={['What', { number: 'Needed' }, 'Asked, in order', 'Could decide']}
+      >
+        {approvals.routes.map((route) => (
+          <tr key={`${route.action} ${route.risk_level}`}>
+            <th scope="row">
+              {route.action === null ? `${route.risk_level} risk` : <code>{route.action}</code>}
+            </th>
+            <td class="number">
+              {route.risk_level === null ? 'by risk' : approvals.required[route.risk_level]}
+            </td>
+            <td>
+              {route.chain.join(', ') || <span class="muted">every operator and tenant admin</span>}
+            </td>
+            <td>
+              {route.deciders.map(({ hop, right, ids }) => (
+                <div key={`${hop} ${right}`}>
+                  <Names ids={ids} names={names} />{' '}
+                  <span class="fine">
+                    {rights[right]}, {whenText(hop)}
+                  </span>
+                </div>
+              ))}
+              {route.recipients.length > 0 && (
+                <div>
+                  <bdi>{route.recipients.join(', ')}</bdi>{' '}
+                  <span class="fine">by a mailed link, without an account</span>
+                </div>
+              )}
+              {route.deciders.length + route.recipients.length === 0 && (
+                <span class="muted">nobody</span>
+              )}
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </>
+  );
+}
+
+function Rules({
+  report: { change_sets: changes, bounds },
+  names,
+}: {
+  readonly report: AccessReport;
+  readonly names: NameOf;
+}): VNode {
+  const guardrails = Object.entries(bounds ?? {});
+  return (
+    <>
+      <Part title="Changes of the configuration">
+        {changes.policy === null ? (
+          <p>The tenant wanted no approval for them.</p>
+        ) : (
+          <>
+            <p>
+              The tenant wanted an approval: <Value value={changes.policy} />
+            </p>
+            <p>
+              Could approve: <Names ids={changes.approvers} names={names} />
+            </p>
+          </>
+        )}
+      </Part>
+      <Part title="Guardrails of the tenant" count={guardrails.length}>
+        {guardrails.length === 0 ? (
+          <p>There was none.</p>
+        ) : (
+          <Table label="Guardrails of the tenant" look="lines" columns={['Key', 'Rule']}>
+            {guardrails.map(([key, rule]) => (
+              <tr key={key}>
+                <th scope="row">
+                  <code>
+                    <bdi>{key}</bdi>
+                  </code>
+                </th>
+                <td>
+                  <Value value={rule} />
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Part>
+    </>
+  );
+}

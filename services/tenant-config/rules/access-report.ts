@@ -1,0 +1,139 @@
+/**
+ * Who could approve what, of the members and the configuration of one moment. The rights are those
+ * of decider.ts, for an approval that is asked for then: who had just been given a right had it,
+ * unless the requester had given it (given.ts).
+ */
+import { approverChainOf } from '../../../shared/approver-chain.ts';
+import type { AccessReport } from '../../../shared/contracts/access-report.ts';
+import type { ChangePolicy } from '../../../shared/contracts/change-policy.ts';
+import type { EffectiveNotifications } from '../../../shared/contracts/notification-config.ts';
+import { riskLevels, type RiskLevel } from '../../../shared/contracts/notifier.ts';
+import { StrataError } from '../../../shared/errors.ts';
+import { hasDeciderRole, rightOf } from './decider.ts';
+import { recipientsOf } from './recent-changes.ts';
+
+type Member = AccessReport['members'][number];
+type Account = AccessReport['service_accounts'][number];
+type Route = AccessReport['approvals']['routes'][number];
+type Deciders = Route['deciders'][number];
+type Routing = Pick<
+  EffectiveNotifications,
+  'approver_groups' | 'approval_policy' | 'escalation' | 'email'
+>;
+
+export interface Principals {
+  readonly members: readonly Member[];
+  readonly service_accounts: readonly Account[];
+}
+
+/** Of all routes of a report together: what a page can show and a program can keep. */
+const mostDeciders = 100_000;
+
+/** Whoever may have been disabled is listed: nobody knows that they were not able to. */
+const mayAct = ({ status, can_act: canAct }: Member): boolean =>
+  status === 'active' && canAct !== false;
+
+export function groupsOf(
+  members: readonly Member[],
+  asked: readonly string[],
+): AccessReport['groups'] {
+  const names = new Set([...members.flatMap(({ groups }) => groups), ...asked]);
+  return [...names].toSorted().map((name) => {
+    const inIt = members.filter(({ groups }) => groups.includes(name));
+    const deciders = inIt.filter((member) => mayAct(member) && hasDeciderRole(member.roles));
+    return { name, members: inIt.map(idOf), deciders: deciders.map(idOf) };
+  });
+}
+const idOf = ({ user_id: id }: Member): string => id;
+
+interface Candidate {
+  readonly id: string;
+  readonly roles: Member['roles'];
+  readonly groups: readonly string[];
+}
+
+function candidatesOf({ members, service_accounts: accounts }: Principals, machines: boolean) {
+  const people = members.filter(mayAct).map((member) => ({ ...member, id: member.user_id }));
+  const programs = accounts.filter(({ status }) => machines && status === 'active');
+  return [...people, ...programs.map((account) => ({ ...account, groups: [] }))];
+}
+
+/** Each where they could decide first. */
+function decidersOf(
+  candidates: readonly Candidate[],
+  chain: readonly string[],
+  maxHops: number,
+): Deciders[] {
+  const found = new Map<string, Deciders>();
+  const known = new Set<string>();
+  const lastHop = Math.min(maxHops, Math.max(0, chain.length - 1));
+  for (let hop = 0; hop <= lastHop; hop += 1) {
+    const names = chain.slice(0, hop + 1);
+    const haveDeciders = hasDeciders(candidates, names);
+    for (const { id, roles, groups } of candidates) {
+      const right = known.has(id)
+        ? null
+        : rightOf({ roles, groups: [...groups] }, { names, haveDeciders });
+      if (!right) continue;
+      known.add(id);
+      const key = `${hop} ${right}`;
+      const deciders = found.get(key) ?? { hop, right, ids: [] };
+      deciders.ids.push(id);
+      found.set(key, deciders);
+    }
+  }
+  return [...found.values()];
+}
+
+const hasDeciders = (candidates: readonly Candidate[], names: readonly string[]): boolean =>
+  candidates.some(
+    ({ roles, groups }) => hasDeciderRole(roles) && groups.some((group) => names.includes(group)),
+  );
+
+/** Throws 413 where the routes name too many. */
+export function approvalsOf(
+  principals: Principals,
+  { approver_groups: groups, approval_policy: policy, escalation, email }: Routing,
+): AccessReport['approvals'] {
+  const candidates = candidatesOf(principals, policy.machines);
+  const { max_hops: maxHops, escalation_window_minutes: windowMinutes } = escalation;
+  let named = 0;
+  const routeOf = (action: string | null, riskLevel: RiskLevel | null): Route => {
+    // An action that has groups has them at every risk.
+    const chain = approverChainOf(groups, action ?? '', riskLevel ?? 'low');
+    const deciders = decidersOf(candidates, chain, maxHops);
+    const recipients = hasDeciders(candidates, chain.slice(0, 1))
+      ? []
+      : [...recipientsOf({ email })];
+    named += deciders.reduce((sum, { ids }) => sum + ids.length, recipients.length);
+    if (named > mostDeciders)
+      throw new StrataError(
+        'payload_too_large',
+        `The routes of the tenant name more than ${mostDeciders} approvers together.`,
+      );
+    return { action, risk_level: riskLevel, chain, deciders, recipients: [...new Set(recipients)] };
+  };
+  const actions = Object.entries(groups.action_overrides).filter(([, asked]) => asked.length > 0);
+  return {
+    required: policy.required,
+    allow_self: policy.allow_self,
+    machines: policy.machines,
+    max_hops: maxHops,
+    window_minutes: windowMinutes,
+    routes: [
+      ...riskLevels.map((level) => routeOf(null, level)),
+      ...actions.map(([action]) => routeOf(action, null)),
+    ],
+  };
+}
+
+/** Where the groups of a change_policy have nobody, others do not take their place. */
+export function changeSetApproversOf(
+  { members }: Principals,
+  policy: ChangePolicy | null,
+): string[] {
+  const names = policy?.groups ?? [];
+  return members
+    .filter((member) => mayAct(member) && rightOf(member, { names, haveDeciders: true }) !== null)
+    .map(idOf);
+}

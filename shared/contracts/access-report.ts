@@ -1,0 +1,162 @@
+/**
+ * Who was in a tenant at a moment, what each could do, and who could have approved what was asked
+ * for then: for people who review access.
+ */
+import { Type, type Static } from 'typebox';
+import { Bounds } from './bounds.ts';
+import { ChangePolicy } from './change-policy.ts';
+import { action, TenantRole } from './contract.ts';
+import {
+  described,
+  Email,
+  Line,
+  Nullable,
+  strict,
+  TenantId,
+  Timestamp,
+  UserId,
+  Uuid,
+} from './fields.ts';
+import { MemberStatus } from './members.ts';
+import { decisionRights, RiskLevel } from './notifier.ts';
+import { tenantAdmins, tenantPath } from './tenant-document.ts';
+
+const Roles = Type.Array(TenantRole, { description: 'Roles in the tenant' });
+const Ids = (description: string) => Type.Array(Uuid, { description });
+
+const ReportedMember = Type.Object(
+  {
+    user_id: UserId,
+    email: described(Nullable(Email), 'As it is now; null: the account was erased'),
+    display_name: Nullable(
+      Type.String({ description: 'As it is now; null: none, or they have not accepted' }),
+    ),
+    roles: Roles,
+    groups: Type.Array(Type.String(), { description: 'Approver groups' }),
+    status: MemberStatus,
+    account_status: Nullable(
+      Type.Enum(['active', 'disabled'], {
+        description: 'Of the account then; null: not known, or they had not accepted',
+      }),
+    ),
+    can_act: Nullable(
+      Type.Boolean({
+        description: 'Whether they could use their roles; null: not known',
+      }),
+    ),
+  },
+  { ...strict, title: 'ReportedMember', description: 'A person in the tenant then' },
+);
+const ReportedAccount = Type.Object(
+  {
+    id: described(Uuid, "The service account's id"),
+    name: Line(100, 'What it was called then'),
+    roles: Roles,
+    status: Type.Enum(['active', 'disabled'], { description: 'Then' }),
+  },
+  {
+    ...strict,
+    title: 'ReportedServiceAccount',
+    description: 'A service account of the tenant then',
+  },
+);
+const ReportedGroup = Type.Object(
+  {
+    name: Type.String({ description: 'The approver group' }),
+    members: Ids('Who was in it'),
+    deciders: Ids('Those of them who could decide'),
+  },
+  { ...strict, title: 'ReportedGroup', description: 'An approver group then' },
+);
+const Deciders = Type.Object(
+  {
+    hop: Type.Integer({ description: 'Escalations after which they could decide' }),
+    right: Type.Enum(decisionRights, { description: 'By which right' }),
+    ids: Ids('Of people and service accounts'),
+  },
+  { ...strict, title: 'ReportedDeciders', description: 'Who could decide, from one hop on' },
+);
+const ReportedRoute = Type.Object(
+  {
+    action: Nullable(
+      Type.String({ description: 'Of this action at any risk; null: of all others' }),
+    ),
+    risk_level: described(Nullable(RiskLevel), 'At this risk; null: at any'),
+    chain: Type.Array(Type.String(), {
+      description: 'Groups, in the order in which they are asked',
+    }),
+    deciders: Type.Array(Deciders, { description: 'Who could decide, by hop and right' }),
+    recipients: Type.Array(Type.String(), {
+      description: 'Addresses that decide by a mailed link, where they belong to no account',
+    }),
+  },
+  { ...strict, title: 'ReportedRoute', description: 'Who is asked, and who could decide' },
+);
+
+export const AccessReport = Type.Object(
+  {
+    tenant_id: TenantId,
+    at: described(Timestamp, 'The moment that it is of'),
+    revision: Type.Integer({ description: "Of the tenant's configuration then" }),
+    complete: Type.Boolean({
+      description:
+        'Whether all of it is known. What is not known is null, and nobody is listed from before `known_since`',
+    }),
+    known_since: described(
+      Nullable(Timestamp),
+      'Since when it is known who was in the tenant; null: since there is one',
+    ),
+    members: Type.Array(ReportedMember, { description: 'By address' }),
+    service_accounts: Type.Array(ReportedAccount, { description: 'By name' }),
+    groups: Type.Array(ReportedGroup, { description: 'Those with members, and those asked' }),
+    approvals: Type.Object(
+      {
+        required: Type.Record(Type.String(), Type.Integer(), {
+          description: 'Risk level to how many must approve',
+        }),
+        allow_self: Type.Boolean({ description: 'The requester may decide, too' }),
+        machines: Type.Boolean({ description: 'API keys may decide' }),
+        max_hops: Type.Integer({ description: 'Hops after the first notice' }),
+        window_minutes: Type.Integer({ description: 'Wait from hop to hop' }),
+        routes: Type.Array(ReportedRoute, {
+          description: 'Of an approval that is asked for at that moment by nobody of them',
+        }),
+      },
+      { ...strict, description: 'Who could approve what automation asked for' },
+    ),
+    change_sets: Type.Object(
+      {
+        policy: described(Nullable(ChangePolicy), "The tenant's change_policy; null: none"),
+        approvers: Ids("Who could approve by it; the platform's may want more"),
+      },
+      { ...strict, description: 'Who could approve changes of the configuration' },
+    ),
+    bounds: described(Nullable(Bounds), "The tenant's bounds; null: none"),
+  },
+  {
+    ...strict,
+    title: 'AccessReport',
+    description: 'Who was in a tenant at a moment, and who could approve what',
+  },
+);
+export type AccessReport = Static<typeof AccessReport>;
+
+export const accessReportContracts = {
+  'tenant-config.access-report': action({
+    summary: 'Who was in the tenant at a moment, and who could approve what',
+    rest: 'GET /tenants/{tenant_id}/access-report',
+    access: tenantAdmins,
+    keyScope: 'audit:read',
+    path: tenantPath,
+    query: {
+      at: Type.Optional(described(Timestamp, 'The moment; now by default')),
+      format: Type.Optional(
+        Type.Enum(['json', 'csv'], {
+          description: '`csv` is what `Accept: text/csv` gets; `json` by default',
+        }),
+      ),
+    },
+    result: AccessReport,
+    response: 'report',
+  }),
+} as const;
