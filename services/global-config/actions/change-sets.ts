@@ -1,7 +1,7 @@
 /** Change sets of the platform's documents, which its administrators write and approve. */
 import type { DataSource } from 'typeorm';
 import { changeSetHandlers } from '../../../shared/change-sets/actions.ts';
-import type { Rights } from '../../../shared/change-sets/change-sets.ts';
+import type { ChangeSetOptions, Rights } from '../../../shared/change-sets/change-sets.ts';
 import type { StoredPerson } from '../../../shared/change-sets/schema.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { documentActions } from '../../../shared/documents/document.ts';
@@ -44,20 +44,22 @@ export const platformRights: Rights = {
   },
 };
 
-export function platformChangeSets(db: DataSource) {
-  const handlers = changeSetHandlers({
-    db,
-    entity: ChangeSetEntity,
-    documents: [
-      documentActions(db, globalEntryKind),
-      documentActions(db, serviceTypeKind),
-      documentActions(db, boundsKind),
-      documentActions(db, budgetsKind),
-      documentActions(db, freezesKind),
-      documentActions(db, changePolicyKind),
-    ],
-    rights: platformRights,
-  });
+export const platformChangeSetOptions = (db: DataSource): ChangeSetOptions => ({
+  db,
+  entity: ChangeSetEntity,
+  documents: [
+    documentActions(db, globalEntryKind),
+    documentActions(db, serviceTypeKind),
+    documentActions(db, boundsKind),
+    documentActions(db, budgetsKind),
+    documentActions(db, freezesKind),
+    documentActions(db, changePolicyKind),
+  ],
+  rights: platformRights,
+});
+
+export function platformChangeSets(options: ChangeSetOptions) {
+  const handlers = changeSetHandlers(options);
   return {
     'global-config.changesets.create': handlers.create,
     'global-config.changesets.list': handlers.list,
