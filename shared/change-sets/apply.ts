@@ -27,7 +27,9 @@ import {
 } from './change-sets.ts';
 import { placingsOf, requireAccess, writeOf } from './items.ts';
 import { askedOf, digestOf, requireEnough, requireState, type Step } from './rules.ts';
+import type { Due } from './schedule.ts';
 import type { ChangeSetRow } from './schema.ts';
+import { isOfStops } from './stops.ts';
 import {
   changeRow,
   lockAsRead,
@@ -99,12 +101,22 @@ export class Applying {
     });
   }
 
-  /** What was scheduled and found nobody to apply it in time. */
-  suspendLate(tenantId: string | null, id: string, request: Request): Promise<ChangeSetRow> {
+  /** At its time. What nobody applied in time is not made up for, and a stop holds it, too. */
+  async run(
+    tenantId: string | null,
+    id: string,
+    { late, now }: Due,
+    request: Request,
+  ): Promise<ChangeSetRow> {
+    const { content } = await this.#changeSets.find(tenantId, id);
+    const stopped = isOfStops(content.items)
+      ? undefined
+      : await this.#options.stoppedBy(tenantId, now, request);
+    const note = late ? 'Its time had passed before it could be applied.' : stopped;
+    if (note === undefined) return this.apply(tenantId, id, 'run', request);
     return whileAsRead(async () => {
       const row = await this.#changeSets.find(tenantId, id);
       requireState(row, 'run');
-      const note = 'Its time had passed before it could be applied.';
       return this.#leave(row, 'suspended', { state: 'suspended', content: { note } }, request);
     });
   }

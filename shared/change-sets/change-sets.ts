@@ -72,7 +72,14 @@ export interface ChangeSetOptions {
   readonly entity: Of['entity'];
   readonly documents: AllDocuments;
   readonly rights: Rights;
+  /** Why nothing is applied by itself at a moment; undefined where it may be. */
+  readonly stoppedBy: StoppedBy;
 }
+export type StoppedBy = (
+  tenantId: string | null,
+  at: Date,
+  request: Request,
+) => Promise<string | undefined>;
 
 export interface Proposed {
   readonly title: string;

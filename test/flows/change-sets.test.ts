@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isRead, type Contract } from '../../shared/contracts/contract.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
+import { weekdays } from '../../shared/contracts/weekdays.ts';
 import { auditEvents, requireProvedAudit } from '../support/audit.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { grown } from '../support/grown.ts';
@@ -582,6 +583,47 @@ describe('a schedule', () => {
     good(await people.ada.send('PATCH', member, { body: { roles: ['tenant_admin'] } }));
     await grown(cluster.database, tenantId);
     for (const path of [unapproved, late]) expect((await people.ada.get(path)).status).toBe(404);
+  });
+});
+
+describe('a schedule while things are stopped', () => {
+  const at0 = { at: new Date(Date.now() + 3600_000).toISOString() };
+  const stateOf = async (path: string) => {
+    const { state, note } = good(await people.ada.get(path)).body;
+    return [state, note];
+  };
+  const scheduled = async (item: Item): Promise<string> => {
+    const set = await submitted(people.ada, [item], { apply: at0 });
+    expect(good(await approve(people.dora, set)).body.state).toBe('scheduled');
+    return set.id;
+  };
+  const due = (ids: readonly string[]): Promise<unknown> =>
+    cluster.database.query(
+      `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() - interval '1 second' WHERE id = ANY ($1)`,
+      [ids],
+    );
+  const always = { during: [{ days: weekdays, start: '00:00', end: '00:00', timezone: 'UTC' }] };
+
+  test.each([
+    ['bounds', { automation_enabled: { const: false } }, 'The emergency stop holds.'],
+    ['freezes', { quiet: always }, 'The freeze quiet holds.'],
+  ])('is suspended by %s that hold then, and lifts them', async (kind, stop, note) => {
+    const path = at(`/config/${kind}`);
+    const target = project();
+    const waiting = await scheduled(putProject(target));
+    const before = good(await people.ada.get(path)).body;
+    await underFourEyes([{ action: 'put', path, body: stop }]);
+    await due([waiting]);
+    await eventually(async () =>
+      expect(await stateOf(sets(`/${waiting}`))).toEqual(['suspended', note]),
+    );
+    expect((await people.ada.get(target)).status).toBe(404);
+    const lifting = await scheduled({ action: 'put', path, body: before });
+    await due([lifting]);
+    await eventually(async () =>
+      expect(await stateOf(sets(`/${lifting}`))).toEqual(['applied', null]),
+    );
+    expect((await apply(people.ada, { id: waiting })).body.state).toBe('applied');
   });
 });
 

@@ -2,6 +2,7 @@
 import type { DataSource } from 'typeorm';
 import { changeSetHandlers } from '../../../shared/change-sets/actions.ts';
 import type { ChangeSetOptions, Rights } from '../../../shared/change-sets/change-sets.ts';
+import { platformStoppedBy } from '../../../shared/change-sets/stops.ts';
 import type { StoredPerson } from '../../../shared/change-sets/schema.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { documentActions } from '../../../shared/documents/document.ts';
@@ -44,19 +45,27 @@ export const platformRights: Rights = {
   },
 };
 
-export const platformChangeSetOptions = (db: DataSource): ChangeSetOptions => ({
-  db,
-  entity: ChangeSetEntity,
-  documents: [
-    documentActions(db, globalEntryKind),
-    documentActions(db, serviceTypeKind),
-    documentActions(db, boundsKind),
-    documentActions(db, budgetsKind),
-    documentActions(db, freezesKind),
-    documentActions(db, changePolicyKind),
-  ],
-  rights: platformRights,
-});
+export function platformChangeSetOptions(db: DataSource): ChangeSetOptions {
+  const bounds = documentActions(db, boundsKind);
+  const freezes = documentActions(db, freezesKind);
+  return {
+    db,
+    entity: ChangeSetEntity,
+    documents: [
+      documentActions(db, globalEntryKind),
+      documentActions(db, serviceTypeKind),
+      bounds,
+      documentActions(db, budgetsKind),
+      freezes,
+      documentActions(db, changePolicyKind),
+    ],
+    rights: platformRights,
+    async stoppedBy(_tenant, at) {
+      const [stops, frozen] = await Promise.all([bounds.get({}), freezes.get({})]);
+      return platformStoppedBy(stops.value?.document ?? {}, frozen.value?.document ?? {}, at);
+    },
+  };
+}
 
 export function platformChangeSets(options: ChangeSetOptions) {
   const handlers = changeSetHandlers(options);

@@ -4,6 +4,7 @@ import type { Caller } from '../../../shared/access.ts';
 import { changeSetHandlers } from '../../../shared/change-sets/actions.ts';
 import type { ChangeSetOptions, Rights } from '../../../shared/change-sets/change-sets.ts';
 import type { AllDocuments } from '../../../shared/change-sets/items.ts';
+import { applying, stoppedBy } from '../../../shared/change-sets/stops.ts';
 import type { StoredPerson } from '../../../shared/change-sets/schema.ts';
 import { revisionsOf } from '../../../shared/commits/commit.ts';
 import type { TenantRole } from '../../../shared/contracts/contract.ts';
@@ -79,7 +80,19 @@ function refusalOf(whyNot: string | null, groups: readonly string[]): StrataErro
 export const tenantChangeSetOptions = (
   db: DataSource,
   documents: AllDocuments,
-): ChangeSetOptions => ({ db, entity: ChangeSetEntity, documents, rights: tenantRights(db) });
+): ChangeSetOptions => ({
+  db,
+  entity: ChangeSetEntity,
+  documents,
+  rights: tenantRights(db),
+  async stoppedBy(tenantId, at, { call }) {
+    const body = { ...applying, at: at.toISOString() };
+    const decided = await call('config-resolver.decide', { tenant_id: tenantId!, body });
+    // What is known from before an outage may not be so any more.
+    if (decided.stale) throw new StrataError('service_unavailable');
+    return stoppedBy(decided.reasons);
+  },
+});
 
 export function tenantChangeSets(options: ChangeSetOptions) {
   const handlers = changeSetHandlers(options);
