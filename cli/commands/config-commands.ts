@@ -87,12 +87,16 @@ const writeFlags: Readonly<Record<string, Flag>> = {
   'dry-run': dryRun,
   reason: { type: 'string', summary: 'why, kept in the history' },
   'if-match': { type: 'string', summary: 'only where this is still its revision' },
+  propose: { type: 'boolean', summary: 'where it needs an approval, ask for that' },
+  'break-glass': { type: 'string', summary: 'why it cannot wait for approval, in an emergency' },
 };
 /** The parameters that every write has. */
 const writeOptions = (flags: Input['flags']) =>
   given({
     dry_run: flags['dry-run'],
     reason: textOf(flags.reason),
+    propose: flags.propose,
+    break_glass: textOf(flags['break-glass']),
     if_match:
       typeof flags['if-match'] === 'string' ? `"${revisionOf(flags['if-match'])}"` : undefined,
   });
@@ -125,6 +129,7 @@ function documentShown({ document, ...written }: Stored): string {
 
 export function answerWritten(answer: Input['answer'], written: Written): void {
   answer(written, () => {
+    if ('change_set' in written) return `waits for approval at ${written.change_set.path}`;
     if (!('dry_run' in written)) return `${written.outcome}, revision ${written.revision}`;
     if (written.changes.length === 0) return 'nothing would change';
     return columns(

@@ -279,7 +279,7 @@ function failureOf({ status, headers, url }: Response, body: unknown): Failed {
 function resultOf({ response }: Contract, { status, headers, body }: Answer): unknown {
   const written = body as { dry_run?: true } | undefined;
   if (response === 'resource') return { document: body, ...authorOf(headers) };
-  if (response !== 'write' || written?.dry_run) return body ?? null;
+  if (response !== 'write' || written?.dry_run || status === 202) return body ?? null;
   if (status === 204) return { outcome: 'deleted', document: null, revision: revisionOf(headers) };
   const warnings = headers.get('x-config-warnings');
   return {

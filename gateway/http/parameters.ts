@@ -94,6 +94,10 @@ function headerProblem({ params }: Contract, name: string, value: unknown): stri
       return typeof value === 'string' && value.length > 500
         ? 'must NOT have more than 500 characters'
         : undefined;
+    case 'break_glass':
+      return typeof value === 'string' && value.length >= 20 && value.length <= 500
+        ? undefined
+        : 'must say why it cannot wait, in 20 to 500 characters';
     case 'if_none_match':
       return value === '*' ? undefined : 'must be * on a write';
     default:

@@ -37,6 +37,10 @@ interface Written extends Resource {
   readonly outcome: 'created' | 'updated' | 'deleted';
   readonly warnings?: readonly { readonly path: string }[];
 }
+/** A write that became a change set. */
+interface Proposed {
+  readonly change_set: object;
+}
 interface Page {
   readonly items: readonly unknown[];
   readonly next_cursor: string | null;
@@ -114,7 +118,7 @@ export function respond(
     case 'effective':
       return sendTagged(kind, result as Resource | Effective, headers, reply);
     case 'write':
-      return sendWritten(result as Written | { dry_run: true }, reply);
+      return sendWritten(result as Written | { dry_run: true } | Proposed, reply);
     case 'list':
       return sendList(result as Page, headers, reply);
     case 'value':
@@ -181,8 +185,12 @@ function tagOf({ revision, environment, as_of: asOf }: Effective, text: string):
   return asOf ? `"${ofRevisions}-${hash('sha256', text, 'base64url')}"` : `"${ofRevisions}"`;
 }
 
-function sendWritten(written: Written | { dry_run: true }, reply: FastifyReply): FastifyReply {
+function sendWritten(
+  written: Written | { dry_run: true } | Proposed,
+  reply: FastifyReply,
+): FastifyReply {
   if ('dry_run' in written) return sendJson(written, reply);
+  if ('change_set' in written) return sendJson(written, reply.code(202));
   if (written.outcome === 'deleted')
     return sendNothing(204, reply.header('x-config-revision', written.revision));
   if (written.warnings) reply.header('x-config-warnings', pathsOf(written.warnings));

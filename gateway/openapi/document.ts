@@ -3,7 +3,7 @@ import { restRoutes } from '../http/rest.ts';
 import { errorResponses, errorSchemas } from './errors.ts';
 import { headers } from '../http/response-headers.ts';
 import { nodePaths, nodeSchemas } from './node-operations.ts';
-import { operationOf } from './operations.ts';
+import { operationOf, proposedResponse } from './operations.ts';
 import { createComponents } from './schemas.ts';
 import { introduction, topics } from './topics.ts';
 import { webhooksOf } from './webhooks.ts';
@@ -33,6 +33,7 @@ export function openApi(baseUrl: string, version: string) {
     paths[path] = { ...paths[path], [method]: operationOf(route, components) };
   }
   const webhooks = webhooksOf(components);
+  const Proposed = proposedResponse(components);
   return {
     openapi: '3.1.0',
     info: {
@@ -48,7 +49,7 @@ export function openApi(baseUrl: string, version: string) {
     components: {
       schemas: { ...components.schemas(), ...errorSchemas, ...nodeSchemas },
       parameters: components.parameters(),
-      responses: errorResponses,
+      responses: { ...errorResponses, Proposed },
       headers,
       securitySchemes,
     },

@@ -5,6 +5,7 @@ import { IsObject, IsUnion, type TSchema } from 'typebox';
 import { admittedScopes } from '../../shared/access.ts';
 import { consequences, isPower } from '../../shared/contracts/consequences.ts';
 import type { Access, Contract, Rest } from '../../shared/contracts/contract.ts';
+import { ProposedWrite } from '../../shared/contracts/envelopes.ts';
 import { exampleOf, hasExample } from '../../shared/contracts/examples.ts';
 import type { RestRoute } from '../http/rest.ts';
 import { errorRefs, errorsOf } from './errors.ts';
@@ -39,6 +40,7 @@ export function operationOf({ name, contract, rest }: RestRoute, components: Com
     ...(rest.body ? { requestBody: requestBodyOf(contract, rest, components) } : {}),
     responses: {
       ...responsesOf(contract, rest, components),
+      ...(contract.response === 'write' && { 202: { $ref: '#/components/responses/Proposed' } }),
       ...errorRefs(errorsOf(contract, rest)),
     },
   };
@@ -109,14 +111,16 @@ function parametersOf({ params, response }: Contract, rest: Rest, components: Co
   const parameter = (place: Parameter['in'], shownName: string, name: string) => {
     const own = params.properties[name]!;
     const { description, ...schema } = components.shown(own);
-    return components.parameter({
+    const shown = {
       name: shownName,
       in: place,
       required: place === 'path' || isRequired(params, name),
       ...(typeof description === 'string' && { description }),
       schema,
       ...((place === 'path' || hasExample(own)) && { example: exampleOf(own) }),
-    });
+    };
+    // Reads have another of this name.
+    return components.parameter(shown, name === 'if_none_match' ? 'only-new' : shownName);
   };
   return [
     ...rest.pathParams.map((name) => parameter('path', name, name)),
@@ -176,6 +180,13 @@ function responsesOf(contract: Contract, rest: Rest, components: Components) {
     ]),
   );
 }
+
+/** Of every write that becomes a change set. */
+export const proposedResponse = ({ shown }: Components) => ({
+  description: 'Proposed: it waits for approval',
+  headers: refsOf(ofEveryAnswer),
+  content: jsonOf(shown(ProposedWrite), { example: exampleOf(ProposedWrite) }),
+});
 
 /** What `responses.ts` sends of a result. */
 function contentsOf(

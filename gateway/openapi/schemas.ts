@@ -24,9 +24,10 @@ export interface Components {
   /** The schema as it is shown at its place: a reference, where it has a title. */
   readonly shown: (schema: TSchema) => Schema;
   /**
-   * The parameter as it is shown at its place: a reference, where others of its name are like it.
+   * The parameter as it is shown at its place: a reference, where others of its component's name,
+   * which is its own unless given, are like it.
    */
-  readonly parameter: (parameter: Parameter) => Parameter | Reference;
+  readonly parameter: (parameter: Parameter, component?: string) => Parameter | Reference;
   /** Everything that was referred to so far, by name. */
   readonly schemas: () => Record<string, Schema>;
   readonly parameters: () => Record<string, Parameter>;
@@ -96,11 +97,11 @@ export function createComponents(): Components {
   }
 
   /** The first of a name is the component; one that differs is written where it is. */
-  function parameter(own: Parameter): Parameter | Reference {
-    const known = parameters.get(own.name) ?? own;
-    parameters.set(own.name, known);
+  function parameter(own: Parameter, component = own.name): Parameter | Reference {
+    const known = parameters.get(component) ?? own;
+    parameters.set(component, known);
     const isLike = isDeepStrictEqual(known, own);
-    return isLike ? { $ref: `#/components/parameters/${own.name}` } : own;
+    return isLike ? { $ref: `#/components/parameters/${component}` } : own;
   }
 
   return {

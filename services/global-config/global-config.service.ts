@@ -18,6 +18,7 @@ import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
+import { withProposals } from '../../shared/change-sets/proposing.ts';
 import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
 import { callAs } from '../../shared/contract-runtime/request.ts';
@@ -25,7 +26,7 @@ import { serviceOf } from '../../shared/contract-runtime/service.ts';
 import { boundActions } from './actions/bounds.ts';
 import { changeActions } from './actions/changes.ts';
 import { changePolicyActions } from './actions/change-policy.ts';
-import { platformChangeSets } from './actions/change-sets.ts';
+import { platformChangeSetOptions, platformChangeSets } from './actions/change-sets.ts';
 import { entryActions } from './actions/entries.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
@@ -43,6 +44,7 @@ export interface GlobalConfigOptions {
 
 export function globalConfigService({ db, log }: GlobalConfigOptions): ServiceSchema {
   const planner = new Planner(db);
+  const changeSets = platformChangeSetOptions(db);
   let broker: ServiceBroker | undefined;
   let schedule: BackgroundLoop | undefined;
   const handlers = {
@@ -51,7 +53,7 @@ export function globalConfigService({ db, log }: GlobalConfigOptions): ServiceSc
     ...boundActions(db, planner),
     ...overTimeActions(db, planner),
     ...changePolicyActions(db),
-    ...platformChangeSets(db),
+    ...platformChangeSets(changeSets),
     ...planActions(planner),
     ...historyActions(db),
     ...rollbackAction(db, planner),
@@ -78,7 +80,7 @@ export function globalConfigService({ db, log }: GlobalConfigOptions): ServiceSc
     },
   };
   return {
-    ...serviceOf('global-config', handlers, lifecycle),
+    ...serviceOf('global-config', withProposals(handlers, changeSets), lifecycle),
     created() {
       broker = this.broker;
     },

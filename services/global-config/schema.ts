@@ -409,5 +409,9 @@ export const globalConfigSchema: Schema = {
       `CREATE CONSTRAINT TRIGGER has_history AFTER INSERT OR UPDATE OR DELETE ON global_config.rollouts
         DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION global_config.begin_history_anew()`,
     ),
+    migration(
+      'GlobalConfigBreakGlass1765500000023',
+      'ALTER TABLE global_config.configuration_history ADD COLUMN break_glass boolean NOT NULL DEFAULT false',
+    ),
   ],
 };

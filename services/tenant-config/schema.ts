@@ -317,6 +317,10 @@ export const tenantConfigSchema: Schema = {
       ...changeSetTable(schema),
       'ALTER TABLE tenant_config.configuration_history ADD COLUMN changeset_id uuid',
     ),
+    migration(
+      'TenantConfigBreakGlass1765500000022',
+      'ALTER TABLE tenant_config.configuration_history ADD COLUMN break_glass boolean NOT NULL DEFAULT false',
+    ),
     migration('TenantConfigMembershipHistory1765600000001', ...membershipHistoryTable),
   ],
 };

@@ -37,12 +37,13 @@ import {
   serviceInstanceKey,
   type ServiceInstance,
 } from '../../shared/contracts/service-instances.ts';
+import { withProposals } from '../../shared/change-sets/proposing.ts';
 import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import { documentActions } from '../../shared/documents/document.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
 import { accessReportActions } from './actions/access-report.ts';
 import { boundActions } from './actions/bounds.ts';
-import { tenantChangeSets } from './actions/change-sets.ts';
+import { tenantChangeSetOptions, tenantChangeSets } from './actions/change-sets.ts';
 import { contextActions } from './actions/contexts.ts';
 import { withEffectiveTrials } from './actions/effective-trials.ts';
 import { erasingActions } from './actions/erasing.ts';
@@ -133,6 +134,7 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
   const documents = documentsOf({ db, settings });
   const { risk, agents, services, projects, bounds, budgets, freezes } = documents;
   const { changePolicy, notifications } = documents;
+  const changeSets = tenantChangeSetOptions(db, Object.values(documents));
   const writes = trialsOf(db, documents);
   let broker: ServiceBroker | undefined;
   let erasing: BackgroundLoop | undefined;
@@ -210,7 +212,7 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
       notification_config: restorer(notifications, notificationKey, (tenant_id) => ({ tenant_id })),
     }),
 
-    ...tenantChangeSets(db, Object.values(documents)),
+    ...tenantChangeSets(changeSets),
 
     ...layerActions(db),
     ...contextActions(db),
@@ -232,7 +234,7 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
     },
   };
   return {
-    ...serviceOf('tenant-config', handlers, lifecycle),
+    ...serviceOf('tenant-config', withProposals(handlers, changeSets), lifecycle),
     created() {
       broker = this.broker;
     },

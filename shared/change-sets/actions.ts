@@ -82,13 +82,9 @@ export function changeSetHandlers(options: ChangeSetOptions) {
       ),
     async run(params: Id, request: Request) {
       const [tenantId, id] = [tenantOf(params), params.changeset_id];
-      const { due, late } = await dueNow(db, entity, id);
-      if (!due) throw new StrataError('conflict', 'It is not due.');
-      return view(
-        await (late
-          ? applying.suspendLate(tenantId, id, request)
-          : applying.apply(tenantId, id, 'run', request)),
-      );
+      const due = await dueNow(db, entity, id);
+      if (!due.due) throw new StrataError('conflict', 'It is not due.');
+      return view(await applying.run(tenantId, id, due, request));
     },
     async breakGlass(params: Id & Platform<'break-glass'>, request: Request) {
       const [tenantId, id] = [tenantOf(params), params.changeset_id];

@@ -14,17 +14,22 @@
 import { commitChanges } from '../commits/commit.ts';
 import { platformScope, tenantScope } from '../contracts/revision-scopes.ts';
 import type { Request } from '../contract-runtime/request.ts';
+import type { WrittenDocument } from '../documents/document.ts';
 import { codeOf, statusOf, StrataError } from '../errors.ts';
 import {
   holdStandings,
   whileAsRead,
   type ChangeSets,
   type ChangeSetOptions,
+  type Draft,
+  type Proposed,
   type Standing,
 } from './change-sets.ts';
 import { placingsOf, requireAccess, writeOf } from './items.ts';
 import { askedOf, digestOf, requireEnough, requireState, type Step } from './rules.ts';
+import type { Due } from './schedule.ts';
 import type { ChangeSetRow } from './schema.ts';
+import { isOfStops } from './stops.ts';
 import {
   changeRow,
   lockAsRead,
@@ -65,7 +70,7 @@ export class Applying {
       const row = await this.#changeSets.find(tenantId, id);
       requireState(row, step);
       try {
-        return await this.#write(row, request, emergency);
+        return (await this.#write(row, request, emergency)).applied;
       } catch (error) {
         // Whoever breaks the glass is there, and the change set stays what it was.
         if (emergency !== undefined)
@@ -78,46 +83,77 @@ export class Applying {
     });
   }
 
-  /** What was scheduled and found nobody to apply it in time. */
-  suspendLate(tenantId: string | null, id: string, request: Request): Promise<ChangeSetRow> {
+  /** Makes a write that was refused, at once, as the change set that it would have been. */
+  async breakGlass(
+    tenantId: string | null,
+    body: Proposed,
+    request: Request,
+    emergency: string,
+  ): Promise<WrittenDocument<unknown>> {
+    const draft = await this.#changeSets.draft(tenantId, body, request);
+    return whileAsRead(async () => {
+      try {
+        const { answers } = await this.#write(draft, request, emergency);
+        return answers[0]!;
+      } catch (error) {
+        throw error instanceof Prevented ? new StrataError('conflict', error.message) : error;
+      }
+    });
+  }
+
+  /** At its time. What nobody applied in time is not made up for, and a stop holds it, too. */
+  async run(
+    tenantId: string | null,
+    id: string,
+    { late, now }: Due,
+    request: Request,
+  ): Promise<ChangeSetRow> {
+    const { content } = await this.#changeSets.find(tenantId, id);
+    const stopped = isOfStops(content.items)
+      ? undefined
+      : await this.#options.stoppedBy(tenantId, now, request);
+    const note = late ? 'Its time had passed before it could be applied.' : stopped;
+    if (note === undefined) return this.apply(tenantId, id, 'run', request);
     return whileAsRead(async () => {
       const row = await this.#changeSets.find(tenantId, id);
       requireState(row, 'run');
-      const note = 'Its time had passed before it could be applied.';
       return this.#leave(row, 'suspended', { state: 'suspended', content: { note } }, request);
     });
   }
 
   async #write(
-    row: ChangeSetRow,
+    row: ChangeSetRow | Draft,
     request: Request,
     emergency: string | undefined,
-  ): Promise<ChangeSetRow> {
+  ): Promise<{ applied: ChangeSetRow; answers: WrittenDocument<unknown>[] }> {
     const { db, documents } = this.#options;
     const { content, tenant_id: tenantId, id } = row;
     if (digestOf(tenantId, content) !== row.digest)
       throw new Prevented('failed', 'What is stored is not what the digest stands for.');
-    const { author, standings } = await this.#requireRights(row, request, emergency !== undefined);
+    const isEmergency = emergency !== undefined;
+    const { author, standings } = await this.#requireRights(row, request, isEmergency);
     // Its power is that of the step, and not of each write.
     const { power: _power, ...others } = request;
-    const enough = emergency === undefined ? requireEnough(content) : () => undefined;
-    const own: Request = { ...others, caller: author, changeSet: { id, requireEnough: enough } };
-    const { items, reason } = content;
-    const works = await placingsOf(documents, items, tenantId, reason, own);
+    const requireNow = isEmergency ? () => undefined : requireEnough(content);
+    const changeSet = { id, isEmergency, requireEnough: requireNow };
+    const own: Request = { ...others, caller: author, changeSet };
+    const works = await placingsOf(documents, content.items, tenantId, content.reason, own);
     const of = this.#changeSets.of(tenantId);
     const scope = tenantId === null ? platformScope : tenantScope(tenantId);
-    let now = row.updated_at;
-    let applied = row;
+    const answers: WrittenDocument<unknown>[] = [];
+    const held: { row?: ChangeSetRow; now?: Date } = {};
     await commitChanges(db, own, scope, works, {
       begin: async (manager) => {
-        now = await lockAsRead(manager, of, row);
+        held.row = isStored(row) ? row : await this.#changeSets.insert(manager, row, request);
+        held.now = isStored(row) ? await lockAsRead(manager, of, row) : held.row.created_at;
         await holdStandings(manager, standings);
-        if (emergency !== undefined) await requireReviewed(manager, of, request.caller.id);
+        if (isEmergency) await requireReviewed(manager, of, request.caller.id);
       },
       finished: async (manager, outcomes) => {
         const revisions = outcomes.map(({ result: { answer } }) =>
           'revision' in answer ? answer.revision : 0,
         );
+        const now = held.now!;
         const change = {
           state: 'applied',
           due_at: null,
@@ -125,7 +161,7 @@ export class Applying {
             revisions,
             note: null,
             ended_by: request.caller.id,
-            ...(emergency !== undefined && {
+            ...(isEmergency && {
               break_glass: {
                 by: request.caller.id,
                 at: now.toISOString(),
@@ -135,16 +171,16 @@ export class Applying {
             }),
           },
         } as const;
-        applied = await changeRow(manager, of, row, now, change);
-        const step = emergency === undefined ? 'applied' : 'broke_glass';
-        await recordStep(manager, step, applied, request);
+        held.row = await changeRow(manager, of, held.row!, now, change);
+        await recordStep(manager, isEmergency ? 'broke_glass' : 'applied', held.row, request);
+        answers.push(...outcomes.map(({ result }) => result.answer));
       },
     });
-    return applied;
+    return { applied: held.row!, answers };
   }
 
   /** Who wrote it and who approved it may do so still. */
-  async #requireRights(row: ChangeSetRow, request: Request, isEmergency: boolean) {
+  async #requireRights(row: Draft, request: Request, isEmergency: boolean) {
     const { rights, documents } = this.#options;
     const { content, tenant_id: tenantId } = row;
     if (!isEmergency && content.approved_by.length < content.required)
@@ -178,6 +214,8 @@ export class Applying {
     });
   }
 }
+
+const isStored = (row: ChangeSetRow | Draft): row is ChangeSetRow => 'updated_at' in row;
 
 /** Undefined for what says nothing of the change set, such as an outage. */
 function preventedBy(error: unknown): Prevented | undefined {

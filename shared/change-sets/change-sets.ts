@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import { isMachine, type Caller } from '../access.ts';
 import { commitChanges, holdRevisions } from '../commits/commit.ts';
-import type { ApplyWhen, ChangeSetItem } from '../contracts/change-sets.ts';
+import type { ApplyWhen } from '../contracts/change-sets.ts';
 import { platformScope, tenantScope } from '../contracts/revision-scopes.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import { invalid, StrataError } from '../errors.ts';
@@ -20,6 +20,7 @@ import {
   writeOf,
   writesOf,
   type AllDocuments,
+  type ProposedItem,
 } from './items.ts';
 import {
   askedOf,
@@ -71,14 +72,29 @@ export interface ChangeSetOptions {
   readonly entity: Of['entity'];
   readonly documents: AllDocuments;
   readonly rights: Rights;
+  /** Why nothing is applied by itself at a moment; undefined where it may be. */
+  readonly stoppedBy: StoppedBy;
 }
+export type StoppedBy = (
+  tenantId: string | null,
+  at: Date,
+  request: Request,
+) => Promise<string | undefined>;
 
-interface Proposed {
+export interface Proposed {
   readonly title: string;
   readonly reason: string;
-  readonly items: ChangeSetItem[];
+  readonly items: readonly ProposedItem[];
   readonly apply?: ApplyWhen;
 }
+
+/** A change set that is not stored yet. */
+export type Draft = Omit<ChangeSetRow, 'created_at' | 'updated_at'>;
+
+const submittedAt = (now: Date): Change => ({
+  state: 'pending',
+  content: { submitted_at: now.toISOString() },
+});
 
 /** Attempts at what met a change of the change set, or of somebody's rights. */
 const maxAttempts = 20;
@@ -128,6 +144,36 @@ export class ChangeSets {
   }
 
   async create(tenantId: string | null, body: Proposed, request: Request): Promise<ChangeSetRow> {
+    const draft = await this.draft(tenantId, body, request);
+    return this.#options.db.transaction((manager) => this.insert(manager, draft, request));
+  }
+
+  /** Opens it and asks for approval. */
+  async propose(tenantId: string | null, body: Proposed, request: Request): Promise<ChangeSetRow> {
+    const draft = await this.draft(tenantId, body, request);
+    return this.#options.db.transaction(async (manager) => {
+      const row = await this.insert(manager, draft, request);
+      const of = this.of(tenantId);
+      const pending = await changeRow(
+        manager,
+        of,
+        row,
+        row.created_at,
+        submittedAt(row.created_at),
+      );
+      await recordStep(manager, 'submitted', pending, request);
+      return pending;
+    });
+  }
+
+  async insert(manager: EntityManager, draft: Draft, request: Request): Promise<ChangeSetRow> {
+    const stored = await insertRow(manager, this.of(draft.tenant_id), draft);
+    await recordStep(manager, 'created', stored, request);
+    return stored;
+  }
+
+  /** What it would be, tried as its writes would be, and stored nowhere. */
+  async draft(tenantId: string | null, body: Proposed, request: Request): Promise<Draft> {
     const author = personOf(request.caller);
     const { title, reason, apply = 'on_approval' } = body;
     const tried = await this.#try(tenantId, body.items, request);
@@ -142,19 +188,14 @@ export class ChangeSets {
       note: null,
       ended_by: null,
     };
-    const row = {
+    return {
       id: randomUUID(),
       tenant_id: tenantId,
       state: 'draft',
       digest: digestOf(tenantId, content),
       content,
       due_at: null,
-    } as const;
-    return this.#options.db.transaction(async (manager) => {
-      const stored = await insertRow(manager, this.of(tenantId), row);
-      await recordStep(manager, 'created', stored, request);
-      return stored;
-    });
+    };
   }
 
   /** It becomes a draft of another digest, without approvals, whose editor is its last author. */
@@ -210,15 +251,7 @@ export class ChangeSets {
       const row = await this.find(tenantId, id);
       this.#requireWriter(row, request);
       requireState(row, 'submit');
-      return this.#change(
-        row,
-        'submitted',
-        (now) => ({
-          state: 'pending',
-          content: { submitted_at: now.toISOString() },
-        }),
-        request,
-      );
+      return this.#change(row, 'submitted', submittedAt, request);
     });
   }
 
@@ -337,7 +370,7 @@ export class ChangeSets {
   /** What the items would do now, as the caller, who has to be allowed each of them. */
   async #try(
     tenantId: string | null,
-    items: readonly ChangeSetItem[],
+    items: readonly ProposedItem[],
     request: Request,
   ): Promise<Pick<Content, 'items' | 'required' | 'groups'>> {
     const { db, documents } = this.#options;

@@ -23,6 +23,8 @@ export interface ItemWrite {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
+/** A write as it is proposed, which may also be one of what is not there yet. */
+export type ProposedItem = ChangeSetItem & { readonly if_none_match?: '*' };
 type Named = Pick<ChangeSetItem, 'action' | 'path'>;
 
 /** Undefined where it is the path of no document that this tenant, or the platform, has. */
@@ -39,7 +41,7 @@ function found(all: AllDocuments, { action, path }: Named, tenantId: string | nu
 /** Throws 422 for what is no write of a document, by its place among the items. */
 export function writesOf(
   all: AllDocuments,
-  items: readonly ChangeSetItem[],
+  items: readonly ProposedItem[],
   tenantId: string | null,
 ): ItemWrite[] {
   const problems: Problem[] = [];
@@ -57,11 +59,12 @@ export function writesOf(
     const name = `${documents.actions} ${JSON.stringify(address)}`;
     if (paths.has(name)) problem('/path', 'is of a document that another item writes');
     paths.add(name);
-    const { body, if_match } = item;
+    const { body, if_match, if_none_match } = item;
     const params = {
       ...address,
       ...(body !== undefined && { body }),
       ...(if_match !== undefined && { if_match }),
+      ...(if_none_match !== undefined && { if_none_match }),
     };
     for (const { path, message } of problemsOf(contract.params, params))
       problem(path in address ? '/path' : path, message);

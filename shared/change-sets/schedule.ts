@@ -49,16 +49,17 @@ export function startSchedule({ db, entity, log, run }: ScheduleOptions): Backgr
 }
 
 /** Whether a change set is due, and whether it is too late for it, by the database's clock. */
-export async function dueNow(
-  db: DataSource,
-  entity: Of['entity'],
-  id: string,
-): Promise<{ readonly due: boolean; readonly late: boolean }> {
-  const [row] = await db.query<{ due: boolean; late: boolean }[]>(
-    `SELECT due_at <= clock_timestamp() AS due,
-       clock_timestamp() - due_at > make_interval(secs => $2) AS late
-     FROM ${tableOf(entity)} WHERE id = $1`,
+export interface Due {
+  readonly due: boolean;
+  readonly late: boolean;
+  readonly now: Date;
+}
+
+export async function dueNow(db: DataSource, entity: Of['entity'], id: string): Promise<Due> {
+  const [row] = await db.query<Due[]>(
+    `SELECT due_at <= now AS due, now - due_at > make_interval(secs => $2) AS late, now
+     FROM ${tableOf(entity)}, clock_timestamp() AS now WHERE id = $1`,
     [id, graceMs / 1000],
   );
-  return row ?? { due: false, late: false };
+  return row ?? { due: false, late: false, now: new Date(0) };
 }

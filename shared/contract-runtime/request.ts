@@ -17,6 +17,8 @@ export interface Client {
 /** A change set while its writes are made. */
 export interface AppliedChangeSet {
   readonly id: string;
+  /** Without the approvals that it needed. */
+  readonly isEmergency?: boolean;
   /** Throws where it has fewer approvals than policies ask for a write. */
   requireEnough(required: { readonly required: number; readonly groups: readonly string[] }): void;
 }

@@ -212,6 +212,7 @@ const writeHeaders = {
   'if-match': 'if_match',
   'if-none-match': 'if_none_match',
   'x-change-reason': 'reason',
+  'x-break-glass': 'break_glass',
 } as const;
 const writeOptions = {
   if_match: Type.Optional(
@@ -224,6 +225,20 @@ const writeOptions = {
     Type.Literal('*', { description: 'Write only where nothing exists yet' }),
   ),
   reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why, kept in the history' })),
+  break_glass: Type.Optional(
+    Type.String({
+      minLength: 20,
+      maxLength: 500,
+      description:
+        'Why it cannot wait: what a change_policy refuses is written now, in an emergency, and somebody else reviews it',
+    }),
+  ),
+  propose: Type.Optional(
+    Type.Boolean({
+      description:
+        'Submit what a change_policy refuses as a change set, for the reason in X-Change-Reason',
+    }),
+  ),
 };
 export const dryRun = {
   dry_run: Type.Optional(
@@ -283,14 +298,16 @@ function define<
 >(
   definition: Definition<Path, Query, Body, R>,
   headers: Readonly<Record<string, string>>,
-  headerParams: H,
+  /** What all contracts of its kind take, by header where `ownQuery` does not name it. */
+  ownParams: H,
+  ownQuery: readonly (keyof H & string)[] = [],
 ): Contract<TObject<Path & Query & BodyProperty<Body> & H>, R> {
   const { rest, path, query, body, ...rules } = definition;
   const params = parametersOf<Path & Query & BodyProperty<Body> & H>({
     ...path,
     ...query,
     ...(body === undefined ? {} : { body }),
-    ...headerParams,
+    ...ownParams,
   });
   const contract = {
     response: 'value',
@@ -300,7 +317,7 @@ function define<
       rest: {
         ...methodAndPath(rest),
         pathParams: Object.keys(path ?? {}),
-        query: Object.keys(query ?? {}),
+        query: [...Object.keys(query ?? {}), ...ownQuery],
         headers,
         body: body !== undefined,
       },
@@ -348,8 +365,8 @@ export const readOfBoth = <
 ) => define(definition, readHeaders, readOfBothOptions);
 
 /**
- * A write that honours If-Match, If-None-Match and X-Change-Reason. Give it `query: dryRun` where
- * it can be tried first.
+ * A write that honours If-Match, If-None-Match, X-Change-Reason and X-Break-Glass, and can be
+ * proposed. Give it `query: dryRun` where it can be tried first.
  */
 export const write = <
   R extends TSchema,
@@ -363,6 +380,7 @@ export const write = <
     { response: 'write', ...definition },
     writeHeaders,
     writeOptions,
+    ['propose'],
   );
 
 /** An action that honours Idempotency-Key: the same key with the same request is one request. */

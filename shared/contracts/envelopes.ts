@@ -1,7 +1,16 @@
 /** What results are wrapped in: stored documents, answers of writes, pages of lists. */
 import { Type, type TSchema } from 'typebox';
 import { EffectiveChanges } from './effective-trial.ts';
-import { ActorName, Author, Nullable, Revision, strict, Timestamp } from './fields.ts';
+import {
+  ActorName,
+  Author,
+  described,
+  Nullable,
+  Revision,
+  strict,
+  Timestamp,
+  Uuid,
+} from './fields.ts';
 import { plannedToo } from './impact.ts';
 
 /**
@@ -45,7 +54,32 @@ const warnings = Type.Optional(
   }),
 );
 
-/** What a write answers on the bus; `document` is null after a deletion. */
+export const ProposedWrite = Type.Object(
+  {
+    change_set: Type.Object(
+      {
+        id: described(Uuid, 'Its id'),
+        path: Type.String({
+          description: 'Where it is read, and where others approve it',
+          examples: ['/config/changesets/0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55'],
+        }),
+        digest: Type.String({ description: 'What is approved' }),
+        required: Type.Integer({ description: 'How many people have to approve it' }),
+      },
+      { ...strict, description: 'The change set that waits for approval' },
+    ),
+  },
+  {
+    ...strict,
+    title: 'ProposedWrite',
+    description: 'What a write with `propose` became, where a change_policy refuses it',
+  },
+);
+
+/**
+ * What a write answers on the bus: what it did, what it would do, or the change set that it became;
+ * `document` is null after a deletion.
+ */
 export const Written = <T extends TSchema>(document: T) =>
   Type.Union([
     Type.Object(
@@ -76,6 +110,7 @@ export const Written = <T extends TSchema>(document: T) =>
       },
       { ...strict, title: 'DryRun', description: 'What a write would change' },
     ),
+    ProposedWrite,
   ]);
 
 /** How many items a page has where the caller does not say. */

@@ -81,6 +81,9 @@ const entryFields = <Kind extends TSchema>(kind: Kind, resourceId: string) => ({
   reason: Nullable(Type.String({ description: 'Why, in the words of who wrote it' })),
   request_id: Nullable(Type.String({ description: 'Of the request that wrote it' })),
   changeset_id: Type.Optional(described(Uuid, 'The change set that it was a part of')),
+  break_glass: Type.Optional(
+    Type.Literal(true, { description: 'It was written in an emergency, without approvals' }),
+  ),
   changes: Type.Array(Change, { description: 'What changed in the document' }),
 });
 const documents = {

@@ -29,6 +29,8 @@ export interface HistoryRow<ConfigType extends string> {
   after: unknown;
   /** The change set that it was a part of; null for a write by itself. */
   changeset_id: string | null;
+  /** Whether it was written without the approvals that it needed. */
+  break_glass: boolean;
 }
 
 const text: EntitySchemaColumnOptions = { type: 'text' };
@@ -47,6 +49,7 @@ export const historyColumns = {
   before: json,
   after: json,
   changeset_id: { type: 'uuid', nullable: true },
+  break_glass: { type: 'boolean', default: false },
 } as const satisfies Record<keyof HistoryRow<string>, EntitySchemaColumnOptions>;
 
 /** A document, as the history names it. */
@@ -72,6 +75,7 @@ export const historyRowOf = <ConfigType extends string>(
   before: record.before,
   after: record.after,
   changeset_id: request.changeSet?.id ?? null,
+  break_glass: request.changeSet?.isEmergency === true,
 });
 
 type Left = Pick<HistoryRow<string>, 'after' | 'revision' | 'changed_by' | 'changed_at'>;
@@ -92,7 +96,7 @@ export const leftBehind = <Document>(row: Left): Stored<Document> | null =>
 
 type Summary<ConfigType extends string> = Omit<
   HistoryRow<ConfigType>,
-  'reason' | 'request_id' | 'before' | 'after' | 'changeset_id'
+  'reason' | 'request_id' | 'before' | 'after' | 'changeset_id' | 'break_glass'
 >;
 
 /**
@@ -114,6 +118,7 @@ export const historyEntry = <ConfigType extends string>(row: HistoryRow<ConfigTy
   reason: row.reason,
   request_id: row.request_id,
   ...(row.changeset_id !== null && { changeset_id: row.changeset_id }),
+  ...(row.break_glass && { break_glass: true as const }),
   changes: diff(row.before ?? undefined, row.after ?? undefined).map((change) =>
     concealSecrets(change),
   ),

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isRead, type Contract } from '../../shared/contracts/contract.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
+import { weekdays } from '../../shared/contracts/weekdays.ts';
 import { auditEvents, requireProvedAudit } from '../support/audit.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { grown } from '../support/grown.ts';
@@ -222,6 +223,7 @@ describe('every door', () => {
       }),
     );
 
+  const emergency = 'Payments are down, and nobody else is awake';
   const historyRows = async (): Promise<unknown> =>
     cluster.database.query(
       `SELECT (SELECT count(*) FROM tenant_config.configuration_history) AS tenants,
@@ -252,6 +254,26 @@ describe('every door', () => {
       const answer = await caller.send(rest!.method, path, isDelete ? {} : { body: given });
       expect([name, ...code(answer)]).toEqual([name, ...refused]);
       expect(answer.body.change_set.body.items).toHaveLength(1);
+      if (contractOf(name).response !== 'write') continue;
+      expect(rest!.query).toContain('propose');
+      const options = isDelete ? {} : { body: given };
+      const proposed = await caller.send(rest!.method, `${path}?propose=true`, {
+        ...options,
+        headers: { 'x-change-reason': 'Walked' },
+      });
+      expect([name, proposed.status]).toEqual([name, 202]);
+      const { path: at, digest } = proposed.body.change_set;
+      const set = good(await caller.get(at)).body;
+      expect(set).toMatchObject({ state: 'pending', digest, reason: 'Walked' });
+      expect([set.items.length, set.authors.length]).toEqual([1, 1]);
+      good(await caller.post(`${at}/cancel`));
+      if (caller === ownKey || caller === accountKey) {
+        const broken = await caller.send(rest!.method, path, {
+          ...options,
+          headers: { 'x-break-glass': emergency },
+        });
+        expect([name, ...code(broken)]).toEqual([name, 403, 'insufficient_scope']);
+      }
     }
     expect(await historyRows()).toEqual(before);
   });
@@ -285,6 +307,44 @@ describe('every door', () => {
     good(await people.ada.post(sets(`/${set.id}/submit`)));
     expect((await approve(people.dora, set)).body.state).toBe('applied');
     expect((await people.ada.get(path)).body.labels.name).toBe('Proposed');
+  });
+});
+
+describe('a write that is proposed', () => {
+  test('says why, keeps its conditions, and is approved as any other', async () => {
+    const path = project();
+    const body = { labels: { name: 'Proposed' } };
+    const propose = (headers: Record<string, string>) =>
+      people.ada.send('PUT', `${path}?propose=true`, { body, headers });
+    expect((await propose({})).body.errors).toEqual([
+      { path: '/reason', message: expect.stringContaining('X-Change-Reason') },
+    ]);
+    const headers = { 'x-change-reason': 'It is time', 'if-none-match': '*' };
+    const { body: answer, status } = await propose(headers);
+    expect([status, answer.change_set.required]).toEqual([202, 1]);
+    const set = good(await people.ada.get(answer.change_set.path)).body;
+    expect(set.items).toEqual([{ action: 'put', path, base: null }]);
+    expect(code(await approve(people.ada, set))).toEqual([403, 'approval_own_request']);
+    expect((await approve(people.dora, set)).body.state).toBe('applied');
+    expect((await people.ada.get(path)).body.labels.name).toBe('Proposed');
+    expect((await propose(headers)).status).toBe(412);
+  });
+
+  test('and needs no approval is written', async () => {
+    const path = at('/config/change-policy?propose=true');
+    const tightened = await people.ada.put(path, { required: 1 });
+    expect([tightened.status, tightened.body]).toEqual([200, { required: 1 }]);
+  });
+
+  test('on the bus is proposed as well', async () => {
+    const joining = { NATS_URL: cluster.environment.NATS_URL!, SECRET_KEY: secretKey };
+    const words = ['config', 'set', 'risk', tenantId, 'global_settings.max_cost_impact_auto=45'];
+    const flags = ['--propose', '--reason', 'From the shell'];
+    const said = await operator({ ...joining, STRATA_OPERATOR: 'grace' }, [...words, ...flags]);
+    expect([said.code, said.out]).toEqual([0, expect.stringContaining('waits for approval at')]);
+    const { items } = good(await people.ada.get(sets('?state=pending&limit=1'))).body;
+    expect(items[0]).toMatchObject({ reason: 'From the shell', required: 1 });
+    good(await people.dora.post(sets(`/${items[0].id}/cancel`)));
   });
 });
 
@@ -526,6 +586,47 @@ describe('a schedule', () => {
   });
 });
 
+describe('a schedule while things are stopped', () => {
+  const at0 = { at: new Date(Date.now() + 3600_000).toISOString() };
+  const stateOf = async (path: string) => {
+    const { state, note } = good(await people.ada.get(path)).body;
+    return [state, note];
+  };
+  const scheduled = async (item: Item): Promise<string> => {
+    const set = await submitted(people.ada, [item], { apply: at0 });
+    expect(good(await approve(people.dora, set)).body.state).toBe('scheduled');
+    return set.id;
+  };
+  const due = (ids: readonly string[]): Promise<unknown> =>
+    cluster.database.query(
+      `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() - interval '1 second' WHERE id = ANY ($1)`,
+      [ids],
+    );
+  const always = { during: [{ days: weekdays, start: '00:00', end: '00:00', timezone: 'UTC' }] };
+
+  test.each([
+    ['bounds', { automation_enabled: { const: false } }, 'The emergency stop holds.'],
+    ['freezes', { quiet: always }, 'The freeze quiet holds.'],
+  ])('is suspended by %s that hold then, and lifts them', async (kind, stop, note) => {
+    const path = at(`/config/${kind}`);
+    const target = project();
+    const waiting = await scheduled(putProject(target));
+    const before = good(await people.ada.get(path)).body;
+    await underFourEyes([{ action: 'put', path, body: stop }]);
+    await due([waiting]);
+    await eventually(async () =>
+      expect(await stateOf(sets(`/${waiting}`))).toEqual(['suspended', note]),
+    );
+    expect((await people.ada.get(target)).status).toBe(404);
+    const lifting = await scheduled({ action: 'put', path, body: before });
+    await due([lifting]);
+    await eventually(async () =>
+      expect(await stateOf(sets(`/${lifting}`))).toEqual(['applied', null]),
+    );
+    expect((await apply(people.ada, { id: waiting })).body.state).toBe('applied');
+  });
+});
+
 describe('an emergency', () => {
   const reason = 'Payments are down and nobody else is awake';
   const draft = async (by: Client): Promise<{ id: string }> => {
@@ -566,6 +667,35 @@ describe('an emergency', () => {
     expect((await review(people.dora)).body.break_glass.reviewed_by).toBe(ids.dora);
     expect((await breakGlass(people.ada, other)).body.state).toBe('applied');
     good(await people.dora.post(sets(`/${other.id}/review`)));
+  });
+
+  test('is a header of the write, too: written at once, and reviewed', async () => {
+    const path = project();
+    const write = (by: Client, headers: Record<string, string>) =>
+      by.send('PUT', path, { body: { labels: { name: 'Now' } }, headers });
+    const named = { 'x-break-glass': reason };
+    expect((await write(people.ada, { 'x-break-glass': 'too short' })).status).toBe(422);
+    for (const by of [ownKey, accountKey, people.bob])
+      expect((await write(by, named)).status).toBe(403);
+    expect((await people.ada.get(path)).status).toBe(404);
+    const written = await write(people.ada, named);
+    expect([written.status, written.body.labels.name]).toEqual([201, 'Now']);
+    const [entry] = good(await people.ada.get(at('/config/history?limit=1'))).body.items;
+    expect(entry).toMatchObject({ reason, break_glass: true, changed_by: ids.ada });
+    const set = good(await people.ada.get(sets(`/${entry.changeset_id}`))).body;
+    expect(set).toMatchObject({ state: 'applied', break_glass: { by: ids.ada, reason } });
+    const waiting = await people.ada.send('PUT', project(), {
+      body: { labels: { name: 'Again' } },
+      headers: named,
+    });
+    expect([waiting.status, waiting.body.detail.message]).toEqual([
+      409,
+      expect.stringContaining(set.id),
+    ]);
+    expect(good(await people.ada.get(sets('?state=draft'))).body.items).not.toContainEqual(
+      expect.objectContaining({ reason }),
+    );
+    good(await people.dora.post(sets(`/${set.id}/review`)));
   });
 });
 

@@ -1,5 +1,6 @@
 /** What change policies ask for: which writes they guard, what tightens, what loosens a policy. */
 import { describe, expect, test } from '@jest/globals';
+import { proposedBy } from '../../shared/change-sets/proposing.ts';
 import { digestOf } from '../../shared/change-sets/rules.ts';
 import type { Bounds } from '../../shared/contracts/bounds.ts';
 import { limitDefaults } from '../../shared/contracts/risk.ts';
@@ -29,6 +30,13 @@ const write = (
   changes: diff(before ?? undefined, after ?? undefined),
   tightens: false,
   ...more,
+});
+
+test('a proposal keeps the conditions of the write', () => {
+  const item = { action: 'put', path: '/config/bounds', body: {} };
+  const refused = { path: '/config/changesets', body: { title: 't', reason: 'r', items: [item] } };
+  for (const condition of [{ if_match: '"3"' }, { if_none_match: '*' }] as const)
+    expect(proposedBy(condition, refused, 'r').items).toEqual([{ ...item, ...condition }]);
 });
 
 describe('what a policy guards', () => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { Temporal } from 'temporal-polyfill';
 import { decide } from '../../services/config-resolver/rules/decide.ts';
-import { frozenBy, type Acting } from '../../services/config-resolver/rules/freezes.ts';
+import { frozenBy, type Acting } from '../../shared/budgets/frozen-by.ts';
 import { freezesProblems } from '../../shared/budgets/freezes-document.ts';
 import { stretchAt } from '../../shared/budgets/windows.ts';
 import { Freezes, type Freeze, type FreezeWindow } from '../../shared/contracts/freezes.ts';

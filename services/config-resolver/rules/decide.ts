@@ -5,6 +5,7 @@
  * where slots are taken, since its rule needs to know what runs. Neither decides here.
  */
 import { exceeds } from '../../../shared/bounds/limits.ts';
+import { frozenBy, type Frozen } from '../../../shared/budgets/frozen-by.ts';
 import type { AutomationDecision, Decided, Intent } from '../../../shared/contracts/decide.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { decidingLimits, type RiskLimits } from '../../../shared/contracts/risk.ts';
@@ -12,7 +13,6 @@ import { BusinessHours } from '../../../shared/contracts/weekly-hours.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
 import { platformFreezesKey, tenantFreezesKey } from '../../../shared/contracts/freezes.ts';
 import { opensNext } from './business-hours.ts';
-import { frozenBy, type Frozen } from './freezes.ts';
 import { claimsRollback } from './rollback-claim.ts';
 
 /**

@@ -1,7 +1,8 @@
 /** Change sets of the platform's documents, which its administrators write and approve. */
 import type { DataSource } from 'typeorm';
 import { changeSetHandlers } from '../../../shared/change-sets/actions.ts';
-import type { Rights } from '../../../shared/change-sets/change-sets.ts';
+import type { ChangeSetOptions, Rights } from '../../../shared/change-sets/change-sets.ts';
+import { platformStoppedBy } from '../../../shared/change-sets/stops.ts';
 import type { StoredPerson } from '../../../shared/change-sets/schema.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { documentActions } from '../../../shared/documents/document.ts';
@@ -44,20 +45,30 @@ export const platformRights: Rights = {
   },
 };
 
-export function platformChangeSets(db: DataSource) {
-  const handlers = changeSetHandlers({
+export function platformChangeSetOptions(db: DataSource): ChangeSetOptions {
+  const bounds = documentActions(db, boundsKind);
+  const freezes = documentActions(db, freezesKind);
+  return {
     db,
     entity: ChangeSetEntity,
     documents: [
       documentActions(db, globalEntryKind),
       documentActions(db, serviceTypeKind),
-      documentActions(db, boundsKind),
+      bounds,
       documentActions(db, budgetsKind),
-      documentActions(db, freezesKind),
+      freezes,
       documentActions(db, changePolicyKind),
     ],
     rights: platformRights,
-  });
+    async stoppedBy(_tenant, at) {
+      const [stops, frozen] = await Promise.all([bounds.get({}), freezes.get({})]);
+      return platformStoppedBy(stops.value?.document ?? {}, frozen.value?.document ?? {}, at);
+    },
+  };
+}
+
+export function platformChangeSets(options: ChangeSetOptions) {
+  const handlers = changeSetHandlers(options);
   return {
     'global-config.changesets.create': handlers.create,
     'global-config.changesets.list': handlers.list,

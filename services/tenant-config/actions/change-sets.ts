@@ -2,8 +2,9 @@
 import type { DataSource } from 'typeorm';
 import type { Caller } from '../../../shared/access.ts';
 import { changeSetHandlers } from '../../../shared/change-sets/actions.ts';
-import type { Rights } from '../../../shared/change-sets/change-sets.ts';
+import type { ChangeSetOptions, Rights } from '../../../shared/change-sets/change-sets.ts';
 import type { AllDocuments } from '../../../shared/change-sets/items.ts';
+import { applying, stoppedBy } from '../../../shared/change-sets/stops.ts';
 import type { StoredPerson } from '../../../shared/change-sets/schema.ts';
 import { revisionsOf } from '../../../shared/commits/commit.ts';
 import type { TenantRole } from '../../../shared/contracts/contract.ts';
@@ -76,13 +77,25 @@ function refusalOf(whyNot: string | null, groups: readonly string[]): StrataErro
   return new StrataError('insufficient_role', `Only ${who} may approve this change set.`);
 }
 
-export function tenantChangeSets(db: DataSource, documents: AllDocuments) {
-  const handlers = changeSetHandlers({
-    db,
-    entity: ChangeSetEntity,
-    documents,
-    rights: tenantRights(db),
-  });
+export const tenantChangeSetOptions = (
+  db: DataSource,
+  documents: AllDocuments,
+): ChangeSetOptions => ({
+  db,
+  entity: ChangeSetEntity,
+  documents,
+  rights: tenantRights(db),
+  async stoppedBy(tenantId, at, { call }) {
+    const body = { ...applying, at: at.toISOString() };
+    const decided = await call('config-resolver.decide', { tenant_id: tenantId!, body });
+    // What is known from before an outage may not be so any more.
+    if (decided.stale) throw new StrataError('service_unavailable');
+    return stoppedBy(decided.reasons);
+  },
+});
+
+export function tenantChangeSets(options: ChangeSetOptions) {
+  const handlers = changeSetHandlers(options);
   return {
     'tenant-config.changesets.create': handlers.create,
     'tenant-config.changesets.list': handlers.list,

@@ -26,8 +26,8 @@ export interface HistoryName extends AnyHistoryName<ConfigType> {
 export const historyEntry: Statement = {
   name: 'strata_tenant_history_entry',
   text: `INSERT INTO tenant_config.configuration_history
-     (tenant_id, revision, config_type, resource_id, action, changed_by, changed_at, reason, request_id, before, after, changeset_id)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+     (tenant_id, revision, config_type, resource_id, action, changed_by, changed_at, reason, request_id, before, after, changeset_id, break_glass)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
 };
 /** SQL's null where there is no document. */
 const jsonOrNull = (document: unknown): string | null =>
@@ -54,6 +54,7 @@ export function historyValues(
     jsonOrNull(row.before),
     jsonOrNull(row.after),
     row.changeset_id,
+    row.break_glass,
   ];
 }
 

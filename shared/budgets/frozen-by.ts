@@ -1,12 +1,7 @@
 /** Whether freezes let automation act at a moment, and until when they do not. */
-import {
-  matchesAct,
-  matchesPlace,
-  type Act,
-  type Touched,
-} from '../../../shared/budgets/matching.ts';
-import { stretchOfAll, type Stretch } from '../../../shared/budgets/windows.ts';
-import type { Freeze, FreezeInForce } from '../../../shared/contracts/freezes.ts';
+import { matchesAct, matchesPlace, type Act, type Touched } from './matching.ts';
+import { stretchOfAll, type Stretch } from './windows.ts';
+import type { Freeze, FreezeInForce } from '../contracts/freezes.ts';
 
 /** What acts, and when (Unix milliseconds). */
 export interface Acting extends Act, Touched {

@@ -1,0 +1,39 @@
+/**
+ * What keeps a change set from being applied at its time, when nobody is there to look: an emergency
+ * stop, and freezes that are about `config.change` of low risk.
+ */
+import { frozenBy } from '../budgets/frozen-by.ts';
+import type { Bounds } from '../contracts/bounds.ts';
+import type { DecisionReason } from '../contracts/decide.ts';
+import type { Freezes } from '../contracts/freezes.ts';
+import type { StoredItem } from './schema.ts';
+
+/** What automation would say of applying one. */
+export const applying = { action: 'config.change', risk_level: 'low' } as const;
+
+const stopped = 'The emergency stop holds.';
+const frozen = (name: string | undefined): string => `The freeze ${name} holds.`;
+
+/** Of a tenant, by what a decision on it says; undefined where nothing is against it. */
+export function stoppedBy(reasons: readonly DecisionReason[]): string | undefined {
+  const isStopped = ({ rule, layer }: DecisionReason): boolean =>
+    rule === 'automation_enabled' && layer === 'bounds';
+  if (reasons.some(isStopped)) return stopped;
+  const freeze = reasons.find(({ rule }) => rule === 'freeze');
+  return freeze && frozen(freeze.name);
+}
+
+/** Of the platform, whose documents hold for no tenant alone. */
+export function platformStoppedBy(bounds: Bounds, freezes: Freezes, at: Date): string | undefined {
+  const { automation_enabled: stop } = bounds;
+  if (stop?.const === false && stop.mode !== 'warn') return stopped;
+  const inForce = Object.entries(freezes)
+    .filter(([, { mode }]) => mode !== 'warn')
+    .map(([name, rule]) => ({ by: 'platform', name, rule, revision: 0 }) as const);
+  const [first] = frozenBy(inForce, { ...applying, isRollback: false, at: at.getTime() });
+  return first && frozen(first.name);
+}
+
+/** Whether it is of stops and freezes alone, which are lifted by such. */
+export const isOfStops = (items: readonly StoredItem[]): boolean =>
+  items.every(({ path }) => /^(?:\/tenants\/[^/]+)?\/config\/(?:bounds|freezes)$/.test(path));
