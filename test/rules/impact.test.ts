@@ -6,6 +6,7 @@ import { expect, test } from '@jest/globals';
 import {
   emptyCounts,
   Impacts,
+  ImpactsBySide,
   type Compared,
 } from '../../services/config-resolver/rules/impact.ts';
 import type { Bounds } from '../../shared/contracts/bounds.ts';
@@ -105,4 +106,31 @@ test('an entry that a bound overrules shields: nothing changes, and the bound is
     tenants: { total: 1, changed: 0, shielded: 1, invalid: 0, clamped: 0 },
     by_key: { band: { changed: 0, shielded_by: { bounds: 1 } } },
   });
+});
+
+test('impacts of sides are remembered for a few, and made again for others', () => {
+  const rollouts = Array.from({ length: 10 }, (_, index) => ({
+    id: `rollout-${index}`,
+    stage: 0,
+    salt: `salt-${index}`,
+    percent: 50,
+    tenants: [],
+    revision: 1,
+    updated_by: 'u',
+    updated_at: '2030-01-01T00:00:00.000Z',
+    items: [],
+  }));
+  const layers = { ...platform(null), rollouts };
+  const impacts = new ImpactsBySide({
+    keys: ['a'],
+    environment: {},
+    before: layers,
+    after: layers,
+  });
+  const id = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
+  const first = impacts.of(id(0));
+  expect(impacts.of(id(0))).toBe(first);
+  const made = new Set(Array.from({ length: 400 }, (_, n) => impacts.of(id(n + 1))));
+  expect(made.size).toBeGreaterThan(100);
+  expect(impacts.of(id(0))).not.toBe(first);
 });

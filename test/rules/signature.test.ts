@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import Stripe from 'stripe';
-import { signatureHeaders } from '../../services/notifier/rules/signature.ts';
+import { signatureHeaders } from '../../shared/outgoing/signature.ts';
 
 const body =
   '{"type":"approval.requested","id":"ntf_01JD9ZP1V7Q2M3K4N5P6Q7R8S9","timestamp":"2025-10-09T08:53:20.000Z","data":{"approval_id":"apr_1"}}';

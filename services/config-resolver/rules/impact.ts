@@ -8,6 +8,7 @@
  * tenant.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { LRUCache } from 'lru-cache';
 import { contradicted, describe, yieldingPairs } from '../../../shared/bounds/bounds-document.ts';
 import {
   isEnforced,
@@ -403,9 +404,11 @@ const isSame = (one: DecidedValue, other: DecidedValue): boolean =>
 export class ImpactsBySide {
   readonly keys: readonly string[];
   readonly #compared: Compared;
-  readonly #bySides = new Map<string, Impacts>();
+  readonly #bySides: LRUCache<string, Impacts>;
 
-  constructor(compared: Compared) {
+  constructor(compared: Compared, mostSides = 32) {
+    // Ten rollouts make a thousand sides, each with the impacts of all of its contexts.
+    this.#bySides = new LRUCache({ max: mostSides });
     this.#compared = compared;
     this.keys = withPairs(compared.keys);
   }

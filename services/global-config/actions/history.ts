@@ -35,19 +35,23 @@ export const historyActions = (db: DataSource) =>
         const by = { purged_by: request.caller.id, purged_at: at, reason };
         const { below, ...purged } = await purgePast(manager, name, by);
         await purgeChangeSets(manager, name);
-        await purgeRollouts(manager, name, by);
+        const rollouts = await purgeRollouts(manager, name, by);
         const { config_type: configType, resource_id: resourceId } = name;
         const time = at.toISOString();
         const none = { before: null, after: null };
         const row = { revision, action: 'purge', ...none, at: time, reason } as const;
         await recordHistory(manager, { configType, resourceId }, row, request);
-        const event = {
-          action: purgedAction(configType),
+        const eventOf = (type: typeof configType, target: string, upTo: number) => ({
+          action: purgedAction(type),
           tenant_id: null,
-          target: resourceId,
-          payload: { revision, reason, below },
-        };
-        return { result: { revision, ...name, ...purged, at: time }, keys: [], events: [event] };
+          target,
+          payload: { revision, reason, below: upTo },
+        });
+        const events = [
+          eventOf(configType, resourceId, below),
+          ...rollouts.map((gone) => eventOf('rollout_config', gone.resource_id, gone.below)),
+        ];
+        return { result: { revision, ...name, ...purged, at: time }, keys: [], events };
       };
       const { result } = await commitChange(db, request, platformScope, work);
       return result;

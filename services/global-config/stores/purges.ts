@@ -170,13 +170,13 @@ export async function purgeChangeSets(manager: EntityManager, name: Name): Promi
 
 /**
  * Rollouts that ended have the document as it was and was to be, so what the history has of them
- * goes. Throws 409 where one of them is open.
+ * goes. Returns which, for the audit, which has them too. Throws 409 where one of them is open.
  */
 export async function purgeRollouts(
   manager: EntityManager,
   { config_type: type, resource_id: id }: Name,
   by: Pick<PurgeRow, 'purged_by' | 'purged_at' | 'reason'>,
-): Promise<void> {
+): Promise<Pick<PurgeRow, 'resource_id' | 'below'>[]> {
   const hasIt = (document: string): string =>
     `EXISTS (SELECT FROM json_array_elements(${document}->'items') item
        WHERE item->>'config_type' = $1 AND item->>'resource_id' = $2)`;
@@ -191,7 +191,7 @@ export async function purgeRollouts(
       `The rollout ${open.id} has it. Complete or revert it first.`,
     );
   await manager.query(`DELETE FROM global_config.rollouts WHERE ${hasIt('document')}`, [type, id]);
-  await manager.query(
+  const gone = await manager.query<Pick<PurgeRow, 'resource_id' | 'below'>[]>(
     `WITH gone AS (
        UPDATE global_config.configuration_history SET before = NULL, after = NULL
        WHERE config_type = 'rollout_config' AND (${hasIt('before')} OR ${hasIt('after')})
@@ -199,13 +199,15 @@ export async function purgeRollouts(
      )
      INSERT INTO global_config.purges AS p (config_type, resource_id, since, below, purged_by, purged_at, reason)
      SELECT 'rollout_config', resource_id, min(revision), max(revision) + 1, $3, $4, $5 FROM gone GROUP BY resource_id
-     ON CONFLICT (config_type, resource_id) DO UPDATE SET below = greatest(p.below, excluded.below)`,
+     ON CONFLICT (config_type, resource_id) DO UPDATE SET below = greatest(p.below, excluded.below)
+     RETURNING resource_id, below`,
     [type, id, by.purged_by, by.purged_at, by.reason],
   );
   await manager.query(
     `DELETE FROM global_config.history_baseline WHERE config_type = 'rollout_config' AND ${hasIt('document')}`,
     [type, id],
   );
+  return gone;
 }
 
 function documentPath({ config_type: type, resource_id: id }: Name): string {

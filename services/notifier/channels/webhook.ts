@@ -7,7 +7,7 @@ import {
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
 import { markedTexts } from '../../../shared/schema/marked.ts';
 import type { ChannelConfig } from '../rules/frozen-config.ts';
-import { signatureHeaders } from '../rules/signature.ts';
+import { signatureHeaders } from '../../../shared/outgoing/signature.ts';
 import {
   urlDestination,
   type DestinationsOf,

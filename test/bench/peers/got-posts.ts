@@ -4,7 +4,7 @@
  */
 import got from 'got';
 import { readFileSync } from 'node:fs';
-import { signatureHeaders } from '../../../services/notifier/rules/signature.ts';
+import { signatureHeaders } from '../../../shared/outgoing/signature.ts';
 
 const [url, file, count, concurrency, secret] = process.argv.slice(2) as [
   string,
