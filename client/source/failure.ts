@@ -1,6 +1,11 @@
 /** Why the gateway gave no answer that the client can use. */
 import { isObject, objectIn } from './json.ts';
 
+export interface FieldError {
+  readonly path: string;
+  readonly message: string;
+}
+
 export class StrataError extends Error {
   override readonly name = 'StrataError';
   /**
@@ -13,17 +18,26 @@ export class StrataError extends Error {
   readonly requestId: string | undefined;
   /** How long the gateway asks to be left alone. */
   readonly retryAfterMs: number | undefined;
+  /** What is wrong with the request, by JSON Pointer, where the gateway says it. */
+  readonly errors: readonly FieldError[];
 
   constructor(
     code: string,
     message: string,
-    more: { status?: number; requestId?: string; retryAfterMs?: number; cause?: unknown } = {},
+    more: {
+      status?: number;
+      requestId?: string;
+      retryAfterMs?: number;
+      errors?: readonly FieldError[];
+      cause?: unknown;
+    } = {},
   ) {
     super(message, more);
     this.code = code;
     this.status = more.status;
     this.requestId = more.requestId;
     this.retryAfterMs = more.retryAfterMs;
+    this.errors = more.errors ?? [];
   }
 
   /**
@@ -51,14 +65,18 @@ export const closedError = (): StrataError => new StrataError('closed', 'The cli
 
 /** What the gateway said of an error, where it was Strata's gateway that said it. */
 export function errorOf({ status, headers }: Response, text: string): StrataError {
-  const { detail, request_id: requestId } = objectIn(text) ?? {};
+  const { detail, request_id: requestId, errors } = objectIn(text) ?? {};
   const { code = unnamed(status), message = 'no reason given' } = isObject(detail) ? detail : {};
   return new StrataError(String(code), `Strata answered ${status} ${code}: ${message}`, {
     status,
     requestId: typeof requestId === 'string' ? requestId : undefined,
+    errors: Array.isArray(errors) ? errors.filter(isFieldError) : [],
     retryAfterMs: retryAfter(headers.get('retry-after')),
   });
 }
+
+const isFieldError = (value: unknown): value is FieldError =>
+  isObject(value) && typeof value.path === 'string' && typeof value.message === 'string';
 
 const longestRetryAfterMs = 3_600_000;
 

@@ -18,7 +18,7 @@ import type {
   ValuesOf,
 } from './types.ts';
 
-export { StrataError } from './failure.ts';
+export { StrataError, type FieldError } from './failure.ts';
 export type * from './types.ts';
 
 /** What configurations of one `connect` share. */

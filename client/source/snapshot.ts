@@ -1,6 +1,7 @@
 /** The values of one configuration as the gateway answered them, and how they are read. */
 import { StrataError } from './failure.ts';
 import { deepFreeze, isEqual, isObject, memberOf, type Members } from './json.ts';
+import { nearestOf } from './nearest.ts';
 import { revisionOf } from './revisions.ts';
 import { inCamelCase } from './spelling.ts';
 import type {
@@ -72,6 +73,8 @@ export interface Source {
   readonly state: Pick<State, 'stale' | 'ageMs' | 'from'>;
 }
 
+const mostMissed = 100;
+
 /**
  * The ways to read values of the types that a schema promises. A value of another type counts as
  * absent.
@@ -81,9 +84,21 @@ export function readersOf<V>(
   types: ReadonlyMap<string, TypeName>,
   warn: (message: string) => void,
 ): Pick<View<V>, 'get' | 'details' | 'explain'> {
+  /** Absent ones that were looked for. */
+  const missed = new Set<string>();
+  /** A key that is set nowhere is no mistake, one that is nearly called as another may be. */
+  function miss(key: string): void {
+    if (missed.has(key) || missed.size >= mostMissed) return;
+    missed.add(key);
+    const nearest = nearestOf(Object.keys(source.snapshot.values), key);
+    if (nearest !== undefined)
+      warn(`There is no value of ${key}, so the fallback counts. Did you mean ${nearest}?`);
+  }
+
   function get(key: string, fallback?: unknown): unknown {
     const value = memberOf(source.snapshot.values, key);
     const type = types.get(key);
+    if (value === undefined) miss(key);
     if (value === undefined || type === undefined || fits(value, type))
       return value === undefined ? fallback : value;
     warn(`The value of ${key} is not of the type ${type}.`);

@@ -35,6 +35,7 @@ import {
   type EffectiveGateway,
 } from '../support/effective-gateway.ts';
 import { startProxy } from '../support/proxy.ts';
+import { freePort } from '../support/servers.ts';
 
 let gateway: EffectiveGateway;
 let warnings: string[];
@@ -311,6 +312,68 @@ describe('while no gateway answers', () => {
       code: 'timeout',
       message: expect.stringContaining('service_unavailable'),
     });
+  });
+});
+
+describe('what can not be helped by asking again', () => {
+  test.each([
+    ['a wrong key', 401, 'auth_api_key_invalid'],
+    ['a wrong tenant', 403, 'tenant_mismatch'],
+    ['a misspelt service', 404, 'not_found'],
+    ['a context that is none', 422, 'validation_failed'],
+  ])('%s ends connect within a second, by the code of the gateway', async (_what, status, code) => {
+    let asked = 0;
+    gateway.answer = (response) => {
+      asked += 1;
+      refuse(response, status, code);
+    };
+    const began = performance.now();
+    await expect(connected()).rejects.toMatchObject({ name: 'StrataError', code, status });
+    expect(performance.now() - began).toBeLessThan(1000);
+    expect(asked).toBe(1);
+  });
+
+  test('a server that is away is said by its name as soon as the program wants to know', async () => {
+    const began = performance.now();
+    const url = `http://127.0.0.1:${await freePort()}`;
+    const away = connected({ url, startup: { timeoutMs: 500 } });
+    await expect(away).rejects.toMatchObject({
+      name: 'StrataError',
+      code: 'timeout',
+      message: expect.stringContaining('Strata is not reached'),
+      cause: expect.objectContaining({ code: 'unreachable' }),
+    });
+    expect(performance.now() - began).toBeLessThan(1000);
+  });
+
+  test('an error has what is wrong with each field', async () => {
+    const errors = [{ path: '/agent_type', message: 'must match the pattern' }];
+    gateway.answer = (response) =>
+      response.writeHead(422, { 'content-type': 'application/json' }).end(
+        JSON.stringify({
+          detail: {
+            status: 'error',
+            code: 'validation_failed',
+            message: 'Some fields are not valid.',
+          },
+          errors: [...errors, 'no error'],
+          request_id: 'r',
+        }),
+      );
+    await expect(connected()).rejects.toMatchObject({ code: 'validation_failed', errors });
+  });
+
+  test('a misspelt key is warned of once, with the name that is nearest; one that is unlike all is not', async () => {
+    const config = await connected();
+    for (let times = 0; times < 3; times += 1) {
+      expect(config.get('max_cost_impact_atuo', 7)).toBe(7);
+      expect(config.limit('automation_enable')).toBe(0);
+      expect(config.get('feature_of_tomorrow', 'off')).toBe('off');
+    }
+    expect(warnings).toEqual([
+      'There is no value of max_cost_impact_atuo, so the fallback counts. Did you mean max_cost_impact_auto?',
+      'There is no value of automation_enable, so the fallback counts. Did you mean automation_enabled?',
+    ]);
   });
 });
 
