@@ -409,5 +409,12 @@ export const globalConfigSchema: Schema = {
       `CREATE CONSTRAINT TRIGGER has_history AFTER INSERT OR UPDATE OR DELETE ON global_config.rollouts
         DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION global_config.begin_history_anew()`,
     ),
+    migration(
+      'GlobalConfigRolloutRuns1765600000021',
+      `CREATE TABLE global_config.rollout_runs (
+        rollout_id text PRIMARY KEY REFERENCES global_config.rollouts ON DELETE CASCADE,
+        turn uuid NOT NULL, due_at timestamptz NOT NULL, answers json NOT NULL
+      )`,
+    ),
   ],
 };
