@@ -7,6 +7,7 @@ import { approvalCommands } from './commands/approval-commands.ts';
 import { auditCommands } from './commands/audit-commands.ts';
 import { deliveryCommands } from './commands/delivery-commands.ts';
 import { peopleCommands } from './commands/people-commands.ts';
+import { rolloutCommands } from './commands/rollout-commands.ts';
 import { stopCommands } from './commands/stop-commands.ts';
 import { callCommand } from './commands/call-command.ts';
 import type { Command } from './command.ts';
@@ -24,5 +25,6 @@ export const commands: readonly Command[] = [
   ...stopCommands,
   ...peopleCommands,
   ...deliveryCommands,
+  ...rolloutCommands,
   callCommand,
 ];

@@ -78,13 +78,17 @@ export const pieces: readonly Piece[] = [
   {
     name: 'global-config',
     needs: ['database_url'],
-    calls: ['auth', 'config-resolver'],
+    calls: ['auth', 'config-resolver', 'notifier'],
     vital: [],
     hasTables: true,
     async load() {
       const { globalConfigSchema: schema } = await import('./global-config/schema.ts');
       const { globalConfigService } = await import('./global-config/global-config.service.ts');
-      return { schema, service: ({ log }, db) => globalConfigService({ db, log }) };
+      return {
+        schema,
+        service: ({ settings, log, metrics }, db) =>
+          globalConfigService({ db, settings, log, metrics }),
+      };
     },
   },
   {

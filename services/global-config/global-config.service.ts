@@ -16,13 +16,15 @@
 import { randomUUID } from 'node:crypto';
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
 import { withProposals } from '../../shared/change-sets/proposing.ts';
 import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
-import { callAs } from '../../shared/contract-runtime/request.ts';
+import { callAs, type Call } from '../../shared/contract-runtime/request.ts';
 import { serviceOf } from '../../shared/contract-runtime/service.ts';
+import type { Settings } from '../../shared/settings/settings.ts';
 import { boundActions } from './actions/bounds.ts';
 import { changeActions } from './actions/changes.ts';
 import { changePolicyActions } from './actions/change-policy.ts';
@@ -33,20 +35,27 @@ import { layerActions } from './actions/layers.ts';
 import { overTimeActions } from './actions/limits-over-time.ts';
 import { planActions, Planner } from './actions/plan.ts';
 import { rollbackAction } from './actions/rollback.ts';
+import { GateAnswers, showRollouts } from './actions/rollout-figures.ts';
+import { RolloutGates } from './actions/rollout-gates.ts';
+import { startRunningRollouts } from './actions/rollout-runner.ts';
 import { rolloutActions } from './actions/rollouts.ts';
 import { serviceTypeActions } from './actions/service-types.ts';
 import { ChangeSetEntity } from './schema.ts';
 
 export interface GlobalConfigOptions {
   readonly db: DataSource;
+  readonly settings: () => Settings;
   readonly log: Logger;
+  readonly metrics: Registry;
 }
 
-export function globalConfigService({ db, log }: GlobalConfigOptions): ServiceSchema {
+export function globalConfigService(options: GlobalConfigOptions): ServiceSchema {
+  const { db, settings, log, metrics } = options;
   const planner = new Planner(db);
   const changeSets = platformChangeSetOptions(db);
+  const answers = new GateAnswers();
   let broker: ServiceBroker | undefined;
-  let schedule: BackgroundLoop | undefined;
+  let loops: BackgroundLoop[] = [];
   const handlers = {
     ...entryActions(db, planner),
     ...serviceTypeActions(db, planner),
@@ -57,26 +66,28 @@ export function globalConfigService({ db, log }: GlobalConfigOptions): ServiceSc
     ...planActions(planner),
     ...historyActions(db),
     ...rollbackAction(db, planner),
-    ...rolloutActions(db, planner),
+    ...rolloutActions(db, planner, new RolloutGates(settings, log), answers.count),
     ...layerActions(db),
     ...changeActions(db),
   };
   const lifecycle = {
     async started(): Promise<void> {
+      const call: Call = (action, params) =>
+        callAs(broker!, action, params, {
+          caller: serviceCaller('global-config'),
+          requestId: randomUUID(),
+        });
       const run = (_tenant: string | null, id: string) =>
-        callAs(
-          broker!,
-          'global-config.changesets.run',
-          { changeset_id: id },
-          {
-            caller: serviceCaller('global-config'),
-            requestId: randomUUID(),
-          },
-        );
-      schedule = startSchedule({ db, entity: ChangeSetEntity, log, run });
+        call('global-config.changesets.run', { changeset_id: id });
+      const runRollout = (id: string) => call('global-config.rollouts.run', { rollout_id: id });
+      loops = [
+        startSchedule({ db, entity: ChangeSetEntity, log, run }),
+        startRunningRollouts({ db, log, run: runRollout }),
+      ];
+      showRollouts(metrics, db, answers);
     },
     async stopped(): Promise<void> {
-      await schedule?.stop();
+      await Promise.all(loops.map((loop) => loop.stop()));
     },
   };
   return {

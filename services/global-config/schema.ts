@@ -413,5 +413,12 @@ export const globalConfigSchema: Schema = {
       'GlobalConfigBreakGlass1765500000023',
       'ALTER TABLE global_config.configuration_history ADD COLUMN break_glass boolean NOT NULL DEFAULT false',
     ),
+    migration(
+      'GlobalConfigRolloutRuns1765600000021',
+      `CREATE TABLE global_config.rollout_runs (
+        rollout_id text PRIMARY KEY REFERENCES global_config.rollouts ON DELETE CASCADE,
+        turn uuid NOT NULL, due_at timestamptz NOT NULL, answers json NOT NULL
+      )`,
+    ),
   ],
 };

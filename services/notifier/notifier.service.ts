@@ -33,6 +33,7 @@ import { budgetActions } from './actions/budgets.ts';
 import { redeemActions } from './actions/redeeming.ts';
 import { deliveryActions } from './actions/deliveries.ts';
 import { erasureActions } from './actions/erasure.ts';
+import { figureActions } from './actions/figures.ts';
 import { grantActions, Grants } from './actions/granting.ts';
 import { linkActions } from './actions/links.ts';
 import { usageActions } from './actions/usage.ts';
@@ -149,6 +150,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     ...testActions(db, settings, sender),
     ...erasureActions(db),
     ...usageActions(db, settings),
+    ...figureActions(db),
   };
   let stopListening = (): void => {};
   const lifecycle = {

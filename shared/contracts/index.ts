@@ -32,6 +32,7 @@ import { notifierContracts } from './notifier.ts';
 import { planContracts } from './plan.ts';
 import { projectContracts } from './projects.ts';
 import { riskContracts } from './risk.ts';
+import { rolloutGateContracts } from './rollout-gates.ts';
 import { rolloutContracts } from './rollouts.ts';
 import { serviceAccountContracts } from './service-accounts.ts';
 import { serviceInstanceContracts } from './service-instances.ts';
@@ -71,6 +72,7 @@ export const contracts = {
   ...serviceTypeContracts,
   ...planContracts,
   ...rolloutContracts,
+  ...rolloutGateContracts,
 
   // auth
   ...authContracts,

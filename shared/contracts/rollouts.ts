@@ -18,21 +18,25 @@ import {
   UpdatedAt,
   Uuid,
 } from './fields.ts';
+import { GateAnswer, RolloutGate } from './rollout-gates.ts';
 import { PlanItem, PlannedChange } from './plan.ts';
 import { platformAdmins } from './platform-document.ts';
 import { LayerType } from './rollout-sides.ts';
 
-export const rolloutStates = ['planned', 'running', 'held', 'completed', 'reverted'] as const;
+export const rolloutStates = [
+  'planned',
+  'running',
+  'held',
+  'completed',
+  'reverted',
+  'superseded',
+] as const;
 export type RolloutState = (typeof rolloutStates)[number];
 const State = Type.Enum(rolloutStates, {
   title: 'RolloutState',
-  description: '`held`: it stays at its stage until somebody resumes, advances or reverts it',
+  description:
+    '`held`: it stays at its stage until somebody resumes, advances or reverts it; `superseded`: others wrote its documents before it began',
 });
-
-const Gate = Type.Object(
-  { type: Type.Literal('manual', { description: 'Somebody advances it' }) },
-  { ...strict, title: 'RolloutGate', description: 'What lets the next stage begin' },
-);
 
 const Stage = Type.Object(
   {
@@ -58,9 +62,9 @@ const Stage = Type.Object(
       description: 'So long it is watched before the next stage may begin',
       examples: [60],
     }),
-    gate: Type.Array(Gate, {
+    gate: Type.Array(RolloutGate, {
       maxItems: 10,
-      description: 'What the next stage waits for, beside bake_minutes: somebody, who advances it',
+      description: 'All of them have to pass before the next stage begins; none: time alone',
     }),
   },
   { ...strict, title: 'RolloutStage', description: 'Which tenants have it, and for how long' },
@@ -70,6 +74,7 @@ const stageExamples = [
   { percent: 10, bake_minutes: 60, gate: [{ type: 'manual' }] },
   { percent: 100, bake_minutes: 0, gate: [] },
 ];
+export const mostAnswers = 50;
 const stages = Type.Array(Stage, {
   minItems: 1,
   maxItems: 20,
@@ -87,6 +92,14 @@ const salt = Type.String({
   maxLength: 64,
   pattern: '^[A-Za-z0-9._-]+$',
   description: 'Makes other tenants the first ones than in other rollouts; random by default',
+});
+const onFail = Type.Enum(['revert', 'hold'], {
+  description: 'What becomes of it where a gate fails, or waits for longer than max_hold_minutes',
+});
+const maxHold = Type.Integer({
+  minimum: 1,
+  maximum: 43_200,
+  description: 'So long gates may wait once the stage has baked',
 });
 const items = Type.Array(PlanItem, {
   minItems: 1,
@@ -122,6 +135,8 @@ export const StoredRollout = Type.Object(
     stage_at: Nullable(Timestamp),
     stages,
     salt,
+    on_fail: onFail,
+    max_hold_minutes: maxHold,
     digest: Type.String(),
     items: Type.Array(StoredItem),
     changeset_id: Nullable(Uuid),
@@ -130,6 +145,11 @@ export const StoredRollout = Type.Object(
     /** What the items became, once it is completed. */
     revisions: Nullable(Type.Array(Type.Integer())),
     note: Nullable(Type.String()),
+    /** Who let it go forward last. It goes on by itself while they may write what it writes. */
+    started_by: Type.Object(
+      { type: Type.Enum(['user', 'service_account', 'service', 'operator', 'system']), id: Author },
+      strict,
+    ),
     created_by: Author,
     created_at: Timestamp,
   },
@@ -152,6 +172,16 @@ const Rollout = Type.Object(
     stage_at: described(Nullable(Timestamp), 'When the stage began'),
     stages,
     salt,
+    on_fail: onFail,
+    max_hold_minutes: maxHold,
+    gates_until: described(
+      Nullable(Timestamp),
+      'When on_fail comes unless the gates of its stage have passed; null where it does not run',
+    ),
+    answers: Type.Array(GateAnswer, {
+      maxItems: mostAnswers,
+      description: 'What gates answered, newest first',
+    }),
     digest: Type.String({ description: 'Of the plan, or the change set, that it was made of' }),
     items: Type.Array(
       Type.Object(
@@ -168,7 +198,9 @@ const Rollout = Type.Object(
     ),
     changes: Type.Array(PlannedChange, { description: 'What it changes in the documents' }),
     changeset_id: Nullable(described(Uuid, 'The change set that it was made of')),
-    note: Nullable(Type.String({ description: 'Why it is held or reverted; null otherwise' })),
+    note: Nullable(
+      Type.String({ description: 'Why it is held, reverted or superseded; null otherwise' }),
+    ),
     revision: Revision,
     created_by: Author,
     created_by_name: ActorName,
@@ -214,6 +246,10 @@ export const rolloutContracts = {
           description: 'Of the plan of the items, or of the change set',
         }),
         stages,
+        on_fail: Type.Optional(described(onFail, 'What a failing gate does; `hold` by default')),
+        max_hold_minutes: Type.Optional(
+          described(maxHold, 'So long gates may wait once the stage has baked; a day by default'),
+        ),
         salt: Type.Optional(salt),
       },
       {
@@ -258,7 +294,7 @@ export const rolloutContracts = {
   }),
   'global-config.rollouts.advance': action({
     ...writing,
-    summary: 'Begin the next stage; after the last one it is complete',
+    summary: 'Begin the next stage, as a gate may wait for; after the last one it is complete',
     rest: `POST ${url}/{rollout_id}/advance`,
     path: one,
     body: Type.Object(
@@ -270,7 +306,10 @@ export const rolloutContracts = {
           Type.Boolean({ description: 'All tenants now, whatever stages are left' }),
         ),
         reason: Type.Optional(
-          described(reason, 'Why; needed for all at once, and before the stage has baked'),
+          described(
+            reason,
+            'Why; needed for all at once, and before the stage has baked and its gates have passed',
+          ),
         ),
       },
       { ...strict, title: 'RolloutAdvance', description: 'From where it advances' },
@@ -297,5 +336,12 @@ export const rolloutContracts = {
     rest: `POST ${url}/{rollout_id}/revert`,
     path: one,
     body: why,
+  }),
+  'global-config.rollouts.run': action({
+    summary: 'Ask the gates of a rollout whose turn it is, and do what follows',
+    access: { level: 'internal' },
+    minTimeoutMs: 30_000,
+    path: one,
+    result: Rollout,
   }),
 } as const;

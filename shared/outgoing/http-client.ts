@@ -57,7 +57,10 @@ const agent = {
 };
 const defaultResponseBytes = 4096;
 
-export function createHttpClient(guard: Guard, settings: () => ClientSettings): HttpClient {
+export function createHttpClient(
+  guard: Pick<Guard, 'parse' | 'lookup'>,
+  settings: () => ClientSettings,
+): HttpClient {
   function open(got: Got, url: URL, request: OutgoingRequest) {
     const connectMs =
       request.connectTimeoutMs ?? settings().http_client_connect_timeout_seconds * 1000;
@@ -131,7 +134,7 @@ async function readUpTo(
   return null;
 }
 
-function parseUrl(guard: Guard, text: string): URL {
+function parseUrl(guard: Pick<Guard, 'parse'>, text: string): URL {
   try {
     return guard.parse(text);
   } catch (error) {

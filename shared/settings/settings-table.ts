@@ -805,6 +805,12 @@ export const settingsGroups = {
       default: false,
       description: 'Webhooks and identity providers may use http',
     },
+    prometheus_url: {
+      type: 'string',
+      default: null,
+      form: address,
+      description: 'Prometheus that gates of rollouts query, such as http://prometheus:9090',
+    },
   },
   Mail: {
     smtp_server: {

@@ -5,7 +5,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';
 import { percentileOf } from '../../shared/rollouts/side.ts';
-import { startCluster, type Cluster } from '../support/cluster.ts';
+import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
+import { watch } from '../support/event-stream.ts';
 import { addMember, Client, createTenant, type Answer } from '../support/strata.ts';
 
 let cluster: Cluster;
@@ -343,4 +344,71 @@ test('under four eyes, it is of an approved change set, and a revert asks nobody
     [1, 1],
     [1, 1],
   ]);
+});
+
+test('streams name the side that a tenant is on, as it changes', async () => {
+  const keys = await twoEntries();
+  const { id } = await plan(keys);
+  const streams = await Promise.all(
+    tenants.slice(0, 2).map(async (tenant, index) => {
+      const reader = new Client(cluster.gateways[index]!.url, tenant.admin.token);
+      const stream = await watch(reader, `/tenants/${tenant.id}/config/effective/watch`);
+      await stream.until(({ event }) => event === 'ready');
+      return stream;
+    }),
+  );
+  good(await advance(id, null));
+  const mine = streams[0]!.until(({ event }) => event === 'effective.changed');
+  expect((await mine).data).toMatchObject({
+    keys: expect.arrayContaining(keys),
+    rollouts: [{ id, stage: 0, side: 'candidate' }],
+  });
+  good(await advance(id, 0));
+  const other = streams[1]!.until(({ event }) => event === 'effective.changed');
+  expect((await other).data).toMatchObject({
+    keys: expect.arrayContaining(keys),
+    rollouts: [{ id, stage: 1, side: 'candidate' }],
+  });
+  // Who has it already is told nothing by a later stage.
+  expect(streams[0]!.events.filter(({ event }) => event === 'effective.changed')).toHaveLength(1);
+  good(await step(id, 'revert', { reason: 'Enough' }));
+  for (const stream of streams) stream.leave();
+});
+
+test('a purge takes past values out of rollouts that ended, and waits for open ones', async () => {
+  const canary = 'canary-of-a-rollout';
+  const [key] = await twoEntries();
+  good(await platform.put(entry(key!), { config_value: 2, is_public: true }));
+  const items = itemsOf([key!], canary);
+  const body = { title: 'Leaks', reason: 'It is time', items, stages: [firstTenant(), everybody] };
+  const { id } = good(
+    await platform.post(rollouts(), { ...body, digest: await digestOf(items) }),
+  ).body;
+  good(await advance(id, null));
+  const purge = () =>
+    platform.post('/config/history/purge', {
+      config_type: 'global_config',
+      resource_id: key,
+      reason: 'It was a password',
+    });
+  const open = await purge();
+  expect([open.status, open.body.detail.message]).toEqual([409, expect.stringContaining(id)]);
+  good(await step(id, 'revert', { reason: 'A password' }));
+  good(await platform.put(entry(key!), { config_value: 'harmless', is_public: true }));
+  good(await purge());
+  expect((await platform.get(rollouts(`/${id}`))).status).toBe(404);
+  const left = async (): Promise<string> => {
+    const history = good(await platform.get(`/config/history?resource_id=${id}`)).body.items;
+    const entries = await Promise.all(
+      history.map(({ revision }: Answer['body']) => platform.get(`/config/history/${revision}`)),
+    );
+    expect(entries).toHaveLength(3);
+    const audit = good(await platform.get('/audit/events?order=desc&limit=200'));
+    const rows = await cluster.database.query<{ text: string }>(
+      `SELECT concat(before, after) AS text FROM global_config.configuration_history
+       UNION ALL SELECT document::text FROM global_config.history_baseline`,
+    );
+    return [...entries.map(({ text }) => text), audit.text, ...rows.map(({ text }) => text)].join();
+  };
+  await eventually(async () => expect(await left()).not.toContain(canary));
 });

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
+import { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { configResolverService } from '../../services/config-resolver/config-resolver.service.ts';
 import { globalConfigSchema } from '../../services/global-config/schema.ts';
@@ -36,7 +37,14 @@ beforeAll(async () => {
   node.broker.createService(
     tenantConfigService({ db: tenantDb, settings: () => settings, log: pino({ level: 'silent' }) }),
   );
-  node.broker.createService(globalConfigService({ db: globalDb, log: pino({ level: 'silent' }) }));
+  node.broker.createService(
+    globalConfigService({
+      db: globalDb,
+      settings: () => settings,
+      log: pino({ level: 'silent' }),
+      metrics: new Registry(),
+    }),
+  );
   node.broker.createService(configResolverService({ settings: () => settings }));
   await node.broker.start();
 });

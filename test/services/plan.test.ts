@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
+import { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { configResolverService } from '../../services/config-resolver/config-resolver.service.ts';
 import { globalConfigService } from '../../services/global-config/global-config.service.ts';
@@ -58,7 +59,14 @@ beforeAll(async () => {
   node.broker.createService(
     tenantConfigService({ db: tenantDb, settings: () => settings, log: pino({ level: 'silent' }) }),
   );
-  node.broker.createService(globalConfigService({ db: globalDb, log: pino({ level: 'silent' }) }));
+  node.broker.createService(
+    globalConfigService({
+      db: globalDb,
+      settings: () => settings,
+      log: pino({ level: 'silent' }),
+      metrics: new Registry(),
+    }),
+  );
   node.broker.createService(configResolverService({ settings: () => settings }));
   await node.broker.start();
   tenants = await randomTenants(riskDefaults(settings));

@@ -1,305 +1,28 @@
-/**
- * Rollouts: how they are planned, go from stage to stage, and are taken back. Each step is one
- * transaction under the platform's counter, which is a write of the rollout's document; the first
- * and the last ones also write others. `../rules/rollouts.ts` has the states.
- */
-import { randomUUID } from 'node:crypto';
-import type { DataSource, EntityManager } from 'typeorm';
-import { whileAsRead } from '../../../shared/change-sets/change-sets.ts';
-import { Outdated } from '../../../shared/change-sets/store.ts';
-import { namesIn, platformRealm } from '../../../shared/commits/actor-names.ts';
-import { commitChanges, type Policies, type Work } from '../../../shared/commits/commit.ts';
-import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
-import type { ParamsOf } from '../../../shared/contracts/index.ts';
-import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
-import type { Rollout, RolloutItem, StoredRollout } from '../../../shared/contracts/rollouts.ts';
-import type { Stored } from '../../../shared/documents/document-kind.ts';
-import {
-  documentActions,
-  type Attempt,
-  type DocumentActions,
-} from '../../../shared/documents/document.ts';
+/** The actions of rollouts: `rollout-steps.ts` makes the steps, `rollout-runs.ts` those of the runner. */
+import type { DataSource } from 'typeorm';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
+import type { Rollout } from '../../../shared/contracts/rollouts.ts';
 import {
   decodeCursor,
   defaultLimit,
   readPage,
   timeAndId,
 } from '../../../shared/documents/paging.ts';
-import { StrataError } from '../../../shared/errors.ts';
-import { diff } from '../../../shared/schema/diff.ts';
-import { rolloutKind, storedRollout, type RolloutAddress } from '../documents/rollout.ts';
-import {
-  bakedAt,
-  completes,
-  requireAdvance,
-  requireStageable,
-  requireStages,
-  requireStep,
-} from '../rules/rollouts.ts';
+import { storedRollout } from '../documents/rollout.ts';
 import { RolloutEntity } from '../schema.ts';
-import { movedFrom, requireApproved, RolledOut } from '../stores/rolled-out.ts';
-import { removeOldest, requireNoOther } from '../stores/rollouts.ts';
-import { RolloutSources } from './rollout-sources.ts';
+import type { RolloutGates } from './rollout-gates.ts';
+import { runRollout, type RunOptions } from './rollout-runs.ts';
+import { Rollouts } from './rollout-steps.ts';
 import type { Planner } from './plan.ts';
 
-type Create = ParamsOf<'global-config.rollouts.create'>['body'];
-type Kept = Stored<StoredRollout>;
-
-/** What a step does beside writing the rollout's document. */
-interface Step {
-  /** Documents that it writes before, and what each becomes. */
-  readonly writes?: readonly { readonly item: RolloutItem; readonly document: unknown }[];
-  /** Throws under the lock where it must not be. Given the database's time. */
-  readonly require?: (manager: EntityManager, at: Date, policies: Policies) => Promise<void>;
-  /** The rollout then. The revisions are those of the writes. */
-  readonly next: (at: Date, revisions: number[]) => Partial<StoredRollout>;
-}
-
-/** Of the candidates of one rollout, in bytes of JSON: readers of layers have those of all. */
-const mostBytes = 512 * 1024;
-
-class Rollouts {
-  readonly #db: DataSource;
-  readonly #rollouts: DocumentActions<RolloutAddress, StoredRollout>;
-  readonly #rolledOut: RolledOut;
-  readonly #sources: RolloutSources;
-
-  constructor(db: DataSource, planner: Planner) {
-    this.#db = db;
-    this.#rollouts = documentActions(db, rolloutKind);
-    this.#rolledOut = new RolledOut(db);
-    this.#sources = new RolloutSources(db, planner);
-  }
-
-  async find(id: string): Promise<Kept> {
-    const row = await this.#db.manager.findOneBy(RolloutEntity, { id });
-    if (!row) throw new StrataError('not_found', 'There is no such rollout.');
-    return storedRollout(row);
-  }
-
-  create(body: Create, request: Request): Promise<Kept> {
-    const { stages, changeset_id: changeSet = null } = body;
-    requireStages(stages);
-    return whileAsRead(async () => {
-      const source = await this.#sources.of(body, request);
-      const { items, approvals } = source;
-      requireStageable(items);
-      requireSize(items);
-      const id = randomUUID();
-      const documentAt = (at: Date): StoredRollout => ({
-        id,
-        title: body.title,
-        reason: body.reason,
-        state: 'planned',
-        stage: null,
-        stage_at: null,
-        stages,
-        salt: body.salt ?? id,
-        digest: body.digest,
-        items: [...items],
-        changeset_id: changeSet,
-        ...approvals,
-        revisions: null,
-        note: null,
-        created_by: request.caller.id,
-        created_at: at.toISOString(),
-      });
-      const work: Work<Attempt<StoredRollout>> = async (manager, revision, at, policies) => {
-        await source.require(manager, revision - 1);
-        await requireBase(manager, items);
-        await requireNoOther(manager, id, items);
-        requireApproved(items, approvals, policies, body.reason);
-        await removeOldest(manager);
-        const place = await this.#place(documentAt(at), body.reason, request);
-        return place(manager, revision, at, policies);
-      };
-      const [done] = await commitChanges(this.#db, request, platformScope, [work], {
-        begin: source.begin,
-        finished: async (manager, [outcome]) => {
-          await source.finished(manager, keptOf(outcome!.result).revision);
-          request.checkAnswer(viewOf(keptOf(outcome!.result), new Date(), () => null));
-        },
-      });
-      return keptOf(done!.result);
-    });
-  }
-
-  advance(id: string, body: ParamsOf<'global-config.rollouts.advance'>['body'], request: Request) {
-    return this.#step(id, body.reason, request, (rollout) => {
-      const { items, stage } = rollout;
-      const require = async (manager: EntityManager, at: Date, policies: Policies) => {
-        requireAdvance(rollout, body, at);
-        await requireBase(manager, items);
-        requireApproved(items, rollout, policies, rollout.reason);
-      };
-      if (!completes(rollout, body))
-        return {
-          require,
-          next: (at) => ({
-            state: 'running',
-            stage: (stage ?? -1) + 1,
-            stage_at: at.toISOString(),
-            note: null,
-          }),
-        };
-      return {
-        require,
-        writes: items.map((item) => ({ item, document: item.after })),
-        next: (_at, revisions) => ({ state: 'completed', revisions, note: null }),
-      };
-    });
-  }
-
-  hold(id: string, reason: string, request: Request) {
-    return this.#step(id, reason, request, (rollout) => ({
-      require: async () => requireStep(rollout, 'hold'),
-      next: () => ({ state: 'held', note: reason }),
-    }));
-  }
-
-  resume(id: string, reason: string, request: Request) {
-    return this.#step(id, reason, request, (rollout) => ({
-      require: async () => requireStep(rollout, 'resume'),
-      next: (at) => ({ state: 'running', stage_at: at.toISOString(), note: null }),
-    }));
-  }
-
-  /** Asks nobody: while it is under way, the documents are what they were before. */
-  revert(id: string, reason: string, request: Request) {
-    return this.#step(id, reason, request, (rollout) => {
-      const { state, items, revisions } = rollout;
-      const next = () => ({ state: 'reverted', note: reason }) as const;
-      if (state !== 'completed' || revisions === null)
-        return { require: async () => requireStep(rollout, 'revert'), next };
-      return {
-        require: async (manager) => {
-          await requireNoOther(manager, id, items);
-          const moved = await movedFrom(manager, items, revisions);
-          if (moved.length > 0)
-            throw new StrataError(
-              'conflict',
-              `Others wrote since: ${moved.join(', ')}. Nothing was reverted.`,
-            );
-        },
-        writes: items.map((item) => ({ item, document: item.before })),
-        next,
-      };
-    });
-  }
-
-  /** Makes the step on the rollout as it is, again where it was not any more. */
-  #step(
-    id: string,
-    reason: string | undefined,
-    request: Request,
-    stepOf: (rollout: StoredRollout) => Step,
-  ): Promise<Kept> {
-    return whileAsRead(async () => {
-      const found = await this.find(id);
-      const { document } = found;
-      const { writes = [], require, next } = stepOf(document);
-      const why = reason ?? document.reason;
-      const works: Work<Attempt<unknown>>[] = [];
-      for (const { item, document: becomes } of writes)
-        works.push(await this.#rolledOut.work(item, becomes, why, request));
-      // Last, so that at no revision between a tenant has another side than before and after.
-      works.push(async (manager, revision, at, policies) => {
-        const revisions = writes.map((_write, index) => revision - writes.length + index);
-        const place = await this.#place({ ...document, ...next(at, revisions) }, why, request);
-        return place(manager, revision, at, policies);
-      });
-      const [first, ...others] = works;
-      const begin: Work<Attempt<unknown>> = async (manager, revision, at, policies) => {
-        const now = await manager.findOneBy(RolloutEntity, { id });
-        if (now?.revision !== found.revision) throw new Outdated();
-        await require?.(manager, at, policies);
-        return first!(manager, revision, at, policies);
-      };
-      const outcomes = await commitChanges(this.#db, request, platformScope, [begin, ...others], {
-        finished: async (_manager, done) => {
-          const kept = keptOf(done.at(-1)!.result as Attempt<StoredRollout>);
-          request.checkAnswer(viewOf(kept, new Date(), () => null));
-        },
-      });
-      return keptOf(outcomes.at(-1)!.result as Attempt<StoredRollout>);
-    });
-  }
-
-  #place(document: StoredRollout, reason: string, request: Request) {
-    const own = { ...request, checkAnswer: () => undefined, ...partOf(document) };
-    return this.#rollouts.place({ rollout_id: document.id, reason }, own, document, []);
-  }
-
-  async views(all: readonly Kept[]): Promise<Rollout[]> {
-    const people = all.flatMap(({ document, updated_by: by }) => [document.created_by, by]);
-    const names = await namesIn(this.#db.manager, platformRealm, people);
-    const [clock] = await this.#db.query<{ now: Date }[]>('SELECT clock_timestamp() AS now');
-    return all.map((kept) => viewOf(kept, clock!.now, (id) => names.of(id)));
-  }
-}
-
-/** The history says of its writes that they are a part of the change set. */
-const partOf = ({ changeset_id: id }: StoredRollout): Pick<Request, 'changeSet'> =>
-  id === null ? {} : { changeSet: { id, requireEnough: () => undefined } };
-
-async function requireBase(manager: EntityManager, items: readonly RolloutItem[]): Promise<void> {
-  const moved = await movedFrom(
-    manager,
-    items,
-    items.map(({ base }) => base),
-  );
-  if (moved.length > 0)
-    throw new StrataError(
-      'precondition_failed',
-      `Others wrote what is to be rolled out: ${moved.join(', ')}. Plan another rollout on that.`,
-    );
-}
-
-function requireSize(items: readonly RolloutItem[]): void {
-  if (Buffer.byteLength(JSON.stringify(items.map(({ after }) => after))) <= mostBytes) return;
-  throw new StrataError(
-    'payload_too_large',
-    'What is rolled out is larger than 512 KiB together, which every reader would have beside what it replaces.',
-  );
-}
-
-function keptOf({ answer, after }: Attempt<StoredRollout>): Kept {
-  if ('dry_run' in answer || after === null) throw new Error('A rollout was not written');
-  const { revision, updated_by, updated_at } = answer;
-  return { document: after, revision, updated_by, updated_at };
-}
-
-function viewOf(
-  { document, revision, updated_by, updated_at }: Kept,
-  now: Date,
-  nameOf: (id: string) => string | null,
-): Rollout {
-  const {
-    items,
-    approvals: _approvals,
-    approver_groups: _groups,
-    revisions: _revisions,
-    ...shown
-  } = document;
-  const isRunning = document.state === 'running';
-  return {
-    ...shown,
-    phase: isRunning ? (now.getTime() < (bakedAt(document) ?? 0) ? 'baking' : 'baked') : null,
-    items: items.map(({ action, path, base }) => ({ action, path, base })),
-    changes: items.flatMap(({ path: resource, before, after }) =>
-      diff(before ?? undefined, after ?? undefined).map((change) => ({ resource, ...change })),
-    ),
-    revision,
-    created_by_name: nameOf(document.created_by),
-    updated_by,
-    updated_by_name: nameOf(updated_by),
-    updated_at,
-  };
-}
-
-export function rolloutActions(db: DataSource, planner: Planner) {
-  const rollouts = new Rollouts(db, planner);
-  const view = async (kept: Promise<Kept>): Promise<Rollout> =>
+export function rolloutActions(
+  db: DataSource,
+  planner: Planner,
+  gates: RolloutGates,
+  onAnswers: RunOptions['onAnswers'],
+) {
+  const rollouts = new Rollouts(db, planner, gates);
+  const view = async (kept: ReturnType<Rollouts['find']>): Promise<Rollout> =>
     (await rollouts.views([await kept]))[0]!;
   return {
     'global-config.rollouts.create': ({ body }, request) => view(rollouts.create(body, request)),
@@ -329,5 +52,7 @@ export function rolloutActions(db: DataSource, planner: Planner) {
       view(rollouts.resume(id, body.reason, request)),
     'global-config.rollouts.revert': ({ rollout_id: id, body }, request) =>
       view(rollouts.revert(id, body.reason, request)),
+    'global-config.rollouts.run': ({ rollout_id: id }, request) =>
+      view(runRollout({ db, rollouts, gates, onAnswers }, id, request)),
   } satisfies Handlers;
 }

@@ -7,9 +7,11 @@
  * | running              | the next one     | yes  |        | yes                                   |
  * | held                 | the next one     |      | yes    | yes                                   |
  * | completed            |                  |      |        | while nobody else wrote its documents |
- * | reverted             |                  |      |        |                                       |
+ * | reverted, superseded |                  |      |        |                                       |
  *
- * After the last stage, which all tenants are in, it is completed: its documents are written.
+ * After the last stage, which all tenants are in, it is completed: its documents are written. Once it
+ * runs, the runner advances it (`rollout-gates.ts`). It also supersedes one whose documents others
+ * wrote before it began: that one can't begin any more.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
@@ -18,17 +20,20 @@ import type {
   RolloutState,
   StoredRollout,
 } from '../../../shared/contracts/rollouts.ts';
+import type { GateAnswer } from '../../../shared/contracts/rollout-gates.ts';
 import type { ServiceType } from '../../../shared/contracts/service-types.ts';
 import type { StoredGlobalEntry } from '../../../shared/contracts/global-entries.ts';
 import { defaultConfiguration } from '../../../shared/contracts/service-types.ts';
 import { tightensLimits } from '../../../shared/documents/tightening.ts';
 import { invalid, StrataError, type Problem } from '../../../shared/errors.ts';
+import { bakedAt, notPassed, problemsOfGates } from './rollout-gates.ts';
 
 const allowed = {
   advance: ['planned', 'running', 'held'],
   hold: ['running'],
   resume: ['held'],
   revert: ['planned', 'running', 'held', 'completed'],
+  supersede: ['planned'],
 } as const satisfies Record<string, readonly RolloutState[]>;
 export type RolloutStep = keyof typeof allowed;
 
@@ -52,6 +57,7 @@ export function requireStages(stages: StoredRollout['stages']): void {
         path: `/stages/${index}/percent`,
         message: 'is less than in the stage before: nobody goes back but by a revert',
       });
+    problems.push(...problemsOfGates(stage, next, `/stages/${index}/gate`));
     if (stage.percent === undefined && stage.tenants === undefined)
       problems.push({ path: `/stages/${index}`, message: 'has neither percent nor tenants' });
     percent = next;
@@ -103,18 +109,24 @@ function ofType({ resource_id: id, before, after }: RolloutItem): string | undef
 
 export const isLast = ({ stages, stage }: StoredRollout): boolean => stage === stages.length - 1;
 
-/** When its stage has baked, in Unix milliseconds; null where it is at none. */
-export const bakedAt = ({ stages, stage, stage_at: at }: StoredRollout): number | null =>
-  stage === null || at === null ? null : Date.parse(at) + stages[stage]!.bake_minutes * 60_000;
-
 type Advance = ParamsOf<'global-config.rollouts.advance'>['body'];
 
 /** Whether a step leads to its end, which takes the writes of its items. */
-export const completes = (rollout: StoredRollout, { all_at_once: all = false }: Advance): boolean =>
-  all || isLast(rollout);
+export const completes = (
+  rollout: StoredRollout,
+  { all_at_once: all = false }: Pick<Advance, 'all_at_once'>,
+): boolean => all || isLast(rollout);
 
-/** Throws 409 where it is at another stage than was read, or has not baked and nobody says why not. */
-export function requireAdvance(rollout: StoredRollout, body: Advance, at: Date): void {
+/**
+ * Throws 409 where it is at another stage than was read, or has not baked or gates have not passed
+ * and nobody says why not. Whoever advances is what a manual gate waits for.
+ */
+export function requireAdvance(
+  rollout: StoredRollout,
+  answers: readonly GateAnswer[],
+  body: Advance,
+  at: Date,
+): void {
   requireStep(rollout, 'advance');
   if (body.stage !== rollout.stage)
     throw new StrataError('conflict', `The rollout is at stage ${rollout.stage ?? 'none'} now.`);
@@ -126,5 +138,11 @@ export function requireAdvance(rollout: StoredRollout, body: Advance, at: Date):
     throw new StrataError(
       'conflict',
       `Its stage bakes until ${new Date(baked).toISOString()}. Say why (reason) to advance before.`,
+    );
+  const open = rollout.state === 'planned' ? [] : notPassed(rollout, answers);
+  if (open.length > 0)
+    throw new StrataError(
+      'conflict',
+      `Its gates have not passed: ${open.join('; ')}. Say why (reason) to advance all the same.`,
     );
 }

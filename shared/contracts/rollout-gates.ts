@@ -1,0 +1,130 @@
+/**
+ * Gates of a rollout's stage: what is asked before the next stage begins. Each answers pass, wait
+ * or fail; whatever is no answer is wait.
+ */
+import { Type, type Static } from 'typebox';
+import { action } from './contract.ts';
+import { strict, Timestamp, Uuid } from './fields.ts';
+import { marks, Secret } from './marks.ts';
+
+const Manual = Type.Object(
+  { type: Type.Literal('manual', { description: 'Somebody advances it' }) },
+  strict,
+);
+
+export const figureNames = ['denied', 'failed'] as const;
+const Figures = Type.Object(
+  {
+    type: Type.Literal('figures', {
+      description: 'What became of automations of the tenants that have it, beside all others',
+    }),
+    figure: Type.Enum(figureNames, {
+      description:
+        '`denied`: of all that ended since the stage began, those denied; `failed`: of those that ran, those whose outcome is not `succeeded`',
+    }),
+    rule: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 64,
+        description: 'Of `denied`, only those that this rule denied',
+        examples: ['budget_exceeded'],
+      }),
+    ),
+    tolerance_percent: Type.Number({
+      minimum: 0,
+      maximum: 100,
+      description: 'Fails where the share is more than so many percentage points above the others',
+      examples: [2],
+    }),
+    min_sample: Type.Integer({
+      minimum: 1,
+      maximum: 10_000,
+      description: 'Waits until each side has so many automations',
+      examples: [50],
+    }),
+  },
+  strict,
+);
+export type FiguresGate = Static<typeof Figures>;
+
+const Webhook = Type.Object(
+  {
+    type: Type.Literal('webhook', { description: 'Another system says so' }),
+    url: Type.String({
+      minLength: 1,
+      maxLength: 2048,
+      pattern: '^https?://[^\\s\\x00-\\x1f\\x7f]+$',
+      description: 'Asked by POST; answers `{"result": "pass" | "wait" | "fail"}` with 200',
+      examples: ['https://health.acme.example/rollouts'],
+      [marks.calledAddress]: true,
+    }),
+    secret: Secret('Requests are signed with it, as those of webhook endpoints'),
+  },
+  { ...strict, [marks.secretsOf]: 'rollout_gate' },
+);
+export type WebhookGate = Static<typeof Webhook>;
+
+const Prometheus = Type.Object(
+  {
+    type: Type.Literal('prometheus', {
+      description: 'A query to the Prometheus of PROMETHEUS_URL',
+    }),
+    query: Type.String({
+      minLength: 1,
+      maxLength: 2000,
+      description: 'PromQL with one number as its result; anything else waits',
+      examples: ['sum(rate(checkout_errors_total[5m]))'],
+    }),
+    at_most: Type.Optional(Type.Number({ description: 'Fails above it', examples: [0.5] })),
+    at_least: Type.Optional(Type.Number({ description: 'Fails below it' })),
+  },
+  strict,
+);
+export type PrometheusGate = Static<typeof Prometheus>;
+
+export type RolloutGate = Static<typeof Manual> | FiguresGate | WebhookGate | PrometheusGate;
+export const RolloutGate = Type.Unsafe<RolloutGate>({
+  type: 'object',
+  discriminator: { propertyName: 'type' },
+  oneOf: [Manual, Figures, Webhook, Prometheus],
+  title: 'RolloutGate',
+  description: 'What lets the next stage begin',
+});
+
+export const gateResults = ['pass', 'wait', 'fail'] as const;
+export type GateResult = (typeof gateResults)[number];
+
+/** Answers in a row of one gate that are the same are one, with the time of the first and last. */
+export const GateAnswer = Type.Object(
+  {
+    stage: Type.Integer({ description: 'The stage, from 0 on' }),
+    gate: Type.Integer({ description: 'The gate among those of the stage, from 0 on' }),
+    result: Type.Enum(gateResults, {
+      description: '`wait` also where there are no data, an error or no answer in time',
+    }),
+    detail: Type.String({ description: 'What it said, in a line' }),
+    since: Timestamp,
+    at: Timestamp,
+  },
+  { ...strict, title: 'RolloutGateAnswer', description: 'What a gate answered, and when' },
+);
+export type GateAnswer = Static<typeof GateAnswer>;
+
+const Counted = Type.Object({ all: Type.Integer(), bad: Type.Integer() }, strict);
+
+export const rolloutGateContracts = {
+  'notifier.automations.figures': action({
+    summary: 'What became of automations of the tenants in a cohort, and of all others',
+    access: { level: 'internal' },
+    changesNothing: true,
+    query: {
+      salt: Type.String(),
+      percent: Type.Number(),
+      tenants: Type.Array(Uuid),
+      since: Timestamp,
+      figure: Type.Enum(figureNames),
+      rule: Type.Optional(Type.String()),
+    },
+    result: Type.Object({ cohort: Counted, rest: Counted }, strict),
+  }),
+} as const;

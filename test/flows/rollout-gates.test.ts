@@ -1,0 +1,328 @@
+/**
+ * Rollouts that go on by themselves: real gates that answer, or do not, and what becomes of the
+ * rollout. The looks are as far apart as in production, so all of them go on at once.
+ */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createHmac } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
+import { startReceiver, type Receiver } from '../support/receiver.ts';
+import { addMember, createTenant, type Answer, type Client } from '../support/strata.ts';
+
+let cluster: Cluster;
+let platform: Client;
+let other: { readonly id: string; readonly admin: Client };
+const receivers: Receiver[] = [];
+const secret = 'canary-of-a-gate';
+
+const gateAt = async (answer: (n: number, response: ServerResponse) => void): Promise<Receiver> => {
+  const receiver = await startReceiver(answer);
+  receivers.push(receiver);
+  return receiver;
+};
+const says =
+  (...results: readonly string[]) =>
+  (n: number, response: ServerResponse): void => {
+    const result = results[Math.min(n, results.length - 1)];
+    response.writeHead(200).end(JSON.stringify({ result, detail: `asked ${n + 1} times` }));
+  };
+
+/** Prometheus, as far as a gate asks it. */
+let figure = '1';
+const prometheus = (_n: number, response: ServerResponse): void => {
+  const result = figure === '' ? [] : [{ metric: {}, value: [0, figure] }];
+  response
+    .writeHead(200, { 'content-type': 'application/json' })
+    .end(JSON.stringify({ status: 'success', data: { resultType: 'vector', result } }));
+};
+
+let prometheusServer: Awaited<ReturnType<typeof startPrometheus>>;
+async function startPrometheus() {
+  const { createServer } = await import('node:http');
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      asked.push(`${request.url} ${Buffer.concat(chunks).toString()}`);
+      prometheus(0, response);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  return { url: `http://127.0.0.1:${port}/prom`, asked, server };
+}
+
+beforeAll(async () => {
+  prometheusServer = await startPrometheus();
+  cluster = await startCluster({
+    gateways: 1,
+    environment: {
+      WEBHOOK_ALLOW_HTTP: 'true',
+      WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+      PROMETHEUS_URL: prometheusServer.url,
+      PLATFORM_ADMIN_EMAILS: 'admin@example.com,rita@example.com',
+      RATE_LIMIT_PER_MINUTE: '0',
+    },
+  });
+  ({ platform } = cluster);
+  await cluster.start('notifier-1', ['notifier']);
+  other = await createTenant(platform.url, platform, 'Beta');
+});
+afterAll(async () => {
+  await cluster?.stop();
+  await Promise.all(receivers.map(({ close }) => close()));
+  prometheusServer?.server.close();
+});
+
+const good = (answer: Answer): Answer => {
+  if (answer.status >= 300) throw new Error(`${answer.status} ${answer.text}`);
+  return answer;
+};
+let count = 0;
+const everybody = { percent: 100, bake_minutes: 0, gate: [{ type: 'manual' }] };
+type Gate = Readonly<Record<string, unknown>>;
+const first = (...gate: readonly Gate[]) => ({
+  tenants: [cluster.tenant.id],
+  bake_minutes: 0,
+  gate,
+});
+
+interface Started {
+  readonly id: string;
+  readonly key: string;
+}
+async function planned(
+  stages: readonly object[],
+  more: object = {},
+  by = platform,
+): Promise<Started & { readonly answer: Answer }> {
+  count += 1;
+  const key = `gated-${count}`;
+  good(await platform.put(`/config/global/${key}`, { config_value: 1, is_public: true }));
+  const items = [
+    { action: 'put', path: `/config/global/${key}`, body: { config_value: 2, is_public: true } },
+  ];
+  const { digest } = good(await platform.post('/config/plan', { items })).body;
+  const body = { title: 'One', reason: 'It is time', items, digest, stages, ...more };
+  const answer = await by.post('/config/rollouts', body);
+  return { id: answer.body?.id, key, answer };
+}
+async function begun(...of: Parameters<typeof planned>): Promise<Started> {
+  const { id, key, answer } = await planned(...of);
+  good(answer);
+  good(await (of[2] ?? platform).post(`/config/rollouts/${id}/advance`, { stage: null }));
+  return { id, key };
+}
+const rollout = async (id: string): Promise<Answer['body']> =>
+  good(await platform.get(`/config/rollouts/${id}`)).body;
+const until = (id: string, fits: (rollout: Answer['body']) => boolean): Promise<Answer['body']> =>
+  eventually(async () => {
+    const found = await rollout(id);
+    if (!fits(found)) throw new Error(JSON.stringify(found));
+    return found;
+  }, 120_000);
+const valueOf = async (tenant: { id: string; admin: Client }, key: string): Promise<unknown> =>
+  good(await tenant.admin.get(`/tenants/${tenant.id}/config/effective`)).body.values[key];
+const webhook = ({ url }: Receiver) => ({ type: 'webhook', url, secret });
+
+test('goes through its stages while gates pass, and is asked for by a signed request', async () => {
+  const gate = await gateAt(says('wait', 'pass'));
+  const last = { ...everybody, gate: [] };
+  const { id, key } = await begun([first(webhook(gate)), last]);
+  const done = await until(id, ({ state }) => state === 'completed');
+  expect(await valueOf(other, key)).toBe(2);
+  expect(done.answers.map(({ result }: { result: string }) => result)).toEqual(['pass', 'wait']);
+  expect(done.answers[0].detail).toBe('asked 2 times');
+  expect(JSON.stringify(done)).not.toContain(secret);
+  expect(done.stages[0].gate[0].secret).toBe('********');
+
+  const [asked] = gate.received;
+  expect(asked!.body).toEqual({
+    type: 'rollout.gate',
+    rollout: expect.objectContaining({ id, stage: 0, stages: 2 }),
+  });
+  const {
+    'webhook-id': name,
+    'webhook-timestamp': at,
+    'webhook-signature': signed,
+  } = asked!.headers;
+  const hmac = createHmac('sha256', secret).update(`${String(name)}.${String(at)}.${asked!.text}`);
+  expect(signed).toBe(`v1,${hmac.digest('base64')}`);
+  // In the history, at each stage once.
+  const history = await cluster.database.query<{ state: string; stage: number | null }>(
+    `SELECT after->>'state' AS state, (after->>'stage')::int AS stage
+     FROM global_config.configuration_history WHERE resource_id = $1 ORDER BY revision`,
+    [id],
+  );
+  expect(history.map(({ state, stage }) => [state, stage])).toEqual([
+    ['planned', null],
+    ['running', 0],
+    ['running', 1],
+    ['completed', 1],
+  ]);
+  const shown = good(await platform.get(`/config/history?resource_id=${id}`));
+  expect(shown.text).not.toContain(secret);
+  const rows = await cluster.database.query<{ document: unknown }>(
+    'SELECT document FROM global_config.rollouts WHERE id = $1',
+    [id],
+  );
+  expect(JSON.stringify(rows)).not.toContain(secret);
+}, 180_000);
+
+describe('does not go on', () => {
+  const answers: Readonly<Record<string, (n: number, response: ServerResponse) => void>> = {
+    nothing: () => undefined,
+    'half an answer': (_n, response) => {
+      response.writeHead(200, { 'content-length': '100' }).write('{"result":"pass"}');
+    },
+    garbage: (_n, response) => response.writeHead(200).end('{"result": pass}'),
+    'a 500': (_n, response) => response.writeHead(500).end('{"result":"pass"}'),
+    'hanging up': (_n, response) => response.destroy(),
+    elsewhere: (_n, response) =>
+      response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end('{"result":"pass"}'),
+    late: (_n, response) => {
+      setTimeout(() => response.writeHead(200).end('{"result":"pass"}'), 12_000).unref();
+    },
+  };
+  test('where the gate answers with none', async () => {
+    const all = await Promise.all(
+      Object.entries(answers).map(async ([name, answer]) => [name, await gateAt(answer)] as const),
+    );
+    const rollouts: (readonly [string, Started])[] = [];
+    for (const [name, gate] of all)
+      rollouts.push([
+        name,
+        await begun([first(webhook(gate)), everybody], { on_fail: 'revert', max_hold_minutes: 1 }),
+      ]);
+    for (const [name, { id, key }] of rollouts) {
+      const asked = await until(id, (found) => found.answers.length > 0);
+      expect([name, asked.state, asked.stage]).toEqual([name, 'running', 0]);
+      expect([name, asked.answers[0].result]).toEqual([name, 'wait']);
+      expect(await valueOf(cluster.tenant, key)).toBe(2);
+      expect(await valueOf(other, key)).toBe(1);
+      // Somebody may, and says why.
+      const advance = await platform.post(`/config/rollouts/${id}/advance`, { stage: 0 });
+      expect([advance.status, advance.body.detail.message]).toEqual([
+        409,
+        expect.stringContaining('gate 1 (webhook)'),
+      ]);
+    }
+    for (const [name, { id, key }] of rollouts) {
+      const ended = await until(id, ({ state }) => state !== 'running');
+      expect([name, ended.state, ended.stage]).toEqual([name, 'reverted', 0]);
+      expect(ended.note).toMatch(/^Waited for more than 1 minutes: gate 1 \(webhook\)/);
+      expect(Date.parse(ended.updated_at)).toBeGreaterThanOrEqual(
+        Date.parse(ended.stage_at) + 60_000,
+      );
+      expect(await valueOf(cluster.tenant, key)).toBe(1);
+    }
+  }, 300_000);
+
+  test('where it fails once, though it would pass then', async () => {
+    const gate = await gateAt(says('fail', 'pass'));
+    const { id, key } = await begun([{ ...first(webhook(gate)), bake_minutes: 60 }, everybody]);
+    const held = await until(id, ({ state }) => state !== 'running');
+    expect([held.state, held.stage]).toEqual(['held', 0]);
+    expect(held.note).toMatch(/^Failed: gate 1 \(webhook\) of stage 1\. asked 1 times/);
+    await delay(20_000);
+    expect(await rollout(id)).toMatchObject({ state: 'held', revision: held.revision });
+    expect(gate.received).toHaveLength(1);
+    expect(await valueOf(other, key)).toBe(1);
+    good(await platform.post(`/config/rollouts/${id}/revert`, { reason: 'It burned' }));
+  }, 180_000);
+
+  test('where whoever let it go forward has no right any more', async () => {
+    const member = { email: 'rita@example.com', roles: ['viewer'] };
+    const { client: rita } = await addMember(cluster.tenant.admin, cluster.tenant.id, member);
+    let result = 'wait';
+    const gate = await gateAt((_n, response) => says(result)(0, response));
+    const { id, key } = await begun([first(webhook(gate)), everybody], {}, rita);
+    const { body: me } = good(await rita.get('/auth/me'));
+    good(await platform.patch(`/auth/users/${me.user?.id ?? me.id}`, { status: 'disabled' }));
+    result = 'pass';
+    const held = await until(id, ({ state }) => state !== 'running');
+    expect([held.state, held.stage]).toEqual(['held', 0]);
+    expect(held.note).toMatch(/may not write/);
+    expect(await valueOf(other, key)).toBe(1);
+    // Whoever resumes it answers for it from then on.
+    good(await platform.post(`/config/rollouts/${id}/resume`, { reason: 'I take it over' }));
+    await until(id, ({ stage }) => stage === 1);
+    good(await platform.post(`/config/rollouts/${id}/revert`, { reason: 'Enough' }));
+  }, 180_000);
+});
+
+test('compares the tenants that have it with the others', async () => {
+  const of = (tolerance_percent: number) => ({
+    type: 'figures',
+    figure: 'failed',
+    tolerance_percent,
+    min_sample: 3,
+  });
+  const strict = await begun([first(of(10)), everybody], { on_fail: 'revert' });
+  const lenient = await begun([first(of(100)), everybody]);
+  const run = async (tenant: { id: string; admin: Client }, outcome: string): Promise<void> => {
+    const path = `/tenants/${tenant.id}/automations`;
+    const body = { action: 'scale', risk_level: 'low', ttl_seconds: 600 };
+    const started = good(await tenant.admin.post(path, body)).body;
+    good(await tenant.admin.post(`${path}/${started.id}/finish`, { outcome }));
+  };
+  const waiting = await until(strict.id, ({ answers }) => answers.length > 0);
+  expect(waiting.answers[0]).toMatchObject({
+    result: 'wait',
+    detail: expect.stringMatching(/fewer than 3/),
+  });
+  for (const outcome of ['failed', 'succeeded', 'failed']) await run(cluster.tenant, outcome);
+  expect((await rollout(strict.id)).state).toBe('running');
+  for (const outcome of ['succeeded', 'succeeded', 'succeeded']) await run(other, outcome);
+  const ended = await until(strict.id, ({ state }) => state !== 'running');
+  expect([ended.state, ended.note]).toEqual([
+    'reverted',
+    expect.stringContaining('2 of 3 failed, beside 0 of 3'),
+  ]);
+  await until(lenient.id, ({ stage }) => stage === 1);
+  good(await platform.post(`/config/rollouts/${lenient.id}/revert`, { reason: 'Enough' }));
+}, 180_000);
+
+test('asks Prometheus, of which no data are no answer', async () => {
+  figure = '';
+  const gate = { type: 'prometheus', query: 'sum(errors)', at_most: 2 };
+  const { id } = await begun([first(gate), everybody]);
+  const waiting = await until(id, ({ answers }) => answers.length > 0);
+  expect([waiting.state, waiting.answers[0].result]).toEqual(['running', 'wait']);
+  figure = '1.5';
+  const passed = await until(id, ({ stage }) => stage === 1);
+  const answer = passed.answers.find(({ result }: { result: string }) => result === 'pass');
+  expect(answer).toMatchObject({ stage: 0, gate: 0, detail: '1.5' });
+  expect(prometheusServer.asked[0]).toMatch(/^\/prom\/api\/v1\/query query=sum%28errors%29&/);
+  good(await platform.post(`/config/rollouts/${id}/revert`, { reason: 'Enough' }));
+}, 180_000);
+
+test('is superseded where others wrote its documents before it began', async () => {
+  const { id, key } = await planned([everybody]);
+  good(await platform.put(`/config/global/${key}`, { config_value: 7, is_public: true }));
+  const ended = await until(id, ({ state }) => state !== 'planned');
+  expect([ended.state, ended.note]).toEqual(['superseded', expect.stringContaining(key)]);
+  expect((await platform.post(`/config/rollouts/${id}/advance`, { stage: null })).status).toBe(409);
+  expect(await valueOf(other, key)).toBe(7);
+}, 180_000);
+
+test.each([
+  ['an address of the inside', { type: 'webhook', url: 'http://10.0.0.1/', secret }],
+  [
+    'a mask instead of a secret',
+    { type: 'webhook', url: 'http://127.0.0.1:1/', secret: '********' },
+  ],
+  ['a query without a limit', { type: 'prometheus', query: 'up' }],
+  [
+    'figures without others',
+    { type: 'figures', figure: 'failed', tolerance_percent: 1, min_sample: 1 },
+  ],
+])('%s is refused', async (_name, gate) => {
+  const { answer } = await planned([{ ...everybody, gate: [gate] }]);
+  expect([answer.status, answer.body.errors?.[0]?.path]).toEqual([
+    422,
+    expect.stringMatching(/^(\/body)?\/stages\/0\/gate\/0|^\/0\/gate/),
+  ]);
+});
