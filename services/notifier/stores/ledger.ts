@@ -12,6 +12,7 @@ import { serviceCaller } from '../../../shared/access.ts';
 import { decimalText, millionthsOf, millionthsUp } from '../../../shared/budgets/decimal.ts';
 import { periodAt } from '../../../shared/budgets/periods.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import { run, type Statement } from '../../../shared/database/prepared-statements.ts';
 import type { BudgetNotice } from '../../../shared/contracts/budget-usage.ts';
 import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
 import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
@@ -30,6 +31,16 @@ interface BalanceRow {
   readonly held: string;
 }
 
+const balancesOf: Statement = {
+  name: 'notifier_balances',
+  text: `SELECT COALESCE(sum(l.spent), 0)::text AS spent, COALESCE(sum(l.held), 0)::text AS held
+     FROM unnest($2::text[], $3::timestamptz[], $4::timestamptz[])
+       WITH ORDINALITY AS b (budget, since, until, place)
+     LEFT JOIN notifier.ledger l ON l.tenant_id = $1 AND l.budget = b.budget
+       AND l.bucket >= b.since AND l.bucket < b.until
+     GROUP BY b.place ORDER BY b.place`,
+};
+
 /**
  * Of the period of each budget that `at` (Unix milliseconds) is in. What is counted later than `at`
  * counts as well, unless `isPast`: a clock that was set back forgives nothing.
@@ -43,23 +54,15 @@ export async function readBalances(
 ): Promise<Balance[]> {
   if (budgets.length === 0) return [];
   const periods = budgets.map(({ rule }) => periodAt(rule, at));
-  const rows = await manager.query<BalanceRow[]>(
-    `SELECT COALESCE(sum(l.spent), 0)::text AS spent, COALESCE(sum(l.held), 0)::text AS held
-     FROM unnest($2::text[], $3::timestamptz[], $4::timestamptz[])
-       WITH ORDINALITY AS b (budget, since, until, place)
-     LEFT JOIN notifier.ledger l ON l.tenant_id = $1 AND l.budget = b.budget
-       AND l.bucket >= b.since AND l.bucket < b.until
-     GROUP BY b.place ORDER BY b.place`,
-    [
-      tenantId,
-      budgets.map(ledgerKey),
-      periods.map(({ from }) => new Date(from)),
-      periods.map(({ resetsAt }, index) => {
-        if (!isPast) return 'infinity';
-        return new Date(budgets[index]!.rule.window === 'rolling' ? at : resetsAt);
-      }),
-    ],
-  );
+  const rows = await run<BalanceRow>(manager, balancesOf, [
+    tenantId,
+    budgets.map(ledgerKey),
+    periods.map(({ from }) => new Date(from)),
+    periods.map(({ resetsAt }, index) => {
+      if (!isPast) return 'infinity';
+      return new Date(budgets[index]!.rule.window === 'rolling' ? at : resetsAt);
+    }),
+  ]);
   return rows.map(({ spent, held }) => ({ spent: millionthsOf(spent), held: millionthsOf(held) }));
 }
 
@@ -98,6 +101,15 @@ export async function judgeBudgets(
   return judged;
 }
 
+const charging: Statement = {
+  name: 'notifier_charge',
+  text: `INSERT INTO notifier.ledger (tenant_id, budget, bucket, spent, held)
+     SELECT $1, c.budget, c.bucket, c.spent, c.held
+     FROM unnest($2::text[], $3::timestamptz[], $4::numeric[], $5::numeric[]) AS c (budget, bucket, spent, held)
+     ON CONFLICT (tenant_id, budget, bucket) DO UPDATE SET
+       spent = ledger.spent + excluded.spent, held = ledger.held + excluded.held`,
+};
+
 /** Charges one that starts, and answers its holds. Under the lock on the tenant's slots. */
 export async function charge(
   manager: EntityManager,
@@ -105,20 +117,13 @@ export async function charge(
   { charges }: Judged,
 ): Promise<Hold[]> {
   if (charges.length > 0)
-    await manager.query(
-      `INSERT INTO notifier.ledger (tenant_id, budget, bucket, spent, held)
-       SELECT $1, c.budget, c.bucket, c.spent, c.held
-       FROM unnest($2::text[], $3::timestamptz[], $4::numeric[], $5::numeric[]) AS c (budget, bucket, spent, held)
-       ON CONFLICT (tenant_id, budget, bucket) DO UPDATE SET
-         spent = ledger.spent + excluded.spent, held = ledger.held + excluded.held`,
-      [
-        tenantId,
-        charges.map(({ budget }) => budget),
-        charges.map(({ bucket }) => new Date(bucket)),
-        charges.map(({ amount, isHeld }) => (isHeld ? '0' : decimalText(amount))),
-        charges.map(({ amount, isHeld }) => (isHeld ? decimalText(amount) : '0')),
-      ],
-    );
+    await run(manager, charging, [
+      tenantId,
+      charges.map(({ budget }) => budget),
+      charges.map(({ bucket }) => new Date(bucket)),
+      charges.map(({ amount, isHeld }) => (isHeld ? '0' : decimalText(amount))),
+      charges.map(({ amount, isHeld }) => (isHeld ? decimalText(amount) : '0')),
+    ]);
   return charges
     .filter(({ isHeld }) => isHeld)
     .map(({ budget, bucket, amount }) => ({
