@@ -113,8 +113,17 @@ export const pieces: readonly Piece[] = [
       const { authService } = await import('./auth/auth.service.ts');
       return {
         schema,
-        service: ({ settings, shortLived, mailer, log, onceServing, onFirstAdmin }, db) =>
-          authService({ db, settings, shortLived, mailer, log, onceServing, onFirstAdmin }),
+        service: ({ settings, shortLived, mailer, log, metrics, onceServing, onFirstAdmin }, db) =>
+          authService({
+            db,
+            settings,
+            shortLived,
+            mailer,
+            log,
+            metrics,
+            onceServing,
+            onFirstAdmin,
+          }),
       };
     },
   },

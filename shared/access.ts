@@ -11,7 +11,7 @@ export interface Caller {
   /**
    * - `user`: a person who is signed in over REST, or called with an API key of theirs.
    * - `service_account`: a principal of a tenant that is no person, called with an API key of its
-   *   own. REST makes no other.
+   *   own, or a token that a workload got. REST makes no other.
    * - `service`: another service of Strata, on the bus.
    * - `operator`: the operator's console.
    * - `system`: Strata itself.
@@ -35,11 +35,11 @@ export interface Caller {
   readonly signed_in_with?: SignInMethod;
   /** When the session was signed in (RFC 3339). */
   readonly authenticated_at?: string;
-  /** Only for an API key: its rights, which bound it within its owner's roles. */
+  /** Only for an API key or a workload: its rights, which bound it within its owner's roles. */
   readonly scopes?: readonly KeyScope[];
   /**
    * Only for an API key: which, and who made it; null for a service account's key from before that
-   * was kept.
+   * was kept. For a workload the rule that trusts it, whose maker acts through it as through a key.
    */
   readonly api_key?: {
     readonly id: string;

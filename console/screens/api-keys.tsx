@@ -31,6 +31,8 @@ const tenantScopes = [
   { name: 'identity:manage', says: 'change who may sign in, and with which roles' },
   { name: 'audit:read', says: 'read the audit' },
 ];
+/** Of a service account. */
+export const serviceScopes = tenantScopes;
 const personalScopes = [{ name: 'auth:self', says: 'see the own account' }];
 const platformScopes = [
   { name: 'platform:read', says: 'read what is the platform’s' },

@@ -15,6 +15,7 @@ import { Empty, Fact, Heading, ProblemBox, Time, Who } from '../parts.tsx';
 import { roleChoices, roleText } from '../roles.ts';
 import { ApiKeys } from './api-keys.tsx';
 import type { ScreenProperties } from './screen.ts';
+import { TrustRules } from './trust.tsx';
 
 type Account = ResultOf<'tenant-config.service-accounts.list'>['items'][number];
 
@@ -236,6 +237,7 @@ function OneAccount({
       <ApiKeys
         owner={{ list: `${address}/api-keys`, create: `${address}/api-keys`, isPerson: false }}
       />
+      <TrustRules address={address} roles={account.roles} />
       {doing === 'change' && (
         <AccountForm
           title={`Change ${account.name}`}
@@ -255,7 +257,7 @@ function OneAccount({
         >
           <p>
             {isActive
-              ? 'Its API keys are refused until it is enabled again.'
+              ? 'Its API keys and its workloads are refused until it is enabled again.'
               : 'Its API keys are good again, as far as they have not expired.'}
           </p>
         </FormDialog>
@@ -268,7 +270,10 @@ function OneAccount({
           work={remove}
           onClose={close}
         >
-          <p>Its API keys end with it, for good. What it did stays in history and audit.</p>
+          <p>
+            Its API keys and its trust end with it, for good. What it did stays in history and
+            audit.
+          </p>
         </FormDialog>
       )}
     </section>

@@ -1,7 +1,7 @@
 /**
- * Who a request is from: its credential (an access token or an API key) is verified, and the
- * session or key, and the membership behind it, are looked up. All three are cached reads, so a
- * caller who is known costs no call and no promise.
+ * Who a request is from: its credential (an access token, an API key or a workload's token) is
+ * verified, and the session, key or trust, and the membership behind it, are looked up. All of them
+ * are cached reads, so a caller who is known costs no call and no promise.
  */
 import { LRUCache } from 'lru-cache';
 import type { ServiceBroker } from 'moleculer';
@@ -11,6 +11,7 @@ import { serviceCaller, type Caller } from '../../shared/access.ts';
 import type { CachedEntry } from '../../shared/coherence/entry.ts';
 import { cachedAnswer, type LocalCache } from '../../shared/contract-runtime/local-cache.ts';
 import { callAs, type CallOptions } from '../../shared/contract-runtime/request.ts';
+import type { ErrorCode } from '../../shared/contracts/error-codes.ts';
 import { contractTable, type ParamsOf, type ResultOf } from '../../shared/contracts/index.ts';
 import { needsStrongerSignIn, type SignInPolicy } from '../../shared/contracts/sign-in-policy.ts';
 import { codeOf, StrataError } from '../../shared/errors.ts';
@@ -18,6 +19,10 @@ import { upTo } from '../../shared/concurrency/growing-cache.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import { createAccessTokens } from '../../shared/security/access-tokens.ts';
 import { createApiKeys, looksLikeApiKey, parseApiKey } from '../../shared/security/api-keys.ts';
+import {
+  createWorkloadTokens,
+  looksLikeWorkloadToken,
+} from '../../shared/security/workload-tokens.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
 
 export interface Identity {
@@ -49,6 +54,8 @@ export interface Authenticator {
 type Resolving =
   | 'auth.sessions.resolve'
   | 'auth.api-key.resolve'
+  | 'auth.trust.resolve'
+  | 'auth.workload-issuers.resolve'
   | 'tenant-config.members.resolve'
   | 'tenant-config.service-accounts.resolve';
 
@@ -67,11 +74,16 @@ interface Verified {
   readonly stale: boolean;
   /** The platform's, for a session of one of its administrators. */
   readonly platformPolicy?: SignInPolicy;
-  readonly entry: CachedEntry<unknown> | undefined;
+  /** What it followed from; undefined for what was not in memory. */
+  readonly entries: readonly (CachedEntry<unknown> | undefined)[];
   /** Milliseconds since 1970; it is verified again after that. */
   readonly expiresAt: number;
   /** What the caller has from this credential and not from their account. */
   readonly own: Partial<Caller>;
+  /** Of the account's roles only these. */
+  readonly rolesWithin?: Caller['roles'];
+  /** The refusal where the service account that it is for has ended. */
+  readonly ended: ErrorCode;
 }
 
 /** What somebody is in the tenant of their credential. */
@@ -98,6 +110,7 @@ interface KeyMaterial {
   readonly settings: Settings;
   readonly tokens: ReturnType<typeof createAccessTokens>;
   readonly apiKeys: ReturnType<typeof createApiKeys>;
+  readonly workloads: ReturnType<typeof createWorkloadTokens>;
   /** By the end of the credential. The oldest go first: they expire first, too. */
   readonly identities: LRUCache<string, KnownIdentity>;
 }
@@ -106,6 +119,7 @@ const createKeyMaterial = (settings: Settings): KeyMaterial => ({
   settings,
   tokens: createAccessTokens(settings),
   apiKeys: createApiKeys(settings),
+  workloads: createWorkloadTokens(settings),
   identities: new LRUCache(upTo(20_000)),
 });
 
@@ -123,9 +137,9 @@ function createResolve(broker: ServiceBroker, localCache: LocalCache): Resolve {
   const gateway = serviceCaller(broker.nodeID);
   return async (name, params, call) => {
     const contract = contractTable[name];
-    const entry = localCache.find(contract, params);
+    const entry = localCache.find(contract, { ...params });
     try {
-      const known = cachedAnswer(contract, params, gateway, entry, performance.now());
+      const known = cachedAnswer(contract, { ...params }, gateway, entry, performance.now());
       if (known !== undefined) return { value: known as ResultOf<typeof name>, entry };
       return { value: await callAs(broker, name, params, call) };
     } catch (error) {
@@ -160,7 +174,8 @@ async function verifyAccessToken(
       platform_roles: session.platform_roles,
     },
     stale: isStale(session),
-    entry,
+    entries: [entry],
+    ended: 'auth_session_revoked',
     expiresAt: result.claims.exp * 1000,
     platformPolicy: session.sign_in_policy,
     own: {
@@ -191,7 +206,8 @@ async function verifyApiKey(
   return {
     holder: { ...key.owner, tenant_id: key.tenant_id, platform_roles: key.platform_roles },
     stale: isStale(key),
-    entry,
+    entries: [entry],
+    ended: 'auth_api_key_invalid',
     // Verified again when its next use has to be noted.
     expiresAt: Math.min(expiresAt, Date.now() + noteUseMs),
     own: {
@@ -202,13 +218,40 @@ async function verifyApiKey(
   };
 }
 
+/** It ends with its rule, and with the issuer that the rule names. */
+async function verifyWorkloadToken(
+  resolve: Resolve,
+  token: string,
+  { workloads }: KeyMaterial,
+  call: CallOptions,
+): Promise<Verified> {
+  const result = workloads.verify(token);
+  if (!result.ok) throw new StrataError(result.code);
+  const { sub: accountId, tid: tenantId, rule: ruleId, issuer, scopes, exp } = result.claims;
+  const address = { tenant_id: tenantId, account_id: accountId };
+  const trust = await resolve('auth.trust.resolve', address, call);
+  const issuers = await resolve('auth.workload-issuers.resolve', {}, call);
+  const rule = trust.value?.find(({ id }) => id === ruleId);
+  if (!rule || !issuers.value?.includes(issuer))
+    throw new StrataError('auth_token_invalid', 'The trust in this workload has ended.');
+  return {
+    holder: { type: 'service_account', id: accountId, tenant_id: tenantId, platform_roles: [] },
+    stale: isStale(trust.value) || isStale(issuers.value),
+    entries: [trust.entry, issuers.entry],
+    expiresAt: exp * 1000,
+    ended: 'auth_token_invalid',
+    rolesWithin: rule.roles,
+    own: { scopes, api_key: { id: rule.id, name: rule.label, made_by: rule.made_by } },
+  };
+}
+
 /**
  * Roles in the tenant are those of now; none where the membership has ended or the tenant is
  * disabled. Throws where a service account has.
  */
 async function standingOf(
   resolve: Resolve,
-  { type, id, tenant_id: tenantId }: Verified['holder'],
+  { holder: { type, id, tenant_id: tenantId }, ended }: Pick<Verified, 'holder' | 'ended'>,
   call: CallOptions,
 ): Promise<Resolved<Standing> | undefined> {
   if (tenantId === null) return undefined;
@@ -218,7 +261,7 @@ async function standingOf(
   }
   const params = { tenant_id: tenantId, account_id: id };
   const account = await resolve('tenant-config.service-accounts.resolve', params, call);
-  if (account.value?.status !== 'active') throw new StrataError('auth_api_key_invalid');
+  if (account.value?.status !== 'active') throw new StrataError(ended);
   return account;
 }
 
@@ -264,15 +307,16 @@ export function createAuthenticator(
 
   async function identify(
     credential: string,
-    { holder, stale, platformPolicy, entry, expiresAt, own }: Verified,
+    verified: Verified,
     { identities }: KeyMaterial,
     call: CallOptions,
   ): Promise<Identity> {
-    const entries = [entry];
-    const standing = await standingOf(resolve, holder, call);
-    if (standing) entries.push(standing.entry);
+    const { holder, stale, platformPolicy, expiresAt, own, rolesWithin } = verified;
+    const standing = await standingOf(resolve, verified, call);
+    const entries = [...verified.entries, ...(standing ? [standing.entry] : [])];
     const inTenant = standing?.value ?? null;
     const isDisabled = inTenant?.tenant_status === 'disabled';
+    const roles = (inTenant?.roles ?? []).filter((role) => rolesWithin?.includes(role) ?? true);
     const { signed_in_with: method } = own;
     const policies = [platformPolicy, inTenant?.sign_in_policy];
     const isWeak = method !== undefined && needsStrongerSignIn(method, policies);
@@ -280,7 +324,7 @@ export function createAuthenticator(
       caller: {
         ...holder,
         tenant_id: inTenant ? holder.tenant_id : null,
-        roles: isDisabled ? [] : (inTenant?.roles ?? []),
+        roles: isDisabled ? [] : roles,
         ...(isDisabled && { tenant_disabled: true }),
         ...(isWeak && { stronger_sign_in_required: true }),
         ...own,
@@ -313,10 +357,12 @@ export function createAuthenticator(
       const keys = keyMaterial();
       const call: CallOptions = { caller: gateway, requestId, timeout: timeLeft };
       const { text, isApiKey } = secretOf(headers);
-      const verified = isApiKey
-        ? await verifyApiKey(resolve, text, keys, noteUse, call)
-        : await verifyAccessToken(resolve, text, keys, sayOtherIssuer, call);
-      return identify(credential, verified, keys, call);
+      const verify = (): Promise<Verified> => {
+        if (isApiKey) return verifyApiKey(resolve, text, keys, noteUse, call);
+        if (looksLikeWorkloadToken(text)) return verifyWorkloadToken(resolve, text, keys, call);
+        return verifyAccessToken(resolve, text, keys, sayOtherIssuer, call);
+      };
+      return identify(credential, await verify(), keys, call);
     },
   };
 }

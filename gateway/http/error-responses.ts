@@ -1,6 +1,6 @@
 /**
  * Every refusal of the gateway in the one envelope that docs and clients know, whoever found the
- * reason: a handler, Fastify or Node.
+ * reason: a handler, Fastify or Node. Only OAuth's token endpoint has errors of its own.
  */
 import http from 'node:http';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -10,6 +10,7 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { codeOf, StrataError, errorResponse, statusOf } from '../../shared/errors.ts';
 import { decisionPagePolicy, refusedLinkPage } from './decision-page.ts';
+import { sendOAuthError } from './oauth.ts';
 import { commonHeaders, pageHeaders } from './security-headers.ts';
 
 /** Fastify's own refusals in our codes. */
@@ -72,6 +73,7 @@ export function mapErrors(app: FastifyInstance, log: Logger): void {
       log.info({ request_id: id }, 'the client hung up before its request ended');
     else if (codeOf(own) === 'internal_error')
       log.error({ request_id: id, err: error }, 'unexpected error');
+    if (request.routeOptions.config?.isOAuth) return sendOAuthError(own, id, reply);
     return wantsPage(request) ? sendErrorPage(own, id, reply) : sendError(own, id, reply);
   });
   app.setNotFoundHandler(() => {

@@ -130,6 +130,7 @@ export function respond(
     case 'nothing':
       return sendNothing(204, reply);
     case 'token':
+    case 'oauth_token':
       return sendJson(result, reply.header('cache-control', 'no-store'));
     case 'token_or_nothing':
       reply.header('cache-control', 'no-store');

@@ -35,6 +35,7 @@ import type { FastPath } from '../fast-path/fast-path.ts';
 import { consolePaths } from '../console/serve.ts';
 import { nodePaths } from './node-routes.ts';
 import type { OwnHandler, OwnHandlers, OwnRequest } from './own-handlers.ts';
+import { takeForms } from './oauth.ts';
 import { parametersOf, urlParamsOf } from './parameters.ts';
 import { respond } from './responses.ts';
 import { restRoutes, type RestRoute } from './rest.ts';
@@ -53,6 +54,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Browsers are answered with a page, refusals too. */
     isPage?: boolean;
+    /** Takes forms and answers errors as OAuth does. */
+    isOAuth?: boolean;
   }
 }
 
@@ -70,9 +73,12 @@ export function registerRoutes(app: FastifyInstance, options: RoutesOptions): vo
   app.decorateRequest('identity', undefined);
   app.decorateRequest('urlParams', undefined);
   app.decorateRequest('timeLeft', () => options.requestTimeoutMs);
-  const pages = restRoutes.filter(({ contract }) => contract.response === 'page');
+  const of = (kind: Contract['response']) =>
+    restRoutes.filter(({ contract }) => contract.response === kind);
+  const pages = of('page');
+  const oauth = of('oauth_token');
   for (const route of restRoutes) {
-    if (!pages.includes(route)) app.route(routeOf(route, options));
+    if (!pages.includes(route) && !oauth.includes(route)) app.route(routeOf(route, options));
   }
   // Browsers send forms: what is left empty was not filled in.
   void app.register(async (forms) => {
@@ -85,6 +91,10 @@ export function registerRoutes(app: FastifyInstance, options: RoutesOptions): vo
       },
     );
     for (const route of pages) forms.route(routeOf(route, options));
+  });
+  void app.register(async (forms) => {
+    takeForms(forms);
+    for (const route of oauth) forms.route(routeOf(route, options));
   });
   refuseOtherMethods(app);
 }
@@ -178,7 +188,10 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     method: rest.method,
     url,
     exposeHeadRoute: contract.response !== 'stream',
-    config: { isPage: contract.response === 'page' },
+    config: {
+      isPage: contract.response === 'page',
+      isOAuth: contract.response === 'oauth_token',
+    },
     onRequest(request, _reply, done) {
       // Fastify waits for a promise, or for `done` where there is none.
       const admitted = admit(request);

@@ -51,6 +51,15 @@ export const errorSchemas = {
       },
     },
   },
+  OAuthError: {
+    type: 'object',
+    description: "Of the token endpoint's errors (RFC 6749, 5.2)",
+    required: ['error'],
+    properties: {
+      error: { type: 'string', description: 'What to switch on' },
+      error_description: { type: 'string', description: 'For people; it may change' },
+    },
+  },
 } as const;
 
 const codes = Object.entries(errorTable);
@@ -75,8 +84,21 @@ function responseOf(status: number) {
 
 const statuses = [400, 401, 403, 404, 412, 422, 429, 503];
 
+/** Of OAuth's token endpoint (RFC 6749, 5.2). */
+const oauthErrorResponse = {
+  description: 'An error of OAuth',
+  headers: refsOf([...ofEveryAnswer, 'Retry-After']),
+  content: {
+    'application/json': {
+      schema: refTo('OAuthError'),
+      example: { error: 'invalid_grant', error_description: 'No rule trusts this token.' },
+    },
+  },
+};
+
 export const errorResponses = {
   ...Object.fromEntries(statuses.map((status) => [nameOf(status), responseOf(status)])),
+  OAuthError: oauthErrorResponse,
   OtherError: {
     description: 'Any other error, by its code',
     headers: refsOf([...ofEveryAnswer, 'Retry-After']),
@@ -90,6 +112,14 @@ export const errorRefs = (errors: readonly number[]) => ({
   ...Object.fromEntries(errors.map((status) => [status, refToResponse(nameOf(status))])),
   default: refToResponse('OtherError'),
 });
+
+const oauthError = refToResponse('OAuthError');
+export const oauthErrorRefs = {
+  400: oauthError,
+  429: oauthError,
+  503: oauthError,
+  default: oauthError,
+};
 
 /** What callers of this route have to expect. */
 export function errorsOf({ access, response, params }: Contract, rest: Rest): number[] {

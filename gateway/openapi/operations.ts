@@ -8,7 +8,7 @@ import type { Access, Contract, Rest } from '../../shared/contracts/contract.ts'
 import { ProposedWrite } from '../../shared/contracts/envelopes.ts';
 import { exampleOf, hasExample } from '../../shared/contracts/examples.ts';
 import type { RestRoute } from '../http/rest.ts';
-import { errorRefs, errorsOf } from './errors.ts';
+import { errorRefs, errorsOf, oauthErrorRefs } from './errors.ts';
 import { headersOf, ofEveryAnswer, refsOf } from '../http/response-headers.ts';
 import type { Components, Parameter, Schema } from './schemas.ts';
 import { topicOf } from './topics.ts';
@@ -25,6 +25,7 @@ type Content = Readonly<Record<string, { readonly schema: Schema } & Examples>>;
 type Contents = Readonly<Record<number, Content | undefined>>;
 
 const json = 'application/json';
+const form = 'application/x-www-form-urlencoded';
 export const jsonOf = (schema: Schema, examples: Examples = {}): Content => ({
   [json]: { schema, ...examples },
 });
@@ -41,7 +42,9 @@ export function operationOf({ name, contract, rest }: RestRoute, components: Com
     responses: {
       ...responsesOf(contract, rest, components),
       ...(contract.response === 'write' && { 202: { $ref: '#/components/responses/Proposed' } }),
-      ...errorRefs(errorsOf(contract, rest)),
+      ...(contract.response === 'oauth_token'
+        ? oauthErrorRefs
+        : errorRefs(errorsOf(contract, rest))),
     },
   };
 }
@@ -132,14 +135,14 @@ function parametersOf({ params, response }: Contract, rest: Rest, components: Co
   ];
 }
 
-function requestBodyOf({ params }: Contract, { method }: Rest, { shown }: Components) {
+function requestBodyOf({ params, response }: Contract, { method }: Rest, { shown }: Components) {
   const body = params.properties.body!;
   const schema = shown(body);
   const example = exampleOf(body);
   return {
     required: method !== 'POST' || isRequired(params, 'body'),
     content: {
-      [json]: { schema, example },
+      [response === 'oauth_token' ? form : json]: { schema, example },
       ...(method === 'PATCH' ? { 'application/merge-patch+json': { schema, example } } : {}),
     },
   };
@@ -229,6 +232,7 @@ function contentsOf(
     case 'value':
       return { 200: jsonFor(without(result, 'stale')) };
     case 'token':
+    case 'oauth_token':
       return { 200: jsonFor(result) };
   }
 }

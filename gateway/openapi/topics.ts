@@ -84,6 +84,12 @@ export const topics: readonly Topic[] = [
     actions: ['auth.api-key', 'tenant-config.service-accounts', 'auth.service-account-key'],
   },
   {
+    name: 'Workload identity',
+    description:
+      'A pipeline or cluster proves itself by the token of its platform, and keeps no key. `POST /auth/token` takes a form, and its errors are those of RFC 6749.',
+    actions: ['auth.trust', 'auth.workload-issuers', 'auth.token'],
+  },
+  {
     name: 'Identity providers',
     description: 'OpenID Connect providers that people sign in through.',
     actions: ['auth.sso.providers'],

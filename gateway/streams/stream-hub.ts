@@ -14,6 +14,7 @@ import type { Coherence } from '../../shared/coherence/coherence.ts';
 import type { Change } from '../../shared/commits/commit.ts';
 import { sessionCacheKey } from '../../shared/contracts/auth.ts';
 import { apiKeyCacheKey } from '../../shared/contracts/auth-api-keys.ts';
+import { trustCacheKey, workloadIssuersKey } from '../../shared/contracts/auth-workload.ts';
 import { settingsReplacedKey, wholeScopeKey } from '../../shared/contracts/feed.ts';
 import { memberKey } from '../../shared/contracts/members.ts';
 import { tenantOfScope } from '../../shared/contracts/revision-scopes.ts';
@@ -247,9 +248,11 @@ function keysBehind({ caller, apiKeyId }: OwnRequest): readonly string[] {
   if (sessionId !== undefined) keys.push(sessionCacheKey({ session_id: sessionId }));
   if (apiKeyId !== undefined) keys.push(apiKeyCacheKey({ key_id: apiKeyId }));
   if (tenantId === null) return keys;
-  if (type === 'service_account')
-    keys.push(serviceAccountKey({ tenant_id: tenantId, account_id: id }));
-  else keys.push(memberKey({ tenant_id: tenantId, user_id: id }));
+  if (type === 'service_account') {
+    const account = { tenant_id: tenantId, account_id: id };
+    keys.push(serviceAccountKey(account));
+    if (apiKeyId === undefined) keys.push(trustCacheKey(account), workloadIssuersKey);
+  } else keys.push(memberKey({ tenant_id: tenantId, user_id: id }));
   return keys;
 }
 

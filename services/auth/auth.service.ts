@@ -10,12 +10,15 @@
  * | passkey | `webauthn/` | `actions/passkey-login.ts`; `actions/passkeys.ts` adds one |
  * | identity provider | `oidc/` | `actions/sso-login.ts`; `actions/sso-providers.ts` adds one |
  *
+ * A workload proves itself by a token of its platform (`workload/`), which makes no session.
+ *
  * `sign-in/` is what all ways share, `stores/` the rows and counters behind them, `rules/` what is
  * decided without either.
  */
 import { randomUUID } from 'node:crypto';
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
 import type { StartWork } from '../../shared/node/readiness.ts';
@@ -29,6 +32,7 @@ import { createGuardedFetch } from '../../shared/outgoing/guarded-fetch.ts';
 import { createHttpClient } from '../../shared/outgoing/http-client.ts';
 import { startSweeping, type Sweeper } from '../../shared/database/sweeper.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
+import { showFigure } from '../../shared/telemetry/figures.ts';
 import type { ShortLivedState } from '../../shared/concurrency/short-lived-state.ts';
 import { apiKeyActions } from './api-keys/actions/api-keys.ts';
 import { erasureActions } from './actions/erasure.ts';
@@ -63,6 +67,14 @@ import {
   removeExpiredInvitations,
 } from './stores/retention.ts';
 import { removeTakenValues, takenOnce } from './stores/taken-once.ts';
+import {
+  exchangeActions,
+  exchangeResults,
+  type ExchangeResult,
+} from './workload/actions/exchange.ts';
+import { workloadIssuerActions } from './workload/actions/issuers.ts';
+import { trustActions } from './workload/actions/trust.ts';
+import { createIssuerKeys } from './workload/oidc/issuer-keys.ts';
 import { createChallenges } from './passkeys/webauthn/challenges.ts';
 import { createRelyingParty } from './passkeys/webauthn/relying-party.ts';
 
@@ -72,6 +84,7 @@ export interface AuthOptions {
   readonly shortLived: ShortLivedState;
   readonly mailer: Mailer;
   readonly log: Logger;
+  readonly metrics: Registry;
   readonly onceServing: (name: StartWork, work: () => Promise<void>) => void;
   /**
    * Called where an empty database got its first platform admin. Shows the password before it
@@ -86,6 +99,7 @@ export function authService({
   shortLived: unsure,
   mailer,
   log,
+  metrics,
   onceServing,
   onFirstAdmin,
 }: AuthOptions): ServiceSchema {
@@ -112,6 +126,12 @@ export function authService({
   const guardedFetch = createGuardedFetch(createHttpClient(guard, settings));
   const identityProviders = createIdentityProviders(guardedFetch, settings);
 
+  const issuerKeys = createIssuerKeys(guardedFetch, settings);
+  const exchanges = { issued: 0, refused: 0, failed: 0 };
+  const count = (result: ExchangeResult): void => {
+    exchanges[result] += 1;
+  };
+
   const actions = {
     ...passwordLoginActions(db, hashing, checkPassword, signIn),
     ...passkeyLoginActions(db, relyingParty, challenges, signIn, deferredEvents),
@@ -132,6 +152,9 @@ export function authService({
     ...apiKeyActions(db, settings, notices),
     ...serviceAccountKeyActions(db, settings),
     ...passwordKeyActions(db, notices),
+    ...trustActions(db, settings),
+    ...workloadIssuerActions(db, guard),
+    ...exchangeActions(db, settings, { issuerKeys, deferredEvents, count }),
     ...userActions(db, settings, hashing, notices),
     ...powerNoticeActions(db, settings, deferredMail),
     ...erasureActions(db),
@@ -151,6 +174,7 @@ export function authService({
   };
   const lifecycle = {
     async started(): Promise<void> {
+      showExchanges(metrics, exchanges);
       const sweeps = {
         sessions: removeEndedSessions(settings),
         invitations: removeExpiredInvitations(settings, (invited) =>
@@ -179,4 +203,15 @@ export function authService({
       broker = this.broker;
     },
   };
+}
+
+/** How exchanges of tokens end, for Prometheus. */
+function showExchanges(metrics: Registry, counts: Readonly<Record<ExchangeResult, number>>): void {
+  showFigure(metrics, {
+    name: 'strata_workload_exchanges_total',
+    help: 'Tokens of workloads that this node was asked to exchange, by result',
+    type: 'counter',
+    labelNames: ['result'],
+    read: () => exchangeResults.map((result) => ({ labels: { result }, value: counts[result] })),
+  });
 }

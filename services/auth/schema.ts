@@ -4,6 +4,7 @@
  */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { KeyScope, TenantRole } from '../../shared/contracts/contract.ts';
+import type { TrustRule, WorkloadIssuer } from '../../shared/contracts/auth-workload.ts';
 import type { SignInMethod } from '../../shared/contracts/sign-in-policy.ts';
 import { countedBy } from '../../shared/commits/usage.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
@@ -160,6 +161,21 @@ export interface ApiKeyRow {
   /** Lifetime that was asked for; a rotation begins it again. */
   days: number;
   last_used_at: Date | null;
+}
+
+/** Whose tokens stand for a service account. */
+export interface WorkloadTrustRow {
+  tenant_id: string;
+  account_id: string;
+  revision: number;
+  rules: TrustRule[];
+}
+
+/** The issuers that rules may name, in one row. */
+export interface WorkloadIssuersRow {
+  id: number;
+  revision: number;
+  issuers: WorkloadIssuer[];
 }
 
 const text: EntitySchemaColumnOptions = { type: 'text' };
@@ -345,6 +361,29 @@ export const ApiKeyEntity = new EntitySchema<ApiKeyRow>({
   ],
 });
 
+export const WorkloadTrustEntity = new EntitySchema<WorkloadTrustRow>({
+  name: 'WorkloadTrust',
+  tableName: 'workload_trust',
+  schema: 'auth',
+  columns: {
+    tenant_id: { type: 'uuid', primary: true },
+    account_id: { type: 'uuid', primary: true },
+    revision: { type: 'bigint' },
+    rules: { type: 'jsonb' },
+  },
+});
+
+export const WorkloadIssuersEntity = new EntitySchema<WorkloadIssuersRow>({
+  name: 'WorkloadIssuers',
+  tableName: 'workload_issuers',
+  schema: 'auth',
+  columns: {
+    id: { type: 'int4', primary: true },
+    revision: { type: 'bigint' },
+    issuers: { type: 'jsonb' },
+  },
+});
+
 export const authSchema: Schema = {
   schema: 'auth',
   entities: [
@@ -357,6 +396,8 @@ export const authSchema: Schema = {
     SsoIdentityEntity,
     ApiKeyEntity,
     InvitationEntity,
+    WorkloadTrustEntity,
+    WorkloadIssuersEntity,
   ],
   migrations: [
     migration(
@@ -549,5 +590,20 @@ export const authSchema: Schema = {
       'CREATE TABLE auth.taken_values (id uuid PRIMARY KEY, until timestamptz NOT NULL)',
     ),
     migration('AuthStatusHistory1765600000002', ...statusHistoryTable),
+    migration(
+      'AuthWorkloads1765900000001',
+      `CREATE TABLE auth.workload_trust (
+        tenant_id uuid NOT NULL,
+        account_id uuid NOT NULL,
+        revision bigint NOT NULL,
+        rules jsonb NOT NULL,
+        PRIMARY KEY (tenant_id, account_id)
+      )`,
+      `CREATE TABLE auth.workload_issuers (
+        id int4 PRIMARY KEY,
+        revision bigint NOT NULL,
+        issuers jsonb NOT NULL
+      )`,
+    ),
   ],
 };

@@ -126,6 +126,7 @@ export type ResponseKind =
   | 'accepted'
   | 'nothing'
   | 'token'
+  | 'oauth_token'
   | 'token_or_nothing'
   | 'reload'
   | 'page'

@@ -10,6 +10,18 @@ export const errorTable = {
     status: 400,
     message: 'That is not what was denied to you and may be asked for. Evaluate it again.',
   },
+  auth_grant_type_unsupported: {
+    status: 400,
+    message: 'The only grant_type is urn:ietf:params:oauth:grant-type:token-exchange.',
+  },
+  auth_workload_target_invalid: {
+    status: 400,
+    message: 'Name the service account by its address: as audience, or as aud of the token.',
+  },
+  auth_workload_scope_invalid: {
+    status: 400,
+    message: 'No rule that trusts this token gives these scopes.',
+  },
   auth_token_missing: {
     status: 401,
     message: 'Sign in: send Authorization: Bearer <token>, or X-API-Key.',
@@ -52,6 +64,10 @@ export const errorTable = {
   auth_sso_token_invalid: {
     status: 401,
     message: 'The identity provider answered with a token that is not valid.',
+  },
+  auth_workload_token_refused: {
+    status: 401,
+    message: 'No rule of that service account trusts this token, or it was used before.',
   },
   insufficient_role: { status: 403, message: 'Your roles do not allow this.' },
   insufficient_scope: { status: 403, message: 'The API key lacks the scope for this.' },
@@ -174,6 +190,10 @@ export const errorTable = {
   auth_sso_provider_error: {
     status: 502,
     message: 'The identity provider answered with an error.',
+  },
+  auth_workload_issuer_error: {
+    status: 502,
+    message: 'The keys of the issuer could not be had.',
   },
   service_unavailable: { status: 503, message: 'A part of the service is unavailable. Try again.' },
   upgrade_under_way: {

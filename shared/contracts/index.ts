@@ -6,6 +6,7 @@ import { agentContracts } from './agents.ts';
 import { auditContracts } from './audit.ts';
 import { automationContracts } from './automations.ts';
 import { apiKeyContracts } from './auth-api-keys.ts';
+import { workloadContracts } from './auth-workload.ts';
 import { invitationContracts } from './auth-invitations.ts';
 import { passkeyContracts } from './auth-passkeys.ts';
 import { ssoContracts } from './auth-sso.ts';
@@ -80,6 +81,7 @@ export const contracts = {
   ...ssoContracts,
   ...passkeyContracts,
   ...apiKeyContracts,
+  ...workloadContracts,
 
   // tenant-config has the accounts, auth their keys
   ...serviceAccountContracts,

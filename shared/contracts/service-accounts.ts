@@ -174,7 +174,7 @@ export const serviceAccountContracts = {
     drops: (params) => [apiKeyCacheKey(params)],
   }),
   'auth.service-account-key.revoke-all': action({
-    summary: 'Revoke every API key of a service account that is being removed',
+    summary: 'Revoke every API key and every trust of a service account that is being removed',
     access: { level: 'internal' },
     path: accountPath,
     result: Type.Null(),

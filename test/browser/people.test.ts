@@ -272,6 +272,50 @@ describe('API keys', () => {
   });
 });
 
+test('a rule of trust is written, says what is wrong with it, and is removed', async () => {
+  const { id, admin } = tenant;
+  const { platform } = stage;
+  const issuer = 'https://token.actions.githubusercontent.com';
+  await platform.put('/auth/workload-issuers', { issuers: [{ issuer }] });
+  const made = await admin.post(`/tenants/${id}/service-accounts`, {
+    name: 'releases',
+    roles: ['operator', 'viewer'],
+  });
+  const seen = await tabOf('tenant_admin');
+  const { page } = seen;
+  const accounts = new PeoplePage(page);
+  await page.goto(`/console/tenants/${id}/service-accounts/${made.body.id}`);
+  await page.getByText('keeps no key').waitFor();
+  const form = await accounts.begin('New rule…', 'New rule of trust');
+  await form.field('Issuer').fill(issuer);
+  await form.field('Subject').fill('repo:acme/shop:*');
+  await form.choose('viewer sees', false);
+  await standAt(page, 'trust-form');
+  await form.send('Trust it');
+  await eventually(async () => expect(await form.problem()).toContain('repository_owner_id'));
+  await form.field('Claims').fill('repository_owner_id=1234, repository_visibility=private');
+  await form.done('Trust it');
+  await accounts.row('repository_owner_id=1234').waitFor();
+  await standAt(page, 'trust');
+  const trust = `/tenants/${id}/service-accounts/${made.body.id}/trust`;
+  expect((await admin.get(trust)).body.rules).toMatchObject([
+    {
+      issuer,
+      subject: 'repo:acme/shop:*',
+      claims: { repository_owner_id: '1234', repository_visibility: 'private' },
+      roles: ['operator'],
+      scopes: ['config:read'],
+      max_ttl: 900,
+    },
+  ]);
+  const remove = await accounts.begin('Remove repo:acme/shop:*', 'Remove the rule');
+  await remove.done('Remove');
+  await page.getByText('keeps no key').waitFor();
+  expect((await admin.get(trust)).body.rules).toEqual([]);
+  expect(seen.faults.filter((text) => !text.includes('422'))).toEqual([]);
+  await seen.close();
+});
+
 describe('the own account', () => {
   test('a passkey is added, signs in, and is removed', async () => {
     const seen = await signedIn('operator');

@@ -99,6 +99,14 @@ async function fill(tenant: TenantFixture, name: string): Promise<void> {
   const account = await done(admin.post(`${at}/service-accounts`, { name, roles: ['operator'] }));
   const key = { name, scopes: ['config:read'] };
   await done(admin.post(`${at}/service-accounts/${account.id}/api-keys`, key));
+  const issuer = 'https://issuer.example';
+  const jwks = { keys: [{ kty: 'RSA', kid: 'a', n: 'AQAB', e: 'AQAB' }] };
+  await done(platform.put('/auth/workload-issuers', { issuers: [{ issuer, jwks }] }));
+  await done(
+    admin.put(`${at}/service-accounts/${account.id}/trust`, {
+      rules: [{ issuer, subject: name, roles: ['operator'] }],
+    }),
+  );
   const { api_key: apiKey } = await done(admin.post('/auth/api-key', key));
   await done(admin.post(`${at}/users`, { email: `late@${name}.example`, roles: ['viewer'] }));
   const approval = { action: 'scale_up', risk_level: 'low', title: name };

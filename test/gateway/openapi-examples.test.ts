@@ -97,8 +97,9 @@ const idOf = async (answer: Promise<Answer>): Promise<string> => {
   return body.id ?? body.user_id;
 };
 const inTenant = (path: string): string => `/tenants/${tenant.id}${path}`;
-const exampleOf = (path: string): unknown =>
-  document.paths[path]!.post!.requestBody!.content['application/json']!.example;
+const exampleAt = (path: string, method: string): unknown =>
+  document.paths[path]![method]!.requestBody!.content['application/json']!.example;
+const exampleOf = (path: string): unknown => exampleAt(path, 'post');
 
 let numbered = 0;
 /** An address that nobody has yet. */
@@ -292,6 +293,12 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
   'tenant-config.service-accounts.delete': async () => ({
     values: { account_id: await newAccount() },
   }),
+  'auth.trust.get': async () => ({ values: { account_id: await newAccount() } }),
+  'auth.trust.put': async () => {
+    await platform.put('/auth/workload-issuers', exampleAt('/auth/workload-issuers', 'put'));
+    return { values: { account_id: await newAccount() } };
+  },
+  'auth.trust.delete': async () => ({ values: { account_id: await newAccount() } }),
   'auth.service-account-key.create': async () => ({ values: { account_id: await newAccount() } }),
   'auth.service-account-key.list': async () => ({ values: { account_id: await newAccount() } }),
   'auth.service-account-key.revoke': async () => {
@@ -355,6 +362,7 @@ const unrepeatable: Readonly<Record<string, readonly [status: number, code: stri
   'auth.login.sso': [401, 'auth_sso_state_invalid'],
   'auth.sso.link': [404, 'auth_sso_provider_not_found'],
   'auth.password.reset': [401, 'auth_password_reset_invalid'],
+  'auth.token.exchange': [400, 'invalid_grant'],
   'auth.webauthn.login.verify': [401, 'auth_webauthn_challenge_invalid'],
   'auth.webauthn.register.verify': [401, 'auth_webauthn_challenge_invalid'],
   'auth.webauthn.credentials.remove': [404, 'not_found'],
@@ -396,7 +404,9 @@ async function sendExample(route: RestRoute, operation: Operation): Promise<Answ
     if (parameter.in === 'path') path = path.replace(`{${parameter.name}}`, value);
     if (parameter.in === 'query' && 'example' in parameter) query.set(parameter.name, value);
   }
-  const example = operation.requestBody?.content['application/json']?.example;
+  const { 'application/json': json, 'application/x-www-form-urlencoded': form } =
+    operation.requestBody?.content ?? {};
+  const example = (json ?? form)?.example;
   const body =
     typeof example === 'object' && example !== null
       ? Object.fromEntries(
@@ -407,10 +417,13 @@ async function sendExample(route: RestRoute, operation: Operation): Promise<Answ
         )
       : example;
   const search = query.size > 0 ? `?${query.toString()}` : '';
-  return (by ?? callerOf(route)).send(route.rest.method, path + search, {
-    ...(body === undefined ? {} : { body }),
-    ...(headers ? { headers } : {}),
-  });
+  const asForm = {
+    raw: new URLSearchParams(body as Record<string, string>).toString(),
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+  };
+  const asJson = { ...(body !== undefined && { body }), ...(headers && { headers }) };
+  const sent = form ? asForm : asJson;
+  return (by ?? callerOf(route)).send(route.rest.method, path + search, sent);
 }
 
 /** Headers of HTTP itself, and those that are of every answer for security's sake. */
@@ -460,7 +473,8 @@ test('every example is accepted, and answered as the document says', async () =>
     const answer = await sendExample(route, operation);
     const refusal = unrepeatable[route.name];
     const isExpected = refusal
-      ? answer.status === refusal[0] && answer.body.detail.code === refusal[1]
+      ? answer.status === refusal[0] &&
+        (answer.body.detail?.code ?? answer.body.error) === refusal[1]
       : answer.status < 300;
     if (!isExpected) wrong.push([route.name, answer.status, answer.text]);
     const unforetold = surprises(operation, answer);

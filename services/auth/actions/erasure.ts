@@ -22,7 +22,7 @@ export const erasureActions = (db: DataSource) =>
       const keys = cacheKeysOf(credentials);
       if (keys.length === 0) return { done: true };
       await commitChange(db, request, authScope, async (manager) => {
-        await removeCredentials(manager, tenantId, credentials);
+        await removeCredentials(manager, credentials);
         return { result: undefined, keys, events: [] };
       });
       return { done: false };

@@ -5,6 +5,7 @@
 import type { EntityManager } from 'typeorm';
 import { holderOf, removeSharesOf } from '../../../shared/commits/shares.ts';
 import { apiKeyCacheKey } from '../../../shared/contracts/auth-api-keys.ts';
+import { trustCacheKey } from '../../../shared/contracts/auth-workload.ts';
 import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
 
 /** Sessions and keys that one change ends, each of which has a cache key. */
@@ -12,13 +13,16 @@ const mostAtOnce = 500;
 /** Refresh tokens; a session that was continued for a month has thousands. */
 const mostTokens = 5000;
 
-/** Ids of sessions and API keys. */
+/** Ids of sessions, of API keys, and of service accounts that trust somebody. */
 export interface Credentials {
+  readonly trusting: readonly string[];
+  readonly tenantId: string;
   readonly sessions: readonly string[];
   readonly apiKeys: readonly string[];
 }
 
-export const cacheKeysOf = ({ sessions, apiKeys }: Credentials): string[] => [
+export const cacheKeysOf = ({ tenantId, sessions, apiKeys, trusting }: Credentials): string[] => [
+  ...trusting.map((id) => trustCacheKey({ tenant_id: tenantId, account_id: id })),
   ...sessions.map((id) => sessionCacheKey({ session_id: id })),
   ...apiKeys.map((id) => apiKeyCacheKey({ key_id: id })),
 ];
@@ -63,21 +67,25 @@ export async function findCredentials(
   manager: EntityManager,
   tenantId: string,
 ): Promise<Credentials> {
-  const idsIn = async (table: string): Promise<string[]> => {
+  const idsIn = async (table: string, id = 'id'): Promise<string[]> => {
     const rows = await manager.query<{ id: string }[]>(
-      `SELECT id FROM auth.${table} WHERE tenant_id = $1 LIMIT $2`,
+      `SELECT ${id} AS id FROM auth.${table} WHERE tenant_id = $1 LIMIT $2`,
       [tenantId, mostAtOnce],
     );
     return rows.map(({ id }) => id);
   };
-  return { sessions: await idsIn('sessions'), apiKeys: await idsIn('api_keys') };
+  return {
+    tenantId,
+    sessions: await idsIn('sessions'),
+    apiKeys: await idsIn('api_keys'),
+    trusting: await idsIn('workload_trust', 'account_id'),
+  };
 }
 
 /** Removes them as far as they are still the tenant's: a session may have continued in another. */
 export async function removeCredentials(
   manager: EntityManager,
-  tenantId: string,
-  { sessions, apiKeys }: Credentials,
+  { tenantId, sessions, apiKeys, trusting }: Credentials,
 ): Promise<void> {
   const [removed] = await manager.query<[{ id: string }[], number]>(
     'DELETE FROM auth.sessions WHERE id = ANY ($1) AND tenant_id = $2 RETURNING id',
@@ -87,6 +95,10 @@ export async function removeCredentials(
     removed.map(({ id }) => id),
   ]);
   await manager.query('DELETE FROM auth.api_keys WHERE id = ANY ($1)', [apiKeys]);
+  await manager.query(
+    'DELETE FROM auth.workload_trust WHERE tenant_id = $1 AND account_id = ANY ($2)',
+    [tenantId, trusting],
+  );
 }
 
 /**

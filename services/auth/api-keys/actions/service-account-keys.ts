@@ -6,6 +6,7 @@ import { LessThanOrEqual, MoreThan, type DataSource, type EntityManager } from '
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, type EventDraft } from '../../../../shared/commits/commit.ts';
 import { apiKeyCacheKey } from '../../../../shared/contracts/auth-api-keys.ts';
+import { trustCacheKey } from '../../../../shared/contracts/auth-workload.ts';
 import { requireQuota } from '../../../../shared/commits/usage.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import { maxKeysOfServiceAccount } from '../../../../shared/contracts/service-accounts.ts';
@@ -20,7 +21,7 @@ import {
   type NewKey,
 } from '../rules/api-keys.ts';
 import { ownSessionOf } from '../../sessions/rules/own-session.ts';
-import { ApiKeyEntity } from '../../schema.ts';
+import { ApiKeyEntity, WorkloadTrustEntity } from '../../schema.ts';
 import { requireOpenSession } from '../../sessions/stores/sessions.ts';
 import { endUnlessAccepted } from '../tenant-policy.ts';
 
@@ -107,9 +108,10 @@ export function serviceAccountKeyActions(db: DataSource, settings: () => Setting
       await commitChange(db, request, authScope, async (manager) => {
         const rows = await manager.findBy(ApiKeyEntity, keysOf(address));
         await manager.delete(ApiKeyEntity, keysOf(address));
+        await manager.delete(WorkloadTrustEntity, address);
         return {
           result: undefined,
-          keys: rows.map(({ id }) => apiKeyCacheKey({ key_id: id })),
+          keys: [trustCacheKey(address), ...rows.map(({ id }) => apiKeyCacheKey({ key_id: id }))],
           events: [],
         };
       });

@@ -41,18 +41,18 @@ function platformPolicyFor(platformRoles: readonly string[], settings: Settings)
 
 /** Who a service account is: in its tenant and in no other. */
 async function serviceAccountOf(
-  { id, tenant_id: tenantId }: Caller,
+  { id, tenant_id: tenantId, roles }: Caller,
   call: Call,
 ): Promise<ResultOf<'auth.me'>> {
   if (tenantId === null) throw new StrataError('not_found', 'There is no account for this caller.');
   const address = { tenant_id: tenantId, account_id: id };
   const account = await call('tenant-config.service-accounts.resolve', address);
-  const { tenant_name: tenantName, roles, name } = account;
+  const { tenant_name: tenantName, name } = account;
   return {
     user: null,
     service_account: { id, name },
-    tenant: { id: tenantId, name: tenantName, roles },
-    memberships: [{ tenant_id: tenantId, name: tenantName, roles }],
+    tenant: { id: tenantId, name: tenantName, roles: [...roles] },
+    memberships: [{ tenant_id: tenantId, name: tenantName, roles: [...roles] }],
     session_id: null,
   };
 }

@@ -1,0 +1,242 @@
+/**
+ * Whose tokens stand for a service account: the rules by which pipelines and clusters prove
+ * themselves instead of keeping a key.
+ */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { call, get } from '../api.ts';
+import { Choices, FormDialog } from '../dialogs.tsx';
+import { Field } from '../fields.tsx';
+import { useLoaded } from '../loading.ts';
+import { RowButton, Table, Waiting } from '../lists.tsx';
+import { Who } from '../parts.tsx';
+import { roleChoices, roleText } from '../roles.ts';
+import { serviceScopes } from './api-keys.tsx';
+
+type Trust = ResultOf<'auth.trust.get'>;
+type Rule = Trust['rules'][number];
+
+interface TrustProperties {
+  /** Of the account. */
+  readonly address: string;
+  readonly roles: readonly string[];
+}
+
+type Doing = 'add' | Rule;
+
+/** As rules are written: what Strata adds to them is left out. */
+const written = ({ id: _id, made_by: _by, created_at: _at, ...rule }: Rule) => rule;
+
+export function TrustRules({ address, roles }: TrustProperties): VNode {
+  const path = `${address}/trust`;
+  const { data, problem, reload } = useLoaded<Trust>(path, (aborted) => get(path, aborted));
+  const [doing, setDoing] = useState<Doing>();
+  const close = (): void => setDoing(undefined);
+  /** Refused where somebody else has written since. */
+  const put = async (rules: readonly object[]): Promise<void> => {
+    await call('PUT', path, { body: { rules, revision: data!.revision } });
+    close();
+    reload();
+  };
+  const add = (rule: object): Promise<void> => put([...data!.rules.map(written), rule]);
+  const remove = (id: string): Promise<void> =>
+    put(data!.rules.filter((each) => each.id !== id).map(written));
+  return (
+    <section class="kind" aria-label="Trust">
+      <div class="heading">
+        <h2>Trust</h2>
+        {data && <span class="fine number">{data.rules.length}</span>}
+        <span class="grow"></span>
+        <button
+          type="button"
+          class="small"
+          disabled={data === undefined}
+          onClick={() => setDoing('add')}
+        >
+          New rule…
+        </button>
+      </div>
+      <Waiting data={data} problem={problem} retry={reload} />
+      {data?.rules.length === 0 && (
+        <p class="empty">
+          None. By a rule a pipeline or cluster acts as this account with the token of its own
+          platform, and keeps no key.
+        </p>
+      )}
+      {data && data.rules.length > 0 && (
+        <Table
+          label="Trust"
+          look="lines"
+          columns={[
+            'Whose token',
+            'Roles',
+            'May',
+            'For',
+            { wide: 'Made by' },
+            { unseen: 'Actions' },
+          ]}
+        >
+          {data.rules.map((rule) => (
+            <RuleRow key={rule.id} rule={rule} onRemove={() => setDoing(rule)} />
+          ))}
+        </Table>
+      )}
+      {doing === 'add' && <Add roles={roles} onClose={close} onAdd={add} />}
+      {typeof doing === 'object' && (
+        <FormDialog
+          title="Remove the rule"
+          verb="Remove"
+          isDangerous
+          work={() => remove(doing.id)}
+          onClose={close}
+        >
+          <p>
+            Tokens that were given by it end at once, on every node:{' '}
+            <bdi>{doing.subject ?? doing.issuer}</bdi>
+          </p>
+        </FormDialog>
+      )}
+    </section>
+  );
+}
+
+function RuleRow({
+  rule,
+  onRemove,
+}: {
+  readonly rule: Rule;
+  readonly onRemove: () => void;
+}): VNode {
+  const { issuer, subject, claims = {}, roles, scopes, max_ttl: seconds, made_by: by } = rule;
+  return (
+    <tr>
+      <th scope="row">
+        <bdi>{subject ?? 'any subject'}</bdi>
+        <div class="fine">
+          <bdi>{issuer}</bdi>
+        </div>
+        {Object.entries(claims).map(([name, value]) => (
+          <div class="fine" key={name}>
+            <code>
+              <bdi>{`${name}=${value}`}</bdi>
+            </code>
+          </div>
+        ))}
+      </th>
+      <td>{roleText(roles)}</td>
+      <td>
+        {scopes.map((scope) => (
+          <span key={scope} class="tag">
+            {scope}
+          </span>
+        ))}
+      </td>
+      <td class="number">{seconds} s</td>
+      <td class="wide">
+        <Who id={by} />
+      </td>
+      <td class="action">
+        <RowButton label={`Remove ${subject ?? issuer}`} onClick={onRemove}>
+          Remove…
+        </RowButton>
+      </td>
+    </tr>
+  );
+}
+
+/** `name=value`, one a line or with commas between them. */
+function claimsIn(text: string): Readonly<Record<string, string>> {
+  const parts = text.split(',').filter((each) => each.trim() !== '');
+  return Object.fromEntries(
+    parts.map((each) => {
+      const [name = '', ...value] = each.split('=');
+      return [name.trim(), value.join('=').trim()];
+    }),
+  );
+}
+
+function Add({
+  roles,
+  onClose,
+  onAdd,
+}: {
+  readonly roles: readonly string[];
+  readonly onClose: () => void;
+  readonly onAdd: (rule: object) => Promise<void>;
+}): VNode {
+  const [issuer, setIssuer] = useState('');
+  const [subject, setSubject] = useState('');
+  const [claims, setClaims] = useState('');
+  const [given, setGiven] = useState<readonly string[]>(roles);
+  const [scopes, setScopes] = useState<readonly string[]>(['config:read']);
+  const [seconds, setSeconds] = useState('900');
+  const work = (): Promise<void> => {
+    const wanted = claimsIn(claims);
+    return onAdd({
+      issuer: issuer.trim(),
+      ...(subject.trim() !== '' && { subject: subject.trim() }),
+      ...(Object.keys(wanted).length > 0 && { claims: wanted }),
+      roles: given,
+      scopes,
+      max_ttl: Number(seconds),
+    });
+  };
+  return (
+    <FormDialog title="New rule of trust" verb="Trust it" work={work} onClose={onClose}>
+      <Field
+        label="Issuer"
+        name="issuer"
+        required
+        maxlength={500}
+        spellcheck={false}
+        placeholder="https://token.actions.githubusercontent.com"
+        value={issuer}
+        onValue={setIssuer}
+        hint="To the character. The platform lists those that may be named."
+      />
+      <Field
+        label="Subject"
+        name="subject"
+        maxlength={500}
+        spellcheck={false}
+        placeholder="repo:acme/shop:ref:refs/heads/main"
+        value={subject}
+        onValue={setSubject}
+        hint="* at the end, after a separator, stands for any rest."
+      />
+      <Field
+        label="Claims"
+        name="claims"
+        spellcheck={false}
+        placeholder="repository_owner_id=12345678"
+        value={claims}
+        onValue={setClaims}
+        hint="name=value, with commas between them; all must fit. GitHub needs repository_id or repository_owner_id."
+      />
+      <Field
+        label="Seconds a token is good for"
+        type="number"
+        name="seconds"
+        required
+        min="60"
+        max="900"
+        class="number"
+        value={seconds}
+        onValue={setSeconds}
+      />
+      <Choices
+        label="Roles"
+        options={roleChoices.filter(({ name }) => roles.includes(name))}
+        chosen={given}
+        onChange={setGiven}
+      />
+      <Choices
+        label="What it may do"
+        options={serviceScopes}
+        chosen={scopes}
+        onChange={setScopes}
+      />
+    </FormDialog>
+  );
+}

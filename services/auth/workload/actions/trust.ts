@@ -1,0 +1,108 @@
+/** Whose tokens stand for a service account. */
+import { randomUUID } from 'node:crypto';
+import type { DataSource } from 'typeorm';
+import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
+import { commitChange, readSnapshot } from '../../../../shared/commits/commit.ts';
+import type { TrustRule } from '../../../../shared/contracts/auth-workload.ts';
+import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
+import { invalid } from '../../../../shared/errors.ts';
+import type { Settings } from '../../../../shared/settings/settings.ts';
+import { ownSessionOf } from '../../sessions/rules/own-session.ts';
+import { requireOpenSession } from '../../sessions/stores/sessions.ts';
+import { WorkloadTrustEntity } from '../../schema.ts';
+import { addressOf, nameOf, problemsOfRules, storedRules } from '../rules/trust-rules.ts';
+import { findIssuers, findTrust, requireRead } from '../stores/trust.ts';
+
+/** For people: which rule it was that let a token in. */
+const labelOf = ({ issuer, subject }: TrustRule): string =>
+  `${new URL(issuer).host} ${subject ?? ''}`.trim().slice(0, 100);
+
+/** Of those that one list has and the other has not. */
+const onlyIn = (some: readonly TrustRule[], others: readonly TrustRule[]): TrustRule[] =>
+  some.filter(({ id }) => !others.some((each) => each.id === id));
+
+export function trustActions(db: DataSource, settings: () => Settings) {
+  return {
+    async 'auth.trust.get'(address, { call }) {
+      // Throws 404 where the tenant has no such account.
+      await call('tenant-config.service-accounts.resolve', address);
+      const { rules, revision } = await findTrust(db.manager, address);
+      return { rules, revision };
+    },
+
+    async 'auth.trust.put'({ body, ...address }, request) {
+      const account = await request.call('tenant-config.service-accounts.resolve', address);
+      const base = nameOf(settings().base_url);
+      const { result } = await commitChange(
+        db,
+        request,
+        authScope,
+        async (manager, revision, at) => {
+          await requireOpenSession(manager, ownSessionOf(request.caller));
+          const { issuers } = await findIssuers(manager);
+          const names = new Set(issuers.map(({ issuer }) => issuer));
+          const problems = problemsOfRules(body.rules, { base, account, issuers: names });
+          if (problems.length > 0) throw invalid(problems);
+          const before = await findTrust(manager, address);
+          requireRead(body.revision, before.revision);
+          const rules = storedRules(body.rules, before.rules, {
+            audience: addressOf(base, address),
+            by: request.caller.id,
+            at,
+            newId: randomUUID,
+          });
+          await manager.save(WorkloadTrustEntity, { ...address, revision, rules });
+          const payload = {
+            added: onlyIn(rules, before.rules),
+            removed: onlyIn(before.rules, rules),
+          };
+          return {
+            result: { rules, revision },
+            keys: request.keys,
+            events: [
+              {
+                action: 'auth.workload_trust_changed',
+                tenant_id: address.tenant_id,
+                target: address.account_id,
+                payload,
+              },
+            ],
+          };
+        },
+      );
+      return result;
+    },
+
+    async 'auth.trust.delete'(address, request) {
+      await request.call('tenant-config.service-accounts.resolve', address);
+      await commitChange(db, request, authScope, async (manager) => {
+        const { rules: removed } = await findTrust(manager, address);
+        await manager.delete(WorkloadTrustEntity, address);
+        return {
+          result: undefined,
+          keys: request.keys,
+          events: [
+            {
+              action: 'auth.workload_trust_removed',
+              tenant_id: address.tenant_id,
+              target: address.account_id,
+              payload: { removed },
+            },
+          ],
+        };
+      });
+      return null;
+    },
+
+    'auth.trust.resolve': (address) =>
+      readSnapshot(db, authScope, async (manager) => {
+        const { rules } = await findTrust(manager, address);
+        return rules.map((rule) => ({
+          id: rule.id,
+          label: labelOf(rule),
+          made_by: rule.made_by,
+          roles: rule.roles,
+        }));
+      }),
+  } satisfies Handlers;
+}

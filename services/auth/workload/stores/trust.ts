@@ -1,0 +1,52 @@
+/** Rows of workload identity: the issuers that the platform allows, and the rules of accounts. */
+import type { EntityManager } from 'typeorm';
+import type { WorkloadIssuer } from '../../../../shared/contracts/auth-workload.ts';
+import { StrataError } from '../../../../shared/errors.ts';
+import { WorkloadIssuersEntity, WorkloadTrustEntity, type WorkloadTrustRow } from '../../schema.ts';
+
+export interface AccountAddress {
+  readonly tenant_id: string;
+  readonly account_id: string;
+}
+
+const noIssuers = { id: 1, revision: 0, issuers: [] as WorkloadIssuer[] };
+
+export const findIssuers = async (manager: EntityManager): Promise<typeof noIssuers> =>
+  (await manager.findOneBy(WorkloadIssuersEntity, { id: 1 })) ?? noIssuers;
+
+export const findTrust = async (
+  manager: EntityManager,
+  { tenant_id, account_id }: AccountAddress,
+): Promise<WorkloadTrustRow> =>
+  (await manager.findOneBy(WorkloadTrustEntity, { tenant_id, account_id })) ?? {
+    tenant_id,
+    account_id,
+    revision: 0,
+    rules: [],
+  };
+
+/** Throws 412 where somebody else has written since it was read. */
+export function requireRead(read: number | undefined, current: number): void {
+  if (read === undefined || read === current) return;
+  throw new StrataError(
+    'precondition_failed',
+    `It is at revision ${current}, and you have read ${read}. Read it again before writing.`,
+  );
+}
+
+/**
+ * Whether a token is used for the first time, on whichever node. `id` stands for it; `seconds` is
+ * until when it could be used again.
+ */
+export async function isFirstUse(
+  manager: EntityManager,
+  id: string,
+  seconds: number,
+): Promise<boolean> {
+  const first = await manager.query<unknown[]>(
+    `INSERT INTO auth.taken_values (id, until) VALUES ($1, now() + make_interval(secs => $2))
+     ON CONFLICT (id) DO NOTHING RETURNING id`,
+    [id, seconds],
+  );
+  return first.length > 0;
+}
