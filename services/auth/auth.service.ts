@@ -38,6 +38,7 @@ import { passwordKeyActions } from './api-keys/actions/password-keys.ts';
 import { passkeyActions } from './passkeys/actions/passkeys.ts';
 import { passwordLoginActions } from './passwords/actions/password-login.ts';
 import { passwordActions } from './passwords/actions/passwords.ts';
+import { changeSetNoticeActions } from './accounts/actions/change-set-notices.ts';
 import { powerNoticeActions } from './accounts/actions/power-notices.ts';
 import { refreshActions } from './sessions/actions/refresh.ts';
 import { serviceAccountKeyActions } from './api-keys/actions/service-account-keys.ts';
@@ -134,6 +135,7 @@ export function authService({
     ...passwordKeyActions(db, notices),
     ...userActions(db, settings, hashing, notices),
     ...powerNoticeActions(db, settings, deferredMail),
+    ...changeSetNoticeActions(db, settings, deferredMail),
     ...erasureActions(db),
     ...invitationActions(db, settings, { hashing, throttle, deferredMail, signIn }),
   };
