@@ -42,6 +42,7 @@ import { passwordKeyActions } from './api-keys/actions/password-keys.ts';
 import { passkeyActions } from './passkeys/actions/passkeys.ts';
 import { passwordLoginActions } from './passwords/actions/password-login.ts';
 import { passwordActions } from './passwords/actions/passwords.ts';
+import { changeSetNoticeActions } from './accounts/actions/change-set-notices.ts';
 import { powerNoticeActions } from './accounts/actions/power-notices.ts';
 import { refreshActions } from './sessions/actions/refresh.ts';
 import { serviceAccountKeyActions } from './api-keys/actions/service-account-keys.ts';
@@ -157,6 +158,7 @@ export function authService({
     ...exchangeActions(db, settings, { issuerKeys, deferredEvents, count }),
     ...userActions(db, settings, hashing, notices),
     ...powerNoticeActions(db, settings, deferredMail),
+    ...changeSetNoticeActions(db, settings, deferredMail),
     ...erasureActions(db),
     ...invitationActions(db, settings, { hashing, throttle, deferredMail, signIn }),
   };

@@ -511,6 +511,13 @@ export const authContracts = {
     body: Type.Array(AuditFacts),
     result: Type.Null(),
   }),
+  'auth.change-set-notices.send': action({
+    summary: 'Tell those who wait for a change set by mail what has become of it',
+    access: { level: 'internal' },
+    changesNothing: true,
+    body: Type.Array(AuditFacts),
+    result: Type.Null(),
+  }),
   'auth.users.find': action({
     summary: 'The account of an e-mail address, if there is one',
     access: { level: 'internal' },

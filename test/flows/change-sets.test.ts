@@ -526,6 +526,36 @@ describe('applying', () => {
   });
 });
 
+test('those who wait for a change set learn by mail what became of it', async () => {
+  const named = (name: string) => ({ email: `${name}@told.example`, roles: ['tenant_admin'] });
+  const nora = await addMember(people.ada, tenantId, named('nora'));
+  const otto = await addMember(people.ada, tenantId, named('otto'));
+  await grown(cluster.database, tenantId);
+  const mailsOf = async (name: string, { id }: { id: string }) => {
+    const all = await mailsTo(`${name}@told.example`);
+    return all.filter((text) => text.includes(id));
+  };
+  const title = 'Read https://evil.example at once';
+  const set = await submitted(nora.client, [putProject()], { title, apply: 'on_approval' });
+  await eventually(async () =>
+    expect(await mailsOf('otto', set)).toEqual([
+      expect.stringContaining('waits for your approval'),
+    ]),
+  );
+  expect((await approve(otto.client, set)).body.state).toBe('applied');
+  await eventually(async () =>
+    expect(await mailsOf('nora', set)).toEqual([expect.stringContaining('was applied')]),
+  );
+  const refused = await submitted(nora.client, [putProject()]);
+  good(await otto.client.post(sets(`/${refused.id}/reject`), {}));
+  await eventually(async () =>
+    expect(await mailsOf('nora', refused)).toEqual([expect.stringContaining('was rejected')]),
+  );
+  expect([...(await mailsOf('otto', set)), ...(await mailsOf('nora', set))].join()).not.toContain(
+    'evil.example',
+  );
+});
+
 describe('a schedule', () => {
   const soon = (ms: number): { at: string } => ({ at: new Date(Date.now() + ms).toISOString() });
   const stateOf = async ({ id }: { id: string }) => good(await people.ada.get(sets(`/${id}`))).body;

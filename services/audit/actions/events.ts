@@ -2,9 +2,10 @@
  * Recording events, for the relay of each node with a database; their list, for administrators; and
  * everybody's own.
  */
+import type { Logger } from 'pino';
 import type { DataSource, SelectQueryBuilder } from 'typeorm';
 import { seesPlatform, type Caller } from '../../../shared/access.ts';
-import type { Handlers } from '../../../shared/contract-runtime/request.ts';
+import type { Call, Handlers } from '../../../shared/contract-runtime/request.ts';
 import {
   idsByAddress,
   namesInRealms,
@@ -69,6 +70,18 @@ function inOrder(
 const hasPower = ({ payload }: AuditEventFacts): boolean =>
   typeof payload === 'object' && payload !== null && 'power' in payload;
 
+/** Those concerned, by mail. */
+function tell(appended: AuditEventFacts[], call: Call, log: Logger): void {
+  const failed = (what: string) => (error: unknown) =>
+    log.error({ err: error }, `nobody was told by mail of ${what}`);
+  const powerful = appended.filter(hasPower);
+  if (powerful.length > 0)
+    call('auth.power-notices.send', { body: powerful }).catch(failed('powerful changes'));
+  const changeSets = appended.filter(({ action }) => action.startsWith('changeset.'));
+  if (changeSets.length > 0)
+    call('auth.change-set-notices.send', { body: changeSets }).catch(failed('change sets'));
+}
+
 /** An event, and in whose words its actor is named. */
 type Item = AuditEventFacts & { readonly seq: number; readonly hash: string };
 
@@ -117,13 +130,9 @@ export function eventActions(db: DataSource, onErasure: () => void) {
         return { appended: recorded, erases: await noteErasures(manager, events) };
       });
       if (erases) onErasure();
-      const powerful = appended.filter(hasPower);
       // The record does not wait for the mail: the event is in the audit, also where nobody
       // could be told.
-      if (powerful.length > 0)
-        call('auth.power-notices.send', { body: powerful }).catch((error: unknown) => {
-          log.error({ err: error }, 'nobody was told by mail of powerful changes');
-        });
+      tell(appended, call, log);
       return { recorded: appended.length };
     },
 

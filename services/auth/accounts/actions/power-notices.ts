@@ -22,7 +22,7 @@ import { UserEntity, type UserRow } from '../../schema.ts';
 const mostPerHour = 20;
 
 /** An account, and where it is told. */
-type Told = Pick<UserRow, 'id' | 'email'>;
+export type Told = Pick<UserRow, 'id' | 'email'>;
 
 const isUuid = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
 
@@ -56,23 +56,29 @@ ${more.map((line) => html`<p>${line}</p>`)}
   };
 }
 
+/** The administrators of a tenant, or the platform's. */
+export async function administratorsOf(
+  db: DataSource,
+  settings: () => Settings,
+  tenantId: string | null,
+  call: Call,
+): Promise<Told[]> {
+  if (tenantId === null) {
+    const listed = settings().platform_admin_emails.map(addressOf);
+    return db.manager.findBy(UserEntity, { email: In(listed), status: 'active' });
+  }
+  const { admins } = await call('tenant-config.members.approvers', {
+    tenant_id: tenantId,
+    groups: [],
+  });
+  return admins.map(({ user_id: id, email }) => ({ id, email }));
+}
+
 export function powerNoticeActions(
   db: DataSource,
   settings: () => Settings,
   deferredMail: DeferredMail,
 ) {
-  async function adminsOf(tenantId: string | null, call: Call): Promise<Told[]> {
-    if (tenantId === null) {
-      const listed = settings().platform_admin_emails.map(addressOf);
-      return db.manager.findBy(UserEntity, { email: In(listed), status: 'active' });
-    }
-    const { admins } = await call('tenant-config.members.approvers', {
-      tenant_id: tenantId,
-      groups: [],
-    });
-    return admins.map(({ user_id: id, email }) => ({ id, email }));
-  }
-
   /** Who did it, and whom it was done to, by id. */
   async function accountsIn(events: readonly AuditEventFacts[]): Promise<Map<string, UserRow>> {
     const ids = events.flatMap(({ actor, target }) => [actor.id, target ?? '']).filter(isUuid);
@@ -104,7 +110,7 @@ export function powerNoticeActions(
       const accounts = await accountsIn(events);
       for (const event of events) {
         const { actor, target } = event;
-        const admins = await adminsOf(event.tenant_id, call);
+        const admins = await administratorsOf(db, settings, event.tenant_id, call);
         // Whoever has not proved their address yet gets the invitation, and no mail beside it.
         const meant = accounts.get(target ?? '');
         const told = [...admins, ...(meant?.email_verified ? [meant] : [])];
