@@ -3,12 +3,13 @@
  * killed: it is redeemed once, and after an answered stop not at all. REDEEM_KILLS makes it longer,
  * such as 200.
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually, killed, startCluster, type Cluster } from '../support/cluster.ts';
 import { Client, type Answer, type Running } from '../support/strata.ts';
 
 const kills = Number(process.env.REDEEM_KILLS ?? 4);
+jest.setTimeout(600_000 + kills * 10_000);
 let cluster: Cluster;
 let executors: Client[];
 const nodes: Running[] = [];
