@@ -19,10 +19,10 @@ import {
 } from '../support/strata.ts';
 
 /**
- * GENERATED_BODIES makes it longer. What is sent depends on the seed alone, so GENERATED_SEED sends
- * others.
+ * GENERATED_BODIES makes it longer, such as 20000. What is sent depends on the seed alone, so
+ * GENERATED_SEED sends others.
  */
-const total = Number(process.env.GENERATED_BODIES ?? 6000);
+const total = Number(process.env.GENERATED_BODIES ?? 2000);
 const seed = Number(process.env.GENERATED_SEED ?? 1000);
 const lanes = 16;
 /** Writes of one tenant wait for each other; those of several do not. */
