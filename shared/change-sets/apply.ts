@@ -108,17 +108,26 @@ export class Applying {
     { late, now }: Due,
     request: Request,
   ): Promise<ChangeSetRow> {
-    const { content } = await this.#changeSets.find(tenantId, id);
-    const stopped = isOfStops(content.items)
-      ? undefined
-      : await this.#options.stoppedBy(tenantId, now, request);
-    const note = late ? 'Its time had passed before it could be applied.' : stopped;
+    const note = late
+      ? 'Its time had passed before it could be applied.'
+      : await this.#stoppedBy(tenantId, id, now, request);
     if (note === undefined) return this.apply(tenantId, id, 'run', request);
     return whileAsRead(async () => {
       const row = await this.#changeSets.find(tenantId, id);
       requireState(row, 'run');
       return this.#leave(row, 'suspended', { state: 'suspended', content: { note } }, request);
     });
+  }
+
+  async #stoppedBy(
+    tenantId: string | null,
+    id: string,
+    at: Date,
+    request: Request,
+  ): Promise<string | undefined> {
+    const { content } = await this.#changeSets.find(tenantId, id);
+    if (isOfStops(content.items)) return undefined;
+    return this.#options.stoppedBy(tenantId, at, request);
   }
 
   async #write(

@@ -22,13 +22,15 @@ export interface ScheduleOptions {
 }
 
 export function startSchedule({ db, entity, log, run }: ScheduleOptions): BackgroundLoop {
-  async function attempt(tenantId: string | null, id: string): Promise<void> {
+  /** Answers the outage that kept it from being applied. */
+  async function attempt(tenantId: string | null, id: string): Promise<unknown> {
     try {
       await run(tenantId, id);
+      return undefined;
     } catch (error) {
       // Another node was first, or somebody took it back.
       log.info({ err: error, changeset_id: id }, 'a scheduled change set was not applied');
-      if (isOutage(error)) throw error;
+      return isOutage(error) ? error : undefined;
     }
   }
   return startBackgroundLoop({
@@ -38,8 +40,11 @@ export function startSchedule({ db, entity, log, run }: ScheduleOptions): Backgr
         `SELECT id, tenant_id FROM ${tableOf(entity)}
          WHERE state = 'scheduled' AND due_at <= clock_timestamp() ORDER BY due_at LIMIT ${batch}`,
       );
+      // What one waits for, such as a service that is away, need not hold the others.
+      let outage: unknown;
       for (const { id, tenant_id: tenantId } of due)
-        if (!stopping.aborted) await attempt(tenantId, id);
+        if (!stopping.aborted) outage = (await attempt(tenantId, id)) ?? outage;
+      if (outage !== undefined) throw outage;
       return due.length === batch ? 0 : pollMs;
     },
     retryMs: pollMs,

@@ -87,7 +87,9 @@ export const tenantChangeSetOptions = (
   rights: tenantRights(db),
   async stoppedBy(tenantId, at, { call }) {
     const body = { ...applying, at: at.toISOString() };
-    const decided = await call('config-resolver.decide', { tenant_id: tenantId!, body });
+    // Without balances: no budget holds a change of configuration.
+    const params = { tenant_id: tenantId!, body };
+    const { decided } = await call('config-resolver.admission', params);
     // What is known from before an outage may not be so any more.
     if (decided.stale) throw new StrataError('service_unavailable');
     return stoppedBy(decided.reasons);
