@@ -228,8 +228,7 @@ async function verifyWorkloadToken(
   const result = workloads.verify(token);
   if (!result.ok) throw new StrataError(result.code);
   const { sub: accountId, tid: tenantId, rule: ruleId, issuer, scopes, exp } = result.claims;
-  const address = { tenant_id: tenantId, account_id: accountId };
-  const trust = await resolve('auth.trust.resolve', address, call);
+  const trust = await resolve('auth.trust.resolve', { account_id: accountId }, call);
   const issuers = await resolve('auth.workload-issuers.resolve', {}, call);
   const rule = trust.value?.find(({ id }) => id === ruleId);
   if (!rule || !issuers.value?.includes(issuer))

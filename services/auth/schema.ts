@@ -366,11 +366,12 @@ export const WorkloadTrustEntity = new EntitySchema<WorkloadTrustRow>({
   tableName: 'workload_trust',
   schema: 'auth',
   columns: {
-    tenant_id: { type: 'uuid', primary: true },
     account_id: { type: 'uuid', primary: true },
+    tenant_id: { type: 'uuid' },
     revision: { type: 'bigint' },
     rules: { type: 'jsonb' },
   },
+  indices: [{ name: 'workload_trust_tenant_id', columns: ['tenant_id'] }],
 });
 
 export const WorkloadIssuersEntity = new EntitySchema<WorkloadIssuersRow>({
@@ -593,12 +594,12 @@ export const authSchema: Schema = {
     migration(
       'AuthWorkloads1765900000001',
       `CREATE TABLE auth.workload_trust (
+        account_id uuid PRIMARY KEY,
         tenant_id uuid NOT NULL,
-        account_id uuid NOT NULL,
         revision bigint NOT NULL,
-        rules jsonb NOT NULL,
-        PRIMARY KEY (tenant_id, account_id)
+        rules jsonb NOT NULL
       )`,
+      'CREATE INDEX workload_trust_tenant_id ON auth.workload_trust (tenant_id)',
       `CREATE TABLE auth.workload_issuers (
         id int4 PRIMARY KEY,
         revision bigint NOT NULL,

@@ -147,15 +147,13 @@ const Issuers = Type.Object(
   { ...strict, title: 'WorkloadIssuers', description: 'The issuers that the platform allows' },
 );
 
-interface AccountAddress {
-  readonly tenant_id: string;
-  readonly account_id: string;
-}
-export const trustCacheKey = ({ tenant_id, account_id }: AccountAddress): string =>
-  `workload_trust_${tenant_id}_${account_id}`;
+/** Without the tenant, which must not be left in records of changes once it is erased. */
+export const trustCacheKey = ({ account_id: id }: { readonly account_id: string }): string =>
+  `workload_trust_${id}`;
 export const workloadIssuersKey = 'workload_issuers';
 
-const accountPath = { ...tenantPath, account_id: described(Uuid, "The service account's id") };
+const account = { account_id: described(Uuid, "The service account's id") };
+const accountPath = { ...tenantPath, ...account };
 const trust = '/tenants/{tenant_id}/service-accounts/{account_id}/trust';
 const issuers = '/auth/workload-issuers';
 
@@ -202,7 +200,7 @@ export const workloadContracts = {
   'auth.trust.resolve': action({
     summary: 'Rules of a service account as the gateway needs them',
     access: { level: 'internal' },
-    path: accountPath,
+    path: account,
     result: Type.Array(
       Type.Object(
         {

@@ -21,8 +21,8 @@ export interface Credentials {
   readonly apiKeys: readonly string[];
 }
 
-export const cacheKeysOf = ({ tenantId, sessions, apiKeys, trusting }: Credentials): string[] => [
-  ...trusting.map((id) => trustCacheKey({ tenant_id: tenantId, account_id: id })),
+export const cacheKeysOf = ({ sessions, apiKeys, trusting }: Credentials): string[] => [
+  ...trusting.map((id) => trustCacheKey({ account_id: id })),
   ...sessions.map((id) => sessionCacheKey({ session_id: id })),
   ...apiKeys.map((id) => apiKeyCacheKey({ key_id: id })),
 ];

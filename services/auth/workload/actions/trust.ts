@@ -96,7 +96,7 @@ export function trustActions(db: DataSource, settings: () => Settings) {
 
     'auth.trust.resolve': (address) =>
       readSnapshot(db, authScope, async (manager) => {
-        const { rules } = await findTrust(manager, address);
+        const { rules } = (await manager.findOneBy(WorkloadTrustEntity, address)) ?? { rules: [] };
         return rules.map((rule) => ({
           id: rule.id,
           label: labelOf(rule),
