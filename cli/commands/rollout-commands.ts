@@ -121,6 +121,6 @@ export const rolloutCommands: readonly Command[] = [
   show,
   advance,
   step('hold', 'stay at its stage until somebody resumes it'),
-  step('resume', 'go on; its stage bakes again'),
+  step('resume', 'continue; its stage bakes again'),
   step('revert', 'all tenants have what was before, in one write'),
 ];

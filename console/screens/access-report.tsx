@@ -260,8 +260,8 @@ function Approvers({
         The next group is asked after <span class="number">{approvals.window_minutes}</span>{' '}
         minutes, at most <span class="number">{approvals.max_hops}</span> times.{' '}
         {approvals.allow_self
-          ? 'Whoever asked could decide, too.'
-          : 'Whoever asked could not decide.'}{' '}
+          ? 'The requester could decide, too.'
+          : 'The requester could not decide.'}{' '}
         {approvals.machines ? 'API keys could decide.' : 'API keys could not decide.'}
       </p>
       <Table

@@ -4,7 +4,7 @@
  */
 import { Type, type Static } from 'typebox';
 import { action } from './contract.ts';
-import { strict, Timestamp, Uuid } from './fields.ts';
+import { described, strict, Timestamp, Uuid } from './fields.ts';
 import { marks, Secret } from './marks.ts';
 
 const Manual = Type.Object(
@@ -103,8 +103,8 @@ export const GateAnswer = Type.Object(
       description: '`wait` also where there are no data, an error or no answer in time',
     }),
     detail: Type.String({ description: 'What it said, in a line' }),
-    since: Timestamp,
-    at: Timestamp,
+    since: described(Timestamp, 'When it first said so'),
+    at: described(Timestamp, 'When it last said so'),
   },
   { ...strict, title: 'RolloutGateAnswer', description: 'What a gate answered, and when' },
 );

@@ -145,7 +145,7 @@ export const StoredRollout = Type.Object(
     /** What the items became, once it is completed. */
     revisions: Nullable(Type.Array(Type.Integer())),
     note: Nullable(Type.String()),
-    /** Who let it go forward last. It goes on by itself while they may write what it writes. */
+    /** Who let it go forward last. It continues by itself while they may write what it writes. */
     started_by: Type.Object(
       { type: Type.Enum(['user', 'service_account', 'service', 'operator', 'system']), id: Author },
       strict,

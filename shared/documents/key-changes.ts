@@ -15,7 +15,7 @@ type Owner = '' | 'tenant_id';
 /**
  * The keys of a document with their JSON Pointers, as the layers of effective configurations have
  * them. `jsonb` compares values and not how they are written. In PL/pgSQL, which keeps the plan for
- * the connection: PostgreSQL plans a function in SQL anew for each row, eight times the cost.
+ * the connection: PostgreSQL plans a function in SQL again for each row, eight times the cost.
  */
 const keysOf = (schema: string): string => `
   CREATE FUNCTION ${schema}.keys_of(config_type text, document json) RETURNS TABLE (path text, value jsonb)

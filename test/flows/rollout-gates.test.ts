@@ -1,6 +1,6 @@
 /**
- * Rollouts that go on by themselves: real gates that answer, or do not, and what becomes of the
- * rollout. The looks are as far apart as in production, so all of them go on at once.
+ * Rollouts that continue by themselves: real gates that answer, or do not, and what becomes of the
+ * rollout. The looks are as far apart as in production, so all of them continue at once.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createHmac } from 'node:crypto';
@@ -171,7 +171,7 @@ test('goes through its stages while gates pass, and is asked for by a signed req
   expect(JSON.stringify(rows)).not.toContain(secret);
 }, 180_000);
 
-describe('does not go on', () => {
+describe('does not continue', () => {
   const answers: Readonly<Record<string, (n: number, response: ServerResponse) => void>> = {
     nothing: () => undefined,
     'half an answer': (_n, response) => {

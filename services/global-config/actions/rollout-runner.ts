@@ -27,7 +27,7 @@ export function startRunningRollouts({ db, log, run }: RunnerOptions): Backgroun
       if (isOutage(error)) throw error;
       // Another node was first, or somebody changed it.
       const isUsual = codeOf(error) === 'conflict';
-      log[isUsual ? 'debug' : 'warn']({ err: error, rollout_id: id }, 'a rollout did not go on');
+      log[isUsual ? 'debug' : 'warn']({ err: error, rollout_id: id }, 'a rollout did not continue');
     }
   }
   return startBackgroundLoop({

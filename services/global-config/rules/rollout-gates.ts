@@ -162,7 +162,7 @@ export function following(
   };
 }
 
-/** The newest answer first. One that says the same as the one before it takes its place. */
+/** The newest answer first. One that says the same as the previous one takes its place. */
 export function withAnswers(
   known: readonly GateAnswer[],
   answers: readonly GateAnswer[],
