@@ -936,6 +936,34 @@ test('audit verify --file proves an export offline, and says where it was change
   expect((await verify(cut, '--after', JSON.parse(lines[1]!).hash)).code).toBe(0);
 });
 
+test('a rollout is shown with its stages, and goes where its steps say', async () => {
+  const entry = '/config/global/staged';
+  const value = (config_value: number) => ({ config_value, is_public: true });
+  expect((await platform.put(entry, value(1))).status).toBe(201);
+  const items = [{ action: 'put', path: entry, body: value(2) }];
+  const { digest } = (await platform.post('/config/plan', { items })).body;
+  const manual = { bake_minutes: 60, gate: [{ type: 'manual' }] };
+  const stages = [50, 100].map((percent) => ({ percent, ...manual }));
+  const staged = { title: 'Twice as much', reason: 'It is time', items, digest, stages };
+  const { status, body, text } = await platform.post('/config/rollouts', staged);
+  expect({ status, text }).toMatchObject({ status: 201 });
+
+  expect((await asPlatform('rollouts', 'list')).out).toMatch(/Twice as much +planned +none of 2/);
+  expect((await asPlatform('rollouts', 'hold', body.id)).err).toContain('--reason is missing');
+  const step = async (name: string, ...more: string[]): Promise<string> => {
+    const { code, out, err } = await asPlatform('rollouts', name, body.id, ...more);
+    expect({ name, code, err }).toEqual({ name, code: 0, err: '' });
+    return out;
+  };
+  const why = ['--reason', 'looks odd'];
+  expect(await step('advance')).toMatch(/running, baking +1 of 2/);
+  expect(await step('hold', ...why)).toMatch(/held +1 of 2/);
+  expect(await step('show')).toMatch(/1 +here +50 % +60 min/);
+  expect(await step('resume', ...why)).toMatch(/running, baking +1 of 2/);
+  expect(await step('revert', ...why)).toMatch(/reverted/);
+  expect((await platform.get(entry)).body.config_value).toBe(1);
+});
+
 test('every command there is has been run by these tests, and did what it says', () => {
   const names = table.commands.map(({ name }) => name);
   expect(names.filter((name) => !cli.done.has(name))).toEqual([]);
