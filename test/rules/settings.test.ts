@@ -225,6 +225,7 @@ const badForms: Partial<Record<Field, string[]>> = {
     'postgres://a,/b',
     'postgres://u:p/w@a/b',
   ],
+  prometheus_url: ['prometheus:9090', 'ftp://a'],
   redis_url: ['r:6379', 'http://r', 'redis://', 'redis://a:6379,b:x'],
   nats_nkey_seed: ['SU', 'UA'.padEnd(58, 'A')],
   secret_key: ['short', 'k'.repeat(31)],
@@ -597,6 +598,7 @@ describe('changes', () => {
       'network_rate_limit_per_minute',
       'frontend_origin',
       'cors_origins',
+      'prometheus_url',
       'log_level',
     ];
     const expected = rows.filter(([field]) => groups.test(field) || others.includes(field));
