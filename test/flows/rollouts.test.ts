@@ -301,51 +301,6 @@ test('each reader sees one side whole, and nobody goes back', async () => {
   for (const seen of await Promise.all(readers)) expect(seen.join()).toMatch(/^(1,)?2$/);
 });
 
-test('under four eyes, it is of an approved change set, and a revert asks nobody', async () => {
-  const keys = await twoEntries();
-  const items = itemsOf(keys);
-  good(await platform.put('/config/change-policy', { platform: {} }));
-  const stages = [firstTenant(), everybody];
-  const body = { title: 'Two', reason: 'It is time', stages };
-  const refused = await platform.post(rollouts(), {
-    ...body,
-    items,
-    digest: await digestOf(items),
-  });
-  expect([refused.status, refused.body.detail.code]).toEqual([403, 'change_approval_required']);
-  const proposed = good(
-    await platform.post('/config/changesets', {
-      title: 'Two',
-      reason: 'It is time',
-      items,
-      apply: 'manual',
-    }),
-  ).body;
-  const ofSet = { ...body, changeset_id: proposed.id, digest: proposed.digest };
-  expect((await platform.post(rollouts(), ofSet)).status).toBe(409);
-  const at = `/config/changesets/${proposed.id}`;
-  good(await platform.post(`${at}/submit`));
-  good(await rita.post(`${at}/approve`, { digest: proposed.digest }));
-  const { id, changeset_id } = good(await platform.post(rollouts(), ofSet)).body;
-  expect(changeset_id).toBe(proposed.id);
-  expect((await platform.get(at)).body.state).toBe('applied');
-  expect((await platform.post(rollouts(), ofSet)).status).toBe(409);
-  good(await advance(id, null));
-  expect(await values(keys)).toEqual([
-    [2, 2],
-    [1, 1],
-    [1, 1],
-  ]);
-  good(await advance(id, 0));
-  expect((await advance(id, 1)).body.state).toBe('completed');
-  expect((await step(id, 'revert', { reason: 'No' })).body.state).toBe('reverted');
-  expect(await values(keys)).toEqual([
-    [1, 1],
-    [1, 1],
-    [1, 1],
-  ]);
-});
-
 test('streams name the side that a tenant is on, as it changes', async () => {
   const keys = await twoEntries();
   const { id } = await plan(keys);
@@ -411,4 +366,49 @@ test('a purge takes past values out of rollouts that ended, and waits for open o
     return [...entries.map(({ text }) => text), audit.text, ...rows.map(({ text }) => text)].join();
   };
   await eventually(async () => expect(await left()).not.toContain(canary));
+});
+
+test('under four eyes, it is of an approved change set, and a revert asks nobody', async () => {
+  const keys = await twoEntries();
+  const items = itemsOf(keys);
+  good(await platform.put('/config/change-policy', { platform: {} }));
+  const stages = [firstTenant(), everybody];
+  const body = { title: 'Two', reason: 'It is time', stages };
+  const refused = await platform.post(rollouts(), {
+    ...body,
+    items,
+    digest: await digestOf(items),
+  });
+  expect([refused.status, refused.body.detail.code]).toEqual([403, 'change_approval_required']);
+  const proposed = good(
+    await platform.post('/config/changesets', {
+      title: 'Two',
+      reason: 'It is time',
+      items,
+      apply: 'manual',
+    }),
+  ).body;
+  const ofSet = { ...body, changeset_id: proposed.id, digest: proposed.digest };
+  expect((await platform.post(rollouts(), ofSet)).status).toBe(409);
+  const at = `/config/changesets/${proposed.id}`;
+  good(await platform.post(`${at}/submit`));
+  good(await rita.post(`${at}/approve`, { digest: proposed.digest }));
+  const { id, changeset_id } = good(await platform.post(rollouts(), ofSet)).body;
+  expect(changeset_id).toBe(proposed.id);
+  expect((await platform.get(at)).body.state).toBe('applied');
+  expect((await platform.post(rollouts(), ofSet)).status).toBe(409);
+  good(await advance(id, null));
+  expect(await values(keys)).toEqual([
+    [2, 2],
+    [1, 1],
+    [1, 1],
+  ]);
+  good(await advance(id, 0));
+  expect((await advance(id, 1)).body.state).toBe('completed');
+  expect((await step(id, 'revert', { reason: 'No' })).body.state).toBe('reverted');
+  expect(await values(keys)).toEqual([
+    [1, 1],
+    [1, 1],
+    [1, 1],
+  ]);
 });
