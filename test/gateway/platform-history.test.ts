@@ -775,7 +775,7 @@ describe('where the platform is older than its history', () => {
     ])
       await older.query(`DROP TABLE global_config.${table}`);
     await older.query(
-      `DELETE FROM global_config.migrations WHERE name ~ '^GlobalConfig(History|ChangeSets)'`,
+      `DELETE FROM global_config.migrations WHERE name ~ '^GlobalConfig(History|ChangeSets|BreakGlass)'`,
     );
     await start();
     const signedIn = await signIn(running.url, member.emails.tenant_admin!, memberPassword);
