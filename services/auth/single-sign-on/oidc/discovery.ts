@@ -12,6 +12,7 @@ import {
   type ExportedJWKSCache,
   type ServerMetadata,
 } from 'openid-client';
+import { signatureAlgorithms } from '../../rules/signature-algorithms.ts';
 
 /** Strata as a provider knows it. */
 export interface RegisteredClient {
@@ -28,30 +29,13 @@ export interface Discovered {
   jwks?: ExportedJWKSCache;
 }
 
-/**
- * Signatures that only the provider can make. With HS* whoever knows the client secret could, and
- * `none` is nobody's.
- */
-const acceptedAlgorithms: ReadonlySet<string> = new Set([
-  'RS256',
-  'RS384',
-  'RS512',
-  'PS256',
-  'PS384',
-  'PS512',
-  'ES256',
-  'ES384',
-  'ES512',
-  'EdDSA',
-  'Ed25519',
-]);
 const keptMs = 5 * 60_000;
 
 /** Without the signature algorithms that are not accepted, so that openid-client refuses them. */
 function restricted(metadata: ServerMetadata): ServerMetadata {
   const offered = metadata.id_token_signing_alg_values_supported;
   if (!offered) return metadata;
-  const accepted = offered.filter((name) => acceptedAlgorithms.has(name));
+  const accepted = offered.filter((name) => signatureAlgorithms.includes(name));
   return { ...metadata, id_token_signing_alg_values_supported: accepted };
 }
 

@@ -17,7 +17,8 @@ import type { WorkloadIssuer } from '../../../../shared/contracts/auth-workload.
 import { StrataError } from '../../../../shared/errors.ts';
 import type { GuardedFetch } from '../../../../shared/outgoing/guarded-fetch.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
-import { clockTolerance, signatureAlgorithms } from '../rules/subject-token.ts';
+import { signatureAlgorithms } from '../../rules/signature-algorithms.ts';
+import { clockTolerance } from '../rules/subject-token.ts';
 
 const keptMs = 10 * 60_000;
 const againMs = 30_000;
@@ -70,9 +71,13 @@ export function createIssuerKeys(guardedFetch: GuardedFetch, settings: () => Key
      * where its keys cannot be had.
      */
     async verifies(token: string, issuer: WorkloadIssuer, audience: string): Promise<boolean> {
+      // Whatever is wrong with its metadata is the issuer's, and not the token's.
+      const keys = await keysOf(issuer).catch((error: unknown) => {
+        throw issuerError(error);
+      });
       try {
-        await jwtVerify(token, await keysOf(issuer), {
-          algorithms: signatureAlgorithms,
+        await jwtVerify(token, keys, {
+          algorithms: [...signatureAlgorithms],
           issuer: issuer.issuer,
           audience,
           clockTolerance,
@@ -81,11 +86,14 @@ export function createIssuerKeys(guardedFetch: GuardedFetch, settings: () => Key
         return true;
       } catch (error) {
         if (isOfToken(error)) return false;
-        throw new StrataError('auth_workload_issuer_error', undefined, { cause: error });
+        throw issuerError(error);
       }
     },
   };
 }
+
+const issuerError = (cause: unknown): StrataError =>
+  new StrataError('auth_workload_issuer_error', undefined, { cause });
 
 /** Else the issuer could not be asked, or answers what is no key set. */
 const isOfToken = (error: unknown): boolean =>

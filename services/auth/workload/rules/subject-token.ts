@@ -4,22 +4,9 @@
  */
 import { longestSubjectToken } from '../../../../shared/contracts/auth-workload.ts';
 import { parseExactJson } from '../../../../shared/schema/exact-json.ts';
+import { signatureAlgorithms } from '../../rules/signature-algorithms.ts';
 import type { Claims } from './trust-rules.ts';
 
-/** Signatures that only the issuer can make: none with a key that verifies them, too. */
-export const signatureAlgorithms = [
-  'RS256',
-  'RS384',
-  'RS512',
-  'PS256',
-  'PS384',
-  'PS512',
-  'ES256',
-  'ES384',
-  'ES512',
-  'EdDSA',
-  'Ed25519',
-];
 /** Clocks of issuers may differ from ours by so many seconds. */
 export const clockTolerance = 30;
 /** Of platforms' tokens; one that is good for longer is a password. */
@@ -67,7 +54,8 @@ function areTimesGood({ exp, nbf, iat }: Claims, now: number): boolean {
 function isHeaderGood(header: Claims): header is Claims & { readonly kid: string } {
   const { alg, kid, typ } = header;
   return (
-    signatureAlgorithms.some((each) => each === alg) &&
+    typeof alg === 'string' &&
+    signatureAlgorithms.includes(alg) &&
     typeof kid === 'string' &&
     kid !== '' &&
     (typ === undefined || /^(JWT|JOSE)$/i.test(String(typ))) &&
