@@ -58,8 +58,8 @@ export function withProposals(handlers: Handlers, options: ChangeSetOptions): Ha
       try {
         return await write(own, request);
       } catch (error) {
-        const { change_set: refused } = (error as StrataError).data as ErrorData;
-        if (codeOf(error) !== 'change_approval_required' || !refused) throw error;
+        const refused = refusedBy(error);
+        if (!refused) throw error;
         return emergency === undefined
           ? propose(params, refused, request)
           : breakGlass(params, refused, request);
@@ -72,6 +72,13 @@ export function withProposals(handlers: Handlers, options: ChangeSetOptions): Ha
     contractOf(name)?.response === 'write' ? orPropose(name, handler) : handler,
   ]);
   return Object.fromEntries(named) as Handlers;
+}
+
+/** The change set that would do what the policy refused; undefined for every other error. */
+function refusedBy(error: unknown): ProposedChangeSet | undefined {
+  if (!(error instanceof StrataError) || codeOf(error) !== 'change_approval_required')
+    return undefined;
+  return (error.data as ErrorData).change_set;
 }
 
 /** Throws where the caller may not do what a change set's own action would ask for. */
