@@ -97,7 +97,6 @@ export function verdictOfPrometheus(gate: PrometheusGate, status: number, body: 
 
 /** Prometheus writes numbers as text, `NaN` and infinities among them, which are none here. */
 function numberIn(body: string): number | undefined {
-  type Sample = readonly [number, string];
   interface Answer {
     readonly status?: unknown;
     readonly data?: { readonly resultType?: unknown; readonly result?: unknown };
@@ -111,9 +110,9 @@ function numberIn(body: string): number | undefined {
   if (answer?.status !== 'success') return undefined;
   const { resultType: type, result } = answer.data ?? {};
   if (!Array.isArray(result)) return undefined;
-  const samples =
-    type === 'vector' ? result.map((each) => (each as { value?: Sample })?.value) : [];
-  const [sample, ...others] = type === 'scalar' ? [result as unknown as Sample] : samples;
+  const samples: unknown[] =
+    type === 'vector' ? result.map((each: { value?: unknown } | null) => each?.value) : [];
+  const [sample, ...others] = type === 'scalar' ? [result] : samples;
   if (others.length > 0 || !Array.isArray(sample)) return undefined;
   const text: unknown = sample[1];
   const value = typeof text === 'string' && text.trim() !== '' ? Number(text) : NaN;
