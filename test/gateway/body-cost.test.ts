@@ -7,7 +7,7 @@ import type { TSchema } from 'typebox';
 import { restRoutes } from '../../gateway/http/rest.ts';
 import { InexactJson, parseExactJson } from '../../shared/schema/exact-json.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
-import { quickCost } from '../support/cost.ts';
+import { mostGrowth, quickCost } from '../support/cost.ts';
 import { firstNumber, hostileBodies, type HostileBody } from '../support/hostile-bodies.ts';
 
 /**
@@ -15,7 +15,6 @@ import { firstNumber, hostileBodies, type HostileBody } from '../support/hostile
  * short.
  */
 const small = 12_000;
-const mostGrowth = 5;
 /**
  * Microseconds of the larger body that need no comparison, which would measure the clock: what grew
  * with the square of 48,000 characters would take a thousand times as long.

@@ -42,12 +42,17 @@ function oneRound(work: Work, repetitions: number): number {
 }
 
 /**
- * How many times as much the work costs on four times the input; about 4 where it is linear, 16
- * where it is quadratic. The least of several looks counts, and the first that is at most `enough`:
+ * Four times the input costs 4 times as much where work is linear and 16 times where it is
+ * quadratic: between the two there is room for processors whose caches the larger input outgrows.
+ */
+export const mostGrowth = 8;
+
+/**
+ * How many times as much the work costs on four times the input, see `mostGrowth`. The least of several looks counts, and the first that is at most `enough`:
  * what other processes do to the processor's caches makes the larger work look dear for a while,
  * and never cheap.
  */
-export function growth(size: number, workOn: (size: number) => Work, enough = 5): number {
+export function growth(size: number, workOn: (size: number) => Work, enough = mostGrowth): number {
   const works = [workOn(size), workOn(4 * size)] as const;
   const repetitions = works.map(repetitionsOf);
   let least = Infinity;
