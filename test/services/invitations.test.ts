@@ -599,7 +599,7 @@ describe('the first administrator of a tenant', () => {
     const email = somebody();
     const made = await create({ email });
     expect(made.body.admin.status).toBe('invited');
-    // Mailed beside the answer, so that the next mail could overtake it.
+    // Of two mails on their way either may arrive first, and only the later one's link is good.
     await invitationToken(email);
     // Nobody in the tenant can send it again, so the platform can.
     const again = `/tenants/${made.body.id}/users/${made.body.admin.user_id}/invite`;
