@@ -7,6 +7,7 @@ import { Approvals } from './screens/approvals.tsx';
 import { Audit, AuditOfPlatform } from './screens/audit.tsx';
 import { Automations } from './screens/automations.tsx';
 import { Budgets } from './screens/budgets.tsx';
+import { ChangeSets, PlatformChangeSets } from './screens/change-sets.tsx';
 import { Compare } from './screens/compare.tsx';
 import { DeliveryLog } from './screens/deliveries.tsx';
 import { Documents } from './screens/documents.tsx';
@@ -22,6 +23,7 @@ import {
   GlobalConfiguration,
   PlatformBounds,
   PlatformBudgets,
+  PlatformChangePolicy,
   ServiceTypes,
 } from './screens/platform-documents.tsx';
 import type { PlatformScreenProperties, Role, ScreenProperties } from './screens/screen.ts';
@@ -65,6 +67,13 @@ export const screens: readonly Screen[] = [
     title: 'Approvals',
     roles: operators,
     component: Approvals,
+  },
+  {
+    name: 'change-sets',
+    group: 'Approvals',
+    title: 'Change sets',
+    roles: operators,
+    component: ChangeSets,
   },
   {
     name: 'automations',
@@ -129,7 +138,9 @@ export const platformScreens: readonly PlatformScreen[] = [
   { name: 'bounds', title: 'Guardrails and emergency stop', component: PlatformBounds },
   { name: 'budgets', title: 'Budgets (all tenants)', component: PlatformBudgets },
   { name: 'freezes', title: 'Freezes (all tenants)', component: PlatformFreezes },
+  { name: 'change-policy', title: 'Change policy', component: PlatformChangePolicy },
   { name: 'plan', title: 'Plan', component: Plan },
+  { name: 'change-sets', title: 'Change sets', component: PlatformChangeSets },
   { name: 'history', title: 'History', component: HistoryOfPlatform },
   { name: 'audit', title: 'Audit log (all tenants)', component: AuditOfPlatform },
   { name: 'usage', title: 'Usage', component: UsageOfTenants },

@@ -14,6 +14,7 @@ import { Changes, Dialog, Empty, Heading, ProblemBox } from '../parts.tsx';
 import { addToPlan, emptyPlan, planItems, removeFromPlan, type PlanItem } from '../plan-items.ts';
 import { shortJson } from '../format.ts';
 import { BlastRadius, type Impact } from './impact.tsx';
+import { Refused } from './propose.tsx';
 
 type Planned = ResultOf<'global-config.plan'>;
 type Applied = ResultOf<'global-config.plan.apply'>;
@@ -285,6 +286,18 @@ function Apply({
     }
   };
   const hasMoved = problem?.code === 'precondition_failed';
+  if (problem?.changeSet)
+    return (
+      <Dialog title="Apply the plan" onClose={onClose}>
+        <Refused
+          refused={problem.changeSet}
+          title={`Plan of ${items.length} ${items.length === 1 ? 'write' : 'writes'}`}
+          reason={reason.trim()}
+          onBack={() => setProblem(undefined)}
+          onProposed={emptyPlan}
+        />
+      </Dialog>
+    );
   return (
     <Dialog title="Apply the plan" onClose={onClose}>
       <form onSubmit={apply}>

@@ -1,0 +1,535 @@
+/**
+ * One change set: what it changes and for whom, who has said what about it, and what can be done
+ * with it now.
+ */
+import type { ComponentChildren, VNode } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+import { useAction, type Action } from '../action.ts';
+import { hrefOf } from '../address.ts';
+import { call, get } from '../api.ts';
+import { FormDialog } from '../dialogs.tsx';
+import { Field } from '../fields.tsx';
+import { localTime } from '../format.ts';
+import { lookAgainMs, useEvery, useLive, useLoaded } from '../loading.ts';
+import { Changes, Empty, Fact, Heading, Loading, ProblemBox, State, Time } from '../parts.tsx';
+import { ApplyFields, applyOf, typedOf, whenTitles } from './apply-fields.tsx';
+import { Emergency } from './change-sets.tsx';
+import {
+  hasApproved,
+  isOpen,
+  mayBreakGlass,
+  mayDecide,
+  mayReview,
+  mayWriteAll,
+  nameIn,
+  type ChangeSet,
+  type ChangeSetEdit,
+  type SetOwner,
+} from './change-sets.ts';
+import { sentenceOf } from './change-sentence.ts';
+import { documentAt, screenOf, titleOf } from './document-kinds.ts';
+import { EmergencyField, shortestEmergency } from './propose.tsx';
+import { EffectOfSet } from './set-effect.tsx';
+
+export function OneChangeSet({
+  owner,
+  id,
+}: {
+  readonly owner: SetOwner;
+  readonly id: string;
+}): VNode {
+  const address = `${owner.address}/${encodeURIComponent(id)}`;
+  const { data, problem, reload } = useLoaded(address, (aborted) =>
+    get<ChangeSet>(address, aborted),
+  );
+  // Others edit and decide it while somebody looks, and its time comes.
+  useLive(reload);
+  useEvery(lookAgainMs, () => {
+    if (!data || isOpen(data)) reload();
+  });
+  const { seen, look } = useSeen(data);
+  return (
+    <section class="change-set">
+      <Heading title={data?.title ?? 'Change set'}>
+        {data && <State state={data.state} />}
+        {data && <Emergency set={data} />}
+      </Heading>
+      {problem && problem.status !== 404 && problem.status !== 422 && (
+        <ProblemBox problem={problem} retry={reload} />
+      )}
+      {problem && (problem.status === 404 || problem.status === 422) && (
+        <Empty>There is no change set with this id.</Empty>
+      )}
+      {!data && !problem && <Loading />}
+      {data && (
+        <>
+          <Said set={data} />
+          <Facts set={data} owner={owner} />
+          <EmergencyOf set={data} />
+          <Actions
+            set={data}
+            owner={owner}
+            address={address}
+            isSeen={seen === undefined || seen === data.digest}
+            onLook={look}
+            onDone={reload}
+          />
+          <Differences set={data} owner={owner} />
+          {isOpen(data) && <EffectOfSet set={data} owner={owner} />}
+        </>
+      )}
+    </section>
+  );
+}
+
+/** The digest that was looked at: what is edited under somebody's eyes is looked at again. */
+function useSeen(set: ChangeSet | undefined) {
+  const first = useRef<string | undefined>(undefined);
+  const [, draw] = useState(0);
+  first.current ??= set?.digest;
+  return {
+    seen: first.current,
+    look: () => {
+      first.current = set?.digest;
+      draw((times) => times + 1);
+    },
+  };
+}
+
+const Said = ({ set }: { readonly set: ChangeSet }): VNode => (
+  <>
+    <p class="prose">
+      <bdi>{set.reason}</bdi>
+    </p>
+    {set.note !== null && (
+      <p class={set.state === 'rejected' ? 'problem' : 'notice'} role="status">
+        <strong>{noteTitles[set.state] ?? 'Note'}:</strong> <bdi>{set.note}</bdi>
+        {set.state === 'rejected' && set.ended_by !== null && (
+          <>
+            {' '}
+            – <bdi>{nameIn(set, set.ended_by)}</bdi>
+          </>
+        )}
+      </p>
+    )}
+  </>
+);
+
+const noteTitles: Readonly<Record<string, string>> = {
+  stale: 'A document was written since',
+  suspended: 'It could not be applied',
+  rejected: 'Rejected',
+  failed: 'It failed',
+};
+
+function Facts({ set, owner }: { readonly set: ChangeSet; readonly owner: SetOwner }): VNode {
+  const { authors, required, groups, approved_by: approvals, revisions } = set;
+  const [first, ...editors] = authors;
+  const missing = Math.max(0, required - approvals.length);
+  return (
+    <dl class="facts">
+      <Fact name="Proposed by">
+        <bdi>{first && nameIn(set, first.id)}</bdi>{' '}
+        <span class="fine">
+          <Time at={set.created_at} />
+        </span>
+      </Fact>
+      {editors.length > 0 && (
+        <Fact name="Edited since by">
+          {editors.map(({ id }) => (
+            <div key={id}>
+              <bdi>{nameIn(set, id)}</bdi>
+            </div>
+          ))}
+        </Fact>
+      )}
+      <Fact name="Approved so far">
+        {approvals.length} of {required}
+        {isOpen(set) && missing > 0 && <span class="muted">, {missing} more needed</span>}
+        {approvals.map(({ id, at, comment }) => (
+          <div key={id}>
+            <bdi>{nameIn(set, id)}</bdi>{' '}
+            <span class="fine">
+              <Time at={at} />
+            </span>
+            {comment !== null && comment !== '' && (
+              <q class="said">
+                <bdi>{comment}</bdi>
+              </q>
+            )}
+          </div>
+        ))}
+      </Fact>
+      <Fact name="Who approves">
+        {groups.length > 0 ? (
+          <bdi>members of {groups.join(', ')}</bdi>
+        ) : owner.tenantId === '' ? (
+          'administrators of the platform'
+        ) : (
+          'operators and tenant admins'
+        )}
+        , and no author
+      </Fact>
+      <Fact name={set.state === 'applied' ? 'Was to be applied' : 'It is applied'}>
+        <Scheduled set={set} />
+      </Fact>
+      {revisions && (
+        <Fact name="Written as">
+          {revisions.map((revision, index) => (
+            <>
+              {index > 0 && ', '}
+              <a key={revision} href={hrefOf(`${owner.screens}/history?open=${revision}`)}>
+                revision {revision}
+              </a>
+            </>
+          ))}
+        </Fact>
+      )}
+      <Fact name="Digest">
+        <code title={set.digest}>{set.digest.slice(0, 12)}</code>
+      </Fact>
+    </dl>
+  );
+}
+
+function Scheduled({ set: { apply } }: { readonly set: ChangeSet }): VNode {
+  if (typeof apply !== 'object') return <span>{whenTitles[apply]}</span>;
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  return (
+    <span>
+      <strong>{localTime(apply.at)}</strong> <span class="muted">{timeZone}</span>{' '}
+      <span class="fine">
+        <Time at={apply.at} />
+      </span>
+    </span>
+  );
+}
+
+function EmergencyOf({ set }: { readonly set: ChangeSet }): VNode | null {
+  const { break_glass: emergency } = set;
+  if (!emergency) return null;
+  const { by, at, reason, reviewed_by: reviewer } = emergency;
+  return (
+    <div class={reviewer === null ? 'problem' : 'notice'}>
+      <p>
+        <strong>Applied without approvals</strong> by <bdi>{nameIn(set, by)}</bdi>, <Time at={at} />
+      </p>
+      <q class="said">
+        <bdi>{reason}</bdi>
+      </q>
+      <p>
+        {reviewer === null ? (
+          'Somebody else has to look at it.'
+        ) : (
+          <>
+            Reviewed by <bdi>{nameIn(set, reviewer)}</bdi>.
+          </>
+        )}
+      </p>
+    </div>
+  );
+}
+
+interface ActionsProperties {
+  readonly set: ChangeSet;
+  readonly owner: SetOwner;
+  readonly address: string;
+  readonly isSeen: boolean;
+  readonly onLook: () => void;
+  readonly onDone: () => void;
+}
+
+function Actions(properties: ActionsProperties): VNode | null {
+  const { set, owner, address, onDone } = properties;
+  const action = useAction();
+  const post = (step: string, body?: object): Promise<void> =>
+    action.run(async () => {
+      try {
+        await call('POST', `${address}/${step}`, body ? { body } : {});
+      } finally {
+        onDone();
+      }
+    });
+  return (
+    <>
+      <Decide {...properties} action={action} post={post} />
+      {mayReview(set, owner) && (
+        <div class="decide">
+          <ProblemBox problem={action.problem} />
+          <div class="buttons">
+            <button type="button" disabled={action.isBusy} onClick={() => void post('review')}>
+              I have reviewed it
+            </button>
+          </div>
+        </div>
+      )}
+      {isOpen(set) && mayWriteAll(set, owner) && (
+        <Steps {...properties} action={action} post={post} />
+      )}
+    </>
+  );
+}
+
+interface Doing {
+  readonly action: Action;
+  readonly post: (step: string, body?: object) => Promise<void>;
+}
+
+function Decide({
+  set,
+  owner,
+  isSeen,
+  onLook,
+  action,
+  post,
+}: ActionsProperties & Doing): VNode | null {
+  const [comment, setComment] = useState('');
+  if (set.state !== 'pending') return null;
+  if (!mayDecide(set, owner))
+    return (
+      <p class="notice">
+        {hasApproved(set)
+          ? 'You have approved it; others are still asked.'
+          : 'You wrote or edited this, so somebody else decides it.'}
+      </p>
+    );
+  const said = comment.trim();
+  const more = said === '' ? {} : { comment: said };
+  return (
+    <div class="decide">
+      {!isSeen && (
+        <p class="banner" role="alert">
+          <strong>It was edited since you opened this page.</strong> What it changes now is below.{' '}
+          <button type="button" class="link" onClick={onLook}>
+            I have looked at it
+          </button>
+        </p>
+      )}
+      <ProblemBox problem={action.problem} />
+      <label>
+        Comment
+        <textarea
+          rows={2}
+          maxlength={500}
+          value={comment}
+          placeholder="Why, for the others"
+          onInput={({ currentTarget }) => setComment(currentTarget.value)}
+        ></textarea>
+      </label>
+      <div class="buttons">
+        <button
+          type="button"
+          disabled={action.isBusy || !isSeen}
+          aria-busy={action.isBusy}
+          onClick={() => void post('approve', { digest: set.digest, ...more })}
+        >
+          Approve
+        </button>
+        <button
+          type="button"
+          class="danger"
+          disabled={action.isBusy}
+          onClick={() => void post('reject', more)}
+        >
+          Reject
+        </button>
+      </div>
+    </div>
+  );
+}
+
+/** What those do with it who could write its documents. */
+function Steps({ set, owner, address, onDone, action, post }: ActionsProperties & Doing): VNode {
+  const [asking, setAsking] = useState<'edit' | 'cancel' | 'emergency'>();
+  const { state } = set;
+  const close = (): void => setAsking(undefined);
+  const step = (name: string, says: string, isFirst = false): VNode => (
+    <button
+      type="button"
+      class={isFirst ? '' : 'secondary'}
+      disabled={action.isBusy}
+      onClick={() => void post(name)}
+    >
+      {says}
+    </button>
+  );
+  const ask = (what: typeof asking, says: string, look: string): VNode => (
+    <button type="button" class={look} onClick={() => setAsking(what)}>
+      {says}
+    </button>
+  );
+  return (
+    <div class="steps">
+      {!mayDecide(set, owner) && <ProblemBox problem={action.problem} />}
+      <div class="buttons">
+        {state === 'draft' && step('submit', 'Ask for approval', true)}
+        {(state === 'approved' || state === 'suspended') && step('apply', 'Apply it now', true)}
+        {state === 'stale' && step('rebase', 'Put it on the documents of now', true)}
+        {ask('edit', 'Edit…', 'secondary')}
+        {state !== 'stale' && mayBreakGlass(owner) && ask('emergency', 'It cannot wait…', 'danger')}
+        {ask('cancel', 'Cancel it…', 'danger')}
+      </div>
+      {asking === 'edit' && <Edit set={set} address={address} onClose={close} onDone={onDone} />}
+      {asking === 'cancel' && (
+        <FormDialog
+          title="Cancel the change set"
+          verb="Cancel it"
+          isDangerous
+          work={async () => {
+            await call('POST', `${address}/cancel`);
+            close();
+            onDone();
+          }}
+          onClose={close}
+        >
+          <p>It ends, and nothing of it is written. Others can see that it was there.</p>
+        </FormDialog>
+      )}
+      {asking === 'emergency' && <InEmergency address={address} onClose={close} onDone={onDone} />}
+    </div>
+  );
+}
+
+interface Asking {
+  readonly address: string;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+function Edit({ set, address, onClose, onDone }: Asking & { readonly set: ChangeSet }): VNode {
+  const [title, setTitle] = useState(set.title);
+  const [reason, setReason] = useState(set.reason);
+  const [apply, setApply] = useState(typedOf(set.apply));
+  const save = async (): Promise<void> => {
+    const body: ChangeSetEdit = {
+      title: title.trim(),
+      reason: reason.trim(),
+      apply: await applyOf(apply),
+    };
+    await call('PATCH', address, { body });
+    onClose();
+    onDone();
+  };
+  return (
+    <FormDialog title="Edit the change set" verb="Save" work={save} onClose={onClose}>
+      <p>
+        It becomes a draft again, and its approvals are void. What it writes is changed where it was
+        proposed: cancel this one and propose another.
+      </p>
+      <Field label="Title" name="title" value={title} required maxlength={200} onValue={setTitle} />
+      <Field
+        label="Reason"
+        name="reason"
+        value={reason}
+        required
+        maxlength={500}
+        onValue={setReason}
+      />
+      <ApplyFields typed={apply} onTyped={setApply} />
+    </FormDialog>
+  );
+}
+
+function InEmergency({ address, onClose, onDone }: Asking): VNode {
+  const [why, setWhy] = useState('');
+  const said = why.trim();
+  return (
+    <FormDialog
+      title="Apply it without approvals"
+      verb="Break the glass"
+      isDangerous
+      isReady={said.length >= shortestEmergency}
+      work={async () => {
+        await call('POST', `${address}/break-glass`, { body: { reason: said } });
+        onClose();
+        onDone();
+      }}
+      onClose={onClose}
+    >
+      <EmergencyField value={why} onValue={setWhy} />
+    </FormDialog>
+  );
+}
+
+type Change = ChangeSet['changes'][number];
+
+/** More of them are for the table alone. */
+const mostSentences = 5;
+
+function Differences({ set, owner }: { readonly set: ChangeSet; readonly owner: SetOwner }): VNode {
+  const { items, changes, moved = [] } = set;
+  return (
+    <section aria-label="What changes">
+      <h2>What changes</h2>
+      {items.map(({ action, path, base }) => (
+        <Item
+          key={path}
+          title={<DocumentName path={path} owner={owner} />}
+          about={
+            base === null
+              ? 'There is none yet.'
+              : `${action === 'delete' ? 'It is deleted, made' : 'Made'} from revision ${base}.`
+          }
+          changes={changes.filter(({ resource }) => resource === path)}
+        />
+      ))}
+      {moved.length > 0 && (
+        <section aria-label="What others changed">
+          <h2>What others had changed before it was rebased</h2>
+          {items.map(({ path }) => {
+            const own = moved.filter(({ resource }) => resource === path);
+            return (
+              own.length > 0 && (
+                <Item
+                  key={path}
+                  title={<DocumentName path={path} owner={owner} />}
+                  about=""
+                  changes={own}
+                />
+              )
+            );
+          })}
+        </section>
+      )}
+    </section>
+  );
+}
+
+function Item({
+  title,
+  about,
+  changes,
+}: {
+  readonly title: ComponentChildren;
+  readonly about: string;
+  readonly changes: readonly Change[];
+}): VNode {
+  return (
+    <div class="item">
+      <h3>{title}</h3>
+      {changes.length <= mostSentences &&
+        changes.map((change) => (
+          <p key={change.path}>
+            <bdi>{sentenceOf(change)}</bdi>
+          </p>
+        ))}
+      <p class="fine">{about}</p>
+      <Changes changes={changes} />
+    </div>
+  );
+}
+
+function DocumentName({ path, owner }: { readonly path: string; readonly owner: SetOwner }): VNode {
+  const found = documentAt(path, owner.kinds);
+  if (!found)
+    return (
+      <code>
+        <bdi>{path}</bdi>
+      </code>
+    );
+  return (
+    <a href={hrefOf(screenOf(owner.tenantId, found.kind, found.id))}>
+      <bdi>{titleOf(found.kind, found.id)}</bdi>
+    </a>
+  );
+}
