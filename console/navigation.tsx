@@ -1,8 +1,9 @@
 /** Where one can go: the screens in groups. */
 import type { VNode } from 'preact';
 import { hrefOf } from './address.ts';
+import { useWaiting } from './inbox.ts';
 import { platformScreens, visibleScreens } from './screens.ts';
-import { isPlatformAdmin } from './session.ts';
+import { hasRole, isPlatformAdmin } from './session.ts';
 
 /** What the address names: a screen of a tenant, or one of the platform. */
 export interface Place {
@@ -16,6 +17,8 @@ interface Link {
   readonly title: string;
   readonly href: string;
   readonly isCurrent: boolean;
+  /** How much of it waits for whoever looks. */
+  readonly waiting?: number;
 }
 
 export function Navigation({
@@ -25,6 +28,9 @@ export function Navigation({
   readonly tenantId: string | undefined;
   readonly place: Place;
 }): VNode {
+  const decides = tenantId !== undefined && hasRole('tenant_admin', 'operator');
+  const waiting = useWaiting(decides ? tenantId : undefined);
+  const ofPlatform = useWaiting(isPlatformAdmin.value ? '' : undefined);
   const groups = new Map<string, Link[]>();
   const add = (group: string, link: Link): void => {
     groups.set(group, [...(groups.get(group) ?? []), link]);
@@ -34,12 +40,14 @@ export function Navigation({
       title,
       href: hrefOf(`/tenants/${tenantId}/${name}`),
       isCurrent: !place.isPlatform && name === place.name,
+      ...(name === 'approvals' && { waiting }),
     });
   for (const { name, title } of isPlatformAdmin.value ? platformScreens : [])
     add('Platform', {
       title,
       href: hrefOf(`/platform/${name}`),
       isCurrent: place.isPlatform === true && name === place.name,
+      ...(name === 'change-sets' && { waiting: ofPlatform }),
     });
   return (
     <nav class="side" aria-label="Screens">
@@ -50,10 +58,11 @@ export function Navigation({
               {group}
             </p>
             <ul aria-label={group}>
-              {links.map(({ title, href, isCurrent }) => (
+              {links.map(({ title, href, isCurrent, waiting: count = 0 }) => (
                 <li key={href}>
                   <a href={href} aria-current={isCurrent ? 'page' : undefined}>
                     {title}
+                    {count > 0 && <Count count={count} />}
                   </a>
                 </li>
               ))}
@@ -64,3 +73,13 @@ export function Navigation({
     </nav>
   );
 }
+
+const Count = ({ count }: { readonly count: number }): VNode => (
+  <>
+    {' '}
+    <span class="waiting number">
+      {count}
+      <span class="unseen"> waiting for you</span>
+    </span>
+  </>
+);

@@ -26,6 +26,7 @@ import {
   PlatformChangePolicy,
   ServiceTypes,
 } from './screens/platform-documents.tsx';
+import { Rollouts } from './screens/rollouts.tsx';
 import type { PlatformScreenProperties, Role, ScreenProperties } from './screens/screen.ts';
 import { ServiceAccounts } from './screens/service-accounts.tsx';
 import { Tenants } from './screens/tenants.tsx';
@@ -141,6 +142,7 @@ export const platformScreens: readonly PlatformScreen[] = [
   { name: 'change-policy', title: 'Change policy', component: PlatformChangePolicy },
   { name: 'plan', title: 'Plan', component: Plan },
   { name: 'change-sets', title: 'Change sets', component: PlatformChangeSets },
+  { name: 'rollouts', title: 'Rollouts', component: Rollouts },
   { name: 'history', title: 'History', component: HistoryOfPlatform },
   { name: 'audit', title: 'Audit log (all tenants)', component: AuditOfPlatform },
   { name: 'usage', title: 'Usage', component: UsageOfTenants },

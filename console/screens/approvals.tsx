@@ -6,11 +6,14 @@ import { hrefOf, query } from '../address.ts';
 import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { localTime, longJson } from '../format.ts';
-import { useLiveApprovals, useLoaded } from '../loading.ts';
+import { lookAgainMs, useEvery, useLive, useLiveApprovals, useLoaded } from '../loading.ts';
 import { FilterField, SelectField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { Empty, Fact, Heading, ProblemBox, State, stateTitle, Time, Who } from '../parts.tsx';
+import { setsForMe } from '../inbox.ts';
 import { hasRole, user } from '../session.ts';
+import { SetTable } from './change-sets.tsx';
+import { setsOf } from './change-sets.ts';
 import { DeliveryTable } from './deliveries.tsx';
 import type { ScreenProperties } from './screen.ts';
 
@@ -40,6 +43,7 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
     get<Approvals>(address, aborted),
   );
   useLiveApprovals(reload, tenantId);
+  const sets = useSets(tenantId, state === 'pending', wanted);
   const shown = data?.items.filter(({ title, action, risk_level: risk }) =>
     `${title} ${action} ${risk}`.toLowerCase().includes(wanted),
   );
@@ -56,13 +60,34 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
         <FilterField placeholder="title, action or risk" />
       </form>
       <Waiting data={data} problem={problem} retry={reload} />
-      {shown?.length === 0 && (
+      {shown?.length === 0 && sets?.length === 0 && (
         <Empty>{state === 'pending' ? 'Nothing waits for a decision.' : 'There are none.'}</Empty>
       )}
-      {shown && shown.length > 0 && <ApprovalTable tenantId={tenantId} items={shown} />}
+      {sets && sets.length > 0 && (
+        <section aria-label="Change sets that wait for you">
+          <h2>Change sets that wait for you</h2>
+          <SetTable label="Change sets" owner={setsOf(tenantId)} sets={sets} />
+        </section>
+      )}
+      {shown && shown.length > 0 && (
+        <section aria-label="Requests of automations">
+          <h2>Requests of automations</h2>
+          <ApprovalTable tenantId={tenantId} items={shown} />
+        </section>
+      )}
       {data?.next_cursor && <p class="fine">These are the newest 200.</p>}
     </section>
   );
+}
+
+/** Of the configuration, to approve or to review; none beside requests that are decided. */
+function useSets(tenantId: string, isPending: boolean, wanted: string) {
+  const { data, reload } = useLoaded(`sets ${tenantId} ${isPending}`, (aborted) =>
+    isPending ? setsForMe(tenantId, aborted) : Promise.resolve([]),
+  );
+  useLive(reload);
+  useEvery(lookAgainMs, reload);
+  return data?.filter(({ title, reason }) => `${title} ${reason}`.toLowerCase().includes(wanted));
 }
 
 function ApprovalTable({

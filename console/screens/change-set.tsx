@@ -28,6 +28,7 @@ import {
 } from './change-sets.ts';
 import { sentenceOf } from './change-sentence.ts';
 import { documentAt, screenOf, titleOf } from './document-kinds.ts';
+import { NewRollout } from './new-rollout.tsx';
 import { EmergencyField, shortestEmergency } from './propose.tsx';
 import { EffectOfSet } from './set-effect.tsx';
 
@@ -340,9 +341,10 @@ function Decide({
 
 /** What those do with it who could write its documents. */
 function Steps({ set, owner, address, onDone, action, post }: ActionsProperties & Doing): VNode {
-  const [asking, setAsking] = useState<'edit' | 'cancel' | 'emergency'>();
+  const [asking, setAsking] = useState<'edit' | 'cancel' | 'emergency' | 'stages'>();
   const { state } = set;
   const close = (): void => setAsking(undefined);
+  const isStageable = owner.tenantId === '' && state === 'approved';
   const step = (name: string, says: string, isFirst = false): VNode => (
     <button
       type="button"
@@ -365,6 +367,7 @@ function Steps({ set, owner, address, onDone, action, post }: ActionsProperties 
         {state === 'draft' && step('submit', 'Ask for approval', true)}
         {(state === 'approved' || state === 'suspended') && step('apply', 'Apply it now', true)}
         {state === 'stale' && step('rebase', 'Put it on the documents of now', true)}
+        {isStageable && ask('stages', 'Roll out in stages…', 'secondary')}
         {ask('edit', 'Edit…', 'secondary')}
         {state !== 'stale' && mayBreakGlass(owner) && ask('emergency', 'It cannot wait…', 'danger')}
         {ask('cancel', 'Cancel it…', 'danger')}
@@ -384,6 +387,14 @@ function Steps({ set, owner, address, onDone, action, post }: ActionsProperties 
         >
           <p>It ends, and nothing of it is written. Others can see that it was there.</p>
         </FormDialog>
+      )}
+      {asking === 'stages' && (
+        <NewRollout
+          source={{ changeset_id: set.id, digest: set.digest }}
+          title={set.title}
+          reason={set.reason}
+          onClose={close}
+        />
       )}
       {asking === 'emergency' && <InEmergency address={address} onClose={close} onDone={onDone} />}
     </div>

@@ -13,6 +13,8 @@ import { saveText } from '../files.ts';
 import { Changes, Columns, Empty, Heading, Time, Who } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { sentenceOf } from './change-sentence.ts';
+import { Emergency } from './change-sets.tsx';
+import { nameIn, screenOfSet, setsOf, type ChangeSet, type SetOwner } from './change-sets.ts';
 import { documentKinds } from './document-kinds.ts';
 import { platformKinds } from './platform-kinds.ts';
 import { ReviewAndPublish, type Review } from './review.tsx';
@@ -213,6 +215,12 @@ function EntryRow({
         <td>
           <span class={`state-of ${action}`}>{action}</span>{' '}
           <bdi>{nameOfDocument(entry, owner)}</bdi>
+          {entry.break_glass && (
+            <>
+              {' '}
+              <span class="state-of emergency">break-glass</span>
+            </>
+          )}
           {reason !== null && (
             <div class="fine said">
               <q>
@@ -259,6 +267,9 @@ function EntryRow({
                   </q>
                 </p>
               )}
+              {entry.changeset_id !== undefined && (
+                <OfSet owner={setsOf(owner.tenantId)} id={entry.changeset_id} />
+              )}
               {hasValues && <Changes changes={changes} />}
               {owner.screens !== undefined && <Then screens={owner.screens} revision={revision} />}
               {owner.mayTakeBack && hasValues && changes.length > 1 && (
@@ -295,6 +306,28 @@ function EntryRow({
         </tr>
       )}
     </tbody>
+  );
+}
+
+/** The change set that it was a part of, and who approved that. */
+function OfSet({ owner, id }: { readonly owner: SetOwner; readonly id: string }): VNode {
+  const address = `${owner.address}/${id}`;
+  const { data, problem } = useLoaded(address, (aborted) => get<ChangeSet>(address, aborted));
+  const approvers = data?.approved_by.map((each) => nameIn(data, each.id)) ?? [];
+  return (
+    <p>
+      Part of the change set{' '}
+      <a href={hrefOf(screenOfSet(owner, id))}>
+        <bdi>{data?.title ?? id.slice(0, 8)}</bdi>
+      </a>
+      {approvers.length > 0 && (
+        <>
+          , approved by <bdi>{approvers.join(', ')}</bdi>
+        </>
+      )}
+      {problem?.status === 404 && ', which is not kept any more'}.{' '}
+      {data && <Emergency set={data} />}
+    </p>
   );
 }
 

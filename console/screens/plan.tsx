@@ -14,6 +14,7 @@ import { Changes, Dialog, Empty, Heading, ProblemBox } from '../parts.tsx';
 import { addToPlan, emptyPlan, planItems, removeFromPlan, type PlanItem } from '../plan-items.ts';
 import { shortJson } from '../format.ts';
 import { BlastRadius, type Impact } from './impact.tsx';
+import { NewRollout } from './new-rollout.tsx';
 import { Refused } from './propose.tsx';
 
 type Planned = ResultOf<'global-config.plan'>;
@@ -159,6 +160,7 @@ function Look({
 }): VNode {
   const [more, setMore] = useState<readonly Planned[]>([]);
   const [isApplying, setApplying] = useState(false);
+  const [isStaging, setStaging] = useState(false);
   const [refusal, setRefusal] = useState<Problem>();
   const plan = async (cursor?: string, aborted?: AbortSignal): Promise<Planned> => {
     const sending = {
@@ -235,12 +237,29 @@ function Look({
           >
             Apply exactly this…
           </button>
+          <button
+            type="button"
+            class="secondary"
+            disabled={isBusy || last?.digest === null || data.changes.length === 0}
+            onClick={() => setStaging(true)}
+          >
+            Roll out in stages…
+          </button>
           {last?.digest === null && (
             <span class="fine">
               Show more until all tenants were looked at: only a whole plan can be applied.
             </span>
           )}
         </footer>
+      )}
+      {isStaging && last?.digest && (
+        <NewRollout
+          source={{ items: [...items], digest: last.digest }}
+          title={titleOf(items)}
+          reason=""
+          onClose={() => setStaging(false)}
+          onPlanned={emptyPlan}
+        />
       )}
       {isApplying && last?.digest && (
         <Apply
@@ -254,6 +273,9 @@ function Look({
     </div>
   );
 }
+
+const titleOf = ({ length }: readonly PlanItem[]): string =>
+  `Plan of ${length} ${length === 1 ? 'write' : 'writes'}`;
 
 function Apply({
   items,
@@ -291,7 +313,7 @@ function Apply({
       <Dialog title="Apply the plan" onClose={onClose}>
         <Refused
           refused={problem.changeSet}
-          title={`Plan of ${items.length} ${items.length === 1 ? 'write' : 'writes'}`}
+          title={titleOf(items)}
           reason={reason.trim()}
           onBack={() => setProblem(undefined)}
           onProposed={emptyPlan}
