@@ -410,6 +410,73 @@ describe('the platform', () => {
     await seen.close();
   });
 
+  test('a plan is rolled out in stages: begun, held, resumed and reverted', async () => {
+    const seen = await asPlatform();
+    const { page } = seen;
+    await page.goto('/console/platform/plan');
+    const plan = new PlanPage(page);
+    const key = 'staged_timeout';
+    const body = { config_value: 20, is_public: true };
+    await plan.writeItem('put', `/config/global/${key}`, body);
+    await plan.looked();
+    await page.getByRole('button', { name: 'Roll out in stages…' }).click();
+    const form = new FormDialog(page, 'Roll out in stages');
+    await form.field('Title').fill(`Longer ${hostile}`);
+    await form.field('Reason').fill('Slow networks');
+    await standAt(page, 'new-rollout');
+    await form.done('Plan the rollout');
+    const heading = page.locator('.heading');
+    const step = async (verb: string, reason: string, state: string): Promise<void> => {
+      await page.getByRole('button', { name: `${verb}…`, exact: true }).click();
+      const dialog = new FormDialog(page, verb);
+      await dialog.field('Reason').fill(reason);
+      await dialog.done(verb);
+      await heading.getByText(state, { exact: true }).waitFor();
+    };
+    await heading.getByText('planned', { exact: true }).waitFor();
+    await step('Begin', '', 'running');
+    await page.getByRole('img', { name: 'Stage 1 of 3: 5 % of all' }).waitFor();
+    // Gates are asked from the beginning on.
+    const answers = page.getByRole('region', { name: 'Answers of gates' });
+    await answers.getByText('Somebody advances it').waitFor();
+    await standAt(page, 'rollout');
+    await step('Hold', 'Lunch', 'held');
+    await step('Resume', 'After lunch', 'running');
+    await step('Revert', 'It was a test', 'reverted');
+    expect((await platform.get(`/config/global/${key}`)).status).toBe(404);
+    await page.goto('/console/platform/rollouts');
+    await page.getByRole('link', { name: 'Longer' }).waitFor();
+    await standAt(page, 'rollouts');
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test("a change set of the platform's shows what it does to every tenant", async () => {
+    const made = await platform.post('/config/changesets', {
+      title: 'A guardrail',
+      reason: 'Never more than three',
+      items: [
+        {
+          action: 'patch',
+          path: '/config/bounds',
+          body: { max_cost_impact_auto: { maximum: 3 } },
+        },
+        { action: 'put', path: '/config/change-policy', body: { tenants: { keys: ['x'] } } },
+      ],
+    });
+    const seen = await asPlatform();
+    const { page } = seen;
+    await page.goto('/console/platform/change-sets');
+    await page.getByRole('link', { name: 'A guardrail' }).click();
+    const plan = new PlanPage(page);
+    await plan.looked();
+    await eventually(async () => expect((await plan.counts()).changed).toBeGreaterThan(1));
+    await standAt(page, 'platform-change-set');
+    await platform.post(`/config/changesets/${made.body.id}/cancel`);
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
   test('service types, bounds and nodes are looked at; a reload is tried on every node first', async () => {
     const seen = await asPlatform();
     const { page } = seen;
