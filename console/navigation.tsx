@@ -2,6 +2,7 @@
 import type { VNode } from 'preact';
 import { hrefOf } from './address.ts';
 import { useWaiting } from './inbox.ts';
+import { shownTitle } from './parts.tsx';
 import { platformScreens, visibleScreens } from './screens.ts';
 import { hasRole, isPlatformAdmin } from './session.ts';
 
@@ -83,3 +84,25 @@ const Count = ({ count }: { readonly count: number }): VNode => (
     </span>
   </>
 );
+
+/** The way back from one of several to all of them. */
+export function Breadcrumbs({ place }: { readonly place: Place }): VNode | null {
+  const { tenantId, isPlatform, name, rest } = place;
+  const offered = isPlatform ? platformScreens : visibleScreens();
+  const screen = offered.find((each) => each.name === name);
+  if (!screen || rest.length === 0) return null;
+  const above = isPlatform ? '/platform' : `/tenants/${tenantId}`;
+  return (
+    <nav class="crumbs" aria-label="Breadcrumbs">
+      <ol>
+        <li>{'group' in screen ? screen.group : 'Platform'}</li>
+        <li>
+          <a href={hrefOf(`${above}/${screen.name}`)}>{screen.title}</a>
+        </li>
+        <li aria-current="page">
+          <bdi>{shownTitle.value}</bdi>
+        </li>
+      </ol>
+    </nav>
+  );
+}

@@ -272,40 +272,56 @@ function EntryRow({
               )}
               {hasValues && <Changes changes={changes} />}
               {owner.screens !== undefined && <Then screens={owner.screens} revision={revision} />}
-              {owner.mayTakeBack && hasValues && changes.length > 1 && (
-                <p class="buttons">
-                  {changes
-                    .filter(isRevertible)
-                    .slice(0, mostReverts)
-                    .map((change) => (
-                      <button
-                        key={change.path}
-                        type="button"
-                        class="small"
-                        onClick={() => onRevert(change)}
-                      >
-                        Revert <bdi>{namesIn(change.path).at(-1)}</bdi>…
-                      </button>
-                    ))}
-                </p>
-              )}
               {owner.mayTakeBack && hasValues && (
-                <p class="buttons">
-                  {!purged && (
-                    <button type="button" class="small" onClick={() => onTakeBack('undo')}>
-                      Undo this change…
-                    </button>
-                  )}
-                  <button type="button" class="small" onClick={() => onTakeBack('restore')}>
-                    Restore what it was after this…
-                  </button>
-                </p>
+                <TakeBack entry={entry} onRevert={onRevert} onTakeBack={onTakeBack} />
               )}
             </div>
           </td>
         </tr>
       )}
     </tbody>
+  );
+}
+
+function TakeBack({
+  entry: { changes, purged },
+  onRevert,
+  onTakeBack,
+}: {
+  readonly entry: Entry;
+  readonly onRevert: (change: Change) => void;
+  readonly onTakeBack: (way: Way) => void;
+}): VNode {
+  return (
+    <>
+      {changes.length > 1 && (
+        <p class="buttons">
+          {changes
+            .filter(isRevertible)
+            .slice(0, mostReverts)
+            .map((change) => (
+              <button
+                key={change.path}
+                type="button"
+                class="small"
+                onClick={() => onRevert(change)}
+              >
+                Revert <bdi>{namesIn(change.path).at(-1)}</bdi>…
+              </button>
+            ))}
+        </p>
+      )}
+      <p class="buttons">
+        {!purged && (
+          <button type="button" class="small" onClick={() => onTakeBack('undo')}>
+            Undo this change…
+          </button>
+        )}
+        <button type="button" class="small" onClick={() => onTakeBack('restore')}>
+          Restore what it was after this…
+        </button>
+      </p>
+    </>
   );
 }
 

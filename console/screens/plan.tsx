@@ -151,6 +151,27 @@ function NewItem(): VNode {
   );
 }
 
+const ChangesOfPlan = ({
+  plan: { base, changes },
+  onAgain,
+}: {
+  readonly plan: Planned;
+  readonly onAgain: () => void;
+}): VNode => (
+  <section aria-label="Changes of the plan">
+    <h2>Changes</h2>
+    <p class="fine">
+      On revision <span class="number">{base.platform}</span> of the platform.{' '}
+      <button type="button" class="link" onClick={onAgain}>
+        Plan again
+      </button>
+    </p>
+    <Changes
+      changes={changes.map((change) => ({ ...change, path: `${change.resource} ${change.path}` }))}
+    />
+  </section>
+);
+
 function Look({
   items,
   onApplied,
@@ -202,23 +223,7 @@ function Look({
           Planning…
         </p>
       )}
-      {data && (
-        <section aria-label="Changes of the plan">
-          <h2>Changes</h2>
-          <p class="fine">
-            On revision <span class="number">{data.base.platform}</span> of the platform.{' '}
-            <button type="button" class="link" onClick={again}>
-              Plan again
-            </button>
-          </p>
-          <Changes
-            changes={data.changes.map((change) => ({
-              ...change,
-              path: `${change.resource} ${change.path}`,
-            }))}
-          />
-        </section>
-      )}
+      {data && <ChangesOfPlan plan={data} onAgain={again} />}
       {impact && last && (
         <BlastRadius
           impact={impact}

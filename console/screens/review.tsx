@@ -141,27 +141,13 @@ export function ReviewAndPublish(review: Review): VNode {
       <form onSubmit={publish}>
         {about}
         {trial.data ? (
-          <div>
-            {effect && trial.data.effective && effect.show(trial.data.effective)}
-            <Changes changes={changes} />
-          </div>
+          <Tried trial={trial.data} effect={effect} />
         ) : (
           trial.isBusy && (
             <p class="empty" role="status">
               Trying it…
             </p>
           )
-        )}
-        {trial.data?.warnings?.map(({ path, message }) => (
-          <p class="warning" key={path}>
-            Outside of a guardrail that warns: <code>{path}</code> {message}
-          </p>
-        ))}
-        {trial.data?.impact && (
-          <BlastRadius impact={trial.data.impact} isComplete={trial.data.complete ?? true} />
-        )}
-        {trial.data?.impact?.next_cursor && (
-          <p class="fine">More values change; the plan shows all of them.</p>
         )}
         <ProblemBox problem={trial.problem ?? refusal} />
         {outdated && !onOutdated && (
@@ -195,3 +181,26 @@ export function ReviewAndPublish(review: Review): VNode {
     </Dialog>
   );
 }
+
+/** What the trial said: of the document, of effective values and guardrails, and of tenants. */
+const Tried = ({
+  trial: { changes, effective, warnings = [], impact, complete = true },
+  effect,
+}: {
+  readonly trial: Trial;
+  readonly effect: Review['effect'];
+}): VNode => (
+  <>
+    <div>
+      {effective && effect?.show(effective)}
+      <Changes changes={changes} />
+    </div>
+    {warnings.map(({ path, message }) => (
+      <p class="warning" key={path}>
+        Outside of a guardrail that warns: <code>{path}</code> {message}
+      </p>
+    ))}
+    {impact && <BlastRadius impact={impact} isComplete={complete} />}
+    {impact?.next_cursor && <p class="fine">More values change; the plan shows all of them.</p>}
+  </>
+);

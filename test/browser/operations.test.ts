@@ -309,7 +309,7 @@ describe('the platform', () => {
     await seen.page.getByText('The account is disabled.').waitFor();
     await seen.page.getByText('The account is signed in nowhere.').waitFor();
     await standAt(seen.page, 'account-of-person');
-    await seen.page.getByRole('link', { name: 'All accounts' }).click();
+    await seen.page.getByRole('navigation', { name: 'Breadcrumbs' }).getByRole('link').click();
     await accounts.find(email.slice(0, -3).toUpperCase());
     await accounts.turn('Enable', email);
     await accounts.row(email).getByText('the account is disabled').waitFor({ state: 'detached' });
