@@ -11,8 +11,8 @@ import { lookAgainMs, useEvery, useLive, useLoaded } from '../loading.ts';
 import { Changes, Empty, Fact, Heading, Loading, ProblemBox, State, Time } from '../parts.tsx';
 import { whenTitles } from './apply-fields.tsx';
 import { Actions } from './change-set-actions.tsx';
-import { Emergency } from './change-sets.tsx';
-import { isOpen, nameIn, type ChangeSet, type SetOwner } from './change-sets.ts';
+import { Emergency } from './emergency-badge.tsx';
+import { isOpen, nameIn, titleOfSet, type ChangeSet, type SetOwner } from './change-sets.ts';
 import { sentenceOf } from './change-sentence.ts';
 import { documentAt, screenOf, titleOf } from './document-kinds.ts';
 import { EffectOfSet } from './set-effect.tsx';
@@ -36,7 +36,7 @@ export function OneChangeSet({
   const { seen, look } = useSeen(data);
   return (
     <section class="change-set">
-      <Heading title={data?.title ?? 'Change set'}>
+      <Heading title={data ? titleOfSet(data, owner) : 'Change set'}>
         {data && <State state={data.state} />}
         {data && <Emergency set={data} />}
       </Heading>

@@ -7,6 +7,7 @@ import {
   documentKinds,
   mayDelete,
   mayWrite,
+  titleOf,
   type DocumentKind,
 } from './document-kinds.ts';
 import { platformKinds } from './platform-kinds.ts';
@@ -83,6 +84,14 @@ export const mayWriteAll = ({ items }: ChangeSet, { kinds }: SetOwner): boolean 
 
 export const mayBreakGlass = ({ tenantId }: SetOwner): boolean =>
   tenantId === '' ? isPlatformAdmin.value : hasRole('tenant_admin');
+
+/** A write that was proposed as it was is called by its address, which people do not read. */
+export function titleOfSet({ title }: ChangeSet, { kinds }: SetOwner): string {
+  const [, action, path = ''] = /^(put|patch|delete) (\/\S+)$/.exec(title) ?? [];
+  const found = documentAt(path, kinds);
+  if (!found) return title;
+  return `${action === 'delete' ? 'Delete' : 'Change'} ${titleOf(found.kind, found.id)}`;
+}
 
 /** What somebody who is named by id alone is called: by the set itself, where it says so. */
 export function nameIn({ authors, approved_by: approvals }: ChangeSet, id: string): string {

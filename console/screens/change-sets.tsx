@@ -8,7 +8,8 @@ import { useEvery, useLive } from '../loading.ts';
 import { usePages } from '../pages.ts';
 import { Empty, Heading, State, Time } from '../parts.tsx';
 import { OneChangeSet } from './change-set.tsx';
-import { isToReview, screenOfSet, setsOf, type ChangeSet, type SetOwner } from './change-sets.ts';
+import { Emergency } from './emergency-badge.tsx';
+import { screenOfSet, setsOf, titleOfSet, type ChangeSet, type SetOwner } from './change-sets.ts';
 import type { PlatformScreenProperties, ScreenProperties } from './screen.ts';
 
 const states = [
@@ -89,7 +90,7 @@ export const SetTable = ({
       <tr key={set.id}>
         <th scope="row">
           <a href={hrefOf(screenOfSet(owner, set.id))}>
-            <bdi>{set.title}</bdi>
+            <bdi>{titleOfSet(set, owner)}</bdi>
           </a>
           <div class="fine">
             <bdi>{set.reason}</bdi>
@@ -111,11 +112,3 @@ export const SetTable = ({
     ))}
   </Table>
 );
-
-/** Red until somebody else has looked at it. */
-export const Emergency = ({ set }: { readonly set: ChangeSet }): VNode | null =>
-  set.break_glass ? (
-    <span class={`state-of emergency ${isToReview(set) ? 'unreviewed' : ''}`}>
-      break-glass{isToReview(set) ? ', to review' : ''}
-    </span>
-  ) : null;

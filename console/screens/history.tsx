@@ -13,8 +13,15 @@ import { saveText } from '../files.ts';
 import { Changes, Columns, Empty, Heading, Time, Who } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { sentenceOf } from './change-sentence.ts';
-import { Emergency } from './change-sets.tsx';
-import { nameIn, screenOfSet, setsOf, type ChangeSet, type SetOwner } from './change-sets.ts';
+import { Emergency } from './emergency-badge.tsx';
+import {
+  nameIn,
+  screenOfSet,
+  setsOf,
+  titleOfSet,
+  type ChangeSet,
+  type SetOwner,
+} from './change-sets.ts';
 import { documentKinds } from './document-kinds.ts';
 import { platformKinds } from './platform-kinds.ts';
 import { ReviewAndPublish, type Review } from './review.tsx';
@@ -334,7 +341,7 @@ function OfSet({ owner, id }: { readonly owner: SetOwner; readonly id: string })
     <p>
       Part of the change set{' '}
       <a href={hrefOf(screenOfSet(owner, id))}>
-        <bdi>{data?.title ?? id.slice(0, 8)}</bdi>
+        <bdi>{data ? titleOfSet(data, owner) : id.slice(0, 8)}</bdi>
       </a>
       {approvers.length > 0 && (
         <>

@@ -784,11 +784,12 @@ describe('under four eyes', () => {
     await proposing.refused();
     await dialog.getByLabel('Title').fill(`A lower limit ${hostile}`);
     await dialog.getByLabel('It is applied').selectOption('at');
-    const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
-    await dialog.getByLabel('Time', { exact: true }).fill(`${tomorrow}T03:00`);
+    const dayIn = (days: number): string =>
+      new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+    const at = `${dayIn(1)}T18:00:00Z`;
+    await dialog.getByLabel('Time', { exact: true }).fill(`${dayIn(2)}T03:00`);
     await dialog.getByLabel('Time zone').fill('Asia/Tokyo');
-    const today = new Date().toISOString().slice(0, 10);
-    await dialog.getByText(`${today}T18:00:00Z in UTC`).waitFor();
+    await dialog.getByText(`${at} in UTC`).waitFor();
     await standAt(ada.page, 'propose-at');
     await proposing.act('Propose this change');
     await proposing.shown('A lower limit');
@@ -800,7 +801,7 @@ describe('under four eyes', () => {
     const address = `/tenants/${four.id}/config/changesets/${id}`;
     const proposed = await four.admin.get(address);
     expect(proposed.body).toMatchObject({ reason: 'Calmer nights', state: 'pending' });
-    expect(Date.parse(proposed.body.apply.at)).toBe(Date.parse(`${today}T18:00:00Z`));
+    expect(Date.parse(proposed.body.apply.at)).toBe(Date.parse(at));
 
     const phone = await stage.signedIn(dora, { width: 320, height: 640 });
     await phone.page.getByRole('link', { name: 'Approvals 1 waiting for you' }).click();
@@ -871,9 +872,9 @@ describe('under four eyes', () => {
     await new ApprovalsPage(other.page).openInbox(four.id);
     const waiting = other.page.getByRole('group', { name: 'Change sets' });
     await waiting.getByText('break-glass, to review').waitFor();
-    await waiting.getByRole('link', { name: 'Publish Risk limits' }).click();
+    await waiting.getByRole('link', { name: 'Change Risk limits' }).click();
     const reviewing = new ChangeSetPage(other.page);
-    await reviewing.shown('Publish Risk limits');
+    await reviewing.shown('Change Risk limits');
     await other.page.getByText('Down since 03:10, and I am alone').waitFor();
     await standAt(other.page, 'to-review');
     await reviewing.act('I have reviewed it');
