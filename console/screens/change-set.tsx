@@ -233,7 +233,7 @@ function Differences({ set, owner }: { readonly set: ChangeSet; readonly owner: 
           about={
             base === null
               ? 'There is none yet.'
-              : `${action === 'delete' ? 'It is deleted, made' : 'Made'} from revision ${base}.`
+              : `${action === 'delete' ? 'It is deleted; based' : 'Based'} on revision ${base}.`
           }
           changes={changes.filter(({ resource }) => resource === path)}
         />

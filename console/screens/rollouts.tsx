@@ -307,10 +307,7 @@ function Answers({ rollout }: { readonly rollout: Rollout }): VNode {
       <h2>Answers of gates</h2>
       {answers.length === 0 && <Empty>No gate was asked yet.</Empty>}
       {answers.length > 0 && (
-        <Table
-          label="Answers of gates"
-          columns={['Gate', 'Answer', 'What it said', 'Since', 'Last']}
-        >
+        <Table label="Answers of gates" columns={['Gate', 'Answer', 'Detail', 'Since', 'Last']}>
           {answers.map((answer) => (
             <tr key={`${answer.stage} ${answer.gate} ${answer.since}`}>
               <th scope="row">
