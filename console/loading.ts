@@ -42,6 +42,10 @@ export function useLiveApprovals(reload: () => void, tenantId: string, id?: stri
   });
 }
 
+/** Calls `reload` when an approval changes, where something else follows those of the tenant. */
+export const useApprovalNews = (reload: () => void): void =>
+  useReceived(approvals, reload, () => true);
+
 function useReceived<T>(
   received: Received<T>,
   reload: () => void,

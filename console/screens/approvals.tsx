@@ -6,11 +6,11 @@ import { hrefOf, query } from '../address.ts';
 import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { longJson } from '../format.ts';
-import { lookAgainMs, useEvery, useLive, useLiveApprovals, useLoaded } from '../loading.ts';
+import { useLiveApprovals, useLoaded } from '../loading.ts';
 import { FilterField, SelectField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { Empty, Fact, Heading, ProblemBox, State, stateTitle, Time, Who } from '../parts.tsx';
-import { setsForMe } from '../inbox.ts';
+import { setsForMe, useWhatWaits } from '../inbox.ts';
 import { hasRole, user } from '../session.ts';
 import { SetTable } from './change-sets.tsx';
 import { setsOf } from './change-sets.ts';
@@ -44,7 +44,7 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
     get<Approvals>(address, aborted),
   );
   useLiveApprovals(reload, tenantId);
-  const sets = useSets(tenantId, state === 'pending', wanted);
+  const { sets, problem: ofSets } = useSets(tenantId, state === 'pending', wanted);
   const shown = data?.items.filter(({ title, action, risk_level: risk }) =>
     `${title} ${action} ${risk}`.toLowerCase().includes(wanted),
   );
@@ -60,7 +60,7 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
         />
         <FilterField placeholder="title, action or risk" />
       </form>
-      <Waiting data={data} problem={problem} retry={reload} />
+      <Waiting data={data} problem={problem ?? ofSets} retry={reload} />
       {shown?.length === 0 && sets?.length === 0 && (
         <Empty>{state === 'pending' ? 'Nothing waits for a decision.' : 'There are none.'}</Empty>
       )}
@@ -83,12 +83,14 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
 
 /** Of the configuration, to approve or to review; none beside requests that are decided. */
 function useSets(tenantId: string, isPending: boolean, wanted: string) {
-  const { data, reload } = useLoaded(`sets ${tenantId} ${isPending}`, (aborted) =>
+  const { data, problem, reload } = useLoaded(`sets ${tenantId} ${isPending}`, (aborted) =>
     isPending ? setsForMe(tenantId, aborted) : Promise.resolve([]),
   );
-  useLive(reload);
-  useEvery(lookAgainMs, reload);
-  return data?.filter(({ title, reason }) => `${title} ${reason}`.toLowerCase().includes(wanted));
+  useWhatWaits(reload);
+  const sets = data?.filter(({ title, reason }) =>
+    `${title} ${reason}`.toLowerCase().includes(wanted),
+  );
+  return { sets, problem };
 }
 
 function ApprovalTable({

@@ -5,6 +5,7 @@ import { useAction, type Action } from '../action.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { Field } from '../fields.tsx';
+import { noteStep } from '../inbox.ts';
 import { ProblemBox } from '../parts.tsx';
 import { ApplyFields, applyOf, typedOf } from './apply-fields.tsx';
 import {
@@ -38,6 +39,7 @@ export function Actions(properties: ActionsProperties): VNode | null {
     action.run(async () => {
       try {
         await call('POST', `${address}/${step}`, body ? { body } : {});
+        noteStep();
       } finally {
         onDone();
       }

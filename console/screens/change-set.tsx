@@ -110,25 +110,24 @@ const noteTitles: Readonly<Record<string, string>> = {
 
 function Facts({ set, owner }: { readonly set: ChangeSet; readonly owner: SetOwner }): VNode {
   const { authors, required, groups, approved_by: approvals, revisions } = set;
-  const [first, ...editors] = authors;
   const missing = Math.max(0, required - approvals.length);
   return (
     <dl class="facts">
-      <Fact name="Proposed by">
-        <bdi>{first && nameIn(set, first.id)}</bdi>{' '}
+      <Fact name={authors.length > 1 ? 'Proposed and edited by' : 'Proposed by'}>
+        {authors.map(({ id }) => (
+          <div key={id}>
+            <bdi>{nameIn(set, id)}</bdi>
+          </div>
+        ))}
         <span class="fine">
           <Time at={set.created_at} />
+          {set.updated_at !== set.created_at && (
+            <>
+              , changed <Time at={set.updated_at} />
+            </>
+          )}
         </span>
       </Fact>
-      {editors.length > 0 && (
-        <Fact name="Edited since by">
-          {editors.map(({ id }) => (
-            <div key={id}>
-              <bdi>{nameIn(set, id)}</bdi>
-            </div>
-          ))}
-        </Fact>
-      )}
       <Fact name="Approved so far">
         {approvals.length} of {required}
         {isOpen(set) && missing > 0 && <span class="muted">, {missing} more needed</span>}

@@ -9,7 +9,14 @@ import { usePages } from '../pages.ts';
 import { Empty, Heading, State, Time } from '../parts.tsx';
 import { OneChangeSet } from './change-set.tsx';
 import { Emergency } from './emergency-badge.tsx';
-import { screenOfSet, setsOf, titleOfSet, type ChangeSet, type SetOwner } from './change-sets.ts';
+import {
+  nameIn,
+  screenOfSet,
+  setsOf,
+  titleOfSet,
+  type ChangeSet,
+  type SetOwner,
+} from './change-sets.ts';
 import type { PlatformScreenProperties, ScreenProperties } from './screen.ts';
 
 const states = [
@@ -85,7 +92,7 @@ export const SetTable = ({
   readonly owner: SetOwner;
   readonly sets: readonly ChangeSet[];
 }): VNode => (
-  <Table label={label} columns={['Change', 'Proposed by', 'Approvals', 'State', 'Changed']}>
+  <Table label={label} columns={['Change', 'By', 'Approvals', 'State', 'Changed']}>
     {sets.map((set) => (
       <tr key={set.id}>
         <th scope="row">
@@ -97,7 +104,7 @@ export const SetTable = ({
           </div>
         </th>
         <td>
-          <bdi>{set.authors[0]?.name ?? set.authors[0]?.type}</bdi>
+          <bdi>{set.authors.map(({ id }) => nameIn(set, id)).join(', ')}</bdi>
         </td>
         <td>
           {set.approved_by.length} of {set.required}

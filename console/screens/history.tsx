@@ -279,7 +279,7 @@ function EntryRow({
               )}
               {hasValues && <Changes changes={changes} />}
               {owner.screens !== undefined && <Then screens={owner.screens} revision={revision} />}
-              {owner.mayTakeBack && hasValues && (
+              {owner.mayTakeBack && hasValues && isKnown(entry, owner) && (
                 <TakeBack entry={entry} onRevert={onRevert} onTakeBack={onTakeBack} />
               )}
             </div>
@@ -289,6 +289,10 @@ function EntryRow({
     </tbody>
   );
 }
+
+/** A rollout has a history, and is taken back by a step of its own. */
+const isKnown = ({ config_type: type }: Entry, { kinds }: Owner): boolean =>
+  kinds.some(({ configType }) => configType === type);
 
 function TakeBack({
   entry: { changes, purged },

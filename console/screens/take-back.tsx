@@ -44,7 +44,8 @@ export function nameOfDocument(
   { kinds }: Owner,
 ): string {
   const kind = kinds.find(({ configType }) => configType === type);
-  return kind ? titleOf(kind, id) : `${type} ${id}`;
+  if (kind) return titleOf(kind, id);
+  return type === 'rollout_config' ? `Rollout ${id.slice(0, 8)}` : `${type} ${id}`;
 }
 
 export type Way = 'undo' | 'restore';
