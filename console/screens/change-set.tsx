@@ -52,6 +52,8 @@ export function OneChangeSet({
           <Said set={data} />
           <Facts set={data} owner={owner} />
           <EmergencyOf set={data} />
+          <Differences set={data} owner={owner} />
+          {isOpen(data) && <EffectOfSet set={data} owner={owner} />}
           <Actions
             set={data}
             owner={owner}
@@ -60,8 +62,6 @@ export function OneChangeSet({
             onLook={look}
             onDone={reload}
           />
-          <Differences set={data} owner={owner} />
-          {isOpen(data) && <EffectOfSet set={data} owner={owner} />}
         </>
       )}
     </section>
@@ -121,7 +121,7 @@ function Facts({ set, owner }: { readonly set: ChangeSet; readonly owner: SetOwn
         ))}
         <span class="fine">
           <Time at={set.created_at} />
-          {set.updated_at !== set.created_at && (
+          {authors.length > 1 && (
             <>
               , changed <Time at={set.updated_at} />
             </>

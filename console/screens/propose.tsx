@@ -131,9 +131,9 @@ export const EmergencyField = ({
 }): VNode => (
   <>
     <p class="problem">
-      <strong>It is written at once, without the approval that it needs.</strong> The administrators
-      and everybody who was skipped are told by mail, the history and the audit show it, and
-      somebody else has to review it before you can do so again.
+      <strong>It is written at once, without the approval that it needs.</strong> Mail goes to the
+      administrators and to all who were skipped, the history and the audit show it, and somebody
+      else has to review it before you can do so again.
     </p>
     <label>
       Why it cannot wait
@@ -147,7 +147,9 @@ export const EmergencyField = ({
         placeholder="Payments are down since 03:10, and nobody else is awake"
         onInput={({ currentTarget }) => onValue(currentTarget.value)}
       ></textarea>
-      <small>{Math.max(0, shortestEmergency - value.trim().length)} more characters needed</small>
+      <small>
+        At least {shortestEmergency} characters; now {value.trim().length}
+      </small>
     </label>
   </>
 );
