@@ -222,6 +222,14 @@ function EntryRow({
         <td>
           <span class={`state-of ${action}`}>{action}</span>{' '}
           <bdi>{nameOfDocument(entry, owner)}</bdi>
+          {entry.changeset_id !== undefined && (
+            <>
+              {' '}
+              <a class="tag" href={hrefOf(screenOfSet(setsOf(owner.tenantId), entry.changeset_id))}>
+                change set
+              </a>
+            </>
+          )}
           {entry.break_glass && (
             <>
               {' '}
