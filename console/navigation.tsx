@@ -43,8 +43,8 @@ export function Navigation({
       isCurrent: !place.isPlatform && name === place.name,
       ...(name === 'approvals' && { waiting }),
     });
-  for (const { name, title } of isPlatformAdmin.value ? platformScreens : [])
-    add('Platform', {
+  for (const { group, name, title } of isPlatformAdmin.value ? platformScreens : [])
+    add(group, {
       title,
       href: hrefOf(`/platform/${name}`),
       isCurrent: place.isPlatform === true && name === place.name,
@@ -95,7 +95,7 @@ export function Breadcrumbs({ place }: { readonly place: Place }): VNode | null 
   return (
     <nav class="crumbs" aria-label="Breadcrumbs">
       <ol>
-        <li>{'group' in screen ? screen.group : 'Platform'}</li>
+        <li>{screen.group}</li>
         <li>
           <a href={hrefOf(`${above}/${screen.name}`)}>{screen.title}</a>
         </li>

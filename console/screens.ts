@@ -127,26 +127,68 @@ export const screens: readonly Screen[] = [
 interface PlatformScreen {
   readonly name: string;
   readonly title: string;
+  /** Of the navigation. */
+  readonly group: `Platform ${'people' | 'values' | 'changes' | 'operation'}`;
   readonly component: ComponentType<PlatformScreenProperties>;
 }
 
 /** For the platform's administrators, whichever tenant they act for. */
 export const platformScreens: readonly PlatformScreen[] = [
-  { name: 'tenants', title: 'Tenants', component: Tenants },
-  { name: 'accounts', title: 'Accounts', component: Accounts },
-  { name: 'global', title: 'Global configuration', component: GlobalConfiguration },
-  { name: 'service-types', title: 'Service types', component: ServiceTypes },
-  { name: 'bounds', title: 'Guardrails and emergency stop', component: PlatformBounds },
-  { name: 'budgets', title: 'Budgets (all tenants)', component: PlatformBudgets },
-  { name: 'freezes', title: 'Freezes (all tenants)', component: PlatformFreezes },
-  { name: 'change-policy', title: 'Change policy', component: PlatformChangePolicy },
-  { name: 'plan', title: 'Plan', component: Plan },
-  { name: 'change-sets', title: 'Change sets', component: PlatformChangeSets },
-  { name: 'rollouts', title: 'Rollouts', component: Rollouts },
-  { name: 'history', title: 'History', component: HistoryOfPlatform },
-  { name: 'audit', title: 'Audit log (all tenants)', component: AuditOfPlatform },
-  { name: 'usage', title: 'Usage', component: UsageOfTenants },
-  { name: 'nodes', title: 'Nodes', component: Nodes },
+  { name: 'tenants', group: 'Platform people', title: 'Tenants', component: Tenants },
+  { name: 'accounts', group: 'Platform people', title: 'Accounts', component: Accounts },
+  {
+    name: 'global',
+    group: 'Platform values',
+    title: 'Global configuration',
+    component: GlobalConfiguration,
+  },
+  {
+    name: 'service-types',
+    group: 'Platform values',
+    title: 'Service types',
+    component: ServiceTypes,
+  },
+  {
+    name: 'bounds',
+    group: 'Platform values',
+    title: 'Guardrails and emergency stop',
+    component: PlatformBounds,
+  },
+  {
+    name: 'budgets',
+    group: 'Platform values',
+    title: 'Budgets (all tenants)',
+    component: PlatformBudgets,
+  },
+  {
+    name: 'freezes',
+    group: 'Platform values',
+    title: 'Freezes (all tenants)',
+    component: PlatformFreezes,
+  },
+  {
+    name: 'change-policy',
+    group: 'Platform changes',
+    title: 'Change policy',
+    component: PlatformChangePolicy,
+  },
+  { name: 'plan', group: 'Platform changes', title: 'Plan', component: Plan },
+  {
+    name: 'change-sets',
+    group: 'Platform changes',
+    title: 'Change sets',
+    component: PlatformChangeSets,
+  },
+  { name: 'rollouts', group: 'Platform changes', title: 'Rollouts', component: Rollouts },
+  { name: 'history', group: 'Platform operation', title: 'History', component: HistoryOfPlatform },
+  {
+    name: 'audit',
+    group: 'Platform operation',
+    title: 'Audit log (all tenants)',
+    component: AuditOfPlatform,
+  },
+  { name: 'usage', group: 'Platform operation', title: 'Usage', component: UsageOfTenants },
+  { name: 'nodes', group: 'Platform operation', title: 'Nodes', component: Nodes },
 ];
 
 /** Of the tenant, for the one who is signed in. */
