@@ -40,7 +40,8 @@ export function Table({
     for (const row of body.current?.rows ?? [])
       for (const cell of row.cells) {
         const title = titles[cell.cellIndex];
-        if (cell.tagName === 'TD' && cell.colSpan === 1 && title) cell.dataset.name = title;
+        const isValue = cell.tagName === 'TD' && cell.colSpan === 1;
+        if (isValue && title && cell.dataset.name !== title) cell.dataset.name = title;
       }
   });
   return (
