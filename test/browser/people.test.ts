@@ -802,6 +802,11 @@ describe('under four eyes', () => {
     const proposed = await four.admin.get(address);
     expect(proposed.body).toMatchObject({ reason: 'Calmer nights', state: 'pending' });
     expect(Date.parse(proposed.body.apply.at)).toBe(Date.parse(at));
+    // As it was sent, so that others can try it; lists leave that out.
+    const sent = { global_settings: { max_cost_impact_auto: 5 } };
+    expect(proposed.body.items).toMatchObject([{ action: 'patch', base: 1, body: sent }]);
+    const { body: listed } = await four.admin.get(`/tenants/${four.id}/config/changesets`);
+    expect(listed.items[0].items[0].body).toBeUndefined();
 
     const phone = await stage.signedIn(dora, { width: 320, height: 640 });
     await phone.page.getByRole('link', { name: 'Approvals 1 waiting for you' }).click();
