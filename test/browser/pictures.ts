@@ -98,16 +98,6 @@ try {
   );
   await take(seen, 'automations', `/tenants/${id}/automations`, 'restart_instances');
   await take(seen, 'history', `/tenants/${id}/history?open=2`, 'careful start');
-  const { body: set } = await operator.post(`/tenants/${id}/config/changesets`, {
-    title: 'Room for the sale',
-    reason: 'Twice as many orders on Friday',
-    items: [
-      { action: 'patch', path: `/tenants/${id}/services/checkout`, body: { max_instances: 10 } },
-    ],
-    apply: { at: new Date(Date.now() + 2 * 86_400_000).toISOString() },
-  });
-  await operator.post(`/tenants/${id}/config/changesets/${set.id}/submit`);
-  await take(seen, 'change-set', `/tenants/${id}/change-sets/${set.id}`, 'It becomes 10');
   await seen.close();
 
   const root = await signedIn('admin@example.com', adminPassword);
@@ -123,31 +113,6 @@ try {
   await page.getByText('Write an item', { exact: true }).click();
   await page.screenshot({ path: join(folder, 'plan.png') });
   console.log('docs/pictures/plan.png');
-  const items = [
-    {
-      action: 'patch',
-      path: '/config/global/default_region',
-      body: { config_value: 'europe-west4' },
-    },
-  ];
-  const { body: plan } = await platform.post('/config/plan', { items });
-  const watched = {
-    bake_minutes: 60,
-    gate: [{ type: 'figures', figure: 'failed', min_sample: 50, tolerance_percent: 2 }],
-  };
-  const { body: rollout } = await platform.post('/config/rollouts', {
-    title: 'Another region',
-    reason: 'Cheaper, and as close',
-    items,
-    digest: plan.digest,
-    stages: [
-      { ...watched, tenants: [id] },
-      { ...watched, percent: 25 },
-      { ...watched, percent: 100 },
-    ],
-  });
-  await platform.post(`/config/rollouts/${rollout.id}/advance`, { stage: null });
-  await take(root, 'rollout', `/platform/rollouts/${rollout.id}`, 'fewer than 50');
   await root.close();
 } finally {
   await browser.close();
