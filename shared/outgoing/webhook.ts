@@ -11,12 +11,14 @@ export interface WebhookRequest {
   readonly id: string;
   readonly body: string;
   readonly endpoint: WebhookEndpoint & { readonly timeout_seconds: number };
+  /** `application/json` by default. */
+  readonly contentType?: string;
 }
 
 /** Posts a notice to one endpoint, signed with the time of this attempt. */
 export function sendWebhook(
   client: HttpClient,
-  { id, body, endpoint }: WebhookRequest,
+  { id, body, endpoint, contentType = 'application/json' }: WebhookRequest,
 ): Promise<Outcome> {
   const request = {
     url: endpoint.url,
@@ -26,7 +28,7 @@ export function sendWebhook(
     headers: {
       ...extraHeaders(endpoint),
       ...authHeader(endpoint.auth),
-      'content-type': 'application/json',
+      'content-type': contentType,
       ...signatureOf(id, body, endpoint),
     },
   } as const;

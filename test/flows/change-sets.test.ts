@@ -51,6 +51,10 @@ const documents: Record<string, { address: Record<string, string>; body: unknown
     address: {},
     body: { walked: { during: [{ dates: ['12-25'], timezone: 'UTC' }] } },
   },
+  'tenant-config.event-destinations': {
+    address: {},
+    body: { walked: { url: 'https://walked.example/', paused: true } },
+  },
   'tenant-config.change-policy': { address: {}, body: { keys: ['walked'] } },
   'global-config.entries': {
     address: { key: 'walked' },

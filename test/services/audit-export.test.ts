@@ -1,10 +1,6 @@
 /** Fetching a chain from a number on: the programs of docs/operations/proof.md, as receivers run them. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
@@ -21,42 +17,18 @@ import { liveSettings } from '../../shared/settings/live-settings.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
+import { publishedVerifiers, verdict, type Verifier } from '../support/verifiers.ts';
 
 type Line = ResultOf<'audit.export'>['items'][number];
 
-const folder = mkdtempSync(join(tmpdir(), 'verifiers-'));
-const page = readFileSync(join(import.meta.dirname, '../../docs/operations/proof.md'), 'utf8');
-/** Each program as the page has it, and how it is run. */
-const verifiers = (
-  [
-    ['js', process.execPath, 'verify.mjs'],
-    ['python', 'python3', 'verify.py'],
-    ['bash', 'bash', 'verify.sh'],
-  ] as const
-).map(([language, program, name]) => {
-  const [, text] = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'ms').exec(page)!;
-  const file = join(folder, name);
-  writeFileSync(file, text!);
-  return { language, program, file };
-});
+const { verifiers, remove } = publishedVerifiers();
 
 /** What each of them says of these lines. */
-const verdicts = async (
+const verdicts = (
   lines: readonly unknown[],
   from: readonly string[] = [],
-  which: readonly { program: string; file: string }[] = verifiers,
-): Promise<string[]> =>
-  Promise.all(
-    which.map(
-      ({ program, file }) =>
-        new Promise<string>((resolve) => {
-          const child = execFile(program, [file, ...from], (error, out, err) =>
-            resolve(error && out === '' ? err : out.trim()),
-          );
-          child.stdin!.end(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
-        }),
-    ),
-  );
+  which: readonly Verifier[] = verifiers,
+): Promise<string[]> => Promise.all(which.map((verifier) => verdict(verifier, lines, from)));
 const allSay = (text: string): string[] => verifiers.map(() => text);
 
 let database: Database;
@@ -77,7 +49,7 @@ beforeAll(async () => {
   await node.broker.start();
 });
 afterAll(async () => {
-  rmSync(folder, { recursive: true, force: true });
+  remove();
   await node?.broker.stop();
   await db?.destroy();
   await database?.drop();
