@@ -930,7 +930,7 @@ test('destinations are listed, tried, and sent their events again', async () => 
   await receiver.close();
   const lost = await as('destinations', 'test', 'siem');
   expect([lost.code, lost.out]).toEqual([1, expect.stringContaining('cannot be reached')]);
-  expect((await tenant.admin.delete(path)).status).toBe(200);
+  expect((await tenant.admin.delete(path)).status).toBe(204);
 });
 
 test('audit verify --file proves an export offline, and says where it was changed', async () => {
