@@ -6,6 +6,7 @@ import { accountCommands } from './commands/account-commands.ts';
 import { approvalCommands } from './commands/approval-commands.ts';
 import { auditCommands } from './commands/audit-commands.ts';
 import { deliveryCommands } from './commands/delivery-commands.ts';
+import { destinationCommands } from './commands/destination-commands.ts';
 import { peopleCommands } from './commands/people-commands.ts';
 import { rolloutCommands } from './commands/rollout-commands.ts';
 import { stopCommands } from './commands/stop-commands.ts';
@@ -25,6 +26,7 @@ export const commands: readonly Command[] = [
   ...stopCommands,
   ...peopleCommands,
   ...deliveryCommands,
+  ...destinationCommands,
   ...rolloutCommands,
   callCommand,
 ];

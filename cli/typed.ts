@@ -17,6 +17,11 @@ export function countOf(flag: FlagValue, otherwise: number): number {
   return Number(flag);
 }
 
+export function eventNumberOf(word: string): number {
+  if (!/^[0-9]{1,15}$/.test(word)) throw new Misused(`${word} is not the number of an event`);
+  return Number(word);
+}
+
 export function revisionOf(word: string): number {
   if (!/^[1-9][0-9]{0,14}$/.test(word)) throw new Misused(`${word} is not a revision`);
   return Number(word);

@@ -130,7 +130,7 @@ export const pieces: readonly Piece[] = [
   {
     name: 'audit',
     needs: ['database_url'],
-    calls: ['auth'],
+    calls: ['auth', 'tenant-config'],
     vital: [],
     hasTables: true,
     async load() {

@@ -28,7 +28,7 @@ export const rooms: readonly (readonly [RegExp, RegExp])[] = [
   [/^shared\/change-sets\//, /flows\/change-sets/],
   [/^shared\/(commits|documents)\//, /services\/(documents|combined)|flows\/concurrency/],
   [/^services\/(pieces|derived-reads)\.ts/, /flows\/(start|cluster)/],
-  [/^services\/audit\//, /services\/audit|flows\/retention/],
+  [/^services\/audit\//, /services\/audit|flows\/(retention|event-destinations)/],
   [/^services\/auth\//, /services\/(account|sign-in|passwords|shares)|flows\/revocation/],
   [/^services\/auth\/(api-keys)\//, /services\/(api-keys|service-accounts)/],
   [/^services\/auth\/invitations\//, /services\/invitations/],

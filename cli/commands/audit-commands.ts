@@ -5,7 +5,7 @@ import { Misused, type Command, type FlagValue } from '../command.ts';
 import type { Session } from '../session.ts';
 import { columns, jsonLine, printableLine } from '../output.ts';
 import { checkpoints, verifyAgainst } from './audit-checkpoints.ts';
-import { countOf, given, platformWord, textOf } from '../typed.ts';
+import { countOf, eventNumberOf, given, platformWord, textOf } from '../typed.ts';
 import { verifyFile } from '../verify-file.ts';
 
 type Event = ResultOf<'audit.events.list'>['items'][number];
@@ -179,12 +179,10 @@ const exportCommand: Command = {
   },
   async run({ session, flags, print, signal }) {
     const after = textOf(flags.after);
-    if (after !== undefined && !/^[0-9]{1,15}$/.test(after))
-      throw new Misused(`${after} is not the number of an event`);
     const filter = given({
       tenant_id: chainOf(flags.tenant),
       before: textOf(flags.before),
-      after: after === undefined ? undefined : Number(after),
+      after: after === undefined ? undefined : eventNumberOf(after),
       action: textOf(flags.action),
     });
     let cursor: string | null | undefined;

@@ -32,6 +32,7 @@ export const resources: Readonly<Record<string, string>> = {
   budgets: 'tenant-config.budgets',
   freezes: 'tenant-config.freezes',
   'change-policy': 'tenant-config.change-policy',
+  'event-destinations': 'tenant-config.event-destinations',
   global: 'global-config.entries',
   'service-type': 'global-config.service-types',
   'platform-bounds': 'global-config.bounds',

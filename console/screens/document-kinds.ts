@@ -99,6 +99,16 @@ export const documentKinds: readonly DocumentKind[] = [
     configType: 'notification_config',
   },
   {
+    name: 'event-destinations',
+    title: 'Event destinations',
+    about:
+      'Where audit events are pushed to, so that their receiver can prove that none is missing',
+    path: '/tenants/{tenant_id}/config/event-destinations',
+    noun: 'destination',
+    writers: admins,
+    configType: 'event_destinations_config',
+  },
+  {
     name: 'agents',
     title: 'Agent configuration',
     plural: 'Agents',

@@ -152,6 +152,12 @@ export const topics: readonly Topic[] = [
     actions: ['global-config.bounds', 'tenant-config.bounds'],
   },
   {
+    name: 'Event destinations',
+    description:
+      'Endpoints that audit events are pushed to, so that their receiver can prove that none is missing: where they are, how far each has come, and sending again.',
+    actions: ['tenant-config.event-destinations', 'audit.destinations'],
+  },
+  {
     name: 'Budgets and freezes',
     description:
       'What automation may spend in a period, and when it may not act. Those of the platform hold in every tenant by itself, and those of a tenant add to them.',

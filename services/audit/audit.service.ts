@@ -2,24 +2,32 @@
  * audit: append-only events, chained by hash per tenant and for the platform; query, and proof of
  * the chains.
  */
-import type { ServiceSchema } from 'moleculer';
+import { randomUUID } from 'node:crypto';
+import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
+import { serviceCaller } from '../../shared/access.ts';
 import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
+import { callAs, type Call } from '../../shared/contract-runtime/request.ts';
 import { serviceOf } from '../../shared/contract-runtime/service.ts';
 import { startSweeping, type Sweeper } from '../../shared/database/sweeper.ts';
+import { createGuard } from '../../shared/outgoing/guard.ts';
+import { createHttpClient } from '../../shared/outgoing/http-client.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
-import { showFigure } from '../../shared/telemetry/figures.ts';
+import { askedOfDatabase, showFigure } from '../../shared/telemetry/figures.ts';
 import { checkpointActions } from './actions/checkpoints.ts';
 import { cutActions } from './actions/cuts.ts';
+import { destinationActions } from './actions/destinations.ts';
 import { eventActions } from './actions/events.ts';
 import { exportActions } from './actions/export.ts';
 import { verifyActions, type Verified } from './actions/verify.ts';
 import { waitingActions } from './actions/waiting.ts';
 import { removeOldCheckpoints } from './stores/checkpoints.ts';
+import { longestLags } from './stores/destinations.ts';
 import { startCheckpoints, type Checkpoints } from './worker/checkpoints.ts';
 import { startErasingChains } from './worker/erasing-chains.ts';
+import { startPushing, type Pusher } from './worker/pushing.ts';
 import { Verifications } from './worker/verifications.ts';
 
 export interface AuditOptions {
@@ -36,23 +44,36 @@ export function auditService({ db, settings, log, metrics }: AuditOptions): Serv
   let erasing: BackgroundLoop | undefined;
   let checkpoints: Checkpoints | undefined;
   let sweeping: Sweeper | undefined;
+  let pushing: Pusher | undefined;
+  let broker: ServiceBroker | undefined;
+  /** For background work, each call a request of its own. */
+  const call: Call = (action, params) => {
+    if (!broker) throw new Error('audit has not started');
+    const by = { caller: serviceCaller('audit'), requestId: randomUUID() };
+    return callAs(broker, action, params, by);
+  };
+  const http = createHttpClient(createGuard(settings), settings);
+  const readLags = askedOfDatabase(() => longestLags(db.manager));
+  const wakePushing = (): void => pushing?.wake();
   const onErasure = (): void => erasing?.wake();
   const verifications = new Verifications<Verified>(
     Math.min(mostVerifications, Math.max(1, Math.floor(settings().db_pool_size / 10))),
     () => settings().audit_verifications_waiting,
   );
   const handlers = {
-    ...eventActions(db, onErasure),
+    ...eventActions(db, { onErasure, onAppend: wakePushing }),
     ...exportActions(db),
     ...cutActions(db, settings, onErasure),
     ...verifyActions(db, settings, verifications),
     ...waitingActions(db),
     ...checkpointActions(db, settings),
+    ...destinationActions({ db, settings, http, onReplay: wakePushing }),
   };
-  return serviceOf('audit', handlers, {
-    async started() {
+  const lifecycle = {
+    async started(): Promise<void> {
       erasing = startErasingChains(db, log);
       checkpoints = startCheckpoints({ db, settings, log });
+      pushing = startPushing({ db, http, log, call });
       const sweeps = { checkpoints: removeOldCheckpoints };
       sweeping = startSweeping({ db, log, name: 'audit', sweeps });
       showFigure(metrics, {
@@ -61,11 +82,28 @@ export function auditService({ db, settings, log, metrics }: AuditOptions): Serv
         type: 'gauge',
         read: () => checkpoints?.broken(),
       });
+      showFigure(metrics, {
+        name: 'strata_event_destination_lag_seconds',
+        help: 'How old the oldest event is that waits for an event destination of any tenant: of those that fail, and of those that do not',
+        type: 'gauge',
+        labelNames: ['state'],
+        async read() {
+          const lags = Object.entries((await readLags()) ?? {});
+          return lags.map(([state, value]) => ({ labels: { state }, value }));
+        },
+      });
     },
-    async stopped() {
+    async stopped(): Promise<void> {
+      await pushing?.stop();
       await sweeping?.stop();
       await checkpoints?.stop();
       await erasing?.stop();
     },
-  });
+  };
+  return {
+    ...serviceOf('audit', handlers, lifecycle),
+    created() {
+      broker = this.broker;
+    },
+  };
 }

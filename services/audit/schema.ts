@@ -129,9 +129,103 @@ export const CutEntity = new EntitySchema<{
   },
 });
 
+/** How far an event destination has come: stores/destinations.ts. */
+export interface DestinationRow {
+  readonly chain: string;
+  readonly name: string;
+  /** Of the document that the row follows. */
+  readonly revision: number;
+  /** Origin of its address. */
+  readonly target: string;
+  readonly max_seconds: number;
+  /** Why nothing is sent; null where something is. */
+  readonly stopped: 'paused' | 'gone' | null;
+  /** The last event that it has accepted: the cursor. */
+  readonly seq: number;
+  /** Between the cursor and this event there is none that it wants. */
+  readonly searched: number;
+  /** The newest event of the chain. */
+  readonly head: number;
+  /** When somebody may take it to send, where the head is ahead of what was searched. */
+  readonly due_at: Date;
+  /** Of the one who sends now, if anybody does. */
+  readonly lease: string | null;
+  readonly failures: number;
+  /** The most events of a batch since one was refused as too large. */
+  readonly most_events: number | null;
+  /** The end of a batch that failed, so that its repetition is the same batch. */
+  readonly until_seq: number | null;
+  /** An event that was refused as too large by itself. */
+  readonly too_large_seq: number | null;
+  /** How often its cursor was moved back: a part of the names of batches. */
+  readonly replays: number;
+  readonly delivered_at: Date | null;
+  readonly status: number | null;
+  readonly error: string | null;
+}
+const int8: EntitySchemaColumnOptions = { type: 'int8' };
+const nullableInt8: EntitySchemaColumnOptions = { type: 'int8', nullable: true };
+export const DestinationEntity = new EntitySchema<DestinationRow>({
+  name: 'EventDestination',
+  tableName: 'destinations',
+  schema: 'audit',
+  columns: {
+    chain: { type: 'text', primary: true },
+    name: { type: 'text', primary: true },
+    revision: int8,
+    target: text,
+    max_seconds: { type: 'int' },
+    stopped: nullableText,
+    seq: int8,
+    searched: int8,
+    head: int8,
+    due_at: { type: 'timestamptz' },
+    lease: { type: 'uuid', nullable: true },
+    failures: { type: 'int', default: 0 },
+    most_events: { type: 'int', nullable: true },
+    until_seq: nullableInt8,
+    too_large_seq: nullableInt8,
+    replays: { type: 'int', default: 0 },
+    delivered_at: { type: 'timestamptz', nullable: true },
+    status: { type: 'int', nullable: true },
+    error: nullableText,
+  },
+  indices: [
+    {
+      name: 'destinations_due',
+      columns: ['due_at'],
+      where: 'head > searched AND stopped IS NULL',
+    },
+  ],
+});
+/** Chains whose event_destinations were written, up to the event of this number. */
+export const DestinationChangeEntity = new EntitySchema<{
+  chain: string;
+  seq: number;
+  /** When the document is read again, where that failed. */
+  retry_at: Date;
+}>({
+  name: 'EventDestinationChange',
+  tableName: 'destination_changes',
+  schema: 'audit',
+  columns: {
+    chain: { type: 'text', primary: true },
+    seq: int8,
+    retry_at: { type: 'timestamptz' },
+  },
+});
+
 export const auditSchema: Schema = {
   schema: 'audit',
-  entities: [EventEntity, ChainEntity, ErasedChainEntity, ErasedLinkEntity, CutEntity],
+  entities: [
+    EventEntity,
+    ChainEntity,
+    ErasedChainEntity,
+    ErasedLinkEntity,
+    CutEntity,
+    DestinationEntity,
+    DestinationChangeEntity,
+  ],
   migrations: [
     migration(
       'Audit1763700000003',
@@ -189,6 +283,17 @@ export const auditSchema: Schema = {
          chain text, seq int8, hash text NOT NULL, made_at timestamptz NOT NULL, note text NOT NULL, PRIMARY KEY (chain, seq)
        )`,
       'CREATE INDEX checkpoints_time ON audit.checkpoints (made_at)',
+    ),
+    migration(
+      'AuditDestinations1765700000042',
+      `CREATE TABLE audit.destinations (
+         chain text, name text, revision int8 NOT NULL, target text NOT NULL, max_seconds int NOT NULL, stopped text,
+         seq int8 NOT NULL, searched int8 NOT NULL, head int8 NOT NULL, due_at timestamptz NOT NULL, lease uuid,
+         failures int NOT NULL DEFAULT 0, most_events int, until_seq int8, too_large_seq int8,
+         replays int NOT NULL DEFAULT 0, delivered_at timestamptz, status int, error text, PRIMARY KEY (chain, name)
+       )`,
+      'CREATE INDEX destinations_due ON audit.destinations (due_at) WHERE head > searched AND stopped IS NULL',
+      'CREATE TABLE audit.destination_changes (chain text PRIMARY KEY, seq int8 NOT NULL, retry_at timestamptz NOT NULL)',
     ),
   ],
 };

@@ -188,6 +188,10 @@ export const BoundsEntity = documentEntity('TenantBounds', 'bounds');
 export const BudgetsEntity = documentEntity('TenantBudgets', 'budgets');
 export const FreezesEntity = documentEntity('TenantFreezes', 'freezes');
 export const ChangePolicyEntity = documentEntity('TenantChangePolicy', 'change_policies');
+export const EventDestinationsEntity = documentEntity(
+  'TenantEventDestinations',
+  'event_destinations',
+);
 export const ChangeSetEntity = changeSetEntity(schema);
 export const HistoryEntity = new EntitySchema<HistoryRow>({
   name: 'ConfigurationHistory',
@@ -224,6 +228,7 @@ export const tenantConfigSchema: Schema = {
     BudgetsEntity,
     FreezesEntity,
     ChangePolicyEntity,
+    EventDestinationsEntity,
     ChangeSetEntity,
     HistoryEntity,
   ],
@@ -322,5 +327,6 @@ export const tenantConfigSchema: Schema = {
       'ALTER TABLE tenant_config.configuration_history ADD COLUMN break_glass boolean NOT NULL DEFAULT false',
     ),
     migration('TenantConfigMembershipHistory1765600000001', ...membershipHistoryTable),
+    migration('TenantConfigEventDestinations1765700000041', documentTable('event_destinations')),
   ],
 };

@@ -14,6 +14,7 @@
  * | budgets               | `budgets`       | `budgets_config`     | `budgets_…`          | `config.budgets.…`     | `budgets`                    |
  * | freezes               | `freezes`       | `freezes_config`     | `freezes_…`          | `config.freezes.…`     | `freezes`                    |
  * | change_policy         | `change-policy` | `change_policy_config`| `change_policy_…`   | `config.change_policy.…` | `change_policies`      |
+ * | event_destinations    | `event-destinations` | `event_destinations_config` | `event_destinations_…` | `config.event_destinations.…` | `event_destinations` |
  * | notification_config   | `notifications` | `notification_config`| `notification_config_…` | `config.notifications.…` | a column of `tenants`   |
  */
 import { randomUUID } from 'node:crypto';
@@ -28,6 +29,7 @@ import { agentKey, type AgentConfig } from '../../shared/contracts/agents.ts';
 import { tenantBoundsKey } from '../../shared/contracts/bounds.ts';
 import { tenantBudgetsKey } from '../../shared/contracts/budgets.ts';
 import { changePolicyKey } from '../../shared/contracts/change-policy.ts';
+import { eventDestinationsKey } from '../../shared/contracts/event-destinations.ts';
 import { tenantFreezesKey } from '../../shared/contracts/freezes.ts';
 import { notificationKey } from '../../shared/contracts/notification-config.ts';
 import { projectKey, type ProjectConfig } from '../../shared/contracts/projects.ts';
@@ -47,6 +49,7 @@ import { tenantChangeSetOptions, tenantChangeSets } from './actions/change-sets.
 import { contextActions } from './actions/contexts.ts';
 import { withEffectiveTrials } from './actions/effective-trials.ts';
 import { erasingActions } from './actions/erasing.ts';
+import { eventDestinationActions } from './actions/event-destinations.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
 import { listing } from './actions/listing.ts';
@@ -61,6 +64,7 @@ import { agentKind } from './documents/agent.ts';
 import { boundsKind } from './documents/bounds.ts';
 import { budgetsKind } from './documents/budgets.ts';
 import { changePolicyKind } from './documents/change-policy.ts';
+import { eventDestinationsKind } from './documents/event-destinations.ts';
 import { freezesKind } from './documents/freezes.ts';
 import { notificationKind } from './documents/notification-config.ts';
 import { projectKind } from './documents/project.ts';
@@ -92,6 +96,10 @@ function documentsOf({ db, settings }: Pick<TenantConfigOptions, 'db' | 'setting
   const budgets = documentActions(db, withinQuotas(budgetsKind, settings, 'limits'));
   const freezes = documentActions(db, withinQuotas(freezesKind, settings, 'limits'));
   const changePolicy = documentActions(db, withinQuotas(changePolicyKind, settings, 'limits'));
+  const eventDestinations = documentActions(
+    db,
+    withinQuotas(eventDestinationsKind(settings), settings, 'settings'),
+  );
   const notifications = documentActions(
     db,
     withinQuotas(notificationKind(db, settings), settings, 'settings'),
@@ -105,6 +113,7 @@ function documentsOf({ db, settings }: Pick<TenantConfigOptions, 'db' | 'setting
     budgets,
     freezes,
     changePolicy,
+    eventDestinations,
     notifications,
   };
 }
@@ -133,7 +142,7 @@ function trialsOf(db: DataSource, documents: ReturnType<typeof documentsOf>) {
 export function tenantConfigService({ db, settings, log }: TenantConfigOptions): ServiceSchema {
   const documents = documentsOf({ db, settings });
   const { risk, agents, services, projects, bounds, budgets, freezes } = documents;
-  const { changePolicy, notifications } = documents;
+  const { changePolicy, eventDestinations, notifications } = documents;
   const changeSets = tenantChangeSetOptions(db, Object.values(documents));
   const writes = trialsOf(db, documents);
   let broker: ServiceBroker | undefined;
@@ -193,6 +202,12 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
     'tenant-config.change-policy.patch': changePolicy.patch,
     'tenant-config.change-policy.delete': changePolicy.delete,
 
+    'tenant-config.event-destinations.get': eventDestinations.get,
+    'tenant-config.event-destinations.put': eventDestinations.put,
+    'tenant-config.event-destinations.patch': eventDestinations.patch,
+    'tenant-config.event-destinations.delete': eventDestinations.delete,
+    ...eventDestinationActions(db, settings),
+
     'tenant-config.notifications.get': notifications.get,
     'tenant-config.notifications.put': notifications.put,
     'tenant-config.notifications.patch': notifications.patch,
@@ -209,6 +224,9 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
       budgets_config: restorer(budgets, tenantBudgetsKey, (tenant_id) => ({ tenant_id })),
       freezes_config: restorer(freezes, tenantFreezesKey, (tenant_id) => ({ tenant_id })),
       change_policy_config: restorer(changePolicy, changePolicyKey, (tenant_id) => ({ tenant_id })),
+      event_destinations_config: restorer(eventDestinations, eventDestinationsKey, (tenant_id) => ({
+        tenant_id,
+      })),
       notification_config: restorer(notifications, notificationKey, (tenant_id) => ({ tenant_id })),
     }),
 

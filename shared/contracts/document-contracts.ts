@@ -41,7 +41,8 @@ interface DocumentContracts<
   readonly trial: Trial;
   readonly readers: Access;
   readonly writers: Access;
-  readonly writeScope: KeyScope;
+  /** Null where no API key may write it. */
+  readonly writeScope: KeyScope | null;
   readonly leadsTo: ConsequenceName;
   /** The key that the document is cached under, which every write of it drops. */
   key(address: Static<TObject<Path>>): string;

@@ -21,6 +21,7 @@ export const configTypes = [
   'budgets_config',
   'freezes_config',
   'change_policy_config',
+  'event_destinations_config',
 ] as const;
 export type ConfigType = (typeof configTypes)[number];
 export const ConfigType = Type.Enum(configTypes, {

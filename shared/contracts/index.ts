@@ -21,6 +21,7 @@ import { consoleSessionContracts } from './console-session.ts';
 import { contextContracts } from './contexts.ts';
 import type { Contract } from './contract.ts';
 import { effectiveConfigContracts } from './effective-config.ts';
+import { eventDestinationContracts } from './event-destinations.ts';
 import { decideContracts } from './decide.ts';
 import { feedContracts } from './feed.ts';
 import { freezeContracts } from './freezes.ts';
@@ -87,6 +88,8 @@ export const contracts = {
   ...serviceAccountContracts,
 
   ...auditContracts,
+  // tenant-config has the document, the audit how far each has come
+  ...eventDestinationContracts,
   ...notifierContracts,
   ...automationContracts,
   ...budgetUsageContracts,

@@ -15,6 +15,7 @@ import { eventually } from '../support/cluster.ts';
 import { commandLine, type CommandLine, type Ended } from '../support/command-line.ts';
 import { grown } from '../support/grown.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
+import { startReceiver } from '../support/receiver.ts';
 import {
   adminPassword,
   createTenant,
@@ -48,7 +49,11 @@ beforeAll(async () => {
   const installing = installClient();
   installing.catch(() => {});
   database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await startStrata({
+    DATABASE_URL: database.url,
+    WEBHOOK_ALLOW_HTTP: 'true',
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+  });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Acme Robots');
   await tenant.admin.put(`/tenants/${tenant.id}/services/checkout`, { service_type: 'cloud_run' });
@@ -901,6 +906,31 @@ test('members, who decides, keys and deliveries, as the console has them', async
   expect(shown).toMatchObject({ target: delivery.target, log: [{ error: null }] });
   const again = await as('deliveries', 'replay', delivery.id);
   expect([again.code, again.out]).toEqual([0, expect.stringContaining(delivery.id)]);
+});
+
+test('destinations are listed, tried, and sent their events again', async () => {
+  const receiver = await startReceiver();
+  const path = `/tenants/${tenant.id}/config/event-destinations`;
+  const siem = { url: receiver.url, batch: { max_seconds: 0 } };
+  expect((await tenant.admin.put(path, { siem })).status).toBeLessThan(300);
+  const environment = { STRATA_API_KEY: '' };
+  const as = (...args: string[]): Promise<Ended> => cli.run(args, { environment });
+  await cli.run(['login', '--email', tenant.emails.tenant_admin!], {
+    environment,
+    input: memberPassword,
+  });
+  await eventually(async () =>
+    expect((await as('destinations', 'list')).out).toMatch(/siem +http:\S+ +current/),
+  );
+  const tried = await as('destinations', 'test', 'siem');
+  expect([tried.code, tried.out]).toEqual([0, expect.stringContaining('204')]);
+  const again = await as('destinations', 'replay', 'siem', '--from', '2');
+  expect([again.code, again.err]).toEqual([0, '']);
+  await receiver.wait(({ body }) => body.data.first_seq === 2);
+  await receiver.close();
+  const lost = await as('destinations', 'test', 'siem');
+  expect([lost.code, lost.out]).toEqual([1, expect.stringContaining('cannot be reached')]);
+  expect((await tenant.admin.delete(path)).status).toBe(204);
 });
 
 test('audit verify --file proves an export offline, and says where it was changed', async () => {

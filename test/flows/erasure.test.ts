@@ -115,6 +115,8 @@ async function fill(tenant: TenantFixture, name: string): Promise<void> {
   await done(admin.put(`${at}/config/budgets`, { all: budget }));
   const christmas = { during: [{ dates: ['12-25'], timezone: 'UTC' }], mode: 'warn' };
   await done(admin.put(`${at}/config/freezes`, { christmas }));
+  const siem = { url: receiver.url, paused: true };
+  await done(admin.put(`${at}/config/event-destinations`, { siem }));
   const proposed = { action: 'put', path: `${at}/config/agents/proposed`, body: {} };
   await done(
     admin.post(`${at}/config/changesets`, { title: name, reason: name, items: [proposed] }),

@@ -344,6 +344,13 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
     await platform.delete(`/config/global/${name}`);
     return { values: { config_type: 'global_config', resource_id: name } };
   },
+  'audit.destinations.replay': async () => {
+    await eventually(async () => {
+      const { body } = await ada.get(inTenant('/event-destinations'));
+      expect(body.items).toHaveLength(1);
+    });
+    return {};
+  },
   'global-config.plan.apply': async () => {
     const { body } = await platform.post('/config/plan', exampleOf('/config/plan'));
     return { values: { digest: body.digest } };

@@ -36,6 +36,8 @@ const secrets = {
   apiKey: canary('api-key'),
   header: canary('header'),
   chat: canary('chat'),
+  destination: canary('destination'),
+  destinationToken: canary('destination-token'),
   member: canary('member-password'),
   wrongPlace: canary('wrong-place'),
   guess: canary('guess'),
@@ -109,6 +111,27 @@ test('each secret that a notification_config may hold has its canary', () => {
     .filter(({ isSecret, text }) => isSecret && text.includes('canary-'))
     .map(({ receiver, path }) => `${receiver?.kind ?? ''} ${path.at(-1)}`);
   expect(secretsIn(NotificationConfig).filter((secret) => !planted.includes(secret))).toEqual([]);
+});
+
+test('those of event destinations likewise, also where one is sent to and does not answer', async () => {
+  const path = `/tenants/${tenant.id}/config/event-destinations`;
+  const siem = {
+    url: 'http://127.0.0.1:1/events',
+    secret: secrets.destination,
+    auth: { type: 'bearer', token: secrets.destinationToken },
+  };
+  const written = note(await tenant.admin.put(path, { siem }));
+  expect(written.body.siem).toEqual({
+    ...siem,
+    secret: mask,
+    auth: { type: 'bearer', token: mask },
+  });
+  note(await tenant.admin.get(path));
+  await eventually(async () => {
+    const states = note(await tenant.admin.get(`/tenants/${tenant.id}/event-destinations`));
+    expect(states.body.items).toMatchObject([{ state: 'failing', target: 'http://127.0.0.1:1' }]);
+  });
+  note(await tenant.admin.post(`/tenants/${tenant.id}/event-destinations/siem/test`));
 });
 
 test('secrets are masked when read, kept when the mask is written back, and sealed at rest', async () => {

@@ -318,7 +318,7 @@ describe('network policies', () => {
     expect(sendersTo(4222)).toEqual(['*']);
     expect(sendersTo(5432)).toEqual([...thatNeed('database_url'), 'migrate'].sort());
     expect(sendersTo(6379)).toEqual(thatNeed('redis_url').sort());
-    expect(sendersTo(443)).toEqual(['auth', 'notifier']);
+    expect(sendersTo(443)).toEqual(['audit', 'auth', 'notifier']);
   });
 
   test('let clients reach gateways alone', () => {

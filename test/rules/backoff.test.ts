@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { retryAfterMs, waitBefore } from '../../services/notifier/rules/backoff.ts';
+import { retryAfterMs, waitBefore } from '../../shared/outgoing/backoff.ts';
 import fc from '../support/properties.ts';
 
 test('the defaults wait 1, 2, 4 and from then on 8 s', () => {

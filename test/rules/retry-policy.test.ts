@@ -1,11 +1,8 @@
 /** What becomes of a delivery: the whole table of statuses, and what follows from each result. */
 import { describe, expect, test } from '@jest/globals';
-import {
-  nextStep,
-  resultOfFailure,
-  resultOfStatus,
-} from '../../services/notifier/rules/retry-policy.ts';
+import { nextStep } from '../../services/notifier/rules/retry-policy.ts';
 import type { OutgoingReason } from '../../shared/outgoing/outgoing-error.ts';
+import { resultOfFailure, resultOfStatus } from '../../shared/outgoing/send-result.ts';
 
 const resultOf = (status: number): string => resultOfStatus(status, undefined, 0).result;
 

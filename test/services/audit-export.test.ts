@@ -1,8 +1,6 @@
 /** Fetching a chain from a number on: the programs of deploy/audit, as receivers run them. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
@@ -19,38 +17,16 @@ import { liveSettings } from '../../shared/settings/live-settings.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
+import { verdict, verifiers, type Verifier } from '../support/verifiers.ts';
 
 type Line = ResultOf<'audit.export'>['items'][number];
 
-/** Each program that receivers take, and how it is run. */
-const verifiers = (
-  [
-    [process.execPath, 'verify.mjs'],
-    ['python3', 'verify.py'],
-    ['bash', 'verify.sh'],
-  ] as const
-).map(([program, name]) => ({
-  program,
-  file: join(import.meta.dirname, '../../deploy/audit', name),
-}));
-
 /** What each of them says of these lines. */
-const verdicts = async (
+const verdicts = (
   lines: readonly unknown[],
   from: readonly string[] = [],
-  which: readonly { program: string; file: string }[] = verifiers,
-): Promise<string[]> =>
-  Promise.all(
-    which.map(
-      ({ program, file }) =>
-        new Promise<string>((resolve) => {
-          const child = execFile(program, [file, ...from], (error, out, err) =>
-            resolve(error && out === '' ? err : out.trim()),
-          );
-          child.stdin!.end(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
-        }),
-    ),
-  );
+  which: readonly Verifier[] = verifiers,
+): Promise<string[]> => Promise.all(which.map((verifier) => verdict(verifier, lines, from)));
 const allSay = (text: string): string[] => verifiers.map(() => text);
 
 let database: Database;

@@ -22,8 +22,8 @@ import { promisify } from 'node:util';
 import { Webhook } from 'standardwebhooks';
 import Stripe from 'stripe';
 import { chatChannel } from '../../services/notifier/channels/chat.ts';
-import type { Outcome } from '../../services/notifier/channels/channel.ts';
-import { sendWebhook, type WebhookRequest } from '../../services/notifier/channels/webhook.ts';
+import type { Outcome } from '../../shared/outgoing/send-result.ts';
+import { sendWebhook, type WebhookRequest } from '../../shared/outgoing/webhook.ts';
 import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createHttpClient } from '../../shared/outgoing/http-client.ts';
 
@@ -416,7 +416,7 @@ describe('TLS', () => {
       const at = ${JSON.stringify(new URL('../..', import.meta.url).href)};
       const { createGuard } = await import(at + 'shared/outgoing/guard.ts');
       const { createHttpClient } = await import(at + 'shared/outgoing/http-client.ts');
-      const { sendWebhook } = await import(at + 'services/notifier/channels/webhook.ts');
+      const { sendWebhook } = await import(at + 'shared/outgoing/webhook.ts');
       const settings = () => (${JSON.stringify(settings)});
       const client = createHttpClient(createGuard(settings, async () => [{ address: '127.0.0.1', family: 4 }]), settings);
       const outcomes = [];

@@ -49,7 +49,9 @@ export async function startReceiver(
         path: request.url!,
         headers: request.headers,
         text,
-        body: JSON.parse(text),
+        body: request.headers['content-type']?.startsWith('application/x-ndjson')
+          ? undefined
+          : JSON.parse(text),
       });
       answer(received.length - 1, response);
       for (const wake of waiting) wake();

@@ -23,6 +23,7 @@ import { platformChain } from '../../../shared/security/audit-chain.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
 import { EventEntity, eventFrom, type EventRow } from '../schema.ts';
 import { appendEvents } from '../stores/chains.ts';
+import { noteDestinationChanges } from '../stores/destinations.ts';
 import { noteErasures } from '../stores/erased-chains.ts';
 import { notePurges } from '../stores/purged-events.ts';
 
@@ -85,8 +86,13 @@ function tell(appended: AuditEventFacts[], call: Call, log: Logger): void {
 /** An event, and in whose words its actor is named. */
 type Item = AuditEventFacts & { readonly seq: number; readonly hash: string };
 
-/** `onErasure` is called when a chain is to be erased. */
-export function eventActions(db: DataSource, onErasure: () => void) {
+/** Something is to be done for what was appended. */
+interface Wakers {
+  readonly onErasure: () => void;
+  readonly onAppend: () => void;
+}
+
+export function eventActions(db: DataSource, { onErasure, onAppend }: Wakers) {
   /**
    * The ids that the caller means by `actor`: an id, or the address of a person whom the caller's
    * realm knows. An address that the realm does not know is looked for like an id, so that it takes
@@ -127,9 +133,11 @@ export function eventActions(db: DataSource, onErasure: () => void) {
       const { appended, erases } = await db.transaction(async (manager) => {
         const recorded = await appendEvents(manager, events);
         await notePurges(manager, events);
+        await noteDestinationChanges(manager, recorded);
         return { appended: recorded, erases: await noteErasures(manager, events) };
       });
       if (erases) onErasure();
+      onAppend();
       // The record does not wait for the mail: the event is in the audit, also where nobody
       // could be told.
       tell(appended, call, log);

@@ -4,9 +4,8 @@
  */
 import type { DataSource, EntityManager } from 'typeorm';
 import { seesPlatform, type Caller } from '../../../shared/access.ts';
-import { platformChain, type Position } from '../../../shared/security/audit-chain.ts';
+import { platformChain } from '../../../shared/security/audit-chain.ts';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
-import type { ResultOf } from '../../../shared/contracts/index.ts';
 import {
   decodeCursor,
   defaultLimit,
@@ -16,11 +15,8 @@ import {
 import { invalid } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
-import { EventEntity, eventFrom, type EventRow } from '../schema.ts';
-import { hashesAt } from '../stores/chains.ts';
-import { readCut } from '../stores/cuts.ts';
-
-type Line = ResultOf<'audit.export'>['items'][number];
+import { EventEntity, type EventRow } from '../schema.ts';
+import { cutOff, joined, withSkipped } from '../stores/lines.ts';
 
 /** How many events one page looks through for those that are asked for. */
 const mostSearched = 10_000;
@@ -49,60 +45,6 @@ async function lastOf(manager: EntityManager, chain: string, until: Date | null)
     [chain, until],
   );
   return Number(row!.last);
-}
-
-interface Joined {
-  readonly manager: EntityManager;
-  readonly chain: string;
-  /** The page begins after this number, and ends with the other. */
-  readonly begin: number;
-  readonly end: number;
-}
-
-/** The events, and between them lines for those that were not asked for. */
-async function withSkipped(
-  { manager, chain, begin, end }: Joined,
-  rows: readonly EventRow[],
-): Promise<Line[]> {
-  const wanted = rows.map(({ seq }) => seq);
-  const hashes = await hashesAt(manager, chain, [begin, end, ...wanted.map((seq) => seq - 1)]);
-  const lines: Line[] = [];
-  let reached: Position = { seq: begin, hash: hashes(begin) };
-  const skipTo = (seq: number): void => {
-    if (seq <= reached.seq) return;
-    const hash = hashes(seq);
-    lines.push({ skipped: 'filtered', from: reached.seq + 1, seq, hash, previous: reached.hash });
-    reached = { seq, hash };
-  };
-  for (const row of rows) {
-    skipTo(row.seq - 1);
-    lines.push({ ...eventFrom(row), seq: row.seq, hash: row.hash, previous: reached.hash });
-    reached = row;
-  }
-  skipTo(end);
-  return lines;
-}
-
-/** The same where all are wanted: one that is missing is a gap, and no line stands for it. */
-async function joined(
-  { manager, chain, begin }: Joined,
-  rows: readonly EventRow[],
-): Promise<Line[]> {
-  const first = rows[0]?.seq ?? begin + 1;
-  const hashes = await hashesAt(manager, chain, [first - 1]);
-  return rows.map((row, index) => ({
-    ...eventFrom(row),
-    seq: row.seq,
-    hash: row.hash,
-    previous: rows[index - 1]?.hash ?? hashes(first - 1),
-  }));
-}
-
-/** For whoever asks after a number that was cut off since: what went, up to where the chain begins. */
-async function cutOff(manager: EntityManager, chain: string, begin: number): Promise<Line[]> {
-  const cut = await readCut(manager, chain);
-  if (!cut || cut.seq <= begin) return [];
-  return [{ skipped: 'cut', from: begin + 1, seq: cut.seq, hash: cut.hash, previous: null }];
 }
 
 export const exportActions = (db: DataSource) =>

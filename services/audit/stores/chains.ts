@@ -81,7 +81,7 @@ async function recordedIds(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Events and heads in one statement. */
+/** Events, heads, and what is to be sent to destinations, in one statement. */
 async function insertEvents(
   manager: EntityManager,
   rows: readonly unknown[],
@@ -91,6 +91,10 @@ async function insertEvents(
     `WITH heads AS (
        UPDATE audit.chains c SET seq = h.seq, hash = h.hash
        FROM json_to_recordset($2) AS h (chain text, seq int8, hash text) WHERE c.chain = h.chain
+     ), destinations AS (
+       UPDATE audit.destinations d SET head = h.seq, due_at = CASE WHEN d.head > d.searched THEN d.due_at
+         ELSE clock_timestamp() + make_interval(secs => d.max_seconds) END
+       FROM json_to_recordset($2) AS h (chain text, seq int8, hash text) WHERE d.chain = h.chain
      )
      INSERT INTO audit.events
        (chain, seq, id, action, actor_type, actor_id, tenant_id, target, payload, request_id, occurred_at, hash)

@@ -16,6 +16,7 @@ import {
   type Position,
 } from '../../../shared/security/audit-chain.ts';
 import { appendEvents, chainStart } from './chains.ts';
+import { forgetDestinations } from './destinations.ts';
 
 /** The event that ends the erasure of a chain, whose id is its target. */
 export const chainErasedAction = 'audit.chain_erased';
@@ -34,11 +35,13 @@ export async function noteErasures(
     action === erasedAction && tenantId === null;
   const ended = events.filter(isEnd).flatMap(({ target }) => target ?? []);
   const touched = [...new Set([...ended, ...events.map(auditChainOf)])];
-  if (ended.length > 0)
+  if (ended.length > 0) {
     await manager.query(
       'INSERT INTO audit.erased_chains (chain) SELECT DISTINCT unnest($1::text[]) ON CONFLICT DO NOTHING',
       [ended],
     );
+    await forgetDestinations(manager, ended);
+  }
   const [reopened] = await manager.query<[unknown[], number]>(
     'UPDATE audit.erased_chains SET erased_at = NULL WHERE chain = ANY ($1) RETURNING chain',
     [touched],

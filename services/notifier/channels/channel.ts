@@ -4,8 +4,9 @@
  */
 import { createHash } from 'node:crypto';
 import type { Channel } from '../../../shared/contracts/notifier.ts';
+import type { Outcome } from '../../../shared/outgoing/send-result.ts';
 import type { ChannelConfig } from '../rules/frozen-config.ts';
-import type { RetryPlan, SendResult } from '../rules/retry-policy.ts';
+import type { RetryPlan } from '../rules/retry-policy.ts';
 import type { Destination } from '../schema.ts';
 
 /**
@@ -28,17 +29,6 @@ export const urlDestination = (
   const digest = createHash('sha256').update(url).digest('base64url').slice(0, 22);
   const target = URL.parse(url)?.origin ?? 'not a URL';
   return { channel, place, target, endpoint_key: `${channel} ${tenantId} ${digest}` };
-};
-
-/** How an attempt ended, as the delivery log keeps it. */
-export type Outcome = SendResult & {
-  readonly duration_ms: number;
-  /** Of the HTTP response; null where there was none, and for mail. */
-  readonly status: number | null;
-  /** What the receiver said, without secrets. */
-  readonly answer: string | null;
-  /** Null where the notice was delivered. Names no more of an address than its origin. */
-  readonly error: string | null;
 };
 
 /** A notice to one destination. */

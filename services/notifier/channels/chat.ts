@@ -1,7 +1,9 @@
 /** Notices to a Google Chat space, by the incoming webhook that the tenant made for it. */
 import { approvalAddress } from '../../../shared/mail/console-links.ts';
 import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
+import { attemptOverHttp } from '../../../shared/outgoing/http-attempt.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
+import type { Outcome } from '../../../shared/outgoing/send-result.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import {
   chatMessage,
@@ -10,13 +12,7 @@ import {
   type ChatNotice,
 } from '../rules/chat-message.ts';
 import { parseBody, type NoticeBody } from '../rules/notice.ts';
-import {
-  urlDestination,
-  type DestinationsOf,
-  type NoticeChannel,
-  type Outcome,
-} from './channel.ts';
-import { attemptOverHttp } from './http-attempt.ts';
+import { urlDestination, type DestinationsOf, type NoticeChannel } from './channel.ts';
 
 export const chatDestinations: DestinationsOf = (tenantId, { chat }) => {
   const url = chat?.google_chat?.webhook_url;

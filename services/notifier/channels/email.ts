@@ -16,7 +16,8 @@ import {
   type RenderedMail,
 } from '../rules/mail-layout.ts';
 import { parseBody, testNotice } from '../rules/notice.ts';
-import type { DestinationsOf, NoticeChannel, Outcome, OutgoingNotice } from './channel.ts';
+import type { Outcome } from '../../../shared/outgoing/send-result.ts';
+import type { DestinationsOf, NoticeChannel, OutgoingNotice } from './channel.ts';
 
 export const emailDestinations: DestinationsOf = (tenantId, _config, addresses) =>
   addresses.map((address) => ({

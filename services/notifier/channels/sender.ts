@@ -1,10 +1,11 @@
 /** Sends a notice by its channel. */
 import { channels, type Channel } from '../../../shared/contracts/notifier.ts';
+import type { Outcome } from '../../../shared/outgoing/send-result.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import type { ChannelConfig } from '../rules/frozen-config.ts';
 import type { RetryPlan } from '../rules/retry-policy.ts';
 import type { Destination } from '../schema.ts';
-import type { NoticeChannel, Outcome, OutgoingNotice } from './channel.ts';
+import type { NoticeChannel, OutgoingNotice } from './channel.ts';
 import { channelTable, type ChannelOptions } from './channels.ts';
 
 export interface Sender {

@@ -3,7 +3,8 @@
  * becomes of it.
  */
 import type { Logger } from 'pino';
-import type { Outcome, OutgoingNotice } from '../channels/channel.ts';
+import type { Outcome } from '../../../shared/outgoing/send-result.ts';
+import type { OutgoingNotice } from '../channels/channel.ts';
 import type { Sender } from '../channels/sender.ts';
 import type { FrozenConfig } from '../rules/frozen-config.ts';
 import { webhookId } from '../rules/notice.ts';

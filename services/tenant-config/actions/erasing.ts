@@ -21,6 +21,7 @@ import {
   BudgetsEntity,
   ChangePolicyEntity,
   ChangeSetEntity,
+  EventDestinationsEntity,
   FreezesEntity,
   MemberEntity,
   ProjectEntity,
@@ -42,6 +43,7 @@ const documents = [
   BudgetsEntity,
   FreezesEntity,
   ChangePolicyEntity,
+  EventDestinationsEntity,
 ] as const;
 
 export const erasingActions = (db: DataSource, settings: () => Settings) =>

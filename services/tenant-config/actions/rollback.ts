@@ -5,6 +5,7 @@
 import type { DataSource } from 'typeorm';
 import { requirePower } from '../../../shared/access.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
+import type { PowerName } from '../../../shared/contracts/consequences.ts';
 import type { ConfigType } from '../../../shared/contracts/history.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import type { DocumentActions, WrittenDocument } from '../../../shared/documents/document.ts';
@@ -22,6 +23,16 @@ type Restore = (
   options: Options,
   request: Request,
 ) => Promise<WrittenDocument<unknown>>;
+
+/**
+ * Of what brings back whose approval counts, or who gets the proof of what was done: it takes what
+ * writing that takes.
+ */
+const powers: Readonly<Partial<Record<ConfigType, PowerName>>> = {
+  notification_config: 'approvers',
+  change_policy_config: 'approvers',
+  event_destinations_config: 'proof',
+};
 
 /** How each kind of document, by its name in the history, is restored. */
 export type Restorers = Readonly<Record<ConfigType, Restore>>;
@@ -52,14 +63,13 @@ export const rollbackAction = (db: DataSource, restorers: Restorers) =>
       const { revision, side } = takeBackOf(body);
       const entry = await db.manager.findOneBy(HistoryEntity, { tenant_id, revision });
       if (!entry) throw new StrataError('not_found', 'The history has no such revision.');
-      // It brings back whose approval counts, and so takes what writing that takes.
-      const powerful = ['notification_config', 'change_policy_config'].includes(entry.config_type);
-      if (powerful) requirePower(request.caller, 'approvers');
+      const power = powers[entry.config_type];
+      if (power !== undefined) requirePower(request.caller, power);
       const restore = restorers[entry.config_type];
       const writeOptions = { ...options, ...(reason !== undefined && { reason }) };
       return restore(tenant_id, entry.resource_id, entry[side], writeOptions, {
         ...request,
-        ...(powerful && { power: 'approvers' }),
+        ...(power !== undefined && { power }),
       });
     },
   }) satisfies Handlers;

@@ -17,11 +17,11 @@ import { sealSecrets } from '../../../shared/security/document-secrets.ts';
 import { createVault } from '../../../shared/security/vault.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import {
-  notificationProblems,
   refusedAddresses,
+  withAddressProblems,
   type RefusedAddresses,
-} from '../rules/notification-addresses.ts';
-import { emptyGroups } from '../rules/notification-config.ts';
+} from '../rules/called-addresses.ts';
+import { checkNotificationConfig, emptyGroups } from '../rules/notification-config.ts';
 import { maySetSender, senderProblems } from '../rules/sender.ts';
 import { TenantEntity, type TenantRow } from '../schema.ts';
 import { giftOf } from '../stores/givers.ts';
@@ -71,6 +71,8 @@ export function notificationKind(
 ): DocumentKind<TenantAddress, NotificationConfig | null, Findings> {
   const guard = createGuard(settings);
   const endpointsCap = (): number => settings().approval_webhook_endpoints_cap;
+  /** Those of all endpoints, and of the chat's space. */
+  const mostAddresses = (): number => endpointsCap() + 2;
   return {
     auditName: 'notifications',
     configType: 'notification_config',
@@ -103,7 +105,7 @@ export function notificationKind(
 
     async prepare({ tenant_id: tenantId }, request, body) {
       const [refused, vouchedDomains, staffed] = await Promise.all([
-        refusedAddresses(body, endpointsCap(), guard),
+        refusedAddresses(NullableNotificationConfig, body, mostAddresses(), guard),
         maySetSender(body) ? vouchedDomainsOf(tenantId, settings(), request.call) : [],
         findStaffedGroups(db.manager, tenantId),
       ]);
@@ -112,7 +114,13 @@ export function notificationKind(
     complete: (draft) => draft,
     check: ({ next, current, context: { refused, vouchedDomains, staffed } }) => ({
       refused: [
-        ...notificationProblems(next, endpointsCap(), guard, refused),
+        ...withAddressProblems(
+          checkNotificationConfig(next, endpointsCap()),
+          NullableNotificationConfig,
+          next,
+          guard,
+          refused,
+        ),
         ...senderProblems(next, current, vouchedDomains),
       ],
       warned: emptyGroups(next, staffed),

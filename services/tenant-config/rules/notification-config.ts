@@ -33,11 +33,7 @@ export function checkNotificationConfig(
           ),
         ]
       : []),
-    ...endpoints.flatMap(({ path, endpoint }) => [
-      ...urlProblems(endpoint, path),
-      ...headerProblems(endpoint, path),
-      ...secretProblems(endpoint, path),
-    ]),
+    ...endpoints.flatMap(({ path, endpoint }) => endpointProblems(endpoint, path)),
     ...brandingProblems(config),
     ...chatProblems(config),
   ];
@@ -59,6 +55,13 @@ export function emptyGroups(
     ),
   );
 }
+
+/** Of anything that requests are posted to. */
+export const endpointProblems = (endpoint: WebhookEndpoint, path: Path): Problem[] => [
+  ...urlProblems(endpoint, path),
+  ...headerProblems(endpoint, path),
+  ...secretProblems(endpoint, path),
+];
 
 function urlProblems(endpoint: WebhookEndpoint, path: Path): Problem[] {
   const url = URL.parse(endpoint.url);

@@ -48,6 +48,7 @@ const documentTables = [
   'budgets',
   'freezes',
   'change_policies',
+  'event_destinations',
 ];
 
 /**

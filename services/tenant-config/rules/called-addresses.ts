@@ -1,11 +1,8 @@
 /**
- * All rules of a notification_config that its schema can't say, those about its addresses included:
- * where this process may send.
+ * The rules of a document's addresses, which a schema can't say: where this process may send, and
+ * that no sealed secret comes in from outside.
  */
-import {
-  NullableNotificationConfig,
-  type NotificationConfig,
-} from '../../../shared/contracts/notification-config.ts';
+import type { TSchema } from 'typebox';
 import type { Problem } from '../../../shared/errors.ts';
 import type { Guard } from '../../../shared/outgoing/guard.ts';
 import type { OutgoingError } from '../../../shared/outgoing/outgoing-error.ts';
@@ -13,27 +10,30 @@ import { pointerTo } from '../../../shared/schema/json-pointer.ts';
 import { markedTexts } from '../../../shared/schema/marked.ts';
 import { mapStrings } from '../../../shared/security/document-secrets.ts';
 import { isSealed, mask } from '../../../shared/security/vault.ts';
-import { checkNotificationConfig } from './notification-config.ts';
 
 /** URL → why nothing may be sent there, of those whose names resolve. */
 export type RefusedAddresses = ReadonlyMap<string, string>;
 
-/** `refused` comes from `refusedAddresses`, which had the time to look names up. */
-export function notificationProblems(
-  config: NotificationConfig | null,
-  endpointsCap: number,
+/**
+ * `problems`, and those of addresses of which they say nothing. `refused` comes from
+ * `refusedAddresses`, which had the time to look names up.
+ */
+export function withAddressProblems(
+  problems: readonly Problem[],
+  schema: TSchema,
+  document: unknown,
   guard: Guard,
   refused: RefusedAddresses,
 ): Problem[] {
-  const problems = checkNotificationConfig(config, endpointsCap);
+  const all = [...problems];
   const paths = new Set(problems.map(({ path }) => path));
-  for (const { path, url } of addressesOf(config)) {
+  for (const { path, url } of addressesOf(schema, document)) {
     const message = objectionToForm(guard, url) ?? refused.get(url);
-    if (message !== undefined && !paths.has(path)) problems.push({ path, message });
+    if (message !== undefined && !paths.has(path)) all.push({ path, message });
   }
-  if (holdsSealedText(config))
-    problems.push({ path: '', message: 'holds text that looks like a sealed secret' });
-  return problems;
+  if (holdsSealedText(document))
+    all.push({ path: '', message: 'holds text that looks like a sealed secret' });
+  return all;
 }
 
 interface Address {
@@ -43,11 +43,11 @@ interface Address {
 }
 
 /**
- * Every address in a configuration, or in whatever was sent as one or as a merge patch of one. A
- * masked one is not known here.
+ * Every address in a document, or in whatever was sent as one or as a merge patch of one. A masked
+ * one is not known here.
  */
-const addressesOf = (config: unknown): Address[] =>
-  markedTexts(NullableNotificationConfig, config)
+const addressesOf = (schema: TSchema, document: unknown): Address[] =>
+  markedTexts(schema, document)
     .filter(({ isCalled, text }) => isCalled && text !== mask)
     .map(({ path, text }) => ({ path: pointerTo(path), url: text }));
 
@@ -65,27 +65,28 @@ function objectionToForm(guard: Guard, url: string): string | undefined {
  * Nobody sends such text but to smuggle it past the masks: `sealSecrets` would keep it as if it
  * were stored.
  */
-function holdsSealedText(config: NotificationConfig | null): boolean {
+function holdsSealedText(document: unknown): boolean {
   let found = false;
-  mapStrings(config, (text) => {
+  mapStrings(document, (text) => {
     found ||= isSealed(text);
     return text;
   });
   return found;
 }
 
-/** Those of all endpoints, and of the chat's space. A configuration with more is refused anyway. */
-const mostAddresses = (endpointsCap: number): number => endpointsCap + 2;
-
-/** Looks up the names in a body or merge patch, in whatever shape it was sent, all at once. */
+/**
+ * Looks up the names in a body or merge patch, in whatever shape it was sent, all at once. A
+ * document with more than `most` addresses is refused anyway.
+ */
 export async function refusedAddresses(
+  schema: TSchema,
   body: unknown,
-  endpointsCap: number,
+  most: number,
   guard: Guard,
 ): Promise<RefusedAddresses> {
   const urls = new Set(
-    addressesOf(body)
-      .slice(0, mostAddresses(endpointsCap))
+    addressesOf(schema, body)
+      .slice(0, most)
       .map(({ url }) => url),
   );
   const refused = new Map<string, string>();

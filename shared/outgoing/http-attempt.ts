@@ -1,9 +1,8 @@
-/** One attempt over HTTP, for the channels that post to an address of the tenant's. */
-import type { HttpClient, OutgoingRequest } from '../../../shared/outgoing/http-client.ts';
-import { OutgoingError } from '../../../shared/outgoing/outgoing-error.ts';
-import { mask } from '../../../shared/security/vault.ts';
-import { resultOfFailure, resultOfStatus } from '../rules/retry-policy.ts';
-import type { Outcome } from './channel.ts';
+/** One attempt over HTTP, for what posts to an address of a tenant's. */
+import { mask } from '../security/vault.ts';
+import type { HttpClient, OutgoingRequest } from './http-client.ts';
+import { OutgoingError } from './outgoing-error.ts';
+import { resultOfFailure, resultOfStatus, type Outcome } from './send-result.ts';
 
 /** In bytes that are read, and in characters that are kept. */
 const longestAnswer = 4096;

@@ -1,0 +1,96 @@
+/** One attempt at the next batch of one destination. */
+import { randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
+import type { DataSource } from 'typeorm';
+import { serviceCaller } from '../../../shared/access.ts';
+import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import type { Call } from '../../../shared/contract-runtime/request.ts';
+import { destinationDefaults } from '../../../shared/contracts/event-destinations.ts';
+import { waitBefore } from '../../../shared/outgoing/backoff.ts';
+import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
+import { sendWebhook } from '../../../shared/outgoing/webhook.ts';
+import { afterPush } from '../rules/after-push.ts';
+import { batchId, eventFormats } from '../rules/event-formats.ts';
+import { endClaim, type Claim, type Ended } from '../stores/destinations.ts';
+import { readBatch } from '../stores/event-batches.ts';
+
+export interface PushOptions {
+  readonly db: DataSource;
+  readonly http: HttpClient;
+  readonly log: Logger;
+  readonly call: Call;
+}
+
+/** Less than a claim lasts. */
+export const sendSeconds = 30;
+/** Where the document is not there, or is newer than what the audit knows of it. */
+const followMs = 1000;
+/** After a fault of ours, which is over for all destinations at the same time. */
+const faultBackoff = { initial_seconds: 1, factor: 2, max_seconds: 30 };
+
+/** Never rejects: what goes wrong on our side is logged, and tried again. */
+export async function push(claim: Claim, options: PushOptions): Promise<void> {
+  const { db, log } = options;
+  const { chain, name } = claim;
+  try {
+    const ended = await attempt(claim, options);
+    const isGone = ended.stopped === 'gone';
+    const isFirstFailure = ended.failures === 1;
+    const hasEnded = await db.transaction(async (manager) => {
+      const isOurs = await endClaim(manager, claim, ended);
+      if (isOurs && isGone) await recordEvents(manager, [goneEvent(claim)]);
+      return isOurs;
+    });
+    if (hasEnded && (isGone || isFirstFailure))
+      log.warn({ chain, destination: name, error: ended.error }, 'an event destination fails');
+  } catch (error) {
+    if (claim.failures === 0)
+      log.error({ err: error, chain, destination: name }, 'events could not be sent');
+    const ended = {
+      failures: claim.failures + 1,
+      status: null,
+      error: 'They could not be sent because of an internal error; see the log.',
+      wait_ms: waitBefore(claim.failures, faultBackoff),
+    };
+    // Where this fails, too, the claim ends by itself.
+    await endClaim(db.manager, claim, ended).catch(() => false);
+  }
+}
+
+async function attempt(claim: Claim, { db, http, call }: PushOptions): Promise<Ended> {
+  const { destinations } = await call('tenant-config.event-destinations.open', {
+    tenant_id: claim.chain,
+  });
+  const destination = destinations[claim.name];
+  // The audit follows the document by its events, of which one is on its way.
+  if (!destination || destination.paused) return { wait_ms: followMs };
+
+  const mostEvents = destination.batch?.max_events ?? destinationDefaults.max_events;
+  const wanted = {
+    types: destination.types,
+    mostEvents: Math.min(mostEvents, claim.most_events ?? mostEvents),
+  };
+  const batch = await db.transaction('REPEATABLE READ', (manager) =>
+    readBatch(manager, claim, wanted),
+  );
+  if (!('lines' in batch)) return { searched: batch.searched, wait_ms: 0 };
+
+  const id = batchId(claim, batch);
+  const { contentType, batch: bodyOf } = eventFormats[destination.format ?? 'standard'];
+  const body = bodyOf(id, claim, batch);
+  const endpoint = { ...destination, timeout_seconds: sendSeconds };
+  const outcome = await sendWebhook(http, { id, body, endpoint, contentType });
+  return afterPush(claim, batch, outcome, mostEvents);
+}
+
+/** One for each time that a destination says so: it is not sent until the document was written. */
+const goneEvent = ({ chain, name, seq }: Claim) =>
+  auditFacts(
+    {
+      action: 'audit.destination_gone',
+      tenant_id: chain,
+      target: name,
+      payload: { status: 410, seq },
+    },
+    { caller: serviceCaller('audit'), requestId: randomUUID() },
+  );

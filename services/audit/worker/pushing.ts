@@ -1,0 +1,106 @@
+/**
+ * The loop that pushes events: follows documents that were written, claims destinations that are
+ * due, sends each its next batch. Any number of nodes may run it. To a destination one batch is on
+ * its way at a time, so that they arrive in order.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { startBackgroundLoop } from '../../../shared/concurrency/background-loop.ts';
+import {
+  claimDestinations,
+  destinationChanges,
+  followDocument,
+  postponeChange,
+  type Claim,
+  type DestinationChange,
+} from '../stores/destinations.ts';
+import { push, type PushOptions } from './push.ts';
+
+/** Batches on their way from one node, of which each is in memory. */
+const slots = 64;
+/**
+ * Of these, those to destinations whose last attempt failed: whatever hangs has no more, so that the
+ * others never wait for it.
+ */
+const slotsOfFailing = 16;
+const changesAtOnce = 20;
+const postponedSeconds = 5;
+/** How late a wake-up that was missed makes an event. */
+const pollMs = 1000;
+/** How long a shutdown waits for batches on their way. */
+const drainMs = 10_000;
+
+export interface Pusher {
+  /** Looks for events to send now instead of at the next poll. */
+  readonly wake: () => void;
+  /** Lets sends end, for at most 10 s; the claims of others end by themselves. */
+  readonly stop: () => Promise<void>;
+}
+
+export function startPushing(options: PushOptions): Pusher {
+  const { db, log, call } = options;
+  const inFlight = new Map<
+    string,
+    { readonly isFailing: boolean; readonly ended: Promise<void> }
+  >();
+
+  async function follow(change: DestinationChange): Promise<void> {
+    const { chain } = change;
+    try {
+      const path = { tenant_id: chain };
+      const document = await call('tenant-config.event-destinations.open', path);
+      await db.transaction((manager) => followDocument(manager, change, document));
+    } catch (error) {
+      log.error({ err: error, chain }, 'event_destinations that were written cannot be read');
+      await postponeChange(db.manager, change, postponedSeconds);
+    }
+  }
+
+  /** Resolves to whether there may be more. */
+  async function followDocuments(): Promise<boolean> {
+    const changes = await destinationChanges(db.manager, changesAtOnce);
+    for (const change of changes) await follow(change);
+    return changes.length === changesAtOnce;
+  }
+
+  async function start(claim: Claim): Promise<void> {
+    try {
+      await push(claim, options);
+    } finally {
+      inFlight.delete(claim.lease + claim.chain + claim.name);
+      loop.wake();
+    }
+  }
+
+  async function startDue(which: 'failing' | 'well', most: number): Promise<number> {
+    const claims = await claimDestinations(db.manager, most, which);
+    for (const claim of claims) {
+      const key = claim.lease + claim.chain + claim.name;
+      inFlight.set(key, { isFailing: which === 'failing', ended: start(claim) });
+    }
+    return claims.length;
+  }
+
+  const loop = startBackgroundLoop({
+    log,
+    async look() {
+      const hasMore = await followDocuments();
+      const failing = [...inFlight.values()].filter(({ isFailing }) => isFailing).length;
+      const well = inFlight.size - failing;
+      const started =
+        (await startDue('well', slots - slotsOfFailing - well)) +
+        (await startDue('failing', slotsOfFailing - failing));
+      return hasMore || started > 0 ? 0 : pollMs;
+    },
+    retryMs: pollMs,
+    complaint: 'events cannot be pushed; it is tried again every second',
+  });
+
+  return {
+    wake: () => loop.wake(),
+    async stop() {
+      await loop.stop();
+      const drained = Promise.all([...inFlight.values()].map(({ ended }) => ended));
+      await Promise.race([drained, delay(drainMs, undefined, { ref: false })]);
+    },
+  };
+}

@@ -1,0 +1,384 @@
+/** Events pushed to a receiver, which proves by the published programs that none is missing. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { HTTP, type CloudEvent } from 'cloudevents';
+import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import { Webhook } from 'standardwebhooks';
+import { audited } from '../support/audit.ts';
+import { eventually } from '../support/cluster.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
+import { startReceiver, type Receiver } from '../support/receiver.ts';
+import {
+  adminPassword,
+  createTenant,
+  signIn,
+  startStrata,
+  type Client,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+import { verdict, verifiers } from '../support/verifiers.ts';
+
+let database: Database;
+let strata: Running;
+let platform: Client;
+let tenant: TenantFixture;
+let siem: Siem;
+
+beforeAll(async () => {
+  database = await strataDatabase();
+  strata = await startStrata({
+    DATABASE_URL: database.url,
+    RATE_LIMIT_PER_MINUTE: '0',
+    WEBHOOK_ALLOW_HTTP: 'true',
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+  });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+});
+afterAll(async () => {
+  await strata?.stop('SIGKILL');
+  await database?.drop();
+});
+/** Each test has a chain of its own. */
+beforeEach(async () => {
+  tenant = await createTenant(strata.url, platform, `Events ${randomUUID()}`);
+  siem = await startSiem();
+});
+afterEach(() => siem.receiver.close());
+
+interface Line {
+  readonly seq: number;
+  readonly hash: string;
+  readonly previous: string | null;
+  readonly from?: number;
+  readonly skipped?: string;
+  readonly action?: string;
+}
+interface Batch {
+  readonly chain: string;
+  readonly destination: string;
+  readonly first_seq: number;
+  readonly last_seq: number;
+  readonly head: { readonly seq: number; readonly hash: string };
+  readonly events: readonly Line[];
+}
+/** What it does with a batch; undefined takes it. */
+type Refuse = (
+  batch: Batch,
+  text: string,
+) => number | ((response: ServerResponse) => void) | undefined;
+
+interface Siem {
+  readonly receiver: Receiver;
+  /** What it has accepted: a batch takes the place of what it has from `first_seq` on. */
+  lines: Line[];
+  refuse: Refuse;
+  readonly batches: () => Batch[];
+}
+
+async function startSiem(): Promise<Siem> {
+  const receiver = await startReceiver((n, response) => {
+    const { body, text } = receiver.received[n]!;
+    const batch = body?.data as Batch;
+    const refused = body?.type === 'audit.events' ? made.refuse(batch, text) : undefined;
+    if (typeof refused === 'function') return refused(response);
+    if (refused === undefined && body?.type === 'audit.events')
+      made.lines = [...made.lines.filter(({ seq }) => seq < batch.first_seq), ...batch.events];
+    response.writeHead(refused ?? 204).end();
+  });
+  const made: Siem = {
+    receiver,
+    lines: [],
+    refuse: () => undefined,
+    batches: () => receiver.received.map(({ body }) => body.data as Batch),
+  };
+  return made;
+}
+
+const at = (rest = ''): string => `/tenants/${tenant.id}${rest}`;
+const documentPath = () => at('/config/event-destinations');
+const setUp = async (destination: object = {}, by = tenant.admin): Promise<void> => {
+  const siemAt = { url: siem.receiver.url, batch: { max_seconds: 0 }, ...destination };
+  const { status, text } = await by.put(documentPath(), { siem: siemAt });
+  expect([status, text]).toEqual([expect.any(Number), text]);
+  expect(status).toBeLessThan(300);
+  if ('paused' in destination)
+    await eventually(async () => expect(await state()).toMatchObject({ state: 'paused' }));
+};
+const state = async () => (await tenant.admin.get(at('/event-destinations'))).body.items[0];
+let written = 0;
+/** Some events of different actions. */
+async function write(count: number, value = 'v'): Promise<void> {
+  for (let n = 0; n < count; n += 1) {
+    written += 1;
+    const { status } = await tenant.admin.put(at(`/config/agents/agent_${written % 3}`), {
+      default_region: `${value}-${written}`,
+    });
+    expect(status).toBeLessThan(300);
+  }
+}
+const headOfChain = async (): Promise<Line> => {
+  const { body } = await tenant.admin.get('/audit/events?order=desc&limit=1');
+  return body.items[0];
+};
+/** All was accepted, and it proves to be whole by programs of two languages. */
+async function expectWhole(from: readonly string[] = []): Promise<void> {
+  const { head, lines } = await eventually(async () => {
+    expect(await database.query('SELECT FROM strata.outbox')).toEqual([]);
+    const newest = await headOfChain();
+    expect(siem.lines.at(-1)).toMatchObject({ seq: newest.seq, hash: newest.hash });
+    expect(await state()).toMatchObject({ state: 'current', seq: newest.seq, lag_seconds: 0 });
+    return { head: newest, lines: siem.lines };
+  });
+  const whole = `whole: ${head.seq} ${head.hash}`;
+  for (const verifier of verifiers.slice(0, 2))
+    expect(await verdict(verifier, lines, from)).toBe(whole);
+}
+const numbers = (lines: readonly Line[]) => lines.map(({ seq }) => seq);
+
+describe('a destination', () => {
+  test('gets every event from the one that made it on, signed, and its chain joins', async () => {
+    const secret = `whsec_${Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')}`;
+    await setUp({ secret });
+    await write(5);
+    await eventually(async () => expect(siem.lines.length).toBeGreaterThanOrEqual(6));
+    const [first] = siem.lines;
+    expect(first).toMatchObject({ action: 'config.event_destinations.created' });
+    await expectWhole([String(first!.seq - 1), first!.previous!]);
+    const [{ text, headers, body }] = siem.receiver.received as [Receiver['received'][0]];
+    expect(new Webhook(secret).verify(text, headers as Record<string, string>)).toMatchObject({
+      type: 'audit.events',
+      id: headers['webhook-id'],
+      data: { chain: tenant.id, destination: 'siem', first_seq: first!.seq },
+    });
+    expect(body.data.head.seq).toBeGreaterThanOrEqual(body.data.last_seq);
+    expect(text).not.toContain(secret);
+  });
+
+  test('begins at a number, has been sent the past by that, and waits while it is paused', async () => {
+    await setUp({ from_seq: 1, paused: true });
+    expect(await state()).toMatchObject({ seq: 0 });
+    await write(3);
+    await setUp();
+    await expectWhole();
+    expect(numbers(siem.lines)).toEqual(siem.lines.map((_line, index) => index + 1));
+  });
+
+  test('of some types gets no others, and lines with a hash for these', async () => {
+    await setUp({ from_seq: 1, types: ['config.budgets.*', 'tenant.created'] });
+    await write(4);
+    const budget = { amount: '1.00', currency: 'EUR', per: 'day', timezone: 'UTC' };
+    await tenant.admin.put(at('/config/budgets'), { daily: budget });
+    await eventually(async () =>
+      expect(siem.lines.map(({ action }) => action)).toContain('config.budgets.created'),
+    );
+    expect(siem.lines.map(({ action, skipped }) => action ?? skipped)).toEqual(
+      expect.arrayContaining(['config.budgets.created', 'filtered']),
+    );
+    for (const { action = 'config.budgets.x' } of siem.batches().flatMap(({ events }) => events))
+      expect(action).toMatch(/^config\.budgets\.|^tenant\.created/);
+    const last = siem.lines.at(-1)!;
+    for (const verifier of verifiers)
+      expect(await verdict(verifier, siem.lines)).toBe(`whole: ${last.seq} ${last.hash}`);
+    // What is not wanted is no reason to send anything.
+    const requests = siem.receiver.received.length;
+    await write(2);
+    await eventually(async () => expect(await state()).toMatchObject({ state: 'current' }));
+    expect(siem.receiver.received).toHaveLength(requests);
+  });
+
+  test.each(['ndjson', 'cloudevents'])(
+    'has its lines as %s, and a test likewise',
+    async (format) => {
+      await setUp({ format, from_seq: 1, types: ['tenant.*', 'config.agent.*'] });
+      await write(2);
+      const lines = await eventually(async () => {
+        const found = siem.receiver.received.flatMap(({ text, headers }) => {
+          const type = headers['content-type'];
+          if (format === 'ndjson') {
+            expect(type).toBe('application/x-ndjson');
+            return text
+              .trimEnd()
+              .split('\n')
+              .map((line) => JSON.parse(line) as Line);
+          }
+          expect(type).toBe('application/cloudevents-batch+json; charset=utf-8');
+          const events = HTTP.toEvent<Line>({ headers, body: text }) as CloudEvent<Line>[];
+          return events.map((event) => {
+            expect(event.validate()).toBe(true);
+            expect(event).toMatchObject({
+              source: `/tenants/${tenant.id}/audit`,
+              type: `strata.${event.data!.action ?? 'audit.skipped'}`,
+            });
+            return event.data!;
+          });
+        });
+        expect(found.filter(({ action }) => action?.startsWith('config.agent.'))).toHaveLength(2);
+        return found;
+      });
+      expect(lines.map(({ skipped }) => skipped)).toContain('filtered');
+      const last = lines.at(-1)!;
+      for (const verifier of verifiers)
+        expect(await verdict(verifier, lines)).toBe(`whole: ${last.seq} ${last.hash}`);
+      const tried = await tenant.admin.post(at('/event-destinations/siem/test'));
+      expect(tried.body).toMatchObject({ delivered: true, status: 204 });
+      expect(siem.receiver.received.at(-1)!.text).toContain('audit.test');
+    },
+  );
+
+  test('says which event was altered, left out or swapped', async () => {
+    await setUp({ from_seq: 1 });
+    await write(3);
+    await expectWhole();
+    const changed = siem.lines.map((line, index) =>
+      index === 3 ? { ...line, target: 'x' } : line,
+    );
+    const without = siem.lines.toSpliced(3, 1);
+    const swapped = siem.lines.toSpliced(3, 2, siem.lines[4]!, siem.lines[3]!);
+    for (const verifier of verifiers) {
+      expect(await verdict(verifier, changed)).toBe('altered: 4');
+      expect(await verdict(verifier, without)).toBe('missing: 4');
+      expect(await verdict(verifier, swapped)).toBe('missing: 4');
+    }
+  });
+});
+
+describe('nothing is missing', () => {
+  test('after an answer of 401, and a connection that ends', async () => {
+    const answers: ReturnType<Refuse>[] = [401, (response) => response.destroy()];
+    siem.refuse = () => (answers.length > 0 ? answers.shift() : undefined);
+    await setUp({ from_seq: 1 });
+    await eventually(async () => expect(await state()).toMatchObject({ state: 'failing' }));
+    await write(2);
+    await expectWhole();
+    // The batch that failed is the same each time.
+    const ids = siem.receiver.received.slice(0, 3).map(({ body }) => body.id);
+    expect(new Set(ids)).toEqual(new Set([expect.stringMatching(/^evt_/)]));
+    expect(ids).toEqual(Array(3).fill(ids[0]));
+  });
+
+  test('where batches are too large, and where one event is', async () => {
+    siem.refuse = ({ events }, text) =>
+      events.filter(({ skipped }) => !skipped).length > 3 || text.includes('enormous')
+        ? 413
+        : undefined;
+    await setUp({ from_seq: 1, paused: true });
+    await write(5);
+    await write(1, 'enormous');
+    await write(2);
+    await setUp();
+    await expectWhole();
+    const skipped = siem.lines.filter((line) => line.skipped !== undefined);
+    expect(skipped).toEqual([
+      {
+        skipped: 'too_large',
+        from: skipped[0]!.seq,
+        seq: skipped[0]!.seq,
+        hash: expect.any(String),
+        previous: expect.any(String),
+      },
+    ]);
+    const sizes = siem.batches().map(({ events }) => events.length);
+    expect(sizes[1]).toBe(Math.floor(sizes[0]! / 2));
+  });
+
+  test('after 410, which pauses it until the document is written', async () => {
+    siem.refuse = () => 410;
+    await setUp({ from_seq: 1 });
+    const told = await audited(tenant.admin, 'audit.destination_gone', () => true);
+    expect(told).toMatchObject({ target: 'siem', payload: { status: 410, seq: 0 } });
+    expect(await state()).toMatchObject({ state: 'gone', seq: 0, status: 410 });
+    await write(2);
+    expect(siem.receiver.received).toHaveLength(1);
+    siem.refuse = () => undefined;
+    await setUp();
+    await expectWhole();
+  });
+
+  test('for a receiver that has lost its state, and asks from the beginning', async () => {
+    await setUp({ from_seq: 1 });
+    await write(3);
+    await expectWhole();
+    siem.lines = [];
+    const [first] = siem.receiver.received;
+    const replay = at('/event-destinations/siem/replay');
+    const { seq } = await state();
+    expect((await tenant.admin.post(replay, { from_seq: seq + 2 })).status).toBe(409);
+    expect((await tenant.operator.post(replay, { from_seq: 1 })).status).toBe(403);
+    const { status, body } = await tenant.admin.post(replay, { from_seq: 1 });
+    expect([status, body.seq]).toEqual([200, 0]);
+    await expectWhole();
+    const ids = siem.receiver.received.map(({ body }) => body.id);
+    expect(ids.filter((id) => id === first!.body.id)).toHaveLength(1);
+    expect(siem.lines.map(({ action }) => action)).toContain('audit.destination_replayed');
+  });
+
+  test('where the audit was cut below its cursor, which a line tells', async () => {
+    await setUp({ from_seq: 1, paused: true });
+    await write(3);
+    const { body } = await tenant.admin.get('/audit/events?limit=4');
+    const { seq, hash } = body.items[3];
+    expect(
+      (await platform.post('/audit/cut', { tenant_id: tenant.id, seq, hash })).status,
+    ).toBeLessThan(300);
+    await setUp();
+    await expectWhole();
+    expect(siem.lines[0]).toEqual({ skipped: 'cut', from: 1, seq, hash, previous: null });
+  });
+});
+
+describe('the document', () => {
+  test('shows no secret, has an ETag, tells a trial, a history and a rollback', async () => {
+    const secret = 'canary-of-a-destination';
+    await setUp({ secret, paused: true });
+    const read = await tenant.admin.get(documentPath());
+    expect(read.body.siem).toMatchObject({ secret: '********', paused: true });
+    expect(read.text).not.toContain(secret);
+    const etag = { 'if-match': '"stale"' };
+    expect((await tenant.admin.put(documentPath(), read.body, etag)).status).toBe(412);
+    // The mask keeps the secret for this address, and for no other.
+    expect((await tenant.admin.put(documentPath(), read.body)).status).toBe(200);
+    const elsewhere = { siem: { ...read.body.siem, url: 'http://127.0.0.1:1/' } };
+    expect((await tenant.admin.put(documentPath(), elsewhere)).status).toBe(422);
+    const trial = await tenant.admin.patch(`${documentPath()}?dry_run=true`, {
+      siem: { paused: null },
+    });
+    expect([trial.status, trial.body.changes]).toEqual([200, [expect.anything()]]);
+    const removed = await tenant.admin.delete(documentPath());
+    expect(removed.status).toBe(204);
+    await eventually(async () =>
+      expect((await tenant.admin.get(at('/event-destinations'))).body.items).toEqual([]),
+    );
+    const history = await tenant.admin.get(
+      at('/config/history?config_type=event_destinations_config'),
+    );
+    expect(history.text).not.toContain(secret);
+    const [{ revision }] = history.body.items;
+    const back = await tenant.admin.post(at('/config/rollback'), { undo: revision });
+    expect([back.status, back.text]).toEqual([201, back.text]);
+    await eventually(async () => expect(await state()).toMatchObject({ state: 'paused' }));
+  });
+
+  test('is refused with what cannot be sent to', async () => {
+    const put = (destinations: object) => tenant.admin.put(documentPath(), destinations);
+    expect((await put({ siem: { url: 'http://169.254.169.254/' } })).status).toBe(422);
+    expect((await put({ siem: { url: siem.receiver.url, secret: 'whsec_?' } })).status).toBe(422);
+    const many = Object.fromEntries(
+      [1, 2, 3, 4, 5, 6].map((n) => [`s${n}`, { url: siem.receiver.url }]),
+    );
+    expect((await put(many)).status).toBe(422);
+    const operator = await tenant.operator.put(documentPath(), {});
+    expect(operator.status).toBe(403);
+  });
+
+  test('is tried by a test, which moves no cursor and says what was answered', async () => {
+    await setUp({ paused: true });
+    const tried = await tenant.admin.post(at('/event-destinations/siem/test'));
+    expect([tried.status, tried.body]).toEqual([
+      200,
+      expect.objectContaining({ delivered: true, status: 204 }),
+    ]);
+    expect(siem.receiver.received.map(({ body }) => body.type)).toEqual(['audit.test']);
+    expect((await tenant.admin.post(at('/event-destinations/other/test'))).status).toBe(404);
+  });
+});

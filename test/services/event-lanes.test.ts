@@ -1,0 +1,87 @@
+/** Destinations that hang, and one that does not: in one process, with sends that never end. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import type { DataSource } from 'typeorm';
+import { auditSchema } from '../../services/audit/schema.ts';
+import { appendEvents } from '../../services/audit/stores/chains.ts';
+import { startPushing } from '../../services/audit/worker/pushing.ts';
+import type { Call } from '../../shared/contract-runtime/request.ts';
+import { openDatabase } from '../../shared/database/open.ts';
+import { OutgoingError } from '../../shared/outgoing/outgoing-error.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
+
+let database: Database;
+let db: DataSource;
+beforeAll(async () => {
+  database = await strataDatabase();
+  const options = { url: database.url, poolSize: 4, timeoutMs: 10_000, ssl: false };
+  db = await openDatabase(options, auditSchema);
+});
+afterAll(async () => {
+  await db?.destroy();
+  await database?.drop();
+});
+
+const hangs = 'https://hangs.example/';
+const answers = 'https://answers.example/';
+
+test('a destination that answers waits for none of a hundred that hang', async () => {
+  const chains = Array.from({ length: 21 }, () => randomUUID());
+  const [healthy] = chains;
+  await appendEvents(
+    db.manager,
+    chains.map((chain) => ({
+      id: randomUUID(),
+      action: 'config.risk.updated',
+      actor: { type: 'user', id: 'u' },
+      tenant_id: chain,
+      target: 't',
+      payload: {},
+      request_id: null,
+      occurred_at: new Date().toISOString(),
+    })),
+  );
+  // Those that hang have waited for longer, and failed once.
+  await db.query(
+    `INSERT INTO audit.destinations
+       (chain, name, revision, target, max_seconds, seq, searched, head, due_at, failures)
+     SELECT chain, 'd' || n, 1, '', 0, 0, 0, 1, now() - CASE WHEN chain = $2 THEN 1 ELSE 60 END * interval '1 second',
+       CASE WHEN chain = $2 THEN 0 ELSE 1 END
+     FROM unnest($1::text[]) AS c (chain), generate_series(1, 5) AS n WHERE chain <> $2 OR n = 1`,
+    [chains, healthy],
+  );
+  const call = (async (_action: unknown, { tenant_id: chain }: { tenant_id: string }) => {
+    const url = chain === healthy ? answers : hangs;
+    const names = ['d1', 'd2', 'd3', 'd4', 'd5'];
+    return { destinations: Object.fromEntries(names.map((n) => [n, { url }])), revision: 1 };
+  }) as Call;
+  const end = Promise.withResolvers<never>();
+  end.promise.catch(() => undefined);
+  let hung = 0;
+  const delivered = Promise.withResolvers<void>();
+  const pushing = startPushing({
+    db,
+    call,
+    log: pino({ level: 'silent' }),
+    http: {
+      async send({ url }) {
+        if (url === hangs) {
+          hung += 1;
+          return end.promise;
+        }
+        delivered.resolve();
+        return { status: 204, headers: {}, body: Buffer.of(), cut: null, durationMs: 1 };
+      },
+    },
+  });
+  await delivered.promise;
+  expect(hung).toBeLessThanOrEqual(16);
+  end.reject(new OutgoingError('timed_out', 'did not answer in time'));
+  await pushing.stop();
+  const rows = await db.query<{ seq: number; failures: number }[]>(
+    'SELECT seq, failures FROM audit.destinations WHERE chain = $1',
+    [healthy],
+  );
+  expect(rows).toEqual([{ seq: 1, failures: 0 }]);
+});
