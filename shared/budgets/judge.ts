@@ -30,8 +30,9 @@ export interface Warned {
   readonly budget: BudgetInForce;
   readonly period: Period;
   readonly balance: Balance;
-  /** What was asked for in addition, and brought it there. */
+  /** What was asked for in addition; it brings it there where `isBefore` is false. */
   readonly asked: bigint;
+  readonly isBefore: boolean;
 }
 
 export interface Judged {
@@ -99,21 +100,24 @@ export function judge(
         path: countsActions(budget.rule) ? '/action' : '/cost_impact',
         message: `Exceeds the budget ${budget.name} of the ${budget.by}, which only warns.`,
       })),
-    charges: judged.flatMap(({ budget, asked }) =>
-      asked === 0n
-        ? []
-        : [
-            {
-              budget: ledgerKey(budget),
-              bucket: bucketOf(at),
-              amount: asked,
-              isHeld: !countsActions(budget.rule),
-            },
-          ],
-    ),
+    // Also of nothing: it may come to cost something.
+    charges: judged.map(({ budget, asked }) => ({
+      budget: ledgerKey(budget),
+      bucket: bucketOf(at),
+      amount: asked,
+      isHeld: !countsActions(budget.rule),
+    })),
     warned: judged.flatMap(({ budget, balance, total, asked, amount }) =>
       reaches(budget.rule.warn_at, total, amount)
-        ? [{ budget, balance, asked, period: periodAt(budget.rule, at) }]
+        ? [
+            {
+              budget,
+              balance,
+              asked,
+              period: periodAt(budget.rule, at),
+              isBefore: reaches(budget.rule.warn_at, total - asked, amount),
+            },
+          ]
         : [],
     ),
     isCostMissing:

@@ -118,6 +118,18 @@ describe('a budget of costs', () => {
     expect((await start(0)).state).toBe('denied');
   });
 
+  test('counts what something cost that was to cost nothing', async () => {
+    await setBudgets({ all: monthly });
+    const free = await start(0);
+    await finish(free.id, 70.25);
+    expect(await balance()).toEqual(['70.25', '0', '29.75']);
+    expect((await start(30)).state).toBe('denied');
+    // Of one that only warns also what said no cost.
+    await setBudgets({ all: { ...monthly, mode: 'warn' } });
+    await finish((await start(undefined)).id, 1);
+    expect(await balance()).toEqual(['71.25', '0', '28.75']);
+  });
+
   test('is not given back by silence: an end without a cost, and an expiry', async () => {
     await setBudgets({ all: monthly });
     const first = await start(30);
@@ -394,6 +406,30 @@ test('starts that meet at the lock are judged one after the other', async () => 
 });
 
 describe('a warning', () => {
+  test('is not used up by what is refused', async () => {
+    await setBudgets({ all: { ...monthly, warn_at: 0.8 } });
+    const warned = async () => {
+      const [row] = await database.query<{ count: number }>(
+        'SELECT count(*)::int AS count FROM notifier.budget_warnings WHERE tenant_id = $1',
+        [tenant.id],
+      );
+      return row!.count;
+    };
+    expect((await start(1000)).state).toBe('denied');
+    expect((await start(90, { risk_level: 'high' })).state).toBe('waiting_approval');
+    expect(await warned()).toBe(0);
+    const { id } = await start(79);
+    expect(await warned()).toBe(0);
+    // What it cost in the end is said with the next that is judged.
+    await finish(id, 85);
+    expect((await start(1000)).state).toBe('denied');
+    const rows = await database.query<{ notice: { spent: string; asked: string } }>(
+      'SELECT notice FROM notifier.budget_warnings WHERE tenant_id = $1',
+      [tenant.id],
+    );
+    expect(rows).toMatchObject([{ notice: { spent: '85', asked: '0' } }]);
+  });
+
   test('is told once in a period, also where the node that judged it was killed before it was told', async () => {
     const receiver = await startReceiver();
     try {

@@ -451,6 +451,6 @@ async function placed(
     expires_at: new Date(now.getTime() + ttl * 1000),
     ended_at: null,
   };
-  const holds = await charge(manager, tenantId, judged);
+  const holds = await charge(manager, tenantId, judged, asked.request_id);
   return { ...asked, state: 'running', ...runs, ...(holds.length > 0 && { holds }) };
 }

@@ -243,7 +243,7 @@ async function placeGranted(
       continue;
     }
     // Before the next is judged, which has what this one leaves.
-    const holds = await charge(manager, tenantId, judged);
+    const holds = await charge(manager, tenantId, judged, row.request_id);
     running += 1;
     starts.push({ id, holds: holds.length > 0 ? holds : null });
   }
