@@ -179,8 +179,7 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
         if (row.state === 'running') {
           await pause(Math.min(waitMs, Math.max(leftMs(), 0)), signal);
           if (signal.aborted) return;
-          if (isOutOfTime()) lose();
-          else await beat();
+          await (isOutOfTime() ? lose() : beat());
         } else if (isWaiting(row.state)) {
           await waitForTurn();
         } else {
@@ -236,8 +235,8 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
     redeem: (executor) => redeem(gateway, row, closing, executor),
     async finish(outcome, cost = {}) {
       const body = inSnakeCase({ outcome, ...cost });
-      const options = { method: 'POST', body, signal: closing } as const;
-      const answer = await insist(closing, () => gateway.json(`${path}/finish`, options));
+      const how = { method: 'POST', body, signal: closing } as const;
+      const answer = await insist(closing, () => gateway.json(`${path}/finish`, how));
       ended.abort();
       turn(rowOf(answer));
     },

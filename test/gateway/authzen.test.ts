@@ -95,12 +95,9 @@ async function ask(
     const isValid = ajv.validate(shapes[shaped], answer);
     expect([isValid, ajv.errors, answer]).toEqual([true, null, answer]);
   }
+  const type = response.headers.get('content-type');
   // eslint-disable-next-line typescript/no-explicit-any -- a foreign client knows no types of ours
-  return {
-    status: response.status,
-    type: response.headers.get('content-type'),
-    body: answer as any,
-  };
+  return { status: response.status, type, body: answer as any };
 }
 
 const question = (properties: object = {}, rest: object = {}) => ({

@@ -244,7 +244,8 @@ describe('a freeze', () => {
     const began = performance.now();
     for (const timezone of zones)
       for (let count = 0; count < 20; count += 1) {
-        expect(frozen({ during: Array(10).fill({ ...always, timezone }) }, at)).toEqual([null]);
+        const during = Array.from({ length: 10 }, () => ({ ...always, timezone }));
+        expect(frozen({ during }, at)).toEqual([null]);
         expect(frozen({ during: [{ dates: days, timezone }] }, at)).toEqual([null]);
       }
     // As many windows as a document may have: it was minutes where each day was looked up.
