@@ -94,12 +94,15 @@ export function judge(
         source: sourceOf(budget, tenantId),
         revision: budget.revision,
       })),
-    warnings: exceeded
-      .filter(({ budget }) => !isEnforced(budget.rule))
-      .map(({ budget }) => ({
-        path: countsActions(budget.rule) ? '/action' : '/cost_impact',
-        message: `Exceeds the budget ${budget.name} of the ${budget.by}, which only warns.`,
-      })),
+    warnings: [
+      ...mixedCurrencies(budgets),
+      ...exceeded
+        .filter(({ budget }) => !isEnforced(budget.rule))
+        .map(({ budget }) => ({
+          path: countsActions(budget.rule) ? '/action' : '/cost_impact',
+          message: `Exceeds the budget ${budget.name} of the ${budget.by}, which only warns.`,
+        })),
+    ],
     // Also of nothing: it may come to cost something.
     charges: judged.map(({ budget, asked }) => ({
       budget: ledgerKey(budget),
@@ -123,6 +126,15 @@ export function judge(
     isCostMissing:
       cost === undefined && budgets.some(({ rule }) => !countsActions(rule) && isEnforced(rule)),
   };
+}
+
+/** The platform may get a currency when tenants have others. Each budget counts the figure as it is. */
+function mixedCurrencies(budgets: readonly BudgetInForce[]): Judged['warnings'] {
+  const currencies = new Set(budgets.flatMap(({ rule }) => rule.currency ?? []));
+  if (currencies.size < 2) return [];
+  const all = [...currencies].join(' and ');
+  const message = `Counts in ${all} at once, and nothing is converted: give all budgets here one currency.`;
+  return [{ path: '/cost_impact', message }];
 }
 
 function sourceOf({ by, name }: BudgetInForce, tenantId: string): string {

@@ -157,6 +157,20 @@ describe('what is wrong is refused with its path', () => {
     await platform.delete('/config/budgets');
   });
 
+  test('a currency that the platform gets after tenants have others is said with each decision', async () => {
+    const { id, admin, operator } = await freshTenant();
+    await admin.put(`/tenants/${id}/config/budgets`, { t: { ...budget, currency: 'USD' } });
+    const intent = { action: 'scale', risk_level: 'low', cost_impact: 1 };
+    const decide = () => operator.post(`/tenants/${id}/decide`, intent);
+    expect((await decide()).body.warnings).toBeUndefined();
+    await platform.put('/config/budgets', { p: { ...budget, amount: '1000000' } });
+    const mixed = { path: '/cost_impact', message: expect.stringContaining('EUR and USD') };
+    expect((await decide()).body.warnings).toEqual([mixed]);
+    const { body } = await operator.post(`/tenants/${id}/automations`, intent);
+    expect([body.state, body.warnings]).toEqual(['running', [mixed]]);
+    await platform.delete('/config/budgets');
+  });
+
   test('of two currencies that are written at once one', async () => {
     const { id, admin } = await freshTenant();
     const own = `/tenants/${id}/config/budgets`;
