@@ -357,11 +357,39 @@ describe('an approval', () => {
       'budget_exceeded',
     ]);
     expect(await balance()).toEqual(['0', '90', '10']);
+    const shown = await tenant.operator.get(`/tenants/${tenant.id}/approvals/${asked.approval_id}`);
+    expect(shown.body.resource.exceeds).toEqual([
+      {
+        budget: 'all',
+        limit: '100.00',
+        spent: '0',
+        held: '90',
+        asked: '20',
+        resets_at: expect.any(String),
+      },
+    ]);
     await decideOn(asked.approval_id);
     await eventually(async () => expect((await get(asked.id)).state).toBe('running'));
     expect(await balance()).toEqual(['0', '110', '-10']);
     await finish(asked.id, 15);
     expect(await balance()).toEqual(['15', '90', '-5']);
+  });
+
+  test('lets no budget be exceeded that was filled while people were asked', async () => {
+    await setBudgets({ all: { ...monthly, over: 'approval_required' } });
+    const first = await start(60, risky);
+    const second = await start(60, risky);
+    for (const { approval_id: id } of [first, second]) await decideOn(id);
+    await eventually(async () => {
+      const states = [(await get(first.id)).state, (await get(second.id)).state];
+      expect(states.toSorted()).toEqual(['denied', 'running']);
+    });
+    expect(await balance()).toEqual(['0', '60', '40']);
+    // Told of it, people may.
+    const third = await start(60, risky);
+    expect(third.reasons.map(({ rule }: { rule: string }) => rule)).toContain('budget_exceeded');
+    await decideOn(third.approval_id);
+    await eventually(async () => expect((await get(third.id)).state).toBe('running'));
   });
 
   test('holds nothing while it waits, is refused at once when over, and is judged again when granted', async () => {
