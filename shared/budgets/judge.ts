@@ -130,8 +130,12 @@ export function judge(
 
 /** The platform may get a currency when tenants have others. Each budget counts the figure as it is. */
 function mixedCurrencies(budgets: readonly BudgetInForce[]): Judged['warnings'] {
+  const first = budgets.find(({ rule }) => rule.currency !== undefined)?.rule.currency;
+  const isMixed = budgets.some(
+    ({ rule }) => rule.currency !== undefined && rule.currency !== first,
+  );
+  if (!isMixed) return [];
   const currencies = new Set(budgets.flatMap(({ rule }) => rule.currency ?? []));
-  if (currencies.size < 2) return [];
   const all = [...currencies].join(' and ');
   const message = `Counts in ${all} at once, and nothing is converted: give all budgets here one currency.`;
   return [{ path: '/cost_impact', message }];
