@@ -9,8 +9,9 @@ import { problemMediaType } from '../http/problem-details.ts';
 import { headersOfError, ofEveryAnswer, refsOf } from '../http/response-headers.ts';
 import { refTo } from './schemas.ts';
 
-const Problem = {
+const FieldProblem = {
   type: 'object',
+  description: 'What is wrong at one place',
   required: ['path', 'message'],
   properties: {
     path: {
@@ -38,6 +39,7 @@ export const errorSchemas = {
     description: 'What to switch on',
     enum: Object.keys(errorTable),
   },
+  FieldProblem,
   Error: {
     type: 'object',
     description: 'Of every error',
@@ -48,7 +50,7 @@ export const errorSchemas = {
       errors: {
         type: 'array',
         description: 'With 422: what is wrong, by JSON Pointer',
-        items: Problem,
+        items: refTo('FieldProblem'),
       },
     },
   },
@@ -66,7 +68,7 @@ export const errorSchemas = {
       errors: {
         type: 'array',
         description: 'What is wrong, by JSON Pointer',
-        items: Problem,
+        items: refTo('FieldProblem'),
       },
     },
   },
