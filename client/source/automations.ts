@@ -179,8 +179,7 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
         if (row.state === 'running') {
           await pause(Math.min(waitMs, Math.max(leftMs(), 0)), signal);
           if (signal.aborted) return;
-          if (isOutOfTime()) lose();
-          else await beat();
+          await (isOutOfTime() ? lose() : beat());
         } else if (isWaiting(row.state)) {
           await waitForTurn();
         } else {
@@ -234,9 +233,10 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
       return row.state === 'running' && !isOutOfTime();
     },
     redeem: (executor) => redeem(gateway, row, closing, executor),
-    async finish(outcome) {
-      const options = { method: 'POST', body: { outcome }, signal: closing } as const;
-      const answer = await insist(closing, () => gateway.json(`${path}/finish`, options));
+    async finish(outcome, cost = {}) {
+      const body = inSnakeCase({ outcome, ...cost });
+      const how = { method: 'POST', body, signal: closing } as const;
+      const answer = await insist(closing, () => gateway.json(`${path}/finish`, how));
       ended.abort();
       turn(rowOf(answer));
     },
@@ -252,6 +252,10 @@ export async function runAutomation<T>(
 ): Promise<T> {
   const run = await start(request);
   const { signal } = run;
+  const said: { actualCost?: number } = {};
+  const cost = (actualCost: number): void => {
+    said.actualCost = actualCost;
+  };
   let result: T;
   try {
     if (!(await run.started({ timeoutMs }))) {
@@ -260,14 +264,14 @@ export async function runAutomation<T>(
     }
     const action = await run.redeem(executor);
     // It may have been lost while the answer was on its way.
-    if (!signal.aborted) result = await work({ ...action, signal });
+    if (!signal.aborted) result = await work({ ...action, signal, cost });
     if (signal.aborted)
       throw new StrataError('slot_lost', 'Its slot was lost before it had ended.');
   } catch (error) {
     // What has ended is refused; what cannot be reached runs out by itself.
-    await run.finish('failed').catch(() => undefined);
+    await run.finish('failed', said).catch(() => undefined);
     throw error;
   }
-  await run.finish('succeeded');
+  await run.finish('succeeded', said);
   return result!;
 }

@@ -218,14 +218,22 @@ export interface Automation extends Omit<Decision, 'stale'> {
    * `grant_used`, or with `automation_over` where it was stopped: then nothing may be done.
    */
   readonly redeem: (executor?: string) => Promise<ExactAction>;
-  /** Gives the slot back. `outcome` says how it ended, such as `succeeded`. */
-  readonly finish: (outcome: string) => Promise<void>;
+  /**
+   * Gives the slot back. `outcome` says how it ended, such as `succeeded`. Without `actualCost` budgets
+   * count its whole `costImpact`.
+   */
+  readonly finish: (
+    outcome: string,
+    cost?: { readonly actualCost?: number | undefined },
+  ) => Promise<void>;
 }
 
 /** What the work of `automation.run` is given. */
 export interface Granted extends ExactAction {
   /** Aborted once the slot is lost, or may be: the work must stop. */
   readonly signal: AbortSignal;
+  /** Says what it cost, for budgets, which count its whole `costImpact` else. */
+  readonly cost: (actualCost: number) => void;
 }
 export interface RunOptions {
   /** How long it waits for approval and a slot before it is withdrawn. For ever by default. */

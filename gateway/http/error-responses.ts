@@ -1,6 +1,6 @@
 /**
  * Every refusal of the gateway in the one envelope that docs and clients know, whoever found the
- * reason: a handler, Fastify or Node. Only OAuth's token endpoint has errors of its own.
+ * reason: a handler, Fastify or Node. Only OAuth's token endpoint and AuthZEN have errors of their own.
  */
 import http from 'node:http';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -11,6 +11,7 @@ import type { Logger } from 'pino';
 import { codeOf, StrataError, errorResponse, statusOf } from '../../shared/errors.ts';
 import { decisionPagePolicy, refusedLinkPage } from './decision-page.ts';
 import { sendOAuthError } from './oauth.ts';
+import { sendProblem } from './problem-details.ts';
 import { commonHeaders, pageHeaders } from './security-headers.ts';
 
 /** Fastify's own refusals in our codes. */
@@ -73,7 +74,9 @@ export function mapErrors(app: FastifyInstance, log: Logger): void {
       log.info({ request_id: id }, 'the client hung up before its request ended');
     else if (codeOf(own) === 'internal_error')
       log.error({ request_id: id, err: error }, 'unexpected error');
-    if (request.routeOptions.config?.isOAuth) return sendOAuthError(own, id, reply);
+    const { config } = request.routeOptions;
+    if (config?.isOAuth) return sendOAuthError(own, id, reply);
+    if (config?.problems) return sendProblem(own, id, config.problems, reply);
     return wantsPage(request) ? sendErrorPage(own, id, reply) : sendError(own, id, reply);
   });
   app.setNotFoundHandler(() => {

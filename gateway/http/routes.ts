@@ -25,7 +25,7 @@ import type { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import { checkParams } from '../../shared/contract-runtime/checks.ts';
 import { cachedAnswer, type LocalCache } from '../../shared/contract-runtime/local-cache.ts';
 import { callAs, timeLeft } from '../../shared/contract-runtime/request.ts';
-import { isRead, type Contract } from '../../shared/contracts/contract.ts';
+import { isRead, type Contract, type ProblemTypes } from '../../shared/contracts/contract.ts';
 import type { ActionName, ParamsOf } from '../../shared/contracts/index.ts';
 import { codeOf, isOutage, saysDatabase, statusOf, StrataError } from '../../shared/errors.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
@@ -56,6 +56,8 @@ declare module 'fastify' {
     isPage?: boolean;
     /** Takes forms and answers errors as OAuth does. */
     isOAuth?: boolean;
+    /** Of a route whose errors are problem details: their types. */
+    problems?: ProblemTypes | undefined;
   }
 }
 
@@ -191,6 +193,7 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     config: {
       isPage: contract.response === 'page',
       isOAuth: contract.response === 'oauth_token',
+      problems: contract.problems,
     },
     onRequest(request, _reply, done) {
       // Fastify waits for a promise, or for `done` where there is none.

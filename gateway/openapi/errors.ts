@@ -5,11 +5,13 @@
 import http from 'node:http';
 import type { Contract, Rest } from '../../shared/contracts/contract.ts';
 import { errorTable } from '../../shared/contracts/error-codes.ts';
+import { problemMediaType } from '../http/problem-details.ts';
 import { headersOfError, ofEveryAnswer, refsOf } from '../http/response-headers.ts';
 import { refTo } from './schemas.ts';
 
-const Problem = {
+const FieldProblem = {
   type: 'object',
+  description: 'What is wrong at one place',
   required: ['path', 'message'],
   properties: {
     path: {
@@ -37,6 +39,7 @@ export const errorSchemas = {
     description: 'What to switch on',
     enum: Object.keys(errorTable),
   },
+  FieldProblem,
   Error: {
     type: 'object',
     description: 'Of every error',
@@ -47,7 +50,25 @@ export const errorSchemas = {
       errors: {
         type: 'array',
         description: 'With 422: what is wrong, by JSON Pointer',
-        items: Problem,
+        items: refTo('FieldProblem'),
+      },
+    },
+  },
+  ProblemDetails: {
+    type: 'object',
+    description: "Of AuthZEN's errors (RFC 9457)",
+    required: ['type', 'title', 'status', 'detail', 'code', 'request_id'],
+    properties: {
+      type: { type: 'string', description: "A URN of AuthZEN's profile, or about:blank" },
+      title: { type: 'string', description: 'What the type means' },
+      status: { type: 'integer', description: 'Of the answer' },
+      detail: { type: 'string', description: 'For people; it may change' },
+      code: refTo('ErrorCode'),
+      request_id: { type: 'string', description: 'Names the request in the log' },
+      errors: {
+        type: 'array',
+        description: 'What is wrong, by JSON Pointer',
+        items: refTo('FieldProblem'),
       },
     },
   },
@@ -96,9 +117,29 @@ const oauthErrorResponse = {
   },
 };
 
+/** Of AuthZEN. */
+const problemResponse = {
+  description: 'A problem of AuthZEN',
+  headers: refsOf([...ofEveryAnswer, 'Retry-After']),
+  content: {
+    [problemMediaType]: {
+      schema: refTo('ProblemDetails'),
+      example: {
+        type: 'urn:openid:authzen:access-request:error:unknown_task',
+        title: 'unknown task',
+        status: 404,
+        detail: 'The tenant has no such request of yours.',
+        code: 'not_found',
+        request_id: '0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55',
+      },
+    },
+  },
+};
+
 export const errorResponses = {
   ...Object.fromEntries(statuses.map((status) => [nameOf(status), responseOf(status)])),
   OAuthError: oauthErrorResponse,
+  ProblemDetails: problemResponse,
   OtherError: {
     description: 'Any other error, by its code',
     headers: refsOf([...ofEveryAnswer, 'Retry-After']),
@@ -119,6 +160,17 @@ export const oauthErrorRefs = {
   429: oauthError,
   503: oauthError,
   default: oauthError,
+};
+
+const problem = refToResponse('ProblemDetails');
+/** The rate limit, and what no node answers, are said in front of the routes as well: in the envelope. */
+export const problemRefs = {
+  400: problem,
+  401: problem,
+  403: problem,
+  404: problem,
+  429: refToResponse('OtherError'),
+  default: problem,
 };
 
 /** What callers of this route have to expect. */

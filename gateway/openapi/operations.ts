@@ -8,7 +8,7 @@ import type { Access, Contract, Rest } from '../../shared/contracts/contract.ts'
 import { ProposedWrite } from '../../shared/contracts/envelopes.ts';
 import { exampleOf, hasExample } from '../../shared/contracts/examples.ts';
 import type { RestRoute } from '../http/rest.ts';
-import { errorRefs, errorsOf, oauthErrorRefs } from './errors.ts';
+import { errorRefs, errorsOf, oauthErrorRefs, problemRefs } from './errors.ts';
 import { headersOf, ofEveryAnswer, refsOf } from '../http/response-headers.ts';
 import type { Components, Parameter, Schema } from './schemas.ts';
 import { topicOf } from './topics.ts';
@@ -42,11 +42,14 @@ export function operationOf({ name, contract, rest }: RestRoute, components: Com
     responses: {
       ...responsesOf(contract, rest, components),
       ...(contract.response === 'write' && { 202: { $ref: '#/components/responses/Proposed' } }),
-      ...(contract.response === 'oauth_token'
-        ? oauthErrorRefs
-        : errorRefs(errorsOf(contract, rest))),
+      ...errorRefsOf(contract, rest),
     },
   };
+}
+
+function errorRefsOf(contract: Contract, rest: Rest) {
+  if (contract.response === 'oauth_token') return oauthErrorRefs;
+  return contract.problems ? problemRefs : errorRefs(errorsOf(contract, rest));
 }
 
 function keyScopesOf(contract: Contract): string {

@@ -5,12 +5,22 @@ import type { Problem } from '../errors.ts';
 import { pointerTo } from '../schema/json-pointer.ts';
 import { isDayOfYear, isLocalTime, kindOf, spanOf } from './windows.ts';
 
+/** Of all freezes of a document together: each start looks at them. */
+const mostWindows = 1000;
+const countWindows = (freezes: Freezes): number =>
+  Object.values(freezes).reduce((count, { during }) => count + during.length, 0);
+
 /** `at` in Unix milliseconds; null for a rollback, which may restore what is over. */
 export function freezesProblems(
   next: Freezes,
   current: Freezes | null,
   at: number | null,
 ): Problem[] {
+  const windows = countWindows(next);
+  if (windows > mostWindows && windows > countWindows(current ?? {}))
+    return [
+      { path: '', message: `must not have more than ${mostWindows} windows in all its freezes` },
+    ];
   return Object.entries(next).flatMap(([name, freeze]) => {
     const before = current && Object.hasOwn(current, name) ? current[name]! : undefined;
     return isDeepStrictEqual(freeze, before) ? [] : ofFreeze(name, freeze, before, at);

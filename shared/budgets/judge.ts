@@ -30,8 +30,9 @@ export interface Warned {
   readonly budget: BudgetInForce;
   readonly period: Period;
   readonly balance: Balance;
-  /** What was asked for in addition, and brought it there. */
+  /** What was asked for in addition; it brings it there where `isBefore` is false. */
   readonly asked: bigint;
+  readonly isBefore: boolean;
 }
 
 export interface Judged {
@@ -93,32 +94,51 @@ export function judge(
         source: sourceOf(budget, tenantId),
         revision: budget.revision,
       })),
-    warnings: exceeded
-      .filter(({ budget }) => !isEnforced(budget.rule))
-      .map(({ budget }) => ({
-        path: countsActions(budget.rule) ? '/action' : '/cost_impact',
-        message: `Exceeds the budget ${budget.name} of the ${budget.by}, which only warns.`,
-      })),
-    charges: judged.flatMap(({ budget, asked }) =>
-      asked === 0n
-        ? []
-        : [
-            {
-              budget: ledgerKey(budget),
-              bucket: bucketOf(at),
-              amount: asked,
-              isHeld: !countsActions(budget.rule),
-            },
-          ],
-    ),
+    warnings: [
+      ...mixedCurrencies(budgets),
+      ...exceeded
+        .filter(({ budget }) => !isEnforced(budget.rule))
+        .map(({ budget }) => ({
+          path: countsActions(budget.rule) ? '/action' : '/cost_impact',
+          message: `Exceeds the budget ${budget.name} of the ${budget.by}, which only warns.`,
+        })),
+    ],
+    // Also of nothing: it may come to cost something.
+    charges: judged.map(({ budget, asked }) => ({
+      budget: ledgerKey(budget),
+      bucket: bucketOf(at),
+      amount: asked,
+      isHeld: !countsActions(budget.rule),
+    })),
     warned: judged.flatMap(({ budget, balance, total, asked, amount }) =>
       reaches(budget.rule.warn_at, total, amount)
-        ? [{ budget, balance, asked, period: periodAt(budget.rule, at) }]
+        ? [
+            {
+              budget,
+              balance,
+              asked,
+              period: periodAt(budget.rule, at),
+              isBefore: reaches(budget.rule.warn_at, total - asked, amount),
+            },
+          ]
         : [],
     ),
     isCostMissing:
       cost === undefined && budgets.some(({ rule }) => !countsActions(rule) && isEnforced(rule)),
   };
+}
+
+/** The platform may get a currency when tenants have others. Each budget counts the figure as it is. */
+function mixedCurrencies(budgets: readonly BudgetInForce[]): Judged['warnings'] {
+  const first = budgets.find(({ rule }) => rule.currency !== undefined)?.rule.currency;
+  const isMixed = budgets.some(
+    ({ rule }) => rule.currency !== undefined && rule.currency !== first,
+  );
+  if (!isMixed) return [];
+  const currencies = new Set(budgets.flatMap(({ rule }) => rule.currency ?? []));
+  const all = [...currencies].join(' and ');
+  const message = `Counts in ${all} at once, and nothing is converted: give all budgets here one currency.`;
+  return [{ path: '/cost_impact', message }];
 }
 
 function sourceOf({ by, name }: BudgetInForce, tenantId: string): string {

@@ -10,6 +10,53 @@
  */
 import { Temporal } from 'temporal-polyfill';
 
+export const dayMs = 86_400_000;
+
+/**
+ * What the clocks of a place show, in the milliseconds that UTC would have at that time: so days of
+ * it begin at multiples of `dayMs`.
+ */
+export type WallTime = number;
+
+/** No clock of this century is changed twice within so long. */
+const cellMs = 4 * dayMs;
+/** How far clocks are ahead of UTC where a cell begins, in milliseconds, by cell and zone. */
+const offsets = new Map<string, number>();
+const mostOffsets = 100_000;
+
+/** Temporal takes tens of microseconds for each, and freezes may have a thousand windows. */
+function offsetOfCell(cell: number, zone: string): number {
+  const key = `${cell} ${zone}`;
+  const known = offsets.get(key);
+  if (known !== undefined) return known;
+  const offset = zonedAt(cell * cellMs, zone).offsetNanoseconds / 1e6;
+  if (offsets.size >= mostOffsets) offsets.clear();
+  offsets.set(key, offset);
+  return offset;
+}
+
+/** Undefined where the clocks may be changed between the two. */
+function steadyOffset(from: number, until: number, zone: string): number | undefined {
+  const first = Math.floor(from / cellMs);
+  const offset = offsetOfCell(first, zone);
+  for (let cell = first; cell * cellMs <= until; cell += 1)
+    if (offsetOfCell(cell + 1, zone) !== offset) return undefined;
+  return offset;
+}
+
+/** `at` in Unix milliseconds. */
+export const wallAt = (at: number, zone: string): WallTime =>
+  at + (steadyOffset(at, at, zone) ?? zonedAt(at, zone).offsetNanoseconds / 1e6);
+
+/** Unix milliseconds. */
+export function instantOfWall(wall: WallTime, zone: string): number {
+  // Clocks are less than a day from UTC, so instants of this time are within a day of it.
+  const offset = steadyOffset(wall - dayMs, wall + dayMs, zone);
+  if (offset !== undefined) return wall - offset;
+  const wanted = Temporal.Instant.fromEpochMilliseconds(wall).toZonedDateTimeISO('UTC');
+  return instantOf(wanted.toPlainDateTime(), zone);
+}
+
 /** Unix milliseconds of a wall-clock time. */
 export function instantOf(wanted: Temporal.PlainDateTime, zone: string): number {
   const found = wanted.toZonedDateTime(zone, { disambiguation: 'earlier' });

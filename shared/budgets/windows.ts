@@ -5,7 +5,7 @@
 import { Temporal } from 'temporal-polyfill';
 import type { Freeze, FreezeWindow } from '../contracts/freezes.ts';
 import { weekdays } from '../contracts/weekdays.ts';
-import { dateAt, instantOf } from './wall-clock.ts';
+import { dayMs, instantOfWall, wallAt, type WallTime } from './wall-clock.ts';
 
 /** What a moment is to a window: within it or not, and until when; null where that never changes. */
 export interface Stretch {
@@ -34,10 +34,7 @@ export function kindOf(window: FreezeWindow): WindowKind | undefined {
 
 /** Unix milliseconds from when until when a dated window lasts. */
 export function spanOf({ from, until, timezone }: FreezeWindow): { from: number; until: number } {
-  return {
-    from: instantOf(Temporal.PlainDateTime.from(from!), timezone),
-    until: instantOf(Temporal.PlainDateTime.from(until!), timezone),
-  };
+  return instantsOf({ from: Date.parse(`${from!}Z`), until: Date.parse(`${until!}Z`) }, timezone);
 }
 
 /** The stretch that `at` is in. */
@@ -59,25 +56,37 @@ export interface Span {
   readonly until: number;
 }
 
+/** Windows that follow each other for longer have no end. */
+const longestMs = 2 * 366 * dayMs;
 /** Windows that follow each other, one after the other, are looked at so often. */
 const mostWindowsInRow = 100;
 
 /** What a moment is to all of the windows together. */
 export function stretchOfAll(during: readonly FreezeWindow[], at: number): Stretch {
-  let end: number | null = null;
-  let now = at;
+  let stretches = during.map((window) => stretchAt(window, at));
+  let end = endOf(stretches);
+  if (end === null) {
+    const next = stretches.flatMap(({ until }) => until ?? []);
+    return { isWithin: false, until: next.length > 0 ? Math.min(...next) : null };
+  }
   for (let count = 0; count < mostWindowsInRow; count += 1) {
-    const stretches = during.map((window) => stretchAt(window, now));
-    const within = stretches.flatMap(({ isWithin, until }) => (isWithin ? [until!] : []));
-    if (within.length === 0) {
-      if (end !== null) break;
-      const next = stretches.flatMap(({ until }) => until ?? []);
-      return { isWithin: false, until: next.length > 0 ? Math.min(...next) : null };
-    }
-    end = Math.max(...within);
-    now = end;
+    const now = end;
+    // Of the others the stretch that is known reaches further.
+    stretches = stretches.map((stretch, index) =>
+      stretch.until !== null && stretch.until <= now ? stretchAt(during[index]!, now) : stretch,
+    );
+    const next = endOf(stretches);
+    if (next === null) break;
+    if (next - at > longestMs) return { isWithin: true, until: null };
+    end = next;
   }
   return { isWithin: true, until: end };
+}
+
+/** When the last of those that a moment is within ends; null where it is within none. */
+function endOf(stretches: readonly Stretch[]): number | null {
+  const ends = stretches.flatMap(({ isWithin, until }) => (isWithin ? [until!] : []));
+  return ends.length > 0 ? Math.max(...ends) : null;
 }
 
 /** Parts of the span in which a freeze holds, overrides aside. */
@@ -110,50 +119,80 @@ function stretchOf(spans: Iterable<Span>, at: number): Stretch {
   return { isWithin: within !== undefined, until: within ?? null };
 }
 
+/** By the clocks of a zone. */
+interface WallSpan {
+  readonly from: WallTime;
+  readonly until: WallTime;
+}
+
+const instantsOf = ({ from, until }: WallSpan, zone: string): Span => ({
+  from: instantOfWall(from, zone),
+  until: instantOfWall(until, zone),
+});
+
+/** Those that follow each other without a gap as one, so that only its ends are looked up. */
+function* joined(spans: Iterable<WallSpan>, zone: string): Generator<Span> {
+  let last: WallSpan | undefined;
+  for (const span of spans) {
+    const follows = last !== undefined && span.from <= last.until;
+    if (last !== undefined && !follows) yield instantsOf(last, zone);
+    last = follows ? { from: last!.from, until: Math.max(last!.until, span.until) } : span;
+  }
+  if (last !== undefined) yield instantsOf(last, zone);
+}
+
 /** The fifth of five weeks apart; one that a month does not have is the next month's. */
 const ordinals = { first: 1, second: 2, third: 3, fourth: 4 } as const;
 /** Each ordinal comes once a month, and a second month in case the calendar leaves one out. */
 const longestSearchDays = 70;
 
-function* weeklySpans(window: FreezeWindow, at: number): Generator<Span> {
-  const { timezone, days, start, end, of_month: wanted } = window;
-  const today = dateAt(at, timezone);
-  const isNextDay = end! <= start!;
+const weeklySpans = (window: FreezeWindow, at: number): Generator<Span> =>
+  joined(weeklyWallSpans(window, wallAt(at, window.timezone)), window.timezone);
+
+function* weeklyWallSpans(window: FreezeWindow, now: WallTime): Generator<WallSpan> {
+  const { days, start, end, of_month: wanted } = window;
+  const today = Math.floor(now / dayMs);
+  const [from, until] = [timeOfDay(start!), timeOfDay(end!)];
+  const length = until > from ? until - from : until + dayMs - from;
   // Yesterday's may last until today.
-  for (let day = -1; day < longestSearchDays; day += 1) {
-    const date = today.add({ days: day });
-    if (!days!.includes(weekdays[date.dayOfWeek - 1]!) || !isOfMonth(date, wanted)) continue;
-    const lastDate = isNextDay ? date.add({ days: 1 }) : date;
-    yield {
-      from: instantOf(date.toPlainDateTime(Temporal.PlainTime.from(start!)), timezone),
-      until: instantOf(lastDate.toPlainDateTime(Temporal.PlainTime.from(end!)), timezone),
-    };
+  for (let day = today - 1; day < today + longestSearchDays; day += 1) {
+    if (!days!.includes(dayOfWeek(day)) || !isOfMonth(day, wanted)) continue;
+    yield { from: day * dayMs + from, until: day * dayMs + from + length };
   }
 }
 
-function isOfMonth(date: Temporal.PlainDate, wanted: FreezeWindow['of_month']): boolean {
+/** Of HH:MM, in milliseconds from midnight. */
+const timeOfDay = (text: string): number => Date.parse(`1970-01-01T${text}Z`);
+/** 1 January 1970 was a Thursday, the fourth of `weekdays`. */
+const dayOfWeek = (day: number): (typeof weekdays)[number] => weekdays[(((day + 3) % 7) + 7) % 7]!;
+
+function isOfMonth(day: number, wanted: FreezeWindow['of_month']): boolean {
   if (wanted === undefined) return true;
+  const date = new Date(day * dayMs);
+  const dayOfMonth = date.getUTCDate();
+  const daysInMonth = new Date(
+    Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 0),
+  ).getUTCDate();
   return wanted.some((ordinal) =>
     ordinal === 'last'
-      ? date.day + 7 > date.daysInMonth
-      : Math.ceil(date.day / 7) === ordinals[ordinal],
+      ? dayOfMonth + 7 > daysInMonth
+      : Math.ceil(dayOfMonth / 7) === ordinals[ordinal],
   );
 }
 
 /** 29 February is at most eight years away. */
 const longestSearchYears = 9;
 
-function* yearlySpans({ timezone, dates }: FreezeWindow, at: number): Generator<Span> {
-  const today = dateAt(at, timezone);
-  for (let year = today.year - 1; year < today.year + longestSearchYears; year += 1) {
-    for (const text of dates!.toSorted()) {
-      const [month, day] = text.split('-').map(Number);
-      const date = Temporal.PlainDate.from({ year, month: month!, day: day! });
-      if (date.day !== day) continue;
-      yield {
-        from: instantOf(date.toPlainDateTime(), timezone),
-        until: instantOf(date.add({ days: 1 }).toPlainDateTime(), timezone),
-      };
+const yearlySpans = (window: FreezeWindow, at: number): Generator<Span> =>
+  joined(yearlyWallSpans(window, wallAt(at, window.timezone)), window.timezone);
+
+function* yearlyWallSpans({ dates }: FreezeWindow, now: WallTime): Generator<WallSpan> {
+  const days = dates!.toSorted().map((text) => text.split('-').map(Number));
+  const thisYear = new Date(now).getUTCFullYear();
+  for (let year = thisYear - 1; year < thisYear + longestSearchYears; year += 1) {
+    for (const [month, day] of days) {
+      const from = Date.UTC(year, month! - 1, day);
+      if (new Date(from).getUTCDate() === day) yield { from, until: from + dayMs };
     }
   }
 }

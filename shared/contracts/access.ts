@@ -1,12 +1,15 @@
 /**
  * The door for gateways that are not ours: the OpenID AuthZEN Authorization API 1.0, and draft 1 of
  * the working group's Access Request and Approval Profile. The notifier answers both, because it has
- * the approvals.
+ * the approvals. What a question has beside is left out of account, as both want it.
  */
 import { Type, type Static, type TSchema } from 'typebox';
 import { action, submission, tenantRoles, type Access } from './contract.ts';
 import { described, FreeForm, Line, strict, TenantId, Timestamp, Uuid } from './fields.ts';
 import { deciderRoles } from './notifier.ts';
+
+/** Newer versions of the protocol add members. */
+const open = { additionalProperties: true } as const;
 
 /** Whom a gateway acts for: others than the caller need the key scope `decide:on_behalf`. */
 const Subject = Type.Object(
@@ -17,7 +20,7 @@ const Subject = Type.Object(
       described(FreeForm, 'What else is known of it; bound, and nothing is decided by it', {}),
     ),
   },
-  { ...strict, title: 'AccessSubject', description: 'Who wants to act' },
+  { ...open, title: 'AccessSubject', description: 'Who wants to act' },
 );
 const Action = Type.Object(
   {
@@ -30,7 +33,7 @@ const Action = Type.Object(
       ),
     ),
   },
-  { ...strict, title: 'AccessAction', description: 'What it wants to do' },
+  { ...open, title: 'AccessAction', description: 'What it wants to do' },
 );
 const AccessResource = Type.Object(
   {
@@ -40,7 +43,7 @@ const AccessResource = Type.Object(
       described(FreeForm, 'The parameters of the action; people who approve see them', {}),
     ),
   },
-  { ...strict, title: 'AccessResource', description: 'What it wants to do it to' },
+  { ...open, title: 'AccessResource', description: 'What it wants to do it to' },
 );
 const Context = Type.Record(Type.String(), Type.Unknown(), {
   description:
@@ -60,7 +63,7 @@ const example = {
   resource: { type: 'cloud_run', id: 'checkout-api', properties: { min_instances: 4 } },
 };
 const Question = Type.Object(question, {
-  ...strict,
+  ...open,
   examples: [example],
   title: 'AccessQuestion',
   description: 'Whether a subject may do an action to a resource',
@@ -141,6 +144,8 @@ const evaluates: Access = { level: 'tenant', roles: tenantRoles, services: true 
 const requests: Access = { level: 'tenant', roles: deciderRoles, services: true };
 const tenantPath = { tenant_id: TenantId };
 const base = '/tenants/{tenant_id}/access/v1';
+/** Types of problems that the profile defines. */
+const problems = 'urn:openid:authzen:access-request:error';
 const taskPath = { ...tenantPath, task_id: described(Uuid, "The task's id") };
 
 export const accessContracts = {
@@ -169,6 +174,7 @@ export const accessContracts = {
     access: evaluates,
     keyScope: 'config:read',
     changesNothing: true,
+    problems: {},
     path: tenantPath,
     body: Question,
     result: Answer,
@@ -179,6 +185,7 @@ export const accessContracts = {
     access: evaluates,
     keyScope: 'config:read',
     changesNothing: true,
+    problems: {},
     path: tenantPath,
     body: Type.Object(
       {
@@ -186,7 +193,7 @@ export const accessContracts = {
         evaluations: optional(
           Type.Array(
             Type.Object(defaults, {
-              ...strict,
+              ...open,
               title: 'AccessEvaluation',
               description: 'What it leaves out is that of the request',
             }),
@@ -202,12 +209,12 @@ export const accessContracts = {
                 }),
               ),
             },
-            { ...strict, description: 'How they are answered' },
+            { ...open, description: 'How they are answered' },
           ),
         ),
       },
       {
-        ...strict,
+        ...open,
         examples: [{ ...example, evaluations: [{}] }],
         title: 'AccessQuestions',
         description: 'Several questions',
@@ -227,6 +234,11 @@ export const accessContracts = {
     access: requests,
     leadsTo: 'operations',
     keyScope: 'approvals:write',
+    problems: {
+      denial_invalid: `${problems}:invalid_denial_binding`,
+      denial_expired: `${problems}:expired_denial`,
+      conflict: `${problems}:duplicate_request`,
+    },
     path: tenantPath,
     body: Type.Object(
       {
@@ -244,6 +256,7 @@ export const accessContracts = {
           },
           { ...strict, description: 'What was denied' },
         ),
+        client: optional(described(FreeForm, 'Which program asks; nothing relies on it', {})),
         requested_access: optional(
           described(FreeForm, 'Shown to nobody: what is asked for is exactly what was denied', {}),
         ),
@@ -258,6 +271,7 @@ export const accessContracts = {
     rest: `GET ${base}/requests/{task_id}`,
     access: requests,
     keyScope: 'approvals:read',
+    problems: { not_found: `${problems}:unknown_task` },
     path: taskPath,
     result: TaskAnswer,
   }),
@@ -267,6 +281,10 @@ export const accessContracts = {
     access: requests,
     leadsTo: 'operations',
     keyScope: 'approvals:write',
+    problems: {
+      not_found: `${problems}:unknown_task`,
+      conflict: `${problems}:invalid_task_state`,
+    },
     path: taskPath,
     result: TaskAnswer,
   }),

@@ -51,7 +51,10 @@ export const BudgetNotice = Type.Object(
         warn_at: Type.Number({ description: 'The share of the amount that it has come to' }),
         spent: balance.spent,
         held: balance.held,
-        asked: decimal('What was asked for in addition, and brought it there', '20'),
+        asked: decimal(
+          'What started in addition, and brought it there; 0 where what others cost did',
+          '20',
+        ),
         resets_at: balance.resets_at,
       },
       { ...strict, description: 'The budget as it was then' },

@@ -10,6 +10,7 @@ import {
   AgentType,
   described,
   Identifier,
+  patterns,
   ProjectId,
   ServiceId,
   ServiceTypeName,
@@ -83,13 +84,13 @@ export type BudgetPeriod = (typeof budgetPeriods)[number];
 
 /** An exact decimal: at most twelve digits, and six more after the point. */
 export const DecimalText = Type.String({
-  pattern: '^(0|[1-9][0-9]{0,11})(\\.[0-9]{1,6})?$',
+  pattern: patterns.decimal,
   description:
     'A decimal, as text so that it is exact: at most twelve digits before the point and six after it',
   examples: ['500.00'],
 });
 export const Currency = Type.String({
-  pattern: '^[A-Z]{3}$',
+  pattern: patterns.currency,
   description: 'Of costs, as ISO 4217 calls it; the same in every budget of a tenant',
   examples: ['EUR'],
 });

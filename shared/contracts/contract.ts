@@ -115,6 +115,9 @@ export interface FailureCodes {
   readonly unexpected: ErrorCode;
 }
 
+/** A URI for each code that the protocol of somebody else has a type of problem for. */
+export type ProblemTypes = Readonly<Partial<Record<ErrorCode, string>>>;
+
 /** How the gateway turns a result into an HTTP response; `responses.ts` does it. */
 export type ResponseKind =
   | 'resource'
@@ -172,6 +175,8 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   /** Whether the caller may see this result; where not, it does not exist for them (404). */
   visible?(result: unknown, caller: { readonly platform: boolean }): boolean;
   readonly failures?: FailureCodes;
+  /** Errors are problem details (RFC 9457), of these types by code and else of none. */
+  readonly problems?: ProblemTypes;
   /**
    * It only reads, and no GET or cache says so: it has no route, or its question is too long for an
    * address.
@@ -277,6 +282,7 @@ interface Definition<
   drops?: (params: Static<TObject<Path>>) => string[];
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;
   failures?: FailureCodes;
+  problems?: ProblemTypes;
   changesNothing?: true;
   minTimeoutMs?: number | ((params: CheckedParams) => number | undefined);
 }

@@ -5,6 +5,13 @@
 import { Type, type TSchema } from 'typebox';
 
 /** For objects whose unknown members are refused, which are nearly all. */
+/** What a text has to look like, where its pattern says that to nobody. Each has its sentence in shared/schema/validate.ts. */
+export const patterns = {
+  decimal: '^(0|[1-9][0-9]{0,11})(\\.[0-9]{1,6})?$',
+  currency: '^[A-Z]{3}$',
+  localTime: '^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]$',
+} as const;
+
 export const strict = { additionalProperties: false } as const;
 
 /**

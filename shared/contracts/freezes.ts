@@ -6,7 +6,7 @@
 import { Type, type Static } from 'typebox';
 import { LimitMatch, limitMode, LimitName, limitOwner, limitReason, timeZone } from './budgets.ts';
 import { documentContracts } from './document-contracts.ts';
-import { described, SomeOf, strict, Timestamp } from './fields.ts';
+import { described, patterns, SomeOf, strict, Timestamp } from './fields.ts';
 import { riskLevels } from './notifier.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
 import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
@@ -14,7 +14,7 @@ import { weekdays } from './weekdays.ts';
 import { TimeOfDay } from './weekly-hours.ts';
 
 const LocalTime = Type.String({
-  pattern: '^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]$',
+  pattern: patterns.localTime,
   description: 'YYYY-MM-DDTHH:MM by the clocks of the zone, without an offset',
   examples: ['2026-12-24T18:00'],
 });

@@ -150,6 +150,8 @@ export const Resource = Type.Union(
 );
 export const CostImpact = Type.Number({
   minimum: 0,
+  // As many digits as the amount of a budget has.
+  maximum: 999_999_999_999,
   description: "Cost of the change, in the tenant's currency",
   examples: [20],
 });

@@ -4,7 +4,7 @@
  */
 import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
-import { described, FreeForm, ProjectId, strict, Text } from './fields.ts';
+import { described, FreeForm, patterns, ProjectId, strict, Text } from './fields.ts';
 import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenant-document.ts';
 
 const fields = {
@@ -25,7 +25,7 @@ const fields = {
       {
         amount: Type.Number({ minimum: 0, description: 'How much', examples: [1000] }),
         currency: Type.String({
-          pattern: '^[A-Z]{3}$',
+          pattern: patterns.currency,
           description: 'ISO 4217',
           examples: ['EUR'],
         }),

@@ -10,6 +10,7 @@ import { boundedProblems, type Problem } from '../errors.ts';
 import { pointerToken } from './json-pointer.ts';
 import { momentOf } from './moment.ts';
 import { isTimeZone } from './time-zone.ts';
+import { patterns } from '../contracts/fields.ts';
 
 /** A format of our own. */
 const timeZoneFormat = 'iana-time-zone';
@@ -168,6 +169,14 @@ const tagsOf = ({ parentSchema, params }: ErrorObject): string[] =>
     ({ properties }) => properties[params.tag as string]!.const,
   );
 
+const sentencesOfPatterns: Readonly<Record<string, string>> = {
+  [patterns.decimal]:
+    'must be a decimal that is not negative, as text such as 500.00, with at most twelve digits before the point and six after it',
+  [patterns.currency]: 'must be three capital letters, such as EUR (ISO 4217)',
+  [patterns.localTime]:
+    "must be a time of this century by the zone's clocks, without an offset, such as 2026-12-24T18:00",
+};
+
 function sentenceOf(error: ErrorObject): string {
   const { keyword, params, message } = error;
   switch (keyword) {
@@ -181,6 +190,8 @@ function sentenceOf(error: ErrorObject): string {
       return `must be one of ${tagsOf(error).join(', ')}`;
     case 'enum':
       return `must be one of ${(params.allowedValues as unknown[]).map(String).join(', ')}`;
+    case 'pattern':
+      return sentencesOfPatterns[params.pattern as string] ?? message ?? 'is not valid';
     default:
       if (params.format === timeZoneFormat) return 'is not an IANA time zone';
       if (params.format === 'date-time')

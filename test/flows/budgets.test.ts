@@ -118,6 +118,18 @@ describe('a budget of costs', () => {
     expect((await start(0)).state).toBe('denied');
   });
 
+  test('counts what something cost that was to cost nothing', async () => {
+    await setBudgets({ all: monthly });
+    const free = await start(0);
+    await finish(free.id, 70.25);
+    expect(await balance()).toEqual(['70.25', '0', '29.75']);
+    expect((await start(30)).state).toBe('denied');
+    // Of one that only warns also what said no cost.
+    await setBudgets({ all: { ...monthly, mode: 'warn' } });
+    await finish((await start(undefined)).id, 1);
+    expect(await balance()).toEqual(['71.25', '0', '28.75']);
+  });
+
   test('is not given back by silence: an end without a cost, and an expiry', async () => {
     await setBudgets({ all: monthly });
     const first = await start(30);
@@ -345,11 +357,39 @@ describe('an approval', () => {
       'budget_exceeded',
     ]);
     expect(await balance()).toEqual(['0', '90', '10']);
+    const shown = await tenant.operator.get(`/tenants/${tenant.id}/approvals/${asked.approval_id}`);
+    expect(shown.body.resource.exceeds).toEqual([
+      {
+        budget: 'all',
+        limit: '100.00',
+        spent: '0',
+        held: '90',
+        asked: '20',
+        resets_at: expect.any(String),
+      },
+    ]);
     await decideOn(asked.approval_id);
     await eventually(async () => expect((await get(asked.id)).state).toBe('running'));
     expect(await balance()).toEqual(['0', '110', '-10']);
     await finish(asked.id, 15);
     expect(await balance()).toEqual(['15', '90', '-5']);
+  });
+
+  test('lets no budget be exceeded that was filled while people were asked', async () => {
+    await setBudgets({ all: { ...monthly, over: 'approval_required' } });
+    const first = await start(60, risky);
+    const second = await start(60, risky);
+    for (const { approval_id: id } of [first, second]) await decideOn(id);
+    await eventually(async () => {
+      const states = [(await get(first.id)).state, (await get(second.id)).state];
+      expect(states.toSorted()).toEqual(['denied', 'running']);
+    });
+    expect(await balance()).toEqual(['0', '60', '40']);
+    // Told of it, people may.
+    const third = await start(60, risky);
+    expect(third.reasons.map(({ rule }: { rule: string }) => rule)).toContain('budget_exceeded');
+    await decideOn(third.approval_id);
+    await eventually(async () => expect((await get(third.id)).state).toBe('running'));
   });
 
   test('holds nothing while it waits, is refused at once when over, and is judged again when granted', async () => {
@@ -394,6 +434,30 @@ test('starts that meet at the lock are judged one after the other', async () => 
 });
 
 describe('a warning', () => {
+  test('is not used up by what is refused', async () => {
+    await setBudgets({ all: { ...monthly, warn_at: 0.8 } });
+    const warned = async () => {
+      const [row] = await database.query<{ count: number }>(
+        'SELECT count(*)::int AS count FROM notifier.budget_warnings WHERE tenant_id = $1',
+        [tenant.id],
+      );
+      return row!.count;
+    };
+    expect((await start(1000)).state).toBe('denied');
+    expect((await start(90, { risk_level: 'high' })).state).toBe('waiting_approval');
+    expect(await warned()).toBe(0);
+    const { id } = await start(79);
+    expect(await warned()).toBe(0);
+    // What it cost in the end is said with the next that is judged.
+    await finish(id, 85);
+    expect((await start(1000)).state).toBe('denied');
+    const rows = await database.query<{ notice: { spent: string; asked: string } }>(
+      'SELECT notice FROM notifier.budget_warnings WHERE tenant_id = $1',
+      [tenant.id],
+    );
+    expect(rows).toMatchObject([{ notice: { spent: '85', asked: '0' } }]);
+  });
+
   test('is told once in a period, also where the node that judged it was killed before it was told', async () => {
     const receiver = await startReceiver();
     try {

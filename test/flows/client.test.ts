@@ -186,7 +186,9 @@ describe.each(nodes())('with %s', (node) => {
        await one.redeem();
        const again = await one.redeem().catch(code);
        await one.finish('succeeded');
-       console.log(JSON.stringify({ done, codes, lost, again }));
+       const paid = await config.automation.run({ ...intent, costImpact: 2 }, async ({ cost }) => { cost(0.5); return (await last()).id; });
+       const spent = (await (await fetch(tenant + '/automations/' + paid, { headers })).json()).actual_cost;
+       console.log(JSON.stringify({ done, codes, lost, again, spent }));
        await config.close();`,
     );
     expect(JSON.parse(said)).toEqual({
@@ -194,6 +196,7 @@ describe.each(nodes())('with %s', (node) => {
       codes: ['not_started', 'timeout', 'mine'],
       lost: 'slot_lost',
       again: 'grant_used',
+      spent: 0.5,
     });
   });
 

@@ -95,8 +95,9 @@ async function ask(
     const isValid = ajv.validate(shapes[shaped], answer);
     expect([isValid, ajv.errors, answer]).toEqual([true, null, answer]);
   }
+  const type = response.headers.get('content-type');
   // eslint-disable-next-line typescript/no-explicit-any -- a foreign client knows no types of ours
-  return { status: response.status, body: answer as any };
+  return { status: response.status, type, body: answer as any };
 }
 
 const question = (properties: object = {}, rest: object = {}) => ({
@@ -176,7 +177,89 @@ test('what cannot be answered is no permission', async () => {
     404,
   ]);
   const { body } = await evaluate({ ...question(), action: { name: 'scale' } });
-  expect([body.decision, body.context.error.status]).toEqual([false, 422]);
+  expect([body.decision, body.context.error.status]).toEqual([false, 400]);
+});
+
+test('what is no question is a problem in the form of the protocol', async () => {
+  const at = endpoints.access_evaluation_endpoint!;
+  const { subject, action, resource } = question();
+  const malformed = [
+    {},
+    { action, resource },
+    { subject, resource },
+    { subject, action },
+    { subject: { id: 'a' }, action, resource },
+    { subject: 'a', action, resource },
+    { subject, action: { name: 123 }, resource },
+    { subject, action, resource: { type: 'cloud_run' } },
+  ];
+  for (const body of malformed) {
+    const refused = await ask('answer', at, body);
+    expect([refused.status, refused.type]).toEqual([400, 'application/problem+json']);
+    expect(refused.body).toMatchObject({
+      type: 'about:blank',
+      title: 'Bad Request',
+      status: 400,
+      detail: expect.any(String),
+      code: 'validation_failed',
+    });
+  }
+  const raw = (body: string, type: string) =>
+    fetch(at.replace(/^https?:\/\/[^/]+/, strata.url), {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': type, 'x-request-id': 'abc-1' },
+      body,
+    });
+  for (const [body, type] of [
+    ['{', 'application/json'],
+    ['', 'application/json'],
+    [JSON.stringify(question()), 'text/plain'],
+  ] as const) {
+    const { status, headers } = await raw(body, type);
+    expect([status, headers.get('content-type'), headers.get('x-request-id')]).toEqual([
+      400,
+      'application/problem+json',
+      'abc-1',
+    ]);
+  }
+  // Of several, one that is none leaves the others.
+  const { body } = await ask('answers', endpoints.access_evaluations_endpoint!, {
+    subject,
+    action,
+    evaluations: [{ resource }, {}],
+  });
+  expect(body.evaluations.map((each: { decision: boolean }) => each.decision)).toEqual([
+    true,
+    false,
+  ]);
+  expect(body.evaluations[1].context.error.status).toBe(400);
+});
+
+test('members that it does not know are no obstacle, and people see those of the action', async () => {
+  const more = { method: 'GET', risk_level: 'high' };
+  const asked = {
+    ...high(),
+    action: { name: 'scale', properties: more, soft: true },
+    foo: 'bar',
+    futureField: { nested: true },
+  };
+  const denial = await denied(asked);
+  const { foo: _foo, futureField: _future, ...part } = asked;
+  const client = { id: 'pep-1', name: 'Gateway' };
+  const { status, body } = await request({ ...part, client, denial });
+  expect([status, body.task.status]).toEqual([202, 'pending']);
+  const { body: shown } = await tenant.operator.get(
+    `/tenants/${tenant.id}/approvals/${body.task.id}`,
+  );
+  expect(shown.resource.action_properties).toEqual({ method: 'GET' });
+  const other = { ...part, action: { ...part.action, soft: false } };
+  expect((await request({ ...other, denial })).body.code).toBe('denial_invalid');
+  const secret = { ...part, action: { name: 'scale', properties: { ...more, password: 'x' } } };
+  const refused = await request({ ...secret, denial: await denied(secret) });
+  expect([refused.status, refused.body.errors[0].path]).toEqual([
+    400,
+    '/action/properties/password',
+  ]);
 });
 
 test('others than the caller are named by keys that may', async () => {
@@ -310,7 +393,10 @@ test('only what was denied to the caller is asked for', async () => {
   ];
   for (const body of wrong) {
     const refused = await request(body);
-    expect([refused.status, refused.body.detail.code]).toEqual([400, 'denial_invalid']);
+    expect([refused.status, refused.body.type]).toEqual([
+      400,
+      'urn:openid:authzen:access-request:error:invalid_denial_binding',
+    ]);
   }
   const { status } = await ask(
     'task',
@@ -331,9 +417,11 @@ test('a request is made once for its key, seen by its requester alone, and withd
   expect(repeated.body.task.id).toBe(first.body.task.id);
   const changed = question({ risk_level: 'critical' });
   const conflicting = await request({ ...changed, denial: await denied(changed) }, headers);
-  expect(conflicting.status).toBe(409);
+  const type = 'urn:openid:authzen:access-request:error:';
+  expect([conflicting.status, conflicting.body.type]).toEqual([409, `${type}duplicate_request`]);
   const { status_endpoint: at, links } = first.body.task;
-  expect((await ask('task', at, undefined, {}, tenant.admin.token)).status).toBe(404);
+  const unknown = await ask('task', at, undefined, {}, tenant.admin.token);
+  expect([unknown.status, unknown.body.type]).toEqual([404, `${type}unknown_task`]);
   expect((await ask('task', links.cancel, {})).body.task.status).toBe('cancelled');
   expect((await ask('task', at)).body.task.status).toBe('cancelled');
 });

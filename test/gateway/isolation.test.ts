@@ -252,7 +252,10 @@ describe('every route', () => {
             // and nothing fails.
             if ([401, 403].includes(answer.status)) throw new Error(`refused: ${about}`);
             if (answer.status >= 500) throw new Error(`failed: ${about}`);
-          } else if (answer.status !== 403 || answer.body.detail.code !== code) {
+          } else if (
+            answer.status !== 403 ||
+            (answer.body.code ?? answer.body.detail.code) !== code
+          ) {
             throw new Error(`expected ${code}: ${about}`);
           }
           if (!outsiders.includes(role) && role !== 'platform_admin')
@@ -281,7 +284,7 @@ describe('every route', () => {
           const about = `${owner}'s key with ${scope}, ${target} tenant: ${status} ${text.slice(0, 300)}`;
           if (refusal === undefined) {
             if ([401, 403].includes(status)) throw new Error(`refused: ${about}`);
-          } else if (status !== 403 || body.detail.code !== refusal) {
+          } else if (status !== 403 || (body.code ?? body.detail.code) !== refusal) {
             throw new Error(`expected ${refusal}: ${about}`);
           }
           if (role !== 'platform_admin') expect(text).not.toContain(marker);
@@ -344,7 +347,7 @@ describe('every route', () => {
         );
         if (
           answer.status !== 401 ||
-          answer.body.detail.code !== code ||
+          (answer.body.code ?? answer.body.detail.code) !== code ||
           !answer.headers.has('www-authenticate')
         ) {
           throw new Error(`a credential that is ${what}: ${answer.status} ${answer.text}`);

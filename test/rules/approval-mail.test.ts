@@ -3,6 +3,7 @@ import {
   renderApprovalMail,
   type ApprovalFacts,
 } from '../../services/notifier/rules/approval-mail.ts';
+import { chatMessage, type ChatNotice } from '../../services/notifier/rules/chat-message.ts';
 import type { NoticeType } from '../../shared/contracts/notifier.ts';
 import fc from '../support/properties.ts';
 
@@ -306,5 +307,32 @@ describe('hostile values', () => {
       }),
       { numRuns: 500 },
     );
+  });
+});
+
+describe('a message in chat', () => {
+  const said = (resource: ApprovalFacts['resource'], more: Partial<ChatNotice['data']> = {}) =>
+    chatMessage(
+      {
+        type: 'approval.requested',
+        data: { ...approval, approval_id: 'apr_1', resource, ...more },
+      },
+      [{ label: 'Open', url: 'https://strata.example/console' }],
+    ).text;
+
+  test('shows exactly what is approved', () => {
+    const exactly = { resource: { name: 'db-7' }, parameters: { rows: 3, note: '<users/all>' } };
+    expect(said(exactly)).toContain(
+      '\nResource: {"resource":{"name":"db-7"},"parameters":{"rows":3,"note":"‹users/all›"}}\n',
+    );
+    expect(said('db-7\n*Approved*')).toContain('\nResource: db-7 *Approved*\n');
+  });
+
+  test('says where it cannot show all of it, and is as long as chat allows', () => {
+    const large = { parameters: { text: 'x'.repeat(32_000) } };
+    const text = said(large, { description: 'y'.repeat(10_000) });
+    expect(text.length).toBeLessThanOrEqual(4096);
+    expect(text).toContain('Not all of it fits here');
+    expect(text).toContain('https://strata.example/console');
   });
 });

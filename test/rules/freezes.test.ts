@@ -235,6 +235,24 @@ describe('a freeze', () => {
     expect(frozen(freeze, at)).toEqual([]);
     expect(frozen(freeze, '2026-07-07T12:00:00Z')).toEqual(['2026-07-07T22:00:00.000Z']);
   });
+  test('that is always there has no end, and costs no search for one', () => {
+    const always: FreezeWindow = { ...night, start: '00:00', end: '00:00' };
+    const days = Array.from({ length: 366 }, (_each, index) =>
+      new Date(Date.UTC(2024, 0, 1 + index)).toISOString().slice(5, 10),
+    );
+    const zones = ['UTC', 'Europe/Rome', 'America/New_York', 'Asia/Kolkata', 'Pacific/Apia'];
+    const began = performance.now();
+    for (const timezone of zones)
+      for (let count = 0; count < 20; count += 1) {
+        const during = Array.from({ length: 10 }, () => ({ ...always, timezone }));
+        expect(frozen({ during }, at)).toEqual([null]);
+        expect(frozen({ during: [{ dates: days, timezone }] }, at)).toEqual([null]);
+      }
+    // As many windows as a document may have: it was minutes where each day was looked up.
+    expect(performance.now() - began).toBeLessThan(10_000);
+    const next = { ...night, days: ['mon' as const], start: '09:00', end: '17:00' };
+    expect(frozen({ during: [next], only_within: true }, at)).toEqual(['2026-07-13T09:00:00.000Z']);
+  });
   test('of only times that are over holds for good', () => {
     const over: FreezeWindow = {
       from: '2026-01-01T00:00',
@@ -317,6 +335,15 @@ describe('documents', () => {
     ],
   ])('refuse %s', (_what, during, path) => {
     expect(paths(during)).toEqual([path]);
+  });
+  test('have a thousand windows in all, and it is said', () => {
+    const during = Array.from({ length: 100 }, () => ({ dates: ['12-25'], ...zone }));
+    const many = Object.fromEntries(Array.from({ length: 11 }, (_, n) => [`f${n}`, { during }]));
+    const [problem] = freezesProblems(many, null, now);
+    expect(problem).toEqual({ path: '', message: expect.stringContaining('1000 windows') });
+    const { f0: _first, ...fewer } = many;
+    expect(freezesProblems(fewer, many, now)).toEqual([]);
+    expect(freezesProblems(fewer, null, now)).toEqual([]);
   });
   test('keep a window that has become past, and refuse it as a new one', () => {
     const before = { f: { during: [over] } };

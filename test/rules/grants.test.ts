@@ -1,7 +1,9 @@
 /** Grants: vectors that other libraries verify, what they say, and what they redeem. */
 import { expect, test } from '@jest/globals';
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet } from 'jose';
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { refusalOf } from '../../services/notifier/actions/redeeming.ts';
 import { digestOf, type ExactAction } from '../../services/notifier/rules/action-digest.ts';
@@ -70,6 +72,36 @@ test.each(vectors.map((vector) => [vector.name, vector] as const))(
     expect(await verified(vector.grant, grantType, vector.claims.iss, keys)).toEqual(payload);
   },
 );
+
+test('openssl verifies each with the published key, and none that was altered', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'strata-grants-'));
+  const at = (name: string): string => join(folder, name);
+  // SubjectPublicKeyInfo of Ed25519 (RFC 8410), which ends with the key.
+  const prefix = Buffer.from('302a300506032b6570032100', 'hex');
+  const key = Buffer.from(jwks.keys[0]!.x as string, 'base64url');
+  writeFileSync(at('key'), Buffer.concat([prefix, key]));
+  const verify = (text: string, signature: Buffer): number | null => {
+    writeFileSync(at('text'), text);
+    writeFileSync(at('signature'), signature);
+    const how = ['pkeyutl', '-verify', '-pubin', '-keyform', 'DER', '-inkey', at('key')];
+    const what = ['-rawin', '-in', at('text'), '-sigfile', at('signature')];
+    const { status, error } = spawnSync('openssl', [...how, ...what]);
+    expect(error).toBeUndefined();
+    return status;
+  };
+  try {
+    for (const vector of vectors) {
+      const text = vector.grant.slice(0, vector.grant.lastIndexOf('.'));
+      const signature = Buffer.from(vector.grant.slice(text.length + 1), 'base64url');
+      const [, payload] = text.split('.') as [string, string];
+      expect(JSON.parse(Buffer.from(payload, 'base64url').toString())).toEqual(vector.claims);
+      expect(verify(text, signature)).toBe(0);
+      expect(verify(`${text}A`, signature)).toBe(1);
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
 
 test('what was altered, is of another type or of another issuer is no grant', async () => {
   const [header, payload, signature] = grant.split('.') as [string, string, string];

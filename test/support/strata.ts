@@ -140,7 +140,8 @@ export class Client {
         ? await beginning(response)
         : await response.text();
     const json =
-      method !== 'HEAD' && response.headers.get('content-type')?.startsWith('application/json')
+      method !== 'HEAD' &&
+      /^application\/(problem\+)?json/.test(response.headers.get('content-type') ?? '')
         ? (JSON.parse(text) as unknown)
         : undefined;
     return { status: response.status, headers: response.headers, body: json, text };

@@ -9,7 +9,13 @@ import { actorOf } from '../../../shared/commits/commit.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import type { Answer, Question, TaskAnswer } from '../../../shared/contracts/access.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
-import { codeOf, invalid, statusOf as httpStatusOf, StrataError } from '../../../shared/errors.ts';
+import {
+  codeOf,
+  invalid,
+  statusOf as httpStatusOf,
+  StrataError,
+  type Problem,
+} from '../../../shared/errors.ts';
 import { partProblems } from '../rules/action-digest.ts';
 import {
   answerOf,
@@ -63,24 +69,28 @@ export function accessActions(options: AccessOptions) {
       const { evaluations = [], options: how, ...shared } = body;
       const now = await databaseTime(db.manager);
       if (evaluations.length === 0)
-        return evaluate(options, tenantId, complete(shared, '', shared), now, request);
-      const questions = evaluations.map((each, index) =>
-        complete({ ...shared, ...each }, `/evaluations/${index}`, shared),
-      );
-      const answers = await ofOneMoment(() =>
-        Promise.all(
-          questions.map((question) => evaluate(options, tenantId, question, now, request)),
-        ),
-      );
+        return evaluate(options, tenantId, requireWhole(shared), now, request);
+      const ask = async (each: Part, index: number): Promise<Answer> => {
+        const question = { ...shared, ...each };
+        const missing = missingIn(question, `/evaluations/${index}`);
+        return missing.length > 0
+          ? unanswerable(invalid(missing), randomUUID())
+          : evaluate(options, tenantId, question as Question, now, request);
+      };
+      const answers = await ofOneMoment(() => Promise.all(evaluations.map(ask)));
       return { evaluations: upTo(how?.evaluations_semantic ?? 'execute_all', answers) };
     },
 
     async 'notifier.access.request'({ tenant_id: tenantId, body, idempotency_key: key }, request) {
-      const { denial, requested_access: _requested, ...question } = body;
+      const { denial, requested_access: _requested, client: _client, ...question } = body;
       requireSubject(question, request.caller);
-      const problems = partProblems({ properties: question.resource.properties });
-      if (problems.length > 0)
-        throw invalid(problems.map((each) => ({ ...each, path: `/resource${each.path}` })));
+      const problems = (['resource', 'action'] as const).flatMap((part) =>
+        partProblems({ properties: question[part].properties }).map((each) => ({
+          ...each,
+          path: `/${part}${each.path}`,
+        })),
+      );
+      if (problems.length > 0) throw invalid(problems);
       await requireDenial(options, tenantId, question, denial, request.caller);
       const { subject } = question;
       const row = await requestApproval(
@@ -116,23 +126,15 @@ export function accessActions(options: AccessOptions) {
 
 type Part = Partial<Question>;
 
-/** Throws 422 where neither the evaluation nor the request says a part of the question. */
-function complete(
-  { subject, resource, action, context }: Part,
-  at: string,
-  shared: Part,
-): Question {
-  const missing = Object.entries({ subject, resource, action })
+const missingIn = ({ subject, resource, action }: Part, at: string): Problem[] =>
+  Object.entries({ subject, resource, action })
     .filter(([, part]) => part === undefined)
     .map(([name]) => ({ path: `${at}/${name}`, message: 'is said neither here nor for all' }));
+
+function requireWhole(question: Part): Question {
+  const missing = missingIn(question, '');
   if (missing.length > 0) throw invalid(missing);
-  const asked = context ?? shared.context;
-  return {
-    subject: subject!,
-    resource: resource!,
-    action: action!,
-    ...(asked && { context: asked }),
-  };
+  return question as Question;
 }
 
 const mostTries = 5;
@@ -176,11 +178,16 @@ async function evaluate(
     return refusedAgain(answer, 'policy_denied');
   } catch (error) {
     // A question that cannot be answered is no failure of the service, and allows nothing.
-    const status = httpStatusOf(codeOf(error));
-    if (status >= 500 || !(error instanceof Error)) throw error;
-    const { message } = error;
-    return { decision: false, context: { evaluation_id: id, error: { status, message } } };
+    if (httpStatusOf(codeOf(error)) >= 500 || !(error instanceof Error)) throw error;
+    return unanswerable(error, id);
   }
+}
+
+function unanswerable(error: Error, id: string): Answer {
+  const status = httpStatusOf(codeOf(error));
+  // The protocol has 400 for what is no question.
+  const said = { status: status === 422 ? 400 : status, message: error.message };
+  return { decision: false, context: { evaluation_id: id, error: said } };
 }
 
 const pointOf = (grants: Grants, tenantId: string): string =>

@@ -6,7 +6,7 @@ import { actsByRoles, type Caller } from '../../../shared/access.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { actorOf } from '../../../shared/commits/commit.ts';
 import { automationTtl, type AutomationState } from '../../../shared/contracts/automations.ts';
-import type { Intent } from '../../../shared/contracts/decide.ts';
+import type { DecisionReason, Intent } from '../../../shared/contracts/decide.ts';
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
@@ -201,13 +201,13 @@ async function start(
   };
   let least: number | undefined;
   let hasTakenMails = false;
-  let isOver = false;
+  let over: readonly DecisionReason[] = [];
   for (let tries = 1; tries <= mostTries; tries += 1) {
     const repeated = await findRepeated(db.manager, tenantId, body);
     if (repeated) return repeated;
     const admission = await decide(least);
-    const approval = needsApproval(admission, isOver)
-      ? await approvalFor(options, tenantId, body, admission.is_proven, request)
+    const approval = needsApproval(admission, over.length > 0)
+      ? await approvalFor(options, tenantId, approvalOf(body, admission.is_proven, over), request)
       : undefined;
     if (approval && !hasTakenMails) {
       const { chain, frozen } = approval.plan;
@@ -215,7 +215,8 @@ async function start(
       hasTakenMails = true;
     }
     const decideAgain = tries > triesAhead ? decide : undefined;
-    const made = { tenantId, body, intent, admission, approval, decideAgain };
+    const isOver = over.length > 0;
+    const made = { tenantId, body, intent, admission, approval, isOver, decideAgain };
     try {
       const row = await db.transaction((manager) => insert(manager, options, made, request));
       // Another request with the same key was faster, and announced it.
@@ -227,7 +228,7 @@ async function start(
     } catch (error) {
       if (!(error instanceof Moved)) throw error;
       least = error.held.tenant;
-      isOver = error.isOver ?? isOver;
+      over = error.over ?? over;
       if (tries > 1) await delay(pauseMs);
     }
   }
@@ -293,21 +294,26 @@ interface ApprovalToMake {
 async function approvalFor(
   { db, settings }: AutomationOptions,
   tenantId: string,
-  body: StartBody,
-  isProven: boolean,
+  body: ApprovalRequest,
   request: Request,
 ): Promise<ApprovalToMake> {
   await requireRoom(db.manager, tenantId, 'approvals_pending', settings());
-  const approval = approvalOf(body, isProven);
-  return { body: approval, plan: await planOf(tenantId, approval, request) };
+  return { body, plan: await planOf(tenantId, body, request) };
 }
 
 /** What is denied needs none. */
 const needsApproval = ({ decided: { decision } }: Admission, isOver: boolean): boolean =>
   decision === 'approval_required' || (decision === 'allow' && isOver);
 
-/** What people are asked. They are shown a rollback only where what it takes back was found. */
-function approvalOf(body: StartBody, isProven: boolean): ApprovalRequest {
+/**
+ * What people are asked. They are shown a rollback only where what it takes back was found, and which
+ * budgets they would let be exceeded.
+ */
+function approvalOf(
+  body: StartBody,
+  isProven: boolean,
+  over: readonly DecisionReason[],
+): ApprovalRequest {
   const { action, risk_level, cost_impact, title, description } = body;
   const { agent_type, service_id, service_type, resource_scaling } = body;
   const takes_back = isProven ? body.takes_back : undefined;
@@ -320,6 +326,7 @@ function approvalOf(body: StartBody, isProven: boolean): ApprovalRequest {
     takes_back,
     resource,
     parameters,
+    ...(over.length > 0 && { exceeds: over.map(exceededBudget) }),
   };
   const said = Object.entries(touched).filter(([, value]) => value !== undefined);
   const subject = service_id ?? service_type ?? agent_type;
@@ -334,12 +341,23 @@ function approvalOf(body: StartBody, isProven: boolean): ApprovalRequest {
   };
 }
 
+const exceededBudget = ({ name, limit, spent, held, asked, resets_at }: DecisionReason) => ({
+  budget: name,
+  limit,
+  spent,
+  held,
+  asked,
+  resets_at,
+});
+
 interface NewAutomation {
   readonly tenantId: string;
   readonly body: StartBody;
   readonly intent: Intent;
   readonly admission: Admission;
   readonly approval: ApprovalToMake | undefined;
+  /** Whether the approval says which budgets it lets be exceeded. */
+  readonly isOver: boolean;
   /** Decides while the tenant's configuration stays as it is, where it changed ahead of that. */
   readonly decideAgain: Decide | undefined;
 }
@@ -394,8 +412,9 @@ async function insert(
   const isOver = judged.decision === 'approval_required';
   const isDenied = admission.decided.decision === 'deny' || judged.decision === 'deny';
   // Under the lock nobody can be called to plan an approval.
-  if (!isDenied && needsApproval(admission, isOver) !== (approval !== undefined))
-    throw new Moved(admission.decided.revision, isOver);
+  const isPlanned = needsApproval(admission, isOver) === (approval !== undefined);
+  if (!isDenied && !(isPlanned && isOver === made.isOver))
+    throw new Moved(admission.decided.revision, isOver ? judged.reasons : []);
   const weighed = { ...asked, decided: withBudgets(asked.decided, judged) };
   const row = isDenied
     ? weighed
@@ -451,6 +470,6 @@ async function placed(
     expires_at: new Date(now.getTime() + ttl * 1000),
     ended_at: null,
   };
-  const holds = await charge(manager, tenantId, judged);
+  const holds = await charge(manager, tenantId, judged, asked.request_id);
   return { ...asked, state: 'running', ...runs, ...(holds.length > 0 && { holds }) };
 }

@@ -3,6 +3,7 @@
  * what starts and what is redeemed comes before a change of the limits or goes by it.
  */
 import type { EntityManager } from 'typeorm';
+import type { DecisionReason } from '../../../shared/contracts/decide.ts';
 import type { Admission } from '../rules/automation.ts';
 import {
   heldRevisions,
@@ -21,12 +22,12 @@ export type Decide = (least?: number) => Promise<Admission>;
 /** The configuration, or what budgets have left, changed between decision and transaction. */
 export class Moved extends Error {
   readonly held: Revisions;
-  /** Whether a budget was found to ask for an approval; undefined where none was looked at. */
-  readonly isOver: boolean | undefined;
-  constructor(held: Revisions, isOver?: boolean) {
+  /** The budgets that were found to ask for an approval; undefined where none was looked at. */
+  readonly over: readonly DecisionReason[] | undefined;
+  constructor(held: Revisions, over?: readonly DecisionReason[]) {
     super('moved');
     this.held = held;
-    this.isOver = isOver;
+    this.over = over;
   }
 }
 

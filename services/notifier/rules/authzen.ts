@@ -29,15 +29,24 @@ export const requestableSeconds = 600;
 /** How long an approval counts, in milliseconds. */
 const approvalMs = 15 * 60_000;
 
-const actionProperties = Type.Object(
-  {
-    risk_level: intent.risk_level,
-    cost_impact: intent.cost_impact,
-    resource_scaling: intent.resource_scaling,
-    is_rollback: intent.is_rollback,
-  } satisfies TProperties,
-  strict,
-);
+const decidedBy = {
+  risk_level: intent.risk_level,
+  cost_impact: intent.cost_impact,
+  resource_scaling: intent.resource_scaling,
+  is_rollback: intent.is_rollback,
+} satisfies TProperties;
+const actionProperties = Type.Object(decidedBy, strict);
+
+/** Those of an action that decide, and what else it has: that is bound and shown to people. */
+function partsOf(action: Question['action']) {
+  const all = Object.entries(action.properties ?? {});
+  const decides = ([name]: [string, unknown]): boolean => Object.hasOwn(decidedBy, name);
+  return {
+    properties: Object.fromEntries(all.filter(decides)),
+    others: Object.fromEntries(all.filter((each) => !decides(each))),
+  };
+}
+
 const Asked = Type.Object(
   {
     action: intent.action,
@@ -63,7 +72,7 @@ export function intentOf({ action, resource, context }: Question): Intent {
     service_id: resource.id,
     ...(context?.agent_type !== undefined && { agent_type: context.agent_type }),
   };
-  const properties = action.properties ?? {};
+  const { properties } = partsOf(action);
   const problems: Problem[] = [
     ...problemsOf(Asked, asked).map(({ path, message }) => ({
       path: placeOf[path] ?? path,
@@ -102,6 +111,7 @@ export function approvalOf(question: Question) {
   const { action, risk_level, cost_impact, ...touched } = intentOf(question);
   const { agent_type, service_id, service_type, resource_scaling } = touched;
   const { subject, resource } = question;
+  const { others } = partsOf(question.action);
   return {
     action,
     risk_level,
@@ -117,6 +127,7 @@ export function approvalOf(question: Question) {
       ...(agent_type !== undefined && { agent_type }),
       ...(resource_scaling !== undefined && { resource_scaling }),
       ...(resource.properties !== undefined && { parameters: resource.properties }),
+      ...(Object.keys(others).length > 0 && { action_properties: others }),
       binding_hash: bindingHash(question),
     },
   };

@@ -24,6 +24,7 @@ export interface ChatNotice {
     readonly max_hops: number;
     readonly current_group: string | null;
     readonly cost_impact?: number | null;
+    readonly resource?: string | Readonly<Record<string, unknown>> | null;
     readonly expires_at: string;
     readonly what_happens?: { readonly silence: string };
     readonly decision?: {
@@ -74,6 +75,8 @@ export function chatMessage(
     );
   for (const { label, url } of links) below.push(`<${url}|${withoutMarkup(label)}>`);
 
+  // What exactly is approved goes before what is said of it.
+  above.push(...resourceLines(data, [...above, ...below]));
   const lines = [...above, ...descriptionLines(data, [...above, ...below]), ...below];
   return { text: lines.join('\n'), thread: { threadKey: data.approval_id } };
 }
@@ -85,6 +88,18 @@ function budgetMessage({ data }: BudgetWarned): ChatMessage {
     text: lines.join('\n'),
     thread: { threadKey: `budget ${data.tenant_id} ${data.by} ${data.name}` },
   };
+}
+
+const cutOff = 'Not all of it fits here: see the rest in Strata before you decide.';
+
+/** Whole where it fits; else it says that it is not. */
+function resourceLines({ resource }: ChatNotice['data'], others: readonly string[]): string[] {
+  if (resource === undefined || resource === null) return [];
+  const text = typeof resource === 'string' ? resource : JSON.stringify(resource);
+  const whole = `Resource: ${withoutMarkup(text.replaceAll(/\s+/g, ' '))}`;
+  const room = longestMessage - others.join('\n').length - 1;
+  if (whole.length <= room) return [whole];
+  return [shortened(whole, Math.max(room - cutOff.length - 1, 1)), cutOff];
 }
 
 /**

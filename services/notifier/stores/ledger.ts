@@ -97,7 +97,8 @@ export async function judgeBudgets(
 ): Promise<Judged> {
   const balances = await readBalances(manager, tenantId, budgets, at.getTime());
   const judged = judge(tenantId, budgets, balances, intent, at.getTime());
-  await noteWarned(manager, tenantId, judged, requestId);
+  const before = judged.warned.filter(({ isBefore }) => isBefore);
+  await noteWarned(manager, tenantId, before, requestId);
   return judged;
 }
 
@@ -114,8 +115,10 @@ const charging: Statement = {
 export async function charge(
   manager: EntityManager,
   tenantId: string,
-  { charges }: Judged,
+  { charges, warned }: Judged,
+  requestId: string,
 ): Promise<Hold[]> {
+  await noteWarned(manager, tenantId, warned, requestId);
   if (charges.length > 0)
     await run(manager, charging, [
       tenantId,
@@ -165,11 +168,12 @@ export async function settleHolds(
 /**
  * Says once for each period that a budget has come to its `warn_at`: in the audit now, and to people
  * by worker/warnings.ts. One that people were not told of when its next period warns is replaced.
+ * What is asked for and refused brings no budget anywhere, and must not use up its warning.
  */
 async function noteWarned(
   manager: EntityManager,
   tenantId: string,
-  { warned }: Judged,
+  warned: readonly Warned[],
   requestId: string,
 ): Promise<void> {
   if (warned.length === 0) return;
@@ -205,7 +209,7 @@ async function noteWarned(
 
 const noticeOf = (
   tenantId: string,
-  { budget: { by, name, rule }, balance, asked, period }: Warned,
+  { budget: { by, name, rule }, balance, asked, isBefore, period }: Warned,
 ): BudgetNotice['data'] => ({
   tenant_id: tenantId,
   by,
@@ -214,7 +218,7 @@ const noticeOf = (
   ...(rule.currency !== undefined && { currency: rule.currency }),
   warn_at: rule.warn_at!,
   ...balanceText(balance),
-  asked: decimalText(asked),
+  asked: decimalText(isBefore ? 0n : asked),
   resets_at: new Date(period.resetsAt).toISOString(),
 });
 

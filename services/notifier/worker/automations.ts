@@ -17,7 +17,7 @@ import { BatchQueue } from '../../../shared/concurrency/batch-queue.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { codeOf } from '../../../shared/errors.ts';
 import { denialOf, type Admission } from '../rules/automation.ts';
-import { withBudgets } from '../../../shared/budgets/judge.ts';
+import { withBudgets, type Judged } from '../../../shared/budgets/judge.ts';
 import type { AutomationRow } from '../schema.ts';
 import { recordTransitions } from '../stores/automation-events.ts';
 import {
@@ -190,6 +190,20 @@ async function admissionsOf(
   return admissions;
 }
 
+/**
+ * A grant lets those budgets be exceeded that people were told of. None that denies, and none that was
+ * filled while they were asked: else what waits together would exceed it together.
+ */
+function isRefused(
+  { decision, isCostMissing, reasons }: Judged,
+  { reasons: told }: AutomationRow['decided'],
+): boolean {
+  if (decision === 'deny' || isCostMissing) return true;
+  return !reasons.every(({ source, name }) =>
+    told.some((each) => each.source === source && each.name === name),
+  );
+}
+
 async function admissionOf(
   call: Call,
   tenantId: string,
@@ -237,13 +251,12 @@ async function placeGranted(
     // Its approval was decided after the approvals that have ended were looked at: for the next look.
     if (row.state !== 'waiting_slot') continue;
     const judged = await judgeBudgets(manager, tenantId, admission!.budgets ?? [], row, now);
-    // A grant answers a budget that asks for approval, and none that denies.
-    if (judged.decision === 'deny' || judged.isCostMissing) {
+    if (isRefused(judged, before)) {
       denials.push({ id, decided: { ...withBudgets(before, judged), decision: 'deny' } });
       continue;
     }
     // Before the next is judged, which has what this one leaves.
-    const holds = await charge(manager, tenantId, judged);
+    const holds = await charge(manager, tenantId, judged, row.request_id);
     running += 1;
     starts.push({ id, holds: holds.length > 0 ? holds : null });
   }

@@ -56,7 +56,10 @@ export function checkOperator(
   caller: Caller,
 ): void {
   if (!actsByRoles(caller) || caller.roles.includes('tenant_admin')) return;
-  const field = administratorOnly.find((name) => !isDeepStrictEqual(next[name], current?.[name]));
+  // Limits of a project bind its instances: who moves one leaves them behind.
+  const fields =
+    current === null ? administratorOnly : [...administratorOnly, 'project_id' as const];
+  const field = fields.find((name) => !isDeepStrictEqual(next[name], current?.[name]));
   if (field === undefined) return;
   throw new StrataError(
     'insufficient_role',
