@@ -523,7 +523,8 @@ describe('live', () => {
       await documents.waitFor({ state });
       expect([role, performance.now() - began < soonMs]).toEqual([role, true]);
     }
-    expect(seen.faults).toEqual([]);
+    // What was on its way when the role was taken is refused.
+    expect(seen.faults.filter((fault) => !fault.includes('status of 403'))).toEqual([]);
     await seen.close();
   });
 
