@@ -3,6 +3,7 @@
  * would reorder and renumber.
  */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
+import type { ChangeSetStep } from '../../shared/contracts/change-set-notices.ts';
 import type { TenantRole } from '../../shared/contracts/contract.ts';
 import type { ConfigType } from '../../shared/contracts/history.ts';
 import type { NotificationConfig } from '../../shared/contracts/notification-config.ts';
@@ -189,6 +190,27 @@ export const BudgetsEntity = documentEntity('TenantBudgets', 'budgets');
 export const FreezesEntity = documentEntity('TenantFreezes', 'freezes');
 export const ChangePolicyEntity = documentEntity('TenantChangePolicy', 'change_policies');
 export const ChangeSetEntity = changeSetEntity(schema);
+export const ChangeSetNoticeEntity = new EntitySchema<{
+  id: string;
+  tenant_id: string;
+  notice: ChangeSetStep;
+  /** A claim moves it. */
+  due_at: Date;
+}>({
+  name: 'ChangeSetNotice',
+  tableName: 'change_set_notices',
+  schema,
+  columns: {
+    id: uuidKey,
+    tenant_id: { type: 'uuid' },
+    notice: json,
+    due_at: time,
+  },
+  indices: [
+    { name: 'change_set_notices_due', columns: ['due_at'] },
+    { name: 'change_set_notices_tenant', columns: ['tenant_id'] },
+  ],
+});
 export const HistoryEntity = new EntitySchema<HistoryRow>({
   name: 'ConfigurationHistory',
   tableName: 'configuration_history',
@@ -225,6 +247,7 @@ export const tenantConfigSchema: Schema = {
     FreezesEntity,
     ChangePolicyEntity,
     ChangeSetEntity,
+    ChangeSetNoticeEntity,
     HistoryEntity,
   ],
   migrations: [
@@ -322,5 +345,13 @@ export const tenantConfigSchema: Schema = {
       'ALTER TABLE tenant_config.configuration_history ADD COLUMN break_glass boolean NOT NULL DEFAULT false',
     ),
     migration('TenantConfigMembershipHistory1765600000001', ...membershipHistoryTable),
+    migration(
+      'TenantConfigChangeSetNotices1765700000031',
+      `CREATE TABLE tenant_config.change_set_notices (
+         id uuid PRIMARY KEY, tenant_id uuid NOT NULL, notice json NOT NULL, due_at timestamptz NOT NULL
+       )`,
+      'CREATE INDEX change_set_notices_due ON tenant_config.change_set_notices (due_at)',
+      'CREATE INDEX change_set_notices_tenant ON tenant_config.change_set_notices (tenant_id)',
+    ),
   ],
 };

@@ -68,6 +68,7 @@ import { riskKind } from './documents/risk.ts';
 import { serviceInstanceKind } from './documents/service-instance.ts';
 import { withinQuotas } from './documents/within-quotas.ts';
 import { AgentEntity, ChangeSetEntity, ProjectEntity, ServiceInstanceEntity } from './schema.ts';
+import { startChangeSetNotices } from './worker/change-set-notices.ts';
 import { startErasing } from './worker/erasing.ts';
 
 export interface TenantConfigOptions {
@@ -139,6 +140,7 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
   let broker: ServiceBroker | undefined;
   let erasing: BackgroundLoop | undefined;
   let schedule: BackgroundLoop | undefined;
+  let notices: BackgroundLoop | undefined;
   /** For background work, each call a request of its own. */
   const call: Call = (action, params) => {
     if (!broker) throw new Error('tenant-config has not started');
@@ -228,9 +230,10 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
         run: (tenantId, id) =>
           call('tenant-config.changesets.run', { tenant_id: tenantId!, changeset_id: id }),
       });
+      notices = startChangeSetNotices({ db, log, call });
     },
     async stopped(): Promise<void> {
-      await Promise.all([erasing?.stop(), schedule?.stop()]);
+      await Promise.all([erasing?.stop(), schedule?.stop(), notices?.stop()]);
     },
   };
   return {

@@ -42,6 +42,7 @@ import {
   recordStep,
   type Change,
   type Of,
+  type OnStep,
 } from './store.ts';
 
 /** Somebody's right, with the revisions of the scopes that say it, while which it is so. */
@@ -74,6 +75,7 @@ export interface ChangeSetOptions {
   readonly rights: Rights;
   /** Why nothing is applied by itself at a moment; undefined where it may be. */
   readonly stoppedBy: StoppedBy;
+  readonly onStep?: OnStep;
 }
 export type StoppedBy = (
   tenantId: string | null,
@@ -161,14 +163,14 @@ export class ChangeSets {
         row.created_at,
         submittedAt(row.created_at),
       );
-      await recordStep(manager, 'submitted', pending, request);
+      await recordStep(manager, 'submitted', pending, request, this.#options.onStep);
       return pending;
     });
   }
 
   async insert(manager: EntityManager, draft: Draft, request: Request): Promise<ChangeSetRow> {
     const stored = await insertRow(manager, this.of(draft.tenant_id), draft);
-    await recordStep(manager, 'created', stored, request);
+    await recordStep(manager, 'created', stored, request, this.#options.onStep);
     return stored;
   }
 
@@ -362,7 +364,7 @@ export class ChangeSets {
       await holdStandings(manager, standings);
       const made = typeof change === 'function' ? change(now) : change;
       const changed = await changeRow(manager, of, row, now, made);
-      await recordStep(manager, step, changed, request);
+      await recordStep(manager, step, changed, request, this.#options.onStep);
       return changed;
     });
   }

@@ -105,14 +105,26 @@ function requireSize(content: Content): void {
   );
 }
 
-/** The audit event of a step. */
-export const recordStep = (
+type By = Pick<Committing, 'caller' | 'requestId'>;
+/** What a service does beside the audit event of a step, in its transaction. */
+export type OnStep = (
   manager: EntityManager,
   step: string,
-  { id, tenant_id, state, digest, content }: ChangeSetRow,
-  by: Pick<Committing, 'caller' | 'requestId'>,
-): Promise<void> =>
-  recordEvents(manager, [
+  row: ChangeSetRow,
+  by: By,
+) => Promise<void>;
+
+/** The audit event of a step. */
+export async function recordStep(
+  manager: EntityManager,
+  step: string,
+  row: ChangeSetRow,
+  by: By,
+  onStep?: OnStep,
+): Promise<void> {
+  const { id, tenant_id, state, digest, content } = row;
+  await onStep?.(manager, step, row, by);
+  await recordEvents(manager, [
     auditFacts(
       {
         action: `changeset.${step}`,
@@ -134,6 +146,7 @@ export const recordStep = (
       by,
     ),
   ]);
+}
 
 /**
  * Throws 409 where this person broke the glass before and nobody else has looked at it. Two of theirs

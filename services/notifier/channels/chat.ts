@@ -1,11 +1,11 @@
 /** Notices to a Google Chat space, by the incoming webhook that the tenant made for it. */
 import { approvalAddress } from '../../../shared/mail/console-links.ts';
-import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import {
   chatMessage,
   type BudgetWarned,
+  type ChangeSetStepped,
   type ChatLink,
   type ChatNotice,
 } from '../rules/chat-message.ts';
@@ -40,7 +40,7 @@ export const chatChannel = ({ http, settings }: ChatOptions): NoticeChannel => (
 });
 
 function linksOf(notice: NoticeBody, settings: Pick<Settings, 'base_url'>): ChatLink[] {
-  if (notice.type === budgetNoticeType) return [];
+  if (!('approval_id' in notice.data)) return [];
   const { tenant_id: tenantId, approval_id: approvalId } = notice.data;
   return [{ label: 'Open', url: approvalAddress(settings, tenantId, approvalId) }];
 }
@@ -48,7 +48,7 @@ function linksOf(notice: NoticeBody, settings: Pick<Settings, 'base_url'>): Chat
 export interface ChatRequest {
   /** Of the incoming webhook; it carries the key and the token of the space. */
   readonly url: string;
-  readonly notice: ChatNotice | BudgetWarned;
+  readonly notice: ChatNotice | BudgetWarned | ChangeSetStepped;
   readonly links: readonly ChatLink[];
 }
 

@@ -21,6 +21,7 @@ import {
   BudgetsEntity,
   ChangePolicyEntity,
   ChangeSetEntity,
+  ChangeSetNoticeEntity,
   FreezesEntity,
   MemberEntity,
   ProjectEntity,
@@ -66,6 +67,7 @@ export const erasingActions = (db: DataSource, settings: () => Settings) =>
       if (!isBegun) return null;
       await commitChange(db, request, tenantScope(id), async (manager) => {
         await manager.delete(ChangeSetEntity, { tenant_id: id });
+        await manager.delete(ChangeSetNoticeEntity, { tenant_id: id });
         for (const entity of documents) await manager.delete(entity, { tenant_id: id });
         return allGone;
       });
