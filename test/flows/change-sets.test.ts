@@ -9,9 +9,11 @@ import { weekdays } from '../../shared/contracts/weekdays.ts';
 import { auditEvents, requireProvedAudit } from '../support/audit.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { grown } from '../support/grown.ts';
+import { holdLock } from '../support/held-lock.ts';
 import { interleaveChanges } from '../support/interleaved-changes.ts';
 import { mailsTo } from '../support/mailboxes.ts';
 import { operator } from '../support/operator.ts';
+import { startReceiver, type Received } from '../support/receiver.ts';
 import { addMember, Client, secretKey, type Answer } from '../support/strata.ts';
 
 let cluster: Cluster;
@@ -84,7 +86,11 @@ let before: Answer[];
 beforeAll(async () => {
   cluster = await startCluster({
     gateways: 1,
-    environment: { PLATFORM_ADMIN_EMAILS: 'admin@example.com,rita@example.com' },
+    environment: {
+      PLATFORM_ADMIN_EMAILS: 'admin@example.com,rita@example.com',
+      WEBHOOK_ALLOW_HTTP: 'true',
+      WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+    },
   });
   const { tenant, platform } = cluster;
   tenantId = tenant.id;
@@ -554,6 +560,90 @@ test('those who wait for a change set learn by mail what became of it', async ()
   expect([...(await mailsOf('otto', set)), ...(await mailsOf('nora', set))].join()).not.toContain(
     'evil.example',
   );
+});
+
+test('webhooks and chat are told each step, once', async () => {
+  const receiver = await startReceiver();
+  const { origin } = new URL(receiver.url);
+  const path = at('/config/notifications');
+  const notify = (body: object) => underFourEyes([{ action: 'patch', path, body }]);
+  await notify({
+    webhook: { url: `${origin}/hook` },
+    chat: { google_chat: { webhook_url: `${origin}/chat?key=k&token=t` } },
+  });
+  try {
+    const items = [putProject()];
+    const set = await submitted(people.ada, items, { title: 'Shop <b>', apply: 'on_approval' });
+    // A step stays until it is queued, and one that is handed over twice is queued once.
+    const lock = await holdLock(
+      cluster.database,
+      'LOCK TABLE notifier.deliveries IN EXCLUSIVE MODE',
+    );
+    good(await approve(people.dora, set));
+    const kept = await cluster.database.query<{ id: string; notice: object }>(
+      `SELECT id, notice FROM tenant_config.change_set_notices WHERE notice->'data'->>'changeset_id' = $1`,
+      [set.id],
+    );
+    await lock.release();
+    const steps = ['submitted', 'approved', 'applied'].map((step) => `changeset.${step}`);
+    const hookOf =
+      ({ id }: { id: string }) =>
+      ({ path: to, text }: Received) =>
+        to === '/hook' && text.includes(id);
+    const told = await receiver.wait(hookOf(set), 3);
+    expect(told.map(({ body }) => body.type).toSorted()).toEqual(steps.toSorted());
+    const last = told.find(({ body }) => body.type === 'changeset.applied')!;
+    expect(last.body.data).toEqual({
+      tenant_id: tenantId,
+      changeset_id: set.id,
+      state: 'applied',
+      by: ids.dora,
+      title: 'Shop <b>',
+      reason: 'It is time',
+      paths: [items[0]!.path],
+      apply: 'on_approval',
+      digest: set.digest,
+      required: 1,
+      groups: [],
+      authors: [ids.ada],
+      approved_by: [ids.dora],
+      note: null,
+      emergency: null,
+    });
+    const said = await receiver.wait(
+      ({ path: to, text }) => to.startsWith('/chat') && text.includes(set.id),
+      3,
+    );
+    expect(said.map(({ text }) => text).join()).not.toContain('<b>');
+    expect(kept.length).toBeGreaterThan(0);
+    for (const { id, notice } of kept)
+      await cluster.database.query(
+        `INSERT INTO tenant_config.change_set_notices (id, tenant_id, notice, due_at)
+         VALUES ($1, $2, $3, clock_timestamp())`,
+        [id, tenantId, JSON.stringify(notice)],
+      );
+    await eventually(async () =>
+      expect(await cluster.database.query('SELECT FROM tenant_config.change_set_notices')).toEqual(
+        [],
+      ),
+    );
+    const queued = await cluster.database.query(
+      `SELECT FROM notifier.deliveries WHERE body LIKE '%' || $1 || '%'`,
+      [set.id],
+    );
+    expect(queued).toHaveLength(6);
+
+    const rejected = await submitted(people.ada, [putProject()]);
+    good(await people.dora.post(sets(`/${rejected.id}/reject`), { comment: 'Not now' }));
+    const [, refusal] = await receiver.wait(hookOf(rejected), 2);
+    expect(refusal!.body).toMatchObject({
+      type: 'changeset.rejected',
+      data: { state: 'rejected', note: 'Not now' },
+    });
+  } finally {
+    await notify({ webhook: null, chat: null });
+    await receiver.close();
+  }
 });
 
 describe('a schedule', () => {
