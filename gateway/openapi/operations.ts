@@ -41,7 +41,9 @@ export function operationOf({ name, contract, rest }: RestRoute, components: Com
     ...(rest.body ? { requestBody: requestBodyOf(contract, rest, components) } : {}),
     responses: {
       ...responsesOf(contract, rest, components),
-      ...(contract.response === 'write' && { 202: { $ref: '#/components/responses/Proposed' } }),
+      ...('propose' in contract.params.properties && {
+        202: { $ref: '#/components/responses/Proposed' },
+      }),
       ...(contract.response === 'oauth_token'
         ? oauthErrorRefs
         : errorRefs(errorsOf(contract, rest))),
@@ -219,8 +221,12 @@ function contentsOf(
           },
         },
       };
+    case 'value_or_proposed':
+      return { 200: jsonFor(alternativesOf(result)[0]!) };
     case 'created':
       return { 201: jsonFor(result) };
+    case 'created_or_proposed':
+      return { 201: jsonFor(alternativesOf(result)[0]!) };
     case 'accepted':
       return { 202: jsonFor(result) };
     case 'nothing':

@@ -83,18 +83,17 @@ export class Applying {
     });
   }
 
-  /** Makes a write that was refused, at once, as the change set that it would have been. */
+  /** Makes writes that were refused, at once, as the change set that they would have been. */
   async breakGlass(
     tenantId: string | null,
     body: Proposed,
     request: Request,
     emergency: string,
-  ): Promise<WrittenDocument<unknown>> {
+  ): Promise<readonly WrittenDocument<unknown>[]> {
     const draft = await this.#changeSets.draft(tenantId, body, request);
     return whileAsRead(async () => {
       try {
-        const { answers } = await this.#write(draft, request, emergency);
-        return answers[0]!;
+        return (await this.#write(draft, request, emergency)).answers;
       } catch (error) {
         throw error instanceof Prevented ? new StrataError('conflict', error.message) : error;
       }

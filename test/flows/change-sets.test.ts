@@ -11,6 +11,7 @@ import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { grown } from '../support/grown.ts';
 import { holdLock } from '../support/held-lock.ts';
 import { interleaveChanges } from '../support/interleaved-changes.ts';
+import { watch } from '../support/event-stream.ts';
 import { mailsTo } from '../support/mailboxes.ts';
 import { operator } from '../support/operator.ts';
 import { startReceiver, type Received } from '../support/receiver.ts';
@@ -191,7 +192,7 @@ describe('every door', () => {
     'global-config.plan.apply': async () => {
       const items = [{ action: 'put', path: '/config/global/walked', body: { config_value: 9 } }];
       const { digest } = good(await people.root.post('/config/plan', { items })).body;
-      return { items, digest };
+      return { items, digest, reason: 'Walked' };
     },
     'global-config.rollouts.create': async () => {
       const body = { config_value: 9, is_public: true };
@@ -260,7 +261,8 @@ describe('every door', () => {
       const answer = await caller.send(rest!.method, path, isDelete ? {} : { body: given });
       expect([name, ...code(answer)]).toEqual([name, ...refused]);
       expect(answer.body.change_set.body.items).toHaveLength(1);
-      if (contractOf(name).response !== 'write') continue;
+      const { params } = contractOf(name);
+      expect(Object.keys(params.properties)).toContain('propose');
       expect(rest!.query).toContain('propose');
       const options = isDelete ? {} : { body: given };
       const proposed = await caller.send(rest!.method, `${path}?propose=true`, {
@@ -272,6 +274,8 @@ describe('every door', () => {
       const set = good(await caller.get(at)).body;
       expect(set).toMatchObject({ state: 'pending', digest, reason: 'Walked' });
       expect([set.items.length, set.authors.length]).toEqual([1, 1]);
+      // Applied with its approval, it would reach all tenants at once.
+      if (name === 'global-config.rollouts.create') expect(set.apply).toBe('manual');
       good(await caller.post(`${at}/cancel`));
       if (caller === ownKey || caller === accountKey) {
         const broken = await caller.send(rest!.method, path, {
@@ -432,8 +436,12 @@ describe('who approves', () => {
 describe('applying', () => {
   test('is one transaction, with consecutive revisions, named everywhere', async () => {
     const items = [putProject(), putProject(), putProject()];
+    const stream = await watch(people.ada, at('/config/watch'));
     const { body } = await underFourEyes(items);
     const [first] = body.revisions;
+    await stream.until(({ id }) => id === first + 2);
+    expect(stream.changes().map(({ data }) => data.changeset_id)).toEqual(items.map(() => body.id));
+    stream.leave();
     expect(body.revisions).toEqual([first, first + 1, first + 2]);
     const history = good(await people.ada.get(at('/config/history?limit=3'))).body.items;
     expect(
@@ -856,6 +864,35 @@ describe('the platform', () => {
       'SELECT content::text FROM global_config.change_sets',
     );
     expect(JSON.stringify(rows)).not.toContain(secret);
+  });
+
+  test('a plan is applied at once in an emergency, whole or not at all, and reviewed', async () => {
+    const paths = ['/config/global/down-one', '/config/global/down-two'];
+    const items = paths.map((path) => ({ action: 'put', path, body: { config_value: 1 } }));
+    const { digest } = good(await people.root.post('/config/plan', { items })).body;
+    const send = (why: string) =>
+      people.root.send('POST', '/config/plan/apply', {
+        body: { items, digest },
+        headers: { 'x-break-glass': why },
+      });
+    expect((await send('too short')).status).toBe(422);
+    const written = good(await send('Payments are down and nobody else is awake')).body;
+    const revisions = [written.revision - 1, written.revision];
+    expect(written.items).toEqual(
+      paths.map((path, index) => ({
+        action: 'put',
+        path,
+        outcome: 'created',
+        revision: revisions[index],
+      })),
+    );
+    const [entry] = good(await people.root.get('/config/history?limit=1')).body.items;
+    const path = `/config/changesets/${entry.changeset_id}`;
+    expect(good(await people.rita.post(`${path}/review`)).body).toMatchObject({
+      state: 'applied',
+      revisions,
+      break_glass: { reason: 'Payments are down and nobody else is awake' },
+    });
   });
 
   test("a tenant's change set is of its own documents alone", async () => {
