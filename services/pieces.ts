@@ -63,7 +63,7 @@ export const pieces: readonly Piece[] = [
   {
     name: 'tenant-config',
     needs: ['database_url'],
-    calls: ['auth', 'global-config', 'config-resolver'],
+    calls: ['auth', 'global-config', 'config-resolver', 'notifier'],
     vital: [],
     hasTables: true,
     async load() {
@@ -71,7 +71,8 @@ export const pieces: readonly Piece[] = [
       const { tenantConfigService } = await import('./tenant-config/tenant-config.service.ts');
       return {
         schema,
-        service: ({ settings, log }, db) => tenantConfigService({ db, settings, log }),
+        service: ({ settings, log, metrics }, db) =>
+          tenantConfigService({ db, settings, log, metrics }),
       };
     },
   },

@@ -19,6 +19,7 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
+import { showChangeSets } from '../../shared/change-sets/figures.ts';
 import { withProposals } from '../../shared/change-sets/proposing.ts';
 import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
@@ -90,6 +91,7 @@ export function globalConfigService(options: GlobalConfigOptions): ServiceSchema
         startRunningRollouts({ db, log, run: runRollout }),
       ];
       showRollouts(metrics, db, answers);
+      showChangeSets(metrics, 'platform', db, ChangeSetEntity);
     },
     async stopped(): Promise<void> {
       await Promise.all(loops.map((loop) => loop.stop()));

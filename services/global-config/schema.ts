@@ -3,7 +3,11 @@ import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { PlatformConfigType } from '../../shared/contracts/history.ts';
 import type { RolloutState, StoredRollout } from '../../shared/contracts/rollouts.ts';
 import type { ServiceType } from '../../shared/contracts/service-types.ts';
-import { changeSetEntity, changeSetTable } from '../../shared/change-sets/schema.ts';
+import {
+  changeSetEntity,
+  changeSetTable,
+  waitingChangeSets,
+} from '../../shared/change-sets/schema.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 import { keyChangesOfHistory, keyChangesTable } from '../../shared/documents/key-changes.ts';
 import {
@@ -420,5 +424,6 @@ export const globalConfigSchema: Schema = {
         turn uuid NOT NULL, due_at timestamptz NOT NULL, answers json NOT NULL
       )`,
     ),
+    migration('GlobalConfigWaitingChangeSets1765700000032', ...waitingChangeSets('global_config')),
   ],
 };

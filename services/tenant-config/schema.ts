@@ -9,7 +9,11 @@ import type { ConfigType } from '../../shared/contracts/history.ts';
 import type { NotificationConfig } from '../../shared/contracts/notification-config.ts';
 import type { SignInPolicy } from '../../shared/contracts/sign-in-policy.ts';
 import { countedBy } from '../../shared/commits/usage.ts';
-import { changeSetEntity, changeSetTable } from '../../shared/change-sets/schema.ts';
+import {
+  changeSetEntity,
+  changeSetTable,
+  waitingChangeSets,
+} from '../../shared/change-sets/schema.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 import type { Stored } from '../../shared/documents/document-kind.ts';
 import { keyChangesOfHistory, keyChangesTable } from '../../shared/documents/key-changes.ts';
@@ -352,6 +356,7 @@ export const tenantConfigSchema: Schema = {
        )`,
       'CREATE INDEX change_set_notices_due ON tenant_config.change_set_notices (due_at)',
       'CREATE INDEX change_set_notices_tenant ON tenant_config.change_set_notices (tenant_id)',
+      ...waitingChangeSets(schema),
     ),
   ],
 };

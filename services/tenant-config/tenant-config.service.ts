@@ -19,6 +19,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
 import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
@@ -37,6 +38,7 @@ import {
   serviceInstanceKey,
   type ServiceInstance,
 } from '../../shared/contracts/service-instances.ts';
+import { showChangeSets } from '../../shared/change-sets/figures.ts';
 import { withProposals } from '../../shared/change-sets/proposing.ts';
 import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import { documentActions } from '../../shared/documents/document.ts';
@@ -76,6 +78,7 @@ export interface TenantConfigOptions {
   /** The settings in use now; a reload replaces them. */
   readonly settings: () => Settings;
   readonly log: Logger;
+  readonly metrics: Registry;
 }
 
 /** The address of a document that has a name of its own in its tenant. */
@@ -131,7 +134,8 @@ function trialsOf(db: DataSource, documents: ReturnType<typeof documentsOf>) {
   };
 }
 
-export function tenantConfigService({ db, settings, log }: TenantConfigOptions): ServiceSchema {
+export function tenantConfigService(options: TenantConfigOptions): ServiceSchema {
+  const { db, settings, log, metrics } = options;
   const documents = documentsOf({ db, settings });
   const { risk, agents, services, projects, bounds, budgets, freezes } = documents;
   const { changePolicy, notifications } = documents;
@@ -231,6 +235,7 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
           call('tenant-config.changesets.run', { tenant_id: tenantId!, changeset_id: id }),
       });
       notices = startChangeSetNotices({ db, log, call });
+      showChangeSets(metrics, 'tenants', db, ChangeSetEntity);
     },
     async stopped(): Promise<void> {
       await Promise.all([erasing?.stop(), schedule?.stop(), notices?.stop()]);

@@ -3,6 +3,10 @@
  * what they wrote themselves.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Registry } from 'prom-client';
+import type { DataSource } from 'typeorm';
+import { ChangeSetEntity } from '../../services/tenant-config/schema.ts';
+import { showChangeSets } from '../../shared/change-sets/figures.ts';
 import { isRead, type Contract } from '../../shared/contracts/contract.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
 import { weekdays } from '../../shared/contracts/weekdays.ts';
@@ -753,6 +757,53 @@ describe('a schedule while things are stopped', () => {
     );
     expect((await apply(people.ada, { id: waiting })).body.state).toBe('applied');
   });
+});
+
+test('figures say who waits for whom, and who has missed their time', async () => {
+  const registry = new Registry();
+  const { database } = cluster;
+  const source = { query: (sql: string) => database.query(sql) } as unknown as DataSource;
+  showChangeSets(registry, 'tenants', source, ChangeSetEntity);
+  const read = async () => {
+    const figures = await registry.getMetricsAsJSON();
+    return Object.fromEntries(
+      figures.map(({ name, values }) => [name.replace('strata_', ''), values[0]!.value]),
+    );
+  };
+  const before = await read();
+  const waiting = await submitted(people.ada, [putProject()]);
+  const at1 = { at: new Date(Date.now() + 60_000).toISOString() };
+  const missed = await submitted(people.ada, [putProject()], { apply: at1 });
+  good(await approve(people.dora, missed));
+  const broken = good(
+    await people.ada.send('PUT', project(), {
+      body: { labels: { name: 'Now' } },
+      headers: { 'x-break-glass': 'Payments are down and nobody else is awake' },
+    }),
+  );
+  expect(broken.status).toBe(201);
+  await database.query(
+    `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() - interval '16 minutes' WHERE id = $1`,
+    [missed.id],
+  );
+  await database.query(
+    `UPDATE tenant_config.change_sets SET content = replace(content::text, $2, '2001-01-01T00:00:00.000Z')::json WHERE id = $1`,
+    [waiting.id, good(await people.ada.get(sets(`/${waiting.id}`))).body.updated_at],
+  );
+  await eventually(async () => {
+    const now = await read();
+    expect(now.change_sets_missed).toBe(before.change_sets_missed! + 1);
+    expect(now.change_sets_pending_seconds).toBeGreaterThan(20 * 365 * 86_400);
+    expect(now.break_glass_unreviewed_seconds).toBeGreaterThan(0);
+  });
+  const [entry] = good(await people.ada.get(at('/config/history?limit=1'))).body.items;
+  good(await people.dora.post(sets(`/${entry.changeset_id}/review`)));
+  for (const { id } of [waiting, missed]) good(await people.ada.post(sets(`/${id}/cancel`)));
+  const after = await read();
+  expect([after.change_sets_missed, after.break_glass_unreviewed_seconds]).toEqual([
+    before.change_sets_missed,
+    0,
+  ]);
 });
 
 describe('an emergency', () => {

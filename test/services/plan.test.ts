@@ -57,7 +57,12 @@ beforeAll(async () => {
   const settings = loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] });
   node = createNode({ settings: liveSettings(settings, {}, []) });
   node.broker.createService(
-    tenantConfigService({ db: tenantDb, settings: () => settings, log: pino({ level: 'silent' }) }),
+    tenantConfigService({
+      db: tenantDb,
+      settings: () => settings,
+      log: pino({ level: 'silent' }),
+      metrics: new Registry(),
+    }),
   );
   node.broker.createService(
     globalConfigService({
