@@ -68,8 +68,8 @@ export function changeSetHandlers(options: ChangeSetOptions) {
     async approve(params: Id & Platform<'approve'>, request: Request) {
       const [tenantId, id] = [tenantOf(params), params.changeset_id];
       const row = await changeSets.approve(tenantId, id, params.body, request);
-      const isDue = row.state === 'approved' && row.content.apply === 'on_approval';
-      return view(isDue ? await applying.apply(tenantId, id, 'apply', request) : row);
+      const isDue = row.state === 'scheduled' && row.content.apply === 'on_approval';
+      return view(isDue ? await applying.apply(tenantId, id, 'run', request) : row);
     },
     reject: async (params: Id & Platform<'reject'>, request: Request) =>
       view(

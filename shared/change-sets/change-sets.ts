@@ -98,6 +98,12 @@ const submittedAt = (now: Date): Change => ({
   content: { submitted_at: now.toISOString() },
 });
 
+/**
+ * Who approves it applies it with that. Where their node dies between the two, the schedule does so
+ * after this time.
+ */
+const takenOverMs = 10_000;
+
 /** Attempts at what met a change of the change set, or of somebody's rights. */
 const maxAttempts = 20;
 
@@ -272,9 +278,9 @@ export class ChangeSets {
       const content = { approved_by };
       if (approved_by.length < row.content.required) return { content };
       const { apply } = row.content;
-      return typeof apply === 'object'
-        ? { state: 'scheduled', due_at: new Date(apply.at), content }
-        : { state: 'approved', content };
+      if (apply === 'manual') return { state: 'approved', content };
+      const at = apply === 'on_approval' ? now.getTime() + takenOverMs : Date.parse(apply.at);
+      return { state: 'scheduled', due_at: new Date(at), content };
     });
   }
 

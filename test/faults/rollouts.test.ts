@@ -1,11 +1,12 @@
 /**
- * The runner of rollouts is killed at each of its steps: whoever takes over neither leaves a stage
- * out nor begins one twice.
+ * Killed at each step: whoever takes over a rollout neither leaves a stage out nor begins one
+ * twice, and a change set is applied once, whole, or not at all.
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ServerResponse } from 'node:http';
 import { eventually, killed, startCluster, type Cluster } from '../support/cluster.ts';
 import { holdLock } from '../support/held-lock.ts';
+import { fourEyes } from '../support/interleaved-changes.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import type { Answer } from '../support/strata.ts';
 
@@ -106,3 +107,110 @@ test('killed once it is committed, before anybody is answered', async () => {
   await killConfigNodes();
   await ended(id);
 }, 400_000);
+
+describe('a change set, killed', () => {
+  let people: Awaited<ReturnType<typeof fourEyes>>;
+  beforeAll(async () => {
+    people = await fourEyes(cluster);
+  });
+  const base = (): string => `/tenants/${people.tenantId}/config/changesets`;
+
+  /** Submitted, with three writes. */
+  async function submitted(apply: unknown): Promise<{ id: string; digest: string }> {
+    count += 1;
+    const items = ['one', 'two', 'three'].map((name) => ({
+      action: 'put',
+      path: `/tenants/${people.tenantId}/projects/killed-${count}-${name}/config`,
+      body: { labels: { name } },
+    }));
+    const body = { title: 'Killed', reason: 'It is time', items, apply };
+    const { id } = good(await people.ada.post(base(), body)).body;
+    return good(await people.ada.post(`${base()}/${id}/submit`)).body;
+  }
+  const approve = ({ id, digest }: { id: string; digest: string }): Promise<Answer> =>
+    people.dora.post(`${base()}/${id}/approve`, { digest });
+  const apply = ({ id }: { id: string }): Promise<Answer> =>
+    people.ada.post(`${base()}/${id}/apply`);
+  const stateOf = async ({ id }: { id: string }): Promise<string> =>
+    good(await people.ada.get(`${base()}/${id}`)).body.state;
+  const revisionsOf = async ({ id }: { id: string }): Promise<number[]> => {
+    const rows = await cluster.database.query<{ revision: number }>(
+      `SELECT revision::int AS revision FROM tenant_config.configuration_history
+       WHERE changeset_id = $1 ORDER BY revision`,
+      [id],
+    );
+    return rows.map(({ revision }) => revision);
+  };
+  const expectApplied = (set: { id: string }): Promise<void> =>
+    eventually(async () => {
+      expect(await stateOf(set)).toBe('applied');
+      const revisions = await revisionsOf(set);
+      expect(revisions).toEqual([0, 1, 2].map((n) => revisions[0]! + n));
+    }, 60_000);
+  const scheduled = async (): Promise<{ id: string; digest: string }> => {
+    const set = await submitted({ at: new Date(Date.now() + 3600_000).toISOString() });
+    good(await approve(set));
+    return set;
+  };
+
+  test('once all is written and nothing is committed, by hand and at its time', async () => {
+    const byHand = await submitted('manual');
+    good(await approve(byHand));
+    const timed = await scheduled();
+    // The audit events of a transaction are its last rows.
+    const lock = await holdLock(
+      cluster.database,
+      'LOCK TABLE strata.outbox IN SHARE ROW EXCLUSIVE MODE',
+    );
+    await cluster.database.query(
+      `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() WHERE id = $1`,
+      [timed.id],
+    );
+    const unanswered = apply(byHand).catch(() => undefined);
+    await eventually(async () => {
+      const waiting = await cluster.database.query(
+        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%strata.outbox%'
+           AND cardinality(pg_blocking_pids(pid)) > 0`,
+      );
+      expect(waiting.length).toBeGreaterThan(0);
+    });
+    await killConfigNodes();
+    await unanswered;
+    await lock.release();
+    await expectApplied(timed);
+    if ((await stateOf(byHand)) === 'approved') {
+      expect(await revisionsOf(byHand)).toEqual([]);
+      good(await apply(byHand));
+    }
+    await expectApplied(byHand);
+    expect((await apply(byHand)).status).toBe(409);
+  }, 400_000);
+
+  test('between its approval and its writes', async () => {
+    const set = await submitted('on_approval');
+    const lock = await holdLock(
+      cluster.database,
+      'SELECT FROM strata.revisions WHERE scope = $1 FOR UPDATE',
+      [`tenant:${people.tenantId}`],
+    );
+    const unanswered = approve(set).catch(() => undefined);
+    await eventually(async () => expect(await stateOf(set)).toBe('scheduled'));
+    await killConfigNodes();
+    await unanswered;
+    expect(await revisionsOf(set)).toEqual([]);
+    await lock.release();
+    // Nobody asks for it again.
+    await expectApplied(set);
+  }, 400_000);
+
+  test('once it is committed, before anybody is answered', async () => {
+    const timed = await scheduled();
+    await cluster.database.query(
+      `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() WHERE id = $1`,
+      [timed.id],
+    );
+    await eventually(async () => expect(await revisionsOf(timed)).toHaveLength(3), 60_000);
+    await killConfigNodes();
+    await expectApplied(timed);
+  }, 400_000);
+});
