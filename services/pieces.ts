@@ -79,7 +79,7 @@ export const pieces: readonly Piece[] = [
   {
     name: 'global-config',
     needs: ['database_url'],
-    calls: ['auth', 'config-resolver', 'notifier'],
+    calls: ['auth', 'config-resolver', 'notifier', 'tenant-config'],
     vital: [],
     hasTables: true,
     async load() {

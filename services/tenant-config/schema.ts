@@ -215,6 +215,23 @@ export const ChangeSetNoticeEntity = new EntitySchema<{
     { name: 'change_set_notices_tenant', columns: ['tenant_id'] },
   ],
 });
+export const WriteFiguresEntity = new EntitySchema<{
+  tenant_id: string;
+  bucket: Date;
+  all: number;
+  bad: number;
+}>({
+  name: 'WriteFigures',
+  tableName: 'write_figures',
+  schema,
+  columns: {
+    tenant_id: uuidKey,
+    bucket: { type: 'timestamptz', primary: true },
+    all: { type: 'int4' },
+    bad: { type: 'int4' },
+  },
+  indices: [{ name: 'write_figures_bucket', columns: ['bucket'] }],
+});
 export const HistoryEntity = new EntitySchema<HistoryRow>({
   name: 'ConfigurationHistory',
   tableName: 'configuration_history',
@@ -252,6 +269,7 @@ export const tenantConfigSchema: Schema = {
     ChangePolicyEntity,
     ChangeSetEntity,
     ChangeSetNoticeEntity,
+    WriteFiguresEntity,
     HistoryEntity,
   ],
   migrations: [
@@ -357,6 +375,14 @@ export const tenantConfigSchema: Schema = {
       'CREATE INDEX change_set_notices_due ON tenant_config.change_set_notices (due_at)',
       'CREATE INDEX change_set_notices_tenant ON tenant_config.change_set_notices (tenant_id)',
       ...waitingChangeSets(schema),
+    ),
+    migration(
+      'TenantConfigWriteFigures1765700000033',
+      `CREATE TABLE tenant_config.write_figures (
+         tenant_id uuid NOT NULL, bucket timestamptz NOT NULL, "all" int4 NOT NULL, bad int4 NOT NULL,
+         PRIMARY KEY (tenant_id, bucket)
+       )`,
+      'CREATE INDEX write_figures_bucket ON tenant_config.write_figures (bucket)',
     ),
   ],
 };

@@ -22,7 +22,10 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
-import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
+import {
+  startBackgroundLoop,
+  type BackgroundLoop,
+} from '../../shared/concurrency/background-loop.ts';
 import { callAs, type Call } from '../../shared/contract-runtime/request.ts';
 import { serviceOf } from '../../shared/contract-runtime/service.ts';
 import { agentKey, type AgentConfig } from '../../shared/contracts/agents.ts';
@@ -59,6 +62,7 @@ import { serviceAccountActions } from './actions/service-accounts.ts';
 import { tenantActions } from './actions/tenants.ts';
 import { usageActions } from './actions/usage.ts';
 import { violationActions } from './actions/violations.ts';
+import { counting, writeFigureActions } from './actions/write-figures.ts';
 import { agentKind } from './documents/agent.ts';
 import { boundsKind } from './documents/bounds.ts';
 import { budgetsKind } from './documents/budgets.ts';
@@ -71,7 +75,11 @@ import { serviceInstanceKind } from './documents/service-instance.ts';
 import { withinQuotas } from './documents/within-quotas.ts';
 import { AgentEntity, ChangeSetEntity, ProjectEntity, ServiceInstanceEntity } from './schema.ts';
 import { startChangeSetNotices } from './worker/change-set-notices.ts';
+import { WriteFigures } from './stores/write-figures.ts';
 import { startErasing } from './worker/erasing.ts';
+
+/** Between two times that counts are stored. */
+const countsMs = 5000;
 
 export interface TenantConfigOptions {
   readonly db: DataSource;
@@ -145,6 +153,7 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
   let erasing: BackgroundLoop | undefined;
   let schedule: BackgroundLoop | undefined;
   let notices: BackgroundLoop | undefined;
+  let counts: BackgroundLoop | undefined;
   /** For background work, each call a request of its own. */
   const call: Call = (action, params) => {
     if (!broker) throw new Error('tenant-config has not started');
@@ -223,7 +232,9 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
     ...layerActions(db),
     ...contextActions(db),
     ...usageActions(db, settings),
+    ...writeFigureActions(db),
   };
+  const figures = new WriteFigures();
   const lifecycle = {
     async started(): Promise<void> {
       erasing = startErasing({ db, settings, log, call, announce });
@@ -235,14 +246,29 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
           call('tenant-config.changesets.run', { tenant_id: tenantId!, changeset_id: id }),
       });
       notices = startChangeSetNotices({ db, log, call });
+      counts = startBackgroundLoop({
+        log,
+        async look() {
+          await figures.store(db);
+          return countsMs;
+        },
+        retryMs: countsMs,
+        complaint: 'figures of writes cannot be stored, and are lost',
+        firstMs: countsMs,
+      });
       showChangeSets(metrics, 'tenants', db, ChangeSetEntity);
     },
     async stopped(): Promise<void> {
-      await Promise.all([erasing?.stop(), schedule?.stop(), notices?.stop()]);
+      const loops = [erasing, schedule, notices, counts];
+      await Promise.all(loops.map((loop) => loop?.stop()));
     },
   };
   return {
-    ...serviceOf('tenant-config', withProposals(handlers, changeSets), lifecycle),
+    ...serviceOf(
+      'tenant-config',
+      counting(withProposals(handlers, changeSets), figures),
+      lifecycle,
+    ),
     created() {
       broker = this.broker;
     },
