@@ -280,7 +280,7 @@ const eventStreamOf = (change: Schema): Schema => ({
   contentMediaType: json,
   contentSchema: change,
   description:
-    'Events `config.changed`, of approvals `approval.changed`, of effective values `effective.changed`, whose `id` is the revision, and of ' +
+    'Events `config.changed`, of approvals `approval.changed`, of change sets `changeset.changed`, of effective values `effective.changed`, whose `id` is the revision, and of ' +
     'the own session `session.ended` and `memberships.changed`, which have none; their `data` is this schema in one line of JSON. Beside them `ready` (begins), `reset` (changes are missing: read everything again), ' +
     '`heartbeat` (of effective values, every 5 s: nothing else has changed) and `closed` (ends, with `{"code"}`)',
 });

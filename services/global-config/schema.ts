@@ -6,6 +6,7 @@ import type { ServiceType } from '../../shared/contracts/service-types.ts';
 import {
   changeSetEntity,
   changeSetTable,
+  countedChangeSets,
   waitingChangeSets,
 } from '../../shared/change-sets/schema.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
@@ -424,6 +425,6 @@ export const globalConfigSchema: Schema = {
         turn uuid NOT NULL, due_at timestamptz NOT NULL, answers json NOT NULL
       )`,
     ),
-    migration('GlobalConfigWaitingChangeSets1765700000032', ...waitingChangeSets('global_config')),
+    migration('GlobalConfigWatchedChangeSets1765700000032', ...waitingChangeSets('global_config')),
   ],
 };

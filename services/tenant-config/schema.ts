@@ -12,6 +12,7 @@ import { countedBy } from '../../shared/commits/usage.ts';
 import {
   changeSetEntity,
   changeSetTable,
+  countedChangeSets,
   waitingChangeSets,
 } from '../../shared/change-sets/schema.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
@@ -375,6 +376,7 @@ export const tenantConfigSchema: Schema = {
       'CREATE INDEX change_set_notices_due ON tenant_config.change_set_notices (due_at)',
       'CREATE INDEX change_set_notices_tenant ON tenant_config.change_set_notices (tenant_id)',
       ...waitingChangeSets(schema),
+      ...countedChangeSets(schema),
     ),
     migration(
       'TenantConfigWriteFigures1765700000033',

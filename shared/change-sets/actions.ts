@@ -4,10 +4,13 @@ import type { ChangeSet } from '../contracts/change-sets.ts';
 import type { ParamsOf } from '../contracts/index.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import { namesIn, realmOf } from '../commits/actor-names.ts';
+import { changeSetScope } from '../contracts/revision-scopes.ts';
+import { readSnapshot } from '../commits/commit.ts';
 import { StrataError } from '../errors.ts';
 import { decodeCursor, defaultLimit, readPage, timeAndId } from '../documents/paging.ts';
 import { Applying } from './apply.ts';
 import { dueNow } from './schedule.ts';
+import { changedAfter } from './store.ts';
 import { ChangeSets, type ChangeSetOptions } from './change-sets.ts';
 import type { ChangeSetRow, StoredPerson } from './schema.ts';
 
@@ -56,6 +59,14 @@ export function changeSetHandlers(options: ChangeSetOptions) {
         itemOf: (row) => row,
       });
       return { ...page, items: await viewsOf(page.items) };
+    },
+    async changes({ after, limit = defaultLimit, ...of }: Of & Platform<'changes'>) {
+      const tenantId = tenantOf(of);
+      const scope = changeSetScope(tenantId);
+      const { value: items, asOf } = await readSnapshot(db, scope, async (manager) =>
+        after === undefined ? [] : changedAfter(manager, { entity, tenantId }, after, limit),
+      );
+      return { items, revision: asOf[scope]! };
     },
     edit: async (params: Id & Platform<'edit'>, request: Request) =>
       view(await changeSets.edit(tenantOf(params), params.changeset_id, params.body, request)),

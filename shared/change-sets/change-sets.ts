@@ -35,6 +35,7 @@ import {
 import type { ChangeSetRow, Content, StoredItem, StoredPerson } from './schema.ts';
 import {
   changeRow,
+  countRow,
   findChangeSet,
   insertRow,
   lockAsRead,
@@ -91,7 +92,7 @@ export interface Proposed {
 }
 
 /** A change set that is not stored yet. */
-export type Draft = Omit<ChangeSetRow, 'created_at' | 'updated_at'>;
+export type Draft = Omit<ChangeSetRow, 'created_at' | 'updated_at' | 'revision'>;
 
 const submittedAt = (now: Date): Change => ({
   state: 'pending',
@@ -153,7 +154,11 @@ export class ChangeSets {
 
   async create(tenantId: string | null, body: Proposed, request: Request): Promise<ChangeSetRow> {
     const draft = await this.draft(tenantId, body, request);
-    return this.#options.db.transaction((manager) => this.insert(manager, draft, request));
+    return this.#options.db.transaction(async (manager) => {
+      const row = await this.insert(manager, draft, request);
+      await countRow(manager, this.of(tenantId), row.id);
+      return row;
+    });
   }
 
   /** Opens it and asks for approval. */
@@ -174,6 +179,7 @@ export class ChangeSets {
     });
   }
 
+  /** Whoever inserts it also changes or counts it, after all that they lock. */
   async insert(manager: EntityManager, draft: Draft, request: Request): Promise<ChangeSetRow> {
     const stored = await insertRow(manager, this.of(draft.tenant_id), draft);
     await recordStep(manager, 'created', stored, request, this.#options.onStep);

@@ -66,6 +66,8 @@ export interface ChangeSetRow {
   /** Each change makes it another one: what was read is as it was while this is the same. */
   updated_at: Date;
   due_at: Date | null;
+  /** Of its last change, in the scope of change sets; null where it was before they were counted. */
+  revision: number | null;
 }
 
 /** What an index of those has; figures.ts asks for them in the same words. */
@@ -86,8 +88,10 @@ export const changeSetEntity = (schema: string): EntitySchema<ChangeSetRow> =>
       created_at: { type: 'timestamptz' },
       updated_at: { type: 'timestamptz' },
       due_at: { type: 'timestamptz', nullable: true },
+      revision: { type: 'int8', nullable: true },
     },
     indices: [
+      { name: 'change_sets_changes', columns: ['tenant_id', 'revision'] },
       { name: 'change_sets_newest', columns: ['tenant_id', 'created_at', 'id'] },
       { name: 'change_sets_due', columns: ['due_at'], where: "state = 'scheduled'" },
       {
@@ -112,4 +116,10 @@ export const changeSetTable = (schema: string): string[] => [
 export const waitingChangeSets = (schema: string): string[] => [
   `CREATE INDEX change_sets_waiting ON ${schema}.change_sets (state) WHERE state IN ('pending', 'suspended')`,
   `CREATE INDEX change_sets_unreviewed ON ${schema}.change_sets (state) WHERE ${unreviewed}`,
+];
+
+/** For streams of them. */
+export const countedChangeSets = (schema: string): string[] => [
+  `ALTER TABLE ${schema}.change_sets ADD COLUMN revision int8`,
+  `CREATE INDEX change_sets_changes ON ${schema}.change_sets (tenant_id, revision)`,
 ];

@@ -3,7 +3,7 @@
  * then made together, all or none. Of a tenant's documents, and of the platform's.
  */
 import { Type, type Static, type TProperties } from 'typebox';
-import { action, type Access, type KeyScope } from './contract.ts';
+import { action, stream, type Access, type KeyScope } from './contract.ts';
 import { Page, page } from './envelopes.ts';
 import {
   ActorName,
@@ -178,6 +178,16 @@ const ChangeSet = Type.Object(
 );
 export type ChangeSet = Static<typeof ChangeSet>;
 
+/** What a stream says of a change set: that it changed, and what it is by now. */
+const ChangeSetChange = Type.Object(
+  {
+    revision: Type.Integer({ description: 'Of the change sets' }),
+    changeset_id: described(Uuid, 'Its id'),
+    state: State,
+  },
+  { ...strict, title: 'ChangeSetChange', description: 'That a change set changed' },
+);
+
 const Comment = Type.Optional(Type.String({ maxLength: 500, description: 'For the others' }));
 const id = { changeset_id: described(Uuid, "The change set's id") };
 
@@ -187,7 +197,7 @@ interface Definition<Path extends TProperties> {
   /** What the titles of its schemas begin with. */
   readonly titled: '' | 'Platform';
   readonly example: ItemExample;
-  readonly access: Access;
+  readonly access: Extract<Access, { readonly level: 'tenant' | 'platform_admin' }>;
   /** Who applies without approvals. */
   readonly breakers: Access;
   readonly readScope: KeyScope;
@@ -281,6 +291,35 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
       keyScope: readScope,
       path: one,
       result: ChangeSet,
+    }),
+    changes: action({
+      summary: 'Change sets that changed after a revision, by the revision of their last change',
+      // Gateways read them for all of their streams.
+      access: { ...access, services: true },
+      keyScope: readScope,
+      path,
+      query: {
+        after: Type.Optional(
+          Type.Integer({ minimum: 0, description: 'Absent: none, only the revision' }),
+        ),
+        limit: page.limit,
+      },
+      result: Type.Object(
+        {
+          items: Type.Array(ChangeSetChange),
+          revision: Type.Integer({ description: "The scope's revision, at least" }),
+        },
+        strict,
+      ),
+      changesNothing: true,
+    }),
+    watch: stream({
+      summary: 'Watch change sets',
+      rest: `GET ${url}/watch`,
+      access,
+      keyScope: readScope,
+      path,
+      result: ChangeSetChange,
     }),
     edit: action({
       ...writing,
@@ -379,6 +418,8 @@ export const changeSetActions = {
   'tenant-config.changesets.create': tenant.create,
   'tenant-config.changesets.list': tenant.list,
   'tenant-config.changesets.get': tenant.get,
+  'tenant-config.changesets.changes': tenant.changes,
+  'gateway.watch.changesets': tenant.watch,
   'tenant-config.changesets.edit': tenant.edit,
   'tenant-config.changesets.submit': tenant.submit,
   'tenant-config.changesets.approve': tenant.approve,
@@ -392,6 +433,8 @@ export const changeSetActions = {
   'global-config.changesets.create': platform.create,
   'global-config.changesets.list': platform.list,
   'global-config.changesets.get': platform.get,
+  'global-config.changesets.changes': platform.changes,
+  'gateway.watch.platform-changesets': platform.watch,
   'global-config.changesets.edit': platform.edit,
   'global-config.changesets.submit': platform.submit,
   'global-config.changesets.approve': platform.approve,

@@ -585,6 +585,8 @@ test('webhooks and chat are told each step, once', async () => {
   });
   try {
     const items = [putProject()];
+    const stream = await watch(people.bob, sets('/watch'));
+    await stream.until(({ event }) => event === 'ready');
     const set = await submitted(people.ada, items, { title: 'Shop <b>', apply: 'on_approval' });
     // A step stays until it is queued, and one that is handed over twice is queued once.
     const lock = await holdLock(
@@ -604,6 +606,11 @@ test('webhooks and chat are told each step, once', async () => {
         to === '/hook' && text.includes(id);
     const told = await receiver.wait(hookOf(set), 3);
     expect(told.map(({ body }) => body.type).toSorted()).toEqual(steps.toSorted());
+    const { data } = await stream.until(
+      ({ event, data: { state } }) => event === 'changeset.changed' && state === 'applied',
+    );
+    expect(data).toEqual({ revision: data.revision, changeset_id: set.id, state: 'applied' });
+    stream.leave();
     const last = told.find(({ body }) => body.type === 'changeset.applied')!;
     expect(last.body.data).toEqual({
       tenant_id: tenantId,

@@ -104,6 +104,7 @@ export function tenantChangeSets(options: ChangeSetOptions) {
     'tenant-config.changesets.create': handlers.create,
     'tenant-config.changesets.list': handlers.list,
     'tenant-config.changesets.get': handlers.get,
+    'tenant-config.changesets.changes': handlers.changes,
     'tenant-config.changesets.edit': handlers.edit,
     'tenant-config.changesets.submit': handlers.submit,
     'tenant-config.changesets.approve': handlers.approve,
