@@ -425,6 +425,10 @@ export const globalConfigSchema: Schema = {
         turn uuid NOT NULL, due_at timestamptz NOT NULL, answers json NOT NULL
       )`,
     ),
-    migration('GlobalConfigWatchedChangeSets1765700000032', ...waitingChangeSets('global_config')),
+    migration(
+      'GlobalConfigWatchedChangeSets1765700000032',
+      ...waitingChangeSets(schema),
+      ...countedChangeSets(schema),
+    ),
   ],
 };

@@ -244,36 +244,11 @@ function emergencies<Path extends TProperties>({
   };
 }
 
-/** One set of contracts for a tenant's change sets, one for the platform's. */
-function changeSetContracts<Path extends TProperties>(definition: Definition<Path>) {
-  const { prefix, path, titled, example, access, readScope, writeScope } = definition;
-  const items = itemsOf(itemOf(`${titled}ChangeSetItem`, example));
+/** Reading and watching them. */
+function reading<Path extends TProperties>({ prefix, path, access, readScope }: Definition<Path>) {
   const url = `${prefix}/config/changesets` as const;
   const one = { ...path, ...id };
-  const writing = {
-    access,
-    leadsTo: 'operations',
-    keyScope: writeScope,
-    result: ChangeSet,
-  } as const;
-  /** No API key approves: an approval is a person's. */
-  const deciding = { ...writing, leadsTo: 'configuration', keyScope: null } as const;
   return {
-    create: action({
-      ...writing,
-      summary: 'Open a change set: validated as its writes would be, and not written',
-      rest: `POST ${url}`,
-      path,
-      body: Type.Object(
-        { title, reason, items, apply: Type.Optional(ApplyWhen) },
-        {
-          ...strict,
-          title: `${titled}NewChangeSet`,
-          description: 'A change set, as it is proposed',
-        },
-      ),
-      response: 'created',
-    }),
     list: action({
       summary: 'List change sets, newest first',
       rest: `GET ${url}`,
@@ -321,6 +296,40 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
       path,
       result: ChangeSetChange,
     }),
+  };
+}
+
+/** One set of contracts for a tenant's change sets, one for the platform's. */
+function changeSetContracts<Path extends TProperties>(definition: Definition<Path>) {
+  const { prefix, path, titled, example, access, writeScope } = definition;
+  const items = itemsOf(itemOf(`${titled}ChangeSetItem`, example));
+  const url = `${prefix}/config/changesets` as const;
+  const one = { ...path, ...id };
+  const writing = {
+    access,
+    leadsTo: 'operations',
+    keyScope: writeScope,
+    result: ChangeSet,
+  } as const;
+  /** No API key approves: an approval is a person's. */
+  const deciding = { ...writing, leadsTo: 'configuration', keyScope: null } as const;
+  return {
+    create: action({
+      ...writing,
+      summary: 'Open a change set: validated as its writes would be, and not written',
+      rest: `POST ${url}`,
+      path,
+      body: Type.Object(
+        { title, reason, items, apply: Type.Optional(ApplyWhen) },
+        {
+          ...strict,
+          title: `${titled}NewChangeSet`,
+          description: 'A change set, as it is proposed',
+        },
+      ),
+      response: 'created',
+    }),
+    ...reading(definition),
     edit: action({
       ...writing,
       summary: 'Edit a change set: it is a draft again, and its approvals are void',
