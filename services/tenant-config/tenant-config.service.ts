@@ -142,6 +142,36 @@ function trialsOf(db: DataSource, documents: ReturnType<typeof documentsOf>) {
   };
 }
 
+interface LoopOptions extends TenantConfigOptions {
+  readonly call: Call;
+  readonly announce: () => void;
+  readonly figures: WriteFigures;
+}
+
+function startLoops({ db, settings, log, call, announce, figures }: LoopOptions): BackgroundLoop[] {
+  return [
+    startErasing({ db, settings, log, call, announce }),
+    startSchedule({
+      db,
+      entity: ChangeSetEntity,
+      log,
+      run: (tenantId, id) =>
+        call('tenant-config.changesets.run', { tenant_id: tenantId!, changeset_id: id }),
+    }),
+    startChangeSetNotices({ db, log, call }),
+    startBackgroundLoop({
+      log,
+      async look() {
+        await figures.store(db);
+        return countsMs;
+      },
+      retryMs: countsMs,
+      complaint: 'figures of writes cannot be stored, and are lost',
+      firstMs: countsMs,
+    }),
+  ];
+}
+
 export function tenantConfigService(options: TenantConfigOptions): ServiceSchema {
   const { db, settings, log, metrics } = options;
   const documents = documentsOf({ db, settings });
@@ -150,10 +180,7 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
   const changeSets = tenantChangeSetOptions(db, Object.values(documents));
   const writes = trialsOf(db, documents);
   let broker: ServiceBroker | undefined;
-  let erasing: BackgroundLoop | undefined;
-  let schedule: BackgroundLoop | undefined;
-  let notices: BackgroundLoop | undefined;
-  let counts: BackgroundLoop | undefined;
+  let loops: readonly BackgroundLoop[] = [];
   /** For background work, each call a request of its own. */
   const call: Call = (action, params) => {
     if (!broker) throw new Error('tenant-config has not started');
@@ -237,30 +264,11 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
   const figures = new WriteFigures();
   const lifecycle = {
     async started(): Promise<void> {
-      erasing = startErasing({ db, settings, log, call, announce });
-      schedule = startSchedule({
-        db,
-        entity: ChangeSetEntity,
-        log,
-        run: (tenantId, id) =>
-          call('tenant-config.changesets.run', { tenant_id: tenantId!, changeset_id: id }),
-      });
-      notices = startChangeSetNotices({ db, log, call });
-      counts = startBackgroundLoop({
-        log,
-        async look() {
-          await figures.store(db);
-          return countsMs;
-        },
-        retryMs: countsMs,
-        complaint: 'figures of writes cannot be stored, and are lost',
-        firstMs: countsMs,
-      });
+      loops = startLoops({ ...options, call, announce, figures });
       showChangeSets(metrics, 'tenants', db, ChangeSetEntity);
     },
     async stopped(): Promise<void> {
-      const loops = [erasing, schedule, notices, counts];
-      await Promise.all(loops.map((loop) => loop?.stop()));
+      await Promise.all(loops.map((loop) => loop.stop()));
     },
   };
   return {
