@@ -426,7 +426,7 @@ export const globalConfigSchema: Schema = {
       )`,
     ),
     migration(
-      'GlobalConfigWatchedChangeSets1765700000032',
+      'GlobalConfigChangeSetsWatched1765700000032',
       ...waitingChangeSets(schema),
       ...countedChangeSets(schema),
     ),

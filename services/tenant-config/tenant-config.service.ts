@@ -173,7 +173,7 @@ function startLoops({ db, settings, log, call, announce, figures }: LoopOptions)
 }
 
 export function tenantConfigService(options: TenantConfigOptions): ServiceSchema {
-  const { db, settings, log, metrics } = options;
+  const { db, settings, metrics } = options;
   const documents = documentsOf({ db, settings });
   const { risk, agents, services, projects, bounds, budgets, freezes } = documents;
   const { changePolicy, notifications } = documents;
