@@ -22,7 +22,10 @@ export const ChangeSetNotice = Type.Object(
         changeset_id: described(Uuid, 'Its id'),
         state: Type.Enum(changeSetStates, { description: 'What it is by that' }),
         by: described(Author, 'Who did it; a service where its time had come'),
-        title: Type.String({ description: 'What it is, in a line', examples: ['Longer time-outs'] }),
+        title: Type.String({
+          description: 'What it is, in a line',
+          examples: ['Longer time-outs'],
+        }),
         reason: Type.String({ description: 'Why', examples: ['Slow networks'] }),
         paths: Type.Array(Type.String(), {
           description: 'Of the documents that it writes',
