@@ -6,7 +6,7 @@ import type { Request } from '../contract-runtime/request.ts';
 import { namesIn, realmOf } from '../commits/actor-names.ts';
 import { changeSetScope } from '../contracts/revision-scopes.ts';
 import { readSnapshot } from '../commits/commit.ts';
-import { StrataError } from '../errors.ts';
+import { codeOf, StrataError } from '../errors.ts';
 import { decodeCursor, defaultLimit, readPage, timeAndId } from '../documents/paging.ts';
 import { Applying } from './apply.ts';
 import { dueNow } from './schedule.ts';
@@ -80,7 +80,14 @@ export function changeSetHandlers(options: ChangeSetOptions) {
       const [tenantId, id] = [tenantOf(params), params.changeset_id];
       const row = await changeSets.approve(tenantId, id, params.body, request);
       const isDue = row.state === 'scheduled' && row.content.apply === 'on_approval';
-      return view(isDue ? await applying.apply(tenantId, id, 'run', request) : row);
+      if (!isDue) return view(row);
+      try {
+        return view(await applying.apply(tenantId, id, 'run', request));
+      } catch (error) {
+        // The schedule, or somebody who edits it, came first: the approval is made all the same.
+        if (codeOf(error) !== 'conflict') throw error;
+        return view(await changeSets.find(tenantId, id));
+      }
     },
     reject: async (params: Id & Platform<'reject'>, request: Request) =>
       view(
