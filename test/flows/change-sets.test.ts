@@ -574,6 +574,15 @@ test('those who wait for a change set learn by mail what became of it', async ()
   );
 });
 
+async function whileLocked<T>(statement: string, work: () => Promise<T>): Promise<T> {
+  const lock = await holdLock(cluster.database, statement);
+  try {
+    return await work();
+  } finally {
+    await lock.release();
+  }
+}
+
 test('webhooks and chat are told each step, once', async () => {
   const receiver = await startReceiver();
   const { origin } = new URL(receiver.url);
@@ -589,16 +598,13 @@ test('webhooks and chat are told each step, once', async () => {
     await stream.until(({ event }) => event === 'ready');
     const set = await submitted(people.ada, items, { title: 'Shop <b>', apply: 'on_approval' });
     // A step stays until it is queued, and one that is handed over twice is queued once.
-    const lock = await holdLock(
-      cluster.database,
-      'LOCK TABLE notifier.deliveries IN EXCLUSIVE MODE',
-    );
-    good(await approve(people.dora, set));
-    const kept = await cluster.database.query<{ id: string; notice: object }>(
-      `SELECT id, notice FROM tenant_config.change_set_notices WHERE notice->'data'->>'changeset_id' = $1`,
-      [set.id],
-    );
-    await lock.release();
+    const kept = await whileLocked('LOCK TABLE notifier.deliveries IN EXCLUSIVE MODE', async () => {
+      good(await approve(people.dora, set));
+      return cluster.database.query<{ id: string; notice: object }>(
+        `SELECT id, notice FROM tenant_config.change_set_notices WHERE notice->'data'->>'changeset_id' = $1`,
+        [set.id],
+      );
+    });
     const steps = ['submitted', 'approved', 'applied'].map((step) => `changeset.${step}`);
     const hookOf =
       ({ id }: { id: string }) =>
@@ -654,10 +660,10 @@ test('webhooks and chat are told each step, once', async () => {
 
     const rejected = await submitted(people.ada, [putProject()]);
     good(await people.dora.post(sets(`/${rejected.id}/reject`), { comment: 'Not now' }));
-    const [, refusal] = await receiver.wait(hookOf(rejected), 2);
+    const [refusal] = await receiver.wait(({ body }) => body.data?.note === 'Not now');
     expect(refusal!.body).toMatchObject({
       type: 'changeset.rejected',
-      data: { state: 'rejected', note: 'Not now' },
+      data: { changeset_id: rejected.id, state: 'rejected' },
     });
   } finally {
     await notify({ webhook: null, chat: null });
