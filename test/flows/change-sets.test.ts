@@ -589,7 +589,7 @@ test('webhooks and chat are told each step, once', async () => {
   const path = at('/config/notifications');
   const notify = (body: object) => underFourEyes([{ action: 'patch', path, body }]);
   await notify({
-    webhook: { url: `${origin}/hook` },
+    webhook: { url: `${origin}/hook`, secret: null },
     chat: { google_chat: { webhook_url: `${origin}/chat?key=k&token=t` } },
   });
   try {
