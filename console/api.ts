@@ -13,6 +13,17 @@ export interface FieldProblem {
   readonly message: string;
 }
 
+/** What a change_policy refused, as the change set that would do it. */
+export interface ProposedChangeSet {
+  /** Where it is opened. */
+  readonly path: string;
+  readonly body: {
+    readonly title: string;
+    readonly reason: string;
+    readonly items: readonly Readonly<Record<string, unknown>>[];
+  };
+}
+
 /** A refusal, or no answer at all (`offline`). */
 export class Problem extends Error {
   readonly status: number;
@@ -20,18 +31,22 @@ export class Problem extends Error {
   /** For whoever looks into the log. */
   readonly requestId: string | undefined;
   readonly fields: readonly FieldProblem[];
+  /** With `change_approval_required`. */
+  readonly changeSet: ProposedChangeSet | undefined;
   constructor(
     status: number,
     code: string,
     message: string,
     requestId?: string,
     fields: readonly FieldProblem[] = [],
+    changeSet?: ProposedChangeSet,
   ) {
     super(message);
     this.status = status;
     this.code = code;
     this.requestId = requestId;
     this.fields = fields;
+    this.changeSet = changeSet;
   }
 }
 
@@ -84,6 +99,7 @@ interface Envelope {
   readonly detail?: { readonly code: string; readonly message: string };
   readonly request_id?: string;
   readonly errors?: readonly FieldProblem[];
+  readonly change_set?: ProposedChangeSet;
 }
 
 /** A request as it is, without a session. Throws a `Problem` where the answer is no success. */
@@ -137,7 +153,7 @@ const isOfProxy = ({ status, headers }: Response): boolean =>
   status >= 502 && status <= 504 && !headers.has('x-request-id');
 
 function refusalOf(response: Response, body: Envelope | undefined): Problem {
-  const { detail, request_id: requestId, errors } = body ?? {};
+  const { detail, request_id: requestId, errors, change_set: changeSet } = body ?? {};
   const message = detail?.message ?? `The answer was ${response.status}.`;
   return new Problem(
     response.status,
@@ -145,6 +161,7 @@ function refusalOf(response: Response, body: Envelope | undefined): Problem {
     message,
     requestId ?? response.headers.get('x-request-id') ?? undefined,
     errors,
+    changeSet,
   );
 }
 

@@ -10,7 +10,7 @@ import { go, hrefOf, path } from './address.ts';
 import { get, isOffline, isStale, problemOf, type Problem } from './api.ts';
 import { followChanges, followPlatform, followSession } from './live.ts';
 import { useLive, useLoaded } from './loading.ts';
-import { Navigation, type Place } from './navigation.tsx';
+import { Breadcrumbs, Navigation, type Place } from './navigation.tsx';
 import { openPalette, Palette } from './palette.tsx';
 import { keepLooking, lookAround } from './outage.ts';
 import { Heading, ProblemBox } from './parts.tsx';
@@ -158,7 +158,10 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
           {isElsewhere ? (
             <Elsewhere tenantId={tenantId} signedIn={signedIn} />
           ) : (
-            <Content place={place} />
+            <>
+              <Breadcrumbs place={place} />
+              <Content place={place} />
+            </>
           )}
         </main>
       </div>

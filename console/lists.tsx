@@ -1,5 +1,6 @@
 /** What lists of things have in common, on whichever screen they are. */
 import type { ComponentChildren, VNode } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { setQuery } from './address.ts';
 import type { Problem } from './api.ts';
 import { Columns, Loading, ProblemBox, TableRegion, type Column } from './parts.tsx';
@@ -20,25 +21,44 @@ export const Waiting = ({
   </>
 );
 
-/** A table with its head; `children` are its rows. */
-export const Table = ({
+/** A table with its head; `children` are its rows. On phones each row is a card. */
+export function Table({
   label,
   columns,
-  look,
+  look = '',
   children,
 }: {
   readonly label: string;
   readonly columns: readonly Column[];
-  readonly look?: 'lines';
+  readonly look?: 'lines' | '';
   readonly children?: ComponentChildren;
-}): VNode => (
-  <TableRegion label={label}>
-    <table class={look}>
-      <Columns titles={columns} />
-      <tbody>{children}</tbody>
-    </table>
-  </TableRegion>
-);
+}): VNode {
+  const body = useRef<HTMLTableSectionElement>(null);
+  // A card has no head above it: each cell says the name of its column.
+  useLayoutEffect(() => {
+    const titles = columns.map(titleOf);
+    for (const row of body.current?.rows ?? [])
+      for (const cell of row.cells) {
+        const title = titles[cell.cellIndex];
+        const isValue = cell.tagName === 'TD' && cell.colSpan === 1;
+        if (isValue && title && cell.dataset.name !== title) cell.dataset.name = title;
+      }
+  });
+  return (
+    <TableRegion label={label}>
+      <table class={`cards ${look}`}>
+        <Columns titles={columns} />
+        <tbody ref={body}>{children}</tbody>
+      </table>
+    </TableRegion>
+  );
+}
+
+/** Of a column that is shown; none of one whose title is only read out. */
+function titleOf(column: Column): string | undefined {
+  if (typeof column === 'string') return column;
+  return 'unseen' in column ? undefined : Object.values(column)[0];
+}
 
 /** What is done with one row. `label` says it without the row around it. */
 export const RowButton = ({

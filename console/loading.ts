@@ -42,6 +42,10 @@ export function useLiveApprovals(reload: () => void, tenantId: string, id?: stri
   });
 }
 
+/** Calls `reload` when an approval changes, where something else follows those of the tenant. */
+export const useApprovalNews = (reload: () => void): void =>
+  useReceived(approvals, reload, () => true);
+
 function useReceived<T>(
   received: Received<T>,
   reload: () => void,
@@ -111,3 +115,18 @@ export function useLoaded<T>(key: string, load: (aborted: AbortSignal) => Promis
 /** Every item of a list. */
 export const useList = <T>(address: string): Loaded<readonly T[]> =>
   useLoaded(address, (aborted) => getAll<T>(address, aborted));
+
+/** Of what no stream says. */
+export const lookAgainMs = 5000;
+
+/** Does it again and again, while the page is seen. */
+export function useEvery(ms: number, act: () => void): void {
+  const latest = useRef(act);
+  latest.current = act;
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (!document.hidden) latest.current();
+    }, ms);
+    return () => clearInterval(timer);
+  }, [ms]);
+}

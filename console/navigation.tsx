@@ -1,8 +1,10 @@
 /** Where one can go: the screens in groups. */
 import type { VNode } from 'preact';
 import { hrefOf } from './address.ts';
+import { useWaiting } from './inbox.ts';
+import { shownTitle } from './parts.tsx';
 import { platformScreens, visibleScreens } from './screens.ts';
-import { isPlatformAdmin } from './session.ts';
+import { hasRole, isPlatformAdmin } from './session.ts';
 
 /** What the address names: a screen of a tenant, or one of the platform. */
 export interface Place {
@@ -16,6 +18,8 @@ interface Link {
   readonly title: string;
   readonly href: string;
   readonly isCurrent: boolean;
+  /** How much of it waits for whoever looks. */
+  readonly waiting?: number;
 }
 
 export function Navigation({
@@ -25,6 +29,9 @@ export function Navigation({
   readonly tenantId: string | undefined;
   readonly place: Place;
 }): VNode {
+  const decides = tenantId !== undefined && hasRole('tenant_admin', 'operator');
+  const waiting = useWaiting(decides ? tenantId : undefined);
+  const ofPlatform = useWaiting(isPlatformAdmin.value ? '' : undefined);
   const groups = new Map<string, Link[]>();
   const add = (group: string, link: Link): void => {
     groups.set(group, [...(groups.get(group) ?? []), link]);
@@ -34,12 +41,14 @@ export function Navigation({
       title,
       href: hrefOf(`/tenants/${tenantId}/${name}`),
       isCurrent: !place.isPlatform && name === place.name,
+      ...(name === 'approvals' && { waiting }),
     });
-  for (const { name, title } of isPlatformAdmin.value ? platformScreens : [])
-    add('Platform', {
+  for (const { group, name, title } of isPlatformAdmin.value ? platformScreens : [])
+    add(group, {
       title,
       href: hrefOf(`/platform/${name}`),
       isCurrent: place.isPlatform === true && name === place.name,
+      ...(name === 'change-sets' && { waiting: ofPlatform }),
     });
   return (
     <nav class="side" aria-label="Screens">
@@ -50,10 +59,11 @@ export function Navigation({
               {group}
             </p>
             <ul aria-label={group}>
-              {links.map(({ title, href, isCurrent }) => (
+              {links.map(({ title, href, isCurrent, waiting: count = 0 }) => (
                 <li key={href}>
                   <a href={href} aria-current={isCurrent ? 'page' : undefined}>
                     {title}
+                    {count > 0 && <Count count={count} />}
                   </a>
                 </li>
               ))}
@@ -61,6 +71,38 @@ export function Navigation({
           </section>
         ))}
       </div>
+    </nav>
+  );
+}
+
+const Count = ({ count }: { readonly count: number }): VNode => (
+  <>
+    {' '}
+    <span class="waiting number">
+      {count}
+      <span class="unseen"> waiting for you</span>
+    </span>
+  </>
+);
+
+/** The way back from one of several to all of them. */
+export function Breadcrumbs({ place }: { readonly place: Place }): VNode | null {
+  const { tenantId, isPlatform, name, rest } = place;
+  const offered = isPlatform ? platformScreens : visibleScreens();
+  const screen = offered.find((each) => each.name === name);
+  if (!screen || rest.length === 0) return null;
+  const above = isPlatform ? '/platform' : `/tenants/${tenantId}`;
+  return (
+    <nav class="crumbs" aria-label="Breadcrumbs">
+      <ol>
+        <li>{screen.group}</li>
+        <li>
+          <a href={hrefOf(`${above}/${screen.name}`)}>{screen.title}</a>
+        </li>
+        <li aria-current="page">
+          <bdi>{shownTitle.value}</bdi>
+        </li>
+      </ol>
     </nav>
   );
 }

@@ -1,4 +1,5 @@
 /** Small pieces that every screen is made of. */
+import { signal } from '@preact/signals';
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Problem } from './api.ts';
@@ -309,6 +310,9 @@ export function TypedField({
   );
 }
 
+/** What the screen that is shown is called. */
+export const shownTitle = signal('');
+
 /** The heading of a screen; whoever came by a link starts reading here. */
 export function Heading({
   title,
@@ -320,6 +324,7 @@ export function Heading({
   const element = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${title} · Strata`;
+    shownTitle.value = title;
     element.current?.focus({ preventScroll: true });
   }, [title]);
   return (

@@ -7,6 +7,7 @@ import { Approvals } from './screens/approvals.tsx';
 import { Audit, AuditOfPlatform } from './screens/audit.tsx';
 import { Automations } from './screens/automations.tsx';
 import { Budgets } from './screens/budgets.tsx';
+import { ChangeSets, PlatformChangeSets } from './screens/change-sets.tsx';
 import { Compare } from './screens/compare.tsx';
 import { DeliveryLog } from './screens/deliveries.tsx';
 import { Documents } from './screens/documents.tsx';
@@ -22,8 +23,10 @@ import {
   GlobalConfiguration,
   PlatformBounds,
   PlatformBudgets,
+  PlatformChangePolicy,
   ServiceTypes,
 } from './screens/platform-documents.tsx';
+import { Rollouts } from './screens/rollouts.tsx';
 import type { PlatformScreenProperties, Role, ScreenProperties } from './screens/screen.ts';
 import { ServiceAccounts } from './screens/service-accounts.tsx';
 import { Tenants } from './screens/tenants.tsx';
@@ -65,6 +68,13 @@ export const screens: readonly Screen[] = [
     title: 'Approvals',
     roles: operators,
     component: Approvals,
+  },
+  {
+    name: 'change-sets',
+    group: 'Approvals',
+    title: 'Change sets',
+    roles: operators,
+    component: ChangeSets,
   },
   {
     name: 'automations',
@@ -117,23 +127,68 @@ export const screens: readonly Screen[] = [
 interface PlatformScreen {
   readonly name: string;
   readonly title: string;
+  /** Of the navigation. */
+  readonly group: `Platform ${'people' | 'values' | 'changes' | 'operation'}`;
   readonly component: ComponentType<PlatformScreenProperties>;
 }
 
 /** For the platform's administrators, whichever tenant they act for. */
 export const platformScreens: readonly PlatformScreen[] = [
-  { name: 'tenants', title: 'Tenants', component: Tenants },
-  { name: 'accounts', title: 'Accounts', component: Accounts },
-  { name: 'global', title: 'Global configuration', component: GlobalConfiguration },
-  { name: 'service-types', title: 'Service types', component: ServiceTypes },
-  { name: 'bounds', title: 'Guardrails and emergency stop', component: PlatformBounds },
-  { name: 'budgets', title: 'Budgets (all tenants)', component: PlatformBudgets },
-  { name: 'freezes', title: 'Freezes (all tenants)', component: PlatformFreezes },
-  { name: 'plan', title: 'Plan', component: Plan },
-  { name: 'history', title: 'History', component: HistoryOfPlatform },
-  { name: 'audit', title: 'Audit log (all tenants)', component: AuditOfPlatform },
-  { name: 'usage', title: 'Usage', component: UsageOfTenants },
-  { name: 'nodes', title: 'Nodes', component: Nodes },
+  { name: 'tenants', group: 'Platform people', title: 'Tenants', component: Tenants },
+  { name: 'accounts', group: 'Platform people', title: 'Accounts', component: Accounts },
+  {
+    name: 'global',
+    group: 'Platform values',
+    title: 'Global configuration',
+    component: GlobalConfiguration,
+  },
+  {
+    name: 'service-types',
+    group: 'Platform values',
+    title: 'Service types',
+    component: ServiceTypes,
+  },
+  {
+    name: 'bounds',
+    group: 'Platform values',
+    title: 'Guardrails and emergency stop',
+    component: PlatformBounds,
+  },
+  {
+    name: 'budgets',
+    group: 'Platform values',
+    title: 'Budgets (all tenants)',
+    component: PlatformBudgets,
+  },
+  {
+    name: 'freezes',
+    group: 'Platform values',
+    title: 'Freezes (all tenants)',
+    component: PlatformFreezes,
+  },
+  {
+    name: 'change-policy',
+    group: 'Platform changes',
+    title: 'Change policy',
+    component: PlatformChangePolicy,
+  },
+  { name: 'plan', group: 'Platform changes', title: 'Plan', component: Plan },
+  {
+    name: 'change-sets',
+    group: 'Platform changes',
+    title: 'Change sets',
+    component: PlatformChangeSets,
+  },
+  { name: 'rollouts', group: 'Platform changes', title: 'Rollouts', component: Rollouts },
+  { name: 'history', group: 'Platform operation', title: 'History', component: HistoryOfPlatform },
+  {
+    name: 'audit',
+    group: 'Platform operation',
+    title: 'Audit log (all tenants)',
+    component: AuditOfPlatform,
+  },
+  { name: 'usage', group: 'Platform operation', title: 'Usage', component: UsageOfTenants },
+  { name: 'nodes', group: 'Platform operation', title: 'Nodes', component: Nodes },
 ];
 
 /** Of the tenant, for the one who is signed in. */

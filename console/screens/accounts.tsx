@@ -157,9 +157,6 @@ function OneAccount({ id }: { readonly id: string }): VNode {
   const turn = data?.status === 'active' ? 'disable' : 'enable';
   return (
     <section>
-      <p class="fine">
-        <a href={hrefOf('/platform/accounts')}>All accounts</a>
-      </p>
       <Heading title={data?.email ?? 'Account'}>
         {data && <span class={`state-of ${data.status}`}>{data.status}</span>}
         <span class="grow"></span>

@@ -5,13 +5,17 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query } from '../address.ts';
 import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
-import { localTime, longJson } from '../format.ts';
+import { longJson } from '../format.ts';
 import { useLiveApprovals, useLoaded } from '../loading.ts';
 import { FilterField, SelectField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { Empty, Fact, Heading, ProblemBox, State, stateTitle, Time, Who } from '../parts.tsx';
+import { setsForMe, useWhatWaits } from '../inbox.ts';
 import { hasRole, user } from '../session.ts';
+import { SetTable } from './change-sets.tsx';
+import { setsOf } from './change-sets.ts';
 import { DeliveryTable } from './deliveries.tsx';
+import { Timeline } from './approval-timeline.tsx';
 import type { ScreenProperties } from './screen.ts';
 
 type Approvals = ResultOf<'notifier.approvals.list'>;
@@ -40,6 +44,7 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
     get<Approvals>(address, aborted),
   );
   useLiveApprovals(reload, tenantId);
+  const { sets, problem: ofSets } = useSets(tenantId, state === 'pending', wanted);
   const shown = data?.items.filter(({ title, action, risk_level: risk }) =>
     `${title} ${action} ${risk}`.toLowerCase().includes(wanted),
   );
@@ -55,14 +60,37 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
         />
         <FilterField placeholder="title, action or risk" />
       </form>
-      <Waiting data={data} problem={problem} retry={reload} />
-      {shown?.length === 0 && (
+      <Waiting data={data} problem={problem ?? ofSets} retry={reload} />
+      {shown?.length === 0 && sets?.length === 0 && (
         <Empty>{state === 'pending' ? 'Nothing waits for a decision.' : 'There are none.'}</Empty>
       )}
-      {shown && shown.length > 0 && <ApprovalTable tenantId={tenantId} items={shown} />}
+      {sets && sets.length > 0 && (
+        <section aria-label="Change sets that wait for you">
+          <h2>Change sets that wait for you</h2>
+          <SetTable label="Change sets" owner={setsOf(tenantId)} sets={sets} />
+        </section>
+      )}
+      {shown && shown.length > 0 && (
+        <section aria-label="Requests of automations">
+          <h2>Requests of automations</h2>
+          <ApprovalTable tenantId={tenantId} items={shown} />
+        </section>
+      )}
       {data?.next_cursor && <p class="fine">These are the newest 200.</p>}
     </section>
   );
+}
+
+/** Of the configuration, to approve or to review; none beside requests that are decided. */
+function useSets(tenantId: string, isPending: boolean, wanted: string) {
+  const { data, problem, reload } = useLoaded(`sets ${tenantId} ${isPending}`, (aborted) =>
+    isPending ? setsForMe(tenantId, aborted) : Promise.resolve([]),
+  );
+  useWhatWaits(reload);
+  const sets = data?.filter(({ title, reason }) =>
+    `${title} ${reason}`.toLowerCase().includes(wanted),
+  );
+  return { sets, problem };
 }
 
 function ApprovalTable({
@@ -116,9 +144,6 @@ function OneApproval({ tenantId, id }: { readonly tenantId: string; readonly id:
   useLiveApprovals(reload, tenantId, id);
   return (
     <section class="approval">
-      <p class="fine">
-        <a href={hrefOf(`/tenants/${tenantId}/approvals`)}>All approvals</a>
-      </p>
       <Heading title={data?.title ?? 'Approval'}>{data && <State state={data.state} />}</Heading>
       {problem?.status === 422 ? (
         <Empty>There is no approval with this id.</Empty>
@@ -342,116 +367,6 @@ function Decide({
         </FormDialog>
       )}
     </div>
-  );
-}
-
-interface Step {
-  readonly at: string | null;
-  readonly what: VNode | string;
-  readonly state: 'past' | 'now' | 'ahead';
-}
-
-/** What happened and what will, from the approval itself. */
-function stepsOf(approval: Approval): Step[] {
-  const {
-    chain,
-    hop,
-    max_hops: most,
-    decision,
-    acknowledged,
-    escalates_at: next,
-    state,
-  } = approval;
-  const groupAt = (number: number): string =>
-    chain[Math.min(number, chain.length - 1)] ?? 'everybody who may decide';
-  const asked = Array.from({ length: hop + 1 }, (_, number): Step => ({
-    at: number === 0 ? approval.created_at : null,
-    what: (
-      <span>
-        {number === 0 ? 'Asked' : 'Escalated to'}{' '}
-        <strong>
-          <bdi>{groupAt(number)}</bdi>
-        </strong>
-      </span>
-    ),
-    state: state === 'pending' && number === hop ? 'now' : 'past',
-  }));
-  const taken: Step[] = acknowledged
-    ? [
-        {
-          at: acknowledged.at,
-          what: (
-            <span>
-              <Who id={acknowledged.by} /> acknowledged; escalation pauses
-            </span>
-          ),
-          state: 'past',
-        },
-      ]
-    : [];
-  if (decision) {
-    const says = (
-      <span>
-        <strong>{decision.decision === 'approve' ? 'Approved' : 'Denied'}</strong> by{' '}
-        <Who id={decision.by} name={decision.name ?? undefined} />{' '}
-        {decision.via === 'link' && '(by the mailed link)'}
-        {decision.comment !== null && (
-          <q class="said">
-            <bdi>{decision.comment}</bdi>
-          </q>
-        )}
-      </span>
-    );
-    return [...asked, ...taken, { at: decision.at, what: says, state: 'past' }];
-  }
-  if (state !== 'pending')
-    return [...asked, ...taken, { at: approval.expires_at, what: state, state: 'past' }];
-  const ahead: Step[] =
-    next === null || hop >= most
-      ? []
-      : [
-          {
-            at: next,
-            what: (
-              <span>
-                Escalates to{' '}
-                <strong>
-                  <bdi>{groupAt(hop + 1)}</bdi>
-                </strong>
-              </span>
-            ),
-            state: 'ahead',
-          },
-        ];
-  return [
-    ...asked,
-    ...taken,
-    ...ahead,
-    { at: approval.expires_at, what: 'It expires', state: 'ahead' },
-  ];
-}
-
-function Timeline({ approval }: { readonly approval: Approval }): VNode {
-  return (
-    <section aria-label="Timeline">
-      <h2>Timeline</h2>
-      <ol class="timeline">
-        {stepsOf(approval).map(({ at, what, state }, index) => (
-          <li key={index} class={state}>
-            {what}{' '}
-            {at !== null && (
-              <span class="fine" title={localTime(at)}>
-                <Time at={at} />
-              </span>
-            )}
-          </li>
-        ))}
-      </ol>
-      <p class="fine">
-        Groups and times were fixed when it was asked: later changes of the approval routing do not
-        change them.
-      </p>
-    </section>
   );
 }
 

@@ -3,12 +3,11 @@
  * who holds them.
  */
 import type { VNode } from 'preact';
-import { useEffect } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query } from '../address.ts';
 import { get, withQuery } from '../api.ts';
 import { nameBeside, shortJson } from '../format.ts';
-import { useList, useLive, useLoaded } from '../loading.ts';
+import { lookAgainMs, useEvery, useList, useLive, useLoaded } from '../loading.ts';
 import { FilterField, type Option, SelectField } from '../fields.tsx';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { Empty, Heading, ProblemBox, Time, Value, Who } from '../parts.tsx';
@@ -36,18 +35,6 @@ const stateOptions: Option[] = [
   })),
   { value: 'all' },
 ];
-
-/** Slots are taken and freed without a stream that says so. */
-export const lookAgainMs = 5000;
-
-export function useEvery(ms: number, act: () => void): void {
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (!document.hidden) act();
-    }, ms);
-    return () => clearInterval(timer);
-  }, []);
-}
 
 export function Automations({ tenantId }: ScreenProperties): VNode {
   const effective = `/tenants/${tenantId}/config/effective?explain=true`;

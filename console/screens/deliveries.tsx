@@ -143,9 +143,7 @@ function OneDelivery({ tenantId, id }: { readonly tenantId: string; readonly id:
   }, [isOnItsWay]);
   return (
     <section>
-      <Heading title="Delivery">
-        <a href={hrefOf(`/tenants/${tenantId}/deliveries`)}>All deliveries</a>
-      </Heading>
+      <Heading title="Delivery" />
       {problem?.status === 422 ? (
         <Empty>There is no delivery with this id.</Empty>
       ) : (

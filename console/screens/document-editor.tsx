@@ -23,6 +23,7 @@ import {
   mayDelete,
   mayWrite,
   screenAbove,
+  titleOf,
   type DocumentKind,
 } from './document-kinds.ts';
 import { emptiedBy, Inherited } from './inherited.tsx';
@@ -67,7 +68,7 @@ export function DocumentEditor({
     const schema = withoutFields(whole, kind);
     return { stored: writable(stored, schema, kind), schema, receivedBefore };
   });
-  const title = kind.plural === undefined ? kind.title : `${kind.title} ${id}`;
+  const title = titleOf(kind, id);
   return (
     <section>
       <Heading title={title}>
@@ -91,6 +92,10 @@ export function DocumentEditor({
     </section>
   );
 }
+
+/** A plan has no policies in it. */
+const isPlannable = ({ isPlatform = false, hasImpact = false }: DocumentKind): boolean =>
+  isPlatform && hasImpact;
 
 interface EditorProperties {
   readonly tenantId: string;
@@ -379,7 +384,7 @@ function Reviews({
           revision={base.revision}
           isNew={isNew}
           hasImpact={kind.hasImpact ?? false}
-          isPlannable={kind.isPlatform ?? false}
+          isPlannable={isPlannable(kind)}
           about={
             <Inherited
               address={address}
@@ -400,7 +405,7 @@ function Reviews({
           method="DELETE"
           revision={base.revision}
           hasImpact={kind.hasImpact ?? false}
-          isPlannable={kind.isPlatform ?? false}
+          isPlannable={isPlannable(kind)}
           about={
             <p>
               What it says goes; the layers below show through again. The history keeps it, and can

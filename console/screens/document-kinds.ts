@@ -31,6 +31,12 @@ export interface DocumentKind {
 
 const admins: readonly Role[] = ['tenant_admin'];
 
+export const changePolicyKind = {
+  name: 'change-policy',
+  title: 'Change policy',
+  configType: 'change_policy_config',
+} as const;
+
 export const budgetsKind = {
   name: 'budgets',
   title: 'Budgets',
@@ -76,6 +82,12 @@ export const documentKinds: readonly DocumentKind[] = [
   {
     ...freezesKind,
     path: '/tenants/{tenant_id}/config/freezes',
+    writers: admins,
+  },
+  {
+    ...changePolicyKind,
+    about: 'What is only changed with the approval of somebody else',
+    path: '/tenants/{tenant_id}/config/change-policy',
     writers: admins,
   },
   {
@@ -152,6 +164,30 @@ export function addressOf(path: string, tenantId: string, id = ''): string {
     ofTenant,
   );
 }
+
+const isOfPath = (kind: DocumentKind, parts: readonly string[]): boolean => {
+  const own = kind.path.split('/');
+  const fits = (part: string, index: number): boolean =>
+    part.startsWith('{') || part === parts[index];
+  return own.length === parts.length && own.every(fits);
+};
+
+/** What is at a path of the API, with its name; undefined where that is none of these kinds. */
+export function documentAt(
+  path: string,
+  kinds: readonly DocumentKind[],
+): { readonly kind: DocumentKind; readonly id: string } | undefined {
+  const parts = path.split('/');
+  const kind = kinds.find((each) => isOfPath(each, parts));
+  if (!kind) return undefined;
+  const isName = (part: string): boolean => part.startsWith('{') && part !== '{tenant_id}';
+  const names = kind.path.split('/').flatMap((part, index) => (isName(part) ? parts[index]! : []));
+  return { kind, id: names.map(decodeURIComponent).join('/') };
+}
+
+/** Such as "Agent configuration scaler". */
+export const titleOf = ({ plural, title }: DocumentKind, id: string): string =>
+  plural === undefined ? title : `${title} ${id}`;
 
 /** Of the screen that lists the documents of a kind, or of the only one. */
 const listOf = (tenantId: string, { name, isPlatform }: DocumentKind): string =>

@@ -13,6 +13,15 @@ import { saveText } from '../files.ts';
 import { Changes, Columns, Empty, Heading, Time, Who } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { sentenceOf } from './change-sentence.ts';
+import { Emergency } from './emergency-badge.tsx';
+import {
+  nameIn,
+  screenOfSet,
+  setsOf,
+  titleOfSet,
+  type ChangeSet,
+  type SetOwner,
+} from './change-sets.ts';
 import { documentKinds } from './document-kinds.ts';
 import { platformKinds } from './platform-kinds.ts';
 import { ReviewAndPublish, type Review } from './review.tsx';
@@ -213,6 +222,20 @@ function EntryRow({
         <td>
           <span class={`state-of ${action}`}>{action}</span>{' '}
           <bdi>{nameOfDocument(entry, owner)}</bdi>
+          {entry.changeset_id !== undefined && (
+            <>
+              {' '}
+              <a class="tag" href={hrefOf(screenOfSet(setsOf(owner.tenantId), entry.changeset_id))}>
+                change set
+              </a>
+            </>
+          )}
+          {entry.break_glass && (
+            <>
+              {' '}
+              <span class="state-of emergency">break-glass</span>
+            </>
+          )}
           {reason !== null && (
             <div class="fine said">
               <q>
@@ -259,42 +282,87 @@ function EntryRow({
                   </q>
                 </p>
               )}
+              {entry.changeset_id !== undefined && (
+                <OfSet owner={setsOf(owner.tenantId)} id={entry.changeset_id} />
+              )}
               {hasValues && <Changes changes={changes} />}
               {owner.screens !== undefined && <Then screens={owner.screens} revision={revision} />}
-              {owner.mayTakeBack && hasValues && changes.length > 1 && (
-                <p class="buttons">
-                  {changes
-                    .filter(isRevertible)
-                    .slice(0, mostReverts)
-                    .map((change) => (
-                      <button
-                        key={change.path}
-                        type="button"
-                        class="small"
-                        onClick={() => onRevert(change)}
-                      >
-                        Revert <bdi>{namesIn(change.path).at(-1)}</bdi>…
-                      </button>
-                    ))}
-                </p>
-              )}
-              {owner.mayTakeBack && hasValues && (
-                <p class="buttons">
-                  {!purged && (
-                    <button type="button" class="small" onClick={() => onTakeBack('undo')}>
-                      Undo this change…
-                    </button>
-                  )}
-                  <button type="button" class="small" onClick={() => onTakeBack('restore')}>
-                    Restore what it was after this…
-                  </button>
-                </p>
+              {owner.mayTakeBack && hasValues && isKnown(entry, owner) && (
+                <TakeBack entry={entry} onRevert={onRevert} onTakeBack={onTakeBack} />
               )}
             </div>
           </td>
         </tr>
       )}
     </tbody>
+  );
+}
+
+/** A rollout has a history, and is taken back by a step of its own. */
+const isKnown = ({ config_type: type }: Entry, { kinds }: Owner): boolean =>
+  kinds.some(({ configType }) => configType === type);
+
+function TakeBack({
+  entry: { changes, purged },
+  onRevert,
+  onTakeBack,
+}: {
+  readonly entry: Entry;
+  readonly onRevert: (change: Change) => void;
+  readonly onTakeBack: (way: Way) => void;
+}): VNode {
+  return (
+    <>
+      {changes.length > 1 && (
+        <p class="buttons">
+          {changes
+            .filter(isRevertible)
+            .slice(0, mostReverts)
+            .map((change) => (
+              <button
+                key={change.path}
+                type="button"
+                class="small"
+                onClick={() => onRevert(change)}
+              >
+                Revert <bdi>{namesIn(change.path).at(-1)}</bdi>…
+              </button>
+            ))}
+        </p>
+      )}
+      <p class="buttons">
+        {!purged && (
+          <button type="button" class="small" onClick={() => onTakeBack('undo')}>
+            Undo this change…
+          </button>
+        )}
+        <button type="button" class="small" onClick={() => onTakeBack('restore')}>
+          Restore what it was after this…
+        </button>
+      </p>
+    </>
+  );
+}
+
+/** The change set that it was a part of, and who approved that. */
+function OfSet({ owner, id }: { readonly owner: SetOwner; readonly id: string }): VNode {
+  const address = `${owner.address}/${id}`;
+  const { data, problem } = useLoaded(address, (aborted) => get<ChangeSet>(address, aborted));
+  const approvers = data?.approved_by.map((each) => nameIn(data, each.id)) ?? [];
+  return (
+    <p>
+      Part of the change set{' '}
+      <a href={hrefOf(screenOfSet(owner, id))}>
+        <bdi>{data ? titleOfSet(data, owner) : id.slice(0, 8)}</bdi>
+      </a>
+      {approvers.length > 0 && (
+        <>
+          , approved by <bdi>{approvers.join(', ')}</bdi>
+        </>
+      )}
+      {problem?.status === 404 && ', which is not kept any more'}.{' '}
+      {data && <Emergency set={data} />}
+    </p>
   );
 }
 

@@ -5,8 +5,8 @@ import { go, hrefOf, query } from '../address.ts';
 import { shortJson } from '../format.ts';
 import { useLive } from '../loading.ts';
 import { usePages } from '../pages.ts';
-import { ShowMore } from '../lists.tsx';
-import { ProblemBox, TableRegion, Value } from '../parts.tsx';
+import { ShowMore, Table } from '../lists.tsx';
+import { ProblemBox, Value } from '../parts.tsx';
 import { addressOf, idOf, mayWrite, screenOf, type DocumentKind } from './document-kinds.ts';
 
 type Item = Readonly<Record<string, unknown>>;
@@ -73,43 +73,29 @@ export function KindList({
         <p class="empty">None fits the filter.</p>
       )}
       {shown && shown.length > 0 && (
-        <TableRegion label={plural}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">{idField}</th>
+        <Table label={plural} columns={[idField, ...columns]}>
+          {shown.map((item) => {
+            const id = idOf(kind, item);
+            return (
+              <tr key={id}>
+                <th scope="row">
+                  <a href={hrefOf(screenOf(tenantId, kind, id))}>
+                    <bdi>{id}</bdi>
+                  </a>
+                </th>
                 {columns.map((name) => (
-                  <th scope="col" key={name}>
-                    {name}
-                  </th>
+                  <td key={name}>
+                    {item[name] === undefined ? (
+                      <span class="muted">–</span>
+                    ) : (
+                      <Value value={item[name]} longest={60} />
+                    )}
+                  </td>
                 ))}
               </tr>
-            </thead>
-            <tbody>
-              {shown.map((item) => {
-                const id = idOf(kind, item);
-                return (
-                  <tr key={id}>
-                    <th scope="row">
-                      <a href={hrefOf(screenOf(tenantId, kind, id))}>
-                        <bdi>{id}</bdi>
-                      </a>
-                    </th>
-                    {columns.map((name) => (
-                      <td key={name}>
-                        {item[name] === undefined ? (
-                          <span class="muted">–</span>
-                        ) : (
-                          <Value value={item[name]} longest={60} />
-                        )}
-                      </td>
-                    ))}
-                  </tr>
-                );
-              })}
-            </tbody>
-          </table>
-        </TableRegion>
+            );
+          })}
+        </Table>
       )}
       {hasMore && <ShowMore onClick={showMore} />}
     </section>

@@ -14,6 +14,8 @@ import { Changes, Dialog, Empty, Heading, ProblemBox } from '../parts.tsx';
 import { addToPlan, emptyPlan, planItems, removeFromPlan, type PlanItem } from '../plan-items.ts';
 import { shortJson } from '../format.ts';
 import { BlastRadius, type Impact } from './impact.tsx';
+import { NewRollout } from './new-rollout.tsx';
+import { Refused } from './propose.tsx';
 
 type Planned = ResultOf<'global-config.plan'>;
 type Applied = ResultOf<'global-config.plan.apply'>;
@@ -149,6 +151,27 @@ function NewItem(): VNode {
   );
 }
 
+const ChangesOfPlan = ({
+  plan: { base, changes },
+  onAgain,
+}: {
+  readonly plan: Planned;
+  readonly onAgain: () => void;
+}): VNode => (
+  <section aria-label="Changes of the plan">
+    <h2>Changes</h2>
+    <p class="fine">
+      On revision <span class="number">{base.platform}</span> of the platform.{' '}
+      <button type="button" class="link" onClick={onAgain}>
+        Plan again
+      </button>
+    </p>
+    <Changes
+      changes={changes.map((change) => ({ ...change, path: `${change.resource} ${change.path}` }))}
+    />
+  </section>
+);
+
 function Look({
   items,
   onApplied,
@@ -158,6 +181,7 @@ function Look({
 }): VNode {
   const [more, setMore] = useState<readonly Planned[]>([]);
   const [isApplying, setApplying] = useState(false);
+  const [isStaging, setStaging] = useState(false);
   const [refusal, setRefusal] = useState<Problem>();
   const plan = async (cursor?: string, aborted?: AbortSignal): Promise<Planned> => {
     const sending = {
@@ -199,23 +223,7 @@ function Look({
           Planning…
         </p>
       )}
-      {data && (
-        <section aria-label="Changes of the plan">
-          <h2>Changes</h2>
-          <p class="fine">
-            On revision <span class="number">{data.base.platform}</span> of the platform.{' '}
-            <button type="button" class="link" onClick={again}>
-              Plan again
-            </button>
-          </p>
-          <Changes
-            changes={data.changes.map((change) => ({
-              ...change,
-              path: `${change.resource} ${change.path}`,
-            }))}
-          />
-        </section>
-      )}
+      {data && <ChangesOfPlan plan={data} onAgain={again} />}
       {impact && last && (
         <BlastRadius
           impact={impact}
@@ -234,12 +242,29 @@ function Look({
           >
             Apply exactly this…
           </button>
+          <button
+            type="button"
+            class="secondary"
+            disabled={isBusy || last?.digest === null || data.changes.length === 0}
+            onClick={() => setStaging(true)}
+          >
+            Roll out in stages…
+          </button>
           {last?.digest === null && (
             <span class="fine">
               Show more until all tenants were looked at: only a whole plan can be applied.
             </span>
           )}
         </footer>
+      )}
+      {isStaging && last?.digest && (
+        <NewRollout
+          source={{ items: [...items], digest: last.digest }}
+          title={titleOf(items)}
+          reason=""
+          onClose={() => setStaging(false)}
+          onPlanned={emptyPlan}
+        />
       )}
       {isApplying && last?.digest && (
         <Apply
@@ -253,6 +278,9 @@ function Look({
     </div>
   );
 }
+
+const titleOf = ({ length }: readonly PlanItem[]): string =>
+  `Plan of ${length} ${length === 1 ? 'write' : 'writes'}`;
 
 function Apply({
   items,
@@ -285,6 +313,18 @@ function Apply({
     }
   };
   const hasMoved = problem?.code === 'precondition_failed';
+  if (problem?.changeSet)
+    return (
+      <Dialog title="Apply the plan" onClose={onClose}>
+        <Refused
+          refused={problem.changeSet}
+          title={titleOf(items)}
+          reason={reason.trim()}
+          onBack={() => setProblem(undefined)}
+          onProposed={emptyPlan}
+        />
+      </Dialog>
+    );
   return (
     <Dialog title="Apply the plan" onClose={onClose}>
       <form onSubmit={apply}>

@@ -13,7 +13,13 @@ import { DocumentEditor } from './document-editor.tsx';
 import type { DocumentKind } from './document-kinds.ts';
 import { EmergencyStop } from './emergency-stop.tsx';
 import { KindList } from './kind-list.tsx';
-import { globalEntries, platformBounds, platformBudgets, serviceTypes } from './platform-kinds.ts';
+import {
+  globalEntries,
+  platformBounds,
+  platformBudgets,
+  platformChangePolicy,
+  serviceTypes,
+} from './platform-kinds.ts';
 import type { PlatformScreenProperties } from './screen.ts';
 
 function listOrOne(kind: DocumentKind, rest: readonly string[]): VNode {
@@ -55,6 +61,10 @@ export function PlatformBounds(): VNode {
     </section>
   );
 }
+
+export const PlatformChangePolicy = (): VNode => (
+  <DocumentEditor key="change-policy" tenantId="" kind={platformChangePolicy} id="" />
+);
 
 export const PlatformBudgets = (): VNode => (
   <DocumentEditor key="budgets" tenantId="" kind={platformBudgets} id="" />

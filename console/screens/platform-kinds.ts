@@ -1,5 +1,5 @@
 /** The kinds of documents that the platform has. */
-import { budgetsKind, freezesKind, type DocumentKind } from './document-kinds.ts';
+import { budgetsKind, changePolicyKind, freezesKind, type DocumentKind } from './document-kinds.ts';
 
 const ofPlatform = { writers: [], isPlatform: true, hasImpact: true } as const;
 
@@ -57,10 +57,21 @@ export const platformFreezes: DocumentKind = {
   path: '/config/freezes',
 };
 
+export const platformChangePolicy: DocumentKind = {
+  ...ofPlatform,
+  ...changePolicyKind,
+  title: 'Change policy of the platform',
+  about:
+    'What is only changed with the approval of somebody else: of the platform, and of every tenant',
+  path: '/config/change-policy',
+  hasImpact: false,
+};
+
 export const platformKinds: readonly DocumentKind[] = [
   globalEntries,
   serviceTypes,
   platformBounds,
   platformBudgets,
   platformFreezes,
+  platformChangePolicy,
 ];

@@ -10,7 +10,9 @@ import { call, problemOf, type Problem } from '../api.ts';
 import { useLoaded } from '../loading.ts';
 import { Changes, Dialog, ProblemBox } from '../parts.tsx';
 import { addToPlan, type PlanItem } from '../plan-items.ts';
+import { withRecentSignIn } from '../session.ts';
 import { BlastRadius, type Impact } from './impact.tsx';
+import { Refused } from './propose.tsx';
 import { trialAddress, type Context, type EffectiveChange } from './trial.ts';
 
 interface Trial {
@@ -71,17 +73,12 @@ export function ReviewAndPublish(review: Review): VNode {
   const [refusal, setRefusal] = useState<Problem>();
   const [isBusy, setBusy] = useState(false);
   const condition = conditionOf(review);
+  const sent = body === undefined ? {} : { body };
   const key = JSON.stringify([method, address, body, revision]);
   const trial = useLoaded(key, async (aborted) => {
-    const answer = await call<Trial>(
-      method,
-      trialAddress(address, { hasImpact, context: effect?.context }),
-      {
-        ...(body !== undefined && { body }),
-        headers: condition,
-        signal: aborted,
-      },
-    );
+    const path = trialAddress(address, { hasImpact, context: effect?.context });
+    const sending = { ...sent, headers: condition, signal: aborted };
+    const answer = await withRecentSignIn(() => call<Trial>(method, path, sending));
     return answer.body;
   });
   const { onOutdated } = review;
@@ -90,15 +87,22 @@ export function ReviewAndPublish(review: Review): VNode {
     if (outdated) onOutdated?.(outdated);
   }, [outdated]);
 
+  const write = async (more: Readonly<Record<string, string>> = {}): Promise<void> => {
+    const why = reason.trim();
+    const headers = {
+      ...condition,
+      ...(why !== '' && { 'x-change-reason': headerText(why) }),
+      ...more,
+    };
+    await call(method, address, { ...sent, headers });
+    onPublished();
+  };
   const publish = async (event: Event): Promise<void> => {
     event.preventDefault();
     setBusy(true);
     setRefusal(undefined);
     try {
-      const why = reason.trim();
-      const headers = { ...condition, ...(why !== '' && { 'x-change-reason': headerText(why) }) };
-      await call(method, address, { ...(body !== undefined && { body }), headers });
-      onPublished();
+      await withRecentSignIn(write);
     } catch (error) {
       const problem = problemOf(error);
       setBusy(false);
@@ -118,32 +122,32 @@ export function ReviewAndPublish(review: Review): VNode {
     guardLeaving(undefined);
     go('/platform/plan');
   };
+  if (refusal?.changeSet)
+    return (
+      <Dialog title={title} onClose={onClose}>
+        <Refused
+          refused={refusal.changeSet}
+          title={title}
+          reason={reason.trim()}
+          ifMatch={condition['if-match']}
+          isNew={review.isNew}
+          breakGlass={(why) => write({ 'x-break-glass': headerText(why) })}
+          onBack={() => setRefusal(undefined)}
+        />
+      </Dialog>
+    );
   return (
     <Dialog title={title} onClose={onClose}>
       <form onSubmit={publish}>
         {about}
         {trial.data ? (
-          <div>
-            {effect && trial.data.effective && effect.show(trial.data.effective)}
-            <Changes changes={changes} />
-          </div>
+          <Tried trial={trial.data} effect={effect} />
         ) : (
           trial.isBusy && (
             <p class="empty" role="status">
               Trying it…
             </p>
           )
-        )}
-        {trial.data?.warnings?.map(({ path, message }) => (
-          <p class="warning" key={path}>
-            Outside of a guardrail that warns: <code>{path}</code> {message}
-          </p>
-        ))}
-        {trial.data?.impact && (
-          <BlastRadius impact={trial.data.impact} isComplete={trial.data.complete ?? true} />
-        )}
-        {trial.data?.impact?.next_cursor && (
-          <p class="fine">More values change; the plan shows all of them.</p>
         )}
         <ProblemBox problem={trial.problem ?? refusal} />
         {outdated && !onOutdated && (
@@ -177,3 +181,26 @@ export function ReviewAndPublish(review: Review): VNode {
     </Dialog>
   );
 }
+
+/** What the trial said: of the document, of effective values and guardrails, and of tenants. */
+const Tried = ({
+  trial: { changes, effective, warnings = [], impact, complete = true },
+  effect,
+}: {
+  readonly trial: Trial;
+  readonly effect: Review['effect'];
+}): VNode => (
+  <>
+    <div>
+      {effective && effect?.show(effective)}
+      <Changes changes={changes} />
+    </div>
+    {warnings.map(({ path, message }) => (
+      <p class="warning" key={path}>
+        Outside of a guardrail that warns: <code>{path}</code> {message}
+      </p>
+    ))}
+    {impact && <BlastRadius impact={impact} isComplete={complete} />}
+    {impact?.next_cursor && <p class="fine">More values change; the plan shows all of them.</p>}
+  </>
+);

@@ -201,9 +201,6 @@ function OneAccount({
   };
   return (
     <section>
-      <p class="fine">
-        <a href={hrefOf(accountsAddress(tenantId))}>All service accounts</a>
-      </p>
       <Heading title={account.name}>
         <span class={`state-of ${account.status}`}>{account.status}</span>
         <span class="grow"></span>

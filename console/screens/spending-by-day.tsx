@@ -4,10 +4,9 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { query, setQuery } from '../address.ts';
 import { get, withQuery } from '../api.ts';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
-import { useLoaded } from '../loading.ts';
+import { lookAgainMs, useEvery, useLoaded } from '../loading.ts';
 import { usePages } from '../pages.ts';
 import { Empty, State, Time, Who } from '../parts.tsx';
-import { lookAgainMs, useEvery } from './automations.tsx';
 import { counts, unitOf, type Automation, type Usage } from './budget-usage.ts';
 
 type Day = ResultOf<'notifier.budgets.days'>['items'][number];

@@ -19,15 +19,16 @@ interface Newest {
 }
 
 /** Of these a tenant and the platform have one each, or none. */
-const single = /\/config\/(bounds|budgets|freezes)$/;
+const single = /\/config\/(bounds|budgets|freezes|change-policy)$/;
 
 /**
  * Whether there is one at all. Most have none, and browsers print every 404 as an error. The
  * tenant's history has each of its writes; the platform's may have begun later, so there a trial of
- * no change says what it would make.
+ * no change says what it would make. Policies came after that history.
  */
 async function exists(address: string, kind: string): Promise<boolean> {
-  if (address === `/config/${kind}`) {
+  const isPolicy = kind === 'change-policy';
+  if (address === `/config/${kind}` && !isPolicy) {
     const trial = await call<{ readonly changes: readonly unknown[] }>(
       'PATCH',
       `${address}?dry_run=true`,
@@ -35,8 +36,9 @@ async function exists(address: string, kind: string): Promise<boolean> {
     );
     return trial.body.changes.length === 0;
   }
-  const history = address.replace(/[a-z]+$/, 'history');
-  const newest = await get<Newest>(`${history}?config_type=${kind}_config&limit=1`);
+  const history = address.replace(/[a-z-]+$/, 'history');
+  const type = `${kind.replace('-', '_')}_config`;
+  const newest = await get<Newest>(`${history}?config_type=${type}&limit=1`);
   const [entry] = newest.items;
   if (entry?.action !== 'rollback') return entry !== undefined && entry.action !== 'delete';
   const { after } = await get<{ readonly after: unknown }>(`${history}/${entry.revision}`);

@@ -2,7 +2,7 @@
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { get, withQuery } from '../api.ts';
 import { namesIn, settingAt } from '../format.ts';
-import { addressOf, type DocumentKind } from './document-kinds.ts';
+import { addressOf, titleOf, type DocumentKind } from './document-kinds.ts';
 import type { Review } from './review.tsx';
 import { readStored } from './stored.ts';
 
@@ -44,8 +44,8 @@ export function nameOfDocument(
   { kinds }: Owner,
 ): string {
   const kind = kinds.find(({ configType }) => configType === type);
-  if (!kind) return `${type} ${id}`;
-  return kind.plural === undefined ? kind.title : `${kind.title} ${id}`;
+  if (kind) return titleOf(kind, id);
+  return type === 'rollout_config' ? `Rollout ${id.slice(0, 8)}` : `${type} ${id}`;
 }
 
 export type Way = 'undo' | 'restore';

@@ -26,15 +26,15 @@ export function changeSetHandlers(options: ChangeSetOptions) {
   const applying = new Applying(options, changeSets);
   const tenantOf = ({ tenant_id: id }: Of): string | null => id ?? null;
 
-  async function viewsOf(rows: readonly ChangeSetRow[]): Promise<ChangeSet[]> {
+  async function viewsOf(rows: readonly ChangeSetRow[], withBodies: boolean): Promise<ChangeSet[]> {
     const [first] = rows;
     if (!first) return [];
     const people = rows.flatMap(({ content }) => [...content.authors, ...content.approved_by]);
     const ids = people.map(({ id }) => id);
     const names = await namesIn(db.manager, realmOf(first.tenant_id), ids);
-    return rows.map((row) => viewOf(row, (id) => names.of(id)));
+    return rows.map((row) => viewOf(row, (id) => names.of(id), withBodies));
   }
-  const view = async (row: ChangeSetRow): Promise<ChangeSet> => (await viewsOf([row]))[0]!;
+  const view = async (row: ChangeSetRow): Promise<ChangeSet> => (await viewsOf([row], true))[0]!;
 
   return {
     create: async (params: Of & Platform<'create'>, request: Request) =>
@@ -58,7 +58,7 @@ export function changeSetHandlers(options: ChangeSetOptions) {
         keyOf: (row) => `${row.created_at.toISOString()} ${row.id}`,
         itemOf: (row) => row,
       });
-      return { ...page, items: await viewsOf(page.items) };
+      return { ...page, items: await viewsOf(page.items, false) };
     },
     async changes({ after, limit = defaultLimit, ...of }: Of & Platform<'changes'>) {
       const tenantId = tenantOf(of);
@@ -120,7 +120,11 @@ export function changeSetHandlers(options: ChangeSetOptions) {
   };
 }
 
-function viewOf(row: ChangeSetRow, nameOf: (id: string) => string | null): ChangeSet {
+function viewOf(
+  row: ChangeSetRow,
+  nameOf: (id: string) => string | null,
+  withBodies: boolean,
+): ChangeSet {
   const { content } = row;
   const shown = ({ type, id }: StoredPerson) => ({ type, id, name: nameOf(id) });
   return {
@@ -130,7 +134,12 @@ function viewOf(row: ChangeSetRow, nameOf: (id: string) => string | null): Chang
     reason: content.reason,
     apply: content.apply,
     digest: row.digest,
-    items: content.items.map(({ action, path, base }) => ({ action, path, base })),
+    items: content.items.map(({ action, path, body, base }) => ({
+      action,
+      path,
+      ...(withBodies && body !== undefined && { body }),
+      base,
+    })),
     changes: content.items.flatMap(({ path: resource, changes }) =>
       changes.map((change) => ({ resource, ...change })),
     ),

@@ -119,6 +119,12 @@ const ChangeSet = Type.Object(
         {
           action: PlanItem.properties.action,
           path: Type.String({ description: 'The path of the document' }),
+          body: Type.Optional(
+            Type.Unknown({
+              description:
+                'As it was sent; none for a delete, in lists, and where its documents hold secrets',
+            }),
+          ),
           base: Nullable(
             Type.Integer({ description: 'Its revision when it was proposed; null for none' }),
           ),

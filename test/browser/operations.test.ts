@@ -309,7 +309,7 @@ describe('the platform', () => {
     await seen.page.getByText('The account is disabled.').waitFor();
     await seen.page.getByText('The account is signed in nowhere.').waitFor();
     await standAt(seen.page, 'account-of-person');
-    await seen.page.getByRole('link', { name: 'All accounts' }).click();
+    await seen.page.getByRole('navigation', { name: 'Breadcrumbs' }).getByRole('link').click();
     await accounts.find(email.slice(0, -3).toUpperCase());
     await accounts.turn('Enable', email);
     await accounts.row(email).getByText('the account is disabled').waitFor({ state: 'detached' });
@@ -407,6 +407,72 @@ describe('the platform', () => {
     await page.getByText('rollback').waitFor();
     expect((await platform.get('/config/bounds')).status).toBe(404);
     expect(seen.faults.filter((text) => !/404|412/.test(text))).toEqual([]);
+    await seen.close();
+  });
+
+  test('a plan is rolled out in stages: begun, held, resumed and reverted', async () => {
+    const seen = await asPlatform();
+    const { page } = seen;
+    await page.goto('/console/platform/plan');
+    const plan = new PlanPage(page);
+    const key = 'staged_timeout';
+    const body = { config_value: 20, is_public: true };
+    await plan.writeItem('put', `/config/global/${key}`, body);
+    await plan.looked();
+    await page.getByRole('button', { name: 'Roll out in stages…' }).click();
+    const form = new FormDialog(page, 'Roll out in stages');
+    await form.field('Title').fill(`Longer ${hostile}`);
+    await form.field('Reason').fill('Slow networks');
+    await standAt(page, 'new-rollout');
+    await form.done('Plan the rollout');
+    const heading = page.locator('.heading');
+    const step = async (verb: string, reason: string, state: string): Promise<void> => {
+      await page.getByRole('button', { name: `${verb}…`, exact: true }).click();
+      const dialog = new FormDialog(page, verb);
+      await dialog.field('Reason').fill(reason);
+      await dialog.done(verb);
+      await heading.getByText(state, { exact: true }).waitFor();
+    };
+    await heading.getByText('planned', { exact: true }).waitFor();
+    await step('Begin', '', 'running');
+    await page.getByRole('img', { name: 'Stage 1 of 3: 5 % of all' }).waitFor();
+    // Gates are asked from the beginning on.
+    const answers = page.getByRole('region', { name: 'Answers of gates' });
+    await answers.getByText('Somebody advances it', { exact: true }).waitFor();
+    await standAt(page, 'rollout');
+    await step('Hold', 'Lunch', 'held');
+    await step('Resume', 'After lunch', 'running');
+    await step('Revert', 'It was a test', 'reverted');
+    expect((await platform.get(`/config/global/${key}`)).status).toBe(404);
+    await page.goto('/console/platform/rollouts');
+    await page.getByRole('link', { name: 'Longer' }).waitFor();
+    await standAt(page, 'rollouts');
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test("a change set of the platform's shows what it does to every tenant", async () => {
+    const made = await platform.post('/config/changesets', {
+      title: 'A guardrail',
+      reason: 'Never more than three',
+      items: [
+        {
+          action: 'patch',
+          path: '/config/bounds',
+          body: { max_cost_impact_auto: { maximum: 3 } },
+        },
+      ],
+    });
+    const seen = await asPlatform();
+    const { page } = seen;
+    await page.goto('/console/platform/change-sets');
+    await page.getByRole('link', { name: 'A guardrail' }).click();
+    const plan = new PlanPage(page);
+    await plan.looked();
+    await eventually(async () => expect((await plan.counts()).changed).toBeGreaterThan(1));
+    await standAt(page, 'platform-change-set');
+    await platform.post(`/config/changesets/${made.body.id}/cancel`);
+    expect(seen.faults).toEqual([]);
     await seen.close();
   });
 

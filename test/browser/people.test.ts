@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { audited } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
+import { grown } from '../support/grown.ts';
 import {
   addMember,
   Client,
@@ -19,9 +20,11 @@ import {
 import { AccountPage, withPasskeys } from './pages/account.ts';
 import { AuditPage } from './pages/audit.ts';
 import { ApprovalsPage } from './pages/approvals.ts';
+import { ChangeSetPage } from './pages/change-sets.ts';
 import { DocumentPage } from './pages/documents.ts';
 import { EffectiveValuesPage } from './pages/effective-values.ts';
 import { FormDialog } from './pages/form-dialog.ts';
+import { HistoryPage } from './pages/history.ts';
 import { PeoplePage } from './pages/people.ts';
 import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
@@ -729,5 +732,237 @@ describe('the keyboard alone', () => {
     );
     expect(invited).toMatchObject({ roles: ['viewer'], status: 'invited' });
     await seen.close();
+  });
+});
+
+describe('under four eyes', () => {
+  let four: TenantFixture;
+  const dora = 'dora@four.example';
+  const limit = '/global_settings/max_cost_impact_auto';
+
+  beforeAll(async () => {
+    four = await createTenant(stage.strata.url, stage.platform, 'Four');
+    const { admin, id } = four;
+    await addMember(admin, id, { email: dora, roles: ['tenant_admin'] });
+    const policy = { config_types: ['tenant_risk_config'] };
+    const { status, text } = await admin.put(`/tenants/${id}/config/change-policy`, policy);
+    if (status >= 300) throw new Error(text);
+    await grown(stage.database, id);
+  });
+
+  const limitNow = async (): Promise<unknown> => {
+    const { body } = await four.admin.get(`/tenants/${four.id}/config/risk`);
+    return body.global_settings.max_cost_impact_auto;
+  };
+
+  /** Edits the limit, and has the write refused. */
+  async function refused({ page }: Visit, value: string, reason: string): Promise<ChangeSetPage> {
+    const document = new DocumentPage(page);
+    await document.open(four.id, 'risk');
+    await document.field(limit).fill(value);
+    await document.review();
+    const review = new ReviewDialog(page);
+    await review.changes();
+    await review.send('Publish', reason);
+    const sets = new ChangeSetPage(page);
+    await sets.refused();
+    return sets;
+  }
+  const withoutRefusals = ({ faults }: Visit): string[] =>
+    faults.filter((text) => !text.includes('403'));
+
+  test('one proposes for a time, another sees the impact and approves on a phone, and it applies then', async () => {
+    const before = await limitNow();
+    const ada = await stage.signedIn(four.emails.tenant_admin!);
+    const proposing = await refused(ada, '5', 'Calmer nights');
+    await standAt(ada.page, 'propose');
+    const dialog = ada.page.getByRole('dialog');
+    // Back is where it was, with what was typed.
+    await proposing.act('Back');
+    expect(await dialog.getByLabel('Reason').inputValue()).toBe('Calmer nights');
+    await dialog.getByRole('button', { name: 'Publish', exact: true }).click();
+    await proposing.refused();
+    await dialog.getByLabel('Title').fill(`A lower limit ${hostile}`);
+    await dialog.getByLabel('It is applied').selectOption('at');
+    const dayIn = (days: number): string =>
+      new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+    const at = `${dayIn(1)}T18:00:00Z`;
+    await dialog.getByLabel('Time', { exact: true }).fill(`${dayIn(2)}T03:00`);
+    await dialog.getByLabel('Time zone').fill('Asia/Tokyo');
+    await dialog.getByText(`${at} in UTC`).waitFor();
+    await standAt(ada.page, 'propose-at');
+    await proposing.act('Propose this change');
+    await proposing.shown('A lower limit');
+    await proposing.state('pending');
+    await proposing.fact('Approved so far').getByText('1 more needed').waitFor();
+    await ada.page.getByText('You wrote or edited this').waitFor();
+    expect(await ada.page.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
+    const [id] = new URL(ada.page.url()).pathname.split('/').slice(-1);
+    const address = `/tenants/${four.id}/config/changesets/${id}`;
+    const proposed = await four.admin.get(address);
+    expect(proposed.body).toMatchObject({ reason: 'Calmer nights', state: 'pending' });
+    expect(Date.parse(proposed.body.apply.at)).toBe(Date.parse(at));
+    // As it was sent, so that others can try it; lists leave that out.
+    const sent = { global_settings: { max_cost_impact_auto: 5 } };
+    expect(proposed.body.items).toMatchObject([{ action: 'patch', base: 1, body: sent }]);
+    const { body: listed } = await four.admin.get(`/tenants/${four.id}/config/changesets`);
+    expect(listed.items[0].items[0].body).toBeUndefined();
+
+    const phone = await stage.signedIn(dora, { width: 320, height: 640 });
+    await phone.page.getByRole('link', { name: 'Approvals 1 waiting for you' }).click();
+    await phone.page.getByRole('heading', { name: 'Change sets that wait for you' }).waitFor();
+    await standAt(phone.page, 'inbox');
+    await phone.page.setViewportSize({ width: 320, height: 640 });
+    await phone.page.getByRole('link', { name: 'A lower limit' }).click();
+    const deciding = new ChangeSetPage(phone.page);
+    await deciding.shown('A lower limit');
+    const effect = phone.page.getByRole('region', { name: 'What it does' });
+    await effect.getByText(/max_cost_impact_auto[^]*becomes 5/).waitFor();
+    await standAt(phone.page, 'change-set');
+    await phone.page.setViewportSize({ width: 320, height: 640 });
+    await phone.page.getByLabel('Comment').fill('Sleep well');
+    await deciding.act('Approve');
+    await deciding.state('scheduled');
+    await phone.page.getByRole('link', { name: 'Approvals', exact: true }).waitFor();
+    expect(await limitNow()).toBe(before);
+
+    // Its time comes.
+    await stage.database.query(
+      `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() WHERE id = $1`,
+      [id],
+    );
+    await proposing.state('applied');
+    await proposing.fact('Approved so far').getByText('Sleep well').waitFor();
+    expect(await limitNow()).toBe(5);
+    await ada.page.getByRole('link', { name: /^revision \d+/ }).click();
+    await ada.page.getByText(/Part of the change set A lower limit[^]*approved by dora@/).waitFor();
+    await standAt(ada.page, 'history-of-set');
+    expect([...withoutRefusals(ada), ...phone.faults]).toEqual([]);
+    await Promise.all([ada.close(), phone.close()]);
+  });
+
+  test('what cannot wait is written after a fresh sign-in, is red until another reviews it, and comes once', async () => {
+    const email = four.emails.tenant_admin!;
+    const ada = await stage.signedIn(email);
+    const { page } = ada;
+    const sets = await refused(ada, '7', 'Payments are down');
+    await stage.database.query(
+      `UPDATE auth.sessions SET authenticated_at = now() - interval '11 minutes'
+       WHERE user_id = (SELECT id FROM auth.users WHERE email = $1)`,
+      [email],
+    );
+    // No gateway remembers the sessions as they were.
+    await stage.platform.post('/config/reload', { reload_env: true });
+    await sets.act('It cannot wait…');
+    const breakIt = page.getByRole('button', { name: 'Break the glass' });
+    await page.getByLabel('Why it cannot wait').fill('Down since 03:10');
+    expect(await breakIt.isDisabled()).toBe(true);
+    await page.getByLabel('Why it cannot wait').fill('Down since 03:10, and I am alone');
+    await standAt(page, 'break-glass');
+    await breakIt.click();
+    const asked = page.getByRole('dialog', { name: 'Sign in once more' });
+    await asked.getByLabel('E-mail').fill(email);
+    await asked.getByLabel('Password').fill(memberPassword);
+    await asked.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByText(/Published as revision/).waitFor();
+    expect(await limitNow()).toBe(7);
+    await refused(ada, '8', 'Again');
+    await sets.act('It cannot wait…');
+    await page.getByLabel('Why it cannot wait').fill('Once more, and I am still alone');
+    await breakIt.click();
+    await page.getByText(/Somebody else has to review the emergency/).waitFor();
+    expect(await limitNow()).toBe(7);
+
+    const other = await stage.signedIn(dora);
+    await new ApprovalsPage(other.page).openInbox(four.id);
+    const waiting = other.page.getByRole('group', { name: 'Change sets' });
+    await waiting.getByText('break-glass, to review').waitFor();
+    await waiting.getByRole('link', { name: 'Change Risk limits' }).click();
+    const reviewing = new ChangeSetPage(other.page);
+    await reviewing.shown('Change Risk limits');
+    await other.page.getByText('Down since 03:10, and I am alone').waitFor();
+    await standAt(other.page, 'to-review');
+    await reviewing.act('I have reviewed it');
+    await other.page.getByText(`Reviewed by ${dora}`).waitFor();
+    expect(await other.page.locator('.unreviewed').count()).toBe(0);
+    const history = new HistoryPage(other.page);
+    await history.open(four.id, '?config_type=tenant_risk_config');
+    expect((await history.rows())[0]).toMatch(/break-glass/);
+    expect(other.faults).toEqual([]);
+    expect(ada.faults.filter((text) => !/403|409/.test(text))).toEqual([]);
+    await Promise.all([ada.close(), other.close()]);
+  });
+
+  test('a change set is edited, which voids what was said, put on the documents of now, rejected and cancelled', async () => {
+    const { id, admin } = four;
+    const propose = async (value: number, title: string) => {
+      const path = `/tenants/${id}/config/risk`;
+      const body = { global_settings: { max_cost_impact_auto: value } };
+      const made = await admin.post(`/tenants/${id}/config/changesets`, {
+        title,
+        reason: 'To look at it',
+        items: [{ action: 'patch', path, body }],
+        apply: 'manual',
+      });
+      return `/tenants/${id}/change-sets/${made.body.id}`;
+    };
+    const seen = await stage.tabOf(four.emails.tenant_admin!);
+    const { page } = seen;
+    const set = new ChangeSetPage(page);
+    await page.goto(`/console${await propose(9, 'Nine')}`);
+    await set.shown('Nine');
+    await set.act('Ask for approval');
+    await set.state('pending');
+    const other = await stage.tabOf(dora);
+    await other.page.goto(page.url());
+    const others = new ChangeSetPage(other.page);
+    await others.shown('Nine');
+    await set.act('Edit…');
+    const form = new FormDialog(page, 'Edit the change set');
+    await form.field('Title').fill('Nine, in the morning');
+    await form.done('Save');
+    await set.state('draft');
+    await set.act('Ask for approval');
+    // What was looked at is not what it is now.
+    await other.page.getByText('It was edited since you opened this page.').waitFor();
+    const approve = other.page.getByRole('button', { name: 'Approve', exact: true });
+    expect(await approve.isDisabled()).toBe(true);
+    await others.act('I have looked at it');
+    await approve.click();
+    await set.state('approved');
+    // Written in between, under its own approval.
+    await page.goto(`/console${await propose(10, 'Ten')}`);
+    await set.shown('Ten');
+    await set.act('Ask for approval');
+    await other.page.goto(page.url());
+    await others.shown('Ten');
+    await others.act('Approve');
+    await set.act('Apply it now');
+    await set.state('applied');
+    await page.goto(`/console/tenants/${id}/change-sets?state=approved`);
+    await page.getByRole('link', { name: 'Nine, in the morning' }).click();
+    await set.shown('Nine, in the morning');
+    await set.act('Apply it now');
+    await set.state('stale');
+    await set.act('Put it on the documents of now');
+    await set.state('draft');
+    await page.getByRole('region', { name: 'What others changed' }).waitFor();
+    await standAt(page, 'rebased');
+    await set.act('Ask for approval');
+    await other.page.goto(page.url());
+    await others.shown('Nine, in the morning');
+    await other.page.getByLabel('Comment').fill('Not now');
+    await others.act('Reject');
+    await set.state('rejected');
+    await page.getByText('Rejected: Not now').waitFor();
+    await page.goto(`/console${await propose(11, 'Eleven')}`);
+    await set.act('Cancel it…');
+    await new FormDialog(page, 'Cancel the change set').done('Cancel it');
+    await set.state('cancelled');
+    await page.goto(`/console/tenants/${id}/change-sets`);
+    await page.getByRole('link', { name: 'Eleven' }).waitFor();
+    await standAt(page, 'change-sets');
+    expect([...seen.faults, ...other.faults]).toEqual([]);
+    await Promise.all([seen.close(), other.close()]);
   });
 });

@@ -87,7 +87,7 @@ try {
   await take(
     seen,
     'effective-values',
-    `/tenants/${id}/effective?${question}&q=max_&open=max_cost_impact_auto,max_resource_scaling`,
+    `/tenants/${id}/effective?${question}&q=max_&open=max_cost_impact_auto&open=max_resource_scaling`,
     'Never more than twice',
   );
   await take(

@@ -30,7 +30,7 @@ let stage: Stage;
 let tenant: TenantFixture;
 let receiver: Receiver;
 /** Of what there is one of, by what it is. */
-const ids = { account: '', approval: '', decided: '', delivery: '' };
+const ids = { account: '', approval: '', decided: '', delivery: '', set: '' };
 
 beforeAll(async () => {
   stage = await setStage({
@@ -143,6 +143,21 @@ beforeAll(async () => {
       comment: hostile('comment'),
     }),
   );
+  ids.set = (
+    await made(
+      operator.post(`/tenants/${id}/config/changesets`, {
+        title: hostile('set'),
+        reason: hostile('set-reason'),
+        items: [
+          {
+            action: 'patch',
+            path: `/tenants/${id}/services/checkout`,
+            body: { service_name: hostile('set-value') },
+          },
+        ],
+      }),
+    )
+  ).id;
   const automation = await made(
     operator.post(`/tenants/${id}/automations`, { ...wish, service_id: 'checkout' }),
   );
@@ -288,6 +303,8 @@ describe('hostile text', () => {
         'key',
       ],
       [`${at}/approvals/${ids.decided}`, 'comment'],
+      [`${at}/change-sets`, 'set', 'set-reason'],
+      [`${at}/change-sets/${ids.set}`, 'set', 'set-reason', 'set-value', 'service'],
       [`${at}/notifications`],
       [`${at}/deliveries`],
       [`${at}/deliveries/${ids.delivery}`, 'answer'],
@@ -359,6 +376,8 @@ describe('hostile text', () => {
       ['/platform/service-types/cloud_run/default', 'type-key', 'type-value'],
       ['/platform/bounds', 'platform-bound'],
       ['/platform/plan'],
+      ['/platform/change-sets'],
+      ['/platform/rollouts'],
       ['/platform/history', 'global', 'platform-bound'],
       ['/platform/audit'],
       ['/platform/nodes'],
@@ -428,6 +447,13 @@ describe('roles', () => {
       ['Approve', `POST approvals/${ids.approval}/decision`, {}],
       ['Deny', `POST approvals/${ids.approval}/decision`, {}],
       ['Acknowledge', `POST approvals/${nobody}/ack`],
+    ),
+    ...offersOn(
+      `change-sets/${ids.set}`,
+      ['Ask for approval', `POST config/changesets/${nobody}/submit`],
+      ['Edit…', `PATCH config/changesets/${nobody}`, {}],
+      ['Cancel it…', `POST config/changesets/${nobody}/cancel`],
+      ['It cannot wait…', `POST config/changesets/${nobody}/break-glass`, {}],
     ),
     ...offersOn('notifications', ['Test webhook', 'POST notifications/test', {}]),
     ...offersOn(`deliveries/${ids.delivery}`, [
@@ -502,6 +528,11 @@ describe('roles', () => {
       {},
     ]),
     ...offersOn('/platform/freezes', ['New freeze…', 'PATCH /config/freezes?dry_run=true', {}]),
+    ...offersOn('/platform/change-policy', [
+      'Review & publish…',
+      'PATCH /config/change-policy?dry_run=true',
+      {},
+    ]),
     ...offersOn('/platform/plan', ['Add to the plan', 'POST /config/plan', {}]),
     ...offersOn('/platform/history?open=1', [
       'Undo this change…',

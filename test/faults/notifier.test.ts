@@ -1,7 +1,7 @@
 /**
  * G2 for notices: two notifier nodes that are killed again and again while approvals are asked for,
- * escalated and decided. NOTIFIER_KILLS and NOTIFIER_APPROVALS make it longer, such as 200
- * and 1000.
+ * escalated and decided. NOTIFIER_KILLS and NOTIFIER_APPROVALS make it longer, such as the 200 and
+ * 1,000 of `npm run test:soak`.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { ServerResponse } from 'node:http';

@@ -1,14 +1,16 @@
 /**
  * `npm run test:soak -- --minutes 10 --kills 200 --clients 500 --failovers 4 --pieces 1
- * --changes 500 --starts 10000 --pooler`: has a fleet of `@strata/client` lose its gateway; leads a cluster to a
- * standby of PostgreSQL for a minute, then has standbys take over, synchronous and asynchronous by
+ * --changes 500 --starts 10000 --files 1 --pooler`: has a fleet of `@strata/client` lose its gateway;
+ * leads a cluster to a standby of PostgreSQL for a minute, then has standbys take over, synchronous and asynchronous by
  * turns; injects every fault in turn into another, over and over, then kills processes at random; and
  * in one where each piece has processes of its own, kills one of each under load. Change sets are
  * written, approved and applied in random order, and the processes that apply them killed. Automations
  * are started against a budget that pays for a hundredth of them, while everything is killed and
- * clocks jump. With `--pooler` nodes reach PostgreSQL through PgBouncer in transaction mode. Ends with 1 if anything was
- * wrong, lost or late.
+ * clocks jump. Last come the files of `npm test` that repeat less there. With `--pooler` nodes reach
+ * PostgreSQL through PgBouncer in transaction mode. Ends with 1 if anything was wrong, lost or late.
  */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { parseArgs } from 'node:util';
 import { setTimeout as delay } from 'node:timers/promises';
 import { clientsOutlast } from '../support/client-fleet.ts';
@@ -46,6 +48,7 @@ const { values } = parseArgs({
     pieces: { type: 'string', default: '1' },
     changes: { type: 'string', default: '500' },
     starts: { type: 'string', default: '10000' },
+    files: { type: 'string', default: '1' },
     pooler: { type: 'boolean', default: false },
   },
 });
@@ -256,6 +259,30 @@ async function spend(): Promise<void> {
   }
 }
 
+/** Test files, and how much of what each repeats. */
+const repeated: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'gateway/generated-bodies': { GENERATED_BODIES: '20000' },
+  'gateway/invalid-bodies': { INVALID_BODIES: '25000' },
+  'gateway/ladder': { LADDER_STACKS: '2000' },
+  'services/client': { CLIENT_SAVES: '3000' },
+  'faults/automations': { REDEEM_KILLS: '200' },
+  'faults/notifier': { NOTIFIER_KILLS: '200', NOTIFIER_APPROVALS: '1000' },
+};
+
+async function repeatFiles(): Promise<void> {
+  for (const [file, more] of Object.entries(repeated)) {
+    say(`${file}: ${JSON.stringify(more)}`);
+    const jest = spawn('npm', ['test', '--', `test/${file}.test.ts`], {
+      stdio: 'inherit',
+      env: { ...process.env, ...more },
+    });
+    const [code] = (await once(jest, 'exit')) as [number | null];
+    if (code === 0) continue;
+    total.failed += 1;
+    say(`FAILED: ${file}`);
+  }
+}
+
 const isWanted = (count: string): boolean => Number(count) > 0;
 if (isWanted(values.clients)) await clientsAway();
 if (isWanted(values.failovers)) await failOverInTurn();
@@ -263,6 +290,7 @@ if (isWanted(values.minutes) || isWanted(values.kills)) await injectAndKill();
 if (isWanted(values.pieces)) await killPieceByPiece();
 if (isWanted(values.changes)) await interleave();
 if (isWanted(values.starts)) await spend();
+for (let left = Number(values.files); left > 0; left -= 1) await repeatFiles();
 const outcome = total.failed > 0 ? `${total.failed} faults FAILED` : 'no violation';
 say(
   `${outcome}: ${JSON.stringify(total)}\n${JSON.stringify(Object.fromEntries(survived), null, 2)}`,

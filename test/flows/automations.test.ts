@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { eventually } from '../support/cluster.ts';
 import { holdLock } from '../support/held-lock.ts';
-import { startPostgres, strataDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   createTenant,
@@ -368,41 +368,4 @@ test('every state that an automation comes to is in the audit', async () => {
       expect.arrayContaining(['automation.started', 'automation.finished', 'automation.denied']),
     ),
   );
-});
-
-test('a clock of the database that jumps frees no slot, and stops none from running out', async () => {
-  const server = await startPostgres({ ownClock: true });
-  const own = await startStrata({ DATABASE_URL: server.url, RATE_LIMIT_PER_MINUTE: '0' });
-  try {
-    const admin = await signIn(own.url, 'admin@example.com', adminPassword);
-    const { admin: by, id } = await createTenant(own.url, admin, 'Jumps');
-    const automations = `/tenants/${id}/automations`;
-    const limits = { global_settings: { max_concurrent_automations: 2 } };
-    expect((await by.patch(`/tenants/${id}/config/risk`, limits)).status).toBe(200);
-    const startFor = async (seconds: number) => {
-      const { body } = await by.post(automations, { ...plain, ttl_seconds: seconds });
-      return body as { id: string; state: string };
-    };
-    const stateOf = async (each: { id: string }) =>
-      (await by.get(`${automations}/${each.id}`)).body.state as string;
-    const short = await startFor(20);
-    const long = await startFor(600);
-    expect([short.state, long.state]).toEqual(['running', 'running']);
-    const began = performance.now();
-    for (const seconds of [3600, 0]) {
-      await server.setClock(seconds);
-      // Before and after a notifier has found out.
-      for (const until = performance.now() + 3000; performance.now() < until;) {
-        expect((await startFor(600)).state).toBe('denied');
-        expect([await stateOf(short), await stateOf(long)]).toEqual(['running', 'running']);
-      }
-    }
-    await eventually(async () => expect(await stateOf(short)).toBe('expired'), 40_000);
-    expect(performance.now() - began).toBeGreaterThan(15_000);
-    expect(await stateOf(long)).toBe('running');
-    expect((await by.post(`${automations}/${long.id}/heartbeat`)).status).toBe(200);
-  } finally {
-    await own.stop('SIGKILL');
-    await server.stop();
-  }
 });

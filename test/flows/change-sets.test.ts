@@ -336,7 +336,7 @@ describe('a write that is proposed', () => {
     const { body: answer, status } = await propose(headers);
     expect([status, answer.change_set.required]).toEqual([202, 1]);
     const set = good(await people.ada.get(answer.change_set.path)).body;
-    expect(set.items).toEqual([{ action: 'put', path, base: null }]);
+    expect(set.items).toEqual([{ action: 'put', path, body, base: null }]);
     expect(code(await approve(people.ada, set))).toEqual([403, 'approval_own_request']);
     expect((await approve(people.dora, set)).body.state).toBe('applied');
     expect((await people.ada.get(path)).body.labels.name).toBe('Proposed');

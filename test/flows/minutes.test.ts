@@ -1,10 +1,11 @@
 /**
- * What takes a minute by the real clock, all of it in the same minute: one of escalation, and those
- * that a gateway gives slow clients.
+ * What takes a minute by the real clock, all of it in the same minute: one of escalation, those that a
+ * gateway gives slow clients, and an automation that runs out while the database's clock jumps.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { eventually } from '../support/cluster.ts';
+import { startPostgres, strataDatabase, type Database, type Server } from '../support/postgres.ts';
 import { startReceiver, type Received, type Receiver } from '../support/receiver.ts';
 import { lastAnswer, open, slowClients } from '../support/slow-clients.ts';
 import {
@@ -24,6 +25,9 @@ let receiver: Receiver;
 let askedAt: number;
 /** What is told of an approval that nobody decides, first and last. */
 let escalated: Promise<Received[]>;
+/** Has a clock of its own, and a Strata. */
+let clocked: { readonly server: Server; readonly strata: Running };
+let jumped: Promise<void>;
 
 beforeAll(async () => {
   database = await strataDatabase();
@@ -50,10 +54,19 @@ beforeAll(async () => {
   });
   expect(asked.status).toBe(202);
   escalated = receiver.wait(({ body }) => body.data.approval_id === asked.body.id, 2);
+  const server = await startPostgres({ ownClock: true });
+  clocked = {
+    server,
+    strata: await startStrata({ DATABASE_URL: server.url, RATE_LIMIT_PER_MINUTE: '0' }),
+  };
+  jumped = letClockJump();
   // Awaited below, unless something fails before.
   escalated.catch(() => {});
+  jumped.catch(() => {});
 });
 afterAll(async () => {
+  await clocked?.strata.stop('SIGKILL');
+  await clocked?.server.stop();
   await strata?.stop('SIGKILL');
   await receiver?.close();
   await database?.drop();
@@ -109,4 +122,40 @@ test('a window of a minute: a hop is at most a poll interval late', async () => 
   expect(lasted).toBeGreaterThan(59_900);
   // A busy machine has some seconds more.
   expect(lasted).toBeLessThan(60_000 + 5000 + 20_000);
+});
+
+async function letClockJump(): Promise<void> {
+  const { server, strata: own } = clocked;
+  const platform = await signIn(own.url, 'admin@example.com', adminPassword);
+  const { admin, id } = await createTenant(own.url, platform, 'Jumps');
+  const automations = `/tenants/${id}/automations`;
+  const limits = { global_settings: { max_concurrent_automations: 2 } };
+  expect((await admin.patch(`/tenants/${id}/config/risk`, limits)).status).toBe(200);
+  const startFor = async (seconds: number) => {
+    const body = { action: 'scale', risk_level: 'low', ttl_seconds: seconds };
+    return (await admin.post(automations, body)).body as { id: string; state: string };
+  };
+  const stateOf = async (each: { id: string }) =>
+    (await admin.get(`${automations}/${each.id}`)).body.state as string;
+  // The jumps take eight seconds, and more on a busy machine.
+  const short = await startFor(40);
+  const long = await startFor(600);
+  expect([short.state, long.state]).toEqual(['running', 'running']);
+  const began = performance.now();
+  for (const seconds of [3600, 0]) {
+    await server.setClock(seconds);
+    // Before and after a notifier has found out.
+    for (const until = performance.now() + 3000; performance.now() < until;) {
+      expect((await startFor(600)).state).toBe('denied');
+      expect([await stateOf(short), await stateOf(long)]).toEqual(['running', 'running']);
+    }
+  }
+  await eventually(async () => expect(await stateOf(short)).toBe('expired'), 80_000);
+  expect(performance.now() - began).toBeGreaterThan(35_000);
+  expect(await stateOf(long)).toBe('running');
+  expect((await admin.post(`${automations}/${long.id}/heartbeat`)).status).toBe(200);
+}
+
+test('a clock of the database that jumps frees no slot, and stops none from running out', async () => {
+  await jumped;
 });

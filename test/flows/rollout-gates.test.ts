@@ -1,12 +1,14 @@
 /**
- * Rollouts that continue by themselves: real gates that answer, or do not, and what becomes of the
- * rollout. The looks are as far apart as in production, so all of them continue at once.
+ * Rollouts that continue by themselves: real gates that answer, or do not, what becomes of the
+ * rollout, and the runner killed at each of its steps. Time passes by moving turns and stages back in
+ * the database.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createHmac } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
-import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
+import { eventually, killed, startCluster, type Cluster } from '../support/cluster.ts';
+import { holdLock } from '../support/held-lock.ts';
+import { fourEyes } from '../support/interleaved-changes.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import { addMember, createTenant, type Answer, type Client } from '../support/strata.ts';
 
@@ -117,8 +119,27 @@ async function begun(...of: Parameters<typeof planned>): Promise<Started> {
 }
 const rollout = async (id: string): Promise<Answer['body']> =>
   good(await platform.get(`/config/rollouts/${id}`)).body;
+/**
+ * Lets the runner look at it with its next poll. A turn in which gates are asked has longer left, and
+ * stays whose it is.
+ */
+const lookSoon = (id: string): Promise<unknown> =>
+  cluster.database.query(
+    `UPDATE global_config.rollout_runs SET due_at = clock_timestamp()
+     WHERE rollout_id = $1 AND due_at < clock_timestamp() + interval '15 seconds'`,
+    [id],
+  );
+const letMinutePass = (id: string): Promise<unknown> =>
+  cluster.database.query(
+    `UPDATE global_config.rollouts SET document = jsonb_set(document::jsonb, '{stage_at}', to_jsonb(
+       to_char(((document->>'stage_at')::timestamptz - interval '1 minute') AT TIME ZONE 'UTC',
+         'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')))
+     WHERE id = $1 AND state = 'running'`,
+    [id],
+  );
 const until = (id: string, fits: (rollout: Answer['body']) => boolean): Promise<Answer['body']> =>
   eventually(async () => {
+    await lookSoon(id);
     const found = await rollout(id);
     if (!fits(found)) throw new Error(JSON.stringify(found));
     return found;
@@ -169,7 +190,7 @@ test('goes through its stages while gates pass, and is asked for by a signed req
     [id],
   );
   expect(JSON.stringify(rows)).not.toContain(secret);
-}, 180_000);
+});
 
 describe('does not continue', () => {
   const answers: Readonly<Record<string, (n: number, response: ServerResponse) => void>> = {
@@ -209,6 +230,7 @@ describe('does not continue', () => {
         expect.stringContaining('gate 1 (webhook)'),
       ]);
     }
+    for (const [, { id }] of rollouts) await letMinutePass(id);
     for (const [name, { id, key }] of rollouts) {
       const ended = await until(id, ({ state }) => state !== 'running');
       expect([name, ended.state, ended.stage]).toEqual([name, 'reverted', 0]);
@@ -218,7 +240,7 @@ describe('does not continue', () => {
       );
       expect(await valueOf(cluster.tenant, key)).toBe(1);
     }
-  }, 300_000);
+  });
 
   test('where it fails once, though it would pass then', async () => {
     const gate = await gateAt(says('fail', 'pass'));
@@ -226,12 +248,15 @@ describe('does not continue', () => {
     const held = await until(id, ({ state }) => state !== 'running');
     expect([held.state, held.stage]).toEqual(['held', 0]);
     expect(held.note).toMatch(/^Failed: gate 1 \(webhook\) of stage 1\. asked 1 times/);
-    await delay(20_000);
+    await lookSoon(id);
+    // One that begins later and has been looked at twice: so would this one have been.
+    const { id: later } = await begun([first(), { ...everybody, gate: [] }]);
+    await until(later, ({ state }) => state === 'completed');
     expect(await rollout(id)).toMatchObject({ state: 'held', revision: held.revision });
     expect(gate.received).toHaveLength(1);
     expect(await valueOf(other, key)).toBe(1);
     good(await platform.post(`/config/rollouts/${id}/revert`, { reason: 'It burned' }));
-  }, 180_000);
+  });
 
   test('where whoever let it go forward has no right any more', async () => {
     const member = { email: 'rita@example.com', roles: ['viewer'] };
@@ -250,7 +275,7 @@ describe('does not continue', () => {
     good(await platform.post(`/config/rollouts/${id}/resume`, { reason: 'I take it over' }));
     await until(id, ({ stage }) => stage === 1);
     good(await platform.post(`/config/rollouts/${id}/revert`, { reason: 'Enough' }));
-  }, 180_000);
+  });
 });
 
 test('compares the tenants that have it with the others', async () => {
@@ -283,7 +308,7 @@ test('compares the tenants that have it with the others', async () => {
   ]);
   await until(lenient.id, ({ stage }) => stage === 1);
   good(await platform.post(`/config/rollouts/${lenient.id}/revert`, { reason: 'Enough' }));
-}, 180_000);
+});
 
 test('compares the writes that are refused to them', async () => {
   const gate = { type: 'figures', figure: 'refused', tolerance_percent: 10, min_sample: 3 };
@@ -295,6 +320,7 @@ test('compares the writes that are refused to them', async () => {
     written += 1;
     expect(await write(cluster.tenant, { minimum: 5, maximum: 3 })).toBe(422);
     expect(await write(other, { minimum: written })).toBeLessThan(202);
+    await lookSoon(id);
     const now = await rollout(id);
     expect(now.state).not.toBe('running');
     return now;
@@ -317,7 +343,7 @@ test('asks Prometheus, of which no data are no answer', async () => {
   expect(answer).toMatchObject({ stage: 0, gate: 0, detail: '1.5' });
   expect(prometheusServer.asked[0]).toMatch(/^\/prom\/api\/v1\/query query=sum%28errors%29&/);
   good(await platform.post(`/config/rollouts/${id}/revert`, { reason: 'Enough' }));
-}, 180_000);
+});
 
 test('is superseded where others wrote its documents before it began', async () => {
   const { id, key } = await planned([everybody]);
@@ -326,7 +352,198 @@ test('is superseded where others wrote its documents before it began', async () 
   expect([ended.state, ended.note]).toEqual(['superseded', expect.stringContaining(key)]);
   expect((await platform.post(`/config/rollouts/${id}/advance`, { stage: null })).status).toBe(409);
   expect(await valueOf(other, key)).toBe(7);
-}, 180_000);
+});
+
+describe('killed', () => {
+  let gate: Receiver;
+  let answer: (response: ServerResponse) => void;
+  beforeAll(async () => {
+    gate = await gateAt((_n, response) => answer(response));
+  });
+  const silence = (): void => undefined;
+  const pass = (response: ServerResponse): void => says('pass')(0, response);
+  const atPercents = (): Promise<Started> =>
+    begun([10, 50, 100].map((percent) => ({ percent, bake_minutes: 0, gate: [webhook(gate)] })));
+
+  /** Each write of the rollout, as the history has it. */
+  const steps = async (id: string): Promise<string[]> => {
+    const rows = await cluster.database.query<{ step: string }>(
+      `SELECT concat_ws(' ', after->>'state', after->>'stage') AS step
+       FROM global_config.configuration_history WHERE resource_id = $1 ORDER BY revision`,
+      [id],
+    );
+    return rows.map(({ step }) => step);
+  };
+  const whole = ['planned', 'running 0', 'running 1', 'running 2', 'completed 2'];
+
+  /** Both, since either may be the one that asks. */
+  async function killConfigNodes(): Promise<void> {
+    const nodes = cluster.services.slice(0, 2);
+    await Promise.all(nodes.map((node) => killed(node)));
+    await Promise.all(nodes.map((node) => cluster.revive(node)));
+  }
+  /** The turn of the nodes that are gone ends. */
+  const endTurn = (id: string): Promise<unknown> =>
+    cluster.database.query(
+      'UPDATE global_config.rollout_runs SET due_at = clock_timestamp() WHERE rollout_id = $1',
+      [id],
+    );
+  /** Neither leaves a stage out nor begins one twice. */
+  const ended = (id: string): Promise<void> =>
+    eventually(async () => {
+      await lookSoon(id);
+      expect(await steps(id)).toEqual(whole);
+    }, 120_000);
+
+  test('while a gate is asked', async () => {
+    answer = silence;
+    const asked = gate.received.length;
+    const { id } = await atPercents();
+    await gate.wait(() => true, asked + 1);
+    answer = pass;
+    await killConfigNodes();
+    expect(await steps(id)).toEqual(whole.slice(0, 2));
+    await endTurn(id);
+    await ended(id);
+  });
+
+  test('within the transaction that advances', async () => {
+    answer = silence;
+    const { id } = await atPercents();
+    await lookSoon(id);
+    // The step's transaction waits for the row of the rollout.
+    const lock = await holdLock(
+      cluster.database,
+      'SELECT FROM global_config.rollouts WHERE id = $1 FOR UPDATE',
+      [id],
+    );
+    answer = pass;
+    await lock.untilWaiting(1);
+    await killConfigNodes();
+    expect(await steps(id)).toEqual(whole.slice(0, 2));
+    await lock.release();
+    await endTurn(id);
+    await ended(id);
+  });
+
+  test('once it is committed, before anybody is answered', async () => {
+    answer = pass;
+    const { id } = await atPercents();
+    await eventually(async () => {
+      await lookSoon(id);
+      expect(await steps(id)).toContain('running 1');
+    }, 60_000);
+    await killConfigNodes();
+    await ended(id);
+  });
+
+  describe('a change set', () => {
+    let people: Awaited<ReturnType<typeof fourEyes>>;
+    beforeAll(async () => {
+      people = await fourEyes(cluster);
+    });
+    const base = (): string => `/tenants/${people.tenantId}/config/changesets`;
+
+    /** Submitted, with three writes. */
+    async function submitted(apply: unknown): Promise<{ id: string; digest: string }> {
+      count += 1;
+      const items = ['one', 'two', 'three'].map((name) => ({
+        action: 'put',
+        path: `/tenants/${people.tenantId}/projects/killed-${count}-${name}/config`,
+        body: { labels: { name } },
+      }));
+      const body = { title: 'Killed', reason: 'It is time', items, apply };
+      const { id } = good(await people.ada.post(base(), body)).body;
+      return good(await people.ada.post(`${base()}/${id}/submit`)).body;
+    }
+    const approve = ({ id, digest }: { id: string; digest: string }): Promise<Answer> =>
+      people.dora.post(`${base()}/${id}/approve`, { digest });
+    const apply = ({ id }: { id: string }): Promise<Answer> =>
+      people.ada.post(`${base()}/${id}/apply`);
+    const stateOf = async ({ id }: { id: string }): Promise<string> =>
+      good(await people.ada.get(`${base()}/${id}`)).body.state;
+    const revisionsOf = async ({ id }: { id: string }): Promise<number[]> => {
+      const rows = await cluster.database.query<{ revision: number }>(
+        `SELECT revision::int AS revision FROM tenant_config.configuration_history
+         WHERE changeset_id = $1 ORDER BY revision`,
+        [id],
+      );
+      return rows.map(({ revision }) => revision);
+    };
+    const expectApplied = (set: { id: string }): Promise<void> =>
+      eventually(async () => {
+        expect(await stateOf(set)).toBe('applied');
+        const revisions = await revisionsOf(set);
+        expect(revisions).toEqual([0, 1, 2].map((n) => revisions[0]! + n));
+      }, 60_000);
+    const scheduled = async (): Promise<{ id: string; digest: string }> => {
+      const set = await submitted({ at: new Date(Date.now() + 3600_000).toISOString() });
+      good(await approve(set));
+      return set;
+    };
+
+    test('as it is applied: all is written and nothing is committed, by hand and at its time', async () => {
+      const byHand = await submitted('manual');
+      good(await approve(byHand));
+      const timed = await scheduled();
+      // The audit events of a transaction are its last rows.
+      const lock = await holdLock(
+        cluster.database,
+        'LOCK TABLE strata.outbox IN SHARE ROW EXCLUSIVE MODE',
+      );
+      await cluster.database.query(
+        `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() WHERE id = $1`,
+        [timed.id],
+      );
+      const unanswered = apply(byHand).catch(() => undefined);
+      await eventually(async () => {
+        const waiting = await cluster.database.query(
+          `SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%strata.outbox%'
+             AND cardinality(pg_blocking_pids(pid)) > 0`,
+        );
+        expect(waiting.length).toBeGreaterThan(0);
+      });
+      await killConfigNodes();
+      await unanswered;
+      await lock.release();
+      await expectApplied(timed);
+      if ((await stateOf(byHand)) === 'approved') {
+        expect(await revisionsOf(byHand)).toEqual([]);
+        good(await apply(byHand));
+      }
+      await expectApplied(byHand);
+      expect((await apply(byHand)).status).toBe(409);
+    });
+
+    test('between its approval and its writes', async () => {
+      const set = await submitted('on_approval');
+      const lock = await holdLock(
+        cluster.database,
+        'SELECT FROM strata.revisions WHERE scope = $1 FOR UPDATE',
+        [`tenant:${people.tenantId}`],
+      );
+      const unanswered = approve(set).catch(() => undefined);
+      await eventually(async () => expect(await stateOf(set)).toBe('scheduled'));
+      await killConfigNodes();
+      await unanswered;
+      expect(await revisionsOf(set)).toEqual([]);
+      await lock.release();
+      // Nobody asks for it again.
+      await expectApplied(set);
+    });
+
+    test('once it is applied, before anybody is answered', async () => {
+      const timed = await scheduled();
+      await cluster.database.query(
+        `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() WHERE id = $1`,
+        [timed.id],
+      );
+      await eventually(async () => expect(await revisionsOf(timed)).toHaveLength(3), 60_000);
+      await killConfigNodes();
+      await expectApplied(timed);
+    });
+  });
+});
 
 test.each([
   ['an address of the inside', { type: 'webhook', url: 'http://10.0.0.1/', secret }],

@@ -19,8 +19,8 @@ import {
 } from '../support/strata.ts';
 
 /**
- * GENERATED_BODIES makes it longer, such as 20000. What is sent depends on the seed alone, so
- * GENERATED_SEED sends others.
+ * GENERATED_BODIES makes it longer, such as the 20,000 of `npm run test:soak`. What is sent depends on
+ * the seed alone, so GENERATED_SEED sends others.
  */
 const total = Number(process.env.GENERATED_BODIES ?? 2000);
 const seed = Number(process.env.GENERATED_SEED ?? 1000);

@@ -2,7 +2,7 @@
  * What the ladder of the console shows is what Strata has: of many stacks of layers, made by
  * writes of every kind, each rung with its value, who set it and by which revision; and of a
  * sample of overrides what a trial says of clearing them is what clearing them does.
- * LADDER_STACKS makes it longer, such as 2000.
+ * LADDER_STACKS makes it longer, such as the 2,000 of `npm run test:soak`.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { isDeepStrictEqual } from 'node:util';

@@ -1,6 +1,6 @@
 /**
  * Workload identity: a token of a real issuer becomes one of a service account, by rules, on two
- * nodes that share a database; forty-odd hostile tokens become none; and what was given ends on both
+ * nodes of a cluster; forty-odd hostile tokens become none; and what was given ends on both
  * nodes when its rule, its issuer or its account has.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -10,7 +10,7 @@ import { createHmac, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { audited, auditEvents } from '../support/audit.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
-import { startRedis, type Process } from '../support/servers.ts';
+import { startNats, startRedis, type Process } from '../support/servers.ts';
 import {
   adminPassword,
   Client,
@@ -29,6 +29,7 @@ const jwtType = 'urn:ietf:params:oauth:token-type:jwt';
 const github = 'https://token.actions.githubusercontent.com';
 
 let database: Database;
+let nats: Process;
 let redis: Process;
 let nodes: Running[];
 let platform: Client;
@@ -40,14 +41,16 @@ let walled: WorkloadIssuer;
 let account: string;
 
 beforeAll(async () => {
-  [database, redis, issuer, walled] = await Promise.all([
+  [database, nats, redis, issuer, walled] = await Promise.all([
     strataDatabase(),
+    startNats(),
     startRedis(),
     startWorkloadIssuer(),
     startWorkloadIssuer(),
   ]);
   const environment = {
     DATABASE_URL: database.url,
+    NATS_URL: nats.url,
     REDIS_URL: redis.url,
     BASE_URL: base,
     WEBHOOK_ALLOW_HTTP: 'true',
@@ -55,7 +58,9 @@ beforeAll(async () => {
     NETWORK_RATE_LIMIT_PER_MINUTE: '1000',
     TRUSTED_PROXIES: '127.0.0.0/8',
   };
-  nodes = [await startStrata(environment), await startStrata(environment)];
+  nodes = await Promise.all(
+    ['one', 'two'].map((id) => startStrata({ ...environment, NODE_ID: id })),
+  );
   platform = await signIn(nodes[0]!.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(nodes[0]!.url, platform, 'Pipelines');
   other = await createTenant(nodes[0]!.url, platform, 'Other pipelines');
@@ -64,7 +69,8 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await Promise.all(nodes?.map((node) => node.stop('SIGKILL')) ?? []);
-  await Promise.all([issuer?.close(), walled?.close(), redis?.stop('SIGKILL')]);
+  await Promise.all([issuer?.close(), walled?.close()]);
+  await Promise.all([nats?.stop('SIGKILL'), redis?.stop('SIGKILL')]);
   await database?.drop();
 });
 

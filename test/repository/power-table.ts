@@ -20,15 +20,28 @@ function actionsBy(name: ConsequenceName): string[] {
 }
 
 function keysOf(name: ConsequenceName): string {
-  if (!isPower(name)) return 'with the scope of the route';
+  if (!isPower(name)) return "the route's";
   const { keyScope } = consequences[name].power;
-  return keyScope === null ? 'none' : `\`${keyScope}\`, where its route admits keys at all`;
+  return keyScope === null ? 'no key' : `\`${keyScope}\``;
+}
+
+/** Actions that differ in their last name alone, and in no condition, are one: `a.b.{put,patch}`. */
+function groupedByPrefix(actions: readonly string[]): string[] {
+  const groups = new Map<string, string[]>();
+  for (const action of actions) {
+    const [, prefix = action, verb = ''] = /^`(.+)\.([\w-]+)`$/.exec(action) ?? [];
+    groups.set(prefix, [...(groups.get(prefix) ?? []), verb]);
+  }
+  return [...groups].map(([prefix, verbs]) => {
+    if (verbs[0] === '') return prefix;
+    return `\`${prefix}.${verbs.length === 1 ? verbs[0] : `{${verbs.join(',')}}`}\``;
+  });
 }
 
 /** Lines of Markdown, without a formatter's spaces. */
 export const powerTable = (): string[] => [
-  '| Leads to | Changes | People | API keys | Actions |',
-  '| --- | --- | --- | --- | --- |',
+  '| Leads to | Changes | Key scope | Actions |',
+  '| --- | --- | --- | --- |',
   ...(Object.keys(consequences) as ConsequenceName[])
     .filter((name) => actionsBy(name).length > 0)
     .map((name) =>
@@ -36,9 +49,8 @@ export const powerTable = (): string[] => [
         '',
         `\`${name}\``,
         consequences[name].changes,
-        isPower(name) ? 'signed in at most 10 minutes ago' : 'by role',
         keysOf(name),
-        actionsBy(name).join('; '),
+        groupedByPrefix(actionsBy(name)).join('; '),
         '',
       ].join(' | '),
     )

@@ -32,7 +32,9 @@ beforeAll(async () => {
   await migrate(options, [commitSchema, tenantConfigSchema, globalConfigSchema]);
   tenantDb = await openDatabase(options, tenantConfigSchema);
   globalDb = await openDatabase(options, globalConfigSchema);
-  const settings = loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] });
+  // A lease that a busy machine does not outlast while what is in memory is read.
+  const own = { LOG_LEVEL: 'silent', COHERENCE_FENCE_MS: '30000' };
+  const settings = loadSettings(own, { pieces: [] });
   node = createNode({ settings: liveSettings(settings, {}, []) });
   node.broker.createService(
     tenantConfigService({

@@ -1,9 +1,7 @@
-/** Fetching a chain from a number on: the programs of docs/operations/proof.md, as receivers run them. */
+/** Fetching a chain from a number on: the programs of deploy/audit, as receivers run them. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
@@ -24,21 +22,17 @@ import { createDatabase, type Database } from '../support/postgres.ts';
 
 type Line = ResultOf<'audit.export'>['items'][number];
 
-const folder = mkdtempSync(join(tmpdir(), 'verifiers-'));
-const page = readFileSync(join(import.meta.dirname, '../../docs/operations/proof.md'), 'utf8');
-/** Each program as the page has it, and how it is run. */
+/** Each program that receivers take, and how it is run. */
 const verifiers = (
   [
-    ['js', process.execPath, 'verify.mjs'],
-    ['python', 'python3', 'verify.py'],
-    ['bash', 'bash', 'verify.sh'],
+    [process.execPath, 'verify.mjs'],
+    ['python3', 'verify.py'],
+    ['bash', 'verify.sh'],
   ] as const
-).map(([language, program, name]) => {
-  const [, text] = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'ms').exec(page)!;
-  const file = join(folder, name);
-  writeFileSync(file, text!);
-  return { language, program, file };
-});
+).map(([program, name]) => ({
+  program,
+  file: join(import.meta.dirname, '../../deploy/audit', name),
+}));
 
 /** What each of them says of these lines. */
 const verdicts = async (
@@ -77,7 +71,6 @@ beforeAll(async () => {
   await node.broker.start();
 });
 afterAll(async () => {
-  rmSync(folder, { recursive: true, force: true });
   await node?.broker.stop();
   await db?.destroy();
   await database?.drop();

@@ -1,6 +1,7 @@
 /**
  * `client/` beside a gateway that fails in every way: what a service that obeys limits sees
- * meanwhile.
+ * meanwhile. CLIENT_SAVES makes the saves that are killed more, such as the 3,000 of
+ * `npm run test:soak`.
  */
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
@@ -37,6 +38,7 @@ import {
 import { startProxy } from '../support/proxy.ts';
 import { freePort } from '../support/servers.ts';
 
+const saves = Number(process.env.CLIENT_SAVES ?? 150);
 let gateway: EffectiveGateway;
 let warnings: string[];
 let folder: string;
@@ -514,7 +516,7 @@ describe('the last known good values', () => {
     },
   );
 
-  test('are one whole file whenever the process is killed, in 300 saves', async () => {
+  test(`are one whole file whenever the process is killed, in ${saves} saves`, async () => {
     await keep();
     await gateway.stop();
     const { address } = JSON.parse(readFileSync(file(), 'utf8')) as { address: string };
@@ -533,7 +535,7 @@ describe('the last known good values', () => {
         process.stdout.write('.');
       }`;
     let total = 0;
-    for (let round = 0; total < 300; round += 1) {
+    for (let round = 0; total < saves; round += 1) {
       const child = spawn(process.execPath, ['--input-type=module', '-e', program, String(round)]);
       const closed = once(child, 'close') as Promise<[number | null, string | null]>;
       let saved = 0;

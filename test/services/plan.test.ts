@@ -49,12 +49,14 @@ let tenants: readonly Tenant[];
 
 beforeAll(async () => {
   database = await createDatabase();
-  const options = { url: database.url, poolSize: 4, timeoutMs: 10_000, ssl: false };
+  // All tenants are asked for at once: on a busy machine the last waits for long.
+  const options = { url: database.url, poolSize: 4, timeoutMs: 60_000, ssl: false };
   await migrate(options, [commitSchema, tenantConfigSchema, globalConfigSchema]);
   tenantDb = await openDatabase(options, tenantConfigSchema);
   globalDb = await openDatabase(options, globalConfigSchema);
   await createFeed(globalDb).meet();
-  const settings = loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] });
+  const own = { LOG_LEVEL: 'silent', REQUEST_TIMEOUT_MS: '60000' };
+  const settings = loadSettings(own, { pieces: [] });
   node = createNode({ settings: liveSettings(settings, {}, []) });
   node.broker.createService(
     tenantConfigService({

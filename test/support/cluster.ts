@@ -5,8 +5,6 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pieces } from '../../services/pieces.ts';
-import { serverTimeouts } from '../../shared/database/pooler.ts';
-import { loadSettings } from '../../shared/settings/settings.ts';
 import {
   createDatabase,
   migrate,
@@ -271,6 +269,11 @@ async function startPooler(
   database: Database,
   { REQUEST_TIMEOUT_MS: timeoutMs }: Record<string, string>,
 ): Promise<Process> {
+  // Only here: nearly every test loads this file, and the settings load Moleculer.
+  const [{ serverTimeouts }, { loadSettings }] = await Promise.all([
+    import('../../shared/database/pooler.ts'),
+    import('../../shared/settings/settings.ts'),
+  ]);
   const name = new URL(database.url).pathname.slice(1);
   const timeouts = serverTimeouts(Number(timeoutMs ?? loadSettings({}).request_timeout_ms));
   for (const [timeout, ms] of Object.entries(timeouts))

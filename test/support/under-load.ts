@@ -82,7 +82,7 @@ export async function askDuring(
       seen.slowestMs = Math.max(seen.slowestMs, performance.now() - began);
       if (answer.status < 300) seen.answered += 1;
       else seen.refusals.push({ requestId, answer });
-      await delay(10);
+      await delay(30);
     }
     return seen;
   };

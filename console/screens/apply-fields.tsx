@@ -1,0 +1,115 @@
+/** When a change set is applied, as a form asks for it. */
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { Problem } from '../api.ts';
+import { Field } from '../fields.tsx';
+import { localTime } from '../format.ts';
+import { localFieldOf } from './as-of.tsx';
+import type { ApplyWhen } from './change-sets.ts';
+import { ownZone } from './freeze-windows.ts';
+
+export interface ApplyTyped {
+  readonly when: 'on_approval' | 'manual' | 'at';
+  /** As the browser's field has it: a time of day in the zone, without saying which. */
+  readonly local: string;
+  readonly timezone: string;
+}
+
+export const whenTitles = {
+  on_approval: 'as soon as it is approved',
+  manual: 'when somebody applies it',
+  at: 'at a time',
+} as const;
+
+export const typedOf = (apply: ApplyWhen): ApplyTyped => ({
+  when: typeof apply === 'object' ? 'at' : apply,
+  local: typeof apply === 'object' ? localFieldOf(apply.at).slice(0, 16) : '',
+  timezone: ownZone(),
+});
+
+/** The library knows each zone's summer time, of which it takes the earlier of two. */
+async function momentOf({ local, timezone }: ApplyTyped): Promise<string> {
+  const { Temporal } = await import('temporal-polyfill');
+  try {
+    return Temporal.PlainDateTime.from(local).toZonedDateTime(timezone).toInstant().toString();
+  } catch {
+    throw new Problem(0, 'bad_time', 'There is no such time, or no such time zone.');
+  }
+}
+
+/** Throws a `Problem` for what is no time to come. */
+export async function applyOf(typed: ApplyTyped): Promise<ApplyWhen> {
+  if (typed.when !== 'at') return typed.when;
+  const at = await momentOf(typed);
+  if (Date.parse(at) <= Date.now()) throw new Problem(0, 'bad_time', 'That time has passed.');
+  return { at };
+}
+
+export function ApplyFields({
+  typed,
+  onTyped,
+}: {
+  readonly typed: ApplyTyped;
+  readonly onTyped: (typed: ApplyTyped) => void;
+}): VNode {
+  const { when, local, timezone } = typed;
+  const [moment, setMoment] = useState<string>();
+  useEffect(() => {
+    let isOld = false;
+    const show = (at: string | undefined): void => {
+      if (!isOld) setMoment(at);
+    };
+    if (when === 'at' && local !== '') momentOf(typed).then(show, () => show(undefined));
+    else setMoment(undefined);
+    return () => {
+      isOld = true;
+    };
+  }, [when, local, timezone]);
+  return (
+    <>
+      <label>
+        It is applied
+        <select
+          name="apply"
+          value={when}
+          onChange={({ currentTarget }) =>
+            onTyped({ ...typed, when: currentTarget.value as ApplyTyped['when'] })
+          }
+        >
+          {Object.entries(whenTitles).map(([name, title]) => (
+            <option key={name} value={name}>
+              {title}
+            </option>
+          ))}
+        </select>
+      </label>
+      {when === 'at' && (
+        <div class="at">
+          <label>
+            Time
+            <input
+              type="datetime-local"
+              name="apply_at"
+              required
+              value={local}
+              onInput={({ currentTarget }) => onTyped({ ...typed, local: currentTarget.value })}
+            />
+          </label>
+          <Field
+            label="Time zone"
+            name="apply_zone"
+            value={timezone}
+            required
+            spellcheck={false}
+            onValue={(zone) => onTyped({ ...typed, timezone: zone })}
+          />
+          <p class="fine" role="status">
+            {moment === undefined
+              ? 'A time zone has a name such as Europe/Berlin or UTC.'
+              : `That is ${localTime(moment)} on your clock, and ${moment} in UTC.`}
+          </p>
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,256 @@
+/** What can be done with a change set: deciding it, reviewing an emergency, and its next steps. */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { useAction, type Action } from '../action.ts';
+import { call } from '../api.ts';
+import { FormDialog } from '../dialogs.tsx';
+import { Field } from '../fields.tsx';
+import { noteStep } from '../inbox.ts';
+import { ProblemBox } from '../parts.tsx';
+import { ApplyFields, applyOf, typedOf } from './apply-fields.tsx';
+import {
+  hasApproved,
+  isOpen,
+  mayBreakGlass,
+  mayDecide,
+  mayReview,
+  mayWriteAll,
+  type ChangeSet,
+  type ChangeSetEdit,
+  type SetOwner,
+} from './change-sets.ts';
+import { NewRollout } from './new-rollout.tsx';
+import { EmergencyField, shortestEmergency } from './propose.tsx';
+
+interface ActionsProperties {
+  readonly set: ChangeSet;
+  readonly owner: SetOwner;
+  readonly address: string;
+  readonly isSeen: boolean;
+  readonly onLook: () => void;
+  readonly onDone: () => void;
+}
+
+/** All that the one who looks may do now; the server says why not, where it knows better. */
+export function Actions(properties: ActionsProperties): VNode | null {
+  const { set, owner, address, onDone } = properties;
+  const action = useAction();
+  const post = (step: string, body?: object): Promise<void> =>
+    action.run(async () => {
+      try {
+        await call('POST', `${address}/${step}`, body ? { body } : {});
+        noteStep();
+      } finally {
+        onDone();
+      }
+    });
+  return (
+    <>
+      <Decide {...properties} action={action} post={post} />
+      {mayReview(set, owner) && (
+        <div class="decide">
+          <ProblemBox problem={action.problem} />
+          <div class="buttons">
+            <button type="button" disabled={action.isBusy} onClick={() => void post('review')}>
+              I have reviewed it
+            </button>
+          </div>
+        </div>
+      )}
+      {isOpen(set) && mayWriteAll(set, owner) && (
+        <Steps {...properties} action={action} post={post} />
+      )}
+    </>
+  );
+}
+
+interface Doing {
+  readonly action: Action;
+  readonly post: (step: string, body?: object) => Promise<void>;
+}
+
+function Decide({
+  set,
+  owner,
+  isSeen,
+  onLook,
+  action,
+  post,
+}: ActionsProperties & Doing): VNode | null {
+  const [comment, setComment] = useState('');
+  if (set.state !== 'pending') return null;
+  if (!mayDecide(set, owner))
+    return (
+      <p class="notice">
+        {hasApproved(set)
+          ? 'You have approved it; others are still asked.'
+          : 'You wrote or edited this, so somebody else decides it.'}
+      </p>
+    );
+  const said = comment.trim();
+  const more = said === '' ? {} : { comment: said };
+  return (
+    <div class="decide">
+      {!isSeen && (
+        <p class="banner" role="alert">
+          <strong>It was edited since you opened this page.</strong> What it changes now is below.{' '}
+          <button type="button" class="link" onClick={onLook}>
+            I have looked at it
+          </button>
+        </p>
+      )}
+      <ProblemBox problem={action.problem} />
+      <label>
+        Comment
+        <textarea
+          rows={2}
+          maxlength={500}
+          value={comment}
+          placeholder="Why, for the others"
+          onInput={({ currentTarget }) => setComment(currentTarget.value)}
+        ></textarea>
+      </label>
+      <div class="buttons">
+        <button
+          type="button"
+          disabled={action.isBusy || !isSeen}
+          aria-busy={action.isBusy}
+          onClick={() => void post('approve', { digest: set.digest, ...more })}
+        >
+          Approve
+        </button>
+        <button
+          type="button"
+          class="danger"
+          disabled={action.isBusy}
+          onClick={() => void post('reject', more)}
+        >
+          Reject
+        </button>
+      </div>
+    </div>
+  );
+}
+
+/** What those do with it who could write its documents. */
+function Steps({ set, owner, address, onDone, action, post }: ActionsProperties & Doing): VNode {
+  const [asking, setAsking] = useState<'edit' | 'cancel' | 'emergency' | 'stages'>();
+  const { state } = set;
+  const close = (): void => setAsking(undefined);
+  const isStageable = owner.tenantId === '' && state === 'approved';
+  const step = (name: string, says: string, isFirst = false): VNode => (
+    <button
+      type="button"
+      class={isFirst ? '' : 'secondary'}
+      disabled={action.isBusy}
+      onClick={() => void post(name)}
+    >
+      {says}
+    </button>
+  );
+  const ask = (what: typeof asking, says: string, look: string): VNode => (
+    <button type="button" class={look} onClick={() => setAsking(what)}>
+      {says}
+    </button>
+  );
+  return (
+    <div class="steps">
+      {!mayDecide(set, owner) && <ProblemBox problem={action.problem} />}
+      <div class="buttons">
+        {state === 'draft' && step('submit', 'Ask for approval', true)}
+        {(state === 'approved' || state === 'suspended') && step('apply', 'Apply it now', true)}
+        {state === 'stale' && step('rebase', 'Put it on the documents of now', true)}
+        {isStageable && ask('stages', 'Roll out in stages…', 'secondary')}
+        {ask('edit', 'Edit…', 'secondary')}
+        {state !== 'stale' && mayBreakGlass(owner) && ask('emergency', 'It cannot wait…', 'danger')}
+        {ask('cancel', 'Cancel it…', 'danger')}
+      </div>
+      {asking === 'edit' && <Edit set={set} address={address} onClose={close} onDone={onDone} />}
+      {asking === 'cancel' && (
+        <FormDialog
+          title="Cancel the change set"
+          verb="Cancel it"
+          isDangerous
+          work={async () => {
+            await call('POST', `${address}/cancel`);
+            close();
+            onDone();
+          }}
+          onClose={close}
+        >
+          <p>It ends, and nothing of it is written. Others can see that it was there.</p>
+        </FormDialog>
+      )}
+      {asking === 'stages' && (
+        <NewRollout
+          source={{ changeset_id: set.id, digest: set.digest }}
+          title={set.title}
+          reason={set.reason}
+          onClose={close}
+        />
+      )}
+      {asking === 'emergency' && <InEmergency address={address} onClose={close} onDone={onDone} />}
+    </div>
+  );
+}
+
+interface Asking {
+  readonly address: string;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+function Edit({ set, address, onClose, onDone }: Asking & { readonly set: ChangeSet }): VNode {
+  const [title, setTitle] = useState(set.title);
+  const [reason, setReason] = useState(set.reason);
+  const [apply, setApply] = useState(typedOf(set.apply));
+  const save = async (): Promise<void> => {
+    const body: ChangeSetEdit = {
+      title: title.trim(),
+      reason: reason.trim(),
+      apply: await applyOf(apply),
+    };
+    await call('PATCH', address, { body });
+    onClose();
+    onDone();
+  };
+  return (
+    <FormDialog title="Edit the change set" verb="Save" work={save} onClose={onClose}>
+      <p>
+        It becomes a draft again, and its approvals are void. What it writes is changed where it was
+        proposed: cancel this one and propose another.
+      </p>
+      <Field label="Title" name="title" value={title} required maxlength={200} onValue={setTitle} />
+      <Field
+        label="Reason"
+        name="reason"
+        value={reason}
+        required
+        maxlength={500}
+        onValue={setReason}
+      />
+      <ApplyFields typed={apply} onTyped={setApply} />
+    </FormDialog>
+  );
+}
+
+function InEmergency({ address, onClose, onDone }: Asking): VNode {
+  const [why, setWhy] = useState('');
+  const said = why.trim();
+  return (
+    <FormDialog
+      title="Apply it without approvals"
+      verb="Break the glass"
+      isDangerous
+      isReady={said.length >= shortestEmergency}
+      work={async () => {
+        await call('POST', `${address}/break-glass`, { body: { reason: said } });
+        onClose();
+        onDone();
+      }}
+      onClose={onClose}
+    >
+      <EmergencyField value={why} onValue={setWhy} />
+    </FormDialog>
+  );
+}

@@ -1,0 +1,121 @@
+/** Change sets: a list of them, for a tenant and for the platform. */
+import type { VNode } from 'preact';
+import { hrefOf, query } from '../address.ts';
+import { withQuery } from '../api.ts';
+import { FilterField, SelectField } from '../fields.tsx';
+import { ShowMore, Table, Waiting } from '../lists.tsx';
+import { useEvery, useLive } from '../loading.ts';
+import { usePages } from '../pages.ts';
+import { Empty, Heading, State, Time } from '../parts.tsx';
+import { OneChangeSet } from './change-set.tsx';
+import { Emergency } from './emergency-badge.tsx';
+import {
+  nameIn,
+  screenOfSet,
+  setsOf,
+  titleOfSet,
+  type ChangeSet,
+  type SetOwner,
+} from './change-sets.ts';
+import type { PlatformScreenProperties, ScreenProperties } from './screen.ts';
+
+const states = [
+  'pending',
+  'draft',
+  'approved',
+  'scheduled',
+  'suspended',
+  'stale',
+  'applied',
+  'rejected',
+  'cancelled',
+  'failed',
+] as const;
+
+/** Others propose and decide without a stream that says so. */
+export const listAgainMs = 15_000;
+
+export const ChangeSets = ({ tenantId, rest }: ScreenProperties): VNode =>
+  listOrOne(setsOf(tenantId), rest);
+export const PlatformChangeSets = ({ rest }: PlatformScreenProperties): VNode =>
+  listOrOne(setsOf(''), rest);
+
+function listOrOne(owner: SetOwner, [id]: readonly string[]): VNode {
+  return id === undefined ? (
+    <List owner={owner} />
+  ) : (
+    <OneChangeSet key={id} owner={owner} id={id} />
+  );
+}
+
+function List({ owner }: { readonly owner: SetOwner }): VNode {
+  const state = query.value.get('state') ?? '';
+  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const address = withQuery(owner.address, { state });
+  const { items, isComplete, problem, more, reload } = usePages<ChangeSet>(address, wanted !== '');
+  useLive(reload);
+  useEvery(listAgainMs, reload);
+  const shown = items?.filter(({ title, reason, authors }) =>
+    [title, reason, ...authors.map(({ name }) => name ?? '')]
+      .join('\n')
+      .toLowerCase()
+      .includes(wanted),
+  );
+  return (
+    <section>
+      <Heading title={owner.tenantId === '' ? 'Change sets of the platform' : 'Change sets'}>
+        <p class="muted">Changes that others approve before they are made</p>
+      </Heading>
+      <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
+        <SelectField
+          name="state"
+          label="State"
+          value={state}
+          options={[{ value: '', title: 'all' }, ...states.map((value) => ({ value }))]}
+        />
+        <FilterField placeholder="title, reason or person" />
+      </form>
+      <Waiting data={items} problem={problem} retry={reload} />
+      {shown?.length === 0 && isComplete && <Empty>There are none.</Empty>}
+      {shown && shown.length > 0 && <SetTable label="Change sets" owner={owner} sets={shown} />}
+      {items && !isComplete && <ShowMore onClick={more} />}
+    </section>
+  );
+}
+
+export const SetTable = ({
+  label,
+  owner,
+  sets,
+}: {
+  readonly label: string;
+  readonly owner: SetOwner;
+  readonly sets: readonly ChangeSet[];
+}): VNode => (
+  <Table label={label} columns={['Change', 'By', 'Approvals', 'State', 'Changed']}>
+    {sets.map((set) => (
+      <tr key={set.id}>
+        <th scope="row">
+          <a href={hrefOf(screenOfSet(owner, set.id))}>
+            <bdi>{titleOfSet(set, owner)}</bdi>
+          </a>
+          <div class="fine">
+            <bdi>{set.reason}</bdi>
+          </div>
+        </th>
+        <td>
+          <bdi>{set.authors.map(({ id }) => nameIn(set, id)).join(', ')}</bdi>
+        </td>
+        <td>
+          {set.approved_by.length} of {set.required}
+        </td>
+        <td>
+          <State state={set.state} /> <Emergency set={set} />
+        </td>
+        <td>
+          <Time at={set.updated_at} />
+        </td>
+      </tr>
+    ))}
+  </Table>
+);

@@ -1,0 +1,472 @@
+/** Rollouts: changes of the platform that reach tenants in stages, how far each is, and its steps. */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { hrefOf, query } from '../address.ts';
+import { call, get, withQuery } from '../api.ts';
+import { FormDialog } from '../dialogs.tsx';
+import { Field, FilterField, SelectField } from '../fields.tsx';
+import { ShowMore, Table, Waiting } from '../lists.tsx';
+import { lookAgainMs, useEvery, useLive, useLoaded } from '../loading.ts';
+import { usePages } from '../pages.ts';
+import { Changes, Empty, Fact, Heading, Loading, ProblemBox, State, Time, Who } from '../parts.tsx';
+import type { PlatformScreenProperties } from './screen.ts';
+
+type Rollout = ResultOf<'global-config.rollouts.get'>;
+type Stage = Rollout['stages'][number];
+type Gate = Stage['gate'][number];
+type Answer = Rollout['answers'][number];
+
+const states = ['planned', 'running', 'held', 'completed', 'reverted', 'superseded'] as const;
+
+export function Rollouts({ rest: [id] }: PlatformScreenProperties): VNode {
+  return id === undefined ? <List /> : <OneRollout key={id} id={id} />;
+}
+
+function List(): VNode {
+  const state = query.value.get('state') ?? '';
+  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const address = withQuery('/config/rollouts', { state });
+  const { items, isComplete, problem, more, reload } = usePages<Rollout>(address, wanted !== '');
+  useLive(reload);
+  const shown = items?.filter(({ title, reason }) =>
+    `${title} ${reason}`.toLowerCase().includes(wanted),
+  );
+  return (
+    <section>
+      <Heading title="Rollouts">
+        <p class="muted">Changes of the platform that reach some tenants first</p>
+      </Heading>
+      <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
+        <SelectField
+          name="state"
+          label="State"
+          value={state}
+          options={[{ value: '', title: 'all' }, ...states.map((value) => ({ value }))]}
+        />
+        <FilterField placeholder="title or reason" />
+      </form>
+      <Waiting data={items} problem={problem} retry={reload} />
+      {shown?.length === 0 && isComplete && (
+        <Empty>
+          There are none. A <a href={hrefOf('/platform/plan')}>plan</a>, or a change set that is
+          approved, is rolled out in stages.
+        </Empty>
+      )}
+      {shown && shown.length > 0 && (
+        <Table label="Rollouts" columns={['Rollout', 'State', 'Stage', 'Changed']}>
+          {shown.map((each) => (
+            <tr key={each.id}>
+              <th scope="row">
+                <a href={hrefOf(`/platform/rollouts/${each.id}`)}>
+                  <bdi>{each.title}</bdi>
+                </a>
+                <div class="fine">
+                  <bdi>{each.reason}</bdi>
+                </div>
+              </th>
+              <td>
+                <State state={each.state} />
+              </td>
+              <td>
+                {each.stage === null ? 'none yet' : `${each.stage + 1} of ${each.stages.length}`}
+              </td>
+              <td>
+                <Time at={each.updated_at} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {items && !isComplete && <ShowMore onClick={more} />}
+    </section>
+  );
+}
+
+const isUnderWay = ({ state }: Rollout): boolean => ['planned', 'running', 'held'].includes(state);
+
+function OneRollout({ id }: { readonly id: string }): VNode {
+  const address = `/config/rollouts/${encodeURIComponent(id)}`;
+  const { data, problem, reload } = useLoaded(address, (aborted) => get<Rollout>(address, aborted));
+  useLive(reload);
+  // Gates are asked all the while.
+  useEvery(lookAgainMs, () => {
+    if (!data || isUnderWay(data)) reload();
+  });
+  const isUnknown = problem?.status === 404 || problem?.status === 422;
+  return (
+    <section class="rollout">
+      <Heading title={data?.title ?? 'Rollout'}>{data && <State state={data.state} />}</Heading>
+      {isUnknown && <Empty>There is no rollout with this id.</Empty>}
+      {!isUnknown && <ProblemBox problem={problem} retry={reload} />}
+      {!data && !problem && <Loading />}
+      {data && (
+        <>
+          <p class="prose">
+            <bdi>{data.reason}</bdi>
+          </p>
+          {data.note !== null && (
+            <p class="notice" role="status">
+              <strong>Note:</strong> <bdi>{data.note}</bdi>
+            </p>
+          )}
+          <Stages rollout={data} />
+          <Steps rollout={data} address={address} onDone={reload} />
+          <Facts rollout={data} />
+          <Cohort rollout={data} />
+          <Answers rollout={data} />
+          <section aria-label="What changes">
+            <h2>What changes</h2>
+            <Changes
+              changes={data.changes.map((change) => ({
+                ...change,
+                path: `${change.resource} ${change.path}`,
+              }))}
+            />
+          </section>
+        </>
+      )}
+    </section>
+  );
+}
+
+/** Where a stage is, as the rollout goes through them. */
+function standingOf({ state, stage }: Rollout, index: number): 'past' | 'now' | 'ahead' {
+  if (state === 'completed') return 'past';
+  if (stage === null || state === 'reverted' || state === 'superseded' || index > stage)
+    return 'ahead';
+  return index === stage ? 'now' : 'past';
+}
+
+const standings = { past: 'has it', now: 'it is here', ahead: 'not yet' } as const;
+
+/** Such as "25 % of tenants" or "2 tenants by name". */
+function whoIn({ percent, tenants = [] }: Stage): string {
+  const named = tenants.length > 0 ? `${tenants.length} by name` : '';
+  const share = percent === undefined ? '' : `${percent} % of all`;
+  return [share, named].filter((each) => each !== '').join(' and ');
+}
+
+/** What is shown of each, beside its number. */
+const mostLabelled = 8;
+const picture = { width: 320, height: 120, bottom: 100, gap: 4 } as const;
+
+function Stages({ rollout }: { readonly rollout: Rollout }): VNode {
+  const { stages } = rollout;
+  const at = stages.findIndex((_stage, index) => standingOf(rollout, index) === 'now');
+  const says =
+    at < 0
+      ? `${stages.length} stages, of which ${rollout.state === 'completed' ? 'all are done' : 'none is under way'}`
+      : `Stage ${at + 1} of ${stages.length}: ${whoIn(stages[at]!)}`;
+  const width = picture.width / stages.length;
+  return (
+    <section aria-label="Stages">
+      <h2>Stages</h2>
+      <svg
+        class="stages-picture"
+        viewBox={`0 0 ${picture.width} ${picture.height}`}
+        role="img"
+        aria-label={says}
+      >
+        {stages.map((stage, index) => {
+          // Of a few tenants there is something to see, too.
+          const height = Math.max(6, ((stage.percent ?? 0) / 100) * 80);
+          const middle = (index + 0.5) * width;
+          return (
+            <g key={index}>
+              <rect
+                class={standingOf(rollout, index)}
+                x={index * width + picture.gap / 2}
+                y={picture.bottom - height}
+                width={width - picture.gap}
+                height={height}
+                rx="2"
+              />
+              {stages.length <= mostLabelled && (
+                <text x={middle} y={picture.bottom - height - 4}>
+                  {stage.percent === undefined ? `${stage.tenants?.length}` : `${stage.percent} %`}
+                </text>
+              )}
+              <text class="muted" x={middle} y={picture.height - 6}>
+                {index + 1}
+              </text>
+            </g>
+          );
+        })}
+      </svg>
+      <Table label="Stages" columns={['Stage', 'Tenants', 'Watched', 'Gates', 'Now']}>
+        {stages.map((stage, index) => (
+          <tr key={index}>
+            <th scope="row">Stage {index + 1}</th>
+            <td title={stage.tenants?.join(' ')}>{whoIn(stage)}</td>
+            <td>{stage.bake_minutes} min</td>
+            <td>{stage.gate.length === 0 ? 'time alone' : stage.gate.map(gateTitle).join(', ')}</td>
+            <td>
+              {standings[standingOf(rollout, index)]}
+              {standingOf(rollout, index) === 'now' && rollout.phase !== null && (
+                <span class="muted">, {rollout.phase}</span>
+              )}
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </section>
+  );
+}
+
+function gateTitle(gate: Gate): string {
+  switch (gate.type) {
+    case 'manual':
+      return 'somebody advances it';
+    case 'figures':
+      return `${gate.figure} automations${gate.rule === undefined ? '' : ` by ${gate.rule}`}`;
+    case 'webhook':
+      return `webhook ${new URL(gate.url).host}`;
+    case 'prometheus':
+      return 'a Prometheus query';
+  }
+}
+
+function Facts({ rollout }: { readonly rollout: Rollout }): VNode {
+  const { on_fail: onFail, gates_until: until, changeset_id: set } = rollout;
+  return (
+    <dl class="facts">
+      <Fact name="Planned by">
+        <Who id={rollout.created_by} name={rollout.created_by_name ?? undefined} />{' '}
+        <span class="fine">
+          <Time at={rollout.created_at} />
+        </span>
+      </Fact>
+      <Fact name="Last step by">
+        <Who id={rollout.updated_by} name={rollout.updated_by_name ?? undefined} />{' '}
+        <span class="fine">
+          <Time at={rollout.updated_at} />
+        </span>
+      </Fact>
+      <Fact name="This stage began">
+        <Time at={rollout.stage_at} />
+      </Fact>
+      <Fact name="Where a gate fails">
+        {onFail === 'revert' ? 'it is reverted' : 'it is held'}
+        {until !== null && (
+          <>
+            , also where they still wait <Time at={until} />
+          </>
+        )}
+      </Fact>
+      {set !== null && (
+        <Fact name="Made of">
+          <a href={hrefOf(`/platform/change-sets/${set}`)}>a change set</a>
+        </Fact>
+      )}
+      <Fact name="Order of tenants">
+        <code>{rollout.salt}</code>
+      </Fact>
+    </dl>
+  );
+}
+
+const gateOf = ({ stages }: Rollout, { stage, gate }: Answer): Gate => stages[stage]!.gate[gate]!;
+
+/** What became of automations on both sides, as the gates that count them said it last. */
+function Cohort({ rollout }: { readonly rollout: Rollout }): VNode | null {
+  const counted = rollout.answers.filter((answer) => gateOf(rollout, answer).type === 'figures');
+  const newest = counted.filter(
+    (answer, index) =>
+      counted.findIndex(({ stage, gate }) => stage === answer.stage && gate === answer.gate) ===
+      index,
+  );
+  if (newest.length === 0) return null;
+  return (
+    <section aria-label="Cohort beside the rest">
+      <h2>Cohort beside the rest</h2>
+      <Table
+        label="Cohort beside the rest"
+        columns={['Stage', 'Tenants that have it, and the rest', 'When']}
+      >
+        {newest.map((answer) => (
+          <tr key={`${answer.stage} ${answer.gate}`}>
+            <th scope="row">Stage {answer.stage + 1}</th>
+            <td>
+              <bdi>{answer.detail}</bdi>
+            </td>
+            <td>
+              <Time at={answer.at} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </section>
+  );
+}
+
+function Answers({ rollout }: { readonly rollout: Rollout }): VNode {
+  const { answers } = rollout;
+  return (
+    <section aria-label="Answers of gates">
+      <h2>Answers of gates</h2>
+      {answers.length === 0 && <Empty>No gate was asked yet.</Empty>}
+      {answers.length > 0 && (
+        <Table label="Answers of gates" columns={['Gate', 'Answer', 'Detail', 'Since', 'Last']}>
+          {answers.map((answer) => (
+            <tr key={`${answer.stage} ${answer.gate} ${answer.since}`}>
+              <th scope="row">
+                Stage {answer.stage + 1}: {gateTitle(gateOf(rollout, answer))}
+              </th>
+              <td>
+                <strong class={`gate-${answer.result}`}>{answer.result}</strong>
+              </td>
+              <td>
+                <bdi>{answer.detail}</bdi>
+              </td>
+              <td>
+                <Time at={answer.since} />
+              </td>
+              <td>
+                <Time at={answer.at} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </section>
+  );
+}
+
+interface Step {
+  readonly name: 'advance' | 'hold' | 'resume' | 'revert';
+  readonly says: string;
+  readonly about: string;
+  /** Beside the reason. */
+  readonly body?: object;
+  readonly needsReason: boolean;
+  readonly isDangerous?: boolean;
+}
+
+/** What can be done with it now, the one that continues it first. */
+function stepsOf(rollout: Rollout): Step[] {
+  const { state, stage, stages, phase } = rollout;
+  const isLast = stage === stages.length - 1;
+  const next = stage === null ? stages[0]! : stages[stage + 1];
+  const advance: Step = {
+    name: 'advance',
+    says: stage === null ? 'Begin' : isLast ? 'Complete' : 'Advance',
+    about: next
+      ? `The next stage begins: ${whoIn(next)} have it, once this is answered.`
+      : 'All tenants have it, and the documents are written.',
+    body: { stage },
+    needsReason: phase === 'baking',
+  };
+  const atOnce: Step = {
+    name: 'advance',
+    says: 'All at once',
+    about: 'All tenants have it now, whatever stages are left.',
+    body: { stage, all_at_once: true },
+    needsReason: true,
+    isDangerous: true,
+  };
+  const hold: Step = {
+    name: 'hold',
+    says: 'Hold',
+    about: 'It stays at its stage until somebody resumes it, advances it or takes it back.',
+    needsReason: true,
+  };
+  const resume: Step = {
+    name: 'resume',
+    says: 'Resume',
+    about: 'It continues; its stage is watched again from now on.',
+    needsReason: true,
+  };
+  const revert: Step = {
+    name: 'revert',
+    says: 'Revert',
+    about: 'All tenants have what was before, in one write.',
+    needsReason: true,
+    isDangerous: true,
+  };
+  switch (state) {
+    case 'planned':
+      return [advance, ...(stages.length > 1 ? [atOnce] : []), revert];
+    case 'running':
+      return [advance, hold, ...(isLast ? [] : [atOnce]), revert];
+    case 'held':
+      return [resume, advance, ...(isLast ? [] : [atOnce]), revert];
+    case 'completed':
+      return [revert];
+    default:
+      return [];
+  }
+}
+
+function Steps({
+  rollout,
+  address,
+  onDone,
+}: {
+  readonly rollout: Rollout;
+  readonly address: string;
+  readonly onDone: () => void;
+}): VNode {
+  const [asked, setAsked] = useState<Step>();
+  return (
+    <>
+      <div class="buttons">
+        {stepsOf(rollout).map((step, index) => (
+          <button
+            key={step.says}
+            type="button"
+            class={step.isDangerous ? 'danger' : index === 0 ? '' : 'secondary'}
+            onClick={() => setAsked(step)}
+          >
+            {step.says}…
+          </button>
+        ))}
+      </div>
+      {asked && (
+        <Ask step={asked} address={address} onClose={() => setAsked(undefined)} onDone={onDone} />
+      )}
+    </>
+  );
+}
+
+function Ask({
+  step,
+  address,
+  onClose,
+  onDone,
+}: {
+  readonly step: Step;
+  readonly address: string;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}): VNode {
+  const [reason, setReason] = useState('');
+  const said = reason.trim();
+  return (
+    <FormDialog
+      title={step.says}
+      verb={step.says}
+      isDangerous={step.isDangerous ?? false}
+      work={async () => {
+        const body = { ...step.body, ...(said !== '' && { reason: said }) };
+        await call('POST', `${address}/${step.name}`, { body });
+        onClose();
+        onDone();
+      }}
+      onClose={onClose}
+    >
+      <p>{step.about}</p>
+      <Field
+        label="Reason"
+        name="reason"
+        value={reason}
+        required={step.needsReason}
+        maxlength={500}
+        placeholder={
+          step.needsReason ? 'Why, for the history' : 'Why, where its gates have not passed yet'
+        }
+        onValue={setReason}
+      />
+    </FormDialog>
+  );
+}

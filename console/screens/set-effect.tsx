@@ -1,0 +1,113 @@
+/**
+ * What a change set would do, tried as it is asked for: for every tenant, where it is the
+ * platform's; to effective values, where it is a tenant's. For those who may try its writes.
+ */
+import type { VNode } from 'preact';
+import { call } from '../api.ts';
+import { useLoaded } from '../loading.ts';
+import { Empty, Loading, ProblemBox } from '../parts.tsx';
+import { changesValue, EffectOf } from './effect.tsx';
+import { BlastRadius, type Impact } from './impact.tsx';
+import { documentAt, mayWrite } from './document-kinds.ts';
+import type { ChangeSet, SetOwner } from './change-sets.ts';
+import { trialAddress, type EffectiveChange } from './trial.ts';
+
+type Item = ChangeSet['items'][number];
+
+interface Tried {
+  readonly impact?: Impact;
+  readonly complete?: boolean;
+  readonly effective?: readonly EffectiveChange[];
+}
+
+/** Whose trial says more than what changes in the document, and what it is asked for. */
+const tellsValues: readonly string[] = ['risk', 'agents', 'services'];
+
+/** What is not shown where its documents hold secrets cannot be sent. */
+const isKnown = ({ action, body }: Item): boolean => action === 'delete' || body !== undefined;
+
+async function tryPlatform(items: readonly Item[], aborted: AbortSignal): Promise<Tried[]> {
+  const body = {
+    items: items.map(({ action, path, body: sent }) => ({
+      action,
+      path,
+      ...(sent !== undefined && { body: sent }),
+    })),
+    limit: 50,
+  };
+  return [(await call<Tried>('POST', '/config/plan', { body, signal: aborted })).body];
+}
+
+const tryTenant = (items: readonly Item[], owner: SetOwner, aborted: AbortSignal) =>
+  Promise.all(
+    items.map(async ({ action, path, body }) => {
+      const { kind } = documentAt(path, owner.kinds)!;
+      const { hasImpact = false } = kind;
+      const address = trialAddress(path, { hasImpact, ...(!hasImpact && { context: {} }) });
+      const sending = { ...(body !== undefined && { body }), signal: aborted };
+      return (await call<Tried>(action.toUpperCase(), address, sending)).body;
+    }),
+  );
+
+export function EffectOfSet({
+  set,
+  owner,
+}: {
+  readonly set: ChangeSet;
+  readonly owner: SetOwner;
+}): VNode | null {
+  const isPlatform = owner.tenantId === '';
+  const items = set.items.filter((item) => {
+    const kind = documentAt(item.path, owner.kinds)?.kind;
+    const isTold = kind?.hasImpact || tellsValues.includes(kind?.name ?? '');
+    return kind !== undefined && isKnown(item) && isTold && mayWrite(kind);
+  });
+  return items.length === 0 ? null : (
+    <Effect
+      items={items}
+      owner={owner}
+      digest={set.digest}
+      hasOthers={isPlatform && items.length < set.items.length}
+    />
+  );
+}
+
+function Effect({
+  items,
+  owner,
+  digest,
+  hasOthers,
+}: {
+  readonly items: readonly Item[];
+  readonly owner: SetOwner;
+  readonly digest: string;
+  readonly hasOthers: boolean;
+}): VNode {
+  const { data, problem, reload } = useLoaded(digest, (aborted) =>
+    owner.tenantId === '' ? tryPlatform(items, aborted) : tryTenant(items, owner, aborted),
+  );
+  const values = data?.flatMap(({ effective = [] }) => effective.filter(changesValue)) ?? [];
+  const impacts = data?.filter(({ impact }) => impact !== undefined) ?? [];
+  return (
+    <section aria-label="What it does">
+      <h2>What it does, as things are now</h2>
+      <ProblemBox problem={problem} retry={reload} />
+      {!data && !problem && <Loading />}
+      {values.map((change) => (
+        <p key={change.key}>
+          <strong>
+            <bdi>{change.key}</bdi>
+          </strong>
+          : <EffectOf change={change} />
+        </p>
+      ))}
+      {data && values.length === 0 && impacts.length === 0 && (
+        <Empty>No effective value changes, with no agent and no service asked for.</Empty>
+      )}
+      {impacts.map(({ impact, complete }, index) => (
+        <BlastRadius key={index} impact={impact!} isComplete={complete ?? true} />
+      ))}
+      {hasOthers && <p class="fine">A policy is no part of this.</p>}
+    </section>
+  );
+}
