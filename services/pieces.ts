@@ -63,7 +63,7 @@ export const pieces: readonly Piece[] = [
   {
     name: 'tenant-config',
     needs: ['database_url'],
-    calls: ['auth', 'global-config', 'config-resolver'],
+    calls: ['auth', 'global-config', 'config-resolver', 'notifier'],
     vital: [],
     hasTables: true,
     async load() {
@@ -71,14 +71,15 @@ export const pieces: readonly Piece[] = [
       const { tenantConfigService } = await import('./tenant-config/tenant-config.service.ts');
       return {
         schema,
-        service: ({ settings, log }, db) => tenantConfigService({ db, settings, log }),
+        service: ({ settings, log, metrics }, db) =>
+          tenantConfigService({ db, settings, log, metrics }),
       };
     },
   },
   {
     name: 'global-config',
     needs: ['database_url'],
-    calls: ['auth', 'config-resolver', 'notifier'],
+    calls: ['auth', 'config-resolver', 'notifier', 'tenant-config'],
     vital: [],
     hasTables: true,
     async load() {

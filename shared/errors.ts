@@ -22,6 +22,8 @@ export interface ProposedChangeSet {
     readonly title: string;
     readonly reason: string;
     readonly items: readonly Readonly<Record<string, unknown>>[];
+    /** Where it is not to be applied with its last approval. */
+    readonly apply?: 'manual';
   };
 }
 

@@ -26,6 +26,7 @@ export const rooms: readonly (readonly [RegExp, RegExp])[] = [
     /services\/(database-outage|embedded-postgres|schema-drift)|flows\/start/,
   ],
   [/^shared\/change-sets\//, /flows\/change-sets/],
+  [/^shared\/rollouts\//, /flows\/rollout/],
   [/^shared\/(commits|documents)\//, /services\/(documents|combined)|flows\/concurrency/],
   [/^services\/(pieces|derived-reads)\.ts/, /flows\/(start|cluster)/],
   [/^services\/audit\//, /services\/audit|flows\/(retention|event-destinations)/],

@@ -363,6 +363,7 @@ const apply: Command<HttpSession> = {
     digest: { type: 'string', summary: 'what plan showed; needed' },
     prune,
     reason: { type: 'string', summary: 'why, kept in the history' },
+    'break-glass': { type: 'string', summary: 'why it cannot wait for approval, in an emergency' },
   },
   async run({ session, args: { folder }, flags, answer }) {
     const digest = textOf(flags.digest);
@@ -374,7 +375,10 @@ const apply: Command<HttpSession> = {
       return;
     }
     const body = given({ digest, items, reason: textOf(flags.reason) });
-    const applied = await session.call('global-config.plan.apply', { body });
+    const applied = await session.call(
+      'global-config.plan.apply',
+      given({ body, break_glass: textOf(flags['break-glass']) }),
+    );
     answer(applied, () => columns(applied.items));
   },
 };

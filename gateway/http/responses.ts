@@ -123,8 +123,13 @@ export function respond(
       return sendList(result as Page, headers, reply);
     case 'value':
       return sendValue(result, reply);
+    case 'value_or_proposed':
+      return sendJson(result, reply.code(isProposed(result) ? 202 : 200));
     case 'created':
       return sendJson(result, reply.code(201).header('cache-control', 'no-store'));
+    case 'created_or_proposed':
+      reply.header('cache-control', 'no-store');
+      return sendJson(result, reply.code(isProposed(result) ? 202 : 201));
     case 'accepted':
       return sendJson(result, reply.code(202));
     case 'nothing':
@@ -147,6 +152,8 @@ export function respond(
       return sendStream(result as EventStream, request, reply);
   }
 }
+
+const isProposed = (result: unknown): boolean => 'change_set' in (result as object);
 
 const unchanged = (text: unknown): string => text as string;
 

@@ -41,7 +41,9 @@ export function operationOf({ name, contract, rest }: RestRoute, components: Com
     ...(rest.body ? { requestBody: requestBodyOf(contract, rest, components) } : {}),
     responses: {
       ...responsesOf(contract, rest, components),
-      ...(contract.response === 'write' && { 202: { $ref: '#/components/responses/Proposed' } }),
+      ...('propose' in contract.params.properties && {
+        202: { $ref: '#/components/responses/Proposed' },
+      }),
       ...errorRefsOf(contract, rest),
     },
   };
@@ -222,8 +224,12 @@ function contentsOf(
           },
         },
       };
+    case 'value_or_proposed':
+      return { 200: jsonFor(alternativesOf(result)[0]!) };
     case 'created':
       return { 201: jsonFor(result) };
+    case 'created_or_proposed':
+      return { 201: jsonFor(alternativesOf(result)[0]!) };
     case 'accepted':
       return { 202: jsonFor(result) };
     case 'nothing':
@@ -277,7 +283,7 @@ const eventStreamOf = (change: Schema): Schema => ({
   contentMediaType: json,
   contentSchema: change,
   description:
-    'Events `config.changed`, of approvals `approval.changed`, of effective values `effective.changed`, whose `id` is the revision, and of ' +
+    'Events `config.changed`, of approvals `approval.changed`, of change sets `changeset.changed`, of effective values `effective.changed`, whose `id` is the revision, and of ' +
     'the own session `session.ended` and `memberships.changed`, which have none; their `data` is this schema in one line of JSON. Beside them `ready` (begins), `reset` (changes are missing: read everything again), ' +
     '`heartbeat` (of effective values, every 5 s: nothing else has changed) and `closed` (ends, with `{"code"}`)',
 });

@@ -177,6 +177,8 @@ export const topics: readonly Topic[] = [
       'global-config.changesets',
       'tenant-config.change-policy',
       'global-config.change-policy',
+      'gateway.watch.changesets',
+      'gateway.watch.platform-changesets',
     ],
   },
   {

@@ -4,9 +4,11 @@
  */
 import { exampleOf } from '../../shared/contracts/examples.ts';
 import { BudgetNotice } from '../../shared/contracts/budget-usage.ts';
+import { ChangeSetNotice } from '../../shared/contracts/change-set-notices.ts';
 import {
   budgetNoticeType,
   deliveredTypes,
+  isOfChangeSet,
   Notice,
   type DeliveredType,
 } from '../../shared/contracts/notifier.ts';
@@ -20,6 +22,15 @@ const summaries: Readonly<Record<DeliveredType, string>> = {
   'approval.decided': 'An approval was granted or denied',
   'approval.withdrawn': 'What waited for an approval was withdrawn',
   'budget.warned': 'A budget has come to its `warn_at`, once in its period',
+  'changeset.submitted': 'A change set waits for approval',
+  'changeset.approved': 'Somebody approved a change set; `state` says whether that is enough',
+  'changeset.rejected': 'A change set was rejected',
+  'changeset.cancelled': 'A change set was taken back',
+  'changeset.applied': 'A change set was applied',
+  'changeset.stale': 'A change set was not applied: a document was written since',
+  'changeset.suspended': 'A change set was not applied, and may be tried again',
+  'changeset.failed': 'A change set cannot be applied',
+  'changeset.broke_glass': 'A change set was applied in an emergency, without approvals',
 };
 
 const header = (name: string, description: string, example: string) => ({
@@ -76,8 +87,13 @@ export function webhooksOf({ shown }: Components) {
   return Object.fromEntries(deliveredTypes.map((type) => [type, webhook(type)]));
 }
 
+function bodyOf(type: DeliveredType) {
+  if (type === budgetNoticeType) return BudgetNotice;
+  return isOfChangeSet(type) ? ChangeSetNotice : Notice;
+}
+
 function contentOf(type: DeliveredType, shown: Components['shown']) {
-  const body = type === budgetNoticeType ? BudgetNotice : Notice;
+  const body = bodyOf(type);
   const example = exampleOf(body) as { readonly type: string };
   return { schema: shown(body), example: { ...example, type } };
 }

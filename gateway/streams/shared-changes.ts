@@ -39,7 +39,7 @@ export type ReadChanges = (after?: number) => Promise<Changes>;
 /** What the changes are of. */
 export interface ChangeKind {
   /** What a change is called. */
-  readonly event: 'config.changed' | 'approval.changed';
+  readonly event: 'config.changed' | 'approval.changed' | 'changeset.changed';
   /**
    * Each item is what became of something, under the revision of its last change: those in between
    * are not told, and not missed.

@@ -14,6 +14,7 @@ import type { Coherence } from '../../shared/coherence/coherence.ts';
 import { addressOf } from '../../shared/contracts/effective-config.ts';
 import {
   approvalScope,
+  changeSetScope,
   platformScope,
   tenantScope,
 } from '../../shared/contracts/revision-scopes.ts';
@@ -119,6 +120,12 @@ export function createWatch(
       const id = params.tenant_id as string;
       return watchChanges(approvalChanges(broker, id), id, params, request);
     },
+    'gateway.watch.changesets': (params, request) => {
+      const id = params.tenant_id as string;
+      return watchChanges(changeSetChanges(broker, id), id, params, request);
+    },
+    'gateway.watch.platform-changesets': (params, request) =>
+      watchChanges(changeSetChanges(broker, null), request.caller.tenant_id, params, request),
     'gateway.watch.session': (_params, request) =>
       start(holderOf(request, request.caller.tenant_id, undefined), request, async (stream) =>
         ownSessions.subscribe(stream),
@@ -196,4 +203,18 @@ const approvalChanges = (broker: ServiceBroker, tenantId: string): Watched => ({
       { tenant_id: tenantId, limit: pageSize, ...(after === undefined ? {} : { after }) },
       { caller, requestId: 'watch' },
     ),
+});
+
+/** Of a tenant; null for the platform's. */
+const changeSetChanges = (broker: ServiceBroker, tenantId: string | null): Watched => ({
+  event: 'changeset.changed',
+  showsLatestOnly: true,
+  scope: changeSetScope(tenantId),
+  changes: (caller, after) => {
+    const by = { caller, requestId: 'watch' };
+    const params = { limit: pageSize, ...(after === undefined ? {} : { after }) };
+    return tenantId === null
+      ? callAs(broker, 'global-config.changesets.changes', params, by)
+      : callAs(broker, 'tenant-config.changesets.changes', { tenant_id: tenantId, ...params }, by);
+  },
 });

@@ -19,11 +19,13 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
+import { showChangeSets } from '../../shared/change-sets/figures.ts';
 import { withProposals } from '../../shared/change-sets/proposing.ts';
 import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
 import { callAs, type Call } from '../../shared/contract-runtime/request.ts';
 import { serviceOf } from '../../shared/contract-runtime/service.ts';
+import type { ParamsOf } from '../../shared/contracts/index.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
 import { boundActions } from './actions/bounds.ts';
 import { changeActions } from './actions/changes.ts';
@@ -33,7 +35,7 @@ import { entryActions } from './actions/entries.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
 import { overTimeActions } from './actions/limits-over-time.ts';
-import { planActions, Planner } from './actions/plan.ts';
+import { appliedPlan, planActions, Planner } from './actions/plan.ts';
 import { rollbackAction } from './actions/rollback.ts';
 import { GateAnswers, showRollouts } from './actions/rollout-figures.ts';
 import { RolloutGates } from './actions/rollout-gates.ts';
@@ -70,6 +72,10 @@ export function globalConfigService(options: GlobalConfigOptions): ServiceSchema
     ...layerActions(db),
     ...changeActions(db),
   };
+  const writtenAs: Parameters<typeof withProposals>[2] = {
+    'global-config.plan.apply': (written, { body }) =>
+      appliedPlan(written, (body as ParamsOf<'global-config.plan.apply'>['body']).items),
+  };
   const lifecycle = {
     async started(): Promise<void> {
       const call: Call = (action, params) =>
@@ -85,13 +91,14 @@ export function globalConfigService(options: GlobalConfigOptions): ServiceSchema
         startRunningRollouts({ db, log, run: runRollout }),
       ];
       showRollouts(metrics, db, answers);
+      showChangeSets(metrics, 'platform', db, ChangeSetEntity);
     },
     async stopped(): Promise<void> {
       await Promise.all(loops.map((loop) => loop.stop()));
     },
   };
   return {
-    ...serviceOf('global-config', withProposals(handlers, changeSets), lifecycle),
+    ...serviceOf('global-config', withProposals(handlers, changeSets, writtenAs), lifecycle),
     created() {
       broker = this.broker;
     },

@@ -3,7 +3,12 @@ import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { PlatformConfigType } from '../../shared/contracts/history.ts';
 import type { RolloutState, StoredRollout } from '../../shared/contracts/rollouts.ts';
 import type { ServiceType } from '../../shared/contracts/service-types.ts';
-import { changeSetEntity, changeSetTable } from '../../shared/change-sets/schema.ts';
+import {
+  changeSetEntity,
+  changeSetTable,
+  countedChangeSets,
+  waitingChangeSets,
+} from '../../shared/change-sets/schema.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 import { keyChangesOfHistory, keyChangesTable } from '../../shared/documents/key-changes.ts';
 import {
@@ -419,6 +424,11 @@ export const globalConfigSchema: Schema = {
         rollout_id text PRIMARY KEY REFERENCES global_config.rollouts ON DELETE CASCADE,
         turn uuid NOT NULL, due_at timestamptz NOT NULL, answers json NOT NULL
       )`,
+    ),
+    migration(
+      'GlobalConfigChangeSetsWatched1765700000032',
+      ...waitingChangeSets(schema),
+      ...countedChangeSets(schema),
     ),
   ],
 };

@@ -30,6 +30,7 @@ import { accessActions } from './actions/access.ts';
 import { approvalActions } from './actions/approvals.ts';
 import { automationActions } from './actions/automations.ts';
 import { budgetActions } from './actions/budgets.ts';
+import { changeSetActions } from './actions/change-sets.ts';
 import { redeemActions } from './actions/redeeming.ts';
 import { deliveryActions } from './actions/deliveries.ts';
 import { erasureActions } from './actions/erasure.ts';
@@ -142,6 +143,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     ...approvalActions(approvals),
     ...automationActions({ ...approvals, changes, grants }),
     ...budgetActions(db),
+    ...changeSetActions({ db, vault, onQueued }),
     ...redeemActions({ db, grants }),
     ...grantActions(grants),
     ...accessActions({ ...approvals, grants }),

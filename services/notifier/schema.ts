@@ -135,7 +135,7 @@ export interface ApprovalRow {
 export interface DeliveryRow {
   id: string;
   tenant_id: string;
-  /** Null where it tells of a budget. */
+  /** Null where it tells of a budget or a change set. */
   approval_id: string | null;
   type: DeliveredType;
   hop: number;

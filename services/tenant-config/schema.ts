@@ -3,12 +3,18 @@
  * would reorder and renumber.
  */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
+import type { ChangeSetStep } from '../../shared/contracts/change-set-notices.ts';
 import type { TenantRole } from '../../shared/contracts/contract.ts';
 import type { ConfigType } from '../../shared/contracts/history.ts';
 import type { NotificationConfig } from '../../shared/contracts/notification-config.ts';
 import type { SignInPolicy } from '../../shared/contracts/sign-in-policy.ts';
 import { countedBy } from '../../shared/commits/usage.ts';
-import { changeSetEntity, changeSetTable } from '../../shared/change-sets/schema.ts';
+import {
+  changeSetEntity,
+  changeSetTable,
+  countedChangeSets,
+  waitingChangeSets,
+} from '../../shared/change-sets/schema.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 import type { Stored } from '../../shared/documents/document-kind.ts';
 import { keyChangesOfHistory, keyChangesTable } from '../../shared/documents/key-changes.ts';
@@ -193,6 +199,44 @@ export const EventDestinationsEntity = documentEntity(
   'event_destinations',
 );
 export const ChangeSetEntity = changeSetEntity(schema);
+export const ChangeSetNoticeEntity = new EntitySchema<{
+  id: string;
+  tenant_id: string;
+  notice: ChangeSetStep;
+  /** A claim moves it. */
+  due_at: Date;
+}>({
+  name: 'ChangeSetNotice',
+  tableName: 'change_set_notices',
+  schema,
+  columns: {
+    id: uuidKey,
+    tenant_id: { type: 'uuid' },
+    notice: json,
+    due_at: time,
+  },
+  indices: [
+    { name: 'change_set_notices_due', columns: ['due_at'] },
+    { name: 'change_set_notices_tenant', columns: ['tenant_id'] },
+  ],
+});
+export const WriteFiguresEntity = new EntitySchema<{
+  tenant_id: string;
+  bucket: Date;
+  all: number;
+  bad: number;
+}>({
+  name: 'WriteFigures',
+  tableName: 'write_figures',
+  schema,
+  columns: {
+    tenant_id: uuidKey,
+    bucket: { type: 'timestamptz', primary: true },
+    all: { type: 'int4' },
+    bad: { type: 'int4' },
+  },
+  indices: [{ name: 'write_figures_bucket', columns: ['bucket'] }],
+});
 export const HistoryEntity = new EntitySchema<HistoryRow>({
   name: 'ConfigurationHistory',
   tableName: 'configuration_history',
@@ -230,6 +274,8 @@ export const tenantConfigSchema: Schema = {
     ChangePolicyEntity,
     EventDestinationsEntity,
     ChangeSetEntity,
+    ChangeSetNoticeEntity,
+    WriteFiguresEntity,
     HistoryEntity,
   ],
   migrations: [
@@ -327,6 +373,24 @@ export const tenantConfigSchema: Schema = {
       'ALTER TABLE tenant_config.configuration_history ADD COLUMN break_glass boolean NOT NULL DEFAULT false',
     ),
     migration('TenantConfigMembershipHistory1765600000001', ...membershipHistoryTable),
+    migration(
+      'TenantConfigChangeSetNotices1765700000031',
+      `CREATE TABLE tenant_config.change_set_notices (
+         id uuid PRIMARY KEY, tenant_id uuid NOT NULL, notice json NOT NULL, due_at timestamptz NOT NULL
+       )`,
+      'CREATE INDEX change_set_notices_due ON tenant_config.change_set_notices (due_at)',
+      'CREATE INDEX change_set_notices_tenant ON tenant_config.change_set_notices (tenant_id)',
+      ...waitingChangeSets(schema),
+      ...countedChangeSets(schema),
+    ),
+    migration(
+      'TenantConfigWriteFigures1765700000033',
+      `CREATE TABLE tenant_config.write_figures (
+         tenant_id uuid NOT NULL, bucket timestamptz NOT NULL, "all" int4 NOT NULL, bad int4 NOT NULL,
+         PRIMARY KEY (tenant_id, bucket)
+       )`,
+      'CREATE INDEX write_figures_bucket ON tenant_config.write_figures (bucket)',
+    ),
     migration('TenantConfigEventDestinations1765700000041', documentTable('event_destinations')),
   ],
 };

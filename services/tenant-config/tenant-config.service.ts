@@ -20,9 +20,13 @@
 import { randomUUID } from 'node:crypto';
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
-import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
+import {
+  startBackgroundLoop,
+  type BackgroundLoop,
+} from '../../shared/concurrency/background-loop.ts';
 import { callAs, type Call } from '../../shared/contract-runtime/request.ts';
 import { serviceOf } from '../../shared/contract-runtime/service.ts';
 import { agentKey, type AgentConfig } from '../../shared/contracts/agents.ts';
@@ -39,6 +43,7 @@ import {
   serviceInstanceKey,
   type ServiceInstance,
 } from '../../shared/contracts/service-instances.ts';
+import { showChangeSets } from '../../shared/change-sets/figures.ts';
 import { withProposals } from '../../shared/change-sets/proposing.ts';
 import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import { documentActions } from '../../shared/documents/document.ts';
@@ -60,6 +65,7 @@ import { serviceAccountActions } from './actions/service-accounts.ts';
 import { tenantActions } from './actions/tenants.ts';
 import { usageActions } from './actions/usage.ts';
 import { violationActions } from './actions/violations.ts';
+import { counting, writeFigureActions } from './actions/write-figures.ts';
 import { agentKind } from './documents/agent.ts';
 import { boundsKind } from './documents/bounds.ts';
 import { budgetsKind } from './documents/budgets.ts';
@@ -72,13 +78,19 @@ import { riskKind } from './documents/risk.ts';
 import { serviceInstanceKind } from './documents/service-instance.ts';
 import { withinQuotas } from './documents/within-quotas.ts';
 import { AgentEntity, ChangeSetEntity, ProjectEntity, ServiceInstanceEntity } from './schema.ts';
+import { startChangeSetNotices } from './worker/change-set-notices.ts';
+import { WriteFigures } from './stores/write-figures.ts';
 import { startErasing } from './worker/erasing.ts';
+
+/** Between two times that counts are stored. */
+const countsMs = 5000;
 
 export interface TenantConfigOptions {
   readonly db: DataSource;
   /** The settings in use now; a reload replaces them. */
   readonly settings: () => Settings;
   readonly log: Logger;
+  readonly metrics: Registry;
 }
 
 /** The address of a document that has a name of its own in its tenant. */
@@ -139,15 +151,45 @@ function trialsOf(db: DataSource, documents: ReturnType<typeof documentsOf>) {
   };
 }
 
-export function tenantConfigService({ db, settings, log }: TenantConfigOptions): ServiceSchema {
+interface LoopOptions extends TenantConfigOptions {
+  readonly call: Call;
+  readonly announce: () => void;
+  readonly figures: WriteFigures;
+}
+
+function startLoops({ db, settings, log, call, announce, figures }: LoopOptions): BackgroundLoop[] {
+  return [
+    startErasing({ db, settings, log, call, announce }),
+    startSchedule({
+      db,
+      entity: ChangeSetEntity,
+      log,
+      run: (tenantId, id) =>
+        call('tenant-config.changesets.run', { tenant_id: tenantId!, changeset_id: id }),
+    }),
+    startChangeSetNotices({ db, log, call }),
+    startBackgroundLoop({
+      log,
+      async look() {
+        await figures.store(db);
+        return countsMs;
+      },
+      retryMs: countsMs,
+      complaint: 'figures of writes cannot be stored, and are lost',
+      firstMs: countsMs,
+    }),
+  ];
+}
+
+export function tenantConfigService(options: TenantConfigOptions): ServiceSchema {
+  const { db, settings, metrics } = options;
   const documents = documentsOf({ db, settings });
   const { risk, agents, services, projects, bounds, budgets, freezes } = documents;
   const { changePolicy, eventDestinations, notifications } = documents;
   const changeSets = tenantChangeSetOptions(db, Object.values(documents));
   const writes = trialsOf(db, documents);
   let broker: ServiceBroker | undefined;
-  let erasing: BackgroundLoop | undefined;
-  let schedule: BackgroundLoop | undefined;
+  let loops: readonly BackgroundLoop[] = [];
   /** For background work, each call a request of its own. */
   const call: Call = (action, params) => {
     if (!broker) throw new Error('tenant-config has not started');
@@ -235,24 +277,24 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
     ...layerActions(db),
     ...contextActions(db),
     ...usageActions(db, settings),
+    ...writeFigureActions(db),
   };
+  const figures = new WriteFigures();
   const lifecycle = {
     async started(): Promise<void> {
-      erasing = startErasing({ db, settings, log, call, announce });
-      schedule = startSchedule({
-        db,
-        entity: ChangeSetEntity,
-        log,
-        run: (tenantId, id) =>
-          call('tenant-config.changesets.run', { tenant_id: tenantId!, changeset_id: id }),
-      });
+      loops = startLoops({ ...options, call, announce, figures });
+      showChangeSets(metrics, 'tenants', db, ChangeSetEntity);
     },
     async stopped(): Promise<void> {
-      await Promise.all([erasing?.stop(), schedule?.stop()]);
+      await Promise.all(loops.map((loop) => loop.stop()));
     },
   };
   return {
-    ...serviceOf('tenant-config', withProposals(handlers, changeSets), lifecycle),
+    ...serviceOf(
+      'tenant-config',
+      counting(withProposals(handlers, changeSets), figures),
+      lifecycle,
+    ),
     created() {
       broker = this.broker;
     },

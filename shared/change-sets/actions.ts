@@ -4,10 +4,13 @@ import type { ChangeSet } from '../contracts/change-sets.ts';
 import type { ParamsOf } from '../contracts/index.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import { namesIn, realmOf } from '../commits/actor-names.ts';
-import { StrataError } from '../errors.ts';
+import { changeSetScope } from '../contracts/revision-scopes.ts';
+import { readSnapshot } from '../commits/commit.ts';
+import { codeOf, StrataError } from '../errors.ts';
 import { decodeCursor, defaultLimit, readPage, timeAndId } from '../documents/paging.ts';
 import { Applying } from './apply.ts';
 import { dueNow } from './schedule.ts';
+import { changedAfter } from './store.ts';
 import { ChangeSets, type ChangeSetOptions } from './change-sets.ts';
 import type { ChangeSetRow, StoredPerson } from './schema.ts';
 
@@ -57,6 +60,14 @@ export function changeSetHandlers(options: ChangeSetOptions) {
       });
       return { ...page, items: await viewsOf(page.items, false) };
     },
+    async changes({ after, limit = defaultLimit, ...of }: Of & Platform<'changes'>) {
+      const tenantId = tenantOf(of);
+      const scope = changeSetScope(tenantId);
+      const { value: items, asOf } = await readSnapshot(db, scope, async (manager) =>
+        after === undefined ? [] : changedAfter(manager, { entity, tenantId }, after, limit),
+      );
+      return { items, revision: asOf[scope]! };
+    },
     edit: async (params: Id & Platform<'edit'>, request: Request) =>
       view(await changeSets.edit(tenantOf(params), params.changeset_id, params.body, request)),
     rebase: async (params: Id, request: Request) =>
@@ -68,8 +79,15 @@ export function changeSetHandlers(options: ChangeSetOptions) {
     async approve(params: Id & Platform<'approve'>, request: Request) {
       const [tenantId, id] = [tenantOf(params), params.changeset_id];
       const row = await changeSets.approve(tenantId, id, params.body, request);
-      const isDue = row.state === 'approved' && row.content.apply === 'on_approval';
-      return view(isDue ? await applying.apply(tenantId, id, 'apply', request) : row);
+      const isDue = row.state === 'scheduled' && row.content.apply === 'on_approval';
+      if (!isDue) return view(row);
+      try {
+        return view(await applying.apply(tenantId, id, 'run', request));
+      } catch (error) {
+        // The schedule, or somebody who edits it, came first: the approval is made all the same.
+        if (codeOf(error) !== 'conflict') throw error;
+        return view(await changeSets.find(tenantId, id));
+      }
     },
     reject: async (params: Id & Platform<'reject'>, request: Request) =>
       view(

@@ -83,18 +83,17 @@ export class Applying {
     });
   }
 
-  /** Makes a write that was refused, at once, as the change set that it would have been. */
+  /** Makes writes that were refused, at once, as the change set that they would have been. */
   async breakGlass(
     tenantId: string | null,
     body: Proposed,
     request: Request,
     emergency: string,
-  ): Promise<WrittenDocument<unknown>> {
+  ): Promise<readonly WrittenDocument<unknown>[]> {
     const draft = await this.#changeSets.draft(tenantId, body, request);
     return whileAsRead(async () => {
       try {
-        const { answers } = await this.#write(draft, request, emergency);
-        return answers[0]!;
+        return (await this.#write(draft, request, emergency)).answers;
       } catch (error) {
         throw error instanceof Prevented ? new StrataError('conflict', error.message) : error;
       }
@@ -135,7 +134,7 @@ export class Applying {
     request: Request,
     emergency: string | undefined,
   ): Promise<{ applied: ChangeSetRow; answers: WrittenDocument<unknown>[] }> {
-    const { db, documents } = this.#options;
+    const { db, documents, onStep } = this.#options;
     const { content, tenant_id: tenantId, id } = row;
     if (digestOf(tenantId, content) !== row.digest)
       throw new Prevented('failed', 'What is stored is not what the digest stands for.');
@@ -181,7 +180,8 @@ export class Applying {
           },
         } as const;
         held.row = await changeRow(manager, of, held.row!, now, change);
-        await recordStep(manager, isEmergency ? 'broke_glass' : 'applied', held.row, request);
+        const step = isEmergency ? 'broke_glass' : 'applied';
+        await recordStep(manager, step, held.row, request, onStep);
         answers.push(...outcomes.map(({ result }) => result.answer));
       },
     });
@@ -218,7 +218,7 @@ export class Applying {
     return this.#options.db.transaction(async (manager) => {
       const now = await lockAsRead(manager, of, row);
       const changed = await changeRow(manager, of, row, now, { ...change, due_at: null });
-      await recordStep(manager, step, changed, request);
+      await recordStep(manager, step, changed, request, this.#options.onStep);
       return changed;
     });
   }

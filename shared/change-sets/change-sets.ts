@@ -35,6 +35,7 @@ import {
 import type { ChangeSetRow, Content, StoredItem, StoredPerson } from './schema.ts';
 import {
   changeRow,
+  countRow,
   findChangeSet,
   insertRow,
   lockAsRead,
@@ -42,6 +43,7 @@ import {
   recordStep,
   type Change,
   type Of,
+  type OnStep,
 } from './store.ts';
 
 /** Somebody's right, with the revisions of the scopes that say it, while which it is so. */
@@ -74,6 +76,7 @@ export interface ChangeSetOptions {
   readonly rights: Rights;
   /** Why nothing is applied by itself at a moment; undefined where it may be. */
   readonly stoppedBy: StoppedBy;
+  readonly onStep?: OnStep;
 }
 export type StoppedBy = (
   tenantId: string | null,
@@ -89,12 +92,18 @@ export interface Proposed {
 }
 
 /** A change set that is not stored yet. */
-export type Draft = Omit<ChangeSetRow, 'created_at' | 'updated_at'>;
+export type Draft = Omit<ChangeSetRow, 'created_at' | 'updated_at' | 'revision'>;
 
 const submittedAt = (now: Date): Change => ({
   state: 'pending',
   content: { submitted_at: now.toISOString() },
 });
+
+/**
+ * Who approves it applies it with that. Where their node dies between the two, the schedule does so
+ * after this time.
+ */
+const takenOverMs = 10_000;
 
 /** Attempts at what met a change of the change set, or of somebody's rights. */
 const maxAttempts = 20;
@@ -145,7 +154,11 @@ export class ChangeSets {
 
   async create(tenantId: string | null, body: Proposed, request: Request): Promise<ChangeSetRow> {
     const draft = await this.draft(tenantId, body, request);
-    return this.#options.db.transaction((manager) => this.insert(manager, draft, request));
+    return this.#options.db.transaction(async (manager) => {
+      const row = await this.insert(manager, draft, request);
+      await countRow(manager, this.of(tenantId), row.id);
+      return row;
+    });
   }
 
   /** Opens it and asks for approval. */
@@ -161,14 +174,15 @@ export class ChangeSets {
         row.created_at,
         submittedAt(row.created_at),
       );
-      await recordStep(manager, 'submitted', pending, request);
+      await recordStep(manager, 'submitted', pending, request, this.#options.onStep);
       return pending;
     });
   }
 
+  /** Whoever inserts it also changes or counts it, after all that they lock. */
   async insert(manager: EntityManager, draft: Draft, request: Request): Promise<ChangeSetRow> {
     const stored = await insertRow(manager, this.of(draft.tenant_id), draft);
-    await recordStep(manager, 'created', stored, request);
+    await recordStep(manager, 'created', stored, request, this.#options.onStep);
     return stored;
   }
 
@@ -270,9 +284,9 @@ export class ChangeSets {
       const content = { approved_by };
       if (approved_by.length < row.content.required) return { content };
       const { apply } = row.content;
-      return typeof apply === 'object'
-        ? { state: 'scheduled', due_at: new Date(apply.at), content }
-        : { state: 'approved', content };
+      if (apply === 'manual') return { state: 'approved', content };
+      const at = apply === 'on_approval' ? now.getTime() + takenOverMs : Date.parse(apply.at);
+      return { state: 'scheduled', due_at: new Date(at), content };
     });
   }
 
@@ -362,7 +376,7 @@ export class ChangeSets {
       await holdStandings(manager, standings);
       const made = typeof change === 'function' ? change(now) : change;
       const changed = await changeRow(manager, of, row, now, made);
-      await recordStep(manager, step, changed, request);
+      await recordStep(manager, step, changed, request, this.#options.onStep);
       return changed;
     });
   }

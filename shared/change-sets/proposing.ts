@@ -11,6 +11,7 @@
 import { checkAccess } from '../access.ts';
 import type { Handlers, Request } from '../contract-runtime/request.ts';
 import { contractOf, type ActionName } from '../contracts/index.ts';
+import type { WrittenDocument } from '../documents/document.ts';
 import { codeOf, invalid, StrataError, type ErrorData, type ProposedChangeSet } from '../errors.ts';
 import { Applying } from './apply.ts';
 import { ChangeSets, type ChangeSetOptions, type Proposed } from './change-sets.ts';
@@ -23,11 +24,19 @@ interface Params {
   readonly if_none_match?: '*';
   readonly propose?: boolean;
   readonly break_glass?: string;
+  readonly body?: unknown;
 }
 type Write = (params: Params, request: Request) => Promise<unknown>;
 
+/** What an action answers of the writes of its change set; by default, of the only one. */
+export type AnswerOf = (answers: readonly WrittenDocument<unknown>[], params: Params) => unknown;
+
 /** All handlers of a service, whose writes can be proposed. */
-export function withProposals(handlers: Handlers, options: ChangeSetOptions): Handlers {
+export function withProposals(
+  handlers: Handlers,
+  options: ChangeSetOptions,
+  answerOf: Partial<Record<ActionName, AnswerOf>> = {},
+): Handlers {
   const changeSets = new ChangeSets(options);
   const applying = new Applying(options, changeSets);
 
@@ -41,12 +50,18 @@ export function withProposals(handlers: Handlers, options: ChangeSetOptions): Ha
     return { change_set: { id, path, digest, required: content.required } };
   }
 
-  function breakGlass(params: Params, refused: ProposedChangeSet, request: Request) {
+  async function breakGlass(
+    name: ActionName,
+    params: Params,
+    refused: ProposedChangeSet,
+    request: Request,
+  ) {
     const tenantId = params.tenant_id ?? null;
     const emergency = params.break_glass!;
     const proposed = proposedBy(params, refused, refused.body.reason || emergency);
     const own = { ...request, power: 'approvers' } as const;
-    return applying.breakGlass(tenantId, proposed, own, emergency);
+    const answers = await applying.breakGlass(tenantId, proposed, own, emergency);
+    return answerOf[name] ? answerOf[name](answers, params) : answers[0]!;
   }
 
   const orPropose =
@@ -62,14 +77,14 @@ export function withProposals(handlers: Handlers, options: ChangeSetOptions): Ha
         if (!refused) throw error;
         return emergency === undefined
           ? propose(params, refused, request)
-          : breakGlass(params, refused, request);
+          : breakGlass(name, params, refused, request);
       }
     };
 
   const all = Object.entries(handlers) as [ActionName, Write][];
   const named = all.map(([name, handler]) => [
     name,
-    contractOf(name)?.response === 'write' ? orPropose(name, handler) : handler,
+    'propose' in (contractOf(name)?.params.properties ?? {}) ? orPropose(name, handler) : handler,
   ]);
   return Object.fromEntries(named) as Handlers;
 }
@@ -101,5 +116,6 @@ export function proposedBy(params: Params, { body }: ProposedChangeSet, reason: 
     ...(if_none_match !== undefined && { if_none_match }),
   };
   const items = body.items.map((item) => ({ ...item, ...conditions }) as unknown as ProposedItem);
-  return { title: body.title, reason, items };
+  const { title, apply } = body;
+  return { title, reason, items, ...(apply !== undefined && { apply }) };
 }

@@ -10,7 +10,8 @@
  * | stale                        | yes          |        |                 |       | yes    |
  * | applied, rejected, cancelled, failed |      |        |                 |       |        |
  *
- * An edit and a rebase make it a draft without approvals, of another digest.
+ * An edit and a rebase make it a draft without approvals, of another digest. One that is applied
+ * with its last approval is scheduled from then on until it is.
  */
 import canonicalize from 'canonicalize';
 import { createHash } from 'node:crypto';

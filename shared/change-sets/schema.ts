@@ -66,7 +66,13 @@ export interface ChangeSetRow {
   /** Each change makes it another one: what was read is as it was while this is the same. */
   updated_at: Date;
   due_at: Date | null;
+  /** Of its last change, in the scope of change sets; null where it was before they were counted. */
+  revision: number | null;
 }
+
+/** What an index of those has; figures.ts asks for them in the same words. */
+const unreviewed = `state = 'applied' AND content->'break_glass'->>'at' IS NOT NULL
+  AND content->'break_glass'->>'reviewed_by' IS NULL`;
 
 export const changeSetEntity = (schema: string): EntitySchema<ChangeSetRow> =>
   new EntitySchema<ChangeSetRow>({
@@ -82,10 +88,18 @@ export const changeSetEntity = (schema: string): EntitySchema<ChangeSetRow> =>
       created_at: { type: 'timestamptz' },
       updated_at: { type: 'timestamptz' },
       due_at: { type: 'timestamptz', nullable: true },
+      revision: { type: 'int8', nullable: true },
     },
     indices: [
+      { name: 'change_sets_changes', columns: ['tenant_id', 'revision'] },
       { name: 'change_sets_newest', columns: ['tenant_id', 'created_at', 'id'] },
       { name: 'change_sets_due', columns: ['due_at'], where: "state = 'scheduled'" },
+      {
+        name: 'change_sets_waiting',
+        columns: ['state'],
+        where: "state IN ('pending', 'suspended')",
+      },
+      { name: 'change_sets_unreviewed', columns: ['state'], where: unreviewed },
     ],
   });
 
@@ -96,4 +110,16 @@ export const changeSetTable = (schema: string): string[] => [
   )`,
   `CREATE INDEX change_sets_newest ON ${schema}.change_sets (tenant_id, created_at, id)`,
   `CREATE INDEX change_sets_due ON ${schema}.change_sets (due_at) WHERE state = 'scheduled'`,
+];
+
+/** For those that figures count. */
+export const waitingChangeSets = (schema: string): string[] => [
+  `CREATE INDEX change_sets_waiting ON ${schema}.change_sets (state) WHERE state IN ('pending', 'suspended')`,
+  `CREATE INDEX change_sets_unreviewed ON ${schema}.change_sets (state) WHERE ${unreviewed}`,
+];
+
+/** For streams of them. */
+export const countedChangeSets = (schema: string): string[] => [
+  `ALTER TABLE ${schema}.change_sets ADD COLUMN revision int8`,
+  `CREATE INDEX change_sets_changes ON ${schema}.change_sets (tenant_id, revision)`,
 ];

@@ -1,6 +1,7 @@
 /** Change sets as their rows. */
 import type { EntityManager, EntitySchema } from 'typeorm';
-import { auditFacts, recordEvents, type Committing } from '../commits/commit.ts';
+import { auditFacts, countChange, recordEvents, type Committing } from '../commits/commit.ts';
+import { changeSetScope } from '../contracts/revision-scopes.ts';
 import { lockExclusively } from '../database/fair-locks.ts';
 import { StrataError } from '../errors.ts';
 import { openStates } from './rules.ts';
@@ -53,24 +54,35 @@ export type Change = Partial<Pick<ChangeSetRow, 'state' | 'digest' | 'due_at'>> 
   readonly content?: Partial<Content>;
 };
 
-/** Under its lock: what becomes of it, and the audit event of that. */
+/** Under its lock: what becomes of it. Nothing else is locked after this: it counts the change. */
 export async function changeRow(
   manager: EntityManager,
-  { entity }: Of,
+  of: Of,
   row: ChangeSetRow,
   now: Date,
   { content, ...columns }: Change,
 ): Promise<ChangeSetRow> {
   const next = { ...columns, content: { ...row.content, ...content }, updated_at: now };
   requireSize(next.content);
-  await manager.update(entity, { id: row.id }, next as object);
+  await manager.update(of.entity, { id: row.id }, next as object);
+  await countRow(manager, of, row.id);
   return { ...row, ...next };
+}
+
+/** That it changed, for whoever watches change sets. */
+export async function countRow(
+  manager: EntityManager,
+  { entity, tenantId }: Of,
+  id: string,
+): Promise<void> {
+  const revision = await countChange(manager, changeSetScope(tenantId));
+  await manager.update(entity, { id }, { revision });
 }
 
 export async function insertRow(
   manager: EntityManager,
   of: Of,
-  row: Omit<ChangeSetRow, 'created_at' | 'updated_at'>,
+  row: Omit<ChangeSetRow, 'created_at' | 'updated_at' | 'revision'>,
 ): Promise<ChangeSetRow> {
   requireSize(row.content);
   const values = [row.tenant_id, openStates];
@@ -92,7 +104,7 @@ export async function insertRow(
        ORDER BY created_at DESC OFFSET ${mostEnded})`,
     values,
   );
-  const whole = { ...row, created_at: now, updated_at: now };
+  const whole = { ...row, created_at: now, updated_at: now, revision: null };
   await manager.insert(of.entity, whole as object);
   return whole;
 }
@@ -105,14 +117,26 @@ function requireSize(content: Content): void {
   );
 }
 
-/** The audit event of a step. */
-export const recordStep = (
+type By = Pick<Committing, 'caller' | 'requestId'>;
+/** What a service does beside the audit event of a step, in its transaction. */
+export type OnStep = (
   manager: EntityManager,
   step: string,
-  { id, tenant_id, state, digest, content }: ChangeSetRow,
-  by: Pick<Committing, 'caller' | 'requestId'>,
-): Promise<void> =>
-  recordEvents(manager, [
+  row: ChangeSetRow,
+  by: By,
+) => Promise<void>;
+
+/** The audit event of a step. */
+export async function recordStep(
+  manager: EntityManager,
+  step: string,
+  row: ChangeSetRow,
+  by: By,
+  onStep?: OnStep,
+): Promise<void> {
+  const { id, tenant_id, state, digest, content } = row;
+  await onStep?.(manager, step, row, by);
+  await recordEvents(manager, [
     auditFacts(
       {
         action: `changeset.${step}`,
@@ -134,6 +158,7 @@ export const recordStep = (
       by,
     ),
   ]);
+}
 
 /**
  * Throws 409 where this person broke the glass before and nobody else has looked at it. Two of theirs
@@ -156,3 +181,16 @@ export async function requireReviewed(
       `Somebody else has to review the emergency of ${waiting[0].id} first.`,
     );
 }
+
+/** Those that changed after a revision, each as it is by now, in the order of their last changes. */
+export const changedAfter = (
+  manager: EntityManager,
+  { entity, tenantId }: Of,
+  after: number,
+  limit: number,
+): Promise<{ revision: number; changeset_id: string; state: ChangeSetRow['state'] }[]> =>
+  manager.query(
+    `SELECT revision, id AS changeset_id, state FROM ${tableOf(entity)}
+     WHERE tenant_id IS NOT DISTINCT FROM $1 AND revision > $2 ORDER BY revision LIMIT $3`,
+    [tenantId, after, limit],
+  );

@@ -6,6 +6,7 @@ import type { EntityManager } from 'typeorm';
 import {
   approvalScope,
   automationScope,
+  changeSetScope,
   memberScope,
   tenantScope,
 } from '../contracts/revision-scopes.ts';
@@ -30,6 +31,7 @@ export async function eraseCommits(manager: EntityManager, tenantId: string): Pr
     memberScope(tenantId),
     approvalScope(tenantId),
     automationScope(tenantId),
+    changeSetScope(tenantId),
   ];
   await manager.query(
     `WITH removed AS (DELETE FROM strata.changes WHERE scope = ANY ($1) RETURNING id)

@@ -3,7 +3,7 @@
  * then made together, all or none. Of a tenant's documents, and of the platform's.
  */
 import { Type, type Static, type TProperties } from 'typebox';
-import { action, type Access, type KeyScope } from './contract.ts';
+import { action, stream, type Access, type KeyScope } from './contract.ts';
 import { Page, page } from './envelopes.ts';
 import {
   ActorName,
@@ -184,6 +184,16 @@ const ChangeSet = Type.Object(
 );
 export type ChangeSet = Static<typeof ChangeSet>;
 
+/** What a stream says of a change set: that it changed, and what it is by now. */
+const ChangeSetChange = Type.Object(
+  {
+    revision: Type.Integer({ description: 'Of the change sets' }),
+    changeset_id: described(Uuid, 'Its id'),
+    state: State,
+  },
+  { ...strict, title: 'ChangeSetChange', description: 'That a change set changed' },
+);
+
 const Comment = Type.Optional(Type.String({ maxLength: 500, description: 'For the others' }));
 const id = { changeset_id: described(Uuid, "The change set's id") };
 
@@ -193,7 +203,7 @@ interface Definition<Path extends TProperties> {
   /** What the titles of its schemas begin with. */
   readonly titled: '' | 'Platform';
   readonly example: ItemExample;
-  readonly access: Access;
+  readonly access: Extract<Access, { readonly level: 'tenant' | 'platform_admin' }>;
   /** Who applies without approvals. */
   readonly breakers: Access;
   readonly readScope: KeyScope;
@@ -240,9 +250,64 @@ function emergencies<Path extends TProperties>({
   };
 }
 
+/** Reading and watching them. */
+function reading<Path extends TProperties>({ prefix, path, access, readScope }: Definition<Path>) {
+  const url = `${prefix}/config/changesets` as const;
+  const one = { ...path, ...id };
+  return {
+    list: action({
+      summary: 'List change sets, newest first',
+      rest: `GET ${url}`,
+      access,
+      keyScope: readScope,
+      path,
+      query: { state: Type.Optional(State), ...page },
+      result: Page(ChangeSet),
+      response: 'list',
+    }),
+    get: action({
+      summary: 'Read a change set',
+      rest: `GET ${url}/{changeset_id}`,
+      access,
+      keyScope: readScope,
+      path: one,
+      result: ChangeSet,
+    }),
+    changes: action({
+      summary: 'Change sets that changed after a revision, by the revision of their last change',
+      // Gateways read them for all of their streams.
+      access: { ...access, services: true },
+      keyScope: readScope,
+      path,
+      query: {
+        after: Type.Optional(
+          Type.Integer({ minimum: 0, description: 'Absent: none, only the revision' }),
+        ),
+        limit: page.limit,
+      },
+      result: Type.Object(
+        {
+          items: Type.Array(ChangeSetChange),
+          revision: Type.Integer({ description: "The scope's revision, at least" }),
+        },
+        strict,
+      ),
+      changesNothing: true,
+    }),
+    watch: stream({
+      summary: 'Watch change sets',
+      rest: `GET ${url}/watch`,
+      access,
+      keyScope: readScope,
+      path,
+      result: ChangeSetChange,
+    }),
+  };
+}
+
 /** One set of contracts for a tenant's change sets, one for the platform's. */
 function changeSetContracts<Path extends TProperties>(definition: Definition<Path>) {
-  const { prefix, path, titled, example, access, readScope, writeScope } = definition;
+  const { prefix, path, titled, example, access, writeScope } = definition;
   const items = itemsOf(itemOf(`${titled}ChangeSetItem`, example));
   const url = `${prefix}/config/changesets` as const;
   const one = { ...path, ...id };
@@ -270,24 +335,7 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
       ),
       response: 'created',
     }),
-    list: action({
-      summary: 'List change sets, newest first',
-      rest: `GET ${url}`,
-      access,
-      keyScope: readScope,
-      path,
-      query: { state: Type.Optional(State), ...page },
-      result: Page(ChangeSet),
-      response: 'list',
-    }),
-    get: action({
-      summary: 'Read a change set',
-      rest: `GET ${url}/{changeset_id}`,
-      access,
-      keyScope: readScope,
-      path: one,
-      result: ChangeSet,
-    }),
+    ...reading(definition),
     edit: action({
       ...writing,
       summary: 'Edit a change set: it is a draft again, and its approvals are void',
@@ -385,6 +433,8 @@ export const changeSetActions = {
   'tenant-config.changesets.create': tenant.create,
   'tenant-config.changesets.list': tenant.list,
   'tenant-config.changesets.get': tenant.get,
+  'tenant-config.changesets.changes': tenant.changes,
+  'gateway.watch.changesets': tenant.watch,
   'tenant-config.changesets.edit': tenant.edit,
   'tenant-config.changesets.submit': tenant.submit,
   'tenant-config.changesets.approve': tenant.approve,
@@ -398,6 +448,8 @@ export const changeSetActions = {
   'global-config.changesets.create': platform.create,
   'global-config.changesets.list': platform.list,
   'global-config.changesets.get': platform.get,
+  'global-config.changesets.changes': platform.changes,
+  'gateway.watch.platform-changesets': platform.watch,
   'global-config.changesets.edit': platform.edit,
   'global-config.changesets.submit': platform.submit,
   'global-config.changesets.approve': platform.approve,

@@ -125,7 +125,9 @@ export type ResponseKind =
   | 'write'
   | 'list'
   | 'value'
+  | 'value_or_proposed'
   | 'created'
+  | 'created_or_proposed'
   | 'accepted'
   | 'nothing'
   | 'token'
@@ -220,6 +222,25 @@ const writeHeaders = {
   'x-change-reason': 'reason',
   'x-break-glass': 'break_glass',
 } as const;
+const breakGlass = {
+  break_glass: Type.Optional(
+    Type.String({
+      minLength: 20,
+      maxLength: 500,
+      description:
+        'Why it cannot wait: what a change_policy refuses is written now, in an emergency, and somebody else reviews it',
+    }),
+  ),
+};
+/** Of an action that writes documents; those of `write` have it. */
+export const proposable = {
+  propose: Type.Optional(
+    Type.Boolean({
+      description:
+        'Submit what a change_policy refuses as a change set, for the reason in X-Change-Reason, or in the body where it has one',
+    }),
+  ),
+};
 const writeOptions = {
   if_match: Type.Optional(
     Type.String({
@@ -231,20 +252,8 @@ const writeOptions = {
     Type.Literal('*', { description: 'Write only where nothing exists yet' }),
   ),
   reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why, kept in the history' })),
-  break_glass: Type.Optional(
-    Type.String({
-      minLength: 20,
-      maxLength: 500,
-      description:
-        'Why it cannot wait: what a change_policy refuses is written now, in an emergency, and somebody else reviews it',
-    }),
-  ),
-  propose: Type.Optional(
-    Type.Boolean({
-      description:
-        'Submit what a change_policy refuses as a change set, for the reason in X-Change-Reason',
-    }),
-  ),
+  ...breakGlass,
+  ...proposable,
 };
 export const dryRun = {
   dry_run: Type.Optional(
@@ -387,6 +396,17 @@ export const write = <
     { response: 'write', ...definition },
     writeHeaders,
     writeOptions,
+    ['propose'],
+  );
+
+/** An action that writes documents in a form of its own, honours X-Break-Glass and can be proposed. */
+export const writing = <R extends TSchema, Body extends TSchema>(
+  definition: Definition<Empty, Empty, Body, R>,
+) =>
+  define<typeof breakGlass & typeof proposable, Empty, Empty, Body, R>(
+    { response: 'value_or_proposed', ...definition },
+    { 'x-break-glass': 'break_glass' },
+    { ...breakGlass, ...proposable },
     ['propose'],
   );
 

@@ -1,5 +1,5 @@
 /** What results are wrapped in: stored documents, answers of writes, pages of lists. */
-import { Type, type TSchema } from 'typebox';
+import { Type, type Static, type TSchema } from 'typebox';
 import { EffectiveChanges } from './effective-trial.ts';
 import {
   ActorName,
@@ -75,6 +75,10 @@ export const ProposedWrite = Type.Object(
     description: 'What a write with `propose` became, where a change_policy refuses it',
   },
 );
+
+/** An answer, or the change set that it became. It is typed as without `propose`. */
+export const OrProposed = <T extends TSchema>(answer: T) =>
+  Type.Unsafe<Static<T>>(Type.Union([answer, ProposedWrite]));
 
 /**
  * What a write answers on the bus: what it did, what it would do, or the change set that it became;

@@ -15,6 +15,7 @@ import { boundContracts } from './bounds.ts';
 import { budgetUsageContracts } from './budget-usage.ts';
 import { budgetContracts } from './budgets.ts';
 import { changeSetActions } from './change-sets.ts';
+import { changeSetNoticeContracts } from './change-set-notices.ts';
 import { changePolicyContracts } from './change-policy.ts';
 import { clusterContracts } from './cluster.ts';
 import { consoleSessionContracts } from './console-session.ts';
@@ -93,6 +94,7 @@ export const contracts = {
   ...notifierContracts,
   ...automationContracts,
   ...budgetUsageContracts,
+  ...changeSetNoticeContracts,
   ...accessContracts,
 
   // every node, and what the gateway answers itself: streams, and the console's session

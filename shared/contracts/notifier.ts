@@ -116,12 +116,29 @@ export const NoticeType = Type.Enum(noticeTypes, {
 
 /** Says that a budget has come to its `warn_at`; audited under the same name. */
 export const budgetNoticeType = 'budget.warned';
+/** Steps of a tenant's change set; audited under the same names. */
+export const changeSetNoticeTypes = [
+  'changeset.submitted',
+  'changeset.approved',
+  'changeset.rejected',
+  'changeset.cancelled',
+  'changeset.applied',
+  'changeset.stale',
+  'changeset.suspended',
+  'changeset.failed',
+  'changeset.broke_glass',
+] as const;
+export type ChangeSetNoticeType = (typeof changeSetNoticeTypes)[number];
+const ofChangeSets: readonly string[] = changeSetNoticeTypes;
+export const isOfChangeSet = (type: string): type is ChangeSetNoticeType =>
+  ofChangeSets.includes(type);
 /** Of everything that is delivered. */
-export const deliveredTypes = [...noticeTypes, budgetNoticeType] as const;
+export const deliveredTypes = [...noticeTypes, budgetNoticeType, ...changeSetNoticeTypes] as const;
 export type DeliveredType = (typeof deliveredTypes)[number];
 const DeliveredType = Type.Enum(deliveredTypes, {
   title: 'DeliveredType',
-  description: 'What has happened to the approval, or that a budget has come to its `warn_at`',
+  description:
+    'What has happened to the approval or change set, or that a budget has come to its `warn_at`',
 });
 
 export const ActionToApprove = Type.String({
@@ -356,7 +373,7 @@ const delivery = {
   id: described(Uuid, "The delivery's id"),
   approval_id: described(
     Nullable(Uuid),
-    'The approval that it tells of; null: it tells of a budget',
+    'The approval that it tells of; null: it tells of a budget or a change set',
   ),
   webhook_id: Type.String({ description: 'Names the notice in every attempt' }),
   type: DeliveredType,

@@ -4,8 +4,8 @@
  * depends on, so that what was looked at is what is applied.
  */
 import { Type, type Static } from 'typebox';
-import { action } from './contract.ts';
-import { Change } from './envelopes.ts';
+import { action, writing } from './contract.ts';
+import { Change, OrProposed } from './envelopes.ts';
 import { strict, Uuid } from './fields.ts';
 import { Impact, impactCursor, planned } from './impact.ts';
 import { PlatformLayers } from './layers.ts';
@@ -81,7 +81,7 @@ export const planContracts = {
       },
     ),
   }),
-  'global-config.plan.apply': action({
+  'global-config.plan.apply': writing({
     summary: 'Write what was planned, all of it or nothing; 412 where anything moved since',
     rest: 'POST /config/plan/apply',
     access: platformAdmins,
@@ -96,25 +96,27 @@ export const planContracts = {
       },
       strict,
     ),
-    result: Type.Object(
-      {
-        revision: Type.Integer({ description: "The platform's after the last item" }),
-        items: Type.Array(
-          Type.Object(
-            {
-              action: PlanItem.properties.action,
-              path: Type.String({ description: 'The path of the item' }),
-              outcome: Type.Enum(['created', 'updated', 'deleted'], {
-                description: 'What became of the document',
-              }),
-              revision: Type.Integer({ description: 'The revision that it made' }),
-            },
-            strict,
+    result: OrProposed(
+      Type.Object(
+        {
+          revision: Type.Integer({ description: "The platform's after the last item" }),
+          items: Type.Array(
+            Type.Object(
+              {
+                action: PlanItem.properties.action,
+                path: Type.String({ description: 'The path of the item' }),
+                outcome: Type.Enum(['created', 'updated', 'deleted'], {
+                  description: 'What became of the document',
+                }),
+                revision: Type.Integer({ description: 'The revision that it made' }),
+              },
+              strict,
+            ),
+            { description: 'The writes, in order' },
           ),
-          { description: 'The writes, in order' },
-        ),
-      },
-      { ...strict, title: 'AppliedPlan', description: 'What was written' },
+        },
+        { ...strict, title: 'AppliedPlan', description: 'What was written' },
+      ),
     ),
   }),
   'config-resolver.impact': action({

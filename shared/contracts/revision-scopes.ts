@@ -11,12 +11,14 @@
  * | `auth`             | accounts, sessions, API keys, identity providers; reloads     |
  * | `approvals:<id>`   | the tenant's approvals, which nobody caches: for its streams and requests that wait |
  * | `automations:<id>` | states of the tenant's automations, for requests that wait    |
+ * | `changesets:<id>`  | the tenant's change sets, or the `platform`'s, for streams    |
  */
 export type RevisionScope =
   | `tenant:${string}`
   | `members:${string}`
   | `approvals:${string}`
   | `automations:${string}`
+  | `changesets:${string}`
   | 'platform'
   | 'auth';
 
@@ -28,6 +30,9 @@ export const tenantScope = (tenantId: string): RevisionScope => `tenant:${tenant
 export const memberScope = (tenantId: string): RevisionScope => `members:${tenantId}`;
 export const approvalScope = (tenantId: string): RevisionScope => `approvals:${tenantId}`;
 export const automationScope = (tenantId: string): RevisionScope => `automations:${tenantId}`;
+/** Of a tenant's change sets; null for the platform's. */
+export const changeSetScope = (tenantId: string | null): RevisionScope =>
+  `changesets:${tenantId ?? 'platform'}`;
 export const platformScope: RevisionScope = 'platform';
 export const authScope: RevisionScope = 'auth';
 

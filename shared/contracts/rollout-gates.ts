@@ -12,15 +12,18 @@ const Manual = Type.Object(
   strict,
 );
 
-export const figureNames = ['denied', 'failed'] as const;
+/** Of automations, which the notifier has; tenant-config has those of writes. */
+export const automationFigures = ['denied', 'failed'] as const;
+export const figureNames = [...automationFigures, 'refused'] as const;
 const Figures = Type.Object(
   {
     type: Type.Literal('figures', {
-      description: 'What became of automations of the tenants that have it, beside all others',
+      description:
+        'What became of automations or writes of the tenants that have it, beside all others',
     }),
     figure: Type.Enum(figureNames, {
       description:
-        '`denied`: of all that ended since the stage began, those denied; `failed`: of those that ran, those whose outcome is not `succeeded`',
+        '`denied`: of all that ended since the stage began, those denied; `failed`: of those that ran, those whose outcome is not `succeeded`; `refused`: of writes of documents, those that rules refused (422)',
     }),
     rule: Type.Optional(
       Type.String({
@@ -39,7 +42,7 @@ const Figures = Type.Object(
     min_sample: Type.Integer({
       minimum: 1,
       maximum: 10_000,
-      description: 'Waits until each side has so many automations',
+      description: 'Waits until each side has so many automations or writes',
       examples: [50],
     }),
   },
@@ -110,6 +113,13 @@ export const GateAnswer = Type.Object(
 );
 export type GateAnswer = Static<typeof GateAnswer>;
 
+/** Whose figures are asked for. */
+const sides = {
+  salt: Type.String(),
+  percent: Type.Number(),
+  tenants: Type.Array(Uuid),
+  since: Timestamp,
+};
 const Counted = Type.Object({ all: Type.Integer(), bad: Type.Integer() }, strict);
 
 export const rolloutGateContracts = {
@@ -118,13 +128,17 @@ export const rolloutGateContracts = {
     access: { level: 'internal' },
     changesNothing: true,
     query: {
-      salt: Type.String(),
-      percent: Type.Number(),
-      tenants: Type.Array(Uuid),
-      since: Timestamp,
-      figure: Type.Enum(figureNames),
+      ...sides,
+      figure: Type.Enum(automationFigures),
       rule: Type.Optional(Type.String()),
     },
+    result: Type.Object({ cohort: Counted, rest: Counted }, strict),
+  }),
+  'tenant-config.writes.figures': action({
+    summary: 'Writes of documents that were refused to the tenants in a cohort, and to all others',
+    access: { level: 'internal' },
+    changesNothing: true,
+    query: sides,
     result: Type.Object({ cohort: Counted, rest: Counted }, strict),
   }),
 } as const;

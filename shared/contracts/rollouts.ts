@@ -3,8 +3,8 @@
  * the rollout; the documents themselves are written when all tenants have them.
  */
 import { Type, type Static } from 'typebox';
-import { action } from './contract.ts';
-import { Page, page } from './envelopes.ts';
+import { action, proposable } from './contract.ts';
+import { OrProposed, Page, page } from './envelopes.ts';
 import {
   ActorName,
   Author,
@@ -273,7 +273,9 @@ export const rolloutContracts = {
         ],
       },
     ),
-    response: 'created',
+    query: proposable,
+    result: OrProposed(Rollout),
+    response: 'created_or_proposed',
   }),
   'global-config.rollouts.list': action({
     summary: 'List rollouts, newest first',

@@ -23,6 +23,7 @@ export const TenantChange = Type.Object(
     action: WriteAction,
     changed_by: Author,
     changed_at: described(Timestamp, 'When it was written'),
+    changeset_id: Type.Optional(described(Uuid, 'The change set that it was a part of')),
   },
   { ...strict, title: 'TenantChange', description: "That a tenant's document changed" },
 );

@@ -96,7 +96,7 @@ export const leftBehind = <Document>(row: Left): Stored<Document> | null =>
 
 type Summary<ConfigType extends string> = Omit<
   HistoryRow<ConfigType>,
-  'reason' | 'request_id' | 'before' | 'after' | 'changeset_id' | 'break_glass'
+  'reason' | 'request_id' | 'before' | 'after' | 'break_glass'
 >;
 
 /**
@@ -110,6 +110,7 @@ export const historySummary = <ConfigType extends string>(row: Summary<ConfigTyp
   action: row.action,
   changed_by: row.changed_by,
   changed_at: row.changed_at.toISOString(),
+  ...(row.changeset_id !== null && { changeset_id: row.changeset_id }),
 });
 
 /** An item of the list. */
@@ -117,7 +118,6 @@ export const historyEntry = <ConfigType extends string>(row: HistoryRow<ConfigTy
   ...historySummary(row),
   reason: row.reason,
   request_id: row.request_id,
-  ...(row.changeset_id !== null && { changeset_id: row.changeset_id }),
   ...(row.break_glass && { break_glass: true as const }),
   changes: diff(row.before ?? undefined, row.after ?? undefined).map((change) =>
     concealSecrets(change),

@@ -3,6 +3,10 @@
  * what they wrote themselves.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Registry } from 'prom-client';
+import type { DataSource } from 'typeorm';
+import { ChangeSetEntity } from '../../services/tenant-config/schema.ts';
+import { showChangeSets } from '../../shared/change-sets/figures.ts';
 import { isRead, type Contract } from '../../shared/contracts/contract.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
 import { weekdays } from '../../shared/contracts/weekdays.ts';
@@ -10,8 +14,10 @@ import { auditEvents, requireProvedAudit } from '../support/audit.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { grown } from '../support/grown.ts';
 import { interleaveChanges } from '../support/interleaved-changes.ts';
+import { watch } from '../support/event-stream.ts';
 import { mailsTo } from '../support/mailboxes.ts';
 import { operator } from '../support/operator.ts';
+import { startReceiver, type Received } from '../support/receiver.ts';
 import { addMember, Client, secretKey, type Answer } from '../support/strata.ts';
 
 let cluster: Cluster;
@@ -88,7 +94,11 @@ let before: Answer[];
 beforeAll(async () => {
   cluster = await startCluster({
     gateways: 1,
-    environment: { PLATFORM_ADMIN_EMAILS: 'admin@example.com,rita@example.com' },
+    environment: {
+      PLATFORM_ADMIN_EMAILS: 'admin@example.com,rita@example.com',
+      WEBHOOK_ALLOW_HTTP: 'true',
+      WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+    },
   });
   const { tenant, platform } = cluster;
   tenantId = tenant.id;
@@ -189,7 +199,7 @@ describe('every door', () => {
     'global-config.plan.apply': async () => {
       const items = [{ action: 'put', path: '/config/global/walked', body: { config_value: 9 } }];
       const { digest } = good(await people.root.post('/config/plan', { items })).body;
-      return { items, digest };
+      return { items, digest, reason: 'Walked' };
     },
     'global-config.rollouts.create': async () => {
       const body = { config_value: 9, is_public: true };
@@ -265,7 +275,8 @@ describe('every door', () => {
       const answer = await caller.send(rest!.method, path, isDelete ? {} : { body: given });
       expect([name, ...code(answer)]).toEqual([name, ...refused]);
       expect(answer.body.change_set.body.items).toHaveLength(1);
-      if (contractOf(name).response !== 'write') continue;
+      const { params } = contractOf(name);
+      expect(Object.keys(params.properties)).toContain('propose');
       expect(rest!.query).toContain('propose');
       const options = isDelete ? {} : { body: given };
       const proposed = await caller.send(rest!.method, `${path}?propose=true`, {
@@ -277,6 +288,8 @@ describe('every door', () => {
       const set = good(await caller.get(at)).body;
       expect(set).toMatchObject({ state: 'pending', digest, reason: 'Walked' });
       expect([set.items.length, set.authors.length]).toEqual([1, 1]);
+      // Applied with its approval, it would reach all tenants at once.
+      if (name === 'global-config.rollouts.create') expect(set.apply).toBe('manual');
       good(await caller.post(`${at}/cancel`));
       if (caller === ownKey || caller === accountKey) {
         const broken = await caller.send(rest!.method, path, {
@@ -437,8 +450,12 @@ describe('who approves', () => {
 describe('applying', () => {
   test('is one transaction, with consecutive revisions, named everywhere', async () => {
     const items = [putProject(), putProject(), putProject()];
+    const stream = await watch(people.ada, at('/config/watch'));
     const { body } = await underFourEyes(items);
     const [first] = body.revisions;
+    await stream.until(({ id }) => id === first + 2);
+    expect(stream.changes().map(({ data }) => data.changeset_id)).toEqual(items.map(() => body.id));
+    stream.leave();
     expect(body.revisions).toEqual([first, first + 1, first + 2]);
     const history = good(await people.ada.get(at('/config/history?limit=3'))).body.items;
     expect(
@@ -567,6 +584,94 @@ test('those who wait for a change set learn by mail what became of it', async ()
   );
 });
 
+test('webhooks and chat are told each step, once', async () => {
+  const receiver = await startReceiver();
+  const { origin } = new URL(receiver.url);
+  const path = at('/config/notifications');
+  const notify = (body: object) => underFourEyes([{ action: 'patch', path, body }]);
+  await notify({
+    webhook: { url: `${origin}/hook`, secret: null },
+    chat: { google_chat: { webhook_url: `${origin}/chat?key=k&token=t` } },
+  });
+  await cluster.database.query('DELETE FROM tenant_config.change_set_notices');
+  try {
+    const items = [putProject()];
+    const stream = await watch(people.bob, sets('/watch'));
+    await stream.until(({ event }) => event === 'ready');
+    const set = await submitted(people.ada, items, { title: 'Shop <b>', apply: 'on_approval' });
+    good(await approve(people.dora, set));
+    // Steps wait while the notifier is away, and one that is handed over twice is queued once.
+    const kept = await cluster.database.query<{ id: string; notice: object }>(
+      `SELECT id, notice FROM tenant_config.change_set_notices WHERE notice->'data'->>'changeset_id' = $1`,
+      [set.id],
+    );
+    expect(kept).toHaveLength(3);
+    await cluster.start('notifier-1', ['notifier']);
+    const steps = ['submitted', 'approved', 'applied'].map((step) => `changeset.${step}`);
+    const hookOf =
+      ({ id }: { id: string }) =>
+      ({ path: to, text }: Received) =>
+        to === '/hook' && text.includes(id);
+    const told = await receiver.wait(hookOf(set), 3);
+    expect(told.map(({ body }) => body.type).toSorted()).toEqual(steps.toSorted());
+    const { data } = await stream.until(
+      ({ event, data: { state } }) => event === 'changeset.changed' && state === 'applied',
+    );
+    expect(data).toEqual({ revision: data.revision, changeset_id: set.id, state: 'applied' });
+    stream.leave();
+    const last = told.find(({ body }) => body.type === 'changeset.applied')!;
+    expect(last.body.data).toEqual({
+      tenant_id: tenantId,
+      changeset_id: set.id,
+      state: 'applied',
+      by: ids.dora,
+      title: 'Shop <b>',
+      reason: 'It is time',
+      paths: [items[0]!.path],
+      apply: 'on_approval',
+      digest: set.digest,
+      required: 1,
+      groups: [],
+      authors: [ids.ada],
+      approved_by: [ids.dora],
+      note: null,
+      emergency: null,
+    });
+    const said = await receiver.wait(
+      ({ path: to, text }) => to.startsWith('/chat') && text.includes(set.id),
+      3,
+    );
+    expect(said.map(({ text }) => text).join()).not.toContain('<b>');
+    for (const { id, notice } of kept)
+      await cluster.database.query(
+        `INSERT INTO tenant_config.change_set_notices (id, tenant_id, notice, due_at)
+         VALUES ($1, $2, $3, clock_timestamp())`,
+        [id, tenantId, JSON.stringify(notice)],
+      );
+    await eventually(async () =>
+      expect(await cluster.database.query('SELECT FROM tenant_config.change_set_notices')).toEqual(
+        [],
+      ),
+    );
+    const queued = await cluster.database.query(
+      `SELECT FROM notifier.deliveries WHERE body LIKE '%' || $1 || '%'`,
+      [set.id],
+    );
+    expect(queued).toHaveLength(6);
+
+    const rejected = await submitted(people.ada, [putProject()]);
+    good(await people.dora.post(sets(`/${rejected.id}/reject`), { comment: 'Not now' }));
+    const [refusal] = await receiver.wait(({ body }) => body.data?.note === 'Not now');
+    expect(refusal!.body).toMatchObject({
+      type: 'changeset.rejected',
+      data: { changeset_id: rejected.id, state: 'rejected' },
+    });
+  } finally {
+    await notify({ webhook: null, chat: null });
+    await receiver.close();
+  }
+});
+
 describe('a schedule', () => {
   const soon = (ms: number): { at: string } => ({ at: new Date(Date.now() + ms).toISOString() });
   const stateOf = async ({ id }: { id: string }) => good(await people.ada.get(sets(`/${id}`))).body;
@@ -666,6 +771,53 @@ describe('a schedule while things are stopped', () => {
     );
     expect((await apply(people.ada, { id: waiting })).body.state).toBe('applied');
   });
+});
+
+test('figures say who waits for whom, and who has missed their time', async () => {
+  const registry = new Registry();
+  const { database } = cluster;
+  const source = { query: (sql: string) => database.query(sql) } as unknown as DataSource;
+  showChangeSets(registry, 'tenants', source, ChangeSetEntity);
+  const read = async () => {
+    const figures = await registry.getMetricsAsJSON();
+    return Object.fromEntries(
+      figures.map(({ name, values }) => [name.replace('strata_', ''), values[0]!.value]),
+    );
+  };
+  const before = await read();
+  const waiting = await submitted(people.ada, [putProject()]);
+  const at1 = { at: new Date(Date.now() + 60_000).toISOString() };
+  const missed = await submitted(people.ada, [putProject()], { apply: at1 });
+  good(await approve(people.dora, missed));
+  const broken = good(
+    await people.ada.send('PUT', project(), {
+      body: { labels: { name: 'Now' } },
+      headers: { 'x-break-glass': 'Payments are down and nobody else is awake' },
+    }),
+  );
+  expect(broken.status).toBe(201);
+  await database.query(
+    `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() - interval '16 minutes' WHERE id = $1`,
+    [missed.id],
+  );
+  await database.query(
+    `UPDATE tenant_config.change_sets SET content = replace(content::text, $2, '2001-01-01T00:00:00.000Z')::json WHERE id = $1`,
+    [waiting.id, good(await people.ada.get(sets(`/${waiting.id}`))).body.updated_at],
+  );
+  await eventually(async () => {
+    const now = await read();
+    expect(now.change_sets_missed).toBe(before.change_sets_missed! + 1);
+    expect(now.change_sets_pending_seconds).toBeGreaterThan(20 * 365 * 86_400);
+    expect(now.break_glass_unreviewed_seconds).toBeGreaterThan(0);
+  });
+  const [entry] = good(await people.ada.get(at('/config/history?limit=1'))).body.items;
+  good(await people.dora.post(sets(`/${entry.changeset_id}/review`)));
+  for (const { id } of [waiting, missed]) good(await people.ada.post(sets(`/${id}/cancel`)));
+  const after = await read();
+  expect([after.change_sets_missed, after.break_glass_unreviewed_seconds]).toEqual([
+    before.change_sets_missed,
+    0,
+  ]);
 });
 
 describe('an emergency', () => {
@@ -777,6 +929,35 @@ describe('the platform', () => {
       'SELECT content::text FROM global_config.change_sets',
     );
     expect(JSON.stringify(rows)).not.toContain(secret);
+  });
+
+  test('a plan is applied at once in an emergency, whole or not at all, and reviewed', async () => {
+    const paths = ['/config/global/down-one', '/config/global/down-two'];
+    const items = paths.map((path) => ({ action: 'put', path, body: { config_value: 1 } }));
+    const { digest } = good(await people.root.post('/config/plan', { items })).body;
+    const send = (why: string) =>
+      people.root.send('POST', '/config/plan/apply', {
+        body: { items, digest },
+        headers: { 'x-break-glass': why },
+      });
+    expect((await send('too short')).status).toBe(422);
+    const written = good(await send('Payments are down and nobody else is awake')).body;
+    const revisions = [written.revision - 1, written.revision];
+    expect(written.items).toEqual(
+      paths.map((path, index) => ({
+        action: 'put',
+        path,
+        outcome: 'created',
+        revision: revisions[index],
+      })),
+    );
+    const [entry] = good(await people.root.get('/config/history?limit=1')).body.items;
+    const path = `/config/changesets/${entry.changeset_id}`;
+    expect(good(await people.rita.post(`${path}/review`)).body).toMatchObject({
+      state: 'applied',
+      revisions,
+      break_glass: { reason: 'Payments are down and nobody else is awake' },
+    });
   });
 
   test("a tenant's change set is of its own documents alone", async () => {

@@ -140,6 +140,16 @@ async function fill(tenant: TenantFixture, name: string): Promise<void> {
     `INSERT INTO auth.last_used_tenants SELECT id, $1, now() FROM auth.users WHERE email = $2`,
     [id, tenant.emails.viewer],
   );
+  await database.query(
+    `INSERT INTO tenant_config.change_set_notices VALUES (gen_random_uuid(), $1, '{}', 'infinity')`,
+    [id],
+  );
+  // The writes above are counted within seconds.
+  await eventually(async () => {
+    const counted = 'SELECT coalesce(sum("all"), 0)::int AS all FROM tenant_config.write_figures';
+    const [row] = await database.query<{ all: number }>(`${counted} WHERE tenant_id = $1`, [id]);
+    expect(row!.all).toBe(8);
+  });
   await done(new Client(gateway.url, apiKey).get(`${at}/config/risk`));
   for (const read of ['config/risk', 'config/agents/scaler', 'services/checkout', 'config/bounds'])
     await done(admin.get(`${at}/${read}`));

@@ -128,6 +128,7 @@ function documentedFor(piece: string): string[] {
     'nodes with a database': hasTables,
     ...Object.fromEntries(pieces.map(({ name }) => [`\`${name}\``, name === piece])),
     gateways: piece === 'gateway',
+    'nodes of configuration': piece === 'tenant-config' || piece === 'global-config',
   };
   const [, section = ''] = operations.split('\n## Metrics\n');
   const rows = [...section.matchAll(/^\| (`strata_.+?) +\| (.+?) +\|/gm)];

@@ -8,6 +8,7 @@ import { createHmac } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { eventually, killed, startCluster, type Cluster } from '../support/cluster.ts';
 import { holdLock } from '../support/held-lock.ts';
+import { fourEyes } from '../support/interleaved-changes.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import { addMember, createTenant, type Answer, type Client } from '../support/strata.ts';
 
@@ -309,6 +310,27 @@ test('compares the tenants that have it with the others', async () => {
   good(await platform.post(`/config/rollouts/${lenient.id}/revert`, { reason: 'Enough' }));
 });
 
+test('compares the writes that are refused to them', async () => {
+  const gate = { type: 'figures', figure: 'refused', tolerance_percent: 10, min_sample: 3 };
+  const { id } = await begun([first(gate), everybody], { on_fail: 'revert' });
+  const write = async (tenant: { id: string; admin: Client }, rules: object): Promise<number> =>
+    (await tenant.admin.put(`/tenants/${tenant.id}/config/bounds`, { gated: rules })).status;
+  let written = 0;
+  const ended = await eventually(async () => {
+    written += 1;
+    expect(await write(cluster.tenant, { minimum: 5, maximum: 3 })).toBe(422);
+    expect(await write(other, { minimum: written })).toBeLessThan(202);
+    await lookSoon(id);
+    const now = await rollout(id);
+    expect(now.state).not.toBe('running');
+    return now;
+  }, 120_000);
+  expect([ended.state, ended.note]).toEqual([
+    'reverted',
+    expect.stringMatching(/(\d+) of \1 refused, beside 0 of \d+/),
+  ]);
+}, 180_000);
+
 test('asks Prometheus, of which no data are no answer', async () => {
   figure = '';
   const gate = { type: 'prometheus', query: 'sum(errors)', at_most: 2 };
@@ -413,6 +435,113 @@ describe('killed', () => {
     }, 60_000);
     await killConfigNodes();
     await ended(id);
+  });
+
+  describe('a change set', () => {
+    let people: Awaited<ReturnType<typeof fourEyes>>;
+    beforeAll(async () => {
+      people = await fourEyes(cluster);
+    });
+    const base = (): string => `/tenants/${people.tenantId}/config/changesets`;
+
+    /** Submitted, with three writes. */
+    async function submitted(apply: unknown): Promise<{ id: string; digest: string }> {
+      count += 1;
+      const items = ['one', 'two', 'three'].map((name) => ({
+        action: 'put',
+        path: `/tenants/${people.tenantId}/projects/killed-${count}-${name}/config`,
+        body: { labels: { name } },
+      }));
+      const body = { title: 'Killed', reason: 'It is time', items, apply };
+      const { id } = good(await people.ada.post(base(), body)).body;
+      return good(await people.ada.post(`${base()}/${id}/submit`)).body;
+    }
+    const approve = ({ id, digest }: { id: string; digest: string }): Promise<Answer> =>
+      people.dora.post(`${base()}/${id}/approve`, { digest });
+    const apply = ({ id }: { id: string }): Promise<Answer> =>
+      people.ada.post(`${base()}/${id}/apply`);
+    const stateOf = async ({ id }: { id: string }): Promise<string> =>
+      good(await people.ada.get(`${base()}/${id}`)).body.state;
+    const revisionsOf = async ({ id }: { id: string }): Promise<number[]> => {
+      const rows = await cluster.database.query<{ revision: number }>(
+        `SELECT revision::int AS revision FROM tenant_config.configuration_history
+         WHERE changeset_id = $1 ORDER BY revision`,
+        [id],
+      );
+      return rows.map(({ revision }) => revision);
+    };
+    const expectApplied = (set: { id: string }): Promise<void> =>
+      eventually(async () => {
+        expect(await stateOf(set)).toBe('applied');
+        const revisions = await revisionsOf(set);
+        expect(revisions).toEqual([0, 1, 2].map((n) => revisions[0]! + n));
+      }, 60_000);
+    const scheduled = async (): Promise<{ id: string; digest: string }> => {
+      const set = await submitted({ at: new Date(Date.now() + 3600_000).toISOString() });
+      good(await approve(set));
+      return set;
+    };
+
+    test('as it is applied: all is written and nothing is committed, by hand and at its time', async () => {
+      const byHand = await submitted('manual');
+      good(await approve(byHand));
+      const timed = await scheduled();
+      // The audit events of a transaction are its last rows.
+      const lock = await holdLock(
+        cluster.database,
+        'LOCK TABLE strata.outbox IN SHARE ROW EXCLUSIVE MODE',
+      );
+      await cluster.database.query(
+        `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() WHERE id = $1`,
+        [timed.id],
+      );
+      const unanswered = apply(byHand).catch(() => undefined);
+      await eventually(async () => {
+        const waiting = await cluster.database.query(
+          `SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%strata.outbox%'
+             AND cardinality(pg_blocking_pids(pid)) > 0`,
+        );
+        expect(waiting.length).toBeGreaterThan(0);
+      });
+      await killConfigNodes();
+      await unanswered;
+      await lock.release();
+      await expectApplied(timed);
+      if ((await stateOf(byHand)) === 'approved') {
+        expect(await revisionsOf(byHand)).toEqual([]);
+        good(await apply(byHand));
+      }
+      await expectApplied(byHand);
+      expect((await apply(byHand)).status).toBe(409);
+    });
+
+    test('between its approval and its writes', async () => {
+      const set = await submitted('on_approval');
+      const lock = await holdLock(
+        cluster.database,
+        'SELECT FROM strata.revisions WHERE scope = $1 FOR UPDATE',
+        [`tenant:${people.tenantId}`],
+      );
+      const unanswered = approve(set).catch(() => undefined);
+      await eventually(async () => expect(await stateOf(set)).toBe('scheduled'));
+      await killConfigNodes();
+      await unanswered;
+      expect(await revisionsOf(set)).toEqual([]);
+      await lock.release();
+      // Nobody asks for it again.
+      await expectApplied(set);
+    });
+
+    test('once it is applied, before anybody is answered', async () => {
+      const timed = await scheduled();
+      await cluster.database.query(
+        `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() WHERE id = $1`,
+        [timed.id],
+      );
+      await eventually(async () => expect(await revisionsOf(timed)).toHaveLength(3), 60_000);
+      await killConfigNodes();
+      await expectApplied(timed);
+    });
   });
 });
 

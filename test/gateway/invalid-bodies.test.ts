@@ -141,7 +141,7 @@ async function traces(): Promise<unknown> {
   );
   const tables = await database.query<{ name: string }>(
     `SELECT schemaname || '.' || relname AS name FROM pg_stat_user_tables
-     WHERE relname NOT IN ('outbox', 'events', 'leases', 'relay_lease', 'slot_clock') AND schemaname <> 'public' ORDER BY 1`,
+     WHERE relname NOT IN ('outbox', 'events', 'leases', 'relay_lease', 'slot_clock', 'write_figures') AND schemaname <> 'public' ORDER BY 1`,
   );
   const counts = await Promise.all(
     tables.map(async ({ name }) => {

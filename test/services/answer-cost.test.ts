@@ -37,7 +37,12 @@ beforeAll(async () => {
   const settings = loadSettings(own, { pieces: [] });
   node = createNode({ settings: liveSettings(settings, {}, []) });
   node.broker.createService(
-    tenantConfigService({ db: tenantDb, settings: () => settings, log: pino({ level: 'silent' }) }),
+    tenantConfigService({
+      db: tenantDb,
+      settings: () => settings,
+      log: pino({ level: 'silent' }),
+      metrics: new Registry(),
+    }),
   );
   node.broker.createService(
     globalConfigService({

@@ -73,6 +73,7 @@ export function platformChangeSets(options: ChangeSetOptions) {
     'global-config.changesets.create': handlers.create,
     'global-config.changesets.list': handlers.list,
     'global-config.changesets.get': handlers.get,
+    'global-config.changesets.changes': handlers.changes,
     'global-config.changesets.edit': handlers.edit,
     'global-config.changesets.submit': handlers.submit,
     'global-config.changesets.approve': handlers.approve,

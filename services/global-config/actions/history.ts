@@ -33,9 +33,10 @@ export const historyActions = (db: DataSource) =>
     async 'global-config.history.purge'({ body: { reason, ...name } }, request) {
       const work: Work<ResultOf<'global-config.history.purge'>> = async (manager, revision, at) => {
         const by = { purged_by: request.caller.id, purged_at: at, reason };
-        const { below, ...purged } = await purgePast(manager, name, by);
-        await purgeChangeSets(manager, name);
+        const changeSets = await purgeChangeSets(manager, name);
         const rollouts = await purgeRollouts(manager, name, by);
+        const isElsewhere = changeSets > 0 || rollouts.length > 0;
+        const { below, ...purged } = await purgePast(manager, name, by, isElsewhere);
         const { config_type: configType, resource_id: resourceId } = name;
         const time = at.toISOString();
         const none = { before: null, after: null };

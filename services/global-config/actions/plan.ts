@@ -275,12 +275,11 @@ export class Planner {
       await requireRevision(manager, planned, revision - 1);
       return first!(manager, revision, at, policies);
     };
-    const answerOf = (outcomes: readonly { readonly result: AnyAttempt }[]) => {
-      const written = outcomes.map(({ result }, index) =>
-        writtenItem(items[index]!, result.answer),
+    const answerOf = (outcomes: readonly { readonly result: AnyAttempt }[]) =>
+      appliedPlan(
+        outcomes.map(({ result }) => result.answer),
+        items,
       );
-      return { revision: written.at(-1)!.revision, items: written };
-    };
     const outcomes = await commitChanges(this.#db, request, platformScope, [onlyThen, ...others], {
       finished: async (_manager, done) => request.checkAnswer(answerOf(done)),
     });
@@ -339,6 +338,15 @@ const needsReading = (): StrataError =>
 function triedOf(answer: WrittenDocument<unknown>) {
   if (!('dry_run' in answer)) throw new Error('A trial was answered as a write');
   return answer;
+}
+
+/** Of its writes, also where they were made as a change set. */
+export function appliedPlan(
+  answers: readonly WrittenDocument<unknown>[],
+  items: readonly PlanItem[],
+) {
+  const written = answers.map((answer, index) => writtenItem(items[index]!, answer));
+  return { revision: written.at(-1)!.revision, items: written };
 }
 
 function writtenItem({ action, path }: PlanItem, answer: WrittenDocument<unknown>) {

@@ -121,12 +121,15 @@ export class RolloutGates {
 
   async #figures(rollout: StoredRollout, gate: FiguresGate, request: Request): Promise<Verdict> {
     const { figure, rule } = gate;
-    const counted = await request.call('notifier.automations.figures', {
-      ...cohortOf(rollout, rollout.stage!),
-      since: rollout.stage_at!,
-      figure,
-      ...(rule !== undefined && { rule }),
-    });
+    const sides = { ...cohortOf(rollout, rollout.stage!), since: rollout.stage_at! };
+    const counted =
+      figure === 'refused'
+        ? await request.call('tenant-config.writes.figures', sides)
+        : await request.call('notifier.automations.figures', {
+            ...sides,
+            figure,
+            ...(rule !== undefined && { rule }),
+          });
     return verdictOfFigures(gate, counted);
   }
 

@@ -121,17 +121,21 @@ async function knownOf(
 /**
  * Removes all documents of the name but the one of now from the history. Returns from how many
  * entries. Throws 404 where the history knows no such document, 409 where it has no value but that
- * of now.
+ * of now; unless the values were elsewhere, which a rollout that was reverted proposed.
  */
 export async function purgePast(
   manager: EntityManager,
   name: Name,
   by: Pick<PurgeRow, 'purged_by' | 'purged_at' | 'reason'>,
+  isElsewhere: boolean,
 ): Promise<Pick<Known, 'below' | 'still_in_force'> & { readonly entries: number }> {
   const { config_type: type, resource_id: id } = name;
   const known = await knownOf(manager, name);
-  if (!known) throw new StrataError('not_found', 'The history knows no such document.');
-  const { below, since, has_other: hasOther, still_in_force } = known;
+  if (!known && !isElsewhere)
+    throw new StrataError('not_found', 'The history knows no such document.');
+  if (!known?.has_other && isElsewhere)
+    return { entries: 0, below: known?.below ?? 0, still_in_force: false };
+  const { below, since, has_other: hasOther, still_in_force } = known!;
   if (!hasOther)
     throw new StrataError(
       'conflict',
@@ -159,13 +163,17 @@ export async function purgePast(
   return { entries: entries + baseline, below, still_in_force };
 }
 
-/** Change sets have documents as they were and were to be, so those of this document go. */
-export async function purgeChangeSets(manager: EntityManager, name: Name): Promise<void> {
-  await manager.query(
+/**
+ * Change sets have documents as they were and were to be, so those of this document go. Returns how
+ * many.
+ */
+export async function purgeChangeSets(manager: EntityManager, name: Name): Promise<number> {
+  const [, removed] = await manager.query<[unknown[], number]>(
     `DELETE FROM global_config.change_sets
      WHERE EXISTS (SELECT FROM json_array_elements(content->'items') item WHERE item->>'path' = $1)`,
     [documentPath(name)],
   );
+  return removed;
 }
 
 /**

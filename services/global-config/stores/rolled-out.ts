@@ -78,7 +78,7 @@ export function requireApproved(
   }
 }
 
-/** The change set that it would be has all of the writes. */
+/** The change set that it would be has all of the writes, which a rollout is then made of. */
 function withAll(error: StrataError, items: readonly RolloutItem[]): StrataError {
   const { change_set: proposed } = error.data as ErrorData;
   if (!proposed) return error;
@@ -87,7 +87,7 @@ function withAll(error: StrataError, items: readonly RolloutItem[]): StrataError
     path,
     ...(after !== null && { body: layers[type].kind.bodyOf?.(after) ?? after }),
   }));
-  const body = { ...proposed.body, items: written };
+  const body = { ...proposed.body, items: written, apply: 'manual' as const };
   return new StrataError('change_approval_required', error.message, {
     change_set: { ...proposed, body },
   });

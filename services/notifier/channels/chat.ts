@@ -1,6 +1,5 @@
 /** Notices to a Google Chat space, by the incoming webhook that the tenant made for it. */
 import { approvalAddress } from '../../../shared/mail/console-links.ts';
-import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
 import { attemptOverHttp } from '../../../shared/outgoing/http-attempt.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
 import type { Outcome } from '../../../shared/outgoing/send-result.ts';
@@ -8,6 +7,7 @@ import type { Settings } from '../../../shared/settings/settings.ts';
 import {
   chatMessage,
   type BudgetWarned,
+  type ChangeSetStepped,
   type ChatLink,
   type ChatNotice,
 } from '../rules/chat-message.ts';
@@ -36,7 +36,7 @@ export const chatChannel = ({ http, settings }: ChatOptions): NoticeChannel => (
 });
 
 function linksOf(notice: NoticeBody, settings: Pick<Settings, 'base_url'>): ChatLink[] {
-  if (notice.type === budgetNoticeType) return [];
+  if (!('approval_id' in notice.data)) return [];
   const { tenant_id: tenantId, approval_id: approvalId } = notice.data;
   return [{ label: 'Open', url: approvalAddress(settings, tenantId, approvalId) }];
 }
@@ -44,7 +44,7 @@ function linksOf(notice: NoticeBody, settings: Pick<Settings, 'base_url'>): Chat
 export interface ChatRequest {
   /** Of the incoming webhook; it carries the key and the token of the space. */
   readonly url: string;
-  readonly notice: ChatNotice | BudgetWarned;
+  readonly notice: ChatNotice | BudgetWarned | ChangeSetStepped;
   readonly links: readonly ChatLink[];
 }
 

@@ -15,7 +15,7 @@ import {
   type DecisionUrls,
   type RenderedMail,
 } from '../rules/mail-layout.ts';
-import { parseBody, testNotice } from '../rules/notice.ts';
+import { parseBody, tellsOfChangeSet, testNotice } from '../rules/notice.ts';
 import type { Outcome } from '../../../shared/outgoing/send-result.ts';
 import type { DestinationsOf, NoticeChannel, OutgoingNotice } from './channel.ts';
 
@@ -90,6 +90,7 @@ export function emailChannel(options: EmailOptions): NoticeChannel {
       if (body.type === budgetNoticeType)
         return sendEmail(mailer, { id, to, from, wanted, mail: budgetMail(body.data) });
 
+      if (tellsOfChangeSet(body)) throw new Error(`${body.type} is no notice for a mail`);
       const approval = { ...body.data, id: body.data.approval_id };
       const links = decisionUrls(approval, notice);
       const mail = renderApprovalMail(body.type, approval, { links, overrides });

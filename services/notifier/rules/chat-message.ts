@@ -1,12 +1,14 @@
 /** A notice as a message in Google Chat. */
 import type { BudgetNotice } from '../../../shared/contracts/budget-usage.ts';
+import type { ChangeSetNotice } from '../../../shared/contracts/change-set-notices.ts';
 import {
   budgetNoticeType,
+  type ChangeSetNoticeType,
   type Decision,
   type NoticeType,
 } from '../../../shared/contracts/notifier.ts';
 import { budgetHeading, budgetRows } from './budget-notice.ts';
-import { asksForDecision, testNotice } from './notice.ts';
+import { asksForDecision, tellsOfChangeSet, testNotice } from './notice.ts';
 
 /**
  * What a message is made from: the body that webhooks receive. A test notice lacks what nobody
@@ -36,6 +38,7 @@ export interface ChatNotice {
   };
 }
 export type BudgetWarned = Pick<BudgetNotice, 'type' | 'data'>;
+export type ChangeSetStepped = Pick<ChangeSetNotice, 'type' | 'data'>;
 export interface ChatLink {
   readonly label: string;
   readonly url: string;
@@ -57,10 +60,11 @@ const longestDescription = 2000;
  * thread of its approval.
  */
 export function chatMessage(
-  notice: ChatNotice | BudgetWarned,
+  notice: ChatNotice | BudgetWarned | ChangeSetStepped,
   links: readonly ChatLink[],
 ): ChatMessage {
   if (notice.type === budgetNoticeType) return budgetMessage(notice);
+  if (tellsOfChangeSet(notice)) return changeSetMessage(notice);
   const { type, data } = notice;
   const above = [`*${headingOf(notice)}*`, withoutMarkup(data.title), summaryOf(data)];
   // `==` also finds a test notice's cost, which is undefined.
@@ -100,6 +104,29 @@ function resourceLines({ resource }: ChatNotice['data'], others: readonly string
   const room = longestMessage - others.join('\n').length - 1;
   if (whole.length <= room) return [whole];
   return [shortened(whole, Math.max(room - cutOff.length - 1, 1)), cutOff];
+}
+
+const stepHeadings: Readonly<Record<ChangeSetNoticeType, string>> = {
+  'changeset.submitted': 'A change waits for approval',
+  'changeset.approved': 'A change was approved',
+  'changeset.rejected': 'A change was rejected',
+  'changeset.cancelled': 'A change was taken back',
+  'changeset.applied': 'A change was applied',
+  'changeset.stale': 'A change was not applied: a document was written since',
+  'changeset.suspended': 'A change was not applied, and may be tried again',
+  'changeset.failed': 'A change cannot be applied',
+  'changeset.broke_glass': 'A change was applied in an emergency, without approvals',
+};
+
+/** Steps of one change set are one thread. */
+function changeSetMessage({ type, data }: ChangeSetStepped): ChatMessage {
+  const { tenant_id: tenantId, changeset_id: id, title, reason, paths, note, emergency } = data;
+  const lines = [`*${stepHeadings[type]}*`, withoutMarkup(title), withoutMarkup(reason)];
+  lines.push(paths.length === 1 ? withoutMarkup(paths[0]!) : `${paths.length} documents`);
+  for (const said of [note, emergency])
+    if (said !== null) lines.push(shortened(withoutMarkup(said), longestDescription));
+  lines.push(`/tenants/${tenantId}/config/changesets/${id}`);
+  return { text: lines.join('\n'), thread: { threadKey: `change set ${id}` } };
 }
 
 /**

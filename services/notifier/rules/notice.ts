@@ -3,11 +3,17 @@
  * messages and mails are made from. It is made once, when the notice is queued, and is the same in
  * every attempt.
  */
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import type { Static } from 'typebox';
 import type { BudgetNotice } from '../../../shared/contracts/budget-usage.ts';
+import type {
+  ChangeSetNotice,
+  ChangeSetStep,
+} from '../../../shared/contracts/change-set-notices.ts';
 import {
   budgetNoticeType,
+  isOfChangeSet,
+  type ChangeSetNoticeType,
   type Notice,
   type NoticeType,
 } from '../../../shared/contracts/notifier.ts';
@@ -38,11 +44,16 @@ type TestData = Pick<
 export type NoticeBody =
   | { readonly type: NoticeType; readonly data: ApprovalData }
   | Pick<BudgetNotice, 'type' | 'data'>
+  | Pick<ChangeSetNotice, 'type' | 'data'>
   | { readonly type: typeof testNotice; readonly data: TestData };
 
 /** Whether a notice asks its reader to decide; the others say how an approval ended. */
 export const asksForDecision = (type: NoticeBody['type']): boolean =>
   type === 'approval.requested' || type === 'approval.escalated';
+
+export const tellsOfChangeSet = <Of extends { readonly type: string }>(
+  notice: Of,
+): notice is Extract<Of, { readonly type: ChangeSetNoticeType }> => isOfChangeSet(notice.type);
 
 /** Names the notice in every attempt: the receivers' key for duplicates. */
 export const webhookId = (deliveryId: string): string => `ntf_${deliveryId.replaceAll('-', '')}`;
@@ -80,6 +91,30 @@ export const budgetNoticesOf = (
     const body = bodyText({ type: budgetNoticeType, data }, webhookId(id), now.toISOString());
     return { id, type: budgetNoticeType, hop: 0, body, ...destination };
   });
+
+/** A step of a change set. Each destination's has an id by both, so that it is queued once. */
+export const changeSetNoticesOf = (
+  { id: stepId, type, timestamp, data }: ChangeSetStep,
+  destinations: readonly Destination[],
+): NewDelivery[] =>
+  destinations.map((destination) => {
+    const id = uuidOf(`${stepId} ${destination.channel} ${destination.place}`);
+    const body = bodyText({ type, data }, webhookId(id), timestamp);
+    return { id, type, hop: 0, body, ...destination };
+  });
+
+/** A UUID of version 8 (RFC 9562), by a hash. */
+function uuidOf(name: string): string {
+  const hex = hash('sha256', name, 'hex');
+  const parts = [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `8${hex.slice(13, 16)}`,
+    `8${hex.slice(17, 20)}`,
+    hex.slice(20, 32),
+  ];
+  return parts.join('-');
+}
 
 /** `id` names the test notice, and stands for the approval that there is not. */
 export function testBody(id: string, tenantId: string, timestamp: string): string {

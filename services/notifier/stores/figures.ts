@@ -1,17 +1,12 @@
 /** What became of automations, by tenant, for gates of rollouts. */
 import type { EntityManager } from 'typeorm';
-import type { figureNames } from '../../../shared/contracts/rollout-gates.ts';
-
-export interface FiguresOfTenant {
-  readonly tenant_id: string;
-  readonly all: number;
-  readonly bad: number;
-}
+import type { automationFigures } from '../../../shared/contracts/rollout-gates.ts';
+import type { FiguresOfTenant } from '../../../shared/rollouts/beside.ts';
 
 /** The newest ones are enough to compare sides by, and reading them takes a moment. */
 const mostRead = 50_000;
 
-const counted: Readonly<Record<(typeof figureNames)[number], { of: string; bad: string }>> = {
+const counted: Readonly<Record<(typeof automationFigures)[number], { of: string; bad: string }>> = {
   denied: {
     of: 'true',
     bad: `state = 'denied' AND ($3::text IS NULL OR decided->'reasons'->0->>'rule' = $3)`,

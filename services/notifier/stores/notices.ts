@@ -18,7 +18,8 @@ type About =
 /**
  * Queues notices inside the transaction that makes them true. `configRevision` is that of the
  * frozen configuration: one newer than an endpoint's pause ends the pause. At an
- * endpoint that stays paused a notice fails at once, which is audited.
+ * endpoint that stays paused a notice fails at once, which is audited. What is queued already, by
+ * its id, stays as it is.
  */
 export async function queueNotices(
   manager: EntityManager,
@@ -45,6 +46,7 @@ export async function queueNotices(
          id uuid, type text, hop int4, channel text, endpoint_key text, place text, target text, body text)
        -- Each by its key: the planner takes the few notices for a hundred, and would read all endpoints.
        CROSS JOIN LATERAL (SELECT paused_revision FROM notifier.endpoints WHERE key = n.endpoint_key LIMIT 1) e
+       ON CONFLICT (id) DO NOTHING
        RETURNING *
      )
      SELECT id, tenant_id, approval_id, channel, target, reason, NULL::int4 AS status

@@ -11,6 +11,7 @@ import type { TenantRole } from '../../../shared/contracts/contract.ts';
 import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import { noteStep } from '../stores/change-set-notices.ts';
 import { ChangeSetEntity, MemberEntity, ServiceAccountEntity, TenantEntity } from '../schema.ts';
 
 /** The roles that somebody has now; undefined where they are nobody here. */
@@ -85,6 +86,7 @@ export const tenantChangeSetOptions = (
   entity: ChangeSetEntity,
   documents,
   rights: tenantRights(db),
+  onStep: (manager, step, row, { caller }) => noteStep(manager, step, row, caller),
   async stoppedBy(tenantId, at, { call }) {
     const body = { ...applying, at: at.toISOString() };
     // Without balances: no budget holds a change of configuration.
@@ -102,6 +104,7 @@ export function tenantChangeSets(options: ChangeSetOptions) {
     'tenant-config.changesets.create': handlers.create,
     'tenant-config.changesets.list': handlers.list,
     'tenant-config.changesets.get': handlers.get,
+    'tenant-config.changesets.changes': handlers.changes,
     'tenant-config.changesets.edit': handlers.edit,
     'tenant-config.changesets.submit': handlers.submit,
     'tenant-config.changesets.approve': handlers.approve,

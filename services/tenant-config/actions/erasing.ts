@@ -21,6 +21,7 @@ import {
   BudgetsEntity,
   ChangePolicyEntity,
   ChangeSetEntity,
+  ChangeSetNoticeEntity,
   EventDestinationsEntity,
   FreezesEntity,
   MemberEntity,
@@ -29,6 +30,7 @@ import {
   ServiceAccountEntity,
   ServiceInstanceEntity,
   TenantEntity,
+  WriteFiguresEntity,
 } from '../schema.ts';
 import { isDue, quietSince } from '../stores/erasing.ts';
 
@@ -68,6 +70,8 @@ export const erasingActions = (db: DataSource, settings: () => Settings) =>
       if (!isBegun) return null;
       await commitChange(db, request, tenantScope(id), async (manager) => {
         await manager.delete(ChangeSetEntity, { tenant_id: id });
+        await manager.delete(ChangeSetNoticeEntity, { tenant_id: id });
+        await manager.delete(WriteFiguresEntity, { tenant_id: id });
         for (const entity of documents) await manager.delete(entity, { tenant_id: id });
         return allGone;
       });

@@ -23,6 +23,7 @@ const summaryColumns = {
   action: true,
   changed_by: true,
   changed_at: true,
+  changeset_id: true,
 } as const satisfies { readonly [Column in keyof HistoryRow]?: true };
 
 export const historyActions = (db: DataSource) =>

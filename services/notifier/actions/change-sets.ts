@@ -1,0 +1,56 @@
+/**
+ * Notices of a tenant's change sets, to its webhooks and chat: mails of them go to those who wait
+ * (auth's change-set-notices.ts). tenant-config hands steps over until it is answered.
+ */
+import type { DataSource } from 'typeorm';
+import type { ChangeSetStep } from '../../../shared/contracts/change-set-notices.ts';
+import type { Call, Handlers } from '../../../shared/contract-runtime/request.ts';
+import { codeOf } from '../../../shared/errors.ts';
+import { channelDestinations, distinct } from '../channels/destinations.ts';
+import type { FrozenConfig } from '../rules/frozen-config.ts';
+import { changeSetNoticesOf } from '../rules/notice.ts';
+import type { FrozenConfigVault } from '../stores/frozen-config.ts';
+import { queueNotices } from '../stores/notices.ts';
+
+export interface ChangeSetNoticeOptions {
+  readonly db: DataSource;
+  readonly vault: FrozenConfigVault;
+  readonly onQueued: () => void;
+}
+
+export const changeSetActions = ({ db, vault, onQueued }: ChangeSetNoticeOptions) =>
+  ({
+    async 'notifier.change-sets.notify'({ tenant_id: tenantId, body: steps }, { call }) {
+      const frozen = await configOf(call, tenantId);
+      const notices = frozen ? noticesOf(tenantId, frozen, steps) : [];
+      if (frozen && notices.length > 0) {
+        const sealed = vault.seal(frozen, tenantId);
+        const about = { id: null, tenant_id: tenantId, sealed };
+        await db.transaction((manager) => queueNotices(manager, about, frozen.revision, notices));
+        onQueued();
+      }
+      return { queued: notices.length };
+    },
+  }) satisfies Handlers;
+
+function noticesOf(tenantId: string, { config }: FrozenConfig, steps: readonly ChangeSetStep[]) {
+  const destinations = distinct([
+    ...channelDestinations('webhook', tenantId, config, []),
+    ...channelDestinations('chat', tenantId, config, []),
+  ]);
+  return steps.flatMap((step) => changeSetNoticesOf(step, destinations));
+}
+
+/** Undefined for a tenant that is gone. */
+async function configOf(call: Call, tenantId: string): Promise<FrozenConfig | undefined> {
+  try {
+    const { config, revision } = await call('tenant-config.notifications.open', {
+      tenant_id: tenantId,
+    });
+    const { webhook, email, chat } = config;
+    return { config: { webhook, email, chat }, revision, groups: {}, admins: [] };
+  } catch (error) {
+    if (codeOf(error) === 'not_found') return undefined;
+    throw error;
+  }
+}
