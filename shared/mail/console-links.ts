@@ -22,5 +22,13 @@ export const approvalAddress = (
   approvalId: string,
 ): string => `${base}/console/tenants/${tenantId}/approvals/${approvalId}`;
 
+/** Of a change set of a tenant, or of the platform's where there is none. */
+export const changeSetAddress = (
+  { base_url: base }: Known,
+  tenantId: string | null,
+  id: string,
+): string =>
+  `${base}/console/${tenantId === null ? 'platform' : `tenants/${tenantId}`}/change-sets/${id}`;
+
 export const resetLink = (settings: Known, token: string): string =>
   withSecret(settings, 'reset-password', token);

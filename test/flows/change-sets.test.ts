@@ -570,6 +570,10 @@ test('those who wait for a change set learn by mail what became of it', async ()
       expect.stringContaining('waits for your approval'),
     ]),
   );
+  // The mail leads to the page where it is decided.
+  expect((await mailsOf('otto', set)).join()).toContain(
+    `/console/tenants/${tenantId}/change-sets/${set.id}`,
+  );
   expect((await approve(otto.client, set)).body.state).toBe('applied');
   await eventually(async () =>
     expect(await mailsOf('nora', set)).toEqual([expect.stringContaining('was applied')]),
@@ -591,7 +595,7 @@ test('webhooks and chat are told each step, once', async () => {
   const notify = (body: object) => underFourEyes([{ action: 'patch', path, body }]);
   await notify({
     webhook: { url: `${origin}/hook`, secret: null },
-    chat: { google_chat: { webhook_url: `${origin}/chat?key=k&token=t` } },
+    chat: { google_chat: { webhook_url: `${origin}/chat?key=k&token=t`, include_links: true } },
   });
   await cluster.database.query('DELETE FROM tenant_config.change_set_notices');
   try {
@@ -642,6 +646,8 @@ test('webhooks and chat are told each step, once', async () => {
       3,
     );
     expect(said.map(({ text }) => text).join()).not.toContain('<b>');
+    for (const { text } of said)
+      expect(text).toContain(`/console/tenants/${tenantId}/change-sets/`);
     for (const { id, notice } of kept)
       await cluster.database.query(
         `INSERT INTO tenant_config.change_set_notices (id, tenant_id, notice, due_at)

@@ -148,7 +148,7 @@ async function fill(tenant: TenantFixture, name: string): Promise<void> {
   await eventually(async () => {
     const counted = 'SELECT coalesce(sum("all"), 0)::int AS all FROM tenant_config.write_figures';
     const [row] = await database.query<{ all: number }>(`${counted} WHERE tenant_id = $1`, [id]);
-    expect(row!.all).toBe(8);
+    expect(row!.all).toBe(9);
   });
   await done(new Client(gateway.url, apiKey).get(`${at}/config/risk`));
   for (const read of ['config/risk', 'config/agents/scaler', 'services/checkout', 'config/bounds'])

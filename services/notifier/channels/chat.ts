@@ -1,5 +1,5 @@
 /** Notices to a Google Chat space, by the incoming webhook that the tenant made for it. */
-import { approvalAddress } from '../../../shared/mail/console-links.ts';
+import { approvalAddress, changeSetAddress } from '../../../shared/mail/console-links.ts';
 import { attemptOverHttp } from '../../../shared/outgoing/http-attempt.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
 import type { Outcome } from '../../../shared/outgoing/send-result.ts';
@@ -24,7 +24,7 @@ export interface ChatOptions {
   readonly settings: () => Pick<Settings, 'base_url'>;
 }
 
-/** Messages link to the approval's page in the console. */
+/** Messages link to the page of the approval or change set in the console. */
 export const chatChannel = ({ http, settings }: ChatOptions): NoticeChannel => ({
   async send({ body }, { chat }) {
     const { webhook_url: url, include_links: includeLinks = false } = chat?.google_chat ?? {};
@@ -36,9 +36,12 @@ export const chatChannel = ({ http, settings }: ChatOptions): NoticeChannel => (
 });
 
 function linksOf(notice: NoticeBody, settings: Pick<Settings, 'base_url'>): ChatLink[] {
-  if (!('approval_id' in notice.data)) return [];
-  const { tenant_id: tenantId, approval_id: approvalId } = notice.data;
-  return [{ label: 'Open', url: approvalAddress(settings, tenantId, approvalId) }];
+  const { data } = notice;
+  const { tenant_id: tenantId } = data;
+  if ('changeset_id' in data)
+    return [{ label: 'Open', url: changeSetAddress(settings, tenantId, data.changeset_id) }];
+  if (!('approval_id' in data)) return [];
+  return [{ label: 'Open', url: approvalAddress(settings, tenantId, data.approval_id) }];
 }
 
 export interface ChatRequest {

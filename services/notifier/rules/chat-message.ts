@@ -64,7 +64,7 @@ export function chatMessage(
   links: readonly ChatLink[],
 ): ChatMessage {
   if (notice.type === budgetNoticeType) return budgetMessage(notice);
-  if (tellsOfChangeSet(notice)) return changeSetMessage(notice);
+  if (tellsOfChangeSet(notice)) return changeSetMessage(notice, links);
   const { type, data } = notice;
   const above = [`*${headingOf(notice)}*`, withoutMarkup(data.title), summaryOf(data)];
   // `==` also finds a test notice's cost, which is undefined.
@@ -77,13 +77,15 @@ export function chatMessage(
         ? `If no one decides: ${withoutMarkup(data.what_happens.silence)}`
         : `Until ${data.expires_at}`,
     );
-  for (const { label, url } of links) below.push(`<${url}|${withoutMarkup(label)}>`);
+  below.push(...links.map(linkLine));
 
   // What exactly is approved goes before what is said of it.
   above.push(...resourceLines(data, [...above, ...below]));
   const lines = [...above, ...descriptionLines(data, [...above, ...below]), ...below];
   return { text: lines.join('\n'), thread: { threadKey: data.approval_id } };
 }
+
+const linkLine = ({ label, url }: ChatLink): string => `<${url}|${withoutMarkup(label)}>`;
 
 /** Warnings of one budget are one thread. */
 function budgetMessage({ data }: BudgetWarned): ChatMessage {
@@ -119,13 +121,16 @@ const stepHeadings: Readonly<Record<ChangeSetNoticeType, string>> = {
 };
 
 /** Steps of one change set are one thread. */
-function changeSetMessage({ type, data }: ChangeSetStepped): ChatMessage {
+function changeSetMessage(
+  { type, data }: ChangeSetStepped,
+  links: readonly ChatLink[],
+): ChatMessage {
   const { tenant_id: tenantId, changeset_id: id, title, reason, paths, note, emergency } = data;
   const lines = [`*${stepHeadings[type]}*`, withoutMarkup(title), withoutMarkup(reason)];
   lines.push(paths.length === 1 ? withoutMarkup(paths[0]!) : `${paths.length} documents`);
   for (const said of [note, emergency])
     if (said !== null) lines.push(shortened(withoutMarkup(said), longestDescription));
-  lines.push(`/tenants/${tenantId}/config/changesets/${id}`);
+  lines.push(`/tenants/${tenantId}/config/changesets/${id}`, ...links.map(linkLine));
   return { text: lines.join('\n'), thread: { threadKey: `change set ${id}` } };
 }
 

@@ -14,6 +14,7 @@ import { In, IsNull, type DataSource } from 'typeorm';
 import type { AuditEventFacts } from '../../../../shared/commits/commit.ts';
 import { holderOf, tryTakeShare } from '../../../../shared/commits/shares.ts';
 import type { Call, Handlers } from '../../../../shared/contract-runtime/request.ts';
+import { changeSetAddress } from '../../../../shared/mail/console-links.ts';
 import { html } from '../../../../shared/mail/html.ts';
 import type { Mail } from '../../../../shared/mail/mailer.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
@@ -45,23 +46,21 @@ const said: Readonly<Record<string, string>> = {
 };
 
 export function changeSetNoticeMail(
+  settings: Pick<Settings, 'base_url'>,
   to: string,
   event: AuditEventFacts,
   { step, isLast }: { step: string; isLast: boolean },
 ): Mail {
-  const [where, path] =
-    event.tenant_id === null
-      ? ['the platform', '/config/changesets']
-      : [`tenant ${event.tenant_id}`, `/tenants/${event.tenant_id}/config/changesets`];
+  const where = event.tenant_id === null ? 'the platform' : `tenant ${event.tenant_id}`;
   const what = `In ${where}, a change set ${said[step]}.`;
-  const which = `${path}/${event.target}`;
+  const which = changeSetAddress(settings, event.tenant_id, event.target!);
   const more = isLast ? ['More of this hour is in the audit, and is not mailed.'] : [];
   return {
     to: [to],
     subject: step === 'submitted' ? 'A change waits for your approval' : 'A change set',
     text: `${[what, `When: ${event.occurred_at}\n${which}`, ...more].join('\n\n')}\n`,
     html: String(html`<p>${what}</p>
-<p>When: ${event.occurred_at}<br>${which}</p>
+<p>When: ${event.occurred_at}<br><a href="${which}">${which}</a></p>
 ${more.map((line) => html`<p>${line}</p>`)}
 `),
   };
@@ -117,7 +116,7 @@ export function changeSetNoticeActions(
     const taken = await tryTakeShare(db, share);
     if (taken === null) return;
     const isLast = taken === mostPerHour;
-    deferredMail.send(changeSetNoticeMail(email, event, { step, isLast }), log);
+    deferredMail.send(changeSetNoticeMail(settings(), email, event, { step, isLast }), log);
   }
 
   return {
