@@ -44,8 +44,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+/** Of AuthZEN's routes errors are problem details, which have the code beside the detail. */
 const outcome = ({ status, body }: Answer): string =>
-  status < 300 ? String(status) : `${status} ${body.detail.code}`;
+  status < 300 ? String(status) : `${status} ${body.code ?? body.detail.code}`;
 const weak = '403 auth_stronger_sign_in_required';
 const tenantPath = (id = tenant.id): string => `/tenants/${id}`;
 const risk = (id = tenant.id): string => `/tenants/${id}/config/risk`;
