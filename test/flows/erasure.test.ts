@@ -160,12 +160,13 @@ async function fill(tenant: TenantFixture, name: string): Promise<void> {
 
 /**
  * Every row of the database that has this text in it, by table. From the catalog: a table that is
- * added is looked at.
+ * added is looked at. Checkpoints, which are numbers and hashes, are made whenever an hour ends.
  */
 async function rowsWith(text: string): Promise<Record<string, string[]>> {
   const tables = await database.query<{ name: string }>(
     `SELECT format('%I.%I', table_schema, table_name) AS name FROM information_schema.tables
-     WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')`,
+     WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')
+       AND table_schema || '.' || table_name <> 'audit.checkpoints'`,
   );
   expect(tables.length).toBeGreaterThan(30);
   const found = await Promise.all(
