@@ -35,14 +35,28 @@ export interface Warned {
   readonly isBefore: boolean;
 }
 
+/** What an automation would be charged, and of what it would bring people a warning. */
+export interface Charging {
+  readonly charges: readonly Charge[];
+  readonly warned: readonly Warned[];
+}
+
 export interface Judged {
   readonly decision: Decided['decision'];
   readonly reasons: readonly DecisionReason[];
   readonly warnings: NonNullable<Decided['warnings']>;
-  readonly charges: readonly Charge[];
-  readonly warned: readonly Warned[];
   /** Whether a budget that is enforced counts costs, and none was said: a missing one is not free. */
   readonly isCostMissing: boolean;
+}
+
+/** A budget beside what it has and what is asked of it. */
+interface Weighed {
+  readonly budget: BudgetInForce;
+  readonly balance: Balance;
+  readonly asked: bigint;
+  /** With what is asked. */
+  readonly total: bigint;
+  readonly amount: bigint;
 }
 
 /**
@@ -56,24 +70,29 @@ const countsActions = ({ counts }: BudgetInForce['rule']): boolean => counts ===
 const isEnforced = ({ mode }: BudgetInForce['rule']): boolean => mode !== 'warn';
 const oneAction = millionthsOf('1');
 
-/** `balances` in the order of `budgets`, each of the period that `at` is in. */
-export function judge(
-  tenantId: string,
+/** `balances` in the order of `budgets`, each of the period that the automation would act in. */
+export function weigh(
   budgets: readonly BudgetInForce[],
   balances: readonly Balance[],
-  intent: Pick<Intent, 'cost_impact'>,
+  { cost_impact: cost }: Pick<Intent, 'cost_impact'>,
+): Weighed[] {
+  const costs = cost === undefined ? 0n : millionthsUp(cost);
+  return budgets.map((budget, index) => {
+    const balance = balances[index]!;
+    const asked = countsActions(budget.rule) ? oneAction : costs;
+    const total = balance.spent + balance.held + asked;
+    return { budget, balance, asked, total, amount: millionthsOf(budget.rule.amount) };
+  });
+}
+
+/** What they say of it at this moment, in Unix milliseconds. */
+export function judge(
+  tenantId: string,
+  weighed: readonly Weighed[],
+  { cost_impact: cost }: Pick<Intent, 'cost_impact'>,
   at: number,
 ): Judged {
-  const { cost_impact: cost } = intent;
-  const costs = cost === undefined ? 0n : millionthsUp(cost);
-  const judged = budgets.map((budget, index) => {
-    const { rule } = budget;
-    const balance = balances[index]!;
-    const asked = countsActions(rule) ? oneAction : costs;
-    const total = balance.spent + balance.held + asked;
-    return { budget, balance, asked, total, amount: millionthsOf(rule.amount) };
-  });
-  const exceeded = judged.filter(({ total, amount }) => total > amount);
+  const exceeded = weighed.filter(({ total, amount }) => total > amount);
   const refusing = exceeded.filter(({ budget }) => isEnforced(budget.rule));
   const denies = refusing.some(({ budget }) => (budget.rule.over ?? 'deny') === 'deny');
   return {
@@ -95,7 +114,7 @@ export function judge(
         revision: budget.revision,
       })),
     warnings: [
-      ...mixedCurrencies(budgets),
+      ...mixedCurrencies(weighed),
       ...exceeded
         .filter(({ budget }) => !isEnforced(budget.rule))
         .map(({ budget }) => ({
@@ -103,39 +122,38 @@ export function judge(
           message: `Exceeds the budget ${budget.name} of the ${budget.by}, which only warns.`,
         })),
     ],
-    // Also of nothing: it may come to cost something.
-    charges: judged.map(({ budget, asked }) => ({
-      budget: ledgerKey(budget),
-      bucket: bucketOf(at),
-      amount: asked,
-      isHeld: !countsActions(budget.rule),
-    })),
-    warned: judged.flatMap(({ budget, balance, total, asked, amount }) =>
-      reaches(budget.rule.warn_at, total, amount)
-        ? [
-            {
-              budget,
-              balance,
-              asked,
-              period: periodAt(budget.rule, at),
-              isBefore: reaches(budget.rule.warn_at, total - asked, amount),
-            },
-          ]
-        : [],
-    ),
     isCostMissing:
-      cost === undefined && budgets.some(({ rule }) => !countsActions(rule) && isEnforced(rule)),
+      cost === undefined &&
+      weighed.some(({ budget: { rule } }) => !countsActions(rule) && isEnforced(rule)),
   };
 }
 
+/** What it is charged where it starts at this moment, in Unix milliseconds. */
+export const chargingOf = (weighed: readonly Weighed[], at: number): Charging => ({
+  // Also of nothing: it may come to cost something.
+  charges: weighed.map(({ budget, asked }) => ({
+    budget: ledgerKey(budget),
+    bucket: bucketOf(at),
+    amount: asked,
+    isHeld: !countsActions(budget.rule),
+  })),
+  warned: weighed
+    .filter(({ budget, total, amount }) => reaches(budget.rule.warn_at, total, amount))
+    .map(({ budget, balance, total, asked, amount }) => ({
+      budget,
+      balance,
+      asked,
+      period: periodAt(budget.rule, at),
+      isBefore: reaches(budget.rule.warn_at, total - asked, amount),
+    })),
+});
+
 /** The platform may get a currency when tenants have others. Each budget counts the figure as it is. */
-function mixedCurrencies(budgets: readonly BudgetInForce[]): Judged['warnings'] {
-  const first = budgets.find(({ rule }) => rule.currency !== undefined)?.rule.currency;
-  const isMixed = budgets.some(
-    ({ rule }) => rule.currency !== undefined && rule.currency !== first,
-  );
-  if (!isMixed) return [];
-  const currencies = new Set(budgets.flatMap(({ rule }) => rule.currency ?? []));
+function mixedCurrencies(weighed: readonly Weighed[]): Judged['warnings'] {
+  const currencies = new Set<string>();
+  for (const { budget } of weighed)
+    if (budget.rule.currency !== undefined) currencies.add(budget.rule.currency);
+  if (currencies.size < 2) return [];
   const all = [...currencies].join(' and ');
   const message = `Counts in ${all} at once, and nothing is converted: give all budgets here one currency.`;
   return [{ path: '/cost_impact', message }];

@@ -10,7 +10,13 @@
  */
 import { LRUCache } from 'lru-cache';
 import { isDeepStrictEqual } from 'node:util';
-import { costMissing, judge, withBudgets, type Balance } from '../../../shared/budgets/judge.ts';
+import {
+  costMissing,
+  judge,
+  weigh,
+  withBudgets,
+  type Balance,
+} from '../../../shared/budgets/judge.ts';
 import { millionthsOf } from '../../../shared/budgets/decimal.ts';
 import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
 import type { Decided, Intent } from '../../../shared/contracts/decide.ts';
@@ -137,7 +143,7 @@ function weighed(weighing: Weighing, answer: Answer): Decided {
     return answer.isStale && found && at >= found.resetsAt ? undefined : found;
   });
   const balances = known.map((each) => each?.balance ?? nothing);
-  const judged = judge(tenantId, budgets, balances, intent, at);
+  const judged = judge(tenantId, weigh(budgets, balances, intent), intent, at);
   if (judged.isCostMissing && decided.decision !== 'deny') throw costMissing();
   const kept = withBudgets(decided, judged);
   const warnings = [

@@ -3,6 +3,7 @@ import canonicalize from 'canonicalize';
 import { createHash, randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
 import { isMachine } from '../../../shared/access.ts';
+import { BatchQueue } from '../../../shared/concurrency/batch-queue.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { auditFacts, readSnapshot, recordEvents } from '../../../shared/commits/commit.ts';
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
@@ -46,6 +47,7 @@ import { acknowledge, callingCandidate, decide, type ApprovalOptions } from './d
 
 export function approvalActions(options: ApprovalOptions) {
   const { db, onChanged, approvalChanges } = options;
+  const viewers = new BatchQueue(Infinity, showViewer);
   return {
     async 'notifier.approvals.request'({ tenant_id: tenantId, body }, request) {
       return approvalView(await requestApproval(options, tenantId, body, request));
@@ -73,7 +75,9 @@ export function approvalActions(options: ApprovalOptions) {
       const shown = requireApproval(row);
       if (shown.state !== 'pending' || caller.type !== 'user' || isMachine(caller))
         return approvalView(shown);
-      return { ...approvalView(shown), viewer: await viewerOf(tenantId, shown, request) };
+      const { promise, resolve, reject } = Promise.withResolvers<Viewer>();
+      viewers.add(`${caller.id} ${id} ${shown.revision}`, { row: shown, request, resolve, reject });
+      return { ...approvalView(shown), viewer: await promise };
     },
 
     async 'notifier.approvals.changes'({ tenant_id: tenantId, after, limit = defaultLimit }) {
@@ -126,9 +130,30 @@ export async function requestApproval(
   return faster;
 }
 
+type Viewer = Awaited<ReturnType<typeof viewerOf>>;
+interface Looking {
+  readonly row: ApprovalRow;
+  readonly request: Request;
+  readonly resolve: (viewer: Viewer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * One reading for all requests of one person for one approval that came before it began: those that
+ * wait for the same end at the same moment.
+ */
+async function showViewer(_name: string, looking: readonly Looking[]): Promise<[]> {
+  const [{ row, request }] = looking as [Looking];
+  await viewerOf(row, request).then(
+    (viewer) => looking.forEach(({ resolve }) => resolve(viewer)),
+    (error: unknown) => looking.forEach(({ reject }) => reject(error)),
+  );
+  return [];
+}
+
 /** Whether the person who looks could decide now, and if not, why. */
-async function viewerOf(tenantId: string, row: ApprovalRow, request: Request) {
-  const candidate = await callingCandidate(tenantId, request)(row);
+async function viewerOf(row: ApprovalRow, request: Request) {
+  const candidate = await callingCandidate(row.tenant_id, request)(row);
   try {
     requireRight(row, candidate);
     return { may_decide: true, code: null, why_not: null };

@@ -21,7 +21,7 @@ import {
   keptDecision,
   type Admission,
 } from '../rules/automation.ts';
-import { costMissing, withBudgets, type Judged } from '../../../shared/budgets/judge.ts';
+import { costMissing, withBudgets, type Charging } from '../../../shared/budgets/judge.ts';
 import { AutomationEntity, type AutomationRow } from '../schema.ts';
 import { recordStates, recordTransitions } from '../stores/automation-events.ts';
 import {
@@ -418,7 +418,12 @@ async function insert(
   const weighed = { ...asked, decided: withBudgets(asked.decided, judged) };
   const row = isDenied
     ? weighed
-    : await placed(manager, options, { asked: weighed, admission, approval, judged }, request);
+    : await placed(
+        manager,
+        options,
+        { asked: weighed, admission, approval, charging: judged },
+        request,
+      );
   await manager.insert(AutomationEntity.options.name, row);
   await recordStates(manager, [row], request);
   await recordTransitions(manager, settled);
@@ -428,7 +433,7 @@ async function insert(
 /** What nothing denies but the number of slots. */
 interface Weighed extends Pick<NewAutomation, 'admission' | 'approval'> {
   readonly asked: AutomationRow;
-  readonly judged: Judged;
+  readonly charging: Charging;
 }
 
 /**
@@ -438,7 +443,7 @@ interface Weighed extends Pick<NewAutomation, 'admission' | 'approval'> {
 async function placed(
   manager: EntityManager,
   options: AutomationOptions,
-  { asked, admission, approval, judged }: Weighed,
+  { asked, admission, approval, charging }: Weighed,
   request: Request,
 ): Promise<AutomationRow> {
   const { tenant_id: tenantId, created_at: now, ttl_seconds: ttl } = asked;
@@ -470,6 +475,6 @@ async function placed(
     expires_at: new Date(now.getTime() + ttl * 1000),
     ended_at: null,
   };
-  const holds = await charge(manager, tenantId, judged, asked.request_id);
+  const holds = await charge(manager, tenantId, charging, asked.request_id);
   return { ...asked, state: 'running', ...runs, ...(holds.length > 0 && { holds }) };
 }

@@ -18,9 +18,12 @@ import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
 import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
 import {
   balanceText,
+  chargingOf,
   judge,
   ledgerKey,
+  weigh,
   type Balance,
+  type Charging,
   type Judged,
   type Warned,
 } from '../../../shared/budgets/judge.ts';
@@ -94,12 +97,13 @@ export async function judgeBudgets(
   budgets: readonly BudgetInForce[],
   { intent, request_id: requestId }: Pick<AutomationRow, 'intent' | 'request_id'>,
   at: Date,
-): Promise<Judged> {
+): Promise<Judged & Charging> {
   const balances = await readBalances(manager, tenantId, budgets, at.getTime());
-  const judged = judge(tenantId, budgets, balances, intent, at.getTime());
-  const before = judged.warned.filter(({ isBefore }) => isBefore);
+  const weighed = weigh(budgets, balances, intent);
+  const charging = chargingOf(weighed, at.getTime());
+  const before = charging.warned.filter(({ isBefore }) => isBefore);
   await noteWarned(manager, tenantId, before, requestId);
-  return judged;
+  return { ...judge(tenantId, weighed, intent, at.getTime()), ...charging };
 }
 
 const charging: Statement = {
@@ -115,7 +119,7 @@ const charging: Statement = {
 export async function charge(
   manager: EntityManager,
   tenantId: string,
-  { charges, warned }: Judged,
+  { charges, warned }: Charging,
   requestId: string,
 ): Promise<Hold[]> {
   await noteWarned(manager, tenantId, warned, requestId);
