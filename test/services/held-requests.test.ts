@@ -5,7 +5,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
-import { notifierSchema, type AutomationRow } from '../../services/notifier/schema.ts';
+import { approvalActions } from '../../services/notifier/actions/approvals.ts';
+import {
+  notifierSchema,
+  type ApprovalRow,
+  type AutomationRow,
+} from '../../services/notifier/schema.ts';
 import { readChangedIn, type Wanted } from '../../services/notifier/stores/changed-rows.ts';
 import { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import { TenantChanges } from '../../services/notifier/worker/tenant-changes.ts';
@@ -198,4 +203,42 @@ describe('what is held is shared out', () => {
       expect(await refused(0, 'a')).toEqual(names('HELD_REQUESTS_PER_CALLER')),
     );
   });
+});
+
+test('what a person may decide is read once for all of their requests that came before', async () => {
+  const row = {
+    id: randomUUID(),
+    tenant_id: randomUUID(),
+    state: 'pending',
+    revision: 1,
+    chain: [],
+    hop: 0,
+    policy: null,
+    requested_by: { type: 'service', id: 'scaler' },
+    created_at: new Date(),
+    expires_at: new Date(),
+    acknowledged_by: null,
+    decided_by: null,
+  } as unknown as ApprovalRow;
+  const reads: string[] = [];
+  const call = async (_action: string, { user_id: who }: { user_id: string }) => {
+    reads.push(who);
+    await new Promise(setImmediate);
+    return { decider: null, why_not: null, revisions: {} };
+  };
+  const options = { approvalChanges: { until: async () => row } };
+  const { 'notifier.approvals.get': get } = approvalActions(options as never);
+  const asks = (id: string) =>
+    Array.from({ length: 100 }, () =>
+      get({ tenant_id: row.tenant_id, approval_id: row.id }, {
+        caller: { type: 'user', id, roles: [] },
+        call,
+      } as never),
+    );
+  const answers = await Promise.all([...asks('ada'), ...asks('bob')]);
+
+  expect(answers).toHaveLength(200);
+  for (const { viewer } of answers) expect(viewer).toMatchObject({ may_decide: false });
+  // One that began with the first of them, and one for all who came meanwhile.
+  expect(reads.toSorted()).toEqual(['ada', 'ada', 'bob', 'bob']);
 });

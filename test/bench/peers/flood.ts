@@ -6,6 +6,7 @@
  * that no other request has.
  */
 import { Agent, request } from 'node:http';
+import { constants, setPriority } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface Flood {
@@ -20,6 +21,8 @@ export interface Flood {
 const { origin, method, path, body, token, atOnce, perSecond } = JSON.parse(
   process.argv[2]!,
 ) as Flood;
+// It shares a core with whoever measures, and must not be what is measured.
+setPriority(constants.priority.PRIORITY_LOW);
 const agent = new Agent({ keepAlive: true, maxSockets: Infinity });
 const statuses: Record<string, number> = {};
 /** Requests that were answered: each is made once more. */
