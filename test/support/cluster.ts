@@ -263,7 +263,10 @@ export async function startCluster({
   }
 }
 
-/** PgBouncer in transaction mode before a server; the database has the time-outs that nodes want. */
+/**
+ * PgBouncer in transaction mode before a server, whose role has the time-outs that nodes want: those
+ * of a database are gone where it is restored as another one.
+ */
 async function startPooler(
   { url }: Server,
   database: Database,
@@ -274,10 +277,9 @@ async function startPooler(
     import('../../shared/database/pooler.ts'),
     import('../../shared/settings/settings.ts'),
   ]);
-  const name = new URL(database.url).pathname.slice(1);
   const timeouts = serverTimeouts(Number(timeoutMs ?? loadSettings({}).request_timeout_ms));
   for (const [timeout, ms] of Object.entries(timeouts))
-    await database.query(`ALTER DATABASE ${name} SET ${timeout} = ${ms}`);
+    await database.query(`ALTER ROLE CURRENT_USER SET ${timeout} = ${ms}`);
   return startPgBouncer(url);
 }
 
