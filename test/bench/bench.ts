@@ -16,6 +16,7 @@ import { machine, root } from './machine.ts';
 import { memory } from './memory.ts';
 import { neighbours } from './neighbours.ts';
 import { plan } from './plan.ts';
+import { pooler } from './pooler.ts';
 import { markdown, median, met, ratios, type Comparison, type Fact, type Group } from './report.ts';
 import { stale } from './stale.ts';
 import type { Costs } from './simulation/visible-write.ts';
@@ -29,6 +30,7 @@ const groups: Readonly<Record<string, Group>> = {
   http,
   effective,
   writes,
+  pooler,
   visibility,
   stale,
   webhooks,
