@@ -265,6 +265,7 @@ const repeated: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'gateway/invalid-bodies': { INVALID_BODIES: '25000' },
   'gateway/ladder': { LADDER_STACKS: '2000' },
   'services/client': { CLIENT_SAVES: '3000' },
+  'flows/unknown-rows': { UNKNOWN_SHAPES: '3' },
   'faults/automations': { REDEEM_KILLS: '200' },
   'faults/notifier': { NOTIFIER_KILLS: '200', NOTIFIER_APPROVALS: '1000' },
 };

@@ -1,6 +1,7 @@
 /**
  * The operator's console against a cluster: what it says, how it ends, and under whose name it is
- * audited.
+ * audited. Commands are run by one member of the cluster, as they are by the process of a console;
+ * what that process does itself is tested with one: pipes, the prompt, and joining.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -8,18 +9,23 @@ import { tmpdir } from 'node:os';
 import { join as pathOf } from 'node:path';
 import { complete } from '../../cli/completion.ts';
 import { consoleTable } from '../../cli/commands/console-commands.ts';
-import { join } from '../../cli/bus/cluster-session.ts';
+import { join, type ClusterSession } from '../../cli/bus/cluster-session.ts';
+import { describe as said, run } from '../../cli/interpreter.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { operator, operatorPrompt, type Prompt, type Said } from '../support/operator.ts';
 import { secretKey } from '../support/strata.ts';
 
 let cluster: Cluster;
 let tenant: string;
+let session: ClusterSession;
 beforeAll(async () => {
   cluster = await startCluster({ gateways: 1 });
   tenant = cluster.tenant.id;
+  Object.assign(process.env, { ...joining(), STRATA_OPERATOR: 'grace' });
+  session = await join();
 });
 afterAll(async () => {
+  await session?.leave();
   await cluster?.stop();
 });
 
@@ -27,8 +33,20 @@ const joining = (): Record<string, string> => ({
   NATS_URL: cluster.environment.NATS_URL!,
   SECRET_KEY: secretKey,
 });
-const type = (args: readonly string[], input?: string): Promise<Said> =>
-  operator({ ...joining(), STRATA_OPERATOR: 'grace', NODE_ID: 'gateway-1' }, args, input);
+const piped = (...lines: readonly string[]): Promise<Said> =>
+  operator({ ...joining(), STRATA_OPERATOR: 'grace', NODE_ID: 'gateway-1' }, [], lines.join('\n'));
+async function type(args: readonly string[]): Promise<Said> {
+  let out = '';
+  const print = (text: string): void => {
+    out += `${text}\n`;
+  };
+  const { signal } = new AbortController();
+  try {
+    return { code: await run(args, session, { print, signal }, consoleTable), out, err: '' };
+  } catch (error) {
+    return { code: 1, out, err: `${said(error)}\n` };
+  }
+}
 // eslint-disable-next-line typescript/no-explicit-any -- tests look into bodies of any shape
 const answered = async (...args: string[]): Promise<any> => {
   const { code, out, err } = await type([...args, '--json']);
@@ -138,7 +156,7 @@ describe('one command', () => {
       "cache drop 'Green Hills'",
       'config get risk "Green Hills"',
     ];
-    const { code, out, err } = await type([], lines.join('\n'));
+    const { code, out, err } = await piped(...lines);
     expect([code, err]).toEqual([0, '']);
     expect(out).toContain(`"tenant_id": "${id}"`);
     expect(out).toMatch(new RegExp(`tenant\\.\\S+  .*  ${id}`));
@@ -241,23 +259,20 @@ describe('one command', () => {
       [['config', 'set', 'risk', tenant, '{"a":'], /the JSON is not valid/],
       [['config', 'rollback', tenant, 'x'], /x is not a revision/],
     ];
-    const said = await Promise.all(typos.map(([args]) => type(args)));
-    expect(said.map(({ code, err }) => [code, err])).toEqual(
+    const all = await Promise.all(typos.map(([args]) => type(args)));
+    expect(all.map(({ code, err }) => [code, err])).toEqual(
       typos.map(([, says]) => [1, expect.stringMatching(says)]),
     );
   });
 });
 
 test('a pipe brings commands, JSON typed as it is; the first that fails is the last', async () => {
-  const { code, out, err } = await type(
-    [],
-    [
-      '# the night shift',
-      '',
-      `config set agent ${tenant} piped {"default_region": "europe west", "custom": {"a": [1, "}"]}} --replace --reason "two words" --json`,
-      'config get agent nonsense piped',
-      'nodes',
-    ].join('\n'),
+  const { code, out, err } = await piped(
+    '# the night shift',
+    '',
+    `config set agent ${tenant} piped {"default_region": "europe west", "custom": {"a": [1, "}"]}} --replace --reason "two words" --json`,
+    'config get agent nonsense piped',
+    'nodes',
   );
   expect(JSON.parse(out)).toMatchObject({
     outcome: 'created',
@@ -265,7 +280,7 @@ test('a pipe brings commands, JSON typed as it is; the first that fails is the l
   });
   expect(err).toMatch(/^there is no tenant nonsense\n/);
   expect(code).toBe(1);
-  expect((await type([], 'nodes\nexit\nrecofig\n')).code).toBe(0);
+  expect((await piped('nodes', 'exit', 'recofig', '')).code).toBe(0);
 });
 
 describe('call', () => {
@@ -419,20 +434,14 @@ test('without NATS it says what to do; help needs no cluster', async () => {
 });
 
 test('the tab key: commands, resources, ids, flags', async () => {
-  Object.assign(process.env, { ...joining(), STRATA_OPERATOR: 'grace' });
-  const session = await join();
   const offers = async (line: string): Promise<string[]> =>
     (await complete(line, session, consoleTable))[0];
-  try {
-    expect(await offers('ca')).toEqual(['call ', 'cache ']);
-    expect(await offers('config r')).toEqual(['rollback ']);
-    expect(await offers('config get r')).toEqual(['risk ']);
-    expect(await offers(`config get risk ${tenant.slice(0, 8)}`)).toEqual([`${tenant} `]);
-    expect(await offers('cache keys gate')).toEqual(['gateway-1 ']);
-    expect(await offers('reload --d')).toEqual(['--dry-run ']);
-    expect(await offers('call audit.v')).toEqual(['audit.verify ']);
-    expect(await offers('call feed.')).toEqual([]);
-  } finally {
-    await session.leave();
-  }
+  expect(await offers('ca')).toEqual(['call ', 'cache ']);
+  expect(await offers('config r')).toEqual(['rollback ']);
+  expect(await offers('config get r')).toEqual(['risk ']);
+  expect(await offers(`config get risk ${tenant.slice(0, 8)}`)).toEqual([`${tenant} `]);
+  expect(await offers('cache keys gate')).toEqual(['gateway-1 ']);
+  expect(await offers('reload --d')).toEqual(['--dry-run ']);
+  expect(await offers('call audit.v')).toEqual(['audit.verify ']);
+  expect(await offers('call feed.')).toEqual([]);
 });
