@@ -119,7 +119,7 @@ const LimitsImpactItem = Type.Object(
     ),
     running: Type.Integer({
       minimum: 0,
-      description: 'Automations that run and that it is about: they go on',
+      description: 'Automations that run and that it is about: they continue',
     }),
     waiting: Type.Integer({
       minimum: 0,
