@@ -463,15 +463,22 @@ test('what a plan of the platform, and a dry run of a tenant, would mean for wha
   expect(lowered.body.over_time).toMatchObject({ complete: true, at: expect.any(String) });
   expect(own(lowered.body.over_time.items)).toMatchObject([
     {
-      ...{ limit: 'budget', name: 'all', effect: 'exhausted' },
-      ...{ spent: '0', held: '30', remaining: '0', waiting: 1 },
+      limit: 'budget',
+      name: 'all',
+      effect: 'exhausted',
+      spent: '0',
+      held: '30',
+      remaining: '0',
+      waiting: 1,
       tenant_name: expect.stringContaining('Budgets'),
     },
     { ...frozen, until: null },
   ]);
   expect(lowered.body.over_time.tenants).toMatchObject({ exhausted: 1, frozen: 1, refuses: 0 });
   expect(own((await plan('69')).body.over_time.items)[0]).toMatchObject({
-    ...{ effect: 'refuses', remaining: '39', waiting: 1 },
+    effect: 'refuses',
+    remaining: '39',
+    waiting: 1,
   });
   expect(own((await plan('70')).body.over_time.items)).toMatchObject([frozen]);
 
@@ -487,8 +494,8 @@ test('what a plan of the platform, and a dry run of a tenant, would mean for wha
   const freezes = `/tenants/${id}/config/freezes?dry_run=true&impact=true`;
   const { body } = await admin.put(freezes, { stop: { ...always, match: { actions: ['none'] } } });
   expect(body.over_time.items).toEqual([]);
-  const key = await admin.post(`/tenants/${id}/api-keys`, { name: 'k', scopes: ['config:write'] });
-  const refused = await new Client(strata.url, key.body.key).put(freezes, {});
+  const key = await admin.post('/auth/api-key', { name: 'k', scopes: ['config:write'] });
+  const refused = await new Client(strata.url, key.body.api_key).put(freezes, {});
   expect([refused.status, refused.body.detail.code]).toEqual([403, 'insufficient_scope']);
   await platform.delete('/config/budgets');
 });

@@ -141,6 +141,8 @@ describe('a destination', () => {
   test('gets every event from the one that made it on, signed, and its chain joins', async () => {
     const secret = `whsec_${Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')}`;
     await setUp({ secret });
+    // What comes from now on finds the destination there.
+    await eventually(async () => expect(siem.lines).toHaveLength(1));
     await write(5);
     await eventually(async () => expect(siem.lines.length).toBeGreaterThanOrEqual(6));
     const [first] = siem.lines;

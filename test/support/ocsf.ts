@@ -51,8 +51,15 @@ const actor = only(
   ['process', 'user', 'invoked_by', 'session', 'app_name', 'app_uid'],
 );
 const endpointNames = [
-  ...['ip', 'uid', 'name', 'hostname', 'svc_name', 'instance_uid'],
-  ...['interface_uid', 'interface_name', 'domain'],
+  'ip',
+  'uid',
+  'name',
+  'hostname',
+  'svc_name',
+  'instance_uid',
+  'interface_uid',
+  'interface_name',
+  'domain',
 ];
 const endpoint = only({ ...texts(...endpointNames), port: integer }, [], endpointNames);
 
@@ -81,8 +88,16 @@ const apiActivity = only(
     unmapped: { type: 'object' },
   },
   [
-    ...['activity_id', 'category_uid', 'class_uid', 'severity_id', 'time', 'type_uid', 'metadata'],
-    ...['actor', 'api', 'src_endpoint'],
+    'activity_id',
+    'category_uid',
+    'class_uid',
+    'severity_id',
+    'time',
+    'type_uid',
+    'metadata',
+    'actor',
+    'api',
+    'src_endpoint',
   ],
 );
 const validate = new Ajv2020({ allErrors: true, strictRequired: false }).compile(apiActivity);

@@ -35,7 +35,8 @@ export async function readStanding(
   const isFull = (): boolean => spending.length > mostRows || live.length > mostRows;
   let after: string | null = null;
   for (;;) {
-    const tenants = tenantId === undefined ? await nextTenants(manager, after) : [tenantId];
+    const tenants: string[] =
+      tenantId === undefined ? await nextTenants(manager, after) : [tenantId];
     const found = await liveOf(manager, tenants);
     const waiting = found.filter((each) => each.waiting > 0).map((each) => each.tenant_id);
     live.push(...found);
