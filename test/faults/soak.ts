@@ -264,6 +264,7 @@ const repeated: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'gateway/generated-bodies': { GENERATED_BODIES: '20000' },
   'gateway/invalid-bodies': { INVALID_BODIES: '25000' },
   'gateway/ladder': { LADDER_STACKS: '2000' },
+  'services/plan': { PLAN_TENANTS: '200' },
   'services/client': { CLIENT_SAVES: '3000' },
   'flows/unknown-rows': { UNKNOWN_SHAPES: '3' },
   'faults/automations': { REDEEM_KILLS: '200' },
