@@ -76,12 +76,15 @@ test('a destination that answers waits for none of a hundred that hang', async (
       },
     },
   });
-  // Those that hang never end by themselves.
-  const late = delay(10_000, 'too late', { ref: false });
-  expect(await Promise.race([delivered.promise, late])).toBe('delivered');
-  expect(hung).toBeLessThanOrEqual(16);
-  end.reject(new OutgoingError('timed_out', 'did not answer in time'));
-  await pushing.stop();
+  try {
+    // Those that hang never end by themselves.
+    const late = delay(10_000, 'too late', { ref: false });
+    expect(await Promise.race([delivered.promise, late])).toBe('delivered');
+    expect(hung).toBeLessThanOrEqual(16);
+  } finally {
+    end.reject(new OutgoingError('timed_out', 'did not answer in time'));
+    await pushing.stop();
+  }
   const rows = await db.query<{ seq: number; failures: number }[]>(
     'SELECT seq, failures FROM audit.destinations WHERE chain = $1',
     [healthy],
