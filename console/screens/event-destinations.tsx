@@ -147,7 +147,7 @@ function Row({
         <RowButton label={`Test ${name}`} onClick={onTest}>
           Test
         </RowButton>{' '}
-        <RowButton label={`Send ${name} its events again`} onClick={onReplay}>
+        <RowButton label={`Send again to ${name}`} onClick={onReplay}>
           Send again…
         </RowButton>
       </td>

@@ -278,7 +278,7 @@ describe('notifications', () => {
     await standAt(page, 'destinations');
     await page.getByRole('button', { name: 'Test siem' }).click();
     await page.getByText('siem took a test with 200').waitFor();
-    await page.getByRole('button', { name: 'Send siem its events again' }).click();
+    await page.getByRole('button', { name: 'Send again to siem' }).click();
     const dialog = page.getByRole('dialog', { name: 'Send siem its events again' });
     await dialog.getByRole('textbox', { name: 'From event' }).fill('2');
     await standAt(page, 'destination-replay');
