@@ -12,6 +12,7 @@ import { Compare } from './screens/compare.tsx';
 import { DeliveryLog } from './screens/deliveries.tsx';
 import { Documents } from './screens/documents.tsx';
 import { EffectiveValues } from './screens/effective-values.tsx';
+import { EventDestinations } from './screens/event-destinations.tsx';
 import { Freezes, PlatformFreezes } from './screens/freezes.tsx';
 import { Groups } from './screens/groups.tsx';
 import { HistoryOfChanges, HistoryOfPlatform } from './screens/history.tsx';
@@ -96,6 +97,13 @@ export const screens: readonly Screen[] = [
     title: 'Deliveries',
     roles: operators,
     component: DeliveryLog,
+  },
+  {
+    name: 'destinations',
+    group: 'Delivery',
+    title: 'Event destinations',
+    roles: admins,
+    component: EventDestinations,
   },
   { name: 'members', group: 'People', title: 'Members', roles: admins, component: Members },
   { name: 'groups', group: 'People', title: 'Approver groups', roles: admins, component: Groups },

@@ -303,16 +303,43 @@ async function planOf(
 async function wholePlan(session: HttpSession, items: PlanItem[]): Promise<Plan | undefined> {
   if (items.length === 0) return undefined;
   let plan = await session.call('global-config.plan', { body: { items, limit: 200 } });
+  const { over_time } = plan;
   const affected = [...plan.impact.items];
   while (!plan.complete && plan.impact.next_cursor !== null) {
     const body = { items, limit: 200, cursor: plan.impact.next_cursor };
     plan = await session.call('global-config.plan', { body });
     affected.push(...plan.impact.items);
   }
-  return { ...plan, impact: { ...plan.impact, items: affected } };
+  return { ...plan, impact: { ...plan.impact, items: affected }, ...(over_time && { over_time }) };
 }
 
-function planShown({ changes, impact, digest }: Plan): string {
+/** What changed budgets and freezes mean in tenants; nothing where none changes. */
+function limitsShown(overTime: Plan['over_time']): string[] {
+  if (overTime === undefined) return [];
+  const rows = overTime.items.map(
+    ({ tenant_name, limit, name, effect, running, waiting, ...more }) => ({
+      tenant: tenant_name,
+      limit,
+      name,
+      effect,
+      remaining: more.remaining ?? '',
+      from: more.from ?? '',
+      running,
+      waiting,
+    }),
+  );
+  const counts = Object.entries(overTime.tenants)
+    .map(([effect, count]) => `${count} ${effect}`)
+    .join(', ');
+  const more = overTime.complete ? '' : ' There are more than were looked at.';
+  return [
+    '',
+    `Limits over time, in tenants: ${counts}.${more}`,
+    ...(rows.length > 0 ? [columns(rows)] : []),
+  ];
+}
+
+function planShown({ changes, impact, digest, over_time: overTime }: Plan): string {
   const { total, changed, shielded, invalid, clamped } = impact.tenants;
   const affected = impact.items.map((item) => ({
     tenant: item.tenant_name,
@@ -336,6 +363,7 @@ function planShown({ changes, impact, digest }: Plan): string {
     '',
     `Of ${total} tenants ${changed} change, ${shielded} are not affected, ${clamped} are limited by a guardrail; ${invalid} stored documents would be rejected.`,
     ...(affected.length === 0 ? [] : [columns(affected), ...more]),
+    ...limitsShown(overTime),
     '',
     `digest ${digest}`,
   ].join('\n');

@@ -77,11 +77,13 @@ export const documentKinds: readonly DocumentKind[] = [
   {
     ...budgetsKind,
     path: '/tenants/{tenant_id}/config/budgets',
+    hasImpact: true,
     writers: admins,
   },
   {
     ...freezesKind,
     path: '/tenants/{tenant_id}/config/freezes',
+    hasImpact: true,
     writers: admins,
   },
   {

@@ -50,6 +50,7 @@ export const ReviewMember = ({
     body={{ [name]: patch }}
     revision={stored.revision}
     isNew={stored.document === null}
+    hasImpact={kind.hasImpact ?? false}
     isPlannable={kind.isPlatform ?? false}
     verb={verb}
   />

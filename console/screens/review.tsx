@@ -11,7 +11,7 @@ import { useLoaded } from '../loading.ts';
 import { Changes, Dialog, ProblemBox } from '../parts.tsx';
 import { addToPlan, type PlanItem } from '../plan-items.ts';
 import { withRecentSignIn } from '../session.ts';
-import { BlastRadius, type Impact } from './impact.tsx';
+import { BlastRadius, LimitsEffect, type Impact, type OverTime } from './impact.tsx';
 import { Refused } from './propose.tsx';
 import { trialAddress, type Context, type EffectiveChange } from './trial.ts';
 
@@ -24,6 +24,7 @@ interface Trial {
   }[];
   readonly impact?: Impact;
   readonly complete?: boolean;
+  readonly over_time?: OverTime;
   readonly warnings?: readonly { readonly path: string; readonly message: string }[];
 }
 
@@ -184,7 +185,7 @@ export function ReviewAndPublish(review: Review): VNode {
 
 /** What the trial said: of the document, of effective values and guardrails, and of tenants. */
 const Tried = ({
-  trial: { changes, effective, warnings = [], impact, complete = true },
+  trial: { changes, effective, warnings = [], impact, complete = true, over_time: overTime },
   effect,
 }: {
   readonly trial: Trial;
@@ -201,6 +202,7 @@ const Tried = ({
       </p>
     ))}
     {impact && <BlastRadius impact={impact} isComplete={complete} />}
+    {overTime && <LimitsEffect overTime={overTime} />}
     {impact?.next_cursor && <p class="fine">More values change; the plan shows all of them.</p>}
   </>
 );

@@ -9,6 +9,7 @@ import { decideActions } from './actions/decide.ts';
 import { digestActions } from './actions/digests.ts';
 import { effectiveActions } from './actions/effective.ts';
 import { impactActions } from './actions/impact.ts';
+import { overTimeImpactActions } from './actions/impact-over-time.ts';
 import { layersInMemory } from './actions/layers-in-memory.ts';
 import { usageActions } from './actions/usage.ts';
 import { Environments } from './rules/environments.ts';
@@ -29,6 +30,7 @@ export const configResolverService = ({
     ...digestActions(settings, environments, inMemory),
     ...decideActions(),
     ...impactActions(settings),
+    ...overTimeImpactActions(),
     ...usageActions(settings),
   });
 };

@@ -57,6 +57,7 @@ import { erasingActions } from './actions/erasing.ts';
 import { eventDestinationActions } from './actions/event-destinations.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
+import { overTimeActions } from './actions/limits-over-time.ts';
 import { listing } from './actions/listing.ts';
 import { memberActions } from './actions/members.ts';
 import { notificationActions } from './actions/notifications.ts';
@@ -229,15 +230,7 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
 
     ...boundActions(db, bounds),
 
-    'tenant-config.budgets.get': budgets.get,
-    'tenant-config.budgets.put': budgets.put,
-    'tenant-config.budgets.patch': budgets.patch,
-    'tenant-config.budgets.delete': budgets.delete,
-
-    'tenant-config.freezes.get': freezes.get,
-    'tenant-config.freezes.put': freezes.put,
-    'tenant-config.freezes.patch': freezes.patch,
-    'tenant-config.freezes.delete': freezes.delete,
+    ...overTimeActions(db, budgets, freezes),
 
     'tenant-config.change-policy.get': changePolicy.get,
     'tenant-config.change-policy.put': changePolicy.put,

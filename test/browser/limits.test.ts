@@ -92,6 +92,12 @@ test('budgets: each bar with what holds it, by day with what is behind, and an e
   expect(await published.locator('.changes tbody tr').allInnerTexts()).toEqual([
     expect.stringMatching(/\/daily\/amount\s+"100\.00"\s+"40\.00"/),
   ]);
+  // What is spent and held is four fifths of it then.
+  const meant = published.getByRole('region', { name: 'Limits over time' });
+  expect(await meant.locator('tbody tr').allInnerTexts()).toEqual([
+    expect.stringMatching(/budget daily\s+warned\s+12\.5 spent, 20\.25 held, 7\.25 left/),
+  ]);
+  await standAt(page, 'budget-impact');
   await published.getByLabel('Reason').fill('Less this year');
   await published.getByRole('button', { name: 'Publish', exact: true }).click();
   await review.dialog.first().waitFor({ state: 'detached' });

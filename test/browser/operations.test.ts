@@ -264,6 +264,34 @@ describe('notifications', () => {
     await seen.close();
   });
 
+  test('event destinations say how far they are, are tested in place, and sent their events again', async () => {
+    const { admin, id } = acme;
+    const before = receiver.received.length;
+    const siem = { url: receiver.url, format: 'ocsf', batch: { max_seconds: 0 } };
+    await admin.put(`/tenants/${id}/config/event-destinations`, { siem });
+    await receiver.wait(() => true, before + 1);
+    const seen = await asAdmin();
+    const { page } = seen;
+    await page.goto(`/console/tenants/${id}/destinations`);
+    const row = page.getByRole('row', { name: /siem/ });
+    await row.getByText('current').waitFor();
+    await standAt(page, 'destinations');
+    await page.getByRole('button', { name: 'Test siem' }).click();
+    await page.getByText('siem took a test with 200').waitFor();
+    await page.getByRole('button', { name: 'Send again to siem' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Send siem its events again' });
+    await dialog.getByRole('textbox', { name: 'From event' }).fill('2');
+    await standAt(page, 'destination-replay');
+    const sent = receiver.received.length;
+    await dialog.getByRole('button', { name: 'Send again' }).click();
+    await page.getByText('siem is sent everything from event 2 on again.').waitFor();
+    const [again] = (await receiver.wait(() => true, sent + 1)).slice(sent);
+    expect(JSON.parse(again!.text)[0].unmapped.seq).toBe(2);
+    expect(seen.faults).toEqual([]);
+    await admin.delete(`/tenants/${id}/config/event-destinations`);
+    await seen.close();
+  });
+
   test('an operator reads them, and is offered neither test nor replay', async () => {
     const seen = await stage.tabOf(beta.emails.operator!);
     await new NotificationsPage(seen.page).open(beta.id);

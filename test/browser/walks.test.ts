@@ -308,6 +308,7 @@ describe('hostile text', () => {
       [`${at}/notifications`],
       [`${at}/deliveries`],
       [`${at}/deliveries/${ids.delivery}`, 'answer'],
+      [`${at}/destinations`],
       [`${at}/history`, 'reason', 'agent', 'agent-value', 'service', 'project', 'bound-value'],
       [`${at}/members`, 'person'],
       [`${at}/groups`],

@@ -263,8 +263,11 @@ async function spend(): Promise<void> {
 const repeated: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'gateway/generated-bodies': { GENERATED_BODIES: '20000' },
   'gateway/invalid-bodies': { INVALID_BODIES: '25000' },
+  'gateway/platform-history': { HISTORY_SEEDS: '3,4,5,6,7,8' },
   'gateway/ladder': { LADDER_STACKS: '2000' },
+  'services/plan': { PLAN_TENANTS: '200' },
   'services/client': { CLIENT_SAVES: '3000' },
+  'flows/unknown-rows': { UNKNOWN_SHAPES: '3' },
   'faults/automations': { REDEEM_KILLS: '200' },
   'faults/notifier': { NOTIFIER_KILLS: '200', NOTIFIER_APPROVALS: '1000' },
 };

@@ -5,6 +5,7 @@
  * |--------|-----------------------------------------------------------------------------------------------------------|
  * | trial  | all items are written in one transaction, which also reads the layers before and after, and is undone       |
  * | impact | config-resolver holds both against the documents of all tenants                                             |
+ * | limits | of budgets and freezes: against what tenants have spent and which of their automations are live        |
  * | digest | of the items, the platform's revision, the environment and what all tenants' documents say of the keys     |
  * | apply  | trial and digest once more; then the writes, if the platform's revision is still that one under its lock    |
  */
@@ -21,6 +22,8 @@ import {
   tryChanges,
   type Work,
 } from '../../../shared/commits/commit.ts';
+import type { Budgets } from '../../../shared/contracts/budgets.ts';
+import type { Freezes } from '../../../shared/contracts/freezes.ts';
 import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import type { PlatformLayers } from '../../../shared/contracts/layers.ts';
 import type { PlanItem } from '../../../shared/contracts/plan.ts';
@@ -47,6 +50,7 @@ import { asksForImpact, type Triable } from '../../../shared/documents/trial.ts'
 import {
   contractOfWrite,
   itemOf,
+  kindOfPath,
   plannedWrite,
   type PlannedKind,
   type PlannedWrite,
@@ -175,7 +179,12 @@ export class Planner {
     request: Request,
   ) {
     const trial = await this.#attempt(works);
-    const { impact, complete, digest } = await lookAt(trial, items, look, request);
+    const overTime = look.cursor === undefined ? overTimeChanges(items, trial.outcomes) : undefined;
+    const [{ impact, complete, digest }, over_time] = await Promise.all([
+      lookAt(trial, items, look, request),
+      overTime &&
+        request.call('config-resolver.impact.over-time', { body: { by: 'platform', ...overTime } }),
+    ]);
     const { revision, at, outcomes } = trial;
     return {
       outcomes,
@@ -184,6 +193,7 @@ export class Planner {
         digest: digest && `${revision}-${Date.parse(at)}-${digest}`,
         impact,
         complete,
+        ...(over_time && { over_time }),
       },
     };
   }
@@ -309,6 +319,26 @@ const lookAt = (
       ...look,
     },
   });
+
+type OverTime = Pick<ParamsOf<'config-resolver.impact.over-time'>['body'], 'budgets' | 'freezes'>;
+
+/** Budgets and freezes before the first item that writes them and after the last; undefined: none does. */
+function overTimeChanges(
+  items: readonly PlanItem[],
+  outcomes: readonly AnyAttempt[],
+): OverTime | undefined {
+  // The documents of a kind are what its schema says.
+  const changeOf = <Document>(kind: PlannedKind) => {
+    const writes = outcomes.filter((_each, index) => kindOfPath(items[index]!.path) === kind);
+    const [first, last] = [writes[0], writes.at(-1)];
+    if (!first || !last) return undefined;
+    return { before: first.before as Document | null, after: last.after as Document | null };
+  };
+  const budgets = changeOf<Budgets>('budgets');
+  const freezes = changeOf<Freezes>('freezes');
+  if (!budgets && !freezes) return undefined;
+  return { ...(budgets && { budgets }), ...(freezes && { freezes }) };
+}
 
 const cursorOf = (cursor: string | undefined) => (cursor === undefined ? {} : { cursor });
 

@@ -31,6 +31,10 @@ const templates = plannedKinds.map((kind) => ({
   template: templateOf(`global-config.${kind}`),
 }));
 
+/** Which kind of document an item writes. */
+export const kindOfPath = (path: string): PlannedKind | undefined =>
+  templates.find(({ template }) => parametersIn(path, template) !== undefined)?.kind;
+
 /**
  * Where the path is that of no document of the platform, or the write's contract refuses it: what
  * is wrong.
