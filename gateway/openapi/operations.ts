@@ -35,7 +35,7 @@ export function operationOf({ name, contract, rest }: RestRoute, components: Com
     operationId: name,
     tags: [topicOf(name)],
     summary: contract.summary,
-    description: `Who may call: ${whoMayCall(contract.access)}.${powerOfOperation(contract)}${keyScopesOf(contract)}${limitOf(contract)}`,
+    description: `Who may call: ${whoMayCall(contract.access)}.${powerOfOperation(contract)}${keyScopesOf(contract)}${narrowKeysOf(contract)}${limitOf(contract)}`,
     security: securityOf(contract),
     parameters: parametersOf(contract, rest, components),
     ...(rest.body ? { requestBody: requestBodyOf(contract, rest, components) } : {}),
@@ -59,6 +59,18 @@ function keyScopesOf(contract: Contract): string {
   if (scope === undefined) return '';
   const greater = ofPower === undefined ? '' : `, or ${ofPower} for what is powerful`;
   return ` API keys need the scope ${scope}${greater}.`;
+}
+
+const narrowTexts = {
+  row: ' Narrow: what it turns out to be about.',
+  own: ' Narrow keys, too.',
+} as const;
+
+function narrowKeysOf({ narrow, access, keyScope }: Contract): string {
+  if (access.level === 'public' || keyScope === null) return '';
+  if (narrow === undefined) return ' No narrow key.';
+  if (typeof narrow === 'string') return narrowTexts[narrow];
+  return ` Narrow: ${narrow.join(', ')}.`;
 }
 
 /** What a powerful operation changes, and what it takes. */
