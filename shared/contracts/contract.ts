@@ -130,6 +130,7 @@ export type ProblemTypes = Readonly<Partial<Record<ErrorCode, string>>>;
 export type ResponseKind =
   | 'resource'
   | 'effective'
+  | 'flags'
   | 'write'
   | 'list'
   | 'value'
@@ -189,6 +190,8 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   readonly failures?: FailureCodes;
   /** Errors are problem details (RFC 9457), of these types by code and else of none. */
   readonly problems?: ProblemTypes;
+  /** Errors are those of OpenFeature's Remote Evaluation Protocol. */
+  readonly errors?: 'ofrep';
   /**
    * It only reads, and no GET or cache says so: it has no route, or its question is too long for an
    * address.
@@ -303,6 +306,7 @@ interface Definition<
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;
   failures?: FailureCodes;
   problems?: ProblemTypes;
+  errors?: 'ofrep';
   changesNothing?: true;
   minTimeoutMs?: number | ((params: CheckedParams) => number | undefined);
 }

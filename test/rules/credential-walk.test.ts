@@ -196,6 +196,8 @@ const openToNarrow: Readonly<Record<string, readonly string[] | string>> = {
   'notifier.automations.redeem': 'row',
   'notifier.automations.finish': 'row',
   'tenant-config.rollback': 'row',
+  'config-resolver.flags.evaluate': 'row',
+  'config-resolver.flags.evaluate-all': 'row',
   ...Object.fromEntries(
     ['tenant-config', 'global-config'].flatMap((service) =>
       ['create', 'edit', 'submit', 'cancel', 'apply', 'rebase'].map((step) => [
