@@ -21,6 +21,7 @@ import {
   hasRole,
   isAskedAgain,
   isPlatformAdmin,
+  readsConfiguration,
   renew,
   signOut,
   switchTenant,
@@ -121,7 +122,7 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
   const { tenantId } = place;
   const current = signedIn.tenant;
   useEffect(() => void learnNames(), [current?.id]);
-  const mayWatch = current !== null && hasRole('tenant_admin', 'operator') && !hasEnded.value;
+  const mayWatch = current !== null && readsConfiguration() && !hasEnded.value;
   useEffect(() => (mayWatch ? followChanges(current.id) : undefined), [current?.id, mayWatch]);
   const seesPlatform = place.isPlatform === true && isPlatformAdmin.value && !hasEnded.value;
   useEffect(() => (seesPlatform ? followPlatform() : undefined), [seesPlatform]);
@@ -256,9 +257,7 @@ function Stopped({ tenantId }: { readonly tenantId: string }): VNode | null {
     <p class="banner stopped" role="alert">
       <strong>Emergency stop.</strong> New automations of <bdi>{tenant.value?.name}</bdi> are
       refused.{' '}
-      {hasRole('tenant_admin', 'operator') && (
-        <a href={hrefOf(`/tenants/${tenantId}/automations`)}>Automations</a>
-      )}
+      {readsConfiguration() && <a href={hrefOf(`/tenants/${tenantId}/automations`)}>Automations</a>}
     </p>
   );
 }

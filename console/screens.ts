@@ -42,8 +42,8 @@ interface Screen {
   readonly component: ComponentType<ScreenProperties>;
 }
 
-const everyone: readonly Role[] = ['tenant_admin', 'operator', 'viewer'];
-const operators: readonly Role[] = ['tenant_admin', 'operator'];
+const everyone: readonly Role[] = ['tenant_admin', 'operator', 'reviewer', 'viewer'];
+const readers: readonly Role[] = ['tenant_admin', 'operator', 'reviewer'];
 const admins: readonly Role[] = ['tenant_admin'];
 export const screens: readonly Screen[] = [
   {
@@ -58,44 +58,44 @@ export const screens: readonly Screen[] = [
     name: 'documents',
     group: 'Values',
     title: 'Configuration',
-    roles: operators,
+    roles: readers,
     component: Documents,
   },
-  { name: 'budgets', group: 'Limits', title: 'Budgets', roles: operators, component: Budgets },
-  { name: 'freezes', group: 'Limits', title: 'Freezes', roles: operators, component: Freezes },
+  { name: 'budgets', group: 'Limits', title: 'Budgets', roles: readers, component: Budgets },
+  { name: 'freezes', group: 'Limits', title: 'Freezes', roles: readers, component: Freezes },
   {
     name: 'approvals',
     group: 'Approvals',
     title: 'Approvals',
-    roles: operators,
+    roles: readers,
     component: Approvals,
   },
   {
     name: 'change-sets',
     group: 'Approvals',
     title: 'Change sets',
-    roles: operators,
+    roles: readers,
     component: ChangeSets,
   },
   {
     name: 'automations',
     group: 'Delivery',
     title: 'Automations',
-    roles: operators,
+    roles: readers,
     component: Automations,
   },
   {
     name: 'notifications',
     group: 'Delivery',
     title: 'Notifications',
-    roles: operators,
+    roles: readers,
     component: Notifications,
   },
   {
     name: 'deliveries',
     group: 'Delivery',
     title: 'Deliveries',
-    roles: operators,
+    roles: readers,
     component: DeliveryLog,
   },
   {
@@ -125,7 +125,7 @@ export const screens: readonly Screen[] = [
     name: 'history',
     group: 'History',
     title: 'History',
-    roles: operators,
+    roles: [...readers, 'reverter'],
     component: HistoryOfChanges,
   },
   { name: 'usage', group: 'History', title: 'Usage', roles: admins, component: TenantUsage },

@@ -26,6 +26,8 @@ export interface Owner {
   readonly base: string;
   readonly kinds: readonly DocumentKind[];
   readonly mayTakeBack: boolean;
+  /** Whether the looker may write documents, too. */
+  readonly mayEdit: boolean;
   readonly hasImpact: boolean;
   /** Of the screens that show effective values; the platform has none of its own. */
   readonly screens?: string;

@@ -58,6 +58,7 @@ declare module 'fastify' {
     isOAuth?: boolean;
     /** Of a route whose errors are problem details: their types. */
     problems?: ProblemTypes | undefined;
+    errors?: Contract['errors'];
   }
 }
 
@@ -190,11 +191,7 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     method: rest.method,
     url,
     exposeHeadRoute: contract.response !== 'stream',
-    config: {
-      isPage: contract.response === 'page',
-      isOAuth: contract.response === 'oauth_token',
-      problems: contract.problems,
-    },
+    config: configOf(contract),
     onRequest(request, _reply, done) {
       // Fastify waits for a promise, or for `done` where there is none.
       const admitted = admit(request);
@@ -221,6 +218,14 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     },
   };
 }
+
+/** How errors of the route are sent. */
+const configOf = ({ response, problems, errors }: Contract) => ({
+  isPage: response === 'page',
+  isOAuth: response === 'oauth_token',
+  problems,
+  errors,
+});
 
 const nothingWritten = (): StrataError =>
   new StrataError(

@@ -72,6 +72,22 @@ export const errorSchemas = {
       },
     },
   },
+  FlagError: {
+    type: 'object',
+    description: "Of OpenFeature's Remote Evaluation Protocol",
+    required: ['errorCode', 'errorDetails', 'code', 'request_id'],
+    properties: {
+      key: { type: 'string', description: 'The flag, where one was asked for' },
+      errorCode: {
+        type: 'string',
+        enum: ['PARSE_ERROR', 'FLAG_NOT_FOUND', 'INVALID_CONTEXT', 'GENERAL'],
+        description: 'What providers switch on',
+      },
+      errorDetails: { type: 'string', description: 'For people; it may change' },
+      code: refTo('ErrorCode'),
+      request_id: { type: 'string', description: 'Names the request in the log' },
+    },
+  },
   OAuthError: {
     type: 'object',
     description: "Of the token endpoint's errors (RFC 6749, 5.2)",
@@ -117,6 +133,24 @@ const oauthErrorResponse = {
   },
 };
 
+/** Of OFREP. */
+const flagErrorResponse = {
+  description: 'An error of an evaluation',
+  headers: refsOf([...ofEveryAnswer, 'Retry-After']),
+  content: {
+    'application/json': {
+      schema: refTo('FlagError'),
+      example: {
+        key: 'max_cost',
+        errorCode: 'FLAG_NOT_FOUND',
+        errorDetails: 'There is no value for max_cost.',
+        code: 'not_found',
+        request_id: '0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55',
+      },
+    },
+  },
+};
+
 /** Of AuthZEN. */
 const problemResponse = {
   description: 'A problem of AuthZEN',
@@ -139,6 +173,7 @@ const problemResponse = {
 export const errorResponses = {
   ...Object.fromEntries(statuses.map((status) => [nameOf(status), responseOf(status)])),
   OAuthError: oauthErrorResponse,
+  FlagError: flagErrorResponse,
   ProblemDetails: problemResponse,
   OtherError: {
     description: 'Any other error, by its code',
@@ -160,6 +195,16 @@ export const oauthErrorRefs = {
   429: oauthError,
   503: oauthError,
   default: oauthError,
+};
+
+const flagError = refToResponse('FlagError');
+export const flagErrorRefs = {
+  400: flagError,
+  401: flagError,
+  403: flagError,
+  404: flagError,
+  429: refToResponse('OtherError'),
+  default: flagError,
 };
 
 const problem = refToResponse('ProblemDetails');

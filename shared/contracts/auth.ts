@@ -277,6 +277,7 @@ export const authContracts = {
     rest: 'GET /auth/me',
     access: anywhere,
     keyScope: 'auth:self',
+    narrow: 'own',
     result: Type.Object(
       {
         ...identity,

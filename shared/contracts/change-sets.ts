@@ -19,7 +19,7 @@ import {
 } from './fields.ts';
 import { PlanItem, PlannedChange } from './plan.ts';
 import { platformAdmins } from './platform-document.ts';
-import { configurationReaders, tenantAdmins, tenantPath } from './tenant-document.ts';
+import { configurationReaders, operators, tenantAdmins, tenantPath } from './tenant-document.ts';
 
 export const changeSetStates = [
   'draft',
@@ -204,6 +204,8 @@ interface Definition<Path extends TProperties> {
   readonly titled: '' | 'Platform';
   readonly example: ItemExample;
   readonly access: Extract<Access, { readonly level: 'tenant' | 'platform_admin' }>;
+  /** Who reads and decides them. */
+  readonly deciders: Extract<Access, { readonly level: 'tenant' | 'platform_admin' }>;
   /** Who applies without approvals. */
   readonly breakers: Access;
   readonly readScope: KeyScope;
@@ -214,7 +216,7 @@ interface Definition<Path extends TProperties> {
 function emergencies<Path extends TProperties>({
   prefix,
   path,
-  access,
+  deciders: access,
   breakers,
 }: Definition<Path>) {
   const url = `${prefix}/config/changesets` as const;
@@ -251,7 +253,12 @@ function emergencies<Path extends TProperties>({
 }
 
 /** Reading and watching them. */
-function reading<Path extends TProperties>({ prefix, path, access, readScope }: Definition<Path>) {
+function reading<Path extends TProperties>({
+  prefix,
+  path,
+  deciders: access,
+  readScope,
+}: Definition<Path>) {
   const url = `${prefix}/config/changesets` as const;
   const one = { ...path, ...id };
   return {
@@ -307,7 +314,7 @@ function reading<Path extends TProperties>({ prefix, path, access, readScope }: 
 
 /** One set of contracts for a tenant's change sets, one for the platform's. */
 function changeSetContracts<Path extends TProperties>(definition: Definition<Path>) {
-  const { prefix, path, titled, example, access, writeScope } = definition;
+  const { prefix, path, titled, example, access, deciders, writeScope } = definition;
   const items = itemsOf(itemOf(`${titled}ChangeSetItem`, example));
   const url = `${prefix}/config/changesets` as const;
   const one = { ...path, ...id };
@@ -315,10 +322,17 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
     access,
     leadsTo: 'operations',
     keyScope: writeScope,
+    // Each of its writes is checked as a write of its own.
+    narrow: 'row',
     result: ChangeSet,
   } as const;
   /** No API key approves: an approval is a person's. */
-  const deciding = { ...writing, leadsTo: 'configuration', keyScope: null } as const;
+  const deciding = {
+    access: deciders,
+    leadsTo: 'configuration',
+    keyScope: null,
+    result: ChangeSet,
+  } as const;
   return {
     create: action({
       ...writing,
@@ -410,7 +424,8 @@ const tenant = changeSetContracts({
     path: '/tenants/3f0f1c9e-9a1b-4c39-9d55-3a1f0a0a7f10/config/agents/scaler',
     body: { default_region: 'europe-west1' },
   },
-  access: { level: 'tenant', roles: configurationReaders },
+  access: { level: 'tenant', roles: operators },
+  deciders: { level: 'tenant', roles: configurationReaders },
   breakers: tenantAdmins,
   readScope: 'config:read',
   writeScope: 'config:write',
@@ -424,6 +439,7 @@ const platform = changeSetContracts({
     body: { config_value: 20, is_public: true },
   },
   access: platformAdmins,
+  deciders: platformAdmins,
   breakers: platformAdmins,
   readScope: 'platform:read',
   writeScope: 'platform:write',

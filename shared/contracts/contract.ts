@@ -7,14 +7,22 @@ import { Type, type Static, type TObject, type TProperties, type TSchema } from 
 import type { LeadsTo } from './consequences.ts';
 import type { ErrorCode } from './error-codes.ts';
 import { strict } from './fields.ts';
+import type { Narrow } from './narrow-keys.ts';
 import type { RevisionScope } from './revision-scopes.ts';
 
-export const tenantRoles = ['tenant_admin', 'operator', 'viewer'] as const;
+export const tenantRoles = ['tenant_admin', 'operator', 'reviewer', 'reverter', 'viewer'] as const;
 export type TenantRole = (typeof tenantRoles)[number];
+/** Who reads effective values: all but those who only take changes back. */
+export const valueReaders = [
+  'tenant_admin',
+  'operator',
+  'reviewer',
+  'viewer',
+] as const satisfies readonly TenantRole[];
 export const TenantRole = Type.Enum(tenantRoles, {
   title: 'TenantRole',
   description:
-    '`viewer` reads effective configurations; `operator` reads the configuration, too, runs services and decides approvals; `tenant_admin` may do everything in the tenant',
+    '`viewer` reads effective configurations; `reviewer` reads the configuration, too, and decides approvals, and writes nothing; `operator` also runs services and automations; `reverter` reads the history and rolls back, and does nothing else; `tenant_admin` may do everything in the tenant',
 });
 
 /** What an API key may be allowed to do. */
@@ -122,6 +130,7 @@ export type ProblemTypes = Readonly<Partial<Record<ErrorCode, string>>>;
 export type ResponseKind =
   | 'resource'
   | 'effective'
+  | 'flags'
   | 'write'
   | 'list'
   | 'value'
@@ -160,6 +169,8 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
    * caller says which.
    */
   readonly keyScope?: KeyScope | null;
+  /** By what of a call it is told whether a narrow API key may make it; absent: none may. */
+  readonly narrow?: Narrow;
   /**
    * What of a network's calls NETWORK_RATE_LIMIT_PER_MINUTE bounds: all, because each sends a mail,
    * keeps something for whoever asks or may cost a hash; or only those that are answered with 401,
@@ -179,6 +190,8 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   readonly failures?: FailureCodes;
   /** Errors are problem details (RFC 9457), of these types by code and else of none. */
   readonly problems?: ProblemTypes;
+  /** Errors are those of OpenFeature's Remote Evaluation Protocol. */
+  readonly errors?: 'ofrep';
   /**
    * It only reads, and no GET or cache says so: it has no route, or its question is too long for an
    * address.
@@ -277,6 +290,7 @@ interface Definition<
   access: Access;
   leadsTo?: LeadsTo;
   keyScope?: KeyScope | null;
+  narrow?: Narrow;
   networkLimited?: 'calls' | 'failures';
   path?: Path;
   query?: Query;
@@ -292,6 +306,7 @@ interface Definition<
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;
   failures?: FailureCodes;
   problems?: ProblemTypes;
+  errors?: 'ofrep';
   changesNothing?: true;
   minTimeoutMs?: number | ((params: CheckedParams) => number | undefined);
 }

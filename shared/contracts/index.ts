@@ -32,6 +32,7 @@ import { layerContracts } from './layers.ts';
 import { memberContracts } from './members.ts';
 import { notificationContracts } from './notification-config.ts';
 import { notifierContracts } from './notifier.ts';
+import { ofrepContracts } from './ofrep.ts';
 import { planContracts } from './plan.ts';
 import { projectContracts } from './projects.ts';
 import { riskContracts } from './risk.ts';
@@ -48,6 +49,7 @@ export const contracts = {
   // config-resolver: the merged configuration, and what it is merged from
   ...effectiveConfigContracts,
   ...decideContracts,
+  ...ofrepContracts,
   ...layerContracts,
   // global-config has the platform's, tenant-config the tenants'
   ...boundContracts,

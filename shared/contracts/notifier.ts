@@ -19,6 +19,7 @@ import {
   Timestamp,
   Uuid,
 } from './fields.ts';
+import { operators } from './tenant-document.ts';
 
 const optional = Type.Optional;
 
@@ -412,9 +413,10 @@ const DeliveryDetail = Type.Object(
 );
 
 /** Of those who may decide an approval, signed in or by a mailed link. */
-export const deciderRoles: readonly TenantRole[] = ['tenant_admin', 'operator'];
+export const deciderRoles: readonly TenantRole[] = ['tenant_admin', 'operator', 'reviewer'];
 const people: Access = { level: 'tenant', roles: deciderRoles };
 const approvers: Access = { ...people, services: true };
+const requesters: Access = { level: 'tenant', roles: operators, services: true };
 const admins: Access = { level: 'tenant', roles: ['tenant_admin'] };
 const tenantPath = { tenant_id: TenantId };
 const approvalPath = { ...tenantPath, approval_id: described(Uuid, "The approval's id") };
@@ -469,7 +471,7 @@ export const notifierContracts = {
   'notifier.approvals.request': action({
     summary: "Ask for a human's approval",
     rest: 'POST /tenants/{tenant_id}/approvals',
-    access: approvers,
+    access: requesters,
     leadsTo: 'operations',
     keyScope: 'approvals:write',
     path: tenantPath,

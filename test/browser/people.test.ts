@@ -105,6 +105,7 @@ test('every screen has no fault and nothing for axe to find, narrow and wide, li
   await page.getByText('Main branch').waitFor();
   await stand('service-account');
   const newKey = await people.begin('New key…', 'New API key');
+  await newKey.dialog.getByText('Only for some services').click();
   await stand('new-key');
   await newKey.field('Name').fill('Second');
   await newKey.send('Create key');
@@ -259,13 +260,17 @@ describe('API keys', () => {
     const newKey = await accounts.begin('New key…', 'New API key');
     await newKey.field('Name').fill('Nightly');
     await newKey.choose('audit:read');
+    await newKey.dialog.getByText('Only for some services').click();
+    await newKey.field('Service instances').fill('checkout, search');
     await newKey.send('Create key');
     const secret = await accounts.takeSecret();
     expect(secret).toMatch(/^strata_/);
-    await accounts.row('Nightly').waitFor();
+    await accounts.row('Nightly').getByText('search').waitFor();
     expect(await page.content()).not.toContain(secret);
     const machine = new Client(stage.strata.url, secret);
-    expect((await machine.get(`/tenants/${id}/config/effective`)).status).toBe(200);
+    const effective = `/tenants/${id}/config/effective`;
+    expect((await machine.get(effective)).status).toBe(403);
+    expect((await machine.get(`${effective}?service_id=search`)).status).toBe(200);
     const revoke = await accounts.begin('Revoke Nightly', 'Revoke Nightly');
     await revoke.done('Revoke');
     await accounts.row('Nightly').waitFor({ state: 'detached' });
