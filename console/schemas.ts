@@ -70,7 +70,10 @@ function resolved(shown: Shown, schemas: Readonly<Record<string, Shown>>): Schem
     return { ...resolved(schemas[title] ?? {}, schemas), ...rest, title };
   }
   const { properties, additionalProperties: values, items, oneOf, anyOf, ...own } = rest;
-  const shapes = (oneOf ?? anyOf)?.map((shape) => resolved(shape, schemas));
+  // Nothing is what a form says by leaving it out.
+  const choices = (oneOf ?? anyOf)?.filter(({ type }) => type !== 'null');
+  if (choices?.length === 1) return { ...own, ...resolved(choices[0]!, schemas) };
+  const shapes = choices?.map((shape) => resolved(shape, schemas));
   return {
     ...own,
     ...(properties && {

@@ -141,14 +141,17 @@ const FiguresTable = ({
       { number: currency === '' ? 'Cost' : `Cost, ${currency}` },
     ]}
   >
-    {figures.toReversed().map(({ date, allowed, asked, denied, cost }) => (
-      <tr key={date}>
-        <th scope="row">{dateText(date)}</th>
-        <td class="number">{allowed}</td>
-        <td class="number">{asked}</td>
-        <td class="number">{denied}</td>
-        <td class="number">{costFormat.format(cost)}</td>
-      </tr>
-    ))}
+    {figures
+      .filter(({ allowed, asked, denied, cost }) => allowed + asked + denied + cost > 0)
+      .toReversed()
+      .map(({ date, allowed, asked, denied, cost }) => (
+        <tr key={date}>
+          <th scope="row">{dateText(date)}</th>
+          <td class="number">{allowed}</td>
+          <td class="number">{asked}</td>
+          <td class="number">{denied}</td>
+          <td class="number">{costFormat.format(cost)}</td>
+        </tr>
+      ))}
   </Table>
 );
