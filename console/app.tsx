@@ -15,7 +15,7 @@ import { openPalette, Palette } from './palette.tsx';
 import { keepLooking, lookAround } from './outage.ts';
 import { Heading, ProblemBox } from './parts.tsx';
 import { learnNames } from './people.ts';
-import { platformScreens, screens } from './screens.ts';
+import { firstScreen, platformScreens, screens } from './screens.ts';
 import {
   hasEnded,
   hasRole,
@@ -139,9 +139,9 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
   }, [tenantId, isElsewhere, isMember]);
   useEffect(() => {
     if (path.value !== '') return;
-    if (current) go(`/tenants/${current.id}/effective`, { replace: true });
+    if (current) go(`/tenants/${current.id}/${firstScreen()}`, { replace: true });
     else if (isPlatformAdmin.value && signedIn.memberships.length === 0)
-      go('/platform/tenants', { replace: true });
+      go('/platform/overview', { replace: true });
   }, [path.value, current?.id]);
   return (
     <div class="shell">
@@ -228,7 +228,7 @@ function TenantChoice({ signedIn }: { readonly signedIn: Tokens }): VNode {
     const { value } = event.target as HTMLSelectElement;
     try {
       await switchTenant(value);
-      go(`/tenants/${value}/effective`);
+      go(`/tenants/${value}/${firstScreen()}`);
     } catch (error) {
       cannotStart(error);
     }

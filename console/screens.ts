@@ -19,7 +19,9 @@ import { HistoryOfChanges, HistoryOfPlatform } from './screens/history.tsx';
 import { Members } from './screens/members.tsx';
 import { Nodes } from './screens/nodes.tsx';
 import { Notifications } from './screens/notifications.tsx';
+import { Overview } from './screens/overview.tsx';
 import { Plan } from './screens/plan.tsx';
+import { PlatformOverview } from './screens/platform-overview.tsx';
 import {
   GlobalConfiguration,
   PlatformBounds,
@@ -32,12 +34,13 @@ import type { PlatformScreenProperties, Role, ScreenProperties } from './screens
 import { ServiceAccounts } from './screens/service-accounts.tsx';
 import { Tenants } from './screens/tenants.tsx';
 import { TenantUsage, UsageOfTenants } from './screens/usage.tsx';
+import { WhatIf } from './screens/what-if.tsx';
 
 interface Screen {
   readonly name: string;
   readonly title: string;
   /** Of the navigation. */
-  readonly group: 'Values' | 'Limits' | 'Approvals' | 'Delivery' | 'People' | 'History';
+  readonly group: 'Tenant' | 'Values' | 'Limits' | 'Approvals' | 'Delivery' | 'People' | 'History';
   readonly roles: readonly Role[];
   readonly component: ComponentType<ScreenProperties>;
 }
@@ -47,12 +50,20 @@ const readers: readonly Role[] = ['tenant_admin', 'operator', 'reviewer'];
 const admins: readonly Role[] = ['tenant_admin'];
 export const screens: readonly Screen[] = [
   {
+    name: 'overview',
+    group: 'Tenant',
+    title: 'Overview',
+    roles: operators,
+    component: Overview,
+  },
+  {
     name: 'effective',
     group: 'Values',
     title: 'Effective values',
     roles: everyone,
     component: EffectiveValues,
   },
+  { name: 'what-if', group: 'Values', title: 'What if', roles: everyone, component: WhatIf },
   { name: 'compare', group: 'Values', title: 'Compare', roles: everyone, component: Compare },
   {
     name: 'documents',
@@ -136,12 +147,18 @@ interface PlatformScreen {
   readonly name: string;
   readonly title: string;
   /** Of the navigation. */
-  readonly group: `Platform ${'people' | 'values' | 'changes' | 'operation'}`;
+  readonly group: 'Platform' | `Platform ${'people' | 'values' | 'changes' | 'operation'}`;
   readonly component: ComponentType<PlatformScreenProperties>;
 }
 
 /** For the platform's administrators, whichever tenant they act for. */
 export const platformScreens: readonly PlatformScreen[] = [
+  {
+    name: 'overview',
+    group: 'Platform',
+    title: 'Overview',
+    component: PlatformOverview,
+  },
   { name: 'tenants', group: 'Platform people', title: 'Tenants', component: Tenants },
   { name: 'accounts', group: 'Platform people', title: 'Accounts', component: Accounts },
   {
@@ -198,6 +215,9 @@ export const platformScreens: readonly PlatformScreen[] = [
   { name: 'usage', group: 'Platform operation', title: 'Usage', component: UsageOfTenants },
   { name: 'nodes', group: 'Platform operation', title: 'Nodes', component: Nodes },
 ];
+
+/** Where somebody begins in a tenant: the first that their roles show. */
+export const firstScreen = (): string => visibleScreens()[0]!.name;
 
 /** Of the tenant, for the one who is signed in. */
 export const visibleScreens = (): readonly Screen[] =>

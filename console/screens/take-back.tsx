@@ -43,7 +43,7 @@ export const historyAddress = (
 /** Such as "Agent configuration scaler". */
 export function nameOfDocument(
   { config_type: type, resource_id: id }: Entry,
-  { kinds }: Owner,
+  { kinds }: Pick<Owner, 'kinds'>,
 ): string {
   const kind = kinds.find(({ configType }) => configType === type);
   if (kind) return titleOf(kind, id);

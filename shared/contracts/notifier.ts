@@ -104,6 +104,7 @@ const Channel = Type.Enum(channels, { title: 'Channel', description: 'A way to t
 export const noticeTypes = [
   'approval.requested',
   'approval.escalated',
+  'approval.reminded',
   'approval.exhausted',
   'approval.expired',
   'approval.decided',

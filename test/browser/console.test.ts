@@ -25,7 +25,7 @@ import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
 import { hostile, setStage, type Stage } from './stage.ts';
 import { standAt } from './stand.ts';
-import { slownessOf, soonMs, until, visit, workOf, type Visit } from './visit.ts';
+import { arrived, slownessOf, soonMs, until, visit, workOf, type Visit } from './visit.ts';
 
 let stage: Stage;
 let tenant: TenantFixture;
@@ -84,7 +84,7 @@ const withoutStream = ({ page }: Visit): Promise<unknown> =>
 /** In a browser of their own. */
 async function signedIn(as: Person): Promise<Visit> {
   const seen = await stage.signedIn(tenant.emails[as]!);
-  await new EffectiveValuesPage(seen.page).loaded();
+  await arrived(seen.page);
   return seen;
 }
 const tabOf = (as: Person): Promise<Visit> => stage.tabOf(tenant.emails[as]!);
@@ -118,8 +118,10 @@ describe('every screen', () => {
     await stand('reset');
     await door.open();
     await door.signIn(tenant.emails.tenant_admin!, memberPassword);
+    await page.getByRole('region', { name: 'Last changes' }).getByRole('table').waitFor();
+    await page.getByRole('region', { name: 'First steps' }).waitFor();
+    await stand('overview');
     const effective = new EffectiveValuesPage(page);
-    await effective.loaded();
     await effective.open(tenant.id, question);
     await stand('effective');
     await effective.openLadder('max_cost_impact_auto');
@@ -668,7 +670,6 @@ describe('live', () => {
     await admin.put(path, { default_region: 'before' });
     const seen = await signedIn('tenant_admin');
     const effective = new EffectiveValuesPage(seen.page);
-    await effective.loaded();
     const streams: string[] = [];
     for (const { page } of [seen])
       page.context().on('request', (request) => {
@@ -725,7 +726,9 @@ describe('live', () => {
     await admin.patch(`/tenants/${id}/users/${user}`, { roles: ['operator'] });
     begin();
     // Sooner than a page looks by itself whether everything is as it knows.
-    await seen.page.getByRole('link', { name: 'Configuration' }).waitFor({ timeout: soonMs });
+    await seen.page
+      .getByRole('link', { name: 'Configuration', exact: true })
+      .waitFor({ timeout: soonMs });
     expect(seen.faults).toEqual([]);
     await seen.close();
   });
@@ -749,7 +752,7 @@ describe('live', () => {
     // It asks again by itself.
     await eventually(async () => expect(refused).toBeGreaterThan(1));
     isOut = false;
-    await new EffectiveValuesPage(page).loaded();
+    await arrived(page);
     await seen.close();
   });
 
@@ -938,7 +941,7 @@ describe('the session', () => {
   test('no token is in storage, address or document, and a reload continues', async () => {
     const seen = await signedIn('tenant_admin');
     const { page, context } = seen;
-    await new EffectiveValuesPage(page).loaded();
+    await arrived(page);
     const kept = await page.evaluate<string>(`JSON.stringify([
       { ...localStorage }, { ...sessionStorage }, location.href, document.cookie, document.documentElement.outerHTML, history.state,
     ])`);
@@ -947,7 +950,7 @@ describe('the session', () => {
     expect(cookie).toMatchObject({ httpOnly: true, secure: true, sameSite: 'Strict', path: '/' });
     expect(kept).not.toContain(cookie!.value);
     await page.reload();
-    await new EffectiveValuesPage(page).loaded();
+    await arrived(page);
     expect(seen.faults).toEqual([]);
     await seen.close();
   });
@@ -959,7 +962,7 @@ describe('the session', () => {
       seen.page.reload(),
       second.page.goto(`/console/tenants/${tenant.id}/effective`),
     ]);
-    for (const { page } of [seen, second]) await new EffectiveValuesPage(page).loaded();
+    for (const { page } of [seen, second]) await arrived(page);
     expect([...seen.faults, ...second.faults]).toEqual([]);
     await seen.page.getByRole('button', { name: 'Sign out' }).click();
     await new SignInPage(seen.page).submit.waitFor();
@@ -988,7 +991,7 @@ describe('the session', () => {
     }).catch(() => {})`);
     expect(statuses).toEqual([403]);
     await seen.page.reload();
-    await new EffectiveValuesPage(seen.page).loaded();
+    await arrived(seen.page);
     elsewhere.close();
     await seen.close();
   });
@@ -1027,7 +1030,7 @@ describe('the session', () => {
     expect(page.url()).toBe(`${stage.origin}/console/accept-invitation`);
     await page.getByLabel('Choose a password').fill(memberPassword);
     await page.getByRole('button', { name: 'Accept and sign in' }).click();
-    await new EffectiveValuesPage(page).loaded();
+    await arrived(page);
     expect(seen.faults).toEqual([]);
     await seen.close();
   });

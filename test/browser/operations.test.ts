@@ -382,7 +382,7 @@ describe('the platform', () => {
     const global = new PlatformDocumentPage(page);
     await global.open('global/max_cost_impact_auto');
     await page
-      .locator('textarea[name="/config_value"], label:has-text("config_value") textarea')
+      .locator('[name="/config_value"], label:has-text("config_value") textarea')
       .first()
       .fill('1');
     await global.field('/is_public').selectOption({ label: 'true' });

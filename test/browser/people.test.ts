@@ -30,7 +30,7 @@ import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
 import { hostile, setStage, type Stage } from './stage.ts';
 import { standAt } from './stand.ts';
-import { picture, soonMs, until, visit, type Visit } from './visit.ts';
+import { arrived, picture, soonMs, until, visit, type Visit } from './visit.ts';
 
 let stage: Stage;
 let tenant: TenantFixture;
@@ -341,7 +341,7 @@ describe('the own account', () => {
     await page.getByRole('button', { name: 'Sign out' }).click();
     await new SignInPage(page).submit.waitFor();
     await page.getByRole('button', { name: 'Use a passkey' }).click();
-    await new EffectiveValuesPage(page).loaded();
+    await arrived(page);
     await account.openPart();
     await account.row(name).waitFor();
     expect(await account.row(name).innerText()).not.toContain('never');
@@ -441,6 +441,8 @@ describe('audit', () => {
     const audit = new AuditPage(seen.page);
     await audit.open(id);
     await audit.filter('By', emails.tenant_admin!);
+    await seen.page.getByRole('button', { name: 'All of the configuration' }).click();
+    await seen.page.getByRole('button', { name: 'config.agent.updated' }).first().waitFor();
     await audit.filter('Action begins with', 'config.agent');
     await audit.filter('Target', 'audited');
     await audit.loaded();
@@ -517,7 +519,7 @@ describe('live', () => {
     const { admin, id } = tenant;
     const { user_id: user } = await addMember(admin, id, { email, roles: ['viewer'] });
     const seen = await stage.signedIn(email);
-    const documents = seen.page.getByRole('link', { name: 'Configuration' });
+    const documents = seen.page.getByRole('link', { name: 'Configuration', exact: true });
     expect(await documents.count()).toBe(0);
     for (const [role, state] of [
       ['operator', 'visible'],
@@ -597,6 +599,9 @@ describe('the keyboard alone', () => {
     await keyboard.type(memberPassword);
     await keyboard.press('Enter');
     const effective = new EffectiveValuesPage(seen.page);
+    await arrived(seen.page);
+    // Without loading the page again, as a link does.
+    await seen.goInside(`/tenants/${tenant.id}/effective`);
     await effective.loaded();
     // A field for a time has a stop for each of its parts.
     const tabTo = async (field: string): Promise<void> => {

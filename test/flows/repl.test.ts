@@ -202,9 +202,9 @@ describe('one command', () => {
   test('nodes, cache stats, cache keys, cache drop, reload, audit tail', async () => {
     await cluster.tenant.admin.get(`/tenants/${tenant}/config/risk`);
     const nodes = (await type(['nodes'])).out;
-    expect(nodes).toMatch(/config-1 .* global-config,tenant-config +well/);
-    expect(nodes).toMatch(/gateway-1 .* gateway or neighbour +well/);
-    expect(nodes).toMatch(/repl-grace-\d+ .* this REPL +well/);
+    expect(nodes).toMatch(/config-1 .* tenant-config.* well/);
+    expect(nodes).toMatch(/gateway-1 .* gateway .* well/);
+    expect(nodes).not.toContain('repl-grace');
     expect((await type(['cache', 'stats', 'gateway-1'])).out).toMatch(
       /gateway-1 +configuration_service +\d+/,
     );
@@ -349,7 +349,7 @@ describe('the prompt', () => {
     expect(await prompt.type(`config history ${tenant} --limit 1`)).toContain(
       'by grace: typed at the prompt',
     );
-    expect(await prompt.type('nodes')).toMatch(/gateway-1 .* gateway or neighbour +well/);
+    expect(await prompt.type('nodes')).toMatch(/gateway-1 .* gateway .* well/);
     expect(await prompt.type('config get')).toContain('<resource> is missing');
     expect(await prompt.type('help config rollback')).toContain(
       'config rollback <tenant> <revision> [--dry-run]',

@@ -20,6 +20,7 @@ import {
   readPage,
 } from '../../../shared/documents/paging.ts';
 import { platformChain } from '../../../shared/security/audit-chain.ts';
+import { hasPrefix, prefixesOf } from '../rules/action-prefixes.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
 import { EventEntity, eventFrom, type EventRow } from '../schema.ts';
 import { appendEvents } from '../stores/chains.ts';
@@ -155,9 +156,7 @@ export function eventActions(db: DataSource, { onErasure, onAppend }: Wakers) {
         if (tenant === undefined && !seesPlatform(caller))
           query.andWhere('e.chain <> :platform', { platform: platformChain });
         if (actor !== undefined) query.andWhere('e.actor_id = ANY(:named)', { named });
-        // As people know it: tenant.member finds tenant.member_invited, with an asterisk or without.
-        if (action !== undefined)
-          query.andWhere('starts_with(e.action, :prefix)', { prefix: action.replace(/\*$/, '') });
+        if (action !== undefined) query.andWhere(hasPrefix, { prefixes: prefixesOf(action) });
         if (target !== undefined) query.andWhere('e.target = :target', { target });
         if (since !== undefined)
           query.andWhere('e.occurred_at >= :since', { since: momentIn('since', since) });
