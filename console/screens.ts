@@ -53,7 +53,7 @@ export const screens: readonly Screen[] = [
     name: 'overview',
     group: 'Tenant',
     title: 'Overview',
-    roles: operators,
+    roles: ['tenant_admin', 'operator'],
     component: Overview,
   },
   {
