@@ -7,6 +7,7 @@ import { useState } from 'preact/hooks';
 import { longJson } from '../format.ts';
 import type { Schema } from '../schemas.ts';
 import { typedText, valueOf } from '../typed-values.ts';
+import { useOwner } from './managed.tsx';
 
 export interface FieldProperties {
   readonly name: string;
@@ -20,7 +21,9 @@ export interface FieldProperties {
 }
 
 /** A value that has no parts with fields of their own. */
-export function LeafField(properties: FieldProperties): VNode {
+export function LeafField(all: FieldProperties): VNode {
+  const owner = useOwner(all.place);
+  const properties = owner === undefined ? all : { ...all, schema: ownedBy(all.schema, owner) };
   const { schema } = properties;
   const { type, items } = schema;
   if (type === 'boolean') return <ChoiceField {...properties} choices={[true, false]} />;
@@ -32,6 +35,11 @@ export function LeafField(properties: FieldProperties): VNode {
     return <LinesField {...properties} />;
   return isAnything(schema) ? <AnyField {...properties} /> : <OwnJson {...properties} />;
 }
+
+const ownedBy = (schema: Schema, owner: string): Schema => ({
+  ...schema,
+  description: [schema.description, owner].filter((part) => part !== undefined).join(' · '),
+});
 
 /** Says nothing of what the value is. */
 const isAnything = (schema: Schema | undefined): boolean =>

@@ -52,6 +52,11 @@ export const errorSchemas = {
         description: 'With 422: what is wrong, by JSON Pointer',
         items: refTo('FieldProblem'),
       },
+      managed_fields: {
+        type: 'array',
+        description: 'With `field_managed`: what it may not change, and whose that is',
+        items: refTo('ManagedField'),
+      },
     },
   },
   ProblemDetails: {

@@ -185,6 +185,8 @@ export const topics: readonly Topic[] = [
       'global-config.change-policy',
       'gateway.watch.changesets',
       'gateway.watch.platform-changesets',
+      'tenant-config.managed-fields',
+      'global-config.managed-fields',
     ],
   },
   {

@@ -59,6 +59,7 @@ import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
 import { overTimeActions } from './actions/limits-over-time.ts';
 import { listing } from './actions/listing.ts';
+import { managedFieldActions } from './actions/managed-fields.ts';
 import { memberActions } from './actions/members.ts';
 import { notificationActions } from './actions/notifications.ts';
 import { restorer, rollbackAction } from './actions/rollback.ts';
@@ -250,6 +251,7 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
 
     ...violationActions(db),
     ...historyActions(db),
+    ...managedFieldActions(db),
     ...rollbackAction(db, {
       tenant_risk_config: restorer(risk, riskKey, (tenant_id) => ({ tenant_id })),
       agent_config: restorer(agents, agentKey, namedBy('agent_type')),

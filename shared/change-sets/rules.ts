@@ -17,6 +17,7 @@ import canonicalize from 'canonicalize';
 import { createHash } from 'node:crypto';
 import type { Caller } from '../access.ts';
 import type { ChangeSetState } from '../contracts/change-sets.ts';
+import { claimsOf, type Claims } from '../documents/managed-fields.ts';
 import { StrataError } from '../errors.ts';
 import type { ChangeSetRow, Content, StoredItem, StoredPerson } from './schema.ts';
 
@@ -61,13 +62,15 @@ export function requireDigest({ digest }: ChangeSetRow, seen: string): void {
     );
 }
 
-/** Stands for what is written, on which base, why and when. */
+/** Stands for what is written, on which base, why and when, and whose it is then. */
 export function digestOf(
   tenantId: string | null,
-  { title, reason, apply, items }: Pick<Content, 'title' | 'reason' | 'apply' | 'items'>,
+  { items, ...said }: Pick<Content, 'title' | 'reason' | 'apply' | 'items' | keyof Claims>,
 ): string {
+  const { title, reason, apply } = said;
   const writes = items.map(({ path, base, after }) => ({ path, base, after }));
-  const whole = canonicalize({ form: 1, tenant_id: tenantId, title, reason, apply, writes })!;
+  const what = { title, reason, apply, ...claimsOf(said), writes };
+  const whole = canonicalize({ form: 1, tenant_id: tenantId, ...what })!;
   return createHash('sha256').update(whole).digest('hex');
 }
 

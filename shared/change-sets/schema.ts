@@ -2,6 +2,7 @@
 import { EntitySchema } from 'typeorm';
 import type { Caller } from '../access.ts';
 import type { ApplyWhen, ChangeSetState } from '../contracts/change-sets.ts';
+import type { Claims } from '../documents/managed-fields.ts';
 import type { Difference } from '../schema/diff.ts';
 
 /** Whoever wrote, edited or approved it, as it is kept. */
@@ -31,7 +32,7 @@ export interface StoredApproval extends StoredPerson {
   readonly comment: string | null;
 }
 
-export interface Content {
+export interface Content extends Claims {
   readonly title: string;
   readonly reason: string;
   readonly apply: ApplyWhen;

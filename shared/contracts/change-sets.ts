@@ -3,7 +3,7 @@
  * then made together, all or none. Of a tenant's documents, and of the platform's.
  */
 import { Type, type Static, type TProperties } from 'typebox';
-import { action, stream, type Access, type KeyScope } from './contract.ts';
+import { action, claims, stream, type Access, type KeyScope } from './contract.ts';
 import { Page, page } from './envelopes.ts';
 import {
   ActorName,
@@ -114,6 +114,7 @@ const ChangeSet = Type.Object(
     reason,
     apply: ApplyWhen,
     digest,
+    ...claims,
     items: Type.Array(
       Type.Object(
         {
@@ -340,7 +341,7 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
       rest: `POST ${url}`,
       path,
       body: Type.Object(
-        { title, reason, items, apply: Type.Optional(ApplyWhen) },
+        { title, reason, items, apply: Type.Optional(ApplyWhen), ...claims },
         {
           ...strict,
           title: `${titled}NewChangeSet`,
@@ -355,7 +356,7 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
       summary: 'Edit a change set: it is a draft again, and its approvals are void',
       rest: `PATCH ${url}/{changeset_id}`,
       path: one,
-      body: Type.Partial(Type.Object({ title, reason, items, apply: ApplyWhen }), {
+      body: Type.Partial(Type.Object({ title, reason, items, apply: ApplyWhen, ...claims }), {
         ...strict,
         title: `${titled}ChangeSetEdit`,
         description: 'What of it becomes something else',

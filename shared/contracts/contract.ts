@@ -6,7 +6,7 @@
 import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
 import type { LeadsTo } from './consequences.ts';
 import type { ErrorCode } from './error-codes.ts';
-import { strict } from './fields.ts';
+import { described, FolderName, FolderNames, strict } from './fields.ts';
 import type { Narrow } from './narrow-keys.ts';
 import type { RevisionScope } from './revision-scopes.ts';
 
@@ -229,13 +229,29 @@ const readOfBothOptions = {
     }),
   ),
 };
+/** Of every write of documents. */
+const guardHeaders = {
+  'x-break-glass': 'break_glass',
+  'x-managed-by': 'managed_by',
+  'x-take-over': 'take_over',
+} as const;
 const writeHeaders = {
   'if-match': 'if_match',
   'if-none-match': 'if_none_match',
   'x-change-reason': 'reason',
-  'x-break-glass': 'break_glass',
+  ...guardHeaders,
 } as const;
-const breakGlass = {
+export const takeOver = {
+  take_over: Type.Optional(
+    described(FolderNames, 'Owners whose fields it may change, with commas between them'),
+  ),
+};
+/** Whose the fields are that a write sets. */
+export const claims = {
+  managed_by: Type.Optional(described(FolderName, 'The folder that owns what it sets')),
+  ...takeOver,
+};
+const guards = {
   break_glass: Type.Optional(
     Type.String({
       minLength: 20,
@@ -244,6 +260,7 @@ const breakGlass = {
         'Why it cannot wait: what a change_policy refuses is written now, in an emergency, and somebody else reviews it',
     }),
   ),
+  ...claims,
 };
 /** Of an action that writes documents; those of `write` have it. */
 export const proposable = {
@@ -265,7 +282,7 @@ const writeOptions = {
     Type.Literal('*', { description: 'Write only where nothing exists yet' }),
   ),
   reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why, kept in the history' })),
-  ...breakGlass,
+  ...guards,
   ...proposable,
 };
 export const dryRun = {
@@ -396,8 +413,8 @@ export const readOfBoth = <
 ) => define(definition, readHeaders, readOfBothOptions);
 
 /**
- * A write that honours If-Match, If-None-Match, X-Change-Reason and X-Break-Glass, and can be
- * proposed. Give it `query: dryRun` where it can be tried first.
+ * A write that honours If-Match, If-None-Match, X-Change-Reason, X-Break-Glass, X-Managed-By and
+ * X-Take-Over, and can be proposed. Give it `query: dryRun` where it can be tried first.
  */
 export const write = <
   R extends TSchema,
@@ -414,14 +431,17 @@ export const write = <
     ['propose'],
   );
 
-/** An action that writes documents in a form of its own, honours X-Break-Glass and can be proposed. */
+/**
+ * An action that writes documents in a form of its own, honours X-Break-Glass, X-Managed-By and
+ * X-Take-Over, and can be proposed.
+ */
 export const writing = <R extends TSchema, Body extends TSchema>(
   definition: Definition<Empty, Empty, Body, R>,
 ) =>
-  define<typeof breakGlass & typeof proposable, Empty, Empty, Body, R>(
+  define<typeof guards & typeof proposable, Empty, Empty, Body, R>(
     { response: 'value_or_proposed', ...definition },
-    { 'x-break-glass': 'break_glass' },
-    { ...breakGlass, ...proposable },
+    guardHeaders,
+    { ...guards, ...proposable },
     ['propose'],
   );
 

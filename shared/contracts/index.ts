@@ -29,6 +29,7 @@ import { freezeContracts } from './freezes.ts';
 import { globalEntryContracts } from './global-entries.ts';
 import { historyContracts } from './history.ts';
 import { layerContracts } from './layers.ts';
+import { managedFieldContracts } from './managed-fields.ts';
 import { memberContracts } from './members.ts';
 import { notificationContracts } from './notification-config.ts';
 import { notifierContracts } from './notifier.ts';
@@ -57,6 +58,7 @@ export const contracts = {
   ...freezeContracts,
   ...changePolicyContracts,
   ...changeSetActions,
+  ...managedFieldContracts,
   // config-resolver joins what tenant-config and the notifier count
   ...usageContracts,
 

@@ -994,6 +994,81 @@ test('a rollout is shown with its stages, and goes where its steps say', async (
   expect((await platform.get(entry)).body.config_value).toBe(1);
 });
 
+test('a folder owns what it sets: what is taken over by hand is told, and not written over', async () => {
+  const { id, admin } = tenant;
+  const folder = (name: string): string => join(cli.folder, name);
+  const write = (path: string, text: string): void => {
+    mkdirSync(dirname(folder(path)), { recursive: true });
+    writeFileSync(folder(path), text);
+  };
+  write('owned/agent/owned.yaml', 'custom: {a: 1, b: 1}\n');
+  const by = ['--managed-by', 'git/acme'];
+  const path = `/tenants/${id}/config/agents/owned`;
+  // What is there already is claimed as well, once.
+  expect((await admin.put(path, { custom: { a: 1, b: 1 } })).status).toBe(201);
+  expect(await answered(['config', 'import', 'owned', ...by])).toEqual([
+    { document: 'agent/owned', outcome: 'updated', revision: expect.any(Number) },
+  ]);
+  expect((await cli.run(['config', 'import', 'owned', ...by])).out).toBe('nothing differs\n');
+  const set = ['config', 'set', 'agent', 'owned', 'custom.a=2'];
+  expect((await cli.run(set)).err).toMatch(/^strata: field_managed: \/custom\/a .*git\/acme/);
+  expect((await cli.run([...set, '--take-over', 'git/acme'])).code).toBe(0);
+  const drifted = await cli.run(['drift', 'owned']);
+  expect([drifted.code, drifted.out]).toEqual([
+    2,
+    expect.stringMatching(/taken over from git\/acme: agent\/owned \/custom\/a by \S+ at 2/),
+  ]);
+  const refused = await cli.run(['config', 'import', 'owned', ...by]);
+  expect([refused.code, refused.err]).toEqual([
+    1,
+    expect.stringMatching(/field_managed: agent\/owned: .*took it over at/),
+  ]);
+  // The folder says the same by now, which its next run says, too.
+  write('owned/agent/owned.yaml', 'custom: {a: 2, b: 1}\n');
+  const agreed = await cli.run(['config', 'import', 'owned', ...by]);
+  expect([agreed.code, agreed.out]).toEqual([
+    0,
+    expect.stringContaining('taken over from git/acme: agent/owned /custom/a by'),
+  ]);
+  expect((await cli.run(set.slice(0, -1).concat('custom.a=3'))).code).toBe(1);
+  const proposed = await answered(['propose', 'owned', '--reason', 'from git', ...by]).catch(
+    (error: Error) => error.message,
+  );
+  expect(proposed).toBeNull();
+  write('owned/agent/owned.yaml', 'custom: {a: 2, b: 2}\n');
+  const change = await answered(['propose', 'owned', '--reason', 'from git', ...by]);
+  expect(change).toMatchObject({ state: 'pending', managed_by: 'git/acme' });
+});
+
+test('a plan that needs an approval is applied in an emergency, by a person', async () => {
+  const email = 'admin@example.com';
+  expect((await platform.put('/config/change-policy', { platform: {} })).status).toBe(201);
+  const entry = 'emergency/global/cli.emergency.yaml';
+  mkdirSync(dirname(join(cli.folder, entry)), { recursive: true });
+  writeFileSync(join(cli.folder, entry), 'config_value: 1\nis_public: true\n');
+  const by = ['--managed-by', 'git/platform'];
+  const planned = await asPlatform('plan', 'emergency', ...by, '--json');
+  const { digest } = JSON.parse(planned.out) as { digest: string };
+  const apply = ['apply', 'emergency', '--digest', digest, ...by];
+  const why = ['--break-glass', 'Payments are down and nobody else is awake'];
+  expect((await asPlatform(...apply)).err).toMatch(/^strata: change_approval_required/);
+  expect((await asPlatform(...apply, ...why)).err).toMatch(/^strata: insufficient_scope/);
+  expect((await platform.get('/config/global/cli.emergency')).status).toBe(404);
+  const environment = { STRATA_API_KEY: '' };
+  await cli.run(['login', '--email', email], { environment, input: adminPassword });
+  const short = await cli.run([...apply, '--break-glass', 'too short'], { environment });
+  expect(short.err).toMatch(/^strata: validation_failed/);
+  const applied = await cli.run([...apply, ...why], { environment });
+  expect(applied).toMatchObject({ code: 0, err: '' });
+  expect((await platform.get('/config/global/cli.emergency')).body.config_value).toBe(1);
+  const [last] = (await platform.get('/config/history?limit=1')).body.items;
+  expect(last).toMatchObject({ break_glass: true });
+  const { body: owned } = await platform.get(
+    '/config/managed-fields?document=%2Fconfig%2Fglobal%2Fcli.emergency',
+  );
+  expect(owned.items[0].fields).toContainEqual({ path: '/config_value', owner: 'git/platform' });
+});
+
 test('every command there is has been run by these tests, and did what it says', () => {
   const names = table.commands.map(({ name }) => name);
   expect(names.filter((name) => !cli.done.has(name))).toEqual([]);

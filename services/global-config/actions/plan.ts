@@ -41,6 +41,7 @@ import {
   type ErrorData,
   type Problem,
 } from '../../../shared/errors.ts';
+import { claimsOf, type Claims } from '../../../shared/documents/managed-fields.ts';
 import { boundsKind } from '../documents/bounds.ts';
 import { budgetsKind } from '../documents/budgets.ts';
 import { freezesKind } from '../documents/freezes.ts';
@@ -122,7 +123,7 @@ export class Planner {
   /** Throws 422 for what is no write of the platform, by its place among the items. */
   async #worksOf(
     items: readonly PlanItem[],
-    options: { readonly reason?: string; readonly dry_run?: true },
+    options: Claims & { readonly reason?: string; readonly dry_run?: true },
     request: Request,
   ): Promise<Work<AnyAttempt>[]> {
     const writes = items.map((item) => plannedWrite(item, options));
@@ -274,12 +275,14 @@ export class Planner {
     return { revision, outcomes };
   }
 
-  async apply(
-    { digest, items, reason }: ParamsOf<'global-config.plan.apply'>['body'],
-    request: Request,
-  ) {
+  async apply({ body, ...said }: ParamsOf<'global-config.plan.apply'>, request: Request) {
+    const { digest, items, reason } = body;
     const planned = await this.#requireUnmoved(digest, items, request);
-    const works = await this.#worksOf(items, reason === undefined ? {} : { reason }, request);
+    const works = await this.#worksOf(
+      items,
+      { ...claimsOf(said), ...(reason !== undefined && { reason }) },
+      request,
+    );
     const [first, ...others] = works;
     const onlyThen: Work<AnyAttempt> = async (manager, revision, at, policies) => {
       await requireRevision(manager, planned, revision - 1);
@@ -300,7 +303,7 @@ export class Planner {
 export const planActions = (planner: Planner) =>
   ({
     'global-config.plan': ({ body }, request) => planner.plan(body, request),
-    'global-config.plan.apply': ({ body }, request) => planner.apply(body, request),
+    'global-config.plan.apply': (params, request) => planner.apply(params, request),
   }) satisfies Handlers;
 
 type PlanBody = ParamsOf<'global-config.plan'>['body'];
@@ -395,7 +398,7 @@ const ofItem = ({ path, message }: Problem, index: number): Problem => ({
 /** An error of one item, which says of which. Problems are in its body. */
 function errorOfItem(error: unknown, index: number, items: readonly PlanItem[]): unknown {
   if (!(error instanceof StrataError)) return error;
-  const { errors, change_set: proposed } = error.data as ErrorData;
+  const { errors, change_set: proposed, managed_fields } = error.data as ErrorData;
   if (proposed) {
     const body = { ...proposed.body, items: [...items] };
     return new StrataError(codeOf(error), error.message, { change_set: { ...proposed, body } });
@@ -404,5 +407,8 @@ function errorOfItem(error: unknown, index: number, items: readonly PlanItem[]):
     return invalid(
       errors.map(({ path, message }) => ofItem({ path: `/body${path}`, message }, index)),
     );
-  return new StrataError(codeOf(error), `Item ${index}: ${error.message}`, { cause: error });
+  return new StrataError(codeOf(error), `Item ${index}: ${error.message}`, {
+    cause: error,
+    ...(managed_fields && { managed_fields }),
+  });
 }
