@@ -88,17 +88,20 @@ export function LimitsEffect({ overTime }: { readonly overTime: OverTime }): VNo
       {!complete && (
         <p class="warning">There are more tenants or automations than were looked at.</p>
       )}
+      {items.length === 0 && <p>Nothing changes for automation that runs or waits.</p>}
       <dl class="counts">
-        {limitEffects.map((effect) => (
-          <div key={effect} class={tenants[effect] > 0 ? 'some' : ''}>
-            <dt>{effectTitles[effect][0]}</dt>
-            <dd>
-              <strong class="number">{tenants[effect]}</strong>
-              <span class="muted">{tenants[effect] === 1 ? 'tenant' : 'tenants'}</span>
-              <div class="fine">{effectTitles[effect][1]}</div>
-            </dd>
-          </div>
-        ))}
+        {limitEffects
+          .filter((effect) => tenants[effect] > 0)
+          .map((effect) => (
+            <div key={effect} class="some">
+              <dt>{effectTitles[effect][0]}</dt>
+              <dd>
+                <strong class="number">{tenants[effect]}</strong>{' '}
+                <span class="muted">{tenants[effect] === 1 ? 'tenant' : 'tenants'}</span>
+                <div class="fine">{effectTitles[effect][1]}</div>
+              </dd>
+            </div>
+          ))}
       </dl>
       {items.length > 0 && (
         <Table
