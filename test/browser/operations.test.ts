@@ -423,8 +423,31 @@ describe('the platform', () => {
     const form = new FormDialog(page, 'Roll out in stages');
     await form.field('Title').fill(`Longer ${hostile}`);
     await form.field('Reason').fill('Slow networks');
+    const second = page.getByRole('group', { name: 'Stage 2' });
+    const add = async (type: string, texts: Readonly<Record<string, string>>): Promise<void> => {
+      await second.getByRole('button', { name: 'Add a gate' }).click();
+      await second.locator('select[name^="gate-"]').last().selectOption(type);
+      // The label of a choice has its options in it, too.
+      for (const [label, text] of Object.entries(texts))
+        await second.getByLabel(label).and(page.locator('input')).fill(text);
+    };
+    await add('figures', { 'Waits for so many on each side': '20' });
+    await add('webhook', { Address: 'https://93.184.216.34/gate', Secret: 'canary-of-a-gate' });
+    await add('prometheus', { Query: 'sum(errors)', 'Fails above': '0.5' });
+    await add('manual', {});
+    await second.getByRole('button', { name: 'Remove gate 4' }).click();
     await standAt(page, 'new-rollout');
     await form.done('Plan the rollout');
+    const [made] = (await platform.get('/config/rollouts')).body.items;
+    expect(made.stages.map(({ gate }: { gate: unknown[] }) => gate)).toEqual([
+      [{ type: 'manual' }],
+      [
+        { type: 'figures', figure: 'failed', tolerance_percent: 2, min_sample: 20 },
+        { type: 'webhook', url: 'https://93.184.216.34/gate', secret: '********' },
+        { type: 'prometheus', query: 'sum(errors)', at_most: 0.5 },
+      ],
+      [],
+    ]);
     const heading = page.locator('.heading');
     const step = async (verb: string, reason: string, state: string): Promise<void> => {
       await page.getByRole('button', { name: `${verb}…`, exact: true }).click();
