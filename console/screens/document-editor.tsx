@@ -27,6 +27,7 @@ import {
   type DocumentKind,
 } from './document-kinds.ts';
 import { emptiedBy, Inherited } from './inherited.tsx';
+import { Managed, ManagedNote, readManaged } from './managed.tsx';
 import { ReviewAndPublish } from './review.tsx';
 import { JsonField, MemberFields, SchemaFields } from './schema-form.tsx';
 import { readStored, type Stored } from './stored.ts';
@@ -64,9 +65,13 @@ export function DocumentEditor({
   const address = addressOf(kind.path, tenantId, id);
   const { data, problem, reload } = useLoaded(address, async (aborted) => {
     const receivedBefore = changes.count.peek();
-    const [stored, whole] = await Promise.all([readStored(address, aborted), schemaOf(kind.path)]);
+    const [stored, whole, managed] = await Promise.all([
+      readStored(address, aborted),
+      schemaOf(kind.path),
+      readManaged(address, aborted),
+    ]);
     const schema = withoutFields(whole, kind);
-    return { stored: writable(stored, schema, kind), schema, receivedBefore };
+    return { stored: writable(stored, schema, kind), schema, managed, receivedBefore };
   });
   const title = titleOf(kind, id);
   return (
@@ -76,16 +81,19 @@ export function DocumentEditor({
       </Heading>
       <ProblemBox problem={problem} retry={reload} />
       {data ? (
-        <Editor
-          tenantId={tenantId}
-          address={address}
-          kind={kind}
-          id={id}
-          title={title}
-          first={data.stored}
-          receivedBefore={data.receivedBefore}
-          schema={data.schema}
-        />
+        <Managed.Provider value={data.managed}>
+          <ManagedNote fields={data.managed} />
+          <Editor
+            tenantId={tenantId}
+            address={address}
+            kind={kind}
+            id={id}
+            title={title}
+            first={data.stored}
+            receivedBefore={data.receivedBefore}
+            schema={data.schema}
+          />
+        </Managed.Provider>
       ) : (
         !problem && <Loading />
       )}

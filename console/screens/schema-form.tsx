@@ -8,6 +8,7 @@ import { longJson, pointerOf } from '../format.ts';
 import { valueAt, withValueAt, type JsonObject } from '../merge-patch.ts';
 import type { Schema } from '../schemas.ts';
 import { RowButton } from '../lists.tsx';
+import { useOwner } from './managed.tsx';
 
 interface FieldsProperties {
   readonly schema: Schema;
@@ -127,7 +128,9 @@ interface FieldProperties {
   readonly onFit: (isFit: boolean) => void;
 }
 
-function Field(properties: FieldProperties): VNode {
+function Field(all: FieldProperties): VNode {
+  const owner = useOwner(all.place);
+  const properties = owner === undefined ? all : { ...all, schema: ownedBy(all.schema, owner) };
   const { schema } = properties;
   if (schema.type === 'boolean') return <ChoiceField {...properties} choices={[true, false]} />;
   if (schema.enum) return <ChoiceField {...properties} choices={schema.enum} />;
@@ -149,6 +152,11 @@ function Field(properties: FieldProperties): VNode {
     />
   );
 }
+
+const ownedBy = (schema: Schema, owner: string): Schema => ({
+  ...schema,
+  description: [schema.description, owner].filter((part) => part !== undefined).join(' · '),
+});
 
 /** A list of ids is split at spaces, which names may have. */
 const hintId = (place: string): string => `hint-${encodeURIComponent(place)}`;

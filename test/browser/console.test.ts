@@ -498,6 +498,44 @@ describe('documents', () => {
     await seen.close();
   });
 
+  test('what a folder owns says so at the field, and is taken over in the review', async () => {
+    const { admin, id } = tenant;
+    const path = `/tenants/${id}/config/agents/owned`;
+    const by = { 'x-managed-by': 'git/acme' };
+    await admin.send('PUT', path, { body: { default_region: 'here' }, headers: by });
+    const seen = await tabOf('tenant_admin');
+    const document = new DocumentPage(seen.page);
+    await document.open(id, 'agents/owned');
+    await seen.page.getByText('A field is managed by git/acme.').waitFor();
+    const hintOf = (place: string) =>
+      document.field(place).evaluate((field) => {
+        const hint = field.getAttribute('aria-describedby')!;
+        return field.ownerDocument.getElementById(hint)!.textContent;
+      });
+    expect(await hintOf('/default_region')).toMatch(/managed by git\/acme$/);
+    expect(await hintOf('/default_zone')).not.toMatch(/managed by/);
+    await standAt(seen.page, 'managed-field');
+    await document.field('/default_region').fill('by hand');
+    await document.review();
+    const dialog = seen.page.getByRole('dialog');
+    await dialog.getByText('This is managed by git/acme.').waitFor();
+    await standAt(seen.page, 'take-over');
+    expect(await dialog.getByRole('button', { name: 'Publish' }).isDisabled()).toBe(true);
+    await dialog.getByRole('button', { name: 'Take it over' }).click();
+    const review = new ReviewDialog(seen.page);
+    await dialog.getByText('What is changed here is taken over from git/acme.').waitFor();
+    expect(await review.changes()).toEqual([['/default_region', '"here"', '"by hand"']]);
+    await review.publish('Publish', 'The region is down');
+    await document
+      .notice()
+      .getByText(/Published as revision/)
+      .waitFor();
+    const again = await admin.send('PUT', path, { body: { default_region: 'here' }, headers: by });
+    expect(again.body.detail.code).toBe('field_managed');
+    expect(seen.faults.filter((text) => !text.includes('409'))).toEqual([]);
+    await seen.close();
+  });
+
   test('of two who edit one document the second is told who and when, keeps the edits, and overwrites nothing', async () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/raced`;
