@@ -14,12 +14,14 @@ import { callCommand } from './commands/call-command.ts';
 import type { Command } from './command.ts';
 import { configCommands } from './commands/config-commands.ts';
 import { decideCommand } from './commands/decide-command.ts';
+import { decisionCommands } from './commands/decision-commands.ts';
 import { tenantCommands } from './commands/tenant-commands.ts';
 
 export const commands: readonly Command[] = [
   ...configCommands,
   ...auditCommands,
   decideCommand,
+  ...decisionCommands,
   ...approvalCommands,
   ...tenantCommands,
   ...accountCommands,

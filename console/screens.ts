@@ -9,6 +9,7 @@ import { Automations } from './screens/automations.tsx';
 import { Budgets } from './screens/budgets.tsx';
 import { ChangeSets, PlatformChangeSets } from './screens/change-sets.tsx';
 import { Compare } from './screens/compare.tsx';
+import { Decisions } from './screens/decisions.tsx';
 import { DeliveryLog } from './screens/deliveries.tsx';
 import { Documents } from './screens/documents.tsx';
 import { EffectiveValues } from './screens/effective-values.tsx';
@@ -82,6 +83,13 @@ export const screens: readonly Screen[] = [
     title: 'Automations',
     roles: operators,
     component: Automations,
+  },
+  {
+    name: 'decisions',
+    group: 'Delivery',
+    title: 'Decisions',
+    roles: operators,
+    component: Decisions,
   },
   {
     name: 'notifications',

@@ -17,6 +17,33 @@ const counts = [
   ['invalid', 'would be rejected', 'stored documents that would newly be refused'],
 ] as const;
 
+const decisionTitles: Readonly<Record<string, string>> = {
+  allow: 'allowed',
+  approval_required: 'asked people',
+  deny: 'denied',
+};
+
+/** What recorded decisions and automations of the last days would have been. */
+export function PastDecisions({
+  decisions,
+}: {
+  readonly decisions: NonNullable<Impact['decisions']>;
+}): VNode {
+  const { total, changed, unknown, complete } = decisions;
+  const changes = Object.entries(changed).map(([change, count]) => {
+    const [before, after] = change.split('→').map((each) => decisionTitles[each] ?? each);
+    return `${count} ${before} would be ${after}`;
+  });
+  return (
+    <p>
+      Of {total} decisions of the last 7 days{' '}
+      <strong>{changes.length === 0 ? 'none changes' : changes.join(', ')}</strong>.
+      {unknown > 0 && ` ${unknown} could not be made again.`}
+      {!complete && ' There are more, for which there was no time.'}
+    </p>
+  );
+}
+
 /** Such as "Tenant risk limits". */
 function layerOf(name: string | null): string {
   if (name === null) return 'nothing';
@@ -53,6 +80,7 @@ export function BlastRadius({
           </div>
         ))}
       </dl>
+      {impact.decisions && <PastDecisions decisions={impact.decisions} />}
       {Object.keys(byKey).length > 0 && <ByKey byKey={byKey} />}
       {items.length > 0 && <Items items={items} />}
       {onMore && (

@@ -110,6 +110,8 @@ export const topics: readonly Topic[] = [
       'Ask whether automation may act under the effective risk settings, or start it under them: an automation holds one of `max_concurrent_automations` slots while it runs.',
     actions: [
       'config-resolver.decide',
+      'config-resolver.decisions',
+      'notifier.decisions',
       'notifier.automations',
       'notifier.grants',
       'notifier.budgets',

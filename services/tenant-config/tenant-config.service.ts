@@ -60,6 +60,7 @@ import { layerActions } from './actions/layers.ts';
 import { listing } from './actions/listing.ts';
 import { memberActions } from './actions/members.ts';
 import { notificationActions } from './actions/notifications.ts';
+import { proposedActions } from './actions/proposed.ts';
 import { restorer, rollbackAction } from './actions/rollback.ts';
 import { serviceAccountActions } from './actions/service-accounts.ts';
 import { tenantActions } from './actions/tenants.ts';
@@ -273,6 +274,7 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
     }),
 
     ...tenantChangeSets(changeSets),
+    ...proposedActions(changeSets),
 
     ...layerActions(db),
     ...contextActions(db),

@@ -9,6 +9,8 @@ import { readSnapshot } from '../commits/commit.ts';
 import { codeOf, StrataError } from '../errors.ts';
 import { decodeCursor, defaultLimit, readPage, timeAndId } from '../documents/paging.ts';
 import { Applying } from './apply.ts';
+import { decidingDocument, decisionsImpact } from './deciding-documents.ts';
+import { writeOf } from './items.ts';
 import { dueNow } from './schedule.ts';
 import { changedAfter } from './store.ts';
 import { ChangeSets, type ChangeSetOptions } from './change-sets.ts';
@@ -39,7 +41,11 @@ export function changeSetHandlers(options: ChangeSetOptions) {
   return {
     create: async (params: Of & Platform<'create'>, request: Request) =>
       view(await changeSets.create(tenantOf(params), params.body, request)),
-    get: async (params: Id) => view(await changeSets.find(tenantOf(params), params.changeset_id)),
+    async get(params: Id & { readonly impact?: boolean }, { call }: Request) {
+      const row = await changeSets.find(tenantOf(params), params.changeset_id);
+      if (!params.impact) return view(row);
+      return { ...(await view(row)), impact: await impactOf(options, row, call) };
+    },
     async list({ limit = defaultLimit, cursor, state, ...of }: Of & Platform<'list'>) {
       const tenantId = tenantOf(of);
       const rowsAfter = (key: string | undefined) => {
@@ -118,6 +124,19 @@ export function changeSetHandlers(options: ChangeSetOptions) {
       return view(await applying.apply(tenantId, id, 'apply', request));
     },
   };
+}
+
+async function impactOf(
+  { documents: all }: ChangeSetOptions,
+  { tenant_id: tenantId, content }: ChangeSetRow,
+  call: Request['call'],
+): Promise<NonNullable<ChangeSet['impact']>> {
+  const documents = content.items.flatMap((item) => {
+    const { documents: kind, params } = writeOf(all, item, tenantId);
+    return decidingDocument(kind.actions, params, item.after);
+  });
+  const decisions = await decisionsImpact(call, documents, tenantId);
+  return decisions ? { decisions } : {};
 }
 
 function viewOf(

@@ -17,6 +17,7 @@ import {
   UpdatedAt,
   Uuid,
 } from './fields.ts';
+import { DecisionsImpact } from './impact.ts';
 import { PlanItem, PlannedChange } from './plan.ts';
 import { platformAdmins } from './platform-document.ts';
 import { configurationReaders, tenantAdmins, tenantPath } from './tenant-document.ts';
@@ -177,6 +178,12 @@ const ChangeSet = Type.Object(
     revisions: Type.Optional(
       Type.Array(Type.Integer(), { description: 'Of the items, once it is applied' }),
     ),
+    impact: Type.Optional(
+      Type.Object(
+        { decisions: Type.Optional(DecisionsImpact) },
+        { ...strict, description: 'With `impact`; without `decisions` while the notifier is away' },
+      ),
+    ),
     created_at: CreatedAt,
     updated_at: UpdatedAt,
   },
@@ -271,6 +278,11 @@ function reading<Path extends TProperties>({ prefix, path, access, readScope }: 
       access,
       keyScope: readScope,
       path: one,
+      query: {
+        impact: Type.Optional(
+          Type.Boolean({ description: 'Also what decisions of the last days would have been' }),
+        ),
+      },
       result: ChangeSet,
     }),
     changes: action({

@@ -21,7 +21,7 @@ import { decidingLimits } from './risk.ts';
 
 export const automationDecisions = ['allow', 'approval_required', 'deny'] as const;
 export type AutomationDecision = (typeof automationDecisions)[number];
-const AutomationDecision = Type.Enum(automationDecisions, {
+export const AutomationDecision = Type.Enum(automationDecisions, {
   title: 'AutomationDecision',
   description: 'Whether automation may act, has to ask a human, or may not',
 });
@@ -80,7 +80,11 @@ export const intent = {
   ),
   takes_back: Type.Optional(TakesBack),
 } as const satisfies TProperties;
-const Intent = Type.Object(intent, strict);
+export const Intent = Type.Object(intent, {
+  ...strict,
+  title: 'Intent',
+  description: 'What automation says of what it wants to do',
+});
 export type Intent = Static<typeof Intent>;
 
 /** A risk setting as reasons show it. */
@@ -145,8 +149,12 @@ export const decided = {
   ),
   revision: described(Revisions, 'Of the configuration that decided'),
 } as const satisfies TProperties;
-const Decided = Type.Object(
+export const Decided = Type.Object(
   {
+    // Of an answer of `decide`; not said by a node of an earlier release.
+    decision_id: Type.Optional(
+      described(Uuid, 'Of this answer; it is found by it where it was recorded'),
+    ),
     ...decided,
     budgets: Type.Optional(
       Type.Array(
@@ -178,7 +186,16 @@ export const decideContracts = {
     changesNothing: true,
     path: { tenant_id: TenantId },
     body: Type.Object(
-      { ...intent, at: Type.Optional(described(Timestamp, 'When it would act; now by default')) },
+      {
+        ...intent,
+        at: Type.Optional(described(Timestamp, 'When it would act; now by default')),
+        record: Type.Optional(
+          Type.Boolean({
+            description:
+              'Record it before it is answered, whatever `record_decisions` of the risk limits says',
+          }),
+        ),
+      },
       strict,
     ),
     result: Decided,

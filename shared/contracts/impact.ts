@@ -47,8 +47,32 @@ const ImpactItem = Type.Object(
 );
 export type ImpactItem = Static<typeof ImpactItem>;
 
+/** What decisions of the past would have been. */
+export const DecisionsImpact = Type.Object(
+  {
+    from: described(Timestamp, 'Of decisions that were made since'),
+    tenants: Type.Integer({ description: 'Tenants whose decisions were replayed' }),
+    total: Type.Integer({ description: 'Decisions that were replayed' }),
+    changed: Type.Record(Type.String(), Type.Integer(), {
+      description: 'How many would be others, such as `allow→deny`',
+      examples: [{ 'allow→deny': 3 }],
+    }),
+    unknown: Type.Integer({ description: 'Decisions that could not be replayed' }),
+    complete: Type.Boolean({ description: 'False: there was no time for all of them' }),
+  },
+  {
+    ...strict,
+    title: 'DecisionsImpact',
+    description: 'What recorded decisions and automations of the last days would have been',
+  },
+);
+export type DecisionsImpact = Static<typeof DecisionsImpact>;
+
 export const Impact = Type.Object(
   {
+    decisions: Type.Optional(
+      described(DecisionsImpact, 'On the first page; absent where the notifier is away'),
+    ),
     tenants: Type.Object(
       {
         total: described(Count, 'All that were looked at'),

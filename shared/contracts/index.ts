@@ -24,6 +24,7 @@ import type { Contract } from './contract.ts';
 import { effectiveConfigContracts } from './effective-config.ts';
 import { eventDestinationContracts } from './event-destinations.ts';
 import { decideContracts } from './decide.ts';
+import { decisionContracts } from './decisions.ts';
 import { feedContracts } from './feed.ts';
 import { freezeContracts } from './freezes.ts';
 import { globalEntryContracts } from './global-entries.ts';
@@ -94,6 +95,8 @@ export const contracts = {
   ...notifierContracts,
   ...automationContracts,
   ...budgetUsageContracts,
+  // config-resolver explains and replays what the notifier keeps
+  ...decisionContracts,
   ...changeSetNoticeContracts,
   ...accessContracts,
 

@@ -251,6 +251,31 @@ export const layerContracts = {
       strict,
     ),
   }),
+  'tenant-config.layers.then': action({
+    summary: "The tenant's layers of several effective configurations as they were",
+    access: { level: 'internal' },
+    changesNothing: true,
+    path: tenantPath,
+    query: {
+      as_of: Type.Integer({ minimum: 0 }),
+      agent_types: names(Slug),
+      service_ids: names(Identifier),
+      /** Beside those of the services. */
+      project_ids: names(Identifier),
+    },
+    result: Type.Object(
+      {
+        revision: Type.Integer(),
+        risk: Layer(RiskConfig),
+        agents: Type.Array(Resource(AgentConfig)),
+        services: Type.Array(Resource(ServiceInstance)),
+        bounds: Layer(Bounds),
+        ...overTime,
+        projects: Type.Array(Resource(ProjectLimits)),
+      },
+      strict,
+    ),
+  }),
   'tenant-config.layers.by-agent': action({
     summary: "The tenant's layers below each of its agent configurations, from one snapshot",
     access: { level: 'internal' },

@@ -208,7 +208,7 @@ export const tenantContracts = {
     result: ErasedPiece,
   }),
   'notifier.tenants.erase': action({
-    summary: 'Erase approvals, deliveries and automations of a tenant',
+    summary: 'Erase approvals, deliveries, automations and recorded decisions of a tenant',
     access: internal,
     path: tenantPath,
     result: ErasedPiece,

@@ -209,6 +209,7 @@ describe('walked', () => {
       'budgets',
       'freezes',
       'automations',
+      'decisions',
       'approvals?state=all',
       `approvals/${asked.body.id}`,
       'notifications',

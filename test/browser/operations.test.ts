@@ -135,6 +135,40 @@ describe('compare', () => {
   });
 });
 
+describe('decisions', () => {
+  test('by rule, those that were recorded, and the limits as they were for one', async () => {
+    const { admin, id } = acme;
+    const wish = { action: hostile.slice(0, 20), risk_level: 'low', record: true };
+    const risk = (limit: number) =>
+      admin.patch(`/tenants/${id}/config/risk`, {
+        global_settings: { max_cost_impact_auto: limit },
+      });
+    await risk(3);
+    for (const cost_impact of [1, 4, 1000])
+      await admin.post(`/tenants/${id}/decide`, { ...wish, cost_impact });
+    await risk(15);
+    const seen = await asAdmin();
+    const { page } = seen;
+    await page.goto(`/console/tenants/${id}/decisions`);
+    const rows = page.getByRole('group', { name: 'Recorded decisions' }).locator('tbody tr');
+    await eventually(async () => expect(await rows.count()).toBe(3));
+    await page.getByText('As a table').click();
+    await standAt(page, 'decisions');
+    await page.getByLabel('Rule').selectOption('max_cost_impact_auto');
+    await eventually(async () => expect(await rows.allInnerTexts()).toHaveLength(1));
+    await rows.getByRole('link').click();
+    const limits = page.getByRole('group', { name: 'Limits as they were' });
+    await eventually(async () =>
+      expect(await limits.getByRole('row', { name: 'max_cost_impact_auto' }).innerText()).toMatch(
+        /max_cost_impact_auto\s+3\s/,
+      ),
+    );
+    await standAt(page, 'decision');
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+});
+
 describe('automations', () => {
   test('the slots in use with who and until when, and the stop: reviewed, in force, and lifted', async () => {
     const { admin, operator, id } = acme;

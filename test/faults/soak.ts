@@ -261,6 +261,7 @@ async function spend(): Promise<void> {
 
 /** Test files, and how much of what each repeats. */
 const repeated: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'flows/decisions': { REPLAY_ROUNDS: '500', REPLAY_INTENTS: '100' },
   'gateway/generated-bodies': { GENERATED_BODIES: '20000' },
   'gateway/invalid-bodies': { INVALID_BODIES: '25000' },
   'gateway/ladder': { LADDER_STACKS: '2000' },

@@ -121,9 +121,9 @@ async function fill(tenant: TenantFixture, name: string): Promise<void> {
   await done(
     admin.post(`${at}/config/changesets`, { title: name, reason: name, items: [proposed] }),
   );
-  await done(
-    admin.post(`${at}/automations`, { action: 'scale', risk_level: 'low', cost_impact: 1 }),
-  );
+  const wish = { action: 'scale', risk_level: 'low', cost_impact: 1 };
+  await done(admin.post(`${at}/decide`, { ...wish, record: true }));
+  await done(admin.post(`${at}/automations`, wish));
   await done(admin.put(`${at}/config/change-policy`, { keys: ['of_no_document'] }));
   await done(
     platform.post('/auth/sso/providers', {
@@ -201,6 +201,7 @@ async function answersTo({ id, admin }: TenantFixture): Promise<Record<string, s
     'service-accounts',
     'approvals',
     'automations',
+    'decisions',
     'config/changesets',
     'notifications/deliveries',
   ];

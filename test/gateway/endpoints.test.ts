@@ -54,6 +54,7 @@ const defaults = {
     automation_enabled: true,
     business_hours_only: false,
     max_concurrent_automations: 5,
+    record_decisions: 'none',
   },
   service_overrides: { cloud_run: {}, cloud_functions: {}, cloud_sql: {}, kubernetes_engine: {} },
 };

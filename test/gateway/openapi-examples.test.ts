@@ -316,6 +316,14 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
   'notifier.approvals.ack': async () => ({ values: { approval_id: await newApproval() } }),
   'notifier.deliveries.get': async () => ({ values: { delivery_id: await delivery() } }),
   'notifier.deliveries.replay': async () => ({ values: { delivery_id: await delivery() } }),
+  'config-resolver.decisions.get': async () => {
+    const wish = { action: 'scale', risk_level: 'low', cost_impact: 1, record: true };
+    const { body } = await tenant.operator.post(inTenant('/decide'), wish);
+    return { values: { decision_id: body.decision_id } };
+  },
+  'config-resolver.decisions.replay': async () => ({
+    values: { proposed: { as_of: new Date().toISOString() } },
+  }),
   'notifier.automations.get': async () => ({ values: { automation_id: await newAutomation() } }),
   'notifier.automations.heartbeat': async () => ({
     values: { automation_id: await newAutomation() },

@@ -12,6 +12,10 @@ import canonicalize from 'canonicalize';
 import { createHash } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import { seesPlatform } from '../../../shared/access.ts';
+import {
+  decidingDocument,
+  decisionsImpact,
+} from '../../../shared/change-sets/deciding-documents.ts';
 import { changedKeys, layersOfKeys, withPairs } from '../../../shared/bounds/platform-layers.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import {
@@ -55,6 +59,7 @@ import { readPlatformLayers } from '../stores/layers.ts';
 
 type AnyAttempt = Attempt<unknown>;
 type Impact = ResultOf<'config-resolver.impact'>;
+type Planned = Omit<ResultOf<'global-config.plan'>, 'changes'>;
 
 interface Trial {
   readonly outcomes: readonly AnyAttempt[];
@@ -222,6 +227,24 @@ export class Planner {
     );
   }
 
+  /** With what past decisions would have been, on the first page. */
+  async #withDecisions(
+    planned: Planned,
+    writes: readonly Pick<PlannedWrite, 'kind' | 'params'>[],
+    { cursor }: Look,
+    {
+      outcomes,
+      call,
+    }: { readonly outcomes: readonly AnyAttempt[]; readonly call: Request['call'] },
+  ): Promise<Planned> {
+    if (cursor !== undefined) return planned;
+    const documents = writes.flatMap(({ kind, params }, index) =>
+      decidingDocument(`global-config.${kind}`, params, outcomes[index]!.after),
+    );
+    const decisions = await decisionsImpact(call, documents, null);
+    return decisions ? { ...planned, impact: { ...planned.impact, decisions } } : planned;
+  }
+
   /** A dry run as the plan of one item. The contract of a write has checked its parameters. */
   async tryOne(kind: PlannedKind, verb: WriteVerb, params: Triable, request: Request) {
     if (!seesPlatform(request.caller)) throw needsReading();
@@ -229,8 +252,11 @@ export class Planner {
     const item = itemOf(kind, verb, own);
     const contract = contractOfWrite(kind, verb);
     const work = await this.#prepare({ kind, verb, params: own, contract }, request);
-    const { outcomes, planned } = await this.#plan([item], [work], cursorOf(cursor), request);
-    return { ...triedOf(outcomes[0]!.answer), ...planned };
+    const look = cursorOf(cursor);
+    const { outcomes, planned } = await this.#plan([item], [work], look, request);
+    const made = { outcomes, call: request.call };
+    const whole = await this.#withDecisions(planned, [{ kind, params: own }], look, made);
+    return { ...triedOf(outcomes[0]!.answer), ...whole };
   }
 
   async plan({ items, limit, cursor }: PlanBody, request: Request) {
@@ -240,7 +266,9 @@ export class Planner {
     const changes = outcomes.flatMap(({ answer }, index) =>
       triedOf(answer).changes.map((change) => ({ resource: items[index]!.path, ...change })),
     );
-    return { ...planned, changes };
+    const writes = items.map((item) => plannedWrite(item, {}) as PlannedWrite);
+    const made = { outcomes, call: request.call };
+    return { ...(await this.#withDecisions(planned, writes, look, made)), changes };
   }
 
   /** A write that is tried and, where it asks for that, planned as the only item. */

@@ -216,7 +216,7 @@ async function start(
     }
     const decideAgain = tries > triesAhead ? decide : undefined;
     const isOver = over.length > 0;
-    const made = { tenantId, body, intent, admission, approval, isOver, decideAgain };
+    const made = { tenantId, body, intent, at, admission, approval, isOver, decideAgain };
     try {
       const row = await db.transaction((manager) => insert(manager, options, made, request));
       // Another request with the same key was faster, and announced it.
@@ -354,6 +354,8 @@ interface NewAutomation {
   readonly tenantId: string;
   readonly body: StartBody;
   readonly intent: Intent;
+  /** By which moment its limits were looked at. */
+  readonly at: string;
   readonly admission: Admission;
   readonly approval: ApprovalToMake | undefined;
   /** Whether the approval says which budgets it lets be exceeded. */
@@ -406,6 +408,7 @@ async function insert(
     audience: body.audience ?? null,
     holds: null,
     actual_cost: null,
+    weighed: null,
   };
   const judged = await judgeBudgets(manager, tenantId, admission.budgets ?? [], asked, now);
   if (judged.isCostMissing && admission.decided.decision !== 'deny') throw costMissing();
@@ -415,7 +418,11 @@ async function insert(
   const isPlanned = needsApproval(admission, isOver) === (approval !== undefined);
   if (!isDenied && !(isPlanned && isOver === made.isOver))
     throw new Moved(admission.decided.revision, isOver ? judged.reasons : []);
-  const weighed = { ...asked, decided: withBudgets(asked.decided, judged) };
+  const weighed = {
+    ...asked,
+    decided: withBudgets(asked.decided, judged),
+    weighed: { at: made.at, is_proven: admission.is_proven, balances: judged.balances },
+  };
   const row = isDenied
     ? weighed
     : await placed(manager, options, { asked: weighed, admission, approval, judged }, request);

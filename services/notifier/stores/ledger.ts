@@ -24,7 +24,7 @@ import {
   type Judged,
   type Warned,
 } from '../../../shared/budgets/judge.ts';
-import type { AutomationRow, Hold } from '../schema.ts';
+import type { AutomationRow, Hold, Weighed } from '../schema.ts';
 
 interface BalanceRow {
   readonly spent: string;
@@ -94,12 +94,19 @@ export async function judgeBudgets(
   budgets: readonly BudgetInForce[],
   { intent, request_id: requestId }: Pick<AutomationRow, 'intent' | 'request_id'>,
   at: Date,
-): Promise<Judged> {
+): Promise<Judged & Pick<Weighed, 'balances'>> {
   const balances = await readBalances(manager, tenantId, budgets, at.getTime());
   const judged = judge(tenantId, budgets, balances, intent, at.getTime());
   const before = judged.warned.filter(({ isBefore }) => isBefore);
   await noteWarned(manager, tenantId, before, requestId);
-  return judged;
+  return {
+    ...judged,
+    balances: budgets.map(({ by, name }, index) => ({
+      by,
+      name,
+      ...balanceText(balances[index]!),
+    })),
+  };
 }
 
 const charging: Statement = {
