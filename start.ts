@@ -112,11 +112,6 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
     settings,
     unfinished,
     derivedReads: derivedReads(),
-    about: {
-      release: version,
-      pieces: pieces.map(({ name }) => name),
-      started_at: new Date().toISOString(),
-    },
     probes: redis ? { redis: () => answers(redis) } : {},
     ...(database && { commits: database.commits, connections: database.connections }),
   });

@@ -5,7 +5,6 @@
 import { accountCommands } from './commands/account-commands.ts';
 import { approvalCommands } from './commands/approval-commands.ts';
 import { auditCommands } from './commands/audit-commands.ts';
-import { clusterCommands } from './commands/cluster-commands.ts';
 import { deliveryCommands } from './commands/delivery-commands.ts';
 import { destinationCommands } from './commands/destination-commands.ts';
 import { peopleCommands } from './commands/people-commands.ts';
@@ -29,6 +28,5 @@ export const commands: readonly Command[] = [
   ...deliveryCommands,
   ...destinationCommands,
   ...rolloutCommands,
-  ...clusterCommands,
   callCommand,
 ];

@@ -15,13 +15,12 @@ import { openPalette, Palette } from './palette.tsx';
 import { keepLooking, lookAround } from './outage.ts';
 import { Heading, ProblemBox } from './parts.tsx';
 import { learnNames } from './people.ts';
-import { firstScreen, platformScreens, screens } from './screens.ts';
+import { platformScreens, screens } from './screens.ts';
 import {
   hasEnded,
   hasRole,
   isAskedAgain,
   isPlatformAdmin,
-  readsConfiguration,
   renew,
   signOut,
   switchTenant,
@@ -122,7 +121,7 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
   const { tenantId } = place;
   const current = signedIn.tenant;
   useEffect(() => void learnNames(), [current?.id]);
-  const mayWatch = current !== null && readsConfiguration() && !hasEnded.value;
+  const mayWatch = current !== null && hasRole('tenant_admin', 'operator') && !hasEnded.value;
   useEffect(() => (mayWatch ? followChanges(current.id) : undefined), [current?.id, mayWatch]);
   const seesPlatform = place.isPlatform === true && isPlatformAdmin.value && !hasEnded.value;
   useEffect(() => (seesPlatform ? followPlatform() : undefined), [seesPlatform]);
@@ -139,9 +138,9 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
   }, [tenantId, isElsewhere, isMember]);
   useEffect(() => {
     if (path.value !== '') return;
-    if (current) go(`/tenants/${current.id}/${firstScreen()}`, { replace: true });
+    if (current) go(`/tenants/${current.id}/effective`, { replace: true });
     else if (isPlatformAdmin.value && signedIn.memberships.length === 0)
-      go('/platform/overview', { replace: true });
+      go('/platform/tenants', { replace: true });
   }, [path.value, current?.id]);
   return (
     <div class="shell">
@@ -228,7 +227,7 @@ function TenantChoice({ signedIn }: { readonly signedIn: Tokens }): VNode {
     const { value } = event.target as HTMLSelectElement;
     try {
       await switchTenant(value);
-      go(`/tenants/${value}/${firstScreen()}`);
+      go(`/tenants/${value}/effective`);
     } catch (error) {
       cannotStart(error);
     }
@@ -257,7 +256,9 @@ function Stopped({ tenantId }: { readonly tenantId: string }): VNode | null {
     <p class="banner stopped" role="alert">
       <strong>Emergency stop.</strong> New automations of <bdi>{tenant.value?.name}</bdi> are
       refused.{' '}
-      {readsConfiguration() && <a href={hrefOf(`/tenants/${tenantId}/automations`)}>Automations</a>}
+      {hasRole('tenant_admin', 'operator') && (
+        <a href={hrefOf(`/tenants/${tenantId}/automations`)}>Automations</a>
+      )}
     </p>
   );
 }

@@ -12,8 +12,6 @@ export const roleChoices: readonly {
     says: 'changes everything, members and limits included',
   },
   { name: 'operator', says: 'edits service instances, asks for approvals and decides them' },
-  { name: 'reviewer', says: 'sees the configuration and decides approvals, writes nothing' },
-  { name: 'reverter', says: 'sees the history and rolls back, nothing else' },
   { name: 'viewer', says: 'sees effective values' },
 ];
 

@@ -12,16 +12,13 @@ import { Compare } from './screens/compare.tsx';
 import { DeliveryLog } from './screens/deliveries.tsx';
 import { Documents } from './screens/documents.tsx';
 import { EffectiveValues } from './screens/effective-values.tsx';
-import { EventDestinations } from './screens/event-destinations.tsx';
 import { Freezes, PlatformFreezes } from './screens/freezes.tsx';
 import { Groups } from './screens/groups.tsx';
 import { HistoryOfChanges, HistoryOfPlatform } from './screens/history.tsx';
 import { Members } from './screens/members.tsx';
 import { Nodes } from './screens/nodes.tsx';
 import { Notifications } from './screens/notifications.tsx';
-import { Overview } from './screens/overview.tsx';
 import { Plan } from './screens/plan.tsx';
-import { PlatformOverview } from './screens/platform-overview.tsx';
 import {
   GlobalConfiguration,
   PlatformBounds,
@@ -34,28 +31,20 @@ import type { PlatformScreenProperties, Role, ScreenProperties } from './screens
 import { ServiceAccounts } from './screens/service-accounts.tsx';
 import { Tenants } from './screens/tenants.tsx';
 import { TenantUsage, UsageOfTenants } from './screens/usage.tsx';
-import { WhatIf } from './screens/what-if.tsx';
 
 interface Screen {
   readonly name: string;
   readonly title: string;
   /** Of the navigation. */
-  readonly group: 'Tenant' | 'Values' | 'Limits' | 'Approvals' | 'Delivery' | 'People' | 'History';
+  readonly group: 'Values' | 'Limits' | 'Approvals' | 'Delivery' | 'People' | 'History';
   readonly roles: readonly Role[];
   readonly component: ComponentType<ScreenProperties>;
 }
 
-const everyone: readonly Role[] = ['tenant_admin', 'operator', 'reviewer', 'viewer'];
-const readers: readonly Role[] = ['tenant_admin', 'operator', 'reviewer'];
+const everyone: readonly Role[] = ['tenant_admin', 'operator', 'viewer'];
+const operators: readonly Role[] = ['tenant_admin', 'operator'];
 const admins: readonly Role[] = ['tenant_admin'];
 export const screens: readonly Screen[] = [
-  {
-    name: 'overview',
-    group: 'Tenant',
-    title: 'Overview',
-    roles: ['tenant_admin', 'operator'],
-    component: Overview,
-  },
   {
     name: 'effective',
     group: 'Values',
@@ -63,58 +52,50 @@ export const screens: readonly Screen[] = [
     roles: everyone,
     component: EffectiveValues,
   },
-  { name: 'what-if', group: 'Values', title: 'What if', roles: everyone, component: WhatIf },
   { name: 'compare', group: 'Values', title: 'Compare', roles: everyone, component: Compare },
   {
     name: 'documents',
     group: 'Values',
     title: 'Configuration',
-    roles: readers,
+    roles: operators,
     component: Documents,
   },
-  { name: 'budgets', group: 'Limits', title: 'Budgets', roles: readers, component: Budgets },
-  { name: 'freezes', group: 'Limits', title: 'Freezes', roles: readers, component: Freezes },
+  { name: 'budgets', group: 'Limits', title: 'Budgets', roles: operators, component: Budgets },
+  { name: 'freezes', group: 'Limits', title: 'Freezes', roles: operators, component: Freezes },
   {
     name: 'approvals',
     group: 'Approvals',
     title: 'Approvals',
-    roles: readers,
+    roles: operators,
     component: Approvals,
   },
   {
     name: 'change-sets',
     group: 'Approvals',
     title: 'Change sets',
-    roles: readers,
+    roles: operators,
     component: ChangeSets,
   },
   {
     name: 'automations',
     group: 'Delivery',
     title: 'Automations',
-    roles: readers,
+    roles: operators,
     component: Automations,
   },
   {
     name: 'notifications',
     group: 'Delivery',
     title: 'Notifications',
-    roles: readers,
+    roles: operators,
     component: Notifications,
   },
   {
     name: 'deliveries',
     group: 'Delivery',
     title: 'Deliveries',
-    roles: readers,
+    roles: operators,
     component: DeliveryLog,
-  },
-  {
-    name: 'destinations',
-    group: 'Delivery',
-    title: 'Event destinations',
-    roles: admins,
-    component: EventDestinations,
   },
   { name: 'members', group: 'People', title: 'Members', roles: admins, component: Members },
   { name: 'groups', group: 'People', title: 'Approver groups', roles: admins, component: Groups },
@@ -136,7 +117,7 @@ export const screens: readonly Screen[] = [
     name: 'history',
     group: 'History',
     title: 'History',
-    roles: [...readers, 'reverter'],
+    roles: operators,
     component: HistoryOfChanges,
   },
   { name: 'usage', group: 'History', title: 'Usage', roles: admins, component: TenantUsage },
@@ -147,18 +128,12 @@ interface PlatformScreen {
   readonly name: string;
   readonly title: string;
   /** Of the navigation. */
-  readonly group: 'Platform' | `Platform ${'people' | 'values' | 'changes' | 'operation'}`;
+  readonly group: `Platform ${'people' | 'values' | 'changes' | 'operation'}`;
   readonly component: ComponentType<PlatformScreenProperties>;
 }
 
 /** For the platform's administrators, whichever tenant they act for. */
 export const platformScreens: readonly PlatformScreen[] = [
-  {
-    name: 'overview',
-    group: 'Platform',
-    title: 'Overview',
-    component: PlatformOverview,
-  },
   { name: 'tenants', group: 'Platform people', title: 'Tenants', component: Tenants },
   { name: 'accounts', group: 'Platform people', title: 'Accounts', component: Accounts },
   {
@@ -215,9 +190,6 @@ export const platformScreens: readonly PlatformScreen[] = [
   { name: 'usage', group: 'Platform operation', title: 'Usage', component: UsageOfTenants },
   { name: 'nodes', group: 'Platform operation', title: 'Nodes', component: Nodes },
 ];
-
-/** Where somebody begins in a tenant: the first that their roles show. */
-export const firstScreen = (): string => visibleScreens()[0]!.name;
 
 /** Of the tenant, for the one who is signed in. */
 export const visibleScreens = (): readonly Screen[] =>

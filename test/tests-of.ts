@@ -8,10 +8,7 @@ export const always = ['test/rules/', 'test/repository/', 'test/mutants/'];
 /** Path of the sources, and of the tests below `test/`; every row that fits counts. */
 export const rooms: readonly (readonly [RegExp, RegExp])[] = [
   [/^shared\/contracts\//, /gateway\/(isolation|openapi|endpoints)|services\/bus-access/],
-  [
-    /^shared\/(access|narrow-keys|errors|nearest)\.ts/,
-    /gateway\/(isolation|narrow|names)|services\/bus-access/,
-  ],
+  [/^shared\/(access|errors|nearest)\.ts/, /gateway\/(isolation|names)|services\/bus-access/],
   [/^shared\/(settings|process)\//, /flows\/(start|readiness)/],
   [/^shared\/concurrency\//, /services\/(feed|delivering)/],
   [/^shared\/schema\//, /gateway\/(bad-input|body-cost|invalid-bodies|large-pages)/],

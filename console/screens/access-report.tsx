@@ -307,12 +307,13 @@ function Approvers({
 }
 
 function Rules({
-  report: { change_sets: changes, bounds, platform_bounds: ofPlatform },
+  report: { change_sets: changes, bounds },
   names,
 }: {
   readonly report: AccessReport;
   readonly names: NameOf;
 }): VNode {
+  const guardrails = Object.entries(bounds ?? {});
   return (
     <>
       <Part title="Changes of the configuration">
@@ -329,40 +330,26 @@ function Rules({
           </>
         )}
       </Part>
-      <Guardrails title="Guardrails of the tenant" bounds={bounds} />
-      <Guardrails title="Guardrails of the platform" bounds={ofPlatform} />
+      <Part title="Guardrails of the tenant" count={guardrails.length}>
+        {guardrails.length === 0 ? (
+          <p>There was none.</p>
+        ) : (
+          <Table label="Guardrails of the tenant" look="lines" columns={['Key', 'Rule']}>
+            {guardrails.map(([key, rule]) => (
+              <tr key={key}>
+                <th scope="row">
+                  <code>
+                    <bdi>{key}</bdi>
+                  </code>
+                </th>
+                <td>
+                  <Value value={rule} />
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Part>
     </>
-  );
-}
-
-function Guardrails({
-  title,
-  bounds,
-}: {
-  readonly title: string;
-  readonly bounds: AccessReport['bounds'];
-}): VNode {
-  const guardrails = Object.entries(bounds ?? {});
-  return (
-    <Part title={title} count={guardrails.length}>
-      {guardrails.length === 0 ? (
-        <p>There was none.</p>
-      ) : (
-        <Table label={title} look="lines" columns={['Key', 'Rule']}>
-          {guardrails.map(([key, rule]) => (
-            <tr key={key}>
-              <th scope="row">
-                <code>
-                  <bdi>{key}</bdi>
-                </code>
-              </th>
-              <td>
-                <Value value={rule} />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
-    </Part>
   );
 }

@@ -11,7 +11,6 @@ import { useList } from '../loading.ts';
 import { Field } from '../fields.tsx';
 import { RowButton, Table, Waiting } from '../lists.tsx';
 import { Time } from '../parts.tsx';
-import { NarrowedTags, narrowingIn, NarrowingFields, notNarrowed } from './narrowing.tsx';
 
 type ApiKey = ResultOf<'auth.api-key.list'>['items'][number];
 type Issued = ResultOf<'auth.api-key.create'>;
@@ -152,7 +151,6 @@ function KeyRow({
             {scope}
           </span>
         ))}
-        <NarrowedTags to={apiKey.narrowed_to} />
       </td>
       <td class="wide">
         <Time at={made} />
@@ -195,10 +193,8 @@ function Make({
   const [name, setName] = useState('');
   const [scopes, setScopes] = useState<readonly string[]>(['config:read']);
   const [days, setDays] = useState('90');
-  const [narrowing, setNarrowing] = useState(notNarrowed);
   const work = async (): Promise<void> => {
-    const asked = { name: name.trim(), scopes, expires_in_days: Number(days) };
-    const body = { ...asked, ...narrowingIn(narrowing) };
+    const body = { name: name.trim(), scopes, expires_in_days: Number(days) };
     const { body: issued } = await call<Issued>('POST', owner.create, { body });
     onIssued(issued);
   };
@@ -232,7 +228,6 @@ function Make({
         chosen={scopes}
         onChange={setScopes}
       />
-      <NarrowingFields texts={narrowing} onTexts={setNarrowing} />
       <p class="fine">
         Within the roles that its owner has when it is used.{' '}
         {owner.isPerson ? 'It ends with your membership.' : 'It continues when you have left.'}

@@ -12,7 +12,6 @@ import { longJson } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { Pager, Waiting } from '../lists.tsx';
 import { Columns, Empty, Fact, Heading, ProblemBox, Time, TypedField, Who } from '../parts.tsx';
-import { AuditPresets } from './audit-presets.tsx';
 import { KeepElsewhere, Verify } from './audit-record.tsx';
 import type { ScreenProperties } from './screen.ts';
 
@@ -75,7 +74,6 @@ function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
       <Heading title={tenantId === null ? 'Audit log (all tenants)' : 'Audit'} />
       <Verify tenantId={tenantId} />
       <FilterForm asked={asked} />
-      <AuditPresets action={asked.action} />
       <Waiting data={data} problem={problem} retry={reload} />
       {data?.items.length === 0 && (
         <Empty>{isFiltered ? 'Nothing fits the filters.' : 'Nothing has happened yet.'}</Empty>

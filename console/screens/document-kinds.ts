@@ -1,5 +1,4 @@
 /** Kinds of documents, and those that a tenant has: where each is, and who may write it. */
-import { withQuery } from '../api.ts';
 import { hasRole, isPlatformAdmin } from '../session.ts';
 import type { Role } from './screen.ts';
 
@@ -78,13 +77,11 @@ export const documentKinds: readonly DocumentKind[] = [
   {
     ...budgetsKind,
     path: '/tenants/{tenant_id}/config/budgets',
-    hasImpact: true,
     writers: admins,
   },
   {
     ...freezesKind,
     path: '/tenants/{tenant_id}/config/freezes',
-    hasImpact: true,
     writers: admins,
   },
   {
@@ -216,24 +213,4 @@ export function screenOf(tenantId: string, kind: DocumentKind, id: string): stri
   if (kind.plural === undefined) return list;
   const names = kind.idFields ? id.split('/') : [id];
   return `${list}/${names.map(encodeURIComponent).join('/')}`;
-}
-
-/** Where else it is to be seen: what holds for it, and what became of it. */
-export function linksOf(tenantId: string, kind: DocumentKind, id: string): [string, string][] {
-  const of = kind.isPlatform ? '/platform' : `/tenants/${tenantId}`;
-  const document = {
-    config_type: kind.configType,
-    ...(kind.plural !== undefined && { resource_id: id }),
-  };
-  const asks = { agents: { agent_type: id }, services: { service_id: id } };
-  const question = Object.hasOwn(asks, kind.name) && asks[kind.name as keyof typeof asks];
-  return [
-    ...(question
-      ? ([
-          ['What holds for it', withQuery(`${of}/effective`, question)],
-          ['What if', withQuery(`${of}/what-if`, question)],
-        ] as [string, string][])
-      : []),
-    ['Its history', withQuery(`${of}/history`, document)],
-  ];
 }

@@ -81,8 +81,7 @@ export const HistoryOfChanges = ({ tenantId }: ScreenProperties): VNode => (
       base: `/tenants/${tenantId}/config`,
       screens: `/tenants/${tenantId}`,
       kinds: documentKinds,
-      mayTakeBack: hasRole('tenant_admin', 'reverter'),
-      mayEdit: hasRole('tenant_admin'),
+      mayTakeBack: hasRole('tenant_admin'),
       hasImpact: false,
     }}
     title="History"
@@ -96,7 +95,6 @@ export const HistoryOfPlatform = (): VNode => (
       base: '/config',
       kinds: platformKinds,
       mayTakeBack: true,
-      mayEdit: true,
       hasImpact: true,
     }}
     title="History of the platform"
@@ -290,12 +288,7 @@ function EntryRow({
               {hasValues && <Changes changes={changes} />}
               {owner.screens !== undefined && <Then screens={owner.screens} revision={revision} />}
               {owner.mayTakeBack && hasValues && isKnown(entry, owner) && (
-                <TakeBack
-                  entry={entry}
-                  mayEdit={owner.mayEdit}
-                  onRevert={onRevert}
-                  onTakeBack={onTakeBack}
-                />
+                <TakeBack entry={entry} onRevert={onRevert} onTakeBack={onTakeBack} />
               )}
             </div>
           </td>
@@ -311,18 +304,16 @@ const isKnown = ({ config_type: type }: Entry, { kinds }: Owner): boolean =>
 
 function TakeBack({
   entry: { changes, purged },
-  mayEdit,
   onRevert,
   onTakeBack,
 }: {
   readonly entry: Entry;
-  readonly mayEdit: boolean;
   readonly onRevert: (change: Change) => void;
   readonly onTakeBack: (way: Way) => void;
 }): VNode {
   return (
     <>
-      {mayEdit && changes.length > 1 && (
+      {changes.length > 1 && (
         <p class="buttons">
           {changes
             .filter(isRevertible)

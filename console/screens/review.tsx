@@ -8,11 +8,10 @@ import { useEffect, useState } from 'preact/hooks';
 import { go, guardLeaving } from '../address.ts';
 import { call, problemOf, type Problem } from '../api.ts';
 import { useLoaded } from '../loading.ts';
-import { Changes, Dialog } from '../parts.tsx';
+import { Changes, Dialog, ProblemBox } from '../parts.tsx';
 import { addToPlan, type PlanItem } from '../plan-items.ts';
 import { withRecentSignIn } from '../session.ts';
-import { BlastRadius, LimitsEffect, type Impact, type OverTime } from './impact.tsx';
-import { ProblemOrOwner } from './managed.tsx';
+import { BlastRadius, type Impact } from './impact.tsx';
 import { Refused } from './propose.tsx';
 import { trialAddress, type Context, type EffectiveChange } from './trial.ts';
 
@@ -25,7 +24,6 @@ interface Trial {
   }[];
   readonly impact?: Impact;
   readonly complete?: boolean;
-  readonly over_time?: OverTime;
   readonly warnings?: readonly { readonly path: string; readonly message: string }[];
 }
 
@@ -74,15 +72,12 @@ export function ReviewAndPublish(review: Review): VNode {
   const [reason, setReason] = useState(review.reason ?? '');
   const [refusal, setRefusal] = useState<Problem>();
   const [isBusy, setBusy] = useState(false);
-  /** The owners of what is changed, whose that is not any more then. */
-  const [owners, setOwners] = useState<string>();
   const condition = conditionOf(review);
-  const headers = { ...condition, ...(owners !== undefined && { 'x-take-over': owners }) };
   const sent = body === undefined ? {} : { body };
-  const key = JSON.stringify([method, address, body, revision, owners]);
+  const key = JSON.stringify([method, address, body, revision]);
   const trial = useLoaded(key, async (aborted) => {
     const path = trialAddress(address, { hasImpact, context: effect?.context });
-    const sending = { ...sent, headers, signal: aborted };
+    const sending = { ...sent, headers: condition, signal: aborted };
     const answer = await withRecentSignIn(() => call<Trial>(method, path, sending));
     return answer.body;
   });
@@ -94,8 +89,12 @@ export function ReviewAndPublish(review: Review): VNode {
 
   const write = async (more: Readonly<Record<string, string>> = {}): Promise<void> => {
     const why = reason.trim();
-    const said = why !== '' && { 'x-change-reason': headerText(why) };
-    await call(method, address, { ...sent, headers: { ...headers, ...said, ...more } });
+    const headers = {
+      ...condition,
+      ...(why !== '' && { 'x-change-reason': headerText(why) }),
+      ...more,
+    };
+    await call(method, address, { ...sent, headers });
     onPublished();
   };
   const publish = async (event: Event): Promise<void> => {
@@ -150,18 +149,21 @@ export function ReviewAndPublish(review: Review): VNode {
             </p>
           )
         )}
-        <ProblemOrOwner
-          problem={trial.problem ?? refusal}
-          owners={owners}
-          onTakeOver={(names) => {
-            setRefusal(undefined);
-            setOwners(names);
-          }}
-        />
+        <ProblemBox problem={trial.problem ?? refusal} />
         {outdated && !onOutdated && (
           <p>Close this, look at the document as it is now, and begin again.</p>
         )}
-        <ReasonField value={reason} onValue={setReason} />
+        <label>
+          Reason
+          <input
+            name="reason"
+            maxlength={500}
+            value={reason}
+            placeholder="Why, for the history"
+            autocomplete="off"
+            onInput={({ currentTarget }) => setReason(currentTarget.value)}
+          />
+        </label>
         <footer>
           <button type="button" class="secondary" onClick={onClose}>
             Cancel
@@ -180,29 +182,9 @@ export function ReviewAndPublish(review: Review): VNode {
   );
 }
 
-const ReasonField = ({
-  value,
-  onValue,
-}: {
-  readonly value: string;
-  readonly onValue: (value: string) => void;
-}): VNode => (
-  <label>
-    Reason
-    <input
-      name="reason"
-      maxlength={500}
-      value={value}
-      placeholder="Why, for the history"
-      autocomplete="off"
-      onInput={({ currentTarget }) => onValue(currentTarget.value)}
-    />
-  </label>
-);
-
 /** What the trial said: of the document, of effective values and guardrails, and of tenants. */
 const Tried = ({
-  trial: { changes, effective, warnings = [], impact, complete = true, over_time: overTime },
+  trial: { changes, effective, warnings = [], impact, complete = true },
   effect,
 }: {
   readonly trial: Trial;
@@ -219,7 +201,6 @@ const Tried = ({
       </p>
     ))}
     {impact && <BlastRadius impact={impact} isComplete={complete} />}
-    {overTime && <LimitsEffect overTime={overTime} />}
     {impact?.next_cursor && <p class="fine">More values change; the plan shows all of them.</p>}
   </>
 );

@@ -26,8 +26,6 @@ export interface Owner {
   readonly base: string;
   readonly kinds: readonly DocumentKind[];
   readonly mayTakeBack: boolean;
-  /** Whether the looker may write documents, too. */
-  readonly mayEdit: boolean;
   readonly hasImpact: boolean;
   /** Of the screens that show effective values; the platform has none of its own. */
   readonly screens?: string;
@@ -43,7 +41,7 @@ export const historyAddress = (
 /** Such as "Agent configuration scaler". */
 export function nameOfDocument(
   { config_type: type, resource_id: id }: Entry,
-  { kinds }: Pick<Owner, 'kinds'>,
+  { kinds }: Owner,
 ): string {
   const kind = kinds.find(({ configType }) => configType === type);
   if (kind) return titleOf(kind, id);

@@ -13,7 +13,6 @@ import { RowButton, Table, Waiting } from '../lists.tsx';
 import { Who } from '../parts.tsx';
 import { roleChoices, roleText } from '../roles.ts';
 import { serviceScopes } from './api-keys.tsx';
-import { NarrowedTags, narrowingIn, NarrowingFields, notNarrowed } from './narrowing.tsx';
 
 type Trust = ResultOf<'auth.trust.get'>;
 type Rule = Trust['rules'][number];
@@ -132,7 +131,6 @@ function RuleRow({
             {scope}
           </span>
         ))}
-        <NarrowedTags to={rule.narrowed_to} />
       </td>
       <td class="number">{seconds} s</td>
       <td class="wide">
@@ -173,7 +171,6 @@ function Add({
   const [given, setGiven] = useState<readonly string[]>(roles);
   const [scopes, setScopes] = useState<readonly string[]>(['config:read']);
   const [seconds, setSeconds] = useState('900');
-  const [narrowing, setNarrowing] = useState(notNarrowed);
   const work = (): Promise<void> => {
     const wanted = claimsIn(claims);
     return onAdd({
@@ -183,7 +180,6 @@ function Add({
       roles: given,
       scopes,
       max_ttl: Number(seconds),
-      ...narrowingIn(narrowing),
     });
   };
   return (
@@ -241,7 +237,6 @@ function Add({
         chosen={scopes}
         onChange={setScopes}
       />
-      <NarrowingFields texts={narrowing} onTexts={setNarrowing} />
     </FormDialog>
   );
 }

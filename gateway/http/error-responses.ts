@@ -10,7 +10,6 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { codeOf, StrataError, errorResponse, statusOf } from '../../shared/errors.ts';
 import { decisionPagePolicy, refusedLinkPage } from './decision-page.ts';
-import { sendFlagError } from './flag-errors.ts';
 import { sendOAuthError } from './oauth.ts';
 import { sendProblem } from './problem-details.ts';
 import { commonHeaders, pageHeaders } from './security-headers.ts';
@@ -77,7 +76,6 @@ export function mapErrors(app: FastifyInstance, log: Logger): void {
       log.error({ request_id: id, err: error }, 'unexpected error');
     const { config } = request.routeOptions;
     if (config?.isOAuth) return sendOAuthError(own, id, reply);
-    if (config?.errors === 'ofrep') return sendFlagError(own, request, reply);
     if (config?.problems) return sendProblem(own, id, config.problems, reply);
     return wantsPage(request) ? sendErrorPage(own, id, reply) : sendError(own, id, reply);
   });

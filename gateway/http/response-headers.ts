@@ -117,7 +117,6 @@ export function headersOf({ response }: Contract, status: number): readonly Head
     case 'resource':
       return [...ofDocuments, 'X-Config-Stale'];
     case 'effective':
-    case 'flags':
       return ['ETag', 'X-Config-Stale'];
     case 'write':
       return status === 204 ? ['X-Config-Revision'] : [...ofDocuments, 'X-Config-Warnings'];

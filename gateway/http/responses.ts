@@ -33,10 +33,6 @@ interface Effective {
   readonly environment: string;
   readonly stale?: true;
 }
-/** Evaluated flags: their context is in the entity tag, too, because it is no part of the address. */
-interface Flags {
-  readonly tag: string | null;
-}
 interface Written extends Resource {
   readonly outcome: 'created' | 'updated' | 'deleted';
   readonly warnings?: readonly { readonly path: string }[];
@@ -121,8 +117,6 @@ export function respond(
     case 'resource':
     case 'effective':
       return sendTagged(kind, result as Resource | Effective, headers, reply);
-    case 'flags':
-      return sendFlags(result as Flags, headers, reply);
     case 'write':
       return sendWritten(result as Written | { dry_run: true } | Proposed, reply);
     case 'list':
@@ -197,18 +191,6 @@ function sendTagged(
 function tagOf({ revision, environment, as_of: asOf }: Effective, text: string): string {
   const ofRevisions = `${revision.tenant}.${revision.platform}-${environment}`;
   return asOf ? `"${ofRevisions}-${hash('sha256', text, 'base64url')}"` : `"${ofRevisions}"`;
-}
-
-/** Without a tag it is from before an outage, and nobody can say that the client still has it. */
-function sendFlags(
-  { tag, ...shown }: Flags,
-  headers: IncomingHttpHeaders,
-  reply: FastifyReply,
-): FastifyReply {
-  if (tag === null) return sendJson(shown, reply.header('x-config-stale', 'true'));
-  reply.header('etag', tag);
-  const isSure = !reply.hasHeader('x-config-stale');
-  return isSure && isUnchanged({ tag }, headers) ? sendNothing(304, reply) : sendJson(shown, reply);
 }
 
 function sendWritten(

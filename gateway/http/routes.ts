@@ -58,7 +58,6 @@ declare module 'fastify' {
     isOAuth?: boolean;
     /** Of a route whose errors are problem details: their types. */
     problems?: ProblemTypes | undefined;
-    errors?: Contract['errors'];
   }
 }
 
@@ -191,7 +190,11 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     method: rest.method,
     url,
     exposeHeadRoute: contract.response !== 'stream',
-    config: configOf(contract),
+    config: {
+      isPage: contract.response === 'page',
+      isOAuth: contract.response === 'oauth_token',
+      problems: contract.problems,
+    },
     onRequest(request, _reply, done) {
       // Fastify waits for a promise, or for `done` where there is none.
       const admitted = admit(request);
@@ -218,14 +221,6 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     },
   };
 }
-
-/** How errors of the route are sent. */
-const configOf = ({ response, problems, errors }: Contract) => ({
-  isPage: response === 'page',
-  isOAuth: response === 'oauth_token',
-  problems,
-  errors,
-});
 
 const nothingWritten = (): StrataError =>
   new StrataError(

@@ -52,11 +52,6 @@ export const errorSchemas = {
         description: 'With 422: what is wrong, by JSON Pointer',
         items: refTo('FieldProblem'),
       },
-      managed_fields: {
-        type: 'array',
-        description: 'With `field_managed`: what it may not change, and whose that is',
-        items: refTo('ManagedField'),
-      },
     },
   },
   ProblemDetails: {
@@ -75,22 +70,6 @@ export const errorSchemas = {
         description: 'What is wrong, by JSON Pointer',
         items: refTo('FieldProblem'),
       },
-    },
-  },
-  FlagError: {
-    type: 'object',
-    description: "Of OpenFeature's Remote Evaluation Protocol",
-    required: ['errorCode', 'errorDetails', 'code', 'request_id'],
-    properties: {
-      key: { type: 'string', description: 'The flag, where one was asked for' },
-      errorCode: {
-        type: 'string',
-        enum: ['PARSE_ERROR', 'FLAG_NOT_FOUND', 'INVALID_CONTEXT', 'GENERAL'],
-        description: 'What providers switch on',
-      },
-      errorDetails: { type: 'string', description: 'For people; it may change' },
-      code: refTo('ErrorCode'),
-      request_id: { type: 'string', description: 'Names the request in the log' },
     },
   },
   OAuthError: {
@@ -138,24 +117,6 @@ const oauthErrorResponse = {
   },
 };
 
-/** Of OFREP. */
-const flagErrorResponse = {
-  description: 'An error of an evaluation',
-  headers: refsOf([...ofEveryAnswer, 'Retry-After']),
-  content: {
-    'application/json': {
-      schema: refTo('FlagError'),
-      example: {
-        key: 'max_cost',
-        errorCode: 'FLAG_NOT_FOUND',
-        errorDetails: 'There is no value for max_cost.',
-        code: 'not_found',
-        request_id: '0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55',
-      },
-    },
-  },
-};
-
 /** Of AuthZEN. */
 const problemResponse = {
   description: 'A problem of AuthZEN',
@@ -178,7 +139,6 @@ const problemResponse = {
 export const errorResponses = {
   ...Object.fromEntries(statuses.map((status) => [nameOf(status), responseOf(status)])),
   OAuthError: oauthErrorResponse,
-  FlagError: flagErrorResponse,
   ProblemDetails: problemResponse,
   OtherError: {
     description: 'Any other error, by its code',
@@ -200,16 +160,6 @@ export const oauthErrorRefs = {
   429: oauthError,
   503: oauthError,
   default: oauthError,
-};
-
-const flagError = refToResponse('FlagError');
-export const flagErrorRefs = {
-  400: flagError,
-  401: flagError,
-  403: flagError,
-  404: flagError,
-  429: refToResponse('OtherError'),
-  default: flagError,
 };
 
 const problem = refToResponse('ProblemDetails');

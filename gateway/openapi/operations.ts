@@ -8,7 +8,7 @@ import type { Access, Contract, Rest } from '../../shared/contracts/contract.ts'
 import { ProposedWrite } from '../../shared/contracts/envelopes.ts';
 import { exampleOf, hasExample } from '../../shared/contracts/examples.ts';
 import type { RestRoute } from '../http/rest.ts';
-import { errorRefs, errorsOf, flagErrorRefs, oauthErrorRefs, problemRefs } from './errors.ts';
+import { errorRefs, errorsOf, oauthErrorRefs, problemRefs } from './errors.ts';
 import { headersOf, ofEveryAnswer, refsOf } from '../http/response-headers.ts';
 import type { Components, Parameter, Schema } from './schemas.ts';
 import { topicOf } from './topics.ts';
@@ -35,7 +35,7 @@ export function operationOf({ name, contract, rest }: RestRoute, components: Com
     operationId: name,
     tags: [topicOf(name)],
     summary: contract.summary,
-    description: `Who may call: ${whoMayCall(contract.access)}.${powerOfOperation(contract)}${keyScopesOf(contract)}${narrowKeysOf(contract)}${limitOf(contract)}`,
+    description: `Who may call: ${whoMayCall(contract.access)}.${powerOfOperation(contract)}${keyScopesOf(contract)}${limitOf(contract)}`,
     security: securityOf(contract),
     parameters: parametersOf(contract, rest, components),
     ...(rest.body ? { requestBody: requestBodyOf(contract, rest, components) } : {}),
@@ -51,7 +51,6 @@ export function operationOf({ name, contract, rest }: RestRoute, components: Com
 
 function errorRefsOf(contract: Contract, rest: Rest) {
   if (contract.response === 'oauth_token') return oauthErrorRefs;
-  if (contract.errors === 'ofrep') return flagErrorRefs;
   return contract.problems ? problemRefs : errorRefs(errorsOf(contract, rest));
 }
 
@@ -60,18 +59,6 @@ function keyScopesOf(contract: Contract): string {
   if (scope === undefined) return '';
   const greater = ofPower === undefined ? '' : `, or ${ofPower} for what is powerful`;
   return ` API keys need the scope ${scope}${greater}.`;
-}
-
-const narrowTexts = {
-  row: ' Narrow: what it turns out to be about.',
-  own: ' Narrow keys, too.',
-} as const;
-
-function narrowKeysOf({ narrow, access, keyScope }: Contract): string {
-  if (access.level === 'public' || keyScope === null) return '';
-  if (narrow === undefined) return ' No narrow key.';
-  if (typeof narrow === 'string') return narrowTexts[narrow];
-  return ` Narrow: ${narrow.join(', ')}.`;
 }
 
 /** What a powerful operation changes, and what it takes. */
@@ -147,7 +134,7 @@ function parametersOf({ params, response }: Contract, rest: Rest, components: Co
     ...rest.pathParams.map((name) => parameter('path', name, name)),
     ...rest.query.map((name) => parameter('query', name, name)),
     ...Object.entries(rest.headers).map(([header, name]) => parameter('header', header, name)),
-    ...(response === 'resource' || response === 'effective' || response === 'flags'
+    ...(response === 'resource' || response === 'effective'
       ? [components.parameter(ifNoneMatch)]
       : []),
   ];
@@ -222,8 +209,6 @@ function contentsOf(
       return { 200: jsonFor(documentIn(result)), 304: undefined };
     case 'effective':
       return { 200: jsonFor(without(result, 'environment', 'stale')), 304: undefined };
-    case 'flags':
-      return { 200: jsonFor(without(result, 'tag')), 304: undefined };
     case 'write':
       return writeContents(result, method, shown);
     case 'list':

@@ -116,12 +116,6 @@ export const topics: readonly Topic[] = [
     ],
   },
   {
-    name: 'Feature flags',
-    description:
-      "For OpenFeature's providers of any language: the Remote Evaluation Protocol (OFREP). Their base address is `/tenants/{tenant_id}`.",
-    actions: ['config-resolver.flags'],
-  },
-  {
     name: 'Authorization API',
     description:
       'For gateways that speak AuthZEN: the Authorization API 1.0, and draft 1 of its Access Request and Approval Profile.',
@@ -185,8 +179,6 @@ export const topics: readonly Topic[] = [
       'global-config.change-policy',
       'gateway.watch.changesets',
       'gateway.watch.platform-changesets',
-      'tenant-config.managed-fields',
-      'global-config.managed-fields',
     ],
   },
   {

@@ -8,9 +8,7 @@ import type { Settings } from '../../shared/settings/settings.ts';
 import { decideActions } from './actions/decide.ts';
 import { digestActions } from './actions/digests.ts';
 import { effectiveActions } from './actions/effective.ts';
-import { flagActions } from './actions/flags.ts';
 import { impactActions } from './actions/impact.ts';
-import { overTimeImpactActions } from './actions/impact-over-time.ts';
 import { layersInMemory } from './actions/layers-in-memory.ts';
 import { usageActions } from './actions/usage.ts';
 import { Environments } from './rules/environments.ts';
@@ -30,9 +28,7 @@ export const configResolverService = ({
     ...effectiveActions(settings, environments, inMemory),
     ...digestActions(settings, environments, inMemory),
     ...decideActions(),
-    ...flagActions(),
     ...impactActions(settings),
-    ...overTimeImpactActions(),
     ...usageActions(settings),
   });
 };

@@ -34,7 +34,6 @@ import { platformChangeSetOptions, platformChangeSets } from './actions/change-s
 import { entryActions } from './actions/entries.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
-import { managedFieldActions } from './actions/managed-fields.ts';
 import { overTimeActions } from './actions/limits-over-time.ts';
 import { appliedPlan, planActions, Planner } from './actions/plan.ts';
 import { rollbackAction } from './actions/rollback.ts';
@@ -68,7 +67,6 @@ export function globalConfigService(options: GlobalConfigOptions): ServiceSchema
     ...platformChangeSets(changeSets),
     ...planActions(planner),
     ...historyActions(db),
-    ...managedFieldActions(db),
     ...rollbackAction(db, planner),
     ...rolloutActions(db, planner, new RolloutGates(settings, log), answers.count),
     ...layerActions(db),

@@ -114,8 +114,6 @@ export interface ApprovalRow {
    * more.
    */
   escalates_at: Date | null;
-  /** When those who are asked then are reminded; null once they were, and where nobody is. */
-  reminds_at: Date | null;
   acknowledged_by: string | null;
   acknowledged_at: Date | null;
   decided_by: string | null;
@@ -301,7 +299,6 @@ export const ApprovalEntity = new EntitySchema<ApprovalRow>({
     expires_at: time,
     expires_fixed: { type: 'boolean' },
     escalates_at: optionalTime,
-    reminds_at: optionalTime,
     acknowledged_by: optionalText,
     acknowledged_at: optionalTime,
     decided_by: optionalText,
@@ -733,14 +730,6 @@ export const notifierSchema: Schema = {
          kid uuid PRIMARY KEY, x text NOT NULL, sealed text NOT NULL, created_at timestamptz NOT NULL
        )`,
       'ALTER TABLE notifier.automations ADD COLUMN audience text',
-    ),
-    // Nodes of the release before ask by the first two alone: what is pending is found by its tenant's index.
-    migration(
-      'Reminders1765300000001',
-      'ALTER TABLE notifier.approvals ADD COLUMN reminds_at timestamptz',
-      'DROP INDEX notifier.approvals_due',
-      `CREATE INDEX approvals_due ON notifier.approvals ((least(escalates_at, expires_at, reminds_at)))
-         WHERE state = 'pending'`,
     ),
   ],
 };

@@ -57,9 +57,7 @@ import { erasingActions } from './actions/erasing.ts';
 import { eventDestinationActions } from './actions/event-destinations.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
-import { overTimeActions } from './actions/limits-over-time.ts';
 import { listing } from './actions/listing.ts';
-import { managedFieldActions } from './actions/managed-fields.ts';
 import { memberActions } from './actions/members.ts';
 import { notificationActions } from './actions/notifications.ts';
 import { restorer, rollbackAction } from './actions/rollback.ts';
@@ -231,7 +229,15 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
 
     ...boundActions(db, bounds),
 
-    ...overTimeActions(db, budgets, freezes),
+    'tenant-config.budgets.get': budgets.get,
+    'tenant-config.budgets.put': budgets.put,
+    'tenant-config.budgets.patch': budgets.patch,
+    'tenant-config.budgets.delete': budgets.delete,
+
+    'tenant-config.freezes.get': freezes.get,
+    'tenant-config.freezes.put': freezes.put,
+    'tenant-config.freezes.patch': freezes.patch,
+    'tenant-config.freezes.delete': freezes.delete,
 
     'tenant-config.change-policy.get': changePolicy.get,
     'tenant-config.change-policy.put': changePolicy.put,
@@ -251,7 +257,6 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
 
     ...violationActions(db),
     ...historyActions(db),
-    ...managedFieldActions(db),
     ...rollbackAction(db, {
       tenant_risk_config: restorer(risk, riskKey, (tenant_id) => ({ tenant_id })),
       agent_config: restorer(agents, agentKey, namedBy('agent_type')),

@@ -6,7 +6,6 @@ import type { Request } from '../contract-runtime/request.ts';
 import { namesIn, realmOf } from '../commits/actor-names.ts';
 import { changeSetScope } from '../contracts/revision-scopes.ts';
 import { readSnapshot } from '../commits/commit.ts';
-import { claimsOf } from '../documents/managed-fields.ts';
 import { codeOf, StrataError } from '../errors.ts';
 import { decodeCursor, defaultLimit, readPage, timeAndId } from '../documents/paging.ts';
 import { Applying } from './apply.ts';
@@ -135,7 +134,6 @@ function viewOf(
     reason: content.reason,
     apply: content.apply,
     digest: row.digest,
-    ...claimsOf(content),
     items: content.items.map(({ action, path, body, base }) => ({
       action,
       path,

@@ -13,7 +13,6 @@ import { invalid, StrataError } from '../errors.ts';
 import { diff } from '../schema/diff.ts';
 import { concealSecrets } from '../security/document-secrets.ts';
 import { pathOf } from '../documents/document-paths.ts';
-import { claimsOf, type Claims } from '../documents/managed-fields.ts';
 import {
   requireAccess,
   requirePowers,
@@ -85,7 +84,7 @@ export type StoppedBy = (
   request: Request,
 ) => Promise<string | undefined>;
 
-export interface Proposed extends Claims {
+export interface Proposed {
   readonly title: string;
   readonly reason: string;
   readonly items: readonly ProposedItem[];
@@ -191,13 +190,12 @@ export class ChangeSets {
   async draft(tenantId: string | null, body: Proposed, request: Request): Promise<Draft> {
     const author = personOf(request.caller);
     const { title, reason, apply = 'on_approval' } = body;
-    const tried = await this.#try(tenantId, body.items, body, request);
+    const tried = await this.#try(tenantId, body.items, request);
     const content: Content = {
       title,
       reason,
       apply: checkedTime(apply),
       ...tried,
-      ...claimsOf(body),
       authors: [author],
       submitted_at: null,
       approved_by: [],
@@ -216,10 +214,9 @@ export class ChangeSets {
 
   /** It becomes a draft of another digest, without approvals, whose editor is its last author. */
   edit(tenantId: string | null, id: string, body: Partial<Proposed>, request: Request) {
-    return this.#redraft(tenantId, id, 'edited', request, async (row) => {
+    return this.#redraft(tenantId, id, 'edited', request, async () => {
       const { items, apply, ...texts } = body;
-      const claims = { ...claimsOf(row.content), ...claimsOf(body) };
-      const tried = items === undefined ? {} : await this.#try(tenantId, items, claims, request);
+      const tried = items === undefined ? {} : await this.#try(tenantId, items, request);
       return { ...texts, ...tried, ...(apply !== undefined && { apply: checkedTime(apply) }) };
     });
   }
@@ -388,13 +385,12 @@ export class ChangeSets {
   async #try(
     tenantId: string | null,
     items: readonly ProposedItem[],
-    claims: Claims,
     request: Request,
   ): Promise<Pick<Content, 'items' | 'required' | 'groups'>> {
     const { db, documents } = this.#options;
     const writes = writesOf(documents, items, tenantId);
     requireAccess(writes, request.caller);
-    const works = await trialsOf(writes, items, claimsOf(claims), request);
+    const works = await trialsOf(writes, items, request);
     const scope = tenantId === null ? platformScope : tenantScope(tenantId);
     const tried = await commitChanges(db, request, scope, works, { discard: true });
     const asked = tried.map(({ result }) => result.required).filter((each) => each !== null);
@@ -428,7 +424,7 @@ export class ChangeSets {
         ? { action: 'put' as const, path, body: concealSecrets(after) }
         : { action, path, body };
     });
-    return this.#try(tenantId, items, content, request);
+    return this.#try(tenantId, items, request);
   }
 }
 

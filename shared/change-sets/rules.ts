@@ -17,7 +17,6 @@ import canonicalize from 'canonicalize';
 import { createHash } from 'node:crypto';
 import type { Caller } from '../access.ts';
 import type { ChangeSetState } from '../contracts/change-sets.ts';
-import { claimsOf, type Claims } from '../documents/managed-fields.ts';
 import { StrataError } from '../errors.ts';
 import type { ChangeSetRow, Content, StoredItem, StoredPerson } from './schema.ts';
 
@@ -62,15 +61,13 @@ export function requireDigest({ digest }: ChangeSetRow, seen: string): void {
     );
 }
 
-/** Stands for what is written, on which base, why and when, and whose it is then. */
+/** Stands for what is written, on which base, why and when. */
 export function digestOf(
   tenantId: string | null,
-  { items, ...said }: Pick<Content, 'title' | 'reason' | 'apply' | 'items' | keyof Claims>,
+  { title, reason, apply, items }: Pick<Content, 'title' | 'reason' | 'apply' | 'items'>,
 ): string {
-  const { title, reason, apply } = said;
   const writes = items.map(({ path, base, after }) => ({ path, base, after }));
-  const what = { title, reason, apply, ...claimsOf(said), writes };
-  const whole = canonicalize({ form: 1, tenant_id: tenantId, ...what })!;
+  const whole = canonicalize({ form: 1, tenant_id: tenantId, title, reason, apply, writes })!;
   return createHash('sha256').update(whole).digest('hex');
 }
 

@@ -2,7 +2,6 @@
 import { EntitySchema } from 'typeorm';
 import type { Caller } from '../access.ts';
 import type { ApplyWhen, ChangeSetState } from '../contracts/change-sets.ts';
-import type { Claims } from '../documents/managed-fields.ts';
 import type { Difference } from '../schema/diff.ts';
 
 /** Whoever wrote, edited or approved it, as it is kept. */
@@ -32,7 +31,7 @@ export interface StoredApproval extends StoredPerson {
   readonly comment: string | null;
 }
 
-export interface Content extends Claims {
+export interface Content {
   readonly title: string;
   readonly reason: string;
   readonly apply: ApplyWhen;

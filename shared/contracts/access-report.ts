@@ -132,10 +132,6 @@ export const AccessReport = Type.Object(
       { ...strict, description: 'Who could approve changes of the configuration' },
     ),
     bounds: described(Nullable(Bounds), "The tenant's bounds; null: none"),
-    platform_bounds: described(
-      Nullable(Bounds),
-      "The platform's bounds, which hold in every tenant; null: none, or, where the report is not complete, from before their history",
-    ),
   },
   {
     ...strict,

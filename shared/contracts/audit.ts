@@ -158,9 +158,8 @@ export const auditContracts = {
       ),
       action: Type.Optional(
         Type.String({
-          maxLength: 300,
-          description:
-            'A name or its beginning, with an asterisk or without: tenant.member; several with commas between them',
+          maxLength: 100,
+          description: 'A name or its beginning, with an asterisk or without: tenant.member',
         }),
       ),
       target: Type.Optional(
@@ -216,7 +215,7 @@ export const auditContracts = {
       ),
       action: Type.Optional(
         Type.String({
-          maxLength: 300,
+          maxLength: 100,
           description:
             'Only these, as in the list of events; what lies between them is a line that says so',
         }),

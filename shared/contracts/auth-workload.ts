@@ -6,7 +6,6 @@
 import { Type, type Static } from 'typebox';
 import { action, KeyScope, keyScopes, tenantRoles } from './contract.ts';
 import { Author, CreatedAt, described, Line, Nullable, SomeOf, strict, Uuid } from './fields.ts';
-import { NarrowedTo } from './narrow-keys.ts';
 import { authScope } from './revision-scopes.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
 
@@ -70,7 +69,6 @@ const rule = {
       description: 'What its tokens may do; config:read by default',
     }),
   ),
-  narrowed_to: Type.Optional(described(NarrowedTo, 'What its tokens are for; all by default')),
   max_ttl: Type.Optional(
     Type.Integer({
       minimum: 60,
@@ -210,7 +208,6 @@ export const workloadContracts = {
           label: Type.String(),
           made_by: Type.String(),
           roles: Type.Array(Type.Enum(tenantRoles)),
-          narrowed_to: Type.Optional(NarrowedTo),
         },
         strict,
       ),

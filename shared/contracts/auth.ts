@@ -277,7 +277,6 @@ export const authContracts = {
     rest: 'GET /auth/me',
     access: anywhere,
     keyScope: 'auth:self',
-    narrow: 'own',
     result: Type.Object(
       {
         ...identity,
@@ -507,8 +506,6 @@ export const authContracts = {
   }),
   'auth.power-notices.send': action({
     summary: 'Tell those concerned by mail what was changed in who may do what',
-    // Answered once the mails are sent, after which nobody sends them again.
-    minTimeoutMs: 100_000,
     access: { level: 'internal' },
     changesNothing: true,
     body: Type.Array(AuditFacts),
@@ -516,8 +513,6 @@ export const authContracts = {
   }),
   'auth.change-set-notices.send': action({
     summary: 'Tell those who wait for a change set by mail what has become of it',
-    // Answered once the mails are sent, after which nobody sends them again.
-    minTimeoutMs: 100_000,
     access: { level: 'internal' },
     changesNothing: true,
     body: Type.Array(AuditFacts),

@@ -18,7 +18,6 @@ import {
   Uuid,
 } from './fields.ts';
 import { CostImpact, deciderRoles, longestWait, Resource, timeToWait } from './notifier.ts';
-import { operators } from './tenant-document.ts';
 
 /**
  * `waiting_approval` until the approval is decided, `waiting_slot` while it is granted and all
@@ -106,9 +105,7 @@ const Automation = Type.Object(
   { ...strict, title: 'Automation', description: 'An automation that runs under the limits' },
 );
 
-/** Whoever is asked to approve one looks at it. */
-const readers: Access = { level: 'tenant', roles: deciderRoles, services: true };
-const who: Access = { level: 'tenant', roles: operators, services: true };
+const who: Access = { level: 'tenant', roles: deciderRoles, services: true };
 const tenantPath = { tenant_id: TenantId };
 const automationPath = { ...tenantPath, automation_id: described(Uuid, "The automation's id") };
 
@@ -119,7 +116,6 @@ export const automationContracts = {
     access: who,
     leadsTo: 'operations',
     keyScope: 'automations:write',
-    narrow: ['service_ids', 'agent_types'],
     path: tenantPath,
     body: Type.Object(
       {
@@ -151,7 +147,7 @@ export const automationContracts = {
   'notifier.automations.list': action({
     summary: 'List automations, newest first',
     rest: 'GET /tenants/{tenant_id}/automations',
-    access: readers,
+    access: who,
     keyScope: 'automations:read',
     path: tenantPath,
     query: {
@@ -166,9 +162,8 @@ export const automationContracts = {
   'notifier.automations.get': action({
     summary: 'An automation, at once or when its state changes',
     rest: 'GET /tenants/{tenant_id}/automations/{automation_id}',
-    access: readers,
+    access: who,
     keyScope: 'automations:read',
-    narrow: 'row',
     path: automationPath,
     query: {
       state: Type.Optional(
@@ -192,7 +187,6 @@ export const automationContracts = {
     access: who,
     leadsTo: 'operations',
     keyScope: 'automations:write',
-    narrow: 'row',
     path: automationPath,
     result: Automation,
   }),
@@ -203,7 +197,6 @@ export const automationContracts = {
     access: who,
     leadsTo: 'operations',
     keyScope: 'automations:write',
-    narrow: 'row',
     path: automationPath,
     body: Type.Object(
       {
@@ -253,7 +246,6 @@ export const automationContracts = {
     access: who,
     leadsTo: 'operations',
     keyScope: 'automations:write',
-    narrow: 'row',
     path: automationPath,
     body: Type.Object(
       {

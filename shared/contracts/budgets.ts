@@ -18,7 +18,6 @@ import {
   strict,
   Text,
 } from './fields.ts';
-import { impactQuery } from './impact.ts';
 import { ActionToApprove, riskLevels } from './notifier.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
 import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
@@ -189,7 +188,7 @@ const platform = documentContracts({
 });
 const tenant = documentContracts({
   ...ofTenant,
-  trial: { ...dryRun, impact: impactQuery.impact },
+  trial: dryRun,
   title: "the tenant's budgets",
   url: '/tenants/{tenant_id}/config/budgets',
   path: tenantPath,

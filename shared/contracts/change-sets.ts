@@ -3,7 +3,7 @@
  * then made together, all or none. Of a tenant's documents, and of the platform's.
  */
 import { Type, type Static, type TProperties } from 'typebox';
-import { action, claims, stream, type Access, type KeyScope } from './contract.ts';
+import { action, stream, type Access, type KeyScope } from './contract.ts';
 import { Page, page } from './envelopes.ts';
 import {
   ActorName,
@@ -19,7 +19,7 @@ import {
 } from './fields.ts';
 import { PlanItem, PlannedChange } from './plan.ts';
 import { platformAdmins } from './platform-document.ts';
-import { configurationReaders, operators, tenantAdmins, tenantPath } from './tenant-document.ts';
+import { configurationReaders, tenantAdmins, tenantPath } from './tenant-document.ts';
 
 export const changeSetStates = [
   'draft',
@@ -114,7 +114,6 @@ const ChangeSet = Type.Object(
     reason,
     apply: ApplyWhen,
     digest,
-    ...claims,
     items: Type.Array(
       Type.Object(
         {
@@ -205,8 +204,6 @@ interface Definition<Path extends TProperties> {
   readonly titled: '' | 'Platform';
   readonly example: ItemExample;
   readonly access: Extract<Access, { readonly level: 'tenant' | 'platform_admin' }>;
-  /** Who reads and decides them. */
-  readonly deciders: Extract<Access, { readonly level: 'tenant' | 'platform_admin' }>;
   /** Who applies without approvals. */
   readonly breakers: Access;
   readonly readScope: KeyScope;
@@ -217,7 +214,7 @@ interface Definition<Path extends TProperties> {
 function emergencies<Path extends TProperties>({
   prefix,
   path,
-  deciders: access,
+  access,
   breakers,
 }: Definition<Path>) {
   const url = `${prefix}/config/changesets` as const;
@@ -254,12 +251,7 @@ function emergencies<Path extends TProperties>({
 }
 
 /** Reading and watching them. */
-function reading<Path extends TProperties>({
-  prefix,
-  path,
-  deciders: access,
-  readScope,
-}: Definition<Path>) {
+function reading<Path extends TProperties>({ prefix, path, access, readScope }: Definition<Path>) {
   const url = `${prefix}/config/changesets` as const;
   const one = { ...path, ...id };
   return {
@@ -315,7 +307,7 @@ function reading<Path extends TProperties>({
 
 /** One set of contracts for a tenant's change sets, one for the platform's. */
 function changeSetContracts<Path extends TProperties>(definition: Definition<Path>) {
-  const { prefix, path, titled, example, access, deciders, writeScope } = definition;
+  const { prefix, path, titled, example, access, writeScope } = definition;
   const items = itemsOf(itemOf(`${titled}ChangeSetItem`, example));
   const url = `${prefix}/config/changesets` as const;
   const one = { ...path, ...id };
@@ -323,17 +315,10 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
     access,
     leadsTo: 'operations',
     keyScope: writeScope,
-    // Each of its writes is checked as a write of its own.
-    narrow: 'row',
     result: ChangeSet,
   } as const;
   /** No API key approves: an approval is a person's. */
-  const deciding = {
-    access: deciders,
-    leadsTo: 'configuration',
-    keyScope: null,
-    result: ChangeSet,
-  } as const;
+  const deciding = { ...writing, leadsTo: 'configuration', keyScope: null } as const;
   return {
     create: action({
       ...writing,
@@ -341,7 +326,7 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
       rest: `POST ${url}`,
       path,
       body: Type.Object(
-        { title, reason, items, apply: Type.Optional(ApplyWhen), ...claims },
+        { title, reason, items, apply: Type.Optional(ApplyWhen) },
         {
           ...strict,
           title: `${titled}NewChangeSet`,
@@ -356,7 +341,7 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
       summary: 'Edit a change set: it is a draft again, and its approvals are void',
       rest: `PATCH ${url}/{changeset_id}`,
       path: one,
-      body: Type.Partial(Type.Object({ title, reason, items, apply: ApplyWhen, ...claims }), {
+      body: Type.Partial(Type.Object({ title, reason, items, apply: ApplyWhen }), {
         ...strict,
         title: `${titled}ChangeSetEdit`,
         description: 'What of it becomes something else',
@@ -425,8 +410,7 @@ const tenant = changeSetContracts({
     path: '/tenants/3f0f1c9e-9a1b-4c39-9d55-3a1f0a0a7f10/config/agents/scaler',
     body: { default_region: 'europe-west1' },
   },
-  access: { level: 'tenant', roles: operators },
-  deciders: { level: 'tenant', roles: configurationReaders },
+  access: { level: 'tenant', roles: configurationReaders },
   breakers: tenantAdmins,
   readScope: 'config:read',
   writeScope: 'config:write',
@@ -440,7 +424,6 @@ const platform = changeSetContracts({
     body: { config_value: 20, is_public: true },
   },
   access: platformAdmins,
-  deciders: platformAdmins,
   breakers: platformAdmins,
   readScope: 'platform:read',
   writeScope: 'platform:write',

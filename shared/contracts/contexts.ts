@@ -3,7 +3,7 @@
  * lists.
  */
 import { Type } from 'typebox';
-import { action, valueReaders } from './contract.ts';
+import { action, tenantRoles } from './contract.ts';
 import { AgentType, Nullable, ServiceId, ServiceTypeName, strict } from './fields.ts';
 import { tenantPath } from './tenant-document.ts';
 
@@ -15,7 +15,7 @@ export const contextContracts = {
     summary:
       'Agent types, services and service types that effective configurations can be asked for',
     rest: 'GET /tenants/{tenant_id}/contexts',
-    access: { level: 'tenant', roles: valueReaders },
+    access: { level: 'tenant', roles: tenantRoles },
     keyScope: 'config:read',
     path: tenantPath,
     result: Type.Object(

@@ -6,23 +6,15 @@
 import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
 import type { LeadsTo } from './consequences.ts';
 import type { ErrorCode } from './error-codes.ts';
-import { described, FolderName, FolderNames, strict } from './fields.ts';
-import type { Narrow } from './narrow-keys.ts';
+import { strict } from './fields.ts';
 import type { RevisionScope } from './revision-scopes.ts';
 
-export const tenantRoles = ['tenant_admin', 'operator', 'reviewer', 'reverter', 'viewer'] as const;
+export const tenantRoles = ['tenant_admin', 'operator', 'viewer'] as const;
 export type TenantRole = (typeof tenantRoles)[number];
-/** Who reads effective values: all but those who only take changes back. */
-export const valueReaders = [
-  'tenant_admin',
-  'operator',
-  'reviewer',
-  'viewer',
-] as const satisfies readonly TenantRole[];
 export const TenantRole = Type.Enum(tenantRoles, {
   title: 'TenantRole',
   description:
-    '`viewer` reads effective configurations; `reviewer` reads the configuration, too, and decides approvals, and writes nothing; `operator` also runs services and automations; `reverter` reads the history and rolls back, and does nothing else; `tenant_admin` may do everything in the tenant',
+    '`viewer` reads effective configurations; `operator` reads the configuration, too, runs services and decides approvals; `tenant_admin` may do everything in the tenant',
 });
 
 /** What an API key may be allowed to do. */
@@ -130,7 +122,6 @@ export type ProblemTypes = Readonly<Partial<Record<ErrorCode, string>>>;
 export type ResponseKind =
   | 'resource'
   | 'effective'
-  | 'flags'
   | 'write'
   | 'list'
   | 'value'
@@ -169,8 +160,6 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
    * caller says which.
    */
   readonly keyScope?: KeyScope | null;
-  /** By what of a call it is told whether a narrow API key may make it; absent: none may. */
-  readonly narrow?: Narrow;
   /**
    * What of a network's calls NETWORK_RATE_LIMIT_PER_MINUTE bounds: all, because each sends a mail,
    * keeps something for whoever asks or may cost a hash; or only those that are answered with 401,
@@ -190,8 +179,6 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   readonly failures?: FailureCodes;
   /** Errors are problem details (RFC 9457), of these types by code and else of none. */
   readonly problems?: ProblemTypes;
-  /** Errors are those of OpenFeature's Remote Evaluation Protocol. */
-  readonly errors?: 'ofrep';
   /**
    * It only reads, and no GET or cache says so: it has no route, or its question is too long for an
    * address.
@@ -229,29 +216,13 @@ const readOfBothOptions = {
     }),
   ),
 };
-/** Of every write of documents. */
-const guardHeaders = {
-  'x-break-glass': 'break_glass',
-  'x-managed-by': 'managed_by',
-  'x-take-over': 'take_over',
-} as const;
 const writeHeaders = {
   'if-match': 'if_match',
   'if-none-match': 'if_none_match',
   'x-change-reason': 'reason',
-  ...guardHeaders,
+  'x-break-glass': 'break_glass',
 } as const;
-export const takeOver = {
-  take_over: Type.Optional(
-    described(FolderNames, 'Owners whose fields it may change, with commas between them'),
-  ),
-};
-/** Whose the fields are that a write sets. */
-export const claims = {
-  managed_by: Type.Optional(described(FolderName, 'The folder that owns what it sets')),
-  ...takeOver,
-};
-const guards = {
+const breakGlass = {
   break_glass: Type.Optional(
     Type.String({
       minLength: 20,
@@ -260,7 +231,6 @@ const guards = {
         'Why it cannot wait: what a change_policy refuses is written now, in an emergency, and somebody else reviews it',
     }),
   ),
-  ...claims,
 };
 /** Of an action that writes documents; those of `write` have it. */
 export const proposable = {
@@ -282,7 +252,7 @@ const writeOptions = {
     Type.Literal('*', { description: 'Write only where nothing exists yet' }),
   ),
   reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why, kept in the history' })),
-  ...guards,
+  ...breakGlass,
   ...proposable,
 };
 export const dryRun = {
@@ -307,7 +277,6 @@ interface Definition<
   access: Access;
   leadsTo?: LeadsTo;
   keyScope?: KeyScope | null;
-  narrow?: Narrow;
   networkLimited?: 'calls' | 'failures';
   path?: Path;
   query?: Query;
@@ -323,7 +292,6 @@ interface Definition<
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;
   failures?: FailureCodes;
   problems?: ProblemTypes;
-  errors?: 'ofrep';
   changesNothing?: true;
   minTimeoutMs?: number | ((params: CheckedParams) => number | undefined);
 }
@@ -413,8 +381,8 @@ export const readOfBoth = <
 ) => define(definition, readHeaders, readOfBothOptions);
 
 /**
- * A write that honours If-Match, If-None-Match, X-Change-Reason, X-Break-Glass, X-Managed-By and
- * X-Take-Over, and can be proposed. Give it `query: dryRun` where it can be tried first.
+ * A write that honours If-Match, If-None-Match, X-Change-Reason and X-Break-Glass, and can be
+ * proposed. Give it `query: dryRun` where it can be tried first.
  */
 export const write = <
   R extends TSchema,
@@ -431,17 +399,14 @@ export const write = <
     ['propose'],
   );
 
-/**
- * An action that writes documents in a form of its own, honours X-Break-Glass, X-Managed-By and
- * X-Take-Over, and can be proposed.
- */
+/** An action that writes documents in a form of its own, honours X-Break-Glass and can be proposed. */
 export const writing = <R extends TSchema, Body extends TSchema>(
   definition: Definition<Empty, Empty, Body, R>,
 ) =>
-  define<typeof guards & typeof proposable, Empty, Empty, Body, R>(
+  define<typeof breakGlass & typeof proposable, Empty, Empty, Body, R>(
     { response: 'value_or_proposed', ...definition },
-    guardHeaders,
-    { ...guards, ...proposable },
+    { 'x-break-glass': 'break_glass' },
+    { ...breakGlass, ...proposable },
     ['propose'],
   );
 

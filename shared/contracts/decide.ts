@@ -1,6 +1,6 @@
 /** Whether automation may do what it wants to do: the tenant's risk settings as one decision. */
 import { Type, type Static, type TProperties } from 'typebox';
-import { action, valueReaders } from './contract.ts';
+import { action, tenantRoles } from './contract.ts';
 import { balance } from './budget-usage.ts';
 import { BudgetInForce } from './budgets.ts';
 import { layerNames, Revisions, stale } from './effective-config.ts';
@@ -173,9 +173,8 @@ export const decideContracts = {
   'config-resolver.decide': action({
     summary: 'Whether automation may act, by the effective risk settings',
     rest: 'POST /tenants/{tenant_id}/decide',
-    access: { level: 'tenant', roles: valueReaders, services: true },
+    access: { level: 'tenant', roles: tenantRoles, services: true },
     keyScope: 'config:read',
-    narrow: ['service_ids', 'agent_types'],
     changesNothing: true,
     path: { tenant_id: TenantId },
     body: Type.Object(

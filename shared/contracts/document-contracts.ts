@@ -9,7 +9,6 @@ import { read, write, type Access, type KeyScope } from './contract.ts';
 import { Resource, Written } from './envelopes.ts';
 import { exampleOf } from './examples.ts';
 import { described, FreeForm } from './fields.ts';
-import type { Narrow } from './narrow-keys.ts';
 import type { RevisionScope } from './revision-scopes.ts';
 
 /** What could be put could also be merged. */
@@ -62,16 +61,10 @@ export function documentContracts<
   Trial extends TProperties,
 >(definition: DocumentContracts<Document, Path, Body, Trial>) {
   const { title, url, path, document, body, readers, writers, writeScope } = definition;
-  const narrow: Narrow = [
-    'documents',
-    ...('service_id' in path ? (['service_ids'] as const) : []),
-    ...('agent_type' in path ? (['agent_types'] as const) : []),
-  ];
   const written = {
     access: writers,
     leadsTo: definition.leadsTo,
     keyScope: writeScope,
-    narrow,
     path,
     query: definition.trial,
     result: Written(document),
@@ -83,7 +76,6 @@ export function documentContracts<
       rest: `GET ${url}`,
       access: readers,
       keyScope: 'config:read',
-      narrow,
       path,
       result: Resource(document),
       response: 'resource',

@@ -119,10 +119,6 @@ export const errorTable = {
   method_not_allowed: { status: 405, message: 'This path does not take this method.' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
   conflict: { status: 409, message: 'The request conflicts with what is stored.' },
-  field_managed: {
-    status: 409,
-    message: 'A folder owns this field. Change it there, or take it over with X-Take-Over.',
-  },
   tenant_not_disabled: {
     status: 409,
     message: 'Only a disabled tenant can be deleted. Disable it first.',

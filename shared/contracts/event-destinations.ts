@@ -68,10 +68,10 @@ export const EventDestination = Type.Object(
       ),
     ),
     format: optional(
-      Type.Enum(['standard', 'ndjson', 'cloudevents', 'ocsf'], {
+      Type.Enum(['standard', 'ndjson', 'cloudevents'], {
         default: 'standard',
         description:
-          'How a batch is written: `standard` is one JSON object with its lines, `ndjson` the lines alone, `cloudevents` a batch of CloudEvents 1.0 with a line as the data of each, `ocsf` an array of API Activity of OCSF 1.5 with a line as the unmapped of each',
+          'How a batch is written: `standard` is one JSON object with its lines, `ndjson` the lines alone, `cloudevents` a batch of CloudEvents 1.0 with a line as the data of each',
       }),
     ),
     batch: optional(Batch),

@@ -8,7 +8,7 @@ import { Change, Page, page, Written } from './envelopes.ts';
 import { ActorName, Author, described, Nullable, strict, Timestamp, Uuid } from './fields.ts';
 import { impactQuery } from './impact.ts';
 import { platformAdmins } from './platform-document.ts';
-import { configurationReaders, tenantPath } from './tenant-document.ts';
+import { configurationReaders, tenantAdmins, tenantPath } from './tenant-document.ts';
 
 /** The tenant documents, by the names that the history gives them. */
 export const configTypes = [
@@ -202,9 +202,7 @@ const PurgedHistory = Type.Object(
   { ...strict, title: 'PurgedHistory', description: 'What was purged' },
 );
 
-const access = { level: 'tenant', roles: [...configurationReaders, 'reverter'] } as const;
-/** What only administrators may write, because it is a power, they alone take back. */
-const reverters = { level: 'tenant', roles: ['tenant_admin', 'reverter'] } as const;
+const access = { level: 'tenant', roles: configurationReaders } as const;
 
 export const historyContracts = {
   'tenant-config.history.list': action({
@@ -245,10 +243,9 @@ export const historyContracts = {
   'tenant-config.rollback': write({
     summary: 'Restore what a resource held right after a revision, or right before one',
     rest: 'POST /tenants/{tenant_id}/config/rollback',
-    access: reverters,
+    access: tenantAdmins,
     leadsTo: 'configuration',
     keyScope: 'config:write',
-    narrow: 'row',
     path: tenantPath,
     query: dryRun,
     body: rollbackBody,

@@ -29,11 +29,9 @@ import { freezeContracts } from './freezes.ts';
 import { globalEntryContracts } from './global-entries.ts';
 import { historyContracts } from './history.ts';
 import { layerContracts } from './layers.ts';
-import { managedFieldContracts } from './managed-fields.ts';
 import { memberContracts } from './members.ts';
 import { notificationContracts } from './notification-config.ts';
 import { notifierContracts } from './notifier.ts';
-import { ofrepContracts } from './ofrep.ts';
 import { planContracts } from './plan.ts';
 import { projectContracts } from './projects.ts';
 import { riskContracts } from './risk.ts';
@@ -50,7 +48,6 @@ export const contracts = {
   // config-resolver: the merged configuration, and what it is merged from
   ...effectiveConfigContracts,
   ...decideContracts,
-  ...ofrepContracts,
   ...layerContracts,
   // global-config has the platform's, tenant-config the tenants'
   ...boundContracts,
@@ -58,7 +55,6 @@ export const contracts = {
   ...freezeContracts,
   ...changePolicyContracts,
   ...changeSetActions,
-  ...managedFieldContracts,
   // config-resolver joins what tenant-config and the notifier count
   ...usageContracts,
 

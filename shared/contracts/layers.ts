@@ -284,38 +284,6 @@ export const layerContracts = {
       strict,
     ),
   }),
-  'tenant-config.layers.places': action({
-    summary: 'Names of tenants, and what limits over time match of their instances',
-    access: { level: 'internal' },
-    changesNothing: true,
-    body: Type.Object(
-      {
-        tenant_ids: Type.Array(Uuid, { maxItems: 10_000 }),
-        services: Type.Array(Type.Object({ tenant_id: Uuid, service_id: Type.String() }, strict), {
-          maxItems: 10_000,
-        }),
-      },
-      strict,
-    ),
-    result: Type.Object(
-      {
-        names: Type.Record(Type.String(), Type.String(), { description: 'By id of tenants' }),
-        services: Type.Array(
-          Type.Object(
-            {
-              tenant_id: Uuid,
-              service_id: Type.String(),
-              service_type: Type.String(),
-              project_id: Type.Optional(Type.String()),
-              environment: Type.Optional(Type.String()),
-            },
-            strict,
-          ),
-        ),
-      },
-      strict,
-    ),
-  }),
   'tenant-config.layers.nearest': action({
     summary: "The tenant's names that are nearest to these, which it does not have",
     access: { level: 'internal' },

@@ -19,7 +19,6 @@ import {
   Timestamp,
   Uuid,
 } from './fields.ts';
-import { operators } from './tenant-document.ts';
 
 const optional = Type.Optional;
 
@@ -104,7 +103,6 @@ const Channel = Type.Enum(channels, { title: 'Channel', description: 'A way to t
 export const noticeTypes = [
   'approval.requested',
   'approval.escalated',
-  'approval.reminded',
   'approval.exhausted',
   'approval.expired',
   'approval.decided',
@@ -414,10 +412,9 @@ const DeliveryDetail = Type.Object(
 );
 
 /** Of those who may decide an approval, signed in or by a mailed link. */
-export const deciderRoles: readonly TenantRole[] = ['tenant_admin', 'operator', 'reviewer'];
+export const deciderRoles: readonly TenantRole[] = ['tenant_admin', 'operator'];
 const people: Access = { level: 'tenant', roles: deciderRoles };
 const approvers: Access = { ...people, services: true };
-const requesters: Access = { level: 'tenant', roles: operators, services: true };
 const admins: Access = { level: 'tenant', roles: ['tenant_admin'] };
 const tenantPath = { tenant_id: TenantId };
 const approvalPath = { ...tenantPath, approval_id: described(Uuid, "The approval's id") };
@@ -472,7 +469,7 @@ export const notifierContracts = {
   'notifier.approvals.request': action({
     summary: "Ask for a human's approval",
     rest: 'POST /tenants/{tenant_id}/approvals',
-    access: requesters,
+    access: approvers,
     leadsTo: 'operations',
     keyScope: 'approvals:write',
     path: tenantPath,

@@ -17,8 +17,8 @@ import {
   Text,
 } from './fields.ts';
 import {
+  configurationReaders,
   ofTenant,
-  operators,
   tenantListing,
   tenantPath,
   type TenantAddress,
@@ -90,7 +90,7 @@ const service = documentContracts({
     },
   ),
   /** Which fields are an administrator's alone, a rule of the service says. */
-  writers: { level: 'tenant', roles: operators },
+  writers: { level: 'tenant', roles: configurationReaders },
   key: serviceInstanceKey,
 });
 

@@ -14,10 +14,7 @@ export interface TenantAddress {
 export const configurationReaders = [
   'tenant_admin',
   'operator',
-  'reviewer',
 ] as const satisfies readonly TenantRole[];
-/** Those that run things: they write service instances, propose changes and start automations. */
-export const operators = ['tenant_admin', 'operator'] as const satisfies readonly TenantRole[];
 export const tenantReaders: Access = {
   level: 'tenant',
   roles: configurationReaders,

@@ -3,7 +3,7 @@
  * their owner, in order.
  */
 import { Type } from 'typebox';
-import { action, stream, streamOfBoth, valueReaders } from './contract.ts';
+import { action, stream, streamOfBoth, tenantRoles } from './contract.ts';
 import { page } from './envelopes.ts';
 import { address, Revisions } from './effective-config.ts';
 import { Author, described, Nullable, Revision, strict, Timestamp, Uuid } from './fields.ts';
@@ -125,9 +125,8 @@ export const watchContracts = {
   'gateway.watch.effective': streamOfBoth({
     summary: 'Watch the effective configuration of one context',
     rest: 'GET /tenants/{tenant_id}/config/effective/watch',
-    access: { level: 'tenant', roles: valueReaders },
+    access: { level: 'tenant', roles: tenantRoles },
     keyScope: 'config:read',
-    narrow: ['service_ids', 'agent_types'],
     path: tenantPath,
     query: address,
     result: EffectiveChange,

@@ -48,7 +48,6 @@ beforeAll(async () => {
   const door = new SignInPage(seen.page);
   await door.open();
   await door.signIn(email, memberPassword);
-  await seen.page.goto(`/console/tenants/${tenant.id}/effective`);
   await seen.page.getByRole('heading', { name: 'Effective values' }).waitFor();
   await seen.page.evaluate('window.isThisPage = true');
 });

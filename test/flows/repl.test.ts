@@ -1,7 +1,6 @@
 /**
  * The operator's console against a cluster: what it says, how it ends, and under whose name it is
- * audited. Commands are run by one member of the cluster, as they are by the process of a console;
- * what that process does itself is tested with one: pipes, the prompt, and joining.
+ * audited.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -9,23 +8,18 @@ import { tmpdir } from 'node:os';
 import { join as pathOf } from 'node:path';
 import { complete } from '../../cli/completion.ts';
 import { consoleTable } from '../../cli/commands/console-commands.ts';
-import { join, type ClusterSession } from '../../cli/bus/cluster-session.ts';
-import { describe as said, run } from '../../cli/interpreter.ts';
+import { join } from '../../cli/bus/cluster-session.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { operator, operatorPrompt, type Prompt, type Said } from '../support/operator.ts';
 import { secretKey } from '../support/strata.ts';
 
 let cluster: Cluster;
 let tenant: string;
-let session: ClusterSession;
 beforeAll(async () => {
   cluster = await startCluster({ gateways: 1 });
   tenant = cluster.tenant.id;
-  Object.assign(process.env, { ...joining(), STRATA_OPERATOR: 'grace' });
-  session = await join();
 });
 afterAll(async () => {
-  await session?.leave();
   await cluster?.stop();
 });
 
@@ -33,33 +27,21 @@ const joining = (): Record<string, string> => ({
   NATS_URL: cluster.environment.NATS_URL!,
   SECRET_KEY: secretKey,
 });
-const piped = (...lines: readonly string[]): Promise<Said> =>
-  operator({ ...joining(), STRATA_OPERATOR: 'grace', NODE_ID: 'gateway-1' }, [], lines.join('\n'));
-async function type(args: readonly string[]): Promise<Said> {
-  let out = '';
-  const print = (text: string): void => {
-    out += `${text}\n`;
-  };
-  const { signal } = new AbortController();
-  try {
-    return { code: await run(args, session, { print, signal }, consoleTable), out, err: '' };
-  } catch (error) {
-    return { code: 1, out, err: `${said(error)}\n` };
-  }
-}
+const type = (args: readonly string[], input?: string): Promise<Said> =>
+  operator({ ...joining(), STRATA_OPERATOR: 'grace', NODE_ID: 'gateway-1' }, args, input);
 // eslint-disable-next-line typescript/no-explicit-any -- tests look into bodies of any shape
 const answered = async (...args: string[]): Promise<any> => {
   const { code, out, err } = await type([...args, '--json']);
   if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${err}`);
   return JSON.parse(out);
 };
-/** Once its newest event by the operator is this. */
-const audited = (action: string, expected: object): Promise<void> =>
+const audited = (action: string): Promise<unknown> =>
   eventually(async () => {
     const { body } = await cluster.platform.get(
       `/audit/events?action=${action}&actor=grace&limit=200`,
     );
-    expect(body.items.at(-1)).toMatchObject(expected);
+    expect(body.items.length).toBeGreaterThan(0);
+    return body.items.at(-1);
   });
 
 describe('one command', () => {
@@ -86,7 +68,7 @@ describe('one command', () => {
       (await cluster.tenant.admin.get(`/tenants/${tenant}/config/risk`)).body.global_settings
         .max_cost_impact_auto,
     ).toBe(4);
-    await audited('config.risk.updated', {
+    expect(await audited('config.risk.updated')).toMatchObject({
       actor: { type: 'operator', id: 'grace' },
       tenant_id: tenant,
       payload: { reason: 'night shift' },
@@ -112,7 +94,7 @@ describe('one command', () => {
       (await answered('config', 'rollback', tenant, '1')).document.global_settings
         .max_cost_impact_auto,
     ).toBe(15);
-    await audited('config.risk.rolled_back', {
+    expect(await audited('config.risk.rolled_back')).toMatchObject({
       actor: { type: 'operator', id: 'grace' },
     });
   });
@@ -156,7 +138,7 @@ describe('one command', () => {
       "cache drop 'Green Hills'",
       'config get risk "Green Hills"',
     ];
-    const { code, out, err } = await piped(...lines);
+    const { code, out, err } = await type([], lines.join('\n'));
     expect([code, err]).toEqual([0, '']);
     expect(out).toContain(`"tenant_id": "${id}"`);
     expect(out).toMatch(new RegExp(`tenant\\.\\S+  .*  ${id}`));
@@ -193,7 +175,7 @@ describe('one command', () => {
     expect((await answered('config', 'get', 'global', 'from.repl')).document.config_value).toEqual({
       warn: 1,
     });
-    await audited('config.global.created', {
+    expect(await audited('config.global.created')).toMatchObject({
       actor: { type: 'operator', id: 'grace' },
       tenant_id: null,
     });
@@ -202,9 +184,9 @@ describe('one command', () => {
   test('nodes, cache stats, cache keys, cache drop, reload, audit tail', async () => {
     await cluster.tenant.admin.get(`/tenants/${tenant}/config/risk`);
     const nodes = (await type(['nodes'])).out;
-    expect(nodes).toMatch(/config-1 .* tenant-config.* well/);
-    expect(nodes).toMatch(/gateway-1 .* gateway .* well/);
-    expect(nodes).not.toContain('repl-grace');
+    expect(nodes).toMatch(/config-1 .* global-config,tenant-config +well/);
+    expect(nodes).toMatch(/gateway-1 .* gateway or neighbour +well/);
+    expect(nodes).toMatch(/repl-grace-\d+ .* this REPL +well/);
     expect((await type(['cache', 'stats', 'gateway-1'])).out).toMatch(
       /gateway-1 +configuration_service +\d+/,
     );
@@ -217,7 +199,7 @@ describe('one command', () => {
     expect(
       (await type(['cache', 'keys', 'gateway-1', '--match', `risk_config_${tenant}`])).out,
     ).toBe('none\n');
-    await audited('config.cache.invalidated', {
+    expect(await audited('config.cache.invalidated')).toMatchObject({
       actor: { type: 'operator', id: 'grace' },
       tenant_id: tenant,
     });
@@ -230,7 +212,7 @@ describe('one command', () => {
     expect(reload.nodes).toEqual(
       expect.arrayContaining(['config-1', 'config-2', 'gateway-1', 'identity-1', 'identity-2']),
     );
-    await audited('config_reloaded', {
+    expect(await audited('config_reloaded')).toMatchObject({
       actor: { type: 'operator', id: 'grace' },
     });
     expect((await type(['audit', 'tail', '--actor', 'grace', '--limit', '1'])).out).toMatch(
@@ -259,20 +241,23 @@ describe('one command', () => {
       [['config', 'set', 'risk', tenant, '{"a":'], /the JSON is not valid/],
       [['config', 'rollback', tenant, 'x'], /x is not a revision/],
     ];
-    const all = await Promise.all(typos.map(([args]) => type(args)));
-    expect(all.map(({ code, err }) => [code, err])).toEqual(
+    const said = await Promise.all(typos.map(([args]) => type(args)));
+    expect(said.map(({ code, err }) => [code, err])).toEqual(
       typos.map(([, says]) => [1, expect.stringMatching(says)]),
     );
   });
 });
 
 test('a pipe brings commands, JSON typed as it is; the first that fails is the last', async () => {
-  const { code, out, err } = await piped(
-    '# the night shift',
-    '',
-    `config set agent ${tenant} piped {"default_region": "europe west", "custom": {"a": [1, "}"]}} --replace --reason "two words" --json`,
-    'config get agent nonsense piped',
-    'nodes',
+  const { code, out, err } = await type(
+    [],
+    [
+      '# the night shift',
+      '',
+      `config set agent ${tenant} piped {"default_region": "europe west", "custom": {"a": [1, "}"]}} --replace --reason "two words" --json`,
+      'config get agent nonsense piped',
+      'nodes',
+    ].join('\n'),
   );
   expect(JSON.parse(out)).toMatchObject({
     outcome: 'created',
@@ -280,7 +265,7 @@ test('a pipe brings commands, JSON typed as it is; the first that fails is the l
   });
   expect(err).toMatch(/^there is no tenant nonsense\n/);
   expect(code).toBe(1);
-  expect((await piped('nodes', 'exit', 'recofig', '')).code).toBe(0);
+  expect((await type([], 'nodes\nexit\nrecofig\n')).code).toBe(0);
 });
 
 describe('call', () => {
@@ -293,7 +278,7 @@ describe('call', () => {
     expect(JSON.parse(put.out)).toMatchObject({ outcome: 'created', updated_by: 'grace' });
     const { document } = await answered('config', 'get', 'global', 'from.call');
     expect(document.config_value).toEqual({ page: 2 });
-    await audited('config.global.created', {
+    expect(await audited('config.global.created')).toMatchObject({
       actor: { type: 'operator', id: 'grace' },
       target: 'from.call',
     });
@@ -349,7 +334,7 @@ describe('the prompt', () => {
     expect(await prompt.type(`config history ${tenant} --limit 1`)).toContain(
       'by grace: typed at the prompt',
     );
-    expect(await prompt.type('nodes')).toMatch(/gateway-1 .* gateway .* well/);
+    expect(await prompt.type('nodes')).toMatch(/gateway-1 .* gateway or neighbour +well/);
     expect(await prompt.type('config get')).toContain('<resource> is missing');
     expect(await prompt.type('help config rollback')).toContain(
       'config rollback <tenant> <revision> [--dry-run]',
@@ -434,14 +419,20 @@ test('without NATS it says what to do; help needs no cluster', async () => {
 });
 
 test('the tab key: commands, resources, ids, flags', async () => {
+  Object.assign(process.env, { ...joining(), STRATA_OPERATOR: 'grace' });
+  const session = await join();
   const offers = async (line: string): Promise<string[]> =>
     (await complete(line, session, consoleTable))[0];
-  expect(await offers('ca')).toEqual(['call ', 'cache ']);
-  expect(await offers('config r')).toEqual(['rollback ']);
-  expect(await offers('config get r')).toEqual(['risk ']);
-  expect(await offers(`config get risk ${tenant.slice(0, 8)}`)).toEqual([`${tenant} `]);
-  expect(await offers('cache keys gate')).toEqual(['gateway-1 ']);
-  expect(await offers('reload --d')).toEqual(['--dry-run ']);
-  expect(await offers('call audit.v')).toEqual(['audit.verify ']);
-  expect(await offers('call feed.')).toEqual([]);
+  try {
+    expect(await offers('ca')).toEqual(['call ', 'cache ']);
+    expect(await offers('config r')).toEqual(['rollback ']);
+    expect(await offers('config get r')).toEqual(['risk ']);
+    expect(await offers(`config get risk ${tenant.slice(0, 8)}`)).toEqual([`${tenant} `]);
+    expect(await offers('cache keys gate')).toEqual(['gateway-1 ']);
+    expect(await offers('reload --d')).toEqual(['--dry-run ']);
+    expect(await offers('call audit.v')).toEqual(['audit.verify ']);
+    expect(await offers('call feed.')).toEqual([]);
+  } finally {
+    await session.leave();
+  }
 });

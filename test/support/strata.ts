@@ -267,10 +267,8 @@ export async function createTenant(
   if (made.status !== 201) throw new Error(`tenant ${name}: ${made.status} ${made.text}`);
   const { id } = made.body as { id: string };
   const admin = await signIn(url, emails.tenant_admin, memberPassword);
-  const [operator, viewer] = await Promise.all([
-    addMember(admin, id, { email: emails.operator, roles: ['operator'] }),
-    addMember(admin, id, { email: emails.viewer, roles: ['viewer'] }),
-  ]);
+  const operator = await addMember(admin, id, { email: emails.operator, roles: ['operator'] });
+  const viewer = await addMember(admin, id, { email: emails.viewer, roles: ['viewer'] });
   return {
     id,
     admin,

@@ -5,7 +5,6 @@
  * |--------|-----------------------------------------------------------------------------------------------------------|
  * | trial  | all items are written in one transaction, which also reads the layers before and after, and is undone       |
  * | impact | config-resolver holds both against the documents of all tenants                                             |
- * | limits | of budgets and freezes: against what tenants have spent and which of their automations are live        |
  * | digest | of the items, the platform's revision, the environment and what all tenants' documents say of the keys     |
  * | apply  | trial and digest once more; then the writes, if the platform's revision is still that one under its lock    |
  */
@@ -22,8 +21,6 @@ import {
   tryChanges,
   type Work,
 } from '../../../shared/commits/commit.ts';
-import type { Budgets } from '../../../shared/contracts/budgets.ts';
-import type { Freezes } from '../../../shared/contracts/freezes.ts';
 import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import type { PlatformLayers } from '../../../shared/contracts/layers.ts';
 import type { PlanItem } from '../../../shared/contracts/plan.ts';
@@ -41,7 +38,6 @@ import {
   type ErrorData,
   type Problem,
 } from '../../../shared/errors.ts';
-import { claimsOf, type Claims } from '../../../shared/documents/managed-fields.ts';
 import { boundsKind } from '../documents/bounds.ts';
 import { budgetsKind } from '../documents/budgets.ts';
 import { freezesKind } from '../documents/freezes.ts';
@@ -51,7 +47,6 @@ import { asksForImpact, type Triable } from '../../../shared/documents/trial.ts'
 import {
   contractOfWrite,
   itemOf,
-  kindOfPath,
   plannedWrite,
   type PlannedKind,
   type PlannedWrite,
@@ -123,7 +118,7 @@ export class Planner {
   /** Throws 422 for what is no write of the platform, by its place among the items. */
   async #worksOf(
     items: readonly PlanItem[],
-    options: Claims & { readonly reason?: string; readonly dry_run?: true },
+    options: { readonly reason?: string; readonly dry_run?: true },
     request: Request,
   ): Promise<Work<AnyAttempt>[]> {
     const writes = items.map((item) => plannedWrite(item, options));
@@ -180,12 +175,7 @@ export class Planner {
     request: Request,
   ) {
     const trial = await this.#attempt(works);
-    const overTime = look.cursor === undefined ? overTimeChanges(items, trial.outcomes) : undefined;
-    const [{ impact, complete, digest }, over_time] = await Promise.all([
-      lookAt(trial, items, look, request),
-      overTime &&
-        request.call('config-resolver.impact.over-time', { body: { by: 'platform', ...overTime } }),
-    ]);
+    const { impact, complete, digest } = await lookAt(trial, items, look, request);
     const { revision, at, outcomes } = trial;
     return {
       outcomes,
@@ -194,7 +184,6 @@ export class Planner {
         digest: digest && `${revision}-${Date.parse(at)}-${digest}`,
         impact,
         complete,
-        ...(over_time && { over_time }),
       },
     };
   }
@@ -275,14 +264,12 @@ export class Planner {
     return { revision, outcomes };
   }
 
-  async apply({ body, ...said }: ParamsOf<'global-config.plan.apply'>, request: Request) {
-    const { digest, items, reason } = body;
+  async apply(
+    { digest, items, reason }: ParamsOf<'global-config.plan.apply'>['body'],
+    request: Request,
+  ) {
     const planned = await this.#requireUnmoved(digest, items, request);
-    const works = await this.#worksOf(
-      items,
-      { ...claimsOf(said), ...(reason !== undefined && { reason }) },
-      request,
-    );
+    const works = await this.#worksOf(items, reason === undefined ? {} : { reason }, request);
     const [first, ...others] = works;
     const onlyThen: Work<AnyAttempt> = async (manager, revision, at, policies) => {
       await requireRevision(manager, planned, revision - 1);
@@ -303,7 +290,7 @@ export class Planner {
 export const planActions = (planner: Planner) =>
   ({
     'global-config.plan': ({ body }, request) => planner.plan(body, request),
-    'global-config.plan.apply': (params, request) => planner.apply(params, request),
+    'global-config.plan.apply': ({ body }, request) => planner.apply(body, request),
   }) satisfies Handlers;
 
 type PlanBody = ParamsOf<'global-config.plan'>['body'];
@@ -322,26 +309,6 @@ const lookAt = (
       ...look,
     },
   });
-
-type OverTime = Pick<ParamsOf<'config-resolver.impact.over-time'>['body'], 'budgets' | 'freezes'>;
-
-/** Budgets and freezes before the first item that writes them and after the last; undefined: none does. */
-function overTimeChanges(
-  items: readonly PlanItem[],
-  outcomes: readonly AnyAttempt[],
-): OverTime | undefined {
-  // The documents of a kind are what its schema says.
-  const changeOf = <Document>(kind: PlannedKind) => {
-    const writes = outcomes.filter((_each, index) => kindOfPath(items[index]!.path) === kind);
-    const [first, last] = [writes[0], writes.at(-1)];
-    if (!first || !last) return undefined;
-    return { before: first.before as Document | null, after: last.after as Document | null };
-  };
-  const budgets = changeOf<Budgets>('budgets');
-  const freezes = changeOf<Freezes>('freezes');
-  if (!budgets && !freezes) return undefined;
-  return { ...(budgets && { budgets }), ...(freezes && { freezes }) };
-}
 
 const cursorOf = (cursor: string | undefined) => (cursor === undefined ? {} : { cursor });
 
@@ -398,7 +365,7 @@ const ofItem = ({ path, message }: Problem, index: number): Problem => ({
 /** An error of one item, which says of which. Problems are in its body. */
 function errorOfItem(error: unknown, index: number, items: readonly PlanItem[]): unknown {
   if (!(error instanceof StrataError)) return error;
-  const { errors, change_set: proposed, managed_fields } = error.data as ErrorData;
+  const { errors, change_set: proposed } = error.data as ErrorData;
   if (proposed) {
     const body = { ...proposed.body, items: [...items] };
     return new StrataError(codeOf(error), error.message, { change_set: { ...proposed, body } });
@@ -407,8 +374,5 @@ function errorOfItem(error: unknown, index: number, items: readonly PlanItem[]):
     return invalid(
       errors.map(({ path, message }) => ofItem({ path: `/body${path}`, message }, index)),
     );
-  return new StrataError(codeOf(error), `Item ${index}: ${error.message}`, {
-    cause: error,
-    ...(managed_fields && { managed_fields }),
-  });
+  return new StrataError(codeOf(error), `Item ${index}: ${error.message}`, { cause: error });
 }

@@ -10,7 +10,6 @@ import type { DecisionReason, Intent } from '../../../shared/contracts/decide.ts
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
-import { isWithin } from '../../../shared/narrow-keys.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { countNamed } from '../channels/destinations.ts';
 import { digestOf, partProblems, type ExactAction } from '../rules/action-digest.ts';
@@ -100,20 +99,19 @@ export function automationActions(options: AutomationOptions) {
         caller,
         fits: (next) => !isAwaited(next.state),
       });
-      return grants.answer(requireAutomation(row, caller), caller);
+      return grants.answer(requireAutomation(row), caller);
     },
 
     async 'notifier.automations.heartbeat'({ tenant_id: tenantId, automation_id: id }, request) {
-      const before = await findAutomation(db.manager, tenantId, id, request.caller);
+      const before = await found(db.manager, tenantId, id);
       refuseOthers(before, request.caller);
       const row = await prolong(db.manager, tenantId, id);
-      const alive =
-        row ?? refuseEnded(await findAutomation(db.manager, tenantId, id, request.caller));
+      const alive = row ?? refuseEnded(await found(db.manager, tenantId, id));
       return grants.answer(alive, request.caller);
     },
 
     async 'notifier.automations.finish'({ tenant_id: tenantId, automation_id: id, body }, request) {
-      const before = await findAutomation(db.manager, tenantId, id, request.caller);
+      const before = await found(db.manager, tenantId, id);
       refuseOthers(before, request.caller);
       const row = await db.transaction(async (manager) => {
         await lockSlots(manager, tenantId);
@@ -134,7 +132,7 @@ export function automationActions(options: AutomationOptions) {
         }
         return automationView(row);
       }
-      const now = await findAutomation(db.manager, tenantId, id, request.caller);
+      const now = await found(db.manager, tenantId, id);
       const isRepeated =
         now.state === 'finished' &&
         now.outcome === body.outcome &&
@@ -144,26 +142,15 @@ export function automationActions(options: AutomationOptions) {
   } satisfies Handlers;
 }
 
-export async function findAutomation(
-  manager: EntityManager,
-  tenantId: string,
-  id: string,
-  caller: Caller,
-): Promise<AutomationRow> {
+async function found(manager: EntityManager, tenantId: string, id: string): Promise<AutomationRow> {
   const row = await manager.findOneBy(AutomationEntity, { id, tenant_id: tenantId });
-  return requireAutomation(row, caller);
+  return requireAutomation(row);
 }
 
-/** What is outside of what a key is narrowed to does not exist for it. */
-function requireAutomation(row: AutomationRow | null, caller: Caller): AutomationRow {
-  if (row && isWithin(caller.narrowed_to, namesOf(row))) return row;
-  throw new StrataError('not_found', 'The tenant has no such automation.');
+function requireAutomation(row: AutomationRow | null): AutomationRow {
+  if (!row) throw new StrataError('not_found', 'The tenant has no such automation.');
+  return row;
 }
-
-const namesOf = ({ intent }: AutomationRow) => ({
-  service_ids: intent.service_id,
-  agent_types: intent.agent_type,
-});
 
 function refuseEnded(row: AutomationRow): never {
   const hasExpired = row.state === 'expired' || row.state === 'running';

@@ -158,8 +158,6 @@ function headingOf({ type, data }: ChatNotice): string {
       return 'Approval needed';
     case 'approval.escalated':
       return `Still needs approval (escalation ${data.hop} of ${data.max_hops})`;
-    case 'approval.reminded':
-      return 'Reminder: still needs approval';
     case 'approval.decided':
       return data.decision?.decision === 'approve' ? 'Approved' : 'Denied';
     case 'approval.expired':

@@ -74,9 +74,7 @@ function refusalOf(whyNot: string | null, groups: readonly string[]): StrataErro
       'You were given the right to approve after this was submitted. Who may approve it was settled then.',
     );
   const who =
-    groups.length === 0
-      ? 'operators, reviewers and tenant_admins'
-      : `members of ${groups.join(', ')}`;
+    groups.length === 0 ? 'operators and tenant_admins' : `members of ${groups.join(', ')}`;
   return new StrataError('insufficient_role', `Only ${who} may approve this change set.`);
 }
 

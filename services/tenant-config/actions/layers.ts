@@ -30,7 +30,6 @@ import {
 } from '../schema.ts';
 import { enforcedProjects } from '../stores/enforced-projects.ts';
 import { documentAt, documentsAt, keyAuthors, momentOf, revisionAt } from '../stores/history.ts';
-import { readPlaces } from '../stores/places.ts';
 import { readValuesByKey } from '../stores/values-by-key.ts';
 
 /** The documents that the effective configuration is made of, by their names in the history. */
@@ -298,8 +297,6 @@ const lookupActions = (db: DataSource) =>
       }),
 
     'tenant-config.layers.mentions': ({ body }) => readValuesByKey(db.manager, body),
-
-    'tenant-config.layers.places': ({ body }) => readPlaces(db.manager, body),
 
     async 'tenant-config.layers.nearest'({ tenant_id: tenantId, agent_type, service_id }) {
       const near = (entity: typeof AgentEntity, name: string) =>

@@ -9,6 +9,7 @@
  *
  * The mails hold nothing that an author could have written.
  */
+import type { Logger } from 'pino';
 import { In, IsNull, type DataSource } from 'typeorm';
 import type { AuditEventFacts } from '../../../../shared/commits/commit.ts';
 import { holderOf, tryTakeShare } from '../../../../shared/commits/shares.ts';
@@ -104,35 +105,30 @@ export function changeSetNoticeActions(
     return all.filter(({ id }) => !ids.includes(id));
   }
 
-  /** Undefined where they have had as many as there are in an hour. */
-  async function mailTo(
+  async function tell(
     { id, email }: Told,
     event: AuditEventFacts,
     step: string,
-  ): Promise<Mail | undefined> {
+    log: Logger,
+  ): Promise<void> {
     const holder = holderOf({ type: 'user', id });
     const share = { what: 'change set notice', holder, most: mostPerHour, seconds: 3600 } as const;
     const taken = await tryTakeShare(db, share);
-    if (taken === null) return undefined;
+    if (taken === null) return;
     const isLast = taken === mostPerHour;
-    return changeSetNoticeMail(settings(), email, event, { step, isLast });
+    deferredMail.send(changeSetNoticeMail(settings(), email, event, { step, isLast }), log);
   }
 
   return {
     async 'auth.change-set-notices.send'({ body }, { call, log }) {
-      const sending: Promise<void>[] = [];
       for (const event of body) {
         const step = stepOf(event);
         if (!isTold(step, event.payload as Facts)) continue;
         const told = await toldOf(step, event, call);
         const people = new Map(told.map((person) => [person.id, person]));
         people.delete(event.actor.id);
-        for (const person of people.values()) {
-          const mail = await mailTo(person, event, step);
-          if (mail) sending.push(deferredMail.sent(mail, log));
-        }
+        for (const person of people.values()) await tell(person, event, step, log);
       }
-      await Promise.all(sending);
       return null;
     },
   } satisfies Handlers;

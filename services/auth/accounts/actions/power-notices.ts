@@ -6,6 +6,7 @@
  * The mails hold nothing that whoever made the change could have written, but the address of their
  * account.
  */
+import type { Logger } from 'pino';
 import { In, IsNull, type DataSource } from 'typeorm';
 import type { Call, Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { holderOf, tryTakeShare } from '../../../../shared/commits/shares.ts';
@@ -88,26 +89,25 @@ export function powerNoticeActions(
     return new Map(users.map((user) => [user.id, user]));
   }
 
-  /** Undefined where they have had as many as there are in an hour. */
-  async function mailTo(
+  async function tell(
     { id, email }: Told,
     event: AuditEventFacts,
     by: string,
-  ): Promise<Mail | undefined> {
+    log: Logger,
+  ): Promise<void> {
     const holder = holderOf({ type: 'user', id });
     const share = { what: 'power notice', holder, most: mostPerHour, seconds: 3600 } as const;
     const taken = await tryTakeShare(db, share);
-    if (taken === null) return undefined;
+    if (taken === null) return;
     const isLast = taken === mostPerHour;
     const { frontend_origin: frontendOrigin } = settings();
-    return powerNoticeMail(email, event, { by, isLast, frontendOrigin });
+    deferredMail.send(powerNoticeMail(email, event, { by, isLast, frontendOrigin }), log);
   }
 
   return {
     async 'auth.power-notices.send'({ body }, { call, log }) {
       const events = body.filter((event) => !isToldAlready(event));
       const accounts = await accountsIn(events);
-      const sending: Promise<void>[] = [];
       for (const event of events) {
         const { actor, target } = event;
         const admins = await administratorsOf(db, settings, event.tenant_id, call);
@@ -116,12 +116,8 @@ export function powerNoticeActions(
         const told = [...admins, ...(meant?.email_verified ? [meant] : [])];
         const by = accounts.get(actor.id)?.email ?? `${actor.type} ${actor.id}`;
         const people = new Map(told.map((person) => [person.id, person]));
-        for (const person of people.values()) {
-          const mail = await mailTo(person, event, by);
-          if (mail) sending.push(deferredMail.sent(mail, log));
-        }
+        for (const person of people.values()) await tell(person, event, by, log);
       }
-      await Promise.all(sending);
       return null;
     },
   } satisfies Handlers;
