@@ -143,7 +143,8 @@ interface Looking {
  * wait for the same end at the same moment.
  */
 async function showViewer(_name: string, looking: readonly Looking[]): Promise<[]> {
-  const [{ row, request }] = looking as [Looking];
+  // Who came last has the most time left to be answered.
+  const { row, request } = looking.at(-1)!;
   await viewerOf(row, request).then(
     (viewer) => looking.forEach(({ resolve }) => resolve(viewer)),
     (error: unknown) => looking.forEach(({ reject }) => reject(error)),
