@@ -1,5 +1,5 @@
 /** What the roles in a tenant are for, in the words that whoever gives them reads. */
-import type { TenantRole } from '../shared/contracts/contract.ts';
+import type { TenantRole } from '../shared/contracts/roles.ts';
 
 export const roleChoices: readonly {
   readonly name: TenantRole;
@@ -12,6 +12,8 @@ export const roleChoices: readonly {
     says: 'changes everything, members and limits included',
   },
   { name: 'operator', says: 'edits service instances, asks for approvals and decides them' },
+  { name: 'reviewer', says: 'sees the configuration and decides approvals, writes nothing' },
+  { name: 'reverter', says: 'sees the history and rolls back, nothing else' },
   { name: 'viewer', says: 'sees effective values' },
 ];
 
