@@ -113,22 +113,26 @@ interface Listeners {
 }
 
 /**
- * Tells what becomes of a configuration, beginning with whether it is stale. Returns how to stop
- * that.
+ * Tells what becomes of a configuration. SDKs take a provider for fresh once its start, or its
+ * change of context, has resolved, whatever it said before: that it is stale is told after that.
+ * Returns how to stop that.
  */
 export function follow(config: Config, { onStale, onFresh, onChanged }: Listeners): () => void {
-  let isStale = config.state.stale;
-  if (isStale) onStale();
-  const stops = [
-    config.on('state', ({ stale }) => {
-      if (stale === isStale) return;
-      isStale = stale;
-      if (stale) onStale();
-      else onFresh();
-    }),
-    config.on('change', ({ changes }) => onChanged(changes.map(({ key }) => key))),
-  ];
+  let isStale = false;
+  const tellStaleness = (): void => {
+    const { stale } = config.state;
+    if (stale === isStale) return;
+    isStale = stale;
+    if (stale) onStale();
+    else onFresh();
+  };
+  const stops = [config.on('change', ({ changes }) => onChanged(changes.map(({ key }) => key)))];
+  const begin = setTimeout(() => {
+    stops.push(config.on('state', tellStaleness));
+    tellStaleness();
+  });
   return () => {
+    clearTimeout(begin);
     for (const stop of stops) stop();
   };
 }

@@ -296,6 +296,15 @@ describe.each(places)('in %s', (place) => {
     expect((await numberOf('integer-flag')).value).toBe(10);
   });
 
+  test('values that are too old when it starts are stale', async () => {
+    proxy.mend();
+    proxy.slow(20);
+    const url = portOf(proxy.port);
+    await hostIn(place).provide('stale at once', options({ url, maxStalenessMs: 1 }), true);
+    proxy.cut();
+    await eventually(async () => expect(await hostIn(place).status('stale at once')).toBe('STALE'));
+  });
+
   test('it is told which flags changed', async () => {
     const key = `told-in-${place}`;
     const told = hostIn(place).nextChange('stable');

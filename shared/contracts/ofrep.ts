@@ -1,0 +1,102 @@
+/**
+ * The door for OpenFeature: the Remote Evaluation Protocol (OFREP) 0.3, per tenant. A flag is a key
+ * of an effective configuration, its variant the layer that decided. Providers are given
+ * `BASE_URL/tenants/{tenant_id}`, and call what is below `/ofrep` there.
+ */
+import { Type } from 'typebox';
+import { action, type Access } from './contract.ts';
+import { valueReaders } from './roles.ts';
+import { described, strict, TenantId } from './fields.ts';
+
+const Asked = Type.Object(
+  {
+    context: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description:
+          '`service_id`, or else `targetingKey`, `agent_type` and `service_type`, also in camel case; nothing else is looked at',
+        examples: [{ targetingKey: 'checkout-api', agent_type: 'scaler' }],
+      }),
+    ),
+  },
+  {
+    // The protocol adds members.
+    additionalProperties: true,
+    title: 'FlagEvaluation',
+    description: 'What flags are evaluated for (OFREP)',
+  },
+);
+
+const Flag = Type.Object(
+  {
+    key: Type.String({ description: 'The key of the effective configuration' }),
+    value: Type.Optional(
+      Type.Unknown({
+        description: 'What holds; absent where that is null: the default of the code',
+      }),
+    ),
+    reason: Type.Enum(['STATIC', 'TARGETING_MATCH', 'DEFAULT', 'STALE'], {
+      description:
+        'STATIC without a context; TARGETING_MATCH where what it names decided; STALE from before an outage',
+    }),
+    variant: Type.String({ description: 'The layer that decided, or `bounds`' }),
+    metadata: Type.Record(
+      Type.String(),
+      Type.Union([Type.String(), Type.Number(), Type.Boolean()]),
+      {
+        description:
+          '`layer`, `source` and `revision` of the value, and whether a bound `enforced` it',
+      },
+    ),
+  },
+  { ...strict, title: 'Flag', description: 'An evaluated flag (OFREP)' },
+);
+
+const access: Access = { level: 'tenant', roles: valueReaders, services: true };
+const path = { tenant_id: TenantId };
+const base = '/tenants/{tenant_id}/ofrep/v1/evaluate/flags';
+const evaluation = {
+  access,
+  keyScope: 'config:read',
+  // The context says what it is about, in one of several ways.
+  narrow: 'row',
+  changesNothing: true,
+  errors: 'ofrep',
+} as const;
+
+export const ofrepContracts = {
+  'config-resolver.flags.evaluate': action({
+    ...evaluation,
+    summary: 'Evaluate a flag (OFREP)',
+    rest: `POST ${base}/{key}`,
+    path: {
+      ...path,
+      key: Type.String({
+        minLength: 1,
+        maxLength: 200,
+        description: 'The key of the effective configuration',
+        examples: ['max_cost_impact_auto'],
+      }),
+    },
+    body: Type.Optional(Asked),
+    result: Flag,
+  }),
+  'config-resolver.flags.evaluate-all': action({
+    ...evaluation,
+    summary: 'Evaluate all flags of a context (OFREP)',
+    rest: `POST ${base}`,
+    path,
+    body: Type.Optional(Asked),
+    result: Type.Object(
+      {
+        flags: Type.Array(Flag, { description: 'Every key that has a value' }),
+        metadata: Type.Record(Type.String(), Type.Union([Type.String(), Type.Number()]), {
+          description: '`tenant_revision` and `platform_revision`',
+        }),
+        /** Null where nobody can say whether it still holds. */
+        tag: described(Type.Union([Type.String(), Type.Null()]), 'In ETag alone'),
+      },
+      { ...strict, title: 'Flags', description: 'All flags of a context (OFREP)' },
+    ),
+    response: 'flags',
+  }),
+} as const;
