@@ -1,0 +1,63 @@
+/** Which fields of documents a folder owns, for whoever edits them by hand. */
+import { Type, type Static } from 'typebox';
+import { action } from './contract.ts';
+import { Page, page } from './envelopes.ts';
+import { ActorName, Author, described, FolderName, strict, Timestamp } from './fields.ts';
+import { platformAdmins } from './platform-document.ts';
+import { configurationReaders, tenantPath } from './tenant-document.ts';
+
+export const ManagedField = Type.Object(
+  {
+    path: Type.String({
+      description: 'JSON Pointer (RFC 6901) into the document; empty for all of it',
+    }),
+    owner: described(FolderName, 'The folder that sets it'),
+    taken_by: Type.Optional(described(Author, 'Who took it over by hand; absent where nobody did')),
+    taken_by_name: Type.Optional(ActorName),
+    taken_at: Type.Optional(described(Timestamp, 'When it was taken over')),
+  },
+  { ...strict, title: 'ManagedField', description: 'A field that a folder owns' },
+);
+export type ManagedField = Static<typeof ManagedField>;
+
+const ManagedDocument = Type.Object(
+  {
+    path: Type.String({
+      description: 'The path of the document, as its own write has it',
+      examples: ['/config/global/http_client_timeout_seconds'],
+    }),
+    fields: Type.Array(ManagedField, { description: 'Those that have an owner' }),
+  },
+  { ...strict, title: 'ManagedDocument', description: 'A document of which a folder owns fields' },
+);
+export type ManagedDocument = Static<typeof ManagedDocument>;
+
+const listed = {
+  document: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 500, description: 'Only this document, by its path' }),
+  ),
+  ...page,
+};
+const summary = 'List the fields that folders own, by document';
+
+export const managedFieldContracts = {
+  'tenant-config.managed-fields.list': action({
+    summary,
+    rest: 'GET /tenants/{tenant_id}/config/managed-fields',
+    access: { level: 'tenant', roles: configurationReaders },
+    keyScope: 'config:read',
+    path: tenantPath,
+    query: listed,
+    result: Page(ManagedDocument),
+    response: 'list',
+  }),
+  'global-config.managed-fields.list': action({
+    summary: `${summary}, of the platform`,
+    rest: 'GET /config/managed-fields',
+    access: platformAdmins,
+    keyScope: 'platform:read',
+    query: listed,
+    result: Page(ManagedDocument),
+    response: 'list',
+  }),
+} as const;
