@@ -1,17 +1,12 @@
 /** Notices to a Google Chat space, by the incoming webhook that the tenant made for it. */
-import { approvalAddress, changeSetAddress } from '../../../shared/mail/console-links.ts';
 import { attemptOverHttp } from '../../../shared/outgoing/http-attempt.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
 import type { Outcome } from '../../../shared/outgoing/send-result.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
-import {
-  chatMessage,
-  type BudgetWarned,
-  type ChangeSetStepped,
-  type ChatLink,
-  type ChatNotice,
-} from '../rules/chat-message.ts';
-import { parseBody, type NoticeBody } from '../rules/notice.ts';
+import { chatMessage, type ChatLink } from '../rules/chat-message.ts';
+import { parseBody } from '../rules/notice.ts';
+import type { BudgetWarned, ChangeSetStepped, ChatNotice } from '../rules/notice-words.ts';
+import { noticePage } from './notice-page.ts';
 import { urlDestination, type DestinationsOf, type NoticeChannel } from './channel.ts';
 
 export const chatDestinations: DestinationsOf = (tenantId, { chat }) => {
@@ -30,19 +25,11 @@ export const chatChannel = ({ http, settings }: ChatOptions): NoticeChannel => (
     const { webhook_url: url, include_links: includeLinks = false } = chat?.google_chat ?? {};
     if (url === undefined) throw new Error('the configuration has no chat space');
     const notice = parseBody(body);
-    const links = includeLinks ? linksOf(notice, settings()) : [];
+    const page = includeLinks ? noticePage(notice, settings()) : undefined;
+    const links = page === undefined ? [] : [{ label: 'Open', url: page }];
     return sendChat(http, { url, notice, links });
   },
 });
-
-function linksOf(notice: NoticeBody, settings: Pick<Settings, 'base_url'>): ChatLink[] {
-  const { data } = notice;
-  const { tenant_id: tenantId } = data;
-  if ('changeset_id' in data)
-    return [{ label: 'Open', url: changeSetAddress(settings, tenantId, data.changeset_id) }];
-  if (!('approval_id' in data)) return [];
-  return [{ label: 'Open', url: approvalAddress(settings, tenantId, data.approval_id) }];
-}
 
 export interface ChatRequest {
   /** Of the incoming webhook; it carries the key and the token of the space. */

@@ -1,44 +1,17 @@
 /** A notice as a message in Google Chat. */
-import type { BudgetNotice } from '../../../shared/contracts/budget-usage.ts';
-import type { ChangeSetNotice } from '../../../shared/contracts/change-set-notices.ts';
-import {
-  budgetNoticeType,
-  type ChangeSetNoticeType,
-  type Decision,
-  type NoticeType,
-} from '../../../shared/contracts/notifier.ts';
+import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
 import { budgetHeading, budgetRows } from './budget-notice.ts';
-import { asksForDecision, tellsOfChangeSet, testNotice } from './notice.ts';
+import { asksForDecision, tellsOfChangeSet } from './notice.ts';
+import {
+  cutOff,
+  headingOf,
+  shortened,
+  stepHeadings,
+  type BudgetWarned,
+  type ChangeSetStepped,
+  type ChatNotice,
+} from './notice-words.ts';
 
-/**
- * What a message is made from: the body that webhooks receive. A test notice lacks what nobody
- * asked.
- */
-export interface ChatNotice {
-  readonly type: NoticeType | typeof testNotice;
-  readonly data: {
-    readonly approval_id: string;
-    readonly title: string;
-    readonly description?: string | null;
-    readonly action: string;
-    readonly risk_level: string;
-    readonly hop: number;
-    readonly max_hops: number;
-    readonly current_group: string | null;
-    readonly cost_impact?: number | null;
-    readonly resource?: string | Readonly<Record<string, unknown>> | null;
-    readonly expires_at: string;
-    readonly what_happens?: { readonly silence: string };
-    readonly decision?: {
-      readonly decision: Decision;
-      readonly by: string;
-      readonly name?: string | null;
-      readonly comment?: string | null;
-    } | null;
-  };
-}
-export type BudgetWarned = Pick<BudgetNotice, 'type' | 'data'>;
-export type ChangeSetStepped = Pick<ChangeSetNotice, 'type' | 'data'>;
 export interface ChatLink {
   readonly label: string;
   readonly url: string;
@@ -96,8 +69,6 @@ function budgetMessage({ data }: BudgetWarned): ChatMessage {
   };
 }
 
-const cutOff = 'Not all of it fits here: see the rest in Strata before you decide.';
-
 /** Whole where it fits; else it says that it is not. */
 function resourceLines({ resource }: ChatNotice['data'], others: readonly string[]): string[] {
   if (resource === undefined || resource === null) return [];
@@ -107,18 +78,6 @@ function resourceLines({ resource }: ChatNotice['data'], others: readonly string
   if (whole.length <= room) return [whole];
   return [shortened(whole, Math.max(room - cutOff.length - 1, 1)), cutOff];
 }
-
-const stepHeadings: Readonly<Record<ChangeSetNoticeType, string>> = {
-  'changeset.submitted': 'A change waits for approval',
-  'changeset.approved': 'A change was approved',
-  'changeset.rejected': 'A change was rejected',
-  'changeset.cancelled': 'A change was taken back',
-  'changeset.applied': 'A change was applied',
-  'changeset.stale': 'A change was not applied: a document was written since',
-  'changeset.suspended': 'A change was not applied, and may be tried again',
-  'changeset.failed': 'A change cannot be applied',
-  'changeset.broke_glass': 'A change was applied in an emergency, without approvals',
-};
 
 /** Steps of one change set are one thread. */
 function changeSetMessage(
@@ -146,29 +105,6 @@ function descriptionLines(
   const taken = others.join('\n').length + 1;
   const room = Math.min(longestDescription, longestMessage - taken);
   return room > 0 ? [shortened(withoutMarkup(description), room)] : [];
-}
-
-/** At most `length` characters, without half of a surrogate pair at the cut. */
-const shortened = (text: string, length: number): string =>
-  text.length <= length ? text : `${text.slice(0, length - 1).toWellFormed()}…`;
-
-function headingOf({ type, data }: ChatNotice): string {
-  switch (type) {
-    case 'approval.requested':
-      return 'Approval needed';
-    case 'approval.escalated':
-      return `Still needs approval (escalation ${data.hop} of ${data.max_hops})`;
-    case 'approval.decided':
-      return data.decision?.decision === 'approve' ? 'Approved' : 'Denied';
-    case 'approval.expired':
-      return 'Expired: no one decided in time';
-    case 'approval.withdrawn':
-      return 'Withdrawn: nobody needs it any more';
-    case 'approval.exhausted':
-      return 'No one decided, and no one is left to ask';
-    case testNotice:
-      return testNotice;
-  }
 }
 
 function summaryOf({ action, risk_level: risk, current_group: group }: ChatNotice['data']): string {
