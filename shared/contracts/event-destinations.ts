@@ -1,14 +1,15 @@
 /**
- * Event destinations: endpoints to which a tenant's audit events are pushed, each with its place in
- * the chain, so that the receiver can prove that none is missing. One document per tenant; how far
- * each destination has come is the audit's to say.
+ * Event destinations: endpoints to which the audit events of a tenant, or of the platform, are
+ * pushed, each with its place in the chain, so that the receiver can prove that none is missing. One
+ * document each; how far each destination has come is the audit's to say.
  */
 import { Type, type Static } from 'typebox';
-import { action } from './contract.ts';
+import { action, dryRun } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
 import { described, Nullable, strict, Timestamp } from './fields.ts';
 import { marks } from './marks.ts';
 import { WebhookEndpoint } from './notification-config.ts';
+import { ofPlatform, platformAdmins } from './platform-document.ts';
 import { ofTenant, tenantAdmins, tenantPath, type TenantAddress } from './tenant-document.ts';
 
 const optional = Type.Optional;
@@ -68,10 +69,10 @@ export const EventDestination = Type.Object(
       ),
     ),
     format: optional(
-      Type.Enum(['standard', 'ndjson', 'cloudevents'], {
+      Type.Enum(['standard', 'ndjson', 'cloudevents', 'ocsf'], {
         default: 'standard',
         description:
-          'How a batch is written: `standard` is one JSON object with its lines, `ndjson` the lines alone, `cloudevents` a batch of CloudEvents 1.0 with a line as the data of each',
+          'How a batch is written: `standard` is one JSON object with its lines, `ndjson` the lines alone, `cloudevents` a batch of CloudEvents 1.0 with a line as the data of each, `ocsf` an array of API Activity of OCSF 1.5 with a line as the unmapped of each',
       }),
     ),
     batch: optional(Batch),
@@ -110,11 +111,26 @@ export const destinationsAuditName = 'event_destinations';
 export const eventDestinationsKey = ({ tenant_id }: TenantAddress): string =>
   `event_destinations_${tenant_id}`;
 
+export const platformEventDestinationsKey = 'event_destinations_platform';
+
 /** It says who gets the proof of what was done, so that no API key writes it. */
+const powerful = { leadsTo: 'proof', writeScope: null } as const;
+
+const platformDocument = documentContracts({
+  ...ofPlatform,
+  ...powerful,
+  trial: dryRun,
+  readers: { ...platformAdmins, services: true },
+  title: "the platform's event_destinations",
+  url: '/config/event-destinations',
+  path: {},
+  document: EventDestinations,
+  body: EventDestinations,
+  key: () => platformEventDestinationsKey,
+});
 const document = documentContracts({
   ...ofTenant,
-  leadsTo: 'proof',
-  writeScope: null,
+  ...powerful,
   title: "the tenant's event_destinations",
   url: '/tenants/{tenant_id}/config/event-destinations',
   path: tenantPath,
@@ -123,10 +139,10 @@ const document = documentContracts({
   key: eventDestinationsKey,
 });
 
-const destinationPath = {
-  ...tenantPath,
+const destinationName = {
   name: described(DestinationName, 'Of the destination, as the document has it', 'siem'),
 };
+const destinationPath = { ...tenantPath, ...destinationName };
 
 const DestinationState = Type.Object(
   {
@@ -134,7 +150,7 @@ const DestinationState = Type.Object(
     target: Type.String({ description: 'Origin of its address' }),
     state: Type.Enum(['current', 'behind', 'failing', 'paused', 'gone'], {
       description:
-        '`current`: has everything; `behind`: more is to be sent; `failing`: the newest attempt failed and is repeated; `paused`: by the document; `gone`: it answered 410, and is paused until the document is written',
+        '`current`: has everything; `behind`: more is to be sent; `failing`: the newest attempt failed and is repeated; `paused`: by the document; `gone`: it answered 410, and is paused until the document is changed',
     }),
     seq: Type.Integer({ description: 'Number of the last event that it has accepted' }),
     head: Type.Integer({ description: 'Number of the newest event of the chain' }),
@@ -155,6 +171,41 @@ const DestinationState = Type.Object(
   { ...strict, title: 'EventDestinationState', description: 'How far a destination has come' },
 );
 
+const Opened = Type.Object({ destinations: EventDestinations, revision: Type.Integer() }, strict);
+const states = {
+  summary: 'How far each event destination has come',
+  result: Type.Object(
+    { items: Type.Array(DestinationState, { description: 'By name' }) },
+    { ...strict, title: 'EventDestinationStates', description: 'Where destinations are' },
+  ),
+} as const;
+const replay = {
+  summary: 'Send a destination its events again, from a number on',
+  leadsTo: 'operations',
+  keyScope: null,
+  body: Type.Object(
+    { from_seq: Seq('The number of the first event that is sent again') },
+    { ...strict, title: 'EventReplay', description: 'From where on events are sent again' },
+  ),
+  result: DestinationState,
+} as const;
+const test = {
+  summary: 'Send a destination a test now and say what happened',
+  leadsTo: 'operations',
+  keyScope: null,
+  result: Type.Object(
+    {
+      target: Type.String({ description: 'Origin of its address' }),
+      delivered: Type.Boolean({ description: 'Whether it arrived' }),
+      duration_ms: Type.Integer({ description: 'How long it took' }),
+      status: Nullable(Type.Integer({ description: 'Of the answer; null where there was none' })),
+      answer: Nullable(Type.String({ description: 'What the receiver said, secrets masked' })),
+      error: Nullable(Type.String({ description: 'Why it did not arrive' })),
+    },
+    { ...strict, title: 'EventDestinationTest', description: 'What became of a test' },
+  ),
+} as const;
+
 export const eventDestinationContracts = {
   'tenant-config.event-destinations.get': document.get,
   'tenant-config.event-destinations.put': document.put,
@@ -165,49 +216,56 @@ export const eventDestinationContracts = {
     access: { level: 'internal' },
     changesNothing: true,
     path: tenantPath,
-    result: Type.Object({ destinations: EventDestinations, revision: Type.Integer() }, strict),
+    result: Opened,
+  }),
+  'global-config.event-destinations.get': { ...platformDocument.get, keyScope: 'platform:read' },
+  'global-config.event-destinations.put': platformDocument.put,
+  'global-config.event-destinations.patch': platformDocument.patch,
+  'global-config.event-destinations.delete': platformDocument.delete,
+  'global-config.event-destinations.open': action({
+    summary: "The platform's event_destinations with their secrets decrypted, for the audit",
+    access: { level: 'internal' },
+    changesNothing: true,
+    result: Opened,
   }),
   'audit.destinations.list': action({
-    summary: 'How far each event destination has come',
+    ...states,
     rest: 'GET /tenants/{tenant_id}/event-destinations',
     access: tenantAdmins,
     keyScope: 'audit:read',
     path: tenantPath,
-    result: Type.Object(
-      { items: Type.Array(DestinationState, { description: 'By name' }) },
-      { ...strict, title: 'EventDestinationStates', description: 'Where destinations are' },
-    ),
   }),
   'audit.destinations.replay': action({
-    summary: 'Send a destination its events again, from a number on',
+    ...replay,
     rest: 'POST /tenants/{tenant_id}/event-destinations/{name}/replay',
     access: tenantAdmins,
-    leadsTo: 'operations',
-    keyScope: null,
     path: destinationPath,
-    body: Type.Object(
-      { from_seq: Seq('The number of the first event that is sent again') },
-      { ...strict, title: 'EventReplay', description: 'From where on events are sent again' },
-    ),
-    result: DestinationState,
   }),
   'audit.destinations.test': action({
-    summary: 'Send a destination a test now and say what happened',
+    ...test,
     rest: 'POST /tenants/{tenant_id}/event-destinations/{name}/test',
     access: tenantAdmins,
-    leadsTo: 'operations',
-    keyScope: null,
     path: destinationPath,
-    result: Type.Object(
-      {
-        target: Type.String({ description: 'Origin of its address' }),
-        delivered: Type.Boolean({ description: 'Whether it arrived' }),
-        duration_ms: Type.Integer({ description: 'How long it took' }),
-        status: Nullable(Type.Integer({ description: 'Of the answer; null where there was none' })),
-        answer: Nullable(Type.String({ description: 'What the receiver said, secrets masked' })),
-        error: Nullable(Type.String({ description: 'Why it did not arrive' })),
-      },
-      { ...strict, title: 'EventDestinationTest', description: 'What became of a test' },
-    ),
+  }),
+  'audit.platform-destinations.list': action({
+    ...states,
+    summary: 'How far each event destination of the platform has come',
+    rest: 'GET /event-destinations',
+    access: platformAdmins,
+    keyScope: 'platform:read',
+  }),
+  'audit.platform-destinations.replay': action({
+    ...replay,
+    summary: 'Send a destination of the platform its events again, from a number on',
+    rest: 'POST /event-destinations/{name}/replay',
+    access: platformAdmins,
+    path: destinationName,
+  }),
+  'audit.platform-destinations.test': action({
+    ...test,
+    summary: 'Send a destination of the platform a test now and say what happened',
+    rest: 'POST /event-destinations/{name}/test',
+    access: platformAdmins,
+    path: destinationName,
   }),
 } as const;

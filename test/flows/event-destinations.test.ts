@@ -6,14 +6,16 @@ import type { ServerResponse } from 'node:http';
 import { Webhook } from 'standardwebhooks';
 import { audited } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
+import { problemsOfOcsf } from '../support/ocsf.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
-import { startReceiver, type Receiver } from '../support/receiver.ts';
+import type { Receiver } from '../support/receiver.ts';
+import { startSiem, type Line, type Refuse, type Siem } from '../support/siem.ts';
 import {
   adminPassword,
+  Client,
   createTenant,
   signIn,
   startStrata,
-  type Client,
   type Running,
   type TenantFixture,
 } from '../support/strata.ts';
@@ -45,55 +47,6 @@ beforeEach(async () => {
   siem = await startSiem();
 });
 afterEach(() => siem.receiver.close());
-
-interface Line {
-  readonly seq: number;
-  readonly hash: string;
-  readonly previous: string | null;
-  readonly from?: number;
-  readonly skipped?: string;
-  readonly action?: string;
-}
-interface Batch {
-  readonly chain: string;
-  readonly destination: string;
-  readonly first_seq: number;
-  readonly last_seq: number;
-  readonly head: { readonly seq: number; readonly hash: string };
-  readonly events: readonly Line[];
-}
-/** What it does with a batch; undefined takes it. */
-type Refuse = (
-  batch: Batch,
-  text: string,
-) => number | ((response: ServerResponse) => void) | undefined;
-
-interface Siem {
-  readonly receiver: Receiver;
-  /** What it has accepted: a batch takes the place of what it has from `first_seq` on. */
-  lines: Line[];
-  refuse: Refuse;
-  readonly batches: () => Batch[];
-}
-
-async function startSiem(): Promise<Siem> {
-  const receiver = await startReceiver((n, response) => {
-    const { body, text } = receiver.received[n]!;
-    const batch = body?.data as Batch;
-    const refused = body?.type === 'audit.events' ? made.refuse(batch, text) : undefined;
-    if (typeof refused === 'function') return refused(response);
-    if (refused === undefined && body?.type === 'audit.events')
-      made.lines = [...made.lines.filter(({ seq }) => seq < batch.first_seq), ...batch.events];
-    response.writeHead(refused ?? 204).end();
-  });
-  const made: Siem = {
-    receiver,
-    lines: [],
-    refuse: () => undefined,
-    batches: () => receiver.received.map(({ body }) => body.data as Batch),
-  };
-  return made;
-}
 
 const at = (rest = ''): string => `/tenants/${tenant.id}${rest}`;
 const documentPath = () => at('/config/event-destinations');
@@ -140,6 +93,8 @@ describe('a destination', () => {
   test('gets every event from the one that made it on, signed, and its chain joins', async () => {
     const secret = `whsec_${Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')}`;
     await setUp({ secret });
+    // What comes from now on finds the destination there.
+    await eventually(async () => expect(siem.lines).toHaveLength(1));
     await write(5);
     await eventually(async () => expect(siem.lines.length).toBeGreaterThanOrEqual(6));
     const [first] = siem.lines;
@@ -187,7 +142,7 @@ describe('a destination', () => {
     expect(siem.receiver.received).toHaveLength(requests);
   });
 
-  test.each(['ndjson', 'cloudevents'])(
+  test.each(['ndjson', 'cloudevents', 'ocsf'])(
     'has its lines as %s, and a test likewise',
     async (format) => {
       await setUp({ format, from_seq: 1, types: ['tenant.*', 'config.agent.*'] });
@@ -201,6 +156,12 @@ describe('a destination', () => {
               .trimEnd()
               .split('\n')
               .map((line) => JSON.parse(line) as Line);
+          }
+          if (format === 'ocsf') {
+            expect(type).toBe('application/json');
+            const events = JSON.parse(text) as { unmapped: Line }[];
+            expect(events.map(problemsOfOcsf)).toEqual(events.map(() => null));
+            return events.map(({ unmapped }) => unmapped);
           }
           expect(type).toBe('application/cloudevents-batch+json; charset=utf-8');
           const events = HTTP.toEvent<Line>({ headers, body: text }) as CloudEvent<Line>[];
@@ -255,6 +216,33 @@ describe('nothing is missing', () => {
     const ids = siem.receiver.received.slice(0, 3).map(({ body }) => body.id);
     expect(new Set(ids)).toEqual(new Set([expect.stringMatching(/^evt_/)]));
     expect(ids).toEqual(Array(3).fill(ids[0]));
+  });
+
+  test('of one that answers 500, one that is slow, and one that is killed and comes back', async () => {
+    const tryNow = () =>
+      database.query(
+        'UPDATE audit.destinations SET due_at = clock_timestamp() WHERE lease IS NULL',
+      );
+    siem.refuse = () => 500;
+    await setUp({ from_seq: 1 });
+    await eventually(async () =>
+      expect(await state()).toMatchObject({ state: 'failing', status: 500, seq: 0 }),
+    );
+    const held = Promise.withResolvers<ServerResponse>();
+    siem.refuse = () => held.resolve;
+    await tryNow();
+    await held.promise;
+    // Nothing else is sent to it while it has not answered, and nothing is taken for accepted.
+    const requests = siem.receiver.received.length;
+    await write(3);
+    expect(await state()).toMatchObject({ seq: 0 });
+    expect(siem.receiver.received).toHaveLength(requests);
+    await siem.receiver.close();
+    await eventually(async () => expect((await state()).failures).toBeGreaterThan(1));
+    await write(2);
+    siem = await startSiem(Number(new URL(siem.receiver.url).port));
+    await tryNow();
+    await expectWhole();
   });
 
   test('where batches are too large, and where one event is', async () => {
@@ -380,5 +368,109 @@ describe('the document', () => {
     ]);
     expect(siem.receiver.received.map(({ body }) => body.type)).toEqual(['audit.test']);
     expect((await tenant.admin.post(at('/event-destinations/other/test'))).status).toBe(404);
+  });
+});
+
+describe('of the platform', () => {
+  const document = '/config/event-destinations';
+  const platformState = async () => (await platform.get('/event-destinations')).body.items[0];
+  const headOfPlatform = async () =>
+    (
+      await database.query<Line>("SELECT seq::int, hash FROM audit.chains WHERE chain = 'platform'")
+    )[0]!;
+  const writeOfPlatform = async (value: number): Promise<void> => {
+    const { status } = await platform.put('/config/global/pushed', { config_value: value });
+    expect(status).toBeLessThan(300);
+  };
+  const expectPlatformWhole = async (): Promise<void> => {
+    const head = await eventually(async () => {
+      expect(await database.query('SELECT FROM strata.outbox')).toEqual([]);
+      const newest = await headOfPlatform();
+      expect(siem.lines.at(-1)).toMatchObject({ seq: newest.seq, hash: newest.hash });
+      return newest;
+    });
+    for (const verifier of verifiers.slice(0, 2))
+      expect(await verdict(verifier, siem.lines)).toBe(`whole: ${head.seq} ${head.hash}`);
+  };
+  const setUpPlatform = async (destination: object = {}): Promise<void> => {
+    const siemAt = { url: siem.receiver.url, from_seq: 1, batch: { max_seconds: 0 } };
+    const { status, text } = await platform.put(document, { siem: { ...siemAt, ...destination } });
+    expect([status < 300, text]).toEqual([true, text]);
+  };
+  afterEach(async () => {
+    await platform.delete(document);
+    await eventually(async () => expect(await platformState()).toBeUndefined());
+  });
+
+  test("gets the platform's chain from its beginning, and no tenant's", async () => {
+    await setUpPlatform({ secret: 'canary-of-the-platform' });
+    await writeOfPlatform(1);
+    await write(1);
+    await expectPlatformWhole();
+    expect(siem.lines.map(({ action }) => action)).toContain('config.global.created');
+    const [first] = siem.batches();
+    expect(first).toMatchObject({ chain: 'platform', destination: 'siem', first_seq: 1 });
+    expect(siem.lines.map(({ tenant_id: of }) => of)).toEqual(siem.lines.map(() => null));
+    const read = await platform.get(document);
+    expect([read.status, read.body]).toMatchObject([200, { siem: { secret: '********' } }]);
+    const shown = [read, await platform.get('/config/history')].map(({ text }) => text).join('');
+    expect(shown).not.toContain('canary-of-the-platform');
+  });
+
+  test('is sent everything again, waits where its receiver is gone, and is tried', async () => {
+    await setUpPlatform();
+    await expectPlatformWhole();
+    siem.lines = [];
+    const { status, body } = await platform.post('/event-destinations/siem/replay', {
+      from_seq: 1,
+    });
+    expect([status, body.seq]).toEqual([200, 0]);
+    await expectPlatformWhole();
+    siem.refuse = () => 410;
+    await writeOfPlatform(2);
+    await eventually(async () => expect(await platformState()).toMatchObject({ state: 'gone' }));
+    const told = await audited(platform, 'audit.destination_gone', (each) => !each.tenant_id);
+    expect(told).toMatchObject({ tenant_id: null, target: 'siem' });
+    siem.refuse = () => undefined;
+    // The same document again would be no write.
+    await setUpPlatform({ batch: { max_seconds: 0, max_events: 50 } });
+    await expectPlatformWhole();
+    const tried = await platform.post('/event-destinations/siem/test');
+    expect([tried.status, tried.body.delivered]).toEqual([200, true]);
+    expect((await platform.post('/event-destinations/other/test')).status).toBe(404);
+  });
+
+  test('names itself by its format, without a tenant', async () => {
+    await setUpPlatform({ format: 'cloudevents' });
+    await siem.receiver.wait(({ text }) => text.includes('event_destinations'), 1);
+    const [event] = JSON.parse(siem.receiver.received[0]!.text);
+    expect(event).toMatchObject({ source: '/audit', data: { tenant_id: null } });
+    await setUpPlatform({ format: 'ocsf' });
+    await platform.post('/event-destinations/siem/replay', { from_seq: 1 });
+    const inOcsf = await siem.receiver.wait(({ text }) => text.includes('"class_uid":6003'));
+    const [activity] = JSON.parse(inOcsf.at(-1)!.text);
+    expect(problemsOfOcsf(activity)).toBeNull();
+    expect(activity.metadata).not.toHaveProperty('tenant_uid');
+  });
+
+  test("is its administrators' alone, and comes back by a rollback", async () => {
+    await setUpPlatform({ paused: true });
+    for (const path of [document, '/event-destinations'])
+      expect((await tenant.admin.get(path)).status).toBe(403);
+    expect((await tenant.admin.put(document, {})).status).toBe(403);
+    const refused = await platform.put(document, { siem: { url: 'http://169.254.169.254/' } });
+    expect(refused.status).toBe(422);
+    expect((await platform.delete(document)).status).toBe(204);
+    const history = await platform.get('/config/history?config_type=event_destinations_config');
+    const undo = { undo: history.body.items[0].revision };
+    const { body: key } = await platform.post('/auth/api-key', {
+      name: 'k',
+      scopes: ['platform:write'],
+    });
+    const byKey = await new Client(strata.url, key.api_key).post('/config/rollback', undo);
+    expect([byKey.status, byKey.body.detail.code]).toEqual([403, 'insufficient_scope']);
+    const back = await platform.post('/config/rollback', undo);
+    expect([back.status, back.text]).toEqual([201, back.text]);
+    await eventually(async () => expect(await platformState()).toMatchObject({ state: 'paused' }));
   });
 });

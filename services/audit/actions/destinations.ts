@@ -3,14 +3,16 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import { holderOf, takeShares, tenantHolder } from '../../../shared/commits/shares.ts';
-import type { Handlers } from '../../../shared/contract-runtime/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
 import { sendWebhook } from '../../../shared/outgoing/webhook.ts';
+import { platformChain, tenantOfChain } from '../../../shared/security/audit-chain.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { eventFormats } from '../rules/event-formats.ts';
 import { destinationsOf, moveBack, type DestinationProgress } from '../stores/destinations.ts';
+import { openDestinations } from '../worker/open-destinations.ts';
 import { sendSeconds } from '../worker/push.ts';
 
 type State = ResultOf<'audit.destinations.replay'>;
@@ -46,89 +48,108 @@ export interface DestinationOptions {
   readonly onReplay: () => void;
 }
 
-export const destinationActions = ({ db, settings, http, onReplay }: DestinationOptions) =>
-  ({
-    async 'audit.destinations.list'({ tenant_id: tenantId }) {
-      return { items: (await destinationsOf(db.manager, tenantId)).map(shown) };
-    },
+export function destinationActions(options: DestinationOptions) {
+  const { db } = options;
+  const list = async (chain: string) => ({
+    items: (await destinationsOf(db.manager, chain)).map(shown),
+  });
+  return {
+    'audit.destinations.list': ({ tenant_id: tenantId }) => list(tenantId),
+    'audit.destinations.replay': ({ tenant_id: tenantId, name, body }, request) =>
+      replay({ chain: tenantId, name, from: body.from_seq }, options, request),
+    'audit.destinations.test': ({ tenant_id: tenantId, name }, request) =>
+      tryOne({ chain: tenantId, name }, options, request),
 
-    async 'audit.destinations.replay'({ tenant_id: tenantId, name, body }, request) {
-      const state = await db.transaction(async (manager) => {
-        const find = async (): Promise<DestinationProgress> => {
-          const all = await destinationsOf(manager, tenantId);
-          const found = all.find((each) => each.name === name);
-          if (!found) throw noSuchDestination();
-          return found;
-        };
-        const before = await find();
-        if (!(await moveBack(manager, tenantId, name, body.from_seq)))
-          throw new StrataError(
-            'conflict',
-            `It has not come to ${body.from_seq} yet: ${before.seq} is the last event that it has accepted.`,
-          );
-        const event = {
-          action: 'audit.destination_replayed',
-          tenant_id: tenantId,
-          target: name,
-          payload: { from_seq: body.from_seq, seq: before.seq },
-        };
-        await recordEvents(manager, [auditFacts(event, request)]);
-        return find();
-      });
-      onReplay();
-      return shown(state);
-    },
+    'audit.platform-destinations.list': () => list(platformChain),
+    'audit.platform-destinations.replay': ({ name, body }, request) =>
+      replay({ chain: platformChain, name, from: body.from_seq }, options, request),
+    'audit.platform-destinations.test': ({ name }, request) =>
+      tryOne({ chain: platformChain, name }, options, request),
+  } satisfies Handlers;
+}
 
-    async 'audit.destinations.test'({ tenant_id: tenantId, name }, request) {
-      const { destinations } = await request.call('tenant-config.event-destinations.open', {
-        tenant_id: tenantId,
-      });
-      const destination = destinations[name];
-      if (!destination) throw noSuchDestination();
-      const share = { what: 'test of a destination', seconds: 60 } as const;
-      await takeShares(
-        db,
-        request.caller,
-        [
-          {
-            ...share,
-            holder: holderOf(request.caller),
-            most: settings().test_notices_per_minute_per_caller,
-            setting: 'TEST_NOTICES_PER_MINUTE_PER_CALLER',
-          },
-          {
-            ...share,
-            holder: tenantHolder(tenantId),
-            most: settings().test_notices_per_minute_per_tenant,
-            setting: 'TEST_NOTICES_PER_MINUTE_PER_TENANT',
-          },
-        ],
-        1,
+interface Named {
+  readonly chain: string;
+  readonly name: string;
+}
+
+async function replay(
+  { chain, name, from }: Named & { readonly from: number },
+  { db, onReplay }: DestinationOptions,
+  request: Request,
+): Promise<State> {
+  const state = await db.transaction(async (manager) => {
+    const find = async (): Promise<DestinationProgress> => {
+      const all = await destinationsOf(manager, chain);
+      const found = all.find((each) => each.name === name);
+      if (!found) throw noSuchDestination();
+      return found;
+    };
+    const before = await find();
+    if (!(await moveBack(manager, chain, name, from)))
+      throw new StrataError(
+        'conflict',
+        `It has not come to ${from} yet: ${before.seq} is the last event that it has accepted.`,
       );
-      const id = `evt_${randomUUID()}`;
-      const format = eventFormats[destination.format ?? 'standard'];
-      const outcome = await sendWebhook(http, {
-        id,
-        body: format.test(id, { chain: tenantId, name }),
-        contentType: format.contentType,
-        endpoint: { ...destination, timeout_seconds: sendSeconds },
-      });
-      const delivered = outcome.result === 'delivered';
-      const { status, answer, error } = outcome;
-      const event = {
-        action: 'audit.destination_tested',
-        tenant_id: tenantId,
-        target: name,
-        payload: { delivered, status },
-      };
-      await recordEvents(db.manager, [auditFacts(event, request)]);
-      return {
-        target: URL.parse(destination.url)?.origin ?? 'not a URL',
-        delivered,
-        duration_ms: Math.round(outcome.duration_ms),
-        status,
-        answer,
-        error,
-      };
-    },
-  }) satisfies Handlers;
+    const event = {
+      action: 'audit.destination_replayed',
+      tenant_id: tenantOfChain(chain),
+      target: name,
+      payload: { from_seq: from, seq: before.seq },
+    };
+    await recordEvents(manager, [auditFacts(event, request)]);
+    return find();
+  });
+  onReplay();
+  return shown(state);
+}
+
+async function tryOne(
+  { chain, name }: Named,
+  { db, settings, http }: DestinationOptions,
+  request: Request,
+): Promise<ResultOf<'audit.destinations.test'>> {
+  const tenantId = tenantOfChain(chain);
+  const { destinations } = await openDestinations(request.call, chain);
+  const destination = destinations[name];
+  if (!destination) throw noSuchDestination();
+  const share = { what: 'test of a destination', seconds: 60 } as const;
+  const ofTenant = tenantId !== null && {
+    ...share,
+    holder: tenantHolder(tenantId),
+    most: settings().test_notices_per_minute_per_tenant,
+    setting: 'TEST_NOTICES_PER_MINUTE_PER_TENANT',
+  };
+  const ofCaller = {
+    ...share,
+    holder: holderOf(request.caller),
+    most: settings().test_notices_per_minute_per_caller,
+    setting: 'TEST_NOTICES_PER_MINUTE_PER_CALLER',
+  };
+  await takeShares(db, request.caller, ofTenant ? [ofCaller, ofTenant] : [ofCaller], 1);
+  const id = `evt_${randomUUID()}`;
+  const format = eventFormats[destination.format ?? 'standard'];
+  const outcome = await sendWebhook(http, {
+    id,
+    body: format.test(id, { chain, name }),
+    contentType: format.contentType,
+    endpoint: { ...destination, timeout_seconds: sendSeconds },
+  });
+  const delivered = outcome.result === 'delivered';
+  const { status, answer, error } = outcome;
+  const event = {
+    action: 'audit.destination_tested',
+    tenant_id: tenantId,
+    target: name,
+    payload: { delivered, status },
+  };
+  await recordEvents(db.manager, [auditFacts(event, request)]);
+  return {
+    target: URL.parse(destination.url)?.origin ?? 'not a URL',
+    delivered,
+    duration_ms: Math.round(outcome.duration_ms),
+    status,
+    answer,
+    error,
+  };
+}

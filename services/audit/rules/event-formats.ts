@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { EventDestination } from '../../../shared/contracts/event-destinations.ts';
+import { platformChain } from '../../../shared/security/audit-chain.ts';
 import type { DestinationRow } from '../schema.ts';
 import type { EventBatch, PushedLine } from '../stores/event-batches.ts';
 
@@ -37,7 +38,7 @@ const message = (type: string, id: string, data: object): string =>
 const cloudEvent = ({ chain }: Addressee, type: string, id: string, data: object) => ({
   specversion: '1.0',
   id,
-  source: `/tenants/${chain}/audit`,
+  source: chain === platformChain ? '/audit' : `/tenants/${chain}/audit`,
   type: `strata.${type}`,
   datacontenttype: 'application/json',
   data,
@@ -49,6 +50,75 @@ function cloudEventOf(to: Addressee, line: PushedLine): object {
   const { id, action, target, occurred_at: time } = line;
   const subject = target === null || target === '' ? {} : { subject: target };
   return { ...cloudEvent(to, action, id, line), ...subject, time };
+}
+
+/** OCSF 1.5 (schema.ocsf.io): API Activity, whose `unmapped` has the line itself. */
+const ocsfVersion = '1.5.0';
+const apiActivity = { category_uid: 6, class_uid: 6003, class_name: 'API Activity' };
+const other = 99;
+/** How the last word of an action ends, and the activity that it is. */
+const activities: readonly (readonly [RegExp, number])[] = [
+  [/(?:created|added|invited|issued|started)$/, 1],
+  [/(?:read|exported|verified|replayed)$/, 2],
+  [/(?:updated|changed|rolled_back|replaced)$/, 3],
+  [/(?:deleted|removed|revoked|erased|purged)$/, 4],
+];
+const userTypes = { user: 1, operator: 2, system: 3, service: 4 } as const;
+
+interface Said {
+  readonly operation: string;
+  readonly uid: string;
+  readonly time: number;
+  readonly user: { readonly type: keyof typeof userTypes; readonly id: string };
+}
+
+function ocsf({ chain }: Addressee, { operation, uid, time, user }: Said) {
+  const activity = activities.find(([ending]) => ending.test(operation))?.[1] ?? other;
+  return {
+    ...apiActivity,
+    activity_id: activity,
+    ...(activity === other && { activity_name: operation }),
+    type_uid: apiActivity.class_uid * 100 + activity,
+    // Informational: what of it is severe is for its reader to say.
+    severity_id: 1,
+    time,
+    metadata: {
+      version: ocsfVersion,
+      uid,
+      event_code: operation,
+      ...(chain !== platformChain && { tenant_uid: chain }),
+      log_name: 'audit',
+      product: { name: 'Strata', vendor_name: 'Strata' },
+    },
+    actor: { user: { uid: user.id, type_id: userTypes[user.type] } },
+    api: { operation },
+    // The audit does not keep from which address somebody came.
+    src_endpoint: { svc_name: 'strata' },
+  };
+}
+
+/** What Strata says of itself. */
+const ofStrata = (operation: string, uid: string): Said => ({
+  operation,
+  uid,
+  time: Date.now(),
+  user: { type: 'system', id: 'audit' },
+});
+
+function ocsfEventOf(to: Addressee, line: PushedLine): object {
+  if ('skipped' in line) {
+    const skipped = ocsf(to, ofStrata('audit.skipped', `${line.from}-${line.seq}-${line.hash}`));
+    return { ...skipped, unmapped: line };
+  }
+  const { id: uid, action: operation, target, request_id: request, occurred_at: at } = line;
+  const event = ocsf(to, { operation, uid, time: Date.parse(at), user: line.actor });
+  const correlation = request === null ? {} : { correlation_uid: request };
+  return {
+    ...event,
+    metadata: { ...event.metadata, sequence: line.seq, ...correlation },
+    ...(target !== null && target !== '' && { resources: [{ uid: target }] }),
+    unmapped: line,
+  };
 }
 
 export const eventFormats: Readonly<Record<EventFormat, Format>> = {
@@ -74,5 +144,10 @@ export const eventFormats: Readonly<Record<EventFormat, Format>> = {
     contentType: 'application/cloudevents-batch+json; charset=utf-8',
     batch: (_id, to, { lines }) => JSON.stringify(lines.map((line) => cloudEventOf(to, line))),
     test: (id, to) => JSON.stringify([cloudEvent(to, 'audit.test', id, { destination: to.name })]),
+  },
+  ocsf: {
+    contentType: 'application/json',
+    batch: (_id, to, { lines }) => JSON.stringify(lines.map((line) => ocsfEventOf(to, line))),
+    test: (id, to) => JSON.stringify([ocsf(to, ofStrata('audit.test', id))]),
   },
 };

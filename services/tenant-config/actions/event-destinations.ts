@@ -1,10 +1,8 @@
 /** The event_destinations as the audit uses them: with their secrets open. */
 import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
-import { EventDestinations } from '../../../shared/contracts/event-destinations.ts';
-import { openSecrets } from '../../../shared/security/document-secrets.ts';
+import { openDestinations } from '../../../shared/documents/event-destinations-document.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
-import { destinationContext, destinationVault } from '../documents/event-destinations.ts';
 import { EventDestinationsEntity } from '../schema.ts';
 
 export const eventDestinationActions = (db: DataSource, settings: () => Settings) =>
@@ -13,12 +11,9 @@ export const eventDestinationActions = (db: DataSource, settings: () => Settings
     async 'tenant-config.event-destinations.open'({ tenant_id: tenantId }) {
       const row = await db.manager.findOneBy(EventDestinationsEntity, { tenant_id: tenantId });
       if (!row) return { destinations: {}, revision: 0 };
-      const destinations = openSecrets(
-        row.document as EventDestinations,
-        EventDestinations,
-        destinationVault(settings()),
-        destinationContext(tenantId),
-      );
-      return { destinations, revision: Number(row.revision) };
+      return {
+        destinations: openDestinations(row.document, tenantId, settings()),
+        revision: Number(row.revision),
+      };
     },
   }) satisfies Handlers;

@@ -3,13 +3,13 @@
  * that no sealed secret comes in from outside.
  */
 import type { TSchema } from 'typebox';
-import type { Problem } from '../../../shared/errors.ts';
-import type { Guard } from '../../../shared/outgoing/guard.ts';
-import type { OutgoingError } from '../../../shared/outgoing/outgoing-error.ts';
-import { pointerTo } from '../../../shared/schema/json-pointer.ts';
-import { markedTexts } from '../../../shared/schema/marked.ts';
-import { mapStrings } from '../../../shared/security/document-secrets.ts';
-import { isSealed, mask } from '../../../shared/security/vault.ts';
+import type { Problem } from '../errors.ts';
+import type { Guard } from '../outgoing/guard.ts';
+import type { OutgoingError } from '../outgoing/outgoing-error.ts';
+import { pointerTo } from '../schema/json-pointer.ts';
+import { markedTexts } from '../schema/marked.ts';
+import { mapStrings } from '../security/document-secrets.ts';
+import { isSealed, mask } from '../security/vault.ts';
 
 /** URL → why nothing may be sent there, of those whose names resolve. */
 export type RefusedAddresses = ReadonlyMap<string, string>;

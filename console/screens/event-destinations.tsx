@@ -1,0 +1,216 @@
+/** Where audit events are pushed to: how far each destination is, a test of it, and sending again. */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { hrefOf } from '../address.ts';
+import { useAction } from '../action.ts';
+import { call, get } from '../api.ts';
+import { FormDialog } from '../dialogs.tsx';
+import { Notice, RowButton, Table, Waiting } from '../lists.tsx';
+import { lookAgainMs, useEvery, useLive, useLoaded } from '../loading.ts';
+import { Empty, Heading, ProblemBox, State, Time } from '../parts.tsx';
+import { DocumentEditor } from './document-editor.tsx';
+import { platformEventDestinations } from './platform-kinds.ts';
+import type { ScreenProperties } from './screen.ts';
+
+type Destination = ResultOf<'audit.destinations.list'>['items'][number];
+type Tested = ResultOf<'audit.destinations.test'>;
+
+const minute = 60;
+const hour = 3600;
+/** Such as "3 min". */
+function lagText(seconds: number): string {
+  if (seconds < minute) return `${Math.ceil(seconds)} s`;
+  return seconds < hour ? `${Math.round(seconds / minute)} min` : `${Math.round(seconds / hour)} h`;
+}
+
+export const EventDestinations = ({ tenantId }: ScreenProperties): VNode => (
+  <section>
+    <Heading title="Event destinations">
+      <p class="muted">Where audit events are pushed to, and how far each has come</p>
+      <span class="grow"></span>
+      <a href={hrefOf(`/tenants/${tenantId}/documents/event-destinations`)}>Edit destinations</a>
+    </Heading>
+    <Progress address={`/tenants/${tenantId}/event-destinations`} />
+  </section>
+);
+
+export const PlatformEventDestinations = (): VNode => (
+  <section>
+    <DocumentEditor key="event-destinations" tenantId="" kind={platformEventDestinations} id="" />
+    <section aria-label="How far each destination has come">
+      <h2>How far each has come</h2>
+      <Progress address="/event-destinations" />
+    </section>
+  </section>
+);
+
+function Progress({ address }: { readonly address: string }): VNode {
+  const { data, problem, reload } = useLoaded(address, (aborted) =>
+    get<ResultOf<'audit.destinations.list'>>(address, aborted),
+  );
+  const [says, setSays] = useState<string>();
+  const [replaying, setReplaying] = useState<Destination>();
+  const testing = useAction();
+  useLive(reload, ({ config_type: type }) => type === 'event_destinations_config');
+  useEvery(lookAgainMs, reload);
+  const at = ({ name }: Destination): string => `${address}/${encodeURIComponent(name)}`;
+  const test = (each: Destination): Promise<void> =>
+    testing.run(async () => {
+      setSays(undefined);
+      const { body } = await call<Tested>('POST', `${at(each)}/test`);
+      setSays(testText(each, body));
+    });
+  return (
+    <>
+      <Waiting data={data} problem={problem} retry={reload} />
+      <ProblemBox problem={testing.problem} />
+      <Notice says={says} />
+      {data?.items.length === 0 && (
+        <Empty>There is none: events are only read here and through the API.</Empty>
+      )}
+      {data && data.items.length > 0 && (
+        <Table
+          label="Event destinations"
+          columns={[
+            'Destination',
+            'State',
+            { number: 'Behind' },
+            'Newest answer',
+            { unseen: 'Actions' },
+          ]}
+        >
+          {data.items.map((each) => (
+            <Row
+              key={each.name}
+              destination={each}
+              onTest={() => void test(each)}
+              onReplay={() => setReplaying(each)}
+            />
+          ))}
+        </Table>
+      )}
+      {replaying && (
+        <Replay
+          destination={replaying}
+          address={at(replaying)}
+          onClose={() => setReplaying(undefined)}
+          onDone={(from) => {
+            setSays(`${replaying.name} is sent everything from event ${from} on again.`);
+            setReplaying(undefined);
+            reload();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function testText(
+  { name }: Destination,
+  { delivered, status, error, duration_ms: ms }: Tested,
+): string {
+  const answer = status === null ? '' : ` with ${status}`;
+  return delivered
+    ? `${name} took a test${answer}, after ${ms} ms.`
+    : `${name} did not take a test${answer}: ${error ?? 'it was refused'}.`;
+}
+
+function Row({
+  destination: { name, target, state, seq, head, lag_seconds: lag, ...newest },
+  onTest,
+  onReplay,
+}: {
+  readonly destination: Destination;
+  readonly onTest: () => void;
+  readonly onReplay: () => void;
+}): VNode {
+  const { status, error, failures, delivered_at: deliveredAt, retry_at: retryAt } = newest;
+  return (
+    <tr>
+      <th scope="row">
+        <bdi>{name}</bdi>
+        <div class="fine">
+          <bdi>{target}</bdi>
+        </div>
+      </th>
+      <td>
+        <State state={state} />
+        {error !== null && (
+          <div class="fine invalid">
+            <bdi>{error}</bdi>
+          </div>
+        )}
+      </td>
+      <td class="number">
+        {Math.max(0, head - seq)} of {head}
+        {lag > 0 && <div class="fine">for {lagText(lag)}</div>}
+      </td>
+      <td>
+        {status !== null && <span class="number">{status} </span>}
+        <Time at={deliveredAt} />
+        {failures > 0 && (
+          <div class="fine">
+            {failures} failed{' '}
+            {retryAt !== null && (
+              <span>
+                , again <Time at={retryAt} />
+              </span>
+            )}
+          </div>
+        )}
+      </td>
+      <td class="action">
+        <RowButton label={`Test ${name}`} onClick={onTest}>
+          Test
+        </RowButton>{' '}
+        <RowButton label={`Send again to ${name}`} onClick={onReplay}>
+          Send again…
+        </RowButton>
+      </td>
+    </tr>
+  );
+}
+
+function Replay({
+  destination: { name, seq, head },
+  address,
+  onClose,
+  onDone,
+}: {
+  readonly destination: Destination;
+  readonly address: string;
+  readonly onClose: () => void;
+  readonly onDone: (from: number) => void;
+}): VNode {
+  const [from, setFrom] = useState('1');
+  const work = async (): Promise<void> => {
+    const body = { from_seq: Number(from) };
+    await call('POST', `${address}/replay`, { body });
+    onDone(body.from_seq);
+  };
+  return (
+    <FormDialog
+      title={`Send ${name} its events again`}
+      verb="Send again"
+      isReady={/^[1-9][0-9]*$/.test(from)}
+      work={work}
+      onClose={onClose}
+    >
+      <p>
+        It has accepted those up to {seq} of {head}. A receiver puts what comes again in the place
+        of what it has from that number on.
+      </p>
+      <label>
+        From event
+        <input
+          name="from_seq"
+          inputmode="numeric"
+          required
+          value={from}
+          onInput={({ currentTarget }) => setFrom(currentTarget.value)}
+        />
+      </label>
+    </FormDialog>
+  );
+}
