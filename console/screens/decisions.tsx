@@ -1,0 +1,318 @@
+/** Decisions that were made: how often each rule did, and those that were recorded, one by one. */
+import type { VNode } from 'preact';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { hrefOf, query, setQuery } from '../address.ts';
+import { get, withQuery } from '../api.ts';
+import { BarsByDay, dateText, type DayBar } from '../bars-by-day.tsx';
+import { anyOf, SelectField } from '../fields.tsx';
+import { nameBeside, shortJson } from '../format.ts';
+import { Pager, Table, Waiting } from '../lists.tsx';
+import { useLoaded } from '../loading.ts';
+import { Empty, Fact, Heading, Loading, ProblemBox, Time, Value, Who } from '../parts.tsx';
+import { layerTitles } from './ladder.ts';
+import type { ScreenProperties } from './screen.ts';
+
+type Counts = ResultOf<'notifier.decisions.counts'>;
+type Count = Counts['items'][number];
+type Decision = Omit<ResultOf<'config-resolver.decisions.get'>, 'explain' | 'not_explained'>;
+interface List {
+  readonly items: readonly Decision[];
+  readonly next_cursor: string | null;
+}
+
+const days = 30;
+const dayMs = 86_400_000;
+const decisions = ['allow', 'approval_required', 'deny'] as const;
+const looks = { allow: 'good', approval_required: 'held', deny: 'bad' } as const;
+const titles = { allow: 'allowed', approval_required: 'asked people', deny: 'denied' } as const;
+
+export function Decisions({ tenantId, rest }: ScreenProperties): VNode {
+  const [id] = rest;
+  return id === undefined ? (
+    <Made tenantId={tenantId} />
+  ) : (
+    <OneDecision key={id} tenantId={tenantId} id={id} />
+  );
+}
+
+const asked = (name: string): string => query.value.get(name) ?? '';
+
+function Made({ tenantId }: { readonly tenantId: string }): VNode {
+  const address = `/tenants/${tenantId}/decisions/counts`;
+  const { data, problem, reload } = useLoaded(address, (aborted) => get<Counts>(address, aborted));
+  const rules = [...new Set(data?.items.map(({ rule }) => rule))].toSorted();
+  const wanted = asked('rule');
+  const options = anyOf(
+    wanted === '' || rules.includes(wanted as Count['rule']) ? rules : [...rules, wanted],
+  );
+  const shown = data?.items.filter(
+    ({ rule, decision }) =>
+      (wanted === '' || rule === wanted) &&
+      (asked('decision') === '' || decision === asked('decision')),
+  );
+  return (
+    <section>
+      <Heading title="Decisions">
+        <p class="muted">What automation was allowed, and which rule decided</p>
+      </Heading>
+      <form role="search" class="question" onSubmit={(event) => event.preventDefault()}>
+        <SelectField name="rule" label="Rule" options={options} />
+        <SelectField name="decision" label="Decision" options={anyOf(decisions)} />
+      </form>
+      <Waiting data={data} problem={problem} retry={reload} />
+      {shown && <ByDay counts={shown} until={data!.until} />}
+      <Recorded tenantId={tenantId} />
+    </section>
+  );
+}
+
+function ByDay({
+  counts,
+  until,
+}: {
+  readonly counts: readonly Count[];
+  readonly until: string;
+}): VNode {
+  return (
+    <section aria-label="By day">
+      <BarsByDay
+        label={`Decisions in the last ${days} days`}
+        unit="decisions"
+        empty={`None in the last ${days} days.`}
+        parts={decisions.map((decision) => ({ title: titles[decision], look: looks[decision] }))}
+        bars={barsOf(counts, until)}
+        chosen={asked('day')}
+        onChoose={(day) => setQuery({ day, cursor: '' })}
+      />
+      <details>
+        <summary>As a table</summary>
+        <Table
+          label="Decisions by rule"
+          columns={[
+            'Rule',
+            { number: 'Allowed' },
+            { number: 'Asked people' },
+            { number: 'Denied' },
+          ]}
+        >
+          {[...Map.groupBy(counts, ({ rule }) => rule)].map(([rule, own]) => (
+            <tr key={rule}>
+              <th scope="row">
+                <button type="button" class="link" onClick={() => setQuery({ rule, cursor: '' })}>
+                  {rule}
+                </button>
+              </th>
+              {decisions.map((decision) => (
+                <td key={decision} class="number">
+                  {sumOf(own, decision)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </Table>
+      </details>
+    </section>
+  );
+}
+
+const sumOf = (counts: readonly Count[], decision: Count['decision']): number =>
+  counts.reduce((sum, each) => sum + (each.decision === decision ? each.count : 0), 0);
+
+/** Of each day, also of those on which nothing was decided. */
+function barsOf(counts: readonly Count[], until: string): DayBar[] {
+  const byDay = Map.groupBy(counts, ({ from }) => from.slice(0, 10));
+  const last = Date.parse(until);
+  return Array.from({ length: days + 1 }, (_, index) => {
+    const date = new Date(last - (days - index) * dayMs).toISOString().slice(0, 10);
+    const own = byDay.get(date) ?? [];
+    const values = decisions.map((decision) => sumOf(own, decision));
+    const says = decisions.map((each, place) => `${values[place]} ${titles[each]}`).join(', ');
+    return { date, values, says };
+  });
+}
+
+function Recorded({ tenantId }: { readonly tenantId: string }): VNode {
+  const [cursor, day] = [asked('cursor'), asked('day')];
+  const address = withQuery(`/tenants/${tenantId}/decisions`, {
+    rule: asked('rule'),
+    decision: asked('decision'),
+    ...(day !== '' && {
+      from: `${day}T00:00:00Z`,
+      until: new Date(Date.parse(`${day}T00:00:00Z`) + dayMs).toISOString(),
+    }),
+    cursor,
+    limit: '100',
+  });
+  const { data, problem, reload } = useLoaded(address, (aborted) => get<List>(address, aborted));
+  return (
+    <section aria-label="Recorded decisions">
+      <h2>Recorded{day !== '' && ` on ${dateText(day)}`}</h2>
+      {day !== '' && (
+        <p>
+          <button type="button" class="small" onClick={() => setQuery({ day: '', cursor: '' })}>
+            All days
+          </button>
+        </p>
+      )}
+      <Waiting data={data} problem={problem} retry={reload} />
+      {data?.items.length === 0 && (
+        <Empty>
+          None. The risk limit <code>record_decisions</code> says which are recorded.
+        </Empty>
+      )}
+      {data && data.items.length > 0 && <RecordedTable tenantId={tenantId} items={data.items} />}
+      <Pager cursor={cursor} next={data?.next_cursor} />
+    </section>
+  );
+}
+
+const states = { allow: 'approved', approval_required: 'pending', deny: 'denied' } as const;
+
+const Decided = ({ decision }: { readonly decision: Decision['decision'] }): VNode => (
+  <span class={`state-of ${states[decision]}`}>{titles[decision]}</span>
+);
+
+const placeOf = ({ intent }: Decision): string =>
+  [intent.agent_type, intent.service_id, intent.service_type]
+    .filter((each) => each !== undefined)
+    .join(' · ');
+
+function RecordedTable({
+  tenantId,
+  items,
+}: {
+  readonly tenantId: string;
+  readonly items: readonly Decision[];
+}): VNode {
+  return (
+    <Table
+      label="Recorded decisions"
+      look="lines"
+      columns={['Action', 'Decision', 'Rule', { number: 'Cost' }, 'When']}
+    >
+      {items.map((each) => (
+        <tr key={each.decision_id}>
+          <th scope="row">
+            <a href={hrefOf(`/tenants/${tenantId}/decisions/${each.decision_id}`)}>
+              <code>
+                <bdi>{each.intent.action}</bdi>
+              </code>
+            </a>{' '}
+            <span class={`risk ${each.intent.risk_level}`}>{each.intent.risk_level}</span>
+            <div class="fine">
+              <bdi>{placeOf(each)}</bdi>
+            </div>
+          </th>
+          <td>
+            <Decided decision={each.decision} />
+          </td>
+          <td>
+            <code>{each.reasons[0]?.rule ?? 'none'}</code>
+          </td>
+          <td class="number">{each.intent.cost_impact ?? '–'}</td>
+          <td>
+            <Time at={each.decided_at} />
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function OneDecision({ tenantId, id }: { readonly tenantId: string; readonly id: string }): VNode {
+  const address = `/tenants/${tenantId}/decisions/${id}`;
+  const { data, problem, reload } = useLoaded(address, (aborted) =>
+    get<ResultOf<'config-resolver.decisions.get'>>(address, aborted),
+  );
+  return (
+    <section>
+      <Heading title="Decision">
+        <p>
+          <a href={hrefOf(`/tenants/${tenantId}/decisions`)}>All decisions</a>
+        </p>
+      </Heading>
+      <ProblemBox problem={problem} retry={reload} />
+      {!data && !problem && <Loading />}
+      {data && (
+        <>
+          <dl class="facts">
+            <Fact name="Action">
+              <code>
+                <bdi>{data.intent.action}</bdi>
+              </code>{' '}
+              <span class={`risk ${data.intent.risk_level}`}>{data.intent.risk_level}</span>
+            </Fact>
+            <Fact name="For">
+              <bdi>{placeOf(data) || 'no agent and no service'}</bdi>
+            </Fact>
+            <Fact name="Cost">{data.intent.cost_impact ?? '–'}</Fact>
+            <Fact name="Decision">
+              <Decided decision={data.decision} />
+            </Fact>
+            <Fact name="Decided">
+              <Time at={data.decided_at} />
+            </Fact>
+            <Fact name="By revisions">
+              {data.revision.tenant} of the tenant, {data.revision.platform} of the platform
+            </Fact>
+          </dl>
+          <h2>Rules that applied</h2>
+          {data.reasons.length === 0 ? (
+            <Empty>None, so it was allowed.</Empty>
+          ) : (
+            <Table label="Rules that applied" columns={['Rule', 'Limit', 'Asked', 'Set in']}>
+              {data.reasons.map((reason) => (
+                <tr key={`${reason.rule} ${reason.name ?? ''}`}>
+                  <th scope="row">
+                    <code>{reason.rule}</code> <bdi>{reason.name ?? ''}</bdi>
+                  </th>
+                  <td>{shortJson(reason.limit, 60)}</td>
+                  <td>{shortJson(reason.asked, 60)}</td>
+                  <td>{reason.layer}</td>
+                </tr>
+              ))}
+            </Table>
+          )}
+          <h2>Limits as they were</h2>
+          {data.explain === null ? (
+            <Empty>{data.not_explained}</Empty>
+          ) : (
+            <LimitsThen explain={data.explain} />
+          )}
+        </>
+      )}
+    </section>
+  );
+}
+
+type Explain = NonNullable<ResultOf<'config-resolver.decisions.get'>['explain']>;
+
+const LimitsThen = ({ explain }: { readonly explain: Explain }): VNode => (
+  <Table
+    label="Limits as they were"
+    look="lines"
+    columns={['Limit', 'Value', 'Decided by', { wide: 'Changed by' }, { wide: 'When' }]}
+  >
+    {Object.entries(explain).map(([key, explained]) => (
+      <tr key={key}>
+        <th scope="row">{key}</th>
+        <td>
+          <Value value={explained.value} />
+        </td>
+        <td>
+          {explained.enforced ? (
+            <span class="layer bound">guardrail</span>
+          ) : (
+            layerTitles[explained.layer]
+          )}
+        </td>
+        <td class="wide">
+          <Who id={explained.updated_by} name={nameBeside(explained, 'updated_by')} />
+        </td>
+        <td class="wide">
+          <Time at={explained.updated_at} />
+        </td>
+      </tr>
+    ))}
+  </Table>
+);

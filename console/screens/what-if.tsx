@@ -1,0 +1,210 @@
+/**
+ * Would this action be allowed, and why? The question stands in the address; nothing is started, and
+ * nobody is asked.
+ */
+import type { VNode } from 'preact';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { query, setQuery } from '../address.ts';
+import { call, get } from '../api.ts';
+import { anyOf, SelectField } from '../fields.tsx';
+import { Table, Waiting } from '../lists.tsx';
+import { useLive, useLoaded } from '../loading.ts';
+import { Empty, Heading, Time, TypedField, Value } from '../parts.tsx';
+import { layerTitles } from './ladder.ts';
+import type { ScreenProperties } from './screen.ts';
+
+type Decided = ResultOf<'config-resolver.decide'>;
+type Reason = Decided['reasons'][number];
+type Contexts = ResultOf<'tenant-config.contexts'>;
+
+const riskLevels = ['low', 'medium', 'high', 'critical'] as const;
+const names = ['action', 'agent_type', 'service_id', 'service_type'] as const;
+const numbers = ['cost_impact', 'resource_scaling'] as const;
+
+const asked = (name: string): string => (query.value.get(name) ?? '').trim();
+
+/** Undefined until it says what it is about. What is no number the API refuses at its place. */
+function intentAsked(): Readonly<Record<string, unknown>> | undefined {
+  const risk = asked('risk_level');
+  if (asked('action') === '' || risk === '') return undefined;
+  const texts = names.map((name) => [name, asked(name)] as const);
+  const amounts = numbers.map((name) => [name, asked(name)] as const);
+  return {
+    risk_level: risk,
+    ...Object.fromEntries(texts.filter(([, text]) => text !== '')),
+    ...Object.fromEntries(
+      amounts
+        .filter(([, text]) => text !== '')
+        .map(([name, text]) => [name, Number.isNaN(Number(text)) ? text : Number(text)]),
+    ),
+  };
+}
+
+export function WhatIf({ tenantId }: ScreenProperties): VNode {
+  const intent = intentAsked();
+  const address = `/tenants/${tenantId}/decide`;
+  const { data, problem, reload } = useLoaded(
+    `${address} ${JSON.stringify(intent)}`,
+    async (aborted) =>
+      intent && (await call<Decided>('POST', address, { body: intent, signal: aborted })).body,
+  );
+  useLive(reload);
+  return (
+    <section>
+      <Heading title="What if">
+        <p class="muted">Whether automation may do something now, and why. Nothing is started.</p>
+      </Heading>
+      <Question tenantId={tenantId} />
+      {intent === undefined ? (
+        <Empty>Say what automation would do, and how risky it is.</Empty>
+      ) : (
+        <Waiting data={data} problem={problem} retry={reload} />
+      )}
+      {intent && data && <Answer decided={data} />}
+    </section>
+  );
+}
+
+function Question({ tenantId }: { readonly tenantId: string }): VNode {
+  const address = `/tenants/${tenantId}/contexts`;
+  const { data } = useLoaded(address, (aborted) => get<Contexts>(address, aborted));
+  const field = (name: string, label: string, placeholder: string, choices: string[] = []) => (
+    <label>
+      {label}
+      <TypedField
+        name={name}
+        value={query.value.get(name) ?? ''}
+        placeholder={placeholder}
+        list={`${name}-choices`}
+        onTyped={(text) => setQuery({ [name]: text.trim() })}
+      />
+      <datalist id={`${name}-choices`}>
+        {choices.map((choice) => (
+          <option key={choice} value={choice} />
+        ))}
+      </datalist>
+    </label>
+  );
+  return (
+    <form
+      role="search"
+      class="question five"
+      aria-label="What for"
+      onSubmit={(event) => event.preventDefault()}
+    >
+      {field('action', 'Action', 'such as scale_min_instances')}
+      <SelectField
+        name="risk_level"
+        label="Risk"
+        options={anyOf(riskLevels).map((each) =>
+          each.value === '' ? { ...each, title: 'choose' } : each,
+        )}
+      />
+      {field('cost_impact', 'Cost', 'none said')}
+      {field('resource_scaling', 'Scaling factor', 'none said')}
+      {field(
+        'service_id',
+        'Service',
+        'none',
+        data?.services.map(({ service_id: id }) => id),
+      )}
+      {field('service_type', 'Service type', "the service's", data?.service_types)}
+      {field('agent_type', 'Agent type', 'none', data?.agent_types)}
+    </form>
+  );
+}
+
+const verdicts: Readonly<Record<Decided['decision'], { title: string; look: string }>> = {
+  allow: { title: 'It may act on its own', look: 'delivered' },
+  approval_required: { title: 'It has to ask people', look: 'pending' },
+  deny: { title: 'It may not', look: 'failed' },
+};
+
+function Answer({ decided }: { readonly decided: Decided }): VNode {
+  const { title, look } = verdicts[decided.decision];
+  return (
+    <>
+      <p class="verdict-of" role="status">
+        <span class={`state-of ${look}`}>{decided.decision.replace('_', ' ')}</span>{' '}
+        <strong>{title}</strong>
+        {decided.retry_at && (
+          <>
+            ; again possible <Time at={decided.retry_at} />
+          </>
+        )}
+      </p>
+      {decided.warnings?.map(({ path, message }) => (
+        <p key={path} class="notice">
+          <code>{path}</code> {message}
+        </p>
+      ))}
+      {decided.reasons.length === 0 ? (
+        <Empty>No rule stands in its way.</Empty>
+      ) : (
+        <Table
+          label="Reasons"
+          look="lines"
+          columns={['Rule', 'Asked', 'Limit', { wide: 'Where it is from' }]}
+        >
+          {decided.reasons.map((reason, index) => (
+            <ReasonRow key={index} reason={reason} isDeciding={index === 0} />
+          ))}
+        </Table>
+      )}
+      {decided.budgets && decided.budgets.length > 0 && (
+        <Table
+          label="Budgets that it counts against"
+          look="lines"
+          columns={['Budget', { number: 'Left' }, 'Resets']}
+        >
+          {decided.budgets.map(({ by, name, remaining, resets_at: resets }) => (
+            <tr key={`${by}/${name}`}>
+              <th scope="row">
+                <bdi>{name}</bdi> <span class="fine">of the {by}</span>
+              </th>
+              <td class="number">{remaining}</td>
+              <td>
+                <Time at={resets} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </>
+  );
+}
+
+const sourceTitle = (layer: Reason['layer']): string => {
+  if (layer === 'freezes') return 'Freezes';
+  return layer === 'budgets' ? 'Budgets' : layerTitles[layer];
+};
+
+const ReasonRow = ({
+  reason: { rule, name, asked: wanted, limit, layer, revision },
+  isDeciding,
+}: {
+  readonly reason: Reason;
+  readonly isDeciding: boolean;
+}): VNode => (
+  <tr>
+    <th scope="row">
+      <code>{rule}</code> {name && <bdi>{name}</bdi>}{' '}
+      {isDeciding && <span class="tag">decides</span>}
+    </th>
+    <td>
+      <Value value={wanted} />
+    </td>
+    <td>
+      <Value value={limit} />
+    </td>
+    <td class="wide">
+      {sourceTitle(layer)}
+      {revision !== null && (
+        <span class="fine">
+          {' '}
+          revision <span class="number">{revision}</span>
+        </span>
+      )}
+    </td>
+  </tr>
+);
