@@ -15,6 +15,7 @@ import { Emergency } from './emergency-badge.tsx';
 import { isOpen, nameIn, titleOfSet, type ChangeSet, type SetOwner } from './change-sets.ts';
 import { sentenceOf } from './change-sentence.ts';
 import { documentAt, screenOf, titleOf } from './document-kinds.ts';
+import { PastDecisionsOf } from './past-decisions.tsx';
 import { EffectOfSet } from './set-effect.tsx';
 
 export function OneChangeSet({
@@ -54,6 +55,7 @@ export function OneChangeSet({
           <EmergencyOf set={data} />
           <Differences set={data} owner={owner} />
           {isOpen(data) && <EffectOfSet set={data} owner={owner} />}
+          {isOpen(data) && <PastDecisionsOf address={address} digest={data.digest} />}
           <Actions
             set={data}
             owner={owner}

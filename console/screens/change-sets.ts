@@ -1,7 +1,7 @@
 /** Change sets as the API has them: whose they are, and what somebody may do with one. */
 import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { nameOf } from '../people.ts';
-import { hasRole, isPlatformAdmin, user } from '../session.ts';
+import { hasRole, isPlatformAdmin, readsConfiguration, user } from '../session.ts';
 import {
   documentAt,
   documentKinds,
@@ -60,7 +60,7 @@ export const isToReview = ({ break_glass: emergency }: ChangeSet): boolean =>
 const isOwn = ({ authors }: ChangeSet): boolean => authors.some(({ id }) => id === user.value?.id);
 
 const decides = ({ tenantId }: SetOwner): boolean =>
-  tenantId === '' ? isPlatformAdmin.value : hasRole('tenant_admin', 'operator');
+  tenantId === '' ? isPlatformAdmin.value : readsConfiguration();
 
 /** As far as this page knows: the server also asks for the groups that approve it. */
 export const mayDecide = (set: ChangeSet, owner: SetOwner): boolean =>

@@ -76,7 +76,13 @@ function List({ owner }: { readonly owner: SetOwner }): VNode {
         <FilterField placeholder="title, reason or person" />
       </form>
       <Waiting data={items} problem={problem} retry={reload} />
-      {shown?.length === 0 && isComplete && <Empty>There are none.</Empty>}
+      {shown?.length === 0 && isComplete && (
+        <Empty>
+          {state === '' && wanted === ''
+            ? 'No change set yet. Where a change policy asks for approval, the review of a change offers to propose it, and it waits here for somebody else.'
+            : 'No change set fits.'}
+        </Empty>
+      )}
       {shown && shown.length > 0 && <SetTable label="Change sets" owner={owner} sets={shown} />}
       {items && !isComplete && <ShowMore onClick={more} />}
     </section>

@@ -6,9 +6,12 @@ import type { Request } from '../contract-runtime/request.ts';
 import { namesIn, realmOf } from '../commits/actor-names.ts';
 import { changeSetScope } from '../contracts/revision-scopes.ts';
 import { readSnapshot } from '../commits/commit.ts';
+import { claimsOf } from '../documents/managed-fields.ts';
 import { codeOf, StrataError } from '../errors.ts';
 import { decodeCursor, defaultLimit, readPage, timeAndId } from '../documents/paging.ts';
 import { Applying } from './apply.ts';
+import { decidingDocument, decisionsImpact } from './deciding-documents.ts';
+import { writeOf } from './items.ts';
 import { dueNow } from './schedule.ts';
 import { changedAfter } from './store.ts';
 import { ChangeSets, type ChangeSetOptions } from './change-sets.ts';
@@ -37,9 +40,15 @@ export function changeSetHandlers(options: ChangeSetOptions) {
   const view = async (row: ChangeSetRow): Promise<ChangeSet> => (await viewsOf([row], true))[0]!;
 
   return {
-    create: async (params: Of & Platform<'create'>, request: Request) =>
-      view(await changeSets.create(tenantOf(params), params.body, request)),
-    get: async (params: Id) => view(await changeSets.find(tenantOf(params), params.changeset_id)),
+    async create({ submit, body, ...of }: Of & Platform<'create'>, request: Request) {
+      const open = submit === true ? changeSets.propose : changeSets.create;
+      return view(await open.call(changeSets, tenantOf(of), body, request));
+    },
+    async get(params: Id & { readonly impact?: boolean }, { call }: Request) {
+      const row = await changeSets.find(tenantOf(params), params.changeset_id);
+      if (!params.impact) return view(row);
+      return { ...(await view(row)), impact: await impactOf(options, row, call) };
+    },
     async list({ limit = defaultLimit, cursor, state, ...of }: Of & Platform<'list'>) {
       const tenantId = tenantOf(of);
       const rowsAfter = (key: string | undefined) => {
@@ -120,6 +129,19 @@ export function changeSetHandlers(options: ChangeSetOptions) {
   };
 }
 
+async function impactOf(
+  { documents: all }: ChangeSetOptions,
+  { tenant_id: tenantId, content }: ChangeSetRow,
+  call: Request['call'],
+): Promise<NonNullable<ChangeSet['impact']>> {
+  const documents = content.items.flatMap((item) => {
+    const { documents: kind, params } = writeOf(all, item, tenantId);
+    return decidingDocument(kind.actions, params, item.after);
+  });
+  const decisions = await decisionsImpact(call, documents, tenantId);
+  return decisions ? { decisions } : {};
+}
+
 function viewOf(
   row: ChangeSetRow,
   nameOf: (id: string) => string | null,
@@ -134,6 +156,7 @@ function viewOf(
     reason: content.reason,
     apply: content.apply,
     digest: row.digest,
+    ...claimsOf(content),
     items: content.items.map(({ action, path, body, base }) => ({
       action,
       path,

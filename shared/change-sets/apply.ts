@@ -15,6 +15,7 @@ import { commitChanges } from '../commits/commit.ts';
 import { platformScope, tenantScope } from '../contracts/revision-scopes.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import type { WrittenDocument } from '../documents/document.ts';
+import { claimsOf } from '../documents/managed-fields.ts';
 import { codeOf, statusOf, StrataError } from '../errors.ts';
 import {
   holdStandings,
@@ -145,7 +146,8 @@ export class Applying {
     const requireNow = isEmergency ? () => undefined : requireEnough(content);
     const changeSet = { id, isEmergency, requireEnough: requireNow };
     const own: Request = { ...others, caller: author, changeSet };
-    const works = await placingsOf(documents, content.items, tenantId, content.reason, own);
+    const said = { reason: content.reason, ...claimsOf(content) };
+    const works = await placingsOf(documents, content.items, tenantId, said, own);
     const of = this.#changeSets.of(tenantId);
     const scope = tenantId === null ? platformScope : tenantScope(tenantId);
     const answers: WrittenDocument<unknown>[] = [];

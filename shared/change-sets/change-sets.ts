@@ -13,6 +13,7 @@ import { invalid, StrataError } from '../errors.ts';
 import { diff } from '../schema/diff.ts';
 import { concealSecrets } from '../security/document-secrets.ts';
 import { pathOf } from '../documents/document-paths.ts';
+import { claimsOf, type Claims } from '../documents/managed-fields.ts';
 import {
   requireAccess,
   requirePowers,
@@ -27,6 +28,7 @@ import {
   digestOf,
   overlap,
   personOf,
+  reminderOf,
   requireAnother,
   requireDigest,
   requireState,
@@ -84,7 +86,7 @@ export type StoppedBy = (
   request: Request,
 ) => Promise<string | undefined>;
 
-export interface Proposed {
+export interface Proposed extends Claims {
   readonly title: string;
   readonly reason: string;
   readonly items: readonly ProposedItem[];
@@ -94,8 +96,9 @@ export interface Proposed {
 /** A change set that is not stored yet. */
 export type Draft = Omit<ChangeSetRow, 'created_at' | 'updated_at' | 'revision'>;
 
-const submittedAt = (now: Date): Change => ({
+const submittedAt = (now: Date, { apply }: Content): Change => ({
   state: 'pending',
+  due_at: reminderOf(now, apply),
   content: { submitted_at: now.toISOString() },
 });
 
@@ -172,7 +175,7 @@ export class ChangeSets {
         of,
         row,
         row.created_at,
-        submittedAt(row.created_at),
+        submittedAt(row.created_at, row.content),
       );
       await recordStep(manager, 'submitted', pending, request, this.#options.onStep);
       return pending;
@@ -190,12 +193,13 @@ export class ChangeSets {
   async draft(tenantId: string | null, body: Proposed, request: Request): Promise<Draft> {
     const author = personOf(request.caller);
     const { title, reason, apply = 'on_approval' } = body;
-    const tried = await this.#try(tenantId, body.items, request);
+    const tried = await this.#try(tenantId, body.items, body, request);
     const content: Content = {
       title,
       reason,
       apply: checkedTime(apply),
       ...tried,
+      ...claimsOf(body),
       authors: [author],
       submitted_at: null,
       approved_by: [],
@@ -214,9 +218,10 @@ export class ChangeSets {
 
   /** It becomes a draft of another digest, without approvals, whose editor is its last author. */
   edit(tenantId: string | null, id: string, body: Partial<Proposed>, request: Request) {
-    return this.#redraft(tenantId, id, 'edited', request, async () => {
+    return this.#redraft(tenantId, id, 'edited', request, async (row) => {
       const { items, apply, ...texts } = body;
-      const tried = items === undefined ? {} : await this.#try(tenantId, items, request);
+      const claims = { ...claimsOf(row.content), ...claimsOf(body) };
+      const tried = items === undefined ? {} : await this.#try(tenantId, items, claims, request);
       return { ...texts, ...tried, ...(apply !== undefined && { apply: checkedTime(apply) }) };
     });
   }
@@ -265,7 +270,8 @@ export class ChangeSets {
       const row = await this.find(tenantId, id);
       this.#requireWriter(row, request);
       requireState(row, 'submit');
-      return this.#change(row, 'submitted', submittedAt, request);
+      const pending = (now: Date): Change => submittedAt(now, row.content);
+      return this.#change(row, 'submitted', pending, request);
     });
   }
 
@@ -284,7 +290,7 @@ export class ChangeSets {
       const content = { approved_by };
       if (approved_by.length < row.content.required) return { content };
       const { apply } = row.content;
-      if (apply === 'manual') return { state: 'approved', content };
+      if (apply === 'manual') return { state: 'approved', due_at: null, content };
       const at = apply === 'on_approval' ? now.getTime() + takenOverMs : Date.parse(apply.at);
       return { state: 'scheduled', due_at: new Date(at), content };
     });
@@ -298,6 +304,7 @@ export class ChangeSets {
   ): Promise<ChangeSetRow> {
     return this.#decide(tenantId, id, request, 'reject', 'rejected', () => ({
       state: 'rejected',
+      due_at: null,
       content: { note: comment ?? 'rejected', ended_by: request.caller.id },
     }));
   }
@@ -385,12 +392,13 @@ export class ChangeSets {
   async #try(
     tenantId: string | null,
     items: readonly ProposedItem[],
+    claims: Claims,
     request: Request,
   ): Promise<Pick<Content, 'items' | 'required' | 'groups'>> {
     const { db, documents } = this.#options;
     const writes = writesOf(documents, items, tenantId);
     requireAccess(writes, request.caller);
-    const works = await trialsOf(writes, items, request);
+    const works = await trialsOf(writes, items, claimsOf(claims), request);
     const scope = tenantId === null ? platformScope : tenantScope(tenantId);
     const tried = await commitChanges(db, request, scope, works, { discard: true });
     const asked = tried.map(({ result }) => result.required).filter((each) => each !== null);
@@ -424,7 +432,7 @@ export class ChangeSets {
         ? { action: 'put' as const, path, body: concealSecrets(after) }
         : { action, path, body };
     });
-    return this.#try(tenantId, items, request);
+    return this.#try(tenantId, items, content, request);
   }
 }
 

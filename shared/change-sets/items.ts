@@ -8,7 +8,8 @@ import { contractOf } from '../contracts/index.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import { parametersIn, templateOf } from '../documents/document-paths.ts';
 import type { Attempt, DocumentActions } from '../documents/document.ts';
-import { codeOf, invalid, StrataError, type Problem } from '../errors.ts';
+import type { Claims } from '../documents/managed-fields.ts';
+import { codeOf, invalid, StrataError, type ErrorData, type Problem } from '../errors.ts';
 import { problemsOf } from '../schema/validate.ts';
 import { onBase } from './rules.ts';
 import type { StoredItem } from './schema.ts';
@@ -108,12 +109,13 @@ const requestOf = ({ contract, params }: ItemWrite, request: Request): Request =
 export const trialsOf = (
   writes: readonly ItemWrite[],
   items: readonly ChangeSetItem[],
+  claims: Claims,
   request: Request,
 ): Promise<Work<Attempt<unknown>>[]> =>
   Promise.all(
     writes.map(async (write, index) => {
       const { documents, params } = write;
-      const trial = { ...params, dry_run: true };
+      const trial = { ...params, ...claims, dry_run: true };
       const work = await documents.prepare(items[index]!.action, trial, requestOf(write, request));
       return named(work, index);
     }),
@@ -124,16 +126,17 @@ export const placingsOf = (
   all: AllDocuments,
   items: readonly StoredItem[],
   tenantId: string | null,
-  reason: string,
+  said: Claims & { readonly reason: string },
   request: Request,
 ): Promise<Work<Attempt<unknown>>[]> =>
   Promise.all(
     items.map(async (item, index) => {
       const write = writeOf(all, item, tenantId);
-      const { body: _body, ...address } = write.params;
-      const params = { ...address, ...onBase(item), reason };
+      const { body, ...address } = write.params;
+      const params = { ...address, ...onBase(item), ...said };
+      const sent = { verb: item.action, ...(body !== undefined && { body }) };
       const own = requestOf(write, request);
-      return named(await write.documents.place(params, own, item.after, own.keys), index);
+      return named(await write.documents.place(params, own, item.after, own.keys, sent), index);
     }),
   );
 
@@ -147,10 +150,13 @@ const named =
 
 function ofItem(error: unknown, index: number): unknown {
   if (!(error instanceof StrataError)) return error;
-  const { errors } = error.data as { readonly errors?: readonly Problem[] };
+  const { errors, managed_fields } = error.data as ErrorData;
   if (errors)
     return invalid(
       errors.map(({ path, message }) => ({ path: `/items/${index}/body${path}`, message })),
     );
-  return new StrataError(codeOf(error), `Item ${index}: ${error.message}`, { cause: error });
+  return new StrataError(codeOf(error), `Item ${index}: ${error.message}`, {
+    cause: error,
+    ...(managed_fields && { managed_fields }),
+  });
 }

@@ -116,6 +116,13 @@ export function proposedBy(params: Params, { body }: ProposedChangeSet, reason: 
     ...(if_none_match !== undefined && { if_none_match }),
   };
   const items = body.items.map((item) => ({ ...item, ...conditions }) as unknown as ProposedItem);
-  const { title, apply } = body;
-  return { title, reason, items, ...(apply !== undefined && { apply }) };
+  const { title, apply, managed_by, take_over } = body;
+  return {
+    title,
+    reason,
+    items,
+    ...(apply !== undefined && { apply }),
+    ...(managed_by !== undefined && { managed_by }),
+    ...(take_over !== undefined && { take_over }),
+  };
 }

@@ -16,7 +16,8 @@
 import canonicalize from 'canonicalize';
 import { createHash } from 'node:crypto';
 import type { Caller } from '../access.ts';
-import type { ChangeSetState } from '../contracts/change-sets.ts';
+import type { ApplyWhen, ChangeSetState } from '../contracts/change-sets.ts';
+import { claimsOf, type Claims } from '../documents/managed-fields.ts';
 import { StrataError } from '../errors.ts';
 import type { ChangeSetRow, Content, StoredItem, StoredPerson } from './schema.ts';
 
@@ -44,6 +45,19 @@ const allowed = {
 } as const satisfies Record<string, readonly ChangeSetState[]>;
 export type Step = keyof typeof allowed;
 
+/** After this part of the time that a review has, those who are asked are reminded, once. */
+const remindsAfter = 0.75;
+/** A review that ends sooner needs no reminder: the first mail is new enough. */
+const leastToRemindMs = 3_600_000;
+/** The time of a review of what is not scheduled, which ends with a decision alone. */
+const reviewMs = 24 * 3_600_000;
+
+/** When those who have not decided by then are reminded; null for never. */
+export function reminderOf(submitted: Date, apply: ApplyWhen): Date | null {
+  const lasts = typeof apply === 'object' ? Date.parse(apply.at) - submitted.getTime() : reviewMs;
+  return lasts < leastToRemindMs ? null : new Date(submitted.getTime() + lasts * remindsAfter);
+}
+
 /** Throws 409 where its state does not allow the step. */
 export function requireState({ state, content }: ChangeSetRow, step: Step): void {
   const states: readonly ChangeSetState[] = allowed[step];
@@ -61,13 +75,15 @@ export function requireDigest({ digest }: ChangeSetRow, seen: string): void {
     );
 }
 
-/** Stands for what is written, on which base, why and when. */
+/** Stands for what is written, on which base, why and when, and whose it is then. */
 export function digestOf(
   tenantId: string | null,
-  { title, reason, apply, items }: Pick<Content, 'title' | 'reason' | 'apply' | 'items'>,
+  { items, ...said }: Pick<Content, 'title' | 'reason' | 'apply' | 'items' | keyof Claims>,
 ): string {
+  const { title, reason, apply } = said;
   const writes = items.map(({ path, base, after }) => ({ path, base, after }));
-  const whole = canonicalize({ form: 1, tenant_id: tenantId, title, reason, apply, writes })!;
+  const what = { title, reason, apply, ...claimsOf(said), writes };
+  const whole = canonicalize({ form: 1, tenant_id: tenantId, ...what })!;
   return createHash('sha256').update(whole).digest('hex');
 }
 

@@ -1,12 +1,13 @@
 /**
- * Runs change sets whose time has come, by the database's clock, on whichever node looks first. It
- * goes by what is stored, and each is applied in one transaction that also says so: once, or not at
- * all.
+ * Runs change sets whose time has come, and reminds of those that wait for a review, by the
+ * database's clock, on whichever node looks first. It goes by what is stored, and each is applied in
+ * one transaction that also says so: once, or not at all.
  */
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { startBackgroundLoop, type BackgroundLoop } from '../concurrency/background-loop.ts';
 import { isOutage } from '../errors.ts';
+import { remindDue } from './reminders.ts';
 import { tableOf, type Of } from './store.ts';
 
 const pollMs = 5000;
@@ -17,11 +18,13 @@ const batch = 20;
 export interface ScheduleOptions {
   readonly db: DataSource;
   readonly entity: Of['entity'];
+  /** Who reminds of what waits. */
+  readonly service: 'tenant-config' | 'global-config';
   readonly log: Logger;
   readonly run: (tenantId: string | null, id: string) => Promise<unknown>;
 }
 
-export function startSchedule({ db, entity, log, run }: ScheduleOptions): BackgroundLoop {
+export function startSchedule({ db, entity, service, log, run }: ScheduleOptions): BackgroundLoop {
   /** Answers the outage that kept it from being applied. */
   async function attempt(tenantId: string | null, id: string): Promise<unknown> {
     try {
@@ -38,14 +41,15 @@ export function startSchedule({ db, entity, log, run }: ScheduleOptions): Backgr
     async look(stopping) {
       const due = await db.query<{ id: string; tenant_id: string | null }[]>(
         `SELECT id, tenant_id FROM ${tableOf(entity)}
-         WHERE state = 'scheduled' AND due_at <= clock_timestamp() ORDER BY due_at LIMIT ${batch}`,
+         WHERE state = 'scheduled' AND due_at <= now() ORDER BY due_at LIMIT ${batch}`,
       );
       // What one waits for, such as a service that is away, need not hold the others.
       let outage: unknown;
       for (const { id, tenant_id: tenantId } of due)
         if (!stopping.aborted) outage = (await attempt(tenantId, id)) ?? outage;
+      const reminded = await remindDue(db, entity, service);
       if (outage !== undefined) throw outage;
-      return due.length === batch ? 0 : pollMs;
+      return due.length === batch || reminded === batch ? 0 : pollMs;
     },
     retryMs: pollMs,
     complaint: 'scheduled change sets cannot be applied; it is tried again',

@@ -2,6 +2,7 @@
 import { EntitySchema } from 'typeorm';
 import type { Caller } from '../access.ts';
 import type { ApplyWhen, ChangeSetState } from '../contracts/change-sets.ts';
+import type { Claims } from '../documents/managed-fields.ts';
 import type { Difference } from '../schema/diff.ts';
 
 /** Whoever wrote, edited or approved it, as it is kept. */
@@ -31,7 +32,7 @@ export interface StoredApproval extends StoredPerson {
   readonly comment: string | null;
 }
 
-export interface Content {
+export interface Content extends Claims {
   readonly title: string;
   readonly reason: string;
   readonly apply: ApplyWhen;
@@ -65,6 +66,7 @@ export interface ChangeSetRow {
   created_at: Date;
   /** Each change makes it another one: what was read is as it was while this is the same. */
   updated_at: Date;
+  /** When it is applied, once it is scheduled; when its reviewers are reminded, while it is pending. */
   due_at: Date | null;
   /** Of its last change, in the scope of change sets; null where it was before they were counted. */
   revision: number | null;
@@ -100,6 +102,7 @@ export const changeSetEntity = (schema: string): EntitySchema<ChangeSetRow> =>
         where: "state IN ('pending', 'suspended')",
       },
       { name: 'change_sets_unreviewed', columns: ['state'], where: unreviewed },
+      { name: 'change_sets_reminders', columns: ['due_at'], where: "state = 'pending'" },
     ],
   });
 
@@ -122,4 +125,9 @@ export const waitingChangeSets = (schema: string): string[] => [
 export const countedChangeSets = (schema: string): string[] => [
   `ALTER TABLE ${schema}.change_sets ADD COLUMN revision int8`,
   `CREATE INDEX change_sets_changes ON ${schema}.change_sets (tenant_id, revision)`,
+];
+
+/** For reminders of those that wait for a review. */
+export const remindedChangeSets = (schema: string): string[] => [
+  `CREATE INDEX change_sets_reminders ON ${schema}.change_sets (due_at) WHERE state = 'pending'`,
 ];

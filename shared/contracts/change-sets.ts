@@ -3,7 +3,8 @@
  * then made together, all or none. Of a tenant's documents, and of the platform's.
  */
 import { Type, type Static, type TProperties } from 'typebox';
-import { action, stream, type Access, type KeyScope } from './contract.ts';
+import { action, claims, stream, type Access } from './contract.ts';
+import { type KeyScope } from './roles.ts';
 import { Page, page } from './envelopes.ts';
 import {
   ActorName,
@@ -17,9 +18,10 @@ import {
   UpdatedAt,
   Uuid,
 } from './fields.ts';
+import { DecisionsImpact } from './impact.ts';
 import { PlanItem, PlannedChange } from './plan.ts';
 import { platformAdmins } from './platform-document.ts';
-import { configurationReaders, tenantAdmins, tenantPath } from './tenant-document.ts';
+import { configurationReaders, operators, tenantAdmins, tenantPath } from './tenant-document.ts';
 
 export const changeSetStates = [
   'draft',
@@ -114,6 +116,7 @@ const ChangeSet = Type.Object(
     reason,
     apply: ApplyWhen,
     digest,
+    ...claims,
     items: Type.Array(
       Type.Object(
         {
@@ -177,6 +180,16 @@ const ChangeSet = Type.Object(
     revisions: Type.Optional(
       Type.Array(Type.Integer(), { description: 'Of the items, once it is applied' }),
     ),
+    impact: Type.Optional(
+      Type.Object(
+        { decisions: Type.Optional(DecisionsImpact) },
+        {
+          ...strict,
+          description:
+            'With `impact`; without `decisions` where none is kept, and while the notifier is away',
+        },
+      ),
+    ),
     created_at: CreatedAt,
     updated_at: UpdatedAt,
   },
@@ -204,6 +217,8 @@ interface Definition<Path extends TProperties> {
   readonly titled: '' | 'Platform';
   readonly example: ItemExample;
   readonly access: Extract<Access, { readonly level: 'tenant' | 'platform_admin' }>;
+  /** Who reads and decides them. */
+  readonly deciders: Extract<Access, { readonly level: 'tenant' | 'platform_admin' }>;
   /** Who applies without approvals. */
   readonly breakers: Access;
   readonly readScope: KeyScope;
@@ -214,7 +229,7 @@ interface Definition<Path extends TProperties> {
 function emergencies<Path extends TProperties>({
   prefix,
   path,
-  access,
+  deciders: access,
   breakers,
 }: Definition<Path>) {
   const url = `${prefix}/config/changesets` as const;
@@ -251,7 +266,12 @@ function emergencies<Path extends TProperties>({
 }
 
 /** Reading and watching them. */
-function reading<Path extends TProperties>({ prefix, path, access, readScope }: Definition<Path>) {
+function reading<Path extends TProperties>({
+  prefix,
+  path,
+  deciders: access,
+  readScope,
+}: Definition<Path>) {
   const url = `${prefix}/config/changesets` as const;
   const one = { ...path, ...id };
   return {
@@ -271,6 +291,11 @@ function reading<Path extends TProperties>({ prefix, path, access, readScope }: 
       access,
       keyScope: readScope,
       path: one,
+      query: {
+        impact: Type.Optional(
+          Type.Boolean({ description: 'Also what decisions of the last days would have been' }),
+        ),
+      },
       result: ChangeSet,
     }),
     changes: action({
@@ -307,7 +332,7 @@ function reading<Path extends TProperties>({ prefix, path, access, readScope }: 
 
 /** One set of contracts for a tenant's change sets, one for the platform's. */
 function changeSetContracts<Path extends TProperties>(definition: Definition<Path>) {
-  const { prefix, path, titled, example, access, writeScope } = definition;
+  const { prefix, path, titled, example, access, deciders, writeScope } = definition;
   const items = itemsOf(itemOf(`${titled}ChangeSetItem`, example));
   const url = `${prefix}/config/changesets` as const;
   const one = { ...path, ...id };
@@ -315,18 +340,30 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
     access,
     leadsTo: 'operations',
     keyScope: writeScope,
+    // Each of its writes is checked as a write of its own.
+    narrow: 'row',
     result: ChangeSet,
   } as const;
   /** No API key approves: an approval is a person's. */
-  const deciding = { ...writing, leadsTo: 'configuration', keyScope: null } as const;
+  const deciding = {
+    access: deciders,
+    leadsTo: 'configuration',
+    keyScope: null,
+    result: ChangeSet,
+  } as const;
   return {
     create: action({
       ...writing,
       summary: 'Open a change set: validated as its writes would be, and not written',
       rest: `POST ${url}`,
       path,
+      query: {
+        submit: Type.Optional(
+          Type.Boolean({ description: 'Ask for its approval at once: it is no draft first' }),
+        ),
+      },
       body: Type.Object(
-        { title, reason, items, apply: Type.Optional(ApplyWhen) },
+        { title, reason, items, apply: Type.Optional(ApplyWhen), ...claims },
         {
           ...strict,
           title: `${titled}NewChangeSet`,
@@ -341,7 +378,7 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
       summary: 'Edit a change set: it is a draft again, and its approvals are void',
       rest: `PATCH ${url}/{changeset_id}`,
       path: one,
-      body: Type.Partial(Type.Object({ title, reason, items, apply: ApplyWhen }), {
+      body: Type.Partial(Type.Object({ title, reason, items, apply: ApplyWhen, ...claims }), {
         ...strict,
         title: `${titled}ChangeSetEdit`,
         description: 'What of it becomes something else',
@@ -410,7 +447,8 @@ const tenant = changeSetContracts({
     path: '/tenants/3f0f1c9e-9a1b-4c39-9d55-3a1f0a0a7f10/config/agents/scaler',
     body: { default_region: 'europe-west1' },
   },
-  access: { level: 'tenant', roles: configurationReaders },
+  access: { level: 'tenant', roles: operators },
+  deciders: { level: 'tenant', roles: configurationReaders },
   breakers: tenantAdmins,
   readScope: 'config:read',
   writeScope: 'config:write',
@@ -424,6 +462,7 @@ const platform = changeSetContracts({
     body: { config_value: 20, is_public: true },
   },
   access: platformAdmins,
+  deciders: platformAdmins,
   breakers: platformAdmins,
   readScope: 'platform:read',
   writeScope: 'platform:write',

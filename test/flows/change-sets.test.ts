@@ -10,6 +10,7 @@ import { showChangeSets } from '../../shared/change-sets/figures.ts';
 import { isRead, type Contract } from '../../shared/contracts/contract.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
 import { weekdays } from '../../shared/contracts/weekdays.ts';
+import { bodies as documents, otherValues as changed } from '../support/document-bodies.ts';
 import { auditEvents, requireProvedAudit } from '../support/audit.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { grown } from '../support/grown.ts';
@@ -28,59 +29,6 @@ const ids: Record<string, string> = {};
 /** Keys of Ada: her own, and one of a service account that she made. */
 let ownKey: Client;
 let accountKey: Client;
-
-/** A body that each kind of document takes, and where. By the beginning of its actions. */
-const documents: Record<string, { address: Record<string, string>; body: unknown }> = {
-  'tenant-config.risk': { address: {}, body: { global_settings: { max_cost_impact_auto: 14 } } },
-  'tenant-config.agents': {
-    address: { agent_type: 'walked' },
-    body: { default_scaling: { min_instances: 1 } },
-  },
-  'tenant-config.services': {
-    address: { service_id: 'walked' },
-    body: { service_type: 'cloud_run', min_instances: 1 },
-  },
-  'tenant-config.projects': {
-    address: { project_id: 'walked' },
-    body: { labels: { name: 'x' } },
-  },
-  'tenant-config.notifications': {
-    address: {},
-    body: { escalation: { escalation_window_minutes: 30 } },
-  },
-  'tenant-config.bounds': { address: {}, body: { walked: { maximum: 3 } } },
-  'tenant-config.budgets': {
-    address: {},
-    body: { walked: { amount: '5.00', counts: 'actions', per: 'day' } },
-  },
-  'tenant-config.freezes': {
-    address: {},
-    body: { walked: { during: [{ dates: ['12-25'], timezone: 'UTC' }] } },
-  },
-  'tenant-config.event-destinations': {
-    address: {},
-    body: { walked: { url: 'https://walked.example/', paused: true, batch: { max_events: 5 } } },
-  },
-  'tenant-config.change-policy': { address: {}, body: { keys: ['walked'] } },
-  'global-config.entries': {
-    address: { key: 'walked' },
-    body: { config_value: 7, is_public: true },
-  },
-  'global-config.service-types': {
-    address: { service_type: 'cloud_run', configuration_name: 'walked' },
-    body: { is_active: false },
-  },
-  'global-config.bounds': { address: {}, body: { walked: { maximum: 3 } } },
-  'global-config.budgets': {
-    address: {},
-    body: { walked: { amount: '5.00', counts: 'actions', per: 'day' } },
-  },
-  'global-config.freezes': {
-    address: {},
-    body: { walked: { during: [{ dates: ['12-25'], timezone: 'UTC' }] } },
-  },
-  'global-config.change-policy': { address: {}, body: { tenants: {} } },
-};
 
 const contractOf = (name: string): Contract => contractTable[name as keyof typeof contractTable];
 const pathOf = (name: string, address: Record<string, string>): string =>
@@ -229,18 +177,6 @@ describe('every door', () => {
         // Of proof, only what is a document.
         (contract.leadsTo === 'proof' && /\.(put|patch|delete)$/.test(name))),
   );
-
-  /** As another value than the stored one. */
-  const changed = (body: unknown): unknown =>
-    JSON.parse(
-      JSON.stringify(body, (_name, value) => {
-        if (typeof value === 'number') return value + 1;
-        if (value === '5.00') return '6.00';
-        if (value === '12-25') return '12-26';
-        if (value === 'x') return 'y';
-        return value;
-      }),
-    );
 
   const emergency = 'Payments are down, and nobody else is awake';
   const historyRows = async (): Promise<unknown> =>
@@ -524,6 +460,23 @@ describe('applying', () => {
     });
   });
 
+  test('what its author left behind is claimed by an edit', async () => {
+    const eva = { email: 'eva@four.example', roles: ['tenant_admin'] };
+    const { client, user_id: id } = await addMember(people.ada, tenantId, eva);
+    const path = project();
+    const set = await submitted(client, [putProject(path)]);
+    good(await approve(people.dora, set));
+    good(await people.ada.delete(at(`/users/${id}`)));
+    expect((await apply(people.ada, set)).body.state).toBe('suspended');
+    const body = { reason: 'Eva has left' };
+    good(await people.ada.send('PATCH', sets(`/${set.id}`), { body }));
+    const claimed = good(await people.ada.post(sets(`/${set.id}/submit`))).body;
+    good(await approve(people.dora, claimed));
+    expect((await apply(people.ada, claimed)).body.state).toBe('applied');
+    const [entry] = good(await people.ada.get(at('/config/history?limit=1'))).body.items;
+    expect(entry.changed_by).toBe(ids.ada);
+  });
+
   test('is of what was approved, also when two ask at once', async () => {
     const path = project();
     const set = await submitted(people.ada, [putProject(path)]);
@@ -578,8 +531,19 @@ test('those who wait for a change set learn by mail what became of it', async ()
   await eventually(async () =>
     expect(await mailsOf('nora', set)).toEqual([expect.stringContaining('was applied')]),
   );
+  // As if the node that recorded it had died before anybody was told.
+  await cluster.database.query(
+    `INSERT INTO audit.mail_notices (event_id, due_at)
+     SELECT id, clock_timestamp() FROM audit.events WHERE target = $1 AND action = 'changeset.applied'`,
+    [set.id],
+  );
   const refused = await submitted(nora.client, [putProject()]);
   good(await otto.client.post(sets(`/${refused.id}/reject`), {}));
+  await eventually(async () => {
+    const applied = expect.stringContaining('was applied');
+    expect(await mailsOf('nora', set)).toEqual([applied, applied]);
+    expect(await cluster.database.query('SELECT FROM audit.mail_notices')).toEqual([]);
+  });
   await eventually(async () =>
     expect(await mailsOf('nora', refused)).toEqual([expect.stringContaining('was rejected')]),
   );
@@ -596,6 +560,7 @@ test('webhooks and chat are told each step, once', async () => {
   await notify({
     webhook: { url: `${origin}/hook`, secret: null },
     chat: { google_chat: { webhook_url: `${origin}/chat?key=k&token=t`, include_links: true } },
+    teams: { webhook_url: `${origin}/teams?sig=k` },
   });
   await cluster.database.query('DELETE FROM tenant_config.change_set_notices');
   try {
@@ -648,6 +613,11 @@ test('webhooks and chat are told each step, once', async () => {
     expect(said.map(({ text }) => text).join()).not.toContain('<b>');
     for (const { text } of said)
       expect(text).toContain(`/console/tenants/${tenantId}/change-sets/`);
+    const cards = await receiver.wait(
+      ({ path: to, text }) => to.startsWith('/teams') && text.includes(set.id),
+      3,
+    );
+    for (const { text } of cards) expect(text).toContain('AdaptiveCard');
     for (const { id, notice } of kept)
       await cluster.database.query(
         `INSERT INTO tenant_config.change_set_notices (id, tenant_id, notice, due_at)
@@ -663,7 +633,7 @@ test('webhooks and chat are told each step, once', async () => {
       `SELECT FROM notifier.deliveries WHERE body LIKE '%' || $1 || '%'`,
       [set.id],
     );
-    expect(queued).toHaveLength(6);
+    expect(queued).toHaveLength(9);
 
     const rejected = await submitted(people.ada, [putProject()]);
     good(await people.dora.post(sets(`/${rejected.id}/reject`), { comment: 'Not now' }));
@@ -673,7 +643,7 @@ test('webhooks and chat are told each step, once', async () => {
       data: { changeset_id: rejected.id, state: 'rejected' },
     });
   } finally {
-    await notify({ webhook: null, chat: null });
+    await notify({ webhook: null, chat: null, teams: null });
     await receiver.close();
   }
 });
@@ -975,4 +945,53 @@ describe('the platform', () => {
       expect(code(await people.ada.post(sets(), body))).toEqual([422, 'validation_failed']);
     }
   });
+});
+
+test('those who have not approved a change set are reminded once', async () => {
+  const named = (name: string) => ({ email: `${name}@waits.example`, roles: ['tenant_admin'] });
+  const [vera, will, zoe] = await Promise.all(
+    ['vera', 'will', 'zoe'].map((name) => addMember(people.ada, tenantId, named(name))),
+  );
+  await grown(cluster.database, tenantId);
+  const set = await submitted(vera!.client, [putProject()]);
+  // As a policy that asks for two people makes it.
+  await cluster.database.query(
+    `UPDATE tenant_config.change_sets SET content = jsonb_set(content::jsonb, '{required}', '2')::json
+     WHERE id = $1`,
+    [set.id],
+  );
+  const at18Hours = `SELECT extract(epoch FROM due_at - (content->>'submitted_at')::timestamptz)::int AS seconds
+     FROM tenant_config.change_sets WHERE id = $1`;
+  expect(await cluster.database.query(at18Hours, [set.id])).toEqual([{ seconds: 18 * 3600 }]);
+  good(await approve(will!.client, set));
+  const pass = () =>
+    cluster.database.query(
+      `UPDATE tenant_config.change_sets SET due_at = due_at - interval '18 hours' WHERE id = $1`,
+      [set.id],
+    );
+  const mailsOf = async (name: string) => {
+    const all = await mailsTo(`${name}@waits.example`);
+    return all.filter((text) => text.includes(set.id) && text.includes('still waits'));
+  };
+  await pass();
+  await eventually(async () => expect(await mailsOf('zoe')).toHaveLength(1));
+  // The next one that is due is reminded of after it, and it is not again.
+  await pass();
+  const next = await submitted(vera!.client, [putProject()]);
+  await cluster.database.query(
+    `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() WHERE id = $1`,
+    [next.id],
+  );
+  await eventually(async () =>
+    expect((await mailsTo('zoe@waits.example')).join()).toMatch(
+      new RegExp(`still waits[^]*${next.id}`),
+    ),
+  );
+  expect(await mailsOf('zoe')).toHaveLength(1);
+  expect([...(await mailsOf('vera')), ...(await mailsOf('will'))]).toEqual([]);
+  const events = await auditEvents(people.ada, 'changeset.reminded');
+  expect(events.filter(({ target }) => target === set.id)).toMatchObject([
+    { actor: { type: 'service', id: 'tenant-config' } },
+  ]);
+  expect((await approve(zoe!.client, set)).body.state).toBe('approved');
 });

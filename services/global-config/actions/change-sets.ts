@@ -7,9 +7,11 @@ import type { StoredPerson } from '../../../shared/change-sets/schema.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { documentActions } from '../../../shared/documents/document.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { boundsKind } from '../documents/bounds.ts';
 import { budgetsKind } from '../documents/budgets.ts';
 import { changePolicyKind } from '../documents/change-policy.ts';
+import { eventDestinationsKind } from '../documents/event-destinations.ts';
 import { freezesKind } from '../documents/freezes.ts';
 import { globalEntryKind } from '../documents/global-entry.ts';
 import { serviceTypeKind } from '../documents/service-type.ts';
@@ -45,7 +47,10 @@ export const platformRights: Rights = {
   },
 };
 
-export function platformChangeSetOptions(db: DataSource): ChangeSetOptions {
+export function platformChangeSetOptions(
+  db: DataSource,
+  settings: () => Settings,
+): ChangeSetOptions {
   const bounds = documentActions(db, boundsKind);
   const freezes = documentActions(db, freezesKind);
   return {
@@ -58,6 +63,7 @@ export function platformChangeSetOptions(db: DataSource): ChangeSetOptions {
       documentActions(db, budgetsKind),
       freezes,
       documentActions(db, changePolicyKind),
+      documentActions(db, eventDestinationsKind(settings)),
     ],
     rights: platformRights,
     async stoppedBy(_tenant, at) {

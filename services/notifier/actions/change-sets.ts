@@ -1,5 +1,5 @@
 /**
- * Notices of a tenant's change sets, to its webhooks and chat: mails of them go to those who wait
+ * Notices of a tenant's change sets, to its webhooks, chat and Teams: mails of them go to those who wait
  * (auth's change-set-notices.ts). tenant-config hands steps over until it is answered.
  */
 import type { DataSource } from 'typeorm';
@@ -7,7 +7,7 @@ import type { ChangeSetStep } from '../../../shared/contracts/change-set-notices
 import type { Call, Handlers } from '../../../shared/contract-runtime/request.ts';
 import { codeOf } from '../../../shared/errors.ts';
 import { channelDestinations, distinct } from '../channels/destinations.ts';
-import type { FrozenConfig } from '../rules/frozen-config.ts';
+import { channelConfigOf, type FrozenConfig } from '../rules/frozen-config.ts';
 import { changeSetNoticesOf } from '../rules/notice.ts';
 import type { FrozenConfigVault } from '../stores/frozen-config.ts';
 import { queueNotices } from '../stores/notices.ts';
@@ -34,10 +34,11 @@ export const changeSetActions = ({ db, vault, onQueued }: ChangeSetNoticeOptions
   }) satisfies Handlers;
 
 function noticesOf(tenantId: string, { config }: FrozenConfig, steps: readonly ChangeSetStep[]) {
-  const destinations = distinct([
-    ...channelDestinations('webhook', tenantId, config, []),
-    ...channelDestinations('chat', tenantId, config, []),
-  ]);
+  const destinations = distinct(
+    (['webhook', 'chat', 'teams'] as const).flatMap((channel) =>
+      channelDestinations(channel, tenantId, config, []),
+    ),
+  );
   return steps.flatMap((step) => changeSetNoticesOf(step, destinations));
 }
 
@@ -47,8 +48,7 @@ async function configOf(call: Call, tenantId: string): Promise<FrozenConfig | un
     const { config, revision } = await call('tenant-config.notifications.open', {
       tenant_id: tenantId,
     });
-    const { webhook, email, chat } = config;
-    return { config: { webhook, email, chat }, revision, groups: {}, admins: [] };
+    return { config: channelConfigOf(config), revision, groups: {}, admins: [] };
   } catch (error) {
     if (codeOf(error) === 'not_found') return undefined;
     throw error;

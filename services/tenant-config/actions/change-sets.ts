@@ -7,7 +7,7 @@ import type { AllDocuments } from '../../../shared/change-sets/items.ts';
 import { applying, stoppedBy } from '../../../shared/change-sets/stops.ts';
 import type { StoredPerson } from '../../../shared/change-sets/schema.ts';
 import { revisionsOf } from '../../../shared/commits/commit.ts';
-import type { TenantRole } from '../../../shared/contracts/contract.ts';
+import type { TenantRole } from '../../../shared/contracts/roles.ts';
 import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { StrataError } from '../../../shared/errors.ts';
@@ -74,7 +74,9 @@ function refusalOf(whyNot: string | null, groups: readonly string[]): StrataErro
       'You were given the right to approve after this was submitted. Who may approve it was settled then.',
     );
   const who =
-    groups.length === 0 ? 'operators and tenant_admins' : `members of ${groups.join(', ')}`;
+    groups.length === 0
+      ? 'operators, reviewers and tenant_admins'
+      : `members of ${groups.join(', ')}`;
   return new StrataError('insufficient_role', `Only ${who} may approve this change set.`);
 }
 

@@ -4,12 +4,12 @@
  * | Step                                                        | Told                                      |
  * | ----------------------------------------------------------- | ----------------------------------------- |
  * | submitted                                                   | its groups' members, else administrators, but no author |
+ * | reminded                                                    | those of them who have not approved it    |
  * | approved and not applied with that, rejected, applied, stale, suspended, failed | its authors, and whoever made their keys |
  * | applied in an emergency                                     | the members of its groups; administrators have the notice of its power |
  *
  * The mails hold nothing that an author could have written.
  */
-import type { Logger } from 'pino';
 import { In, IsNull, type DataSource } from 'typeorm';
 import type { AuditEventFacts } from '../../../../shared/commits/commit.ts';
 import { holderOf, tryTakeShare } from '../../../../shared/commits/shares.ts';
@@ -32,10 +32,13 @@ interface Facts {
   /** Who stands behind its authors, such as `user <id>`. */
   readonly authors: readonly string[];
   readonly groups: readonly string[];
+  /** The ids of those who have approved it. */
+  readonly approved_by: readonly string[];
 }
 
 const said: Readonly<Record<string, string>> = {
   submitted: 'waits for your approval',
+  reminded: 'still waits for your approval',
   approved: 'is approved',
   rejected: 'was rejected',
   applied: 'was applied',
@@ -57,7 +60,7 @@ export function changeSetNoticeMail(
   const more = isLast ? ['More of this hour is in the audit, and is not mailed.'] : [];
   return {
     to: [to],
-    subject: step === 'submitted' ? 'A change waits for your approval' : 'A change set',
+    subject: subjects[step] ?? 'A change set',
     text: `${[what, `When: ${event.occurred_at}\n${which}`, ...more].join('\n\n')}\n`,
     html: String(html`<p>${what}</p>
 <p>When: ${event.occurred_at}<br><a href="${which}">${which}</a></p>
@@ -65,6 +68,11 @@ ${more.map((line) => html`<p>${line}</p>`)}
 `),
   };
 }
+
+const subjects: Readonly<Record<string, string>> = {
+  submitted: 'A change waits for your approval',
+  reminded: 'Reminder: a change waits for your approval',
+};
 
 const stepOf = ({ action }: AuditEventFacts): string => action.replace(/^changeset\./, '');
 
@@ -91,9 +99,9 @@ export function changeSetNoticeActions(
   }
 
   async function toldOf(step: string, event: AuditEventFacts, call: Call): Promise<Told[]> {
-    const { authors, groups } = event.payload as Facts;
+    const { authors, groups, approved_by: approved } = event.payload as Facts;
     const ids = authors.flatMap((each) => (each.startsWith('user ') ? [each.slice(5)] : []));
-    const asks = step === 'submitted' || step === 'broke_glass';
+    const asks = ['submitted', 'reminded', 'broke_glass'].includes(step);
     const active = { status: 'active', erasing_since: IsNull() } as const;
     if (!asks) return db.manager.findBy(UserEntity, { id: In(ids), ...active });
     const { tenant_id: tenantId } = event;
@@ -102,33 +110,39 @@ export function changeSetNoticeActions(
     const all = ofGroups
       ? await membersOf(tenantId, groups, call)
       : await administratorsOf(db, settings, tenantId, call);
-    return all.filter(({ id }) => !ids.includes(id));
+    const done = step === 'reminded' ? approved : [];
+    return all.filter(({ id }) => !ids.includes(id) && !done.includes(id));
   }
 
-  async function tell(
+  /** Undefined where they have had as many as there are in an hour. */
+  async function mailTo(
     { id, email }: Told,
     event: AuditEventFacts,
     step: string,
-    log: Logger,
-  ): Promise<void> {
+  ): Promise<Mail | undefined> {
     const holder = holderOf({ type: 'user', id });
     const share = { what: 'change set notice', holder, most: mostPerHour, seconds: 3600 } as const;
     const taken = await tryTakeShare(db, share);
-    if (taken === null) return;
+    if (taken === null) return undefined;
     const isLast = taken === mostPerHour;
-    deferredMail.send(changeSetNoticeMail(settings(), email, event, { step, isLast }), log);
+    return changeSetNoticeMail(settings(), email, event, { step, isLast });
   }
 
   return {
     async 'auth.change-set-notices.send'({ body }, { call, log }) {
+      const sending: Promise<void>[] = [];
       for (const event of body) {
         const step = stepOf(event);
         if (!isTold(step, event.payload as Facts)) continue;
         const told = await toldOf(step, event, call);
         const people = new Map(told.map((person) => [person.id, person]));
         people.delete(event.actor.id);
-        for (const person of people.values()) await tell(person, event, step, log);
+        for (const person of people.values()) {
+          const mail = await mailTo(person, event, step);
+          if (mail) sending.push(deferredMail.sent(mail, log));
+        }
       }
+      await Promise.all(sending);
       return null;
     },
   } satisfies Handlers;

@@ -1,0 +1,58 @@
+/**
+ * Has those concerned told by mail what was done, until auth has sent it. A mail may come twice where
+ * a node dies between sending and noting that.
+ */
+import type { Logger } from 'pino';
+import type { DataSource } from 'typeorm';
+import {
+  startBackgroundLoop,
+  type BackgroundLoop,
+} from '../../../shared/concurrency/background-loop.ts';
+import type { Call } from '../../../shared/contract-runtime/request.ts';
+import { claimMails, hasPower, isOfChangeSet, removeMails } from '../stores/mail-notices.ts';
+
+/** For what other nodes left: what is recorded here wakes the loop. */
+const pollMs = 10_000;
+
+/** How long a shutdown waits for mails on their way. */
+const drainMs = 10_000;
+
+async function untilDrained(work: Promise<unknown>, stopping: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let timer: NodeJS.Timeout | undefined;
+  const onStop = (): void => {
+    timer = setTimeout(resolve, drainMs);
+  };
+  stopping.addEventListener('abort', onStop);
+  try {
+    await Promise.race([work, promise]);
+  } finally {
+    stopping.removeEventListener('abort', onStop);
+    clearTimeout(timer);
+  }
+}
+
+export interface MailingOptions {
+  readonly db: DataSource;
+  readonly log: Logger;
+  readonly call: Call;
+}
+
+export const startMailing = ({ db, log, call }: MailingOptions): BackgroundLoop =>
+  startBackgroundLoop({
+    log,
+    retryMs: pollMs,
+    complaint: 'nobody is told by mail of powerful changes and change sets; it is tried again',
+    async look(stopping) {
+      const due = await claimMails(db);
+      if (due.ids.length === 0) return pollMs;
+      const powerful = due.events.filter(hasPower);
+      const changeSets = due.events.filter(isOfChangeSet);
+      const sending = Promise.all([
+        powerful.length > 0 && call('auth.power-notices.send', { body: powerful }),
+        changeSets.length > 0 && call('auth.change-set-notices.send', { body: changeSets }),
+      ]).then(() => removeMails(db, due));
+      await untilDrained(sending, stopping);
+      return 0;
+    },
+  });
