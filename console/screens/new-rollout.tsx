@@ -6,6 +6,10 @@ import { go } from '../address.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { Field } from '../fields.tsx';
+import { gateOf, GatesFields, manualGate, type TypedGate } from './gate-fields.tsx';
+
+/** As the server demands of a stage. */
+const mostGates = 10;
 
 type Body = ParamsOf<'global-config.rollouts.create'>['body'];
 type Rollout = ResultOf<'global-config.rollouts.create'>;
@@ -13,19 +17,19 @@ type Rollout = ResultOf<'global-config.rollouts.create'>;
 interface Row {
   readonly percent: string;
   readonly minutes: string;
-  readonly isManual: boolean;
+  readonly gates: readonly TypedGate[];
 }
 
 const firstRows: readonly Row[] = [
-  { percent: '5', minutes: '60', isManual: true },
-  { percent: '25', minutes: '60', isManual: false },
-  { percent: '100', minutes: '60', isManual: false },
+  { percent: '5', minutes: '60', gates: [manualGate] },
+  { percent: '25', minutes: '60', gates: [] },
+  { percent: '100', minutes: '60', gates: [] },
 ];
 
-const stageOf = ({ percent, minutes, isManual }: Row): Body['stages'][number] => ({
+const stageOf = ({ percent, minutes, gates }: Row): Body['stages'][number] => ({
   percent: Number(percent),
   bake_minutes: Number(minutes),
-  gate: isManual ? [{ type: 'manual' }] : [],
+  gate: gates.map(gateOf),
 });
 
 export function NewRollout({
@@ -59,8 +63,8 @@ export function NewRollout({
   return (
     <FormDialog title="Roll out in stages" verb="Plan the rollout" work={plan} onClose={onClose}>
       <p>
-        Nothing changes until somebody begins it. Gates that ask figures, a webhook or Prometheus
-        are for the API and <code>strata rollouts</code>.
+        Nothing changes until somebody begins it. The next stage begins once a stage was watched for
+        so long and all of its gates pass; no answer is a wait.
       </p>
       <Field label="Title" name="title" value={title} required maxlength={200} onValue={setTitle} />
       <Field
@@ -94,14 +98,12 @@ export function NewRollout({
             required
             onValue={(minutes) => put(index, { minutes })}
           />
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={row.isManual}
-              onChange={() => put(index, { isManual: !row.isManual })}
-            />
-            somebody advances it
-          </label>
+          <GatesFields
+            name={String(index)}
+            gates={row.gates}
+            most={mostGates}
+            onGates={(gates) => put(index, { gates })}
+          />
         </fieldset>
       ))}
       <p class="buttons">

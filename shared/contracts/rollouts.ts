@@ -3,7 +3,7 @@
  * the rollout; the documents themselves are written when all tenants have them.
  */
 import { Type, type Static } from 'typebox';
-import { action, proposable } from './contract.ts';
+import { action, proposable, takeOver } from './contract.ts';
 import { OrProposed, Page, page } from './envelopes.ts';
 import {
   ActorName,
@@ -251,6 +251,7 @@ export const rolloutContracts = {
           described(maxHold, 'So long gates may wait once the stage has baked; a day by default'),
         ),
         salt: Type.Optional(salt),
+        ...takeOver,
       },
       {
         ...strict,

@@ -10,7 +10,7 @@ import { eventually, killed, startCluster, type Cluster } from '../support/clust
 import { holdLock } from '../support/held-lock.ts';
 import { fourEyes } from '../support/interleaved-changes.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
-import { addMember, createTenant, type Answer, type Client } from '../support/strata.ts';
+import { addMember, Client, createTenant, type Answer } from '../support/strata.ts';
 
 let cluster: Cluster;
 let platform: Client;
@@ -276,6 +276,31 @@ describe('does not continue', () => {
     await until(id, ({ stage }) => stage === 1);
     good(await platform.post(`/config/rollouts/${id}/revert`, { reason: 'Enough' }));
   });
+});
+
+test('is begun by a key of an administrator, and by no service account', async () => {
+  const keyOf = async (by: Client, path: string, scopes: readonly string[]): Promise<Client> => {
+    const { body } = good(await by.post(path, { name: 'ci', scopes }));
+    return new Client(platform.url, body.api_key);
+  };
+  const { admin, id: tenantId } = cluster.tenant;
+  const accounts = `/tenants/${tenantId}/service-accounts`;
+  const account = good(await admin.post(accounts, { name: 'ci', roles: ['tenant_admin'] })).body;
+  const machine = await keyOf(admin, `${accounts}/${account.id}/api-keys`, ['config:write']);
+  const reader = await keyOf(platform, '/auth/api-key', ['platform:read']);
+  const writer = await keyOf(platform, '/auth/api-key', ['platform:read', 'platform:write']);
+  const stages = [first(), { ...everybody, gate: [] }];
+  for (const [by, code] of [
+    [machine, 'insufficient_role'],
+    [reader, 'insufficient_scope'],
+  ] as const) {
+    const { answer } = await planned(stages, {}, by);
+    expect([answer.status, answer.body.detail.code]).toEqual([403, code]);
+  }
+  // The runner continues in the name of the person whose key it is.
+  const { id } = await begun(stages, {}, writer);
+  const ended = await until(id, ({ state }) => state !== 'running');
+  expect([ended.state, ended.note]).toEqual(['completed', null]);
 });
 
 test('compares the tenants that have it with the others', async () => {

@@ -213,6 +213,7 @@ test('is reverted also when it is completed, unless others wrote since', async (
     [1, 1],
     [1, 1],
   ]);
+  // What was reverted is rolled out again.
   const second = await plan(keys, [everybody]);
   good(await advance(second.id, null, whole));
   good(await platform.put(entry(keys[1]!), { config_value: 5, is_public: true }));

@@ -26,8 +26,10 @@ test('a stage has its share of the tenants, and those of the stages before', () 
   expect(cohorts[1]!.length).toBeLessThan(150);
   expect(Math.abs(cohorts[2]!.length - 1000)).toBeLessThan(120);
   expect(cohorts[3]).toHaveLength(ids.length);
-  for (const [index, cohort] of cohorts.slice(1).entries())
-    expect(cohort).toEqual(expect.arrayContaining(cohorts[index]!));
+  for (const [index, cohort] of cohorts.slice(1).entries()) {
+    const all = new Set(cohort);
+    expect(cohorts[index]!.filter((id) => !all.has(id))).toEqual([]);
+  }
 });
 
 test('another salt begins with other tenants', () => {

@@ -12,6 +12,8 @@ import { codeOf, isOutage } from '../../../shared/errors.ts';
 import { rolloutsDue } from '../stores/rollout-runs.ts';
 
 const pollMs = 3000;
+/** After one that continued: its next stage may begin, too. */
+const soonMs = 200;
 
 export interface RunnerOptions {
   readonly db: DataSource;
@@ -20,14 +22,17 @@ export interface RunnerOptions {
 }
 
 export function startRunningRollouts({ db, log, run }: RunnerOptions): BackgroundLoop {
-  async function attempt(id: string): Promise<void> {
+  /** Whether it was this node's turn. */
+  async function attempt(id: string): Promise<boolean> {
     try {
       await run(id);
+      return true;
     } catch (error) {
       if (isOutage(error)) throw error;
       // Another node was first, or somebody changed it.
       const isUsual = codeOf(error) === 'conflict';
       log[isUsual ? 'debug' : 'warn']({ err: error, rollout_id: id }, 'a rollout did not continue');
+      return false;
     }
   }
   return startBackgroundLoop({
@@ -38,7 +43,8 @@ export function startRunningRollouts({ db, log, run }: RunnerOptions): Backgroun
       const done = await Promise.allSettled(due.map(attempt));
       const failed = done.find(({ status }) => status === 'rejected');
       if (failed?.status === 'rejected') throw failed.reason;
-      return pollMs;
+      const hasRun = done.some((each) => each.status === 'fulfilled' && each.value);
+      return hasRun ? soonMs : pollMs;
     },
     retryMs: pollMs,
     complaint: 'rollouts cannot be run; it is tried again',

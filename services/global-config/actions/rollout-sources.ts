@@ -19,6 +19,7 @@ import {
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import type { RolloutItem } from '../../../shared/contracts/rollouts.ts';
+import { claimsOf, type Claims } from '../../../shared/documents/managed-fields.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { ChangeSetEntity } from '../schema.ts';
 import { layerAt, type Approvals } from '../stores/rolled-out.ts';
@@ -28,6 +29,7 @@ import { requireRevision, type Planner } from './plan.ts';
 export interface RolloutSource {
   readonly items: readonly RolloutItem[];
   readonly approvals: Approvals & { readonly approver_groups: string[] };
+  readonly claims: Claims;
   /** Before the lock of the platform's counter. */
   readonly begin: (manager: EntityManager) => Promise<void>;
   /** Throws 412 where the platform has moved since; given its revision. */
@@ -48,17 +50,21 @@ export class RolloutSources {
     this.#planner = planner;
   }
 
-  of({ changeset_id: id, items, digest }: Create, request: Request): Promise<RolloutSource> {
+  of(
+    { changeset_id: id, items, digest, ...said }: Create,
+    request: Request,
+  ): Promise<RolloutSource> {
     if ((id === undefined) === (items === undefined))
       throw invalid([{ path: '/items', message: 'or changeset_id is required, and not both' }]);
     return id === undefined
-      ? this.#planned(items!, digest, request)
+      ? this.#planned(items!, digest, claimsOf(said), request)
       : this.#approved(id, digest, request);
   }
 
   async #planned(
     items: NonNullable<Create['items']>,
     digest: string,
+    claims: Claims,
     request: Request,
   ): Promise<RolloutSource> {
     const named = items.map(({ action, path }) => ({ action, path }));
@@ -71,6 +77,7 @@ export class RolloutSources {
         return { ...layer, base, before, after };
       }),
       approvals: { approvals: 0, approver_groups: [] },
+      claims,
       begin: nothing,
       require: (manager, current) => requireRevision(manager, revision, current),
       finished: nothing,
@@ -111,6 +118,7 @@ export class RolloutSources {
         approvals: content.approved_by.length,
         approver_groups: [...content.groups],
       },
+      claims: claimsOf(content),
       async begin(manager) {
         now = await lockAsRead(manager, of, row);
         await holdStandings(manager, standings);

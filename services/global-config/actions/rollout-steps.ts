@@ -33,7 +33,7 @@ import {
   requireStep,
 } from '../rules/rollouts.ts';
 import { RolloutEntity } from '../schema.ts';
-import { movedFrom, requireApproved, RolledOut } from '../stores/rolled-out.ts';
+import { movedFrom, requireApproved, requireTakenOver, RolledOut } from '../stores/rolled-out.ts';
 import { answersOf, endTurn, type Turn } from '../stores/rollout-runs.ts';
 import { removeOldest, requireNoOther } from '../stores/rollouts.ts';
 import type { RolloutGates } from './rollout-gates.ts';
@@ -91,7 +91,7 @@ export class Rollouts {
     requireStages(stages);
     return whileAsRead(async () => {
       const source = await this.#sources.of(body, request);
-      const { items, approvals } = source;
+      const { items, approvals, claims } = source;
       requireStageable(items);
       requireSize(items);
       const id = randomUUID();
@@ -121,7 +121,8 @@ export class Rollouts {
         await source.require(manager, revision - 1);
         await requireBase(manager, items);
         await requireNoOther(manager, id, items);
-        requireApproved(items, approvals, policies, body.reason);
+        if (policies.managed) await requireTakenOver(manager, items, claims);
+        requireApproved(items, approvals, policies, { ...claims, reason: body.reason });
         await removeOldest(manager);
         const place = await this.#place(documentAt(at), body.reason, request);
         return place(manager, revision, at, policies);
@@ -267,7 +268,7 @@ function forward(
   const require = async (manager: EntityManager, at: Date, policies: Policies) => {
     await requireIt(manager, at);
     await requireBase(manager, items);
-    requireApproved(items, rollout, policies, rollout.reason);
+    requireApproved(items, rollout, policies, { reason: rollout.reason });
   };
   if (!completes(rollout, how))
     return {

@@ -45,6 +45,7 @@ export const rolloutKind: DocumentKind<RolloutAddress, StoredRollout> = {
     remove: (manager, { rollout_id: id }) => manager.delete(RolloutEntity, { id }),
   }),
   approvedElsewhere: true,
+  hasNoPut: true,
   schema: StoredRollout,
   complete: (draft) => draft,
   check: () => ({ refused: [] }),
