@@ -3,6 +3,9 @@
  * renewed without the screens' help.
  */
 import { signal } from '@preact/signals';
+import type { ManagedField } from '../shared/contracts/managed-fields.ts';
+
+export type { ManagedField };
 
 /** Where the gateway is: a proxy may have put a prefix in front of it. */
 export const root = new URL(import.meta.url).pathname.split('/console/a/')[0]!;
@@ -21,6 +24,8 @@ export interface ProposedChangeSet {
     readonly title: string;
     readonly reason: string;
     readonly items: readonly Readonly<Record<string, unknown>>[];
+    readonly managed_by?: string;
+    readonly take_over?: string;
   };
 }
 
@@ -33,6 +38,8 @@ export class Problem extends Error {
   readonly fields: readonly FieldProblem[];
   /** With `change_approval_required`. */
   readonly changeSet: ProposedChangeSet | undefined;
+  /** With `field_managed`. */
+  readonly managed: readonly ManagedField[];
   constructor(
     status: number,
     code: string,
@@ -40,6 +47,7 @@ export class Problem extends Error {
     requestId?: string,
     fields: readonly FieldProblem[] = [],
     changeSet?: ProposedChangeSet,
+    managed: readonly ManagedField[] = [],
   ) {
     super(message);
     this.status = status;
@@ -47,6 +55,7 @@ export class Problem extends Error {
     this.requestId = requestId;
     this.fields = fields;
     this.changeSet = changeSet;
+    this.managed = managed;
   }
 }
 
@@ -100,6 +109,7 @@ interface Envelope {
   readonly request_id?: string;
   readonly errors?: readonly FieldProblem[];
   readonly change_set?: ProposedChangeSet;
+  readonly managed_fields?: readonly ManagedField[];
 }
 
 /** A request as it is, without a session. Throws a `Problem` where the answer is no success. */
@@ -153,7 +163,8 @@ const isOfProxy = ({ status, headers }: Response): boolean =>
   status >= 502 && status <= 504 && !headers.has('x-request-id');
 
 function refusalOf(response: Response, body: Envelope | undefined): Problem {
-  const { detail, request_id: requestId, errors, change_set: changeSet } = body ?? {};
+  const { detail, request_id: requestId, errors } = body ?? {};
+  const { change_set: changeSet, managed_fields: managed } = body ?? {};
   const message = detail?.message ?? `The answer was ${response.status}.`;
   return new Problem(
     response.status,
@@ -162,6 +173,7 @@ function refusalOf(response: Response, body: Envelope | undefined): Problem {
     requestId ?? response.headers.get('x-request-id') ?? undefined,
     errors,
     changeSet,
+    managed,
   );
 }
 

@@ -15,12 +15,13 @@ import { openPalette, Palette } from './palette.tsx';
 import { keepLooking, lookAround } from './outage.ts';
 import { Heading, ProblemBox } from './parts.tsx';
 import { learnNames } from './people.ts';
-import { platformScreens, screens } from './screens.ts';
+import { firstScreen, platformScreens, screens } from './screens.ts';
 import {
   hasEnded,
   hasRole,
   isAskedAgain,
   isPlatformAdmin,
+  readsConfiguration,
   renew,
   signOut,
   switchTenant,
@@ -121,7 +122,7 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
   const { tenantId } = place;
   const current = signedIn.tenant;
   useEffect(() => void learnNames(), [current?.id]);
-  const mayWatch = current !== null && hasRole('tenant_admin', 'operator') && !hasEnded.value;
+  const mayWatch = current !== null && readsConfiguration() && !hasEnded.value;
   useEffect(() => (mayWatch ? followChanges(current.id) : undefined), [current?.id, mayWatch]);
   const seesPlatform = place.isPlatform === true && isPlatformAdmin.value && !hasEnded.value;
   useEffect(() => (seesPlatform ? followPlatform() : undefined), [seesPlatform]);
@@ -138,9 +139,9 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
   }, [tenantId, isElsewhere, isMember]);
   useEffect(() => {
     if (path.value !== '') return;
-    if (current) go(`/tenants/${current.id}/effective`, { replace: true });
+    if (current) go(`/tenants/${current.id}/${firstScreen()}`, { replace: true });
     else if (isPlatformAdmin.value && signedIn.memberships.length === 0)
-      go('/platform/tenants', { replace: true });
+      go('/platform/overview', { replace: true });
   }, [path.value, current?.id]);
   return (
     <div class="shell">
@@ -227,7 +228,7 @@ function TenantChoice({ signedIn }: { readonly signedIn: Tokens }): VNode {
     const { value } = event.target as HTMLSelectElement;
     try {
       await switchTenant(value);
-      go(`/tenants/${value}/effective`);
+      go(`/tenants/${value}/${firstScreen()}`);
     } catch (error) {
       cannotStart(error);
     }
@@ -256,9 +257,7 @@ function Stopped({ tenantId }: { readonly tenantId: string }): VNode | null {
     <p class="banner stopped" role="alert">
       <strong>Emergency stop.</strong> New automations of <bdi>{tenant.value?.name}</bdi> are
       refused.{' '}
-      {hasRole('tenant_admin', 'operator') && (
-        <a href={hrefOf(`/tenants/${tenantId}/automations`)}>Automations</a>
-      )}
+      {readsConfiguration() && <a href={hrefOf(`/tenants/${tenantId}/automations`)}>Automations</a>}
     </p>
   );
 }

@@ -14,6 +14,12 @@ const inWords = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style:
 /** In the time zone of whoever reads. */
 export const localTime = (at: string): string => day.format(new Date(at));
 
+/** Such as 2026-01-31, by the clock of whoever reads. */
+export function localDate(at: Date): string {
+  const two = (value: number): string => String(value).padStart(2, '0');
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+}
+
 const steps: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ['second', 60],
   ['minute', 60],

@@ -57,6 +57,7 @@ export function Table({
 /** Of a column that is shown; none of one whose title is only read out. */
 function titleOf(column: Column): string | undefined {
   if (typeof column === 'string') return column;
+  if ('sort' in column) return column.title;
   return 'unseen' in column ? undefined : Object.values(column)[0];
 }
 
@@ -86,22 +87,30 @@ export const RowButton = ({
 export const Pager = ({
   cursor,
   next,
+  isOldestFirst = false,
+  isOrderOfPage = false,
   children,
 }: {
   readonly cursor: string;
   readonly next: string | null | undefined;
+  readonly isOldestFirst?: boolean;
+  /** The rows are ordered by something that the pages are not. */
+  readonly isOrderOfPage?: boolean;
   readonly children?: ComponentChildren;
 }): VNode => (
   <p class="paging">
     {cursor !== '' && (
       <button type="button" class="small" onClick={() => setQuery({ cursor: '' })}>
-        Newest
+        {isOldestFirst ? 'Oldest' : 'Newest'}
       </button>
     )}
     {next && (
       <button type="button" class="small" onClick={() => setQuery({ cursor: next, open: '' })}>
-        Older
+        {isOldestFirst ? 'Newer' : 'Older'}
       </button>
+    )}
+    {isOrderOfPage && (next || cursor !== '') && (
+      <span class="fine">The order is that of this page.</span>
     )}
     {children}
   </p>

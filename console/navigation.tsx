@@ -4,7 +4,7 @@ import { hrefOf } from './address.ts';
 import { useWaiting } from './inbox.ts';
 import { shownTitle } from './parts.tsx';
 import { platformScreens, visibleScreens } from './screens.ts';
-import { hasRole, isPlatformAdmin } from './session.ts';
+import { isPlatformAdmin, readsConfiguration } from './session.ts';
 
 /** What the address names: a screen of a tenant, or one of the platform. */
 export interface Place {
@@ -29,7 +29,7 @@ export function Navigation({
   readonly tenantId: string | undefined;
   readonly place: Place;
 }): VNode {
-  const decides = tenantId !== undefined && hasRole('tenant_admin', 'operator');
+  const decides = tenantId !== undefined && readsConfiguration();
   const waiting = useWaiting(decides ? tenantId : undefined);
   const ofPlatform = useWaiting(isPlatformAdmin.value ? '' : undefined);
   const groups = new Map<string, Link[]>();

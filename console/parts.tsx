@@ -2,10 +2,12 @@
 import { signal } from '@preact/signals';
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { query, setQuery } from './address.ts';
 import type { Problem } from './api.ts';
 import { goBackTo, placeOf } from './focus.ts';
 import { localTime, shortJson, timeAgo } from './format.ts';
 import { nameOf } from './people.ts';
+import { directionOf, nextOrder } from './sorting.ts';
 
 /** A refusal where it happened: what is wrong, in which field, and what the log has it under. */
 export function ProblemBox({
@@ -121,15 +123,54 @@ export const TableRegion = ({
   </div>
 );
 
+/** A column that the rows can be ordered by has a name for the address. */
+interface SortColumn {
+  readonly sort: string;
+  readonly title: string;
+  readonly look?: 'wide' | 'number';
+}
 export type Column =
-  string | { readonly wide: string } | { readonly number: string } | { readonly unseen: string };
+  | string
+  | { readonly wide: string }
+  | { readonly number: string }
+  | { readonly unseen: string }
+  | SortColumn;
+
+/** Whoever chooses another order begins with its first page where `restarts` is set. */
+function SortHead({
+  column: { sort, title, look },
+  restarts,
+}: {
+  readonly column: SortColumn;
+  readonly restarts: boolean;
+}): VNode {
+  const asked = query.value.get('sort') ?? '';
+  const choose = (): void =>
+    setQuery({ sort: nextOrder(sort, asked), ...(restarts && { cursor: '', open: '' }) });
+  return (
+    <th scope="col" class={look} aria-sort={directionOf(sort, asked)}>
+      <button type="button" class="plain sort" onClick={choose}>
+        {title}
+        <span class="direction" aria-hidden="true"></span>
+      </button>
+    </th>
+  );
+}
 
 /** The head of a table: a column without a special look is its title alone. */
-export const Columns = ({ titles }: { readonly titles: readonly Column[] }): VNode => (
+export const Columns = ({
+  titles,
+  restarts = false,
+}: {
+  readonly titles: readonly Column[];
+  readonly restarts?: boolean;
+}): VNode => (
   <thead>
     <tr>
       {titles.map((column) => {
         if (typeof column === 'string') return <th scope="col">{column}</th>;
+        if ('sort' in column)
+          return <SortHead key={column.sort} column={column} restarts={restarts} />;
         if ('unseen' in column)
           return (
             <th scope="col">

@@ -9,16 +9,20 @@ import { Automations } from './screens/automations.tsx';
 import { Budgets } from './screens/budgets.tsx';
 import { ChangeSets, PlatformChangeSets } from './screens/change-sets.tsx';
 import { Compare } from './screens/compare.tsx';
+import { Decisions } from './screens/decisions.tsx';
 import { DeliveryLog } from './screens/deliveries.tsx';
 import { Documents } from './screens/documents.tsx';
 import { EffectiveValues } from './screens/effective-values.tsx';
+import { EventDestinations, PlatformEventDestinations } from './screens/event-destinations.tsx';
 import { Freezes, PlatformFreezes } from './screens/freezes.tsx';
 import { Groups } from './screens/groups.tsx';
 import { HistoryOfChanges, HistoryOfPlatform } from './screens/history.tsx';
 import { Members } from './screens/members.tsx';
 import { Nodes } from './screens/nodes.tsx';
 import { Notifications } from './screens/notifications.tsx';
+import { Overview } from './screens/overview.tsx';
 import { Plan } from './screens/plan.tsx';
+import { PlatformOverview } from './screens/platform-overview.tsx';
 import {
   GlobalConfiguration,
   PlatformBounds,
@@ -31,20 +35,28 @@ import type { PlatformScreenProperties, Role, ScreenProperties } from './screens
 import { ServiceAccounts } from './screens/service-accounts.tsx';
 import { Tenants } from './screens/tenants.tsx';
 import { TenantUsage, UsageOfTenants } from './screens/usage.tsx';
+import { WhatIf } from './screens/what-if.tsx';
 
 interface Screen {
   readonly name: string;
   readonly title: string;
   /** Of the navigation. */
-  readonly group: 'Values' | 'Limits' | 'Approvals' | 'Delivery' | 'People' | 'History';
+  readonly group: 'Tenant' | 'Values' | 'Limits' | 'Approvals' | 'Delivery' | 'People' | 'History';
   readonly roles: readonly Role[];
   readonly component: ComponentType<ScreenProperties>;
 }
 
-const everyone: readonly Role[] = ['tenant_admin', 'operator', 'viewer'];
-const operators: readonly Role[] = ['tenant_admin', 'operator'];
+const everyone: readonly Role[] = ['tenant_admin', 'operator', 'reviewer', 'viewer'];
+const readers: readonly Role[] = ['tenant_admin', 'operator', 'reviewer'];
 const admins: readonly Role[] = ['tenant_admin'];
 export const screens: readonly Screen[] = [
+  {
+    name: 'overview',
+    group: 'Tenant',
+    title: 'Overview',
+    roles: ['tenant_admin', 'operator'],
+    component: Overview,
+  },
   {
     name: 'effective',
     group: 'Values',
@@ -52,50 +64,65 @@ export const screens: readonly Screen[] = [
     roles: everyone,
     component: EffectiveValues,
   },
+  { name: 'what-if', group: 'Values', title: 'What if', roles: everyone, component: WhatIf },
   { name: 'compare', group: 'Values', title: 'Compare', roles: everyone, component: Compare },
   {
     name: 'documents',
     group: 'Values',
     title: 'Configuration',
-    roles: operators,
+    roles: readers,
     component: Documents,
   },
-  { name: 'budgets', group: 'Limits', title: 'Budgets', roles: operators, component: Budgets },
-  { name: 'freezes', group: 'Limits', title: 'Freezes', roles: operators, component: Freezes },
+  { name: 'budgets', group: 'Limits', title: 'Budgets', roles: readers, component: Budgets },
+  { name: 'freezes', group: 'Limits', title: 'Freezes', roles: readers, component: Freezes },
   {
     name: 'approvals',
     group: 'Approvals',
     title: 'Approvals',
-    roles: operators,
+    roles: readers,
     component: Approvals,
   },
   {
     name: 'change-sets',
     group: 'Approvals',
     title: 'Change sets',
-    roles: operators,
+    roles: readers,
     component: ChangeSets,
   },
   {
     name: 'automations',
     group: 'Delivery',
     title: 'Automations',
-    roles: operators,
+    roles: readers,
     component: Automations,
+  },
+  {
+    name: 'decisions',
+    group: 'Delivery',
+    title: 'Decisions',
+    roles: readers,
+    component: Decisions,
   },
   {
     name: 'notifications',
     group: 'Delivery',
     title: 'Notifications',
-    roles: operators,
+    roles: readers,
     component: Notifications,
   },
   {
     name: 'deliveries',
     group: 'Delivery',
     title: 'Deliveries',
-    roles: operators,
+    roles: readers,
     component: DeliveryLog,
+  },
+  {
+    name: 'destinations',
+    group: 'Delivery',
+    title: 'Event destinations',
+    roles: admins,
+    component: EventDestinations,
   },
   { name: 'members', group: 'People', title: 'Members', roles: admins, component: Members },
   { name: 'groups', group: 'People', title: 'Approver groups', roles: admins, component: Groups },
@@ -117,7 +144,7 @@ export const screens: readonly Screen[] = [
     name: 'history',
     group: 'History',
     title: 'History',
-    roles: operators,
+    roles: [...readers, 'reverter'],
     component: HistoryOfChanges,
   },
   { name: 'usage', group: 'History', title: 'Usage', roles: admins, component: TenantUsage },
@@ -128,12 +155,18 @@ interface PlatformScreen {
   readonly name: string;
   readonly title: string;
   /** Of the navigation. */
-  readonly group: `Platform ${'people' | 'values' | 'changes' | 'operation'}`;
+  readonly group: 'Platform' | `Platform ${'people' | 'values' | 'changes' | 'operation'}`;
   readonly component: ComponentType<PlatformScreenProperties>;
 }
 
 /** For the platform's administrators, whichever tenant they act for. */
 export const platformScreens: readonly PlatformScreen[] = [
+  {
+    name: 'overview',
+    group: 'Platform',
+    title: 'Overview',
+    component: PlatformOverview,
+  },
   { name: 'tenants', group: 'Platform people', title: 'Tenants', component: Tenants },
   { name: 'accounts', group: 'Platform people', title: 'Accounts', component: Accounts },
   {
@@ -187,9 +220,18 @@ export const platformScreens: readonly PlatformScreen[] = [
     title: 'Audit log (all tenants)',
     component: AuditOfPlatform,
   },
+  {
+    name: 'event-destinations',
+    group: 'Platform operation',
+    title: 'Event destinations',
+    component: PlatformEventDestinations,
+  },
   { name: 'usage', group: 'Platform operation', title: 'Usage', component: UsageOfTenants },
   { name: 'nodes', group: 'Platform operation', title: 'Nodes', component: Nodes },
 ];
+
+/** Where somebody begins in a tenant: the first that their roles show. */
+export const firstScreen = (): string => visibleScreens()[0]!.name;
 
 /** Of the tenant, for the one who is signed in. */
 export const visibleScreens = (): readonly Screen[] =>

@@ -4,12 +4,12 @@
  * other, and tell each other when somebody signs out or goes to another tenant.
  */
 import { computed, signal } from '@preact/signals';
+import type { TenantRole } from '../shared/contracts/roles.ts';
 import type { ResultOf } from '../shared/contracts/index.ts';
 import { Problem, send, useCredentials } from './api.ts';
 
 export type Tokens = Exclude<ResultOf<'gateway.console.refresh'>, null>;
 export type SignInResult = ResultOf<'gateway.console.sign-in'>;
-type Role = 'tenant_admin' | 'operator' | 'viewer';
 
 /** Null while nobody is signed in; undefined until that is known. */
 export const tokens = signal<Tokens | null | undefined>(undefined);
@@ -22,8 +22,10 @@ export const isPlatformAdmin = computed(
   () => user.value?.platform_roles.includes('platform_admin') ?? false,
 );
 /** Whether the person has one of the roles in the tenant that they act for. */
-export const hasRole = (...roles: readonly Role[]): boolean =>
+export const hasRole = (...roles: readonly TenantRole[]): boolean =>
   tenant.value?.roles.some((role) => roles.includes(role)) ?? false;
+/** Whether the person reads the tenant's configuration, and is asked to approve. */
+export const readsConfiguration = (): boolean => hasRole('tenant_admin', 'operator', 'reviewer');
 
 type News = { readonly what: 'signed_out' | 'changed' };
 const otherTabs = new BroadcastChannel('strata-session');

@@ -307,13 +307,12 @@ function Approvers({
 }
 
 function Rules({
-  report: { change_sets: changes, bounds },
+  report: { change_sets: changes, bounds, platform_bounds: ofPlatform },
   names,
 }: {
   readonly report: AccessReport;
   readonly names: NameOf;
 }): VNode {
-  const guardrails = Object.entries(bounds ?? {});
   return (
     <>
       <Part title="Changes of the configuration">
@@ -330,26 +329,40 @@ function Rules({
           </>
         )}
       </Part>
-      <Part title="Guardrails of the tenant" count={guardrails.length}>
-        {guardrails.length === 0 ? (
-          <p>There was none.</p>
-        ) : (
-          <Table label="Guardrails of the tenant" look="lines" columns={['Key', 'Rule']}>
-            {guardrails.map(([key, rule]) => (
-              <tr key={key}>
-                <th scope="row">
-                  <code>
-                    <bdi>{key}</bdi>
-                  </code>
-                </th>
-                <td>
-                  <Value value={rule} />
-                </td>
-              </tr>
-            ))}
-          </Table>
-        )}
-      </Part>
+      <Guardrails title="Guardrails of the tenant" bounds={bounds} />
+      <Guardrails title="Guardrails of the platform" bounds={ofPlatform} />
     </>
+  );
+}
+
+function Guardrails({
+  title,
+  bounds,
+}: {
+  readonly title: string;
+  readonly bounds: AccessReport['bounds'];
+}): VNode {
+  const guardrails = Object.entries(bounds ?? {});
+  return (
+    <Part title={title} count={guardrails.length}>
+      {guardrails.length === 0 ? (
+        <p>There was none.</p>
+      ) : (
+        <Table label={title} look="lines" columns={['Key', 'Rule']}>
+          {guardrails.map(([key, rule]) => (
+            <tr key={key}>
+              <th scope="row">
+                <code>
+                  <bdi>{key}</bdi>
+                </code>
+              </th>
+              <td>
+                <Value value={rule} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </Part>
   );
 }

@@ -11,6 +11,7 @@ import { useList } from '../loading.ts';
 import { Field } from '../fields.tsx';
 import { RowButton, Table, Waiting } from '../lists.tsx';
 import { Time } from '../parts.tsx';
+import { NarrowedTags, narrowingIn, NarrowingFields, notNarrowed } from './narrowing.tsx';
 
 type ApiKey = ResultOf<'auth.api-key.list'>['items'][number];
 type Issued = ResultOf<'auth.api-key.create'>;
@@ -29,6 +30,7 @@ const tenantScopes = [
   { name: 'members:read', says: 'see members and service accounts' },
   { name: 'members:write', says: 'invite viewers and remove members' },
   { name: 'identity:manage', says: 'change who may sign in, and with which roles' },
+  { name: 'scim:provision', says: 'say who is a member, as a directory does' },
   { name: 'audit:read', says: 'read the audit' },
 ];
 /** Of a service account. */
@@ -151,6 +153,7 @@ function KeyRow({
             {scope}
           </span>
         ))}
+        <NarrowedTags to={apiKey.narrowed_to} />
       </td>
       <td class="wide">
         <Time at={made} />
@@ -193,8 +196,10 @@ function Make({
   const [name, setName] = useState('');
   const [scopes, setScopes] = useState<readonly string[]>(['config:read']);
   const [days, setDays] = useState('90');
+  const [narrowing, setNarrowing] = useState(notNarrowed);
   const work = async (): Promise<void> => {
-    const body = { name: name.trim(), scopes, expires_in_days: Number(days) };
+    const asked = { name: name.trim(), scopes, expires_in_days: Number(days) };
+    const body = { ...asked, ...narrowingIn(narrowing) };
     const { body: issued } = await call<Issued>('POST', owner.create, { body });
     onIssued(issued);
   };
@@ -228,6 +233,7 @@ function Make({
         chosen={scopes}
         onChange={setScopes}
       />
+      <NarrowingFields texts={narrowing} onTexts={setNarrowing} />
       <p class="fine">
         Within the roles that its owner has when it is used.{' '}
         {owner.isPerson ? 'It ends with your membership.' : 'It continues when you have left.'}

@@ -11,7 +11,8 @@ import { FilterField, SelectField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { Empty, Fact, Heading, ProblemBox, State, stateTitle, Time, Who } from '../parts.tsx';
 import { setsForMe, useWhatWaits } from '../inbox.ts';
-import { hasRole, user } from '../session.ts';
+import { readsConfiguration, user } from '../session.ts';
+import { sortedBy, type Orders } from '../sorting.ts';
 import { SetTable } from './change-sets.tsx';
 import { setsOf } from './change-sets.ts';
 import { DeliveryTable } from './deliveries.tsx';
@@ -62,7 +63,7 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
       </form>
       <Waiting data={data} problem={problem ?? ofSets} retry={reload} />
       {shown?.length === 0 && sets?.length === 0 && (
-        <Empty>{state === 'pending' ? 'Nothing waits for a decision.' : 'There are none.'}</Empty>
+        <Empty>{state === 'pending' ? 'Nothing waits for a decision.' : 'No approval fits.'}</Empty>
       )}
       {sets && sets.length > 0 && (
         <section aria-label="Change sets that wait for you">
@@ -93,6 +94,24 @@ function useSets(tenantId: string, isPending: boolean, wanted: string) {
   return { sets, problem };
 }
 
+const columns = [
+  { sort: 'what', title: 'What is asked' },
+  { sort: 'risk', title: 'Risk' },
+  { sort: 'cost', title: 'Cost', look: 'number' },
+  { sort: 'state', title: 'State' },
+  { sort: 'asked', title: 'Asked', look: 'wide' },
+  { sort: 'ends', title: 'Ends' },
+] as const;
+const risks = ['low', 'medium', 'high', 'critical'];
+const orders: Orders<Approval> = {
+  what: ({ title }) => title,
+  risk: ({ risk_level: risk }) => risks.indexOf(risk),
+  cost: ({ cost_impact: cost }) => cost,
+  state: ({ state }) => stateTitle(state),
+  asked: ({ created_at: at }) => at,
+  ends: ({ decision, expires_at: at }) => decision?.at ?? at,
+};
+
 function ApprovalTable({
   tenantId,
   items,
@@ -101,11 +120,8 @@ function ApprovalTable({
   readonly items: readonly Approval[];
 }): VNode {
   return (
-    <Table
-      label="Approvals"
-      columns={['What is asked', 'Risk', { number: 'Cost' }, 'State', { wide: 'Asked' }, 'Ends']}
-    >
-      {items.map((each) => (
+    <Table label="Approvals" columns={columns}>
+      {sortedBy(items, orders, query.value.get('sort') ?? '').map((each) => (
         <tr key={each.id}>
           <th scope="row">
             <a href={hrefOf(`/tenants/${tenantId}/approvals/${each.id}`)}>
@@ -294,7 +310,7 @@ function Decide({
     const said = comment.trim();
     void act(decision, 'decision', { decision, ...(said !== '' && { comment: said }) });
   };
-  if (!hasRole('tenant_admin', 'operator')) return <div />;
+  if (!readsConfiguration()) return <div />;
   if (isOwn) return <p class="notice">You asked for this, so somebody else decides it.</p>;
   const refused = approval.viewer?.may_decide === false;
   return (
@@ -388,8 +404,8 @@ function DeliveryList({
     get<Deliveries>(address, aborted),
   );
   return (
-    <section aria-label="Who was told">
-      <h2>Who was told</h2>
+    <section aria-label="Notified">
+      <h2>Notified</h2>
       <ProblemBox problem={problem} />
       {data?.items.length === 0 && (
         <p class="empty">No one: the approval routing names no target.</p>

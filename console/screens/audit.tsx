@@ -12,11 +12,26 @@ import { longJson } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { Pager, Waiting } from '../lists.tsx';
 import { Columns, Empty, Fact, Heading, ProblemBox, Time, TypedField, Who } from '../parts.tsx';
+import { nameOf } from '../people.ts';
+import { sortedBy, type Orders } from '../sorting.ts';
+import { AuditPresets } from './audit-presets.tsx';
 import { KeepElsewhere, Verify } from './audit-record.tsx';
 import type { ScreenProperties } from './screen.ts';
 
 type Events = ResultOf<'audit.events.list'>;
 type AuditEvent = Events['items'][number];
+
+const columns = [
+  { sort: 'what', title: 'What' },
+  { sort: 'target', title: 'Target' },
+  { sort: 'by', title: 'By' },
+  { sort: 'when', title: 'When' },
+] as const;
+const orders: Orders<AuditEvent> = {
+  what: ({ action }) => action,
+  target: ({ target }) => target && nameOf(target),
+  by: ({ actor }) => actor.name ?? nameOf(actor.id),
+};
 
 const filters = ['actor', 'action', 'target', 'since', 'until'] as const;
 type Filters = Readonly<Record<(typeof filters)[number], string>>;
@@ -65,8 +80,13 @@ export const AuditOfPlatform = (): VNode => <AuditOf tenantId={null} />;
 function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
   const asked = filtersNow();
   const cursor = query.value.get('cursor') ?? '';
-  const address = eventsAddress(tenantId, asked, { limit: '50', cursor });
+  const sort = query.value.get('sort') ?? '';
+  // Time is the order of the record itself; any other one is that of the page.
+  const isOldestFirst = sort === 'when';
+  const order = isOldestFirst ? 'asc' : 'desc';
+  const address = eventsAddress(tenantId, asked, { limit: '50', cursor, order });
   const { data, problem, reload } = useLoaded(address, (aborted) => get<Events>(address, aborted));
+  const shown = data && sortedBy(data.items, orders, sort);
   const open = opened();
   const isFiltered = Object.values(asked).some((text) => text !== '');
   return (
@@ -74,14 +94,15 @@ function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
       <Heading title={tenantId === null ? 'Audit log (all tenants)' : 'Audit'} />
       <Verify tenantId={tenantId} />
       <FilterForm asked={asked} />
+      <AuditPresets action={asked.action} />
       <Waiting data={data} problem={problem} retry={reload} />
       {data?.items.length === 0 && (
         <Empty>{isFiltered ? 'Nothing fits the filters.' : 'Nothing has happened yet.'}</Empty>
       )}
-      {data && data.items.length > 0 && (
+      {shown && shown.length > 0 && (
         <table class="keys audit">
-          <Columns titles={['What', 'Target', 'By', 'When']} />
-          {data.items.map((event) => (
+          <Columns titles={columns} restarts />
+          {shown.map((event) => (
             <EventRow
               key={event.id}
               event={event}
@@ -92,7 +113,12 @@ function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
           ))}
         </table>
       )}
-      <Pager cursor={cursor} next={data?.next_cursor}>
+      <Pager
+        cursor={cursor}
+        next={data?.next_cursor}
+        isOldestFirst={isOldestFirst}
+        isOrderOfPage={sort !== '' && !sort.endsWith('when')}
+      >
         <span class="grow"></span>
         {data && data.items.length > 0 && <Export tenantId={tenantId} asked={asked} />}
       </Pager>

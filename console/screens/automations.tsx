@@ -207,7 +207,7 @@ function List({ tenantId }: { readonly tenantId: string }): VNode {
       </form>
       <Waiting data={data} problem={problem} retry={reload} />
       {shown?.length === 0 && (
-        <Empty>{state === 'running' ? 'Nothing runs.' : 'There are none.'}</Empty>
+        <Empty>{state === 'running' ? 'Nothing runs.' : 'No automation fits.'}</Empty>
       )}
       {shown && shown.length > 0 && <AutomationTable tenantId={tenantId} items={shown} />}
       <Pager cursor={cursor} next={data?.next_cursor} />

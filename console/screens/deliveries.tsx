@@ -17,7 +17,7 @@ type Delivery = Deliveries['items'][number];
 type Detail = ResultOf<'notifier.deliveries.get'>;
 
 const states = ['pending', 'delivered', 'failed', 'cancelled'] as const;
-const channels = ['webhook', 'email', 'chat'] as const;
+const channels = ['webhook', 'email', 'chat', 'teams'] as const;
 
 export function DeliveryLog({ tenantId, rest }: ScreenProperties): VNode {
   const [id] = rest;
@@ -84,7 +84,7 @@ function Log({ tenantId }: { readonly tenantId: string }): VNode {
 /** Such as "requested". */
 const noticeOf = ({ type, hop }: Delivery): string => {
   const what = type.replace('approval.', '');
-  return hop === 0 ? what : `${what}, hop ${hop}`;
+  return hop === 0 ? what : `${what}, escalation ${hop}`;
 };
 
 /** Newest first, each with a way to its attempts. */

@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { go, guardLeaving, query, setQuery } from '../address.ts';
+import { go, guardLeaving, hrefOf, query, setQuery } from '../address.ts';
 import { longJson } from '../format.ts';
 import { changes } from '../live.ts';
 import { useLive, useLoaded } from '../loading.ts';
@@ -20,6 +20,7 @@ import { Heading, Loading, ProblemBox, Time, Who } from '../parts.tsx';
 import { schemaOf, type Schema } from '../schemas.ts';
 import {
   addressOf,
+  linksOf,
   mayDelete,
   mayWrite,
   screenAbove,
@@ -27,9 +28,12 @@ import {
   type DocumentKind,
 } from './document-kinds.ts';
 import { emptiedBy, Inherited } from './inherited.tsx';
+import { Managed, ManagedNote, readManaged } from './managed.tsx';
 import { ReviewAndPublish } from './review.tsx';
-import { JsonField, MemberFields, SchemaFields } from './schema-form.tsx';
+import { JsonField } from './schema-fields.tsx';
+import { MemberFields, SchemaFields, withFit } from './schema-form.tsx';
 import { readStored, type Stored } from './stored.ts';
+import { useSuggestions } from './suggestions.ts';
 
 /** The address says a document's name; a form that asked for it again could only contradict it. */
 function withoutFields(
@@ -64,28 +68,41 @@ export function DocumentEditor({
   const address = addressOf(kind.path, tenantId, id);
   const { data, problem, reload } = useLoaded(address, async (aborted) => {
     const receivedBefore = changes.count.peek();
-    const [stored, whole] = await Promise.all([readStored(address, aborted), schemaOf(kind.path)]);
+    const [stored, whole, managed] = await Promise.all([
+      readStored(address, aborted),
+      schemaOf(kind.path),
+      readManaged(address, aborted),
+    ]);
     const schema = withoutFields(whole, kind);
-    return { stored: writable(stored, schema, kind), schema, receivedBefore };
+    return { stored: writable(stored, schema, kind), schema, managed, receivedBefore };
   });
   const title = titleOf(kind, id);
   return (
     <section>
       <Heading title={title}>
         <p class="muted">{kind.about}</p>
+        <span class="grow"></span>
+        {linksOf(tenantId, kind, id).map(([name, href]) => (
+          <a key={name} href={hrefOf(href)}>
+            {name}
+          </a>
+        ))}
       </Heading>
       <ProblemBox problem={problem} retry={reload} />
       {data ? (
-        <Editor
-          tenantId={tenantId}
-          address={address}
-          kind={kind}
-          id={id}
-          title={title}
-          first={data.stored}
-          receivedBefore={data.receivedBefore}
-          schema={data.schema}
-        />
+        <Managed.Provider value={data.managed}>
+          <ManagedNote fields={data.managed} />
+          <Editor
+            tenantId={tenantId}
+            address={address}
+            kind={kind}
+            id={id}
+            title={title}
+            first={data.stored}
+            receivedBefore={data.receivedBefore}
+            schema={data.schema}
+          />
+        </Managed.Provider>
       ) : (
         !problem && <Loading />
       )}
@@ -169,12 +186,8 @@ function useEditing({ address, kind, id, first, receivedBefore, schema }: Editor
     setNewer(undefined);
     setRound((before) => before + 1);
   };
-  const note = (place: string, isFit: boolean): void => {
-    const next = new Set(unfit);
-    if (isFit) next.delete(place);
-    else next.add(place);
-    if (next.size !== unfit.size) setUnfit(next);
-  };
+  const note = (place: string, isFit: boolean): void =>
+    setUnfit((places) => withFit(places, place, isFit));
   const afterPublishing = async (): Promise<void> => {
     // The dialog is over the form until then, so that nobody types what would be replaced.
     const stored = await read().catch(() => undefined);
@@ -223,7 +236,7 @@ function useEditing({ address, kind, id, first, receivedBefore, schema }: Editor
 type Editing = ReturnType<typeof useEditing>;
 
 function Editor(properties: EditorProperties): VNode {
-  const { kind, schema } = properties;
+  const { tenantId, kind, schema } = properties;
   const editing = useEditing(properties);
   const {
     base,
@@ -242,6 +255,7 @@ function Editor(properties: EditorProperties): VNode {
   const asJson = query.value.get('as') === 'json';
   const Fields = schema.values ? MemberFields : SchemaFields;
   const hasForm = schema.properties !== undefined || schema.values?.properties !== undefined;
+  const suggestions = useSuggestions(tenantId);
   return (
     <div class="editor" tabindex={-1}>
       <Notes editing={editing} />
@@ -287,9 +301,10 @@ function Editor(properties: EditorProperties): VNode {
             key={`form ${round}`}
             noun={kind.noun ?? 'member'}
             named={kind.named ?? 'name'}
-            schema={schema.values ?? schema}
+            schema={schema}
             document={draft}
             above={[]}
+            suggestions={suggestions}
             isReadOnly={!isWritable}
             onChange={setDraft}
             onFit={note}

@@ -1,4 +1,5 @@
 /** Kinds of documents, and those that a tenant has: where each is, and who may write it. */
+import { withQuery } from '../api.ts';
 import { hasRole, isPlatformAdmin } from '../session.ts';
 import type { Role } from './screen.ts';
 
@@ -35,6 +36,13 @@ export const changePolicyKind = {
   name: 'change-policy',
   title: 'Change policy',
   configType: 'change_policy_config',
+} as const;
+
+export const eventDestinationsKind = {
+  name: 'event-destinations',
+  title: 'Event destinations',
+  noun: 'destination',
+  configType: 'event_destinations_config',
 } as const;
 
 export const budgetsKind = {
@@ -77,11 +85,13 @@ export const documentKinds: readonly DocumentKind[] = [
   {
     ...budgetsKind,
     path: '/tenants/{tenant_id}/config/budgets',
+    hasImpact: true,
     writers: admins,
   },
   {
     ...freezesKind,
     path: '/tenants/{tenant_id}/config/freezes',
+    hasImpact: true,
     writers: admins,
   },
   {
@@ -99,14 +109,11 @@ export const documentKinds: readonly DocumentKind[] = [
     configType: 'notification_config',
   },
   {
-    name: 'event-destinations',
-    title: 'Event destinations',
+    ...eventDestinationsKind,
     about:
       'Where audit events are pushed to, so that their receiver can prove that none is missing',
     path: '/tenants/{tenant_id}/config/event-destinations',
-    noun: 'destination',
     writers: admins,
-    configType: 'event_destinations_config',
   },
   {
     name: 'agents',
@@ -213,4 +220,24 @@ export function screenOf(tenantId: string, kind: DocumentKind, id: string): stri
   if (kind.plural === undefined) return list;
   const names = kind.idFields ? id.split('/') : [id];
   return `${list}/${names.map(encodeURIComponent).join('/')}`;
+}
+
+/** Where else it is to be seen: what holds for it, and what became of it. */
+export function linksOf(tenantId: string, kind: DocumentKind, id: string): [string, string][] {
+  const of = kind.isPlatform ? '/platform' : `/tenants/${tenantId}`;
+  const document = {
+    config_type: kind.configType,
+    ...(kind.plural !== undefined && { resource_id: id }),
+  };
+  const asks = { agents: { agent_type: id }, services: { service_id: id } };
+  const question = Object.hasOwn(asks, kind.name) && asks[kind.name as keyof typeof asks];
+  return [
+    ...(question
+      ? ([
+          ['What holds for it', withQuery(`${of}/effective`, question)],
+          ['What if', withQuery(`${of}/what-if`, question)],
+        ] as [string, string][])
+      : []),
+    ['Its history', withQuery(`${of}/history`, document)],
+  ];
 }

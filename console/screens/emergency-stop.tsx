@@ -20,7 +20,7 @@ interface Stop {
 }
 
 /** A bound that only warns stops nothing. */
-function stopIn(bounds: JsonObject | null): Stop | undefined {
+export function stopIn(bounds: JsonObject | null): Stop | undefined {
   const bound = bounds?.[key];
   if (!isObject(bound) || bound.const !== false || bound.mode === 'warn') return undefined;
   const { reason, service_types: types } = bound;

@@ -2,6 +2,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { query, setQuery } from '../address.ts';
 import { FilterField, SelectField } from '../fields.tsx';
+import { localDate } from '../format.ts';
 import { TypedField } from '../parts.tsx';
 import type { DocumentKind } from './document-kinds.ts';
 
@@ -13,12 +14,8 @@ export function asked() {
 
 const dayMs = 86_400_000;
 
-/** Such as 2026-01-31, in the time of whoever reads; so many days ago. */
-function localDay(ago: number): string {
-  const at = new Date(Date.now() - ago * dayMs);
-  const two = (value: number): string => String(value).padStart(2, '0');
-  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-}
+/** So many days ago. */
+const localDay = (ago: number): string => localDate(new Date(Date.now() - ago * dayMs));
 
 /** The beginning of a day, or of one after it; nothing for what is no day. */
 export function dayOf(text: string, later = 0): string | undefined {

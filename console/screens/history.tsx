@@ -12,6 +12,7 @@ import { Pager, Waiting } from '../lists.tsx';
 import { saveText } from '../files.ts';
 import { Changes, Columns, Empty, Heading, Time, Who } from '../parts.tsx';
 import { hasRole } from '../session.ts';
+import { sortedBy, type Orders } from '../sorting.ts';
 import { sentenceOf } from './change-sentence.ts';
 import { Emergency } from './emergency-badge.tsx';
 import {
@@ -53,6 +54,21 @@ const textOf = (entry: Entry, owner: Owner): string =>
     .join(' ')
     .toLowerCase();
 
+const columns = [
+  { sort: 'revision', title: 'Revision' },
+  { sort: 'what', title: 'What' },
+  'Changes',
+  { sort: 'by', title: 'By', look: 'wide' },
+  { sort: 'when', title: 'When', look: 'wide' },
+] as const;
+
+const ordersOf = (owner: Owner): Orders<Entry> => ({
+  revision: ({ revision }) => revision,
+  what: (entry) => nameOfDocument(entry, owner),
+  by: (entry) => nameBeside(entry, 'changed_by') ?? entry.changed_by,
+  when: ({ changed_at: at }) => at,
+});
+
 /** A cell of a table that programs open: quoted, and no formula of theirs (OWASP, CSV injection). */
 function cellOf(text: string): string {
   const harmless = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
@@ -81,7 +97,8 @@ export const HistoryOfChanges = ({ tenantId }: ScreenProperties): VNode => (
       base: `/tenants/${tenantId}/config`,
       screens: `/tenants/${tenantId}`,
       kinds: documentKinds,
-      mayTakeBack: hasRole('tenant_admin'),
+      mayTakeBack: hasRole('tenant_admin', 'reverter'),
+      mayEdit: hasRole('tenant_admin'),
       hasImpact: false,
     }}
     title="History"
@@ -95,6 +112,7 @@ export const HistoryOfPlatform = (): VNode => (
       base: '/config',
       kinds: platformKinds,
       mayTakeBack: true,
+      mayEdit: true,
       hasImpact: true,
     }}
     title="History of the platform"
@@ -119,7 +137,9 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
   const { data, problem, reload } = useLoaded(address, (aborted) => get<History>(address, aborted));
   useLive(reload);
   const isFiltered = [type, resource, author, since, until, wanted].some((text) => text !== '');
-  const shown = data?.items.filter((entry) => textOf(entry, owner).includes(wanted));
+  const found = data?.items.filter((entry) => textOf(entry, owner).includes(wanted));
+  const sort = query.value.get('sort') ?? '';
+  const shown = found && sortedBy(found, ordersOf(owner), sort);
   const [review, setReview] = useState<Review>();
   const [refusal, setRefusal] = useState<Problem>();
   const open = opened();
@@ -166,7 +186,7 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
       )}
       {shown && shown.length > 0 && (
         <table class="keys history">
-          <Columns titles={['Revision', 'What', 'Changes', { wide: 'By' }, { wide: 'When' }]} />
+          <Columns titles={columns} />
           {shown.map((entry) => (
             <EntryRow
               key={entry.revision}
@@ -180,7 +200,7 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
           ))}
         </table>
       )}
-      <Pager cursor={cursor} next={data?.next_cursor} />
+      <Pager cursor={cursor} next={data?.next_cursor} isOrderOfPage={sort !== ''} />
       {review && <ReviewAndPublish {...review} />}
     </section>
   );
@@ -288,7 +308,12 @@ function EntryRow({
               {hasValues && <Changes changes={changes} />}
               {owner.screens !== undefined && <Then screens={owner.screens} revision={revision} />}
               {owner.mayTakeBack && hasValues && isKnown(entry, owner) && (
-                <TakeBack entry={entry} onRevert={onRevert} onTakeBack={onTakeBack} />
+                <TakeBack
+                  entry={entry}
+                  mayEdit={owner.mayEdit}
+                  onRevert={onRevert}
+                  onTakeBack={onTakeBack}
+                />
               )}
             </div>
           </td>
@@ -304,16 +329,18 @@ const isKnown = ({ config_type: type }: Entry, { kinds }: Owner): boolean =>
 
 function TakeBack({
   entry: { changes, purged },
+  mayEdit,
   onRevert,
   onTakeBack,
 }: {
   readonly entry: Entry;
+  readonly mayEdit: boolean;
   readonly onRevert: (change: Change) => void;
   readonly onTakeBack: (way: Way) => void;
 }): VNode {
   return (
     <>
-      {changes.length > 1 && (
+      {mayEdit && changes.length > 1 && (
         <p class="buttons">
           {changes
             .filter(isRevertible)

@@ -4,11 +4,14 @@
  */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
+import { localTime } from '../format.ts';
 import { Table } from '../lists.tsx';
 import { Columns, TableRegion, Value } from '../parts.tsx';
 import { layerTitles } from './ladder.ts';
 
-export type Impact = ResultOf<'global-config.plan'>['impact'];
+type Planned = ResultOf<'global-config.plan'>;
+export type Impact = Planned['impact'];
+export type OverTime = NonNullable<Planned['over_time']>;
 
 const counts = [
   ['changed', 'changed', 'an effective value changes'],
@@ -16,6 +19,33 @@ const counts = [
   ['clamped', 'limited by guardrail', 'a guardrail decides a value that changes'],
   ['invalid', 'would be rejected', 'stored documents that would newly be refused'],
 ] as const;
+
+const decisionTitles: Readonly<Record<string, string>> = {
+  allow: 'allowed',
+  approval_required: 'asked people',
+  deny: 'denied',
+};
+
+/** What recorded decisions and automations of the last days would have been. */
+export function PastDecisions({
+  decisions,
+}: {
+  readonly decisions: NonNullable<Impact['decisions']>;
+}): VNode {
+  const { total, changed, unknown, complete } = decisions;
+  const changes = Object.entries(changed).map(([change, count]) => {
+    const [before, after] = change.split('→').map((each) => decisionTitles[each] ?? each);
+    return `${count} ${before} would be ${after}`;
+  });
+  return (
+    <p>
+      Of {total} decisions of the last 7 days{' '}
+      <strong>{changes.length === 0 ? 'none changes' : changes.join(', ')}</strong>.
+      {unknown > 0 && ` ${unknown} could not be made again.`}
+      {!complete && ' There are more, for which there was no time.'}
+    </p>
+  );
+}
 
 /** Such as "Tenant risk limits". */
 function layerOf(name: string | null): string {
@@ -53,6 +83,7 @@ export function BlastRadius({
           </div>
         ))}
       </dl>
+      {impact.decisions && <PastDecisions decisions={impact.decisions} />}
       {Object.keys(byKey).length > 0 && <ByKey byKey={byKey} />}
       {items.length > 0 && <Items items={items} />}
       {onMore && (
@@ -64,6 +95,77 @@ export function BlastRadius({
       )}
     </section>
   );
+}
+
+const effectTitles = {
+  exhausted: ['exhausted', 'nothing is left of the budget'],
+  frozen: ['frozen', 'the freeze is about automations that run or wait'],
+  refuses: ['would be refused', 'automations that wait cost more than would be left'],
+  warned: ['warned', 'the budget is at its share for a warning'],
+  released: ['released', 'what held before no longer does'],
+} as const;
+
+const limitEffects = Object.keys(effectTitles) as (keyof typeof effectTitles)[];
+
+/** What changed budgets and freezes mean in tenants. */
+export function LimitsEffect({ overTime }: { readonly overTime: OverTime }): VNode {
+  const { tenants, items, complete } = overTime;
+  return (
+    <section class="impact" aria-label="Limits over time">
+      <h3>Limits over time</h3>
+      {!complete && (
+        <p class="warning">There are more tenants or automations than were looked at.</p>
+      )}
+      {items.length === 0 && <p>Nothing changes for automation that runs or waits.</p>}
+      <dl class="counts">
+        {limitEffects
+          .filter((effect) => tenants[effect] > 0)
+          .map((effect) => (
+            <div key={effect} class="some">
+              <dt>{effectTitles[effect][0]}</dt>
+              <dd>
+                <strong class="number">{tenants[effect]}</strong>{' '}
+                <span class="muted">{tenants[effect] === 1 ? 'tenant' : 'tenants'}</span>
+                <div class="fine">{effectTitles[effect][1]}</div>
+              </dd>
+            </div>
+          ))}
+      </dl>
+      {items.length > 0 && (
+        <Table
+          label="Tenants and limits"
+          columns={['Tenant', 'Limit', 'Effect', { number: 'Running' }, { number: 'Waiting' }]}
+        >
+          {items.map((item, index) => (
+            <tr key={index}>
+              <th scope="row">
+                <bdi title={item.tenant_id}>{item.tenant_name}</bdi>
+              </th>
+              <td>
+                {item.limit} <bdi>{item.name}</bdi>
+              </td>
+              <td>
+                {effectTitles[item.effect][0]}
+                <div class="fine">{detailOf(item)}</div>
+              </td>
+              <td class="number">{item.running}</td>
+              <td class="number">{item.waiting}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </section>
+  );
+}
+
+function detailOf({ remaining, spent, held, from, until }: OverTime['items'][number]): string {
+  if (spent !== undefined) {
+    const left = remaining === undefined ? '' : `, ${remaining} left`;
+    return `${spent} spent, ${held} held${left}`;
+  }
+  if (from === undefined) return '';
+  const end = until ? ` until ${localTime(until)}` : ', without an end';
+  return `from ${localTime(from)}${end}`;
 }
 
 /**

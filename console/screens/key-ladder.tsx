@@ -5,7 +5,7 @@ import { get } from '../api.ts';
 import { shortJson } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { Columns, Time, Value, Who } from '../parts.tsx';
-import { hasRole, tenant } from '../session.ts';
+import { hasRole, readsConfiguration, tenant } from '../session.ts';
 import { glyphOf, layerTitles, titleOf, type Explained, type Rung, type Way } from './ladder.ts';
 
 type Detail = ResultOf<'tenant-config.history.get'>;
@@ -122,7 +122,7 @@ export function Ladder({
  */
 function useReasons(rungs: readonly Rung[]): ReadonlyMap<number, string> {
   const id = tenant.value?.id;
-  const mayRead = hasRole('tenant_admin', 'operator');
+  const mayRead = readsConfiguration();
   const own = mayRead ? rungs.filter(({ isEditable }) => isEditable) : [];
   const revisions = [...new Set(own.flatMap(({ revision }) => revision ?? []))];
   const { data } = useLoaded(`reasons ${id} ${revisions.join(' ')}`, async (aborted) => {

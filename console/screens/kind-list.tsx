@@ -7,6 +7,7 @@ import { useLive } from '../loading.ts';
 import { usePages } from '../pages.ts';
 import { ShowMore, Table } from '../lists.tsx';
 import { ProblemBox, Value } from '../parts.tsx';
+import { sortedBy, type Orders } from '../sorting.ts';
 import { addressOf, idOf, mayWrite, screenOf, type DocumentKind } from './document-kinds.ts';
 
 type Item = Readonly<Record<string, unknown>>;
@@ -35,6 +36,17 @@ function textOf(kind: DocumentKind, item: Item): string {
   return text;
 }
 
+const ordersOf = (kind: DocumentKind): Orders<Item> => ({
+  ...Object.fromEntries(
+    (kind.columns ?? []).map((name) => [
+      name,
+      ({ [name]: value }: Item) =>
+        typeof value === 'number' || value === undefined ? value : shortJson(value, 500),
+    ]),
+  ),
+  [kind.idField ?? '']: (item) => idOf(kind, item),
+});
+
 export function KindList({
   tenantId,
   kind,
@@ -45,11 +57,15 @@ export function KindList({
   const { list = '', idField = '', plural = '', columns = [] } = kind;
   const address = addressOf(list, tenantId);
   const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
-  const { items, isComplete, problem, more, reload } = usePages<Item>(address, wanted !== '');
+  const sort = query.value.get('sort') ?? '';
+  const orders = ordersOf(kind);
+  // Also what is not loaded yet may be the first.
+  const isWhole = wanted !== '' || Object.hasOwn(orders, sort.replace(/^-/, ''));
+  const { items, isComplete, problem, more, reload } = usePages<Item>(address, isWhole);
   const [most, setMost] = useState(rowsAtOnce);
   useLive(reload, (change) => change.config_type === kind.configType);
   const found = items?.filter((item) => textOf(kind, item).includes(wanted));
-  const shown = found?.slice(0, most);
+  const shown = found && sortedBy(found, orders, sort).slice(0, most);
   const showMore = (): void => {
     setMost(most + rowsAtOnce);
     more();
@@ -68,12 +84,15 @@ export function KindList({
         {mayWrite(kind) && <NewDocument tenantId={tenantId} kind={kind} />}
       </div>
       <ProblemBox problem={problem} retry={reload} />
-      {items?.length === 0 && <p class="empty">None yet.</p>}
+      {items?.length === 0 && <p class="empty">None yet. {kind.about}.</p>}
       {items && items.length > 0 && isComplete && found?.length === 0 && (
         <p class="empty">None fits the filter.</p>
       )}
       {shown && shown.length > 0 && (
-        <Table label={plural} columns={[idField, ...columns]}>
+        <Table
+          label={plural}
+          columns={[idField, ...columns].map((name) => ({ sort: name, title: name }))}
+        >
           {shown.map((item) => {
             const id = idOf(kind, item);
             return (

@@ -11,7 +11,7 @@ import { Dialog, Loading, ProblemBox } from '../parts.tsx';
 import { schemaOf, type Schema } from '../schemas.ts';
 import type { DocumentKind } from './document-kinds.ts';
 import { ReviewAndPublish } from './review.tsx';
-import { SchemaFields } from './schema-form.tsx';
+import { SchemaFields, withFit } from './schema-form.tsx';
 import type { Stored } from './stored.ts';
 
 export interface LimitDocument {
@@ -50,6 +50,7 @@ export const ReviewMember = ({
     body={{ [name]: patch }}
     revision={stored.revision}
     isNew={stored.document === null}
+    hasImpact={kind.hasImpact ?? false}
     isPlannable={kind.isPlatform ?? false}
     verb={verb}
   />
@@ -101,12 +102,7 @@ export function LimitEditor(properties: LimitEditorProperties): VNode {
   const isTaken = known === undefined && memberOf(stored, name) !== undefined;
   const patch = before ? patchBetween(before, draft) : draft;
   const note = (place: string, isFit: boolean): void =>
-    setUnfit((places) => {
-      const next = new Set(places);
-      if (isFit) next.delete(place);
-      else next.add(place);
-      return next;
-    });
+    setUnfit((places) => withFit(places, place, isFit));
   const title = known === undefined ? `New ${noun}` : `The ${noun} ${known}`;
   return (
     <>

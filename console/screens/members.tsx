@@ -17,6 +17,7 @@ import { Empty, Heading, Time } from '../parts.tsx';
 import { learnNames } from '../people.ts';
 import { roleChoices, roleText } from '../roles.ts';
 import { user } from '../session.ts';
+import { sortedBy, type Orders } from '../sorting.ts';
 import { askersOf, groupNames, routesOf } from './approver-groups.ts';
 import type { ScreenProperties } from './screen.ts';
 
@@ -31,6 +32,22 @@ export const statusText = ({ status, account_status: account }: Member): string 
 
 const byName = (one: Member, other: Member): number =>
   nameOfMember(one).localeCompare(nameOfMember(other));
+
+const columns = [
+  { sort: 'person', title: 'Person' },
+  { sort: 'roles', title: 'Roles' },
+  { sort: 'groups', title: 'Approver groups' },
+  { sort: 'status', title: 'Status' },
+  { sort: 'since', title: 'Since', look: 'wide' },
+  { unseen: 'Actions' },
+] as const;
+const orders: Orders<Member> = {
+  person: nameOfMember,
+  roles: ({ roles }) => roleText(roles),
+  groups: ({ groups }) => (groups.length === 0 ? null : groups.join(', ')),
+  status: statusText,
+  since: ({ added_at: at }) => at,
+};
 
 /** What is being done, and to whom. */
 interface Doing {
@@ -65,10 +82,11 @@ export function Members({ tenantId }: ScreenProperties): VNode {
   const again = useAction();
   const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
   const status = query.value.get('status') ?? '';
-  const shown = data?.toSorted(byName).filter((member) => {
+  const found = data?.toSorted(byName).filter((member) => {
     const text = [member.email, member.display_name, ...member.roles, ...member.groups].join(' ');
     return text.toLowerCase().includes(wanted) && (status === '' || member.status === status);
   });
+  const shown = found && sortedBy(found, orders, query.value.get('sort') ?? '');
   const done = (says: string): void => {
     setDoing(undefined);
     setInvitation(undefined);
@@ -100,18 +118,7 @@ export function Members({ tenantId }: ScreenProperties): VNode {
       <Waiting data={data} problem={problem ?? again.problem} retry={reload} />
       {shown?.length === 0 && <Empty>Nobody fits the filter.</Empty>}
       {shown && shown.length > 0 && (
-        <Table
-          label="Members"
-          look="lines"
-          columns={[
-            'Person',
-            'Roles',
-            'Approver groups',
-            'Status',
-            { wide: 'Since' },
-            { unseen: 'Actions' },
-          ]}
-        >
+        <Table label="Members" look="lines" columns={columns}>
           {shown.map((member) => (
             <MemberRow
               key={member.user_id}
@@ -174,6 +181,7 @@ function MemberRow({
       <th scope="row">
         <bdi>{name}</bdi>
         {member.user_id === user.value?.id && <span class="fine">you</span>}
+        {member.managed_by === 'scim' && <span class="fine">by the directory</span>}
         {name !== member.email && (
           <div class="fine">
             <bdi>{member.email}</bdi>
@@ -304,7 +312,7 @@ function Invite({
     );
   };
   return (
-    <FormDialog title="Invite somebody" verb="Invite" work={work} onClose={onClose}>
+    <FormDialog title="Invite a person" verb="Invite" work={work} onClose={onClose}>
       <Field
         label="E-mail"
         type="email"

@@ -5,14 +5,15 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { call, problemOf, Problem, send } from '../api.ts';
+import { call, get, problemOf, Problem, send } from '../api.ts';
 import { localTime } from '../format.ts';
-import { useLoaded } from '../loading.ts';
+import { lookAgainMs, useEvery, useLoaded } from '../loading.ts';
 import { isObject } from '../merge-patch.ts';
 import { Table } from '../lists.tsx';
-import { Dialog, Fact, Heading, ProblemBox } from '../parts.tsx';
+import { Dialog, Fact, Heading, ProblemBox, Time } from '../parts.tsx';
 
 type Reload = ResultOf<'cluster.reload'>;
+type Node = ResultOf<'cluster.nodes'>['items'][number];
 type Readiness = Readonly<Record<string, unknown>>;
 
 /** A trial of a reload is answered by every node. */
@@ -34,68 +35,92 @@ async function readiness(aborted: AbortSignal): Promise<Readiness> {
 }
 
 export function Nodes(): VNode {
-  const nodes = useLoaded('nodes', (aborted) => tryReload({ reload_env: true }, aborted));
+  const nodes = useLoaded('nodes', (aborted) =>
+    get<ResultOf<'cluster.nodes'>>('/config/nodes', aborted),
+  );
+  const settings = useLoaded('settings', (aborted) => tryReload({ reload_env: true }, aborted));
   const ready = useLoaded('readiness', readiness);
   const again = (): void => {
     nodes.reload();
+    settings.reload();
     ready.reload();
   };
+  useEvery(lookAgainMs, nodes.reload);
   const { data } = nodes;
   return (
     <section>
       <Heading title="Nodes">
-        {data && <p class="fine">As of {localTime(data.timestamp)}</p>}
+        {data && <p class="fine">As of {localTime(data.at)}</p>}
         <span class="grow"></span>
         <button type="button" class="small" aria-busy={nodes.isBusy} onClick={again}>
           Refresh
         </button>
       </Heading>
-      <ProblemBox problem={nodes.problem ?? ready.problem} retry={again} />
+      <ProblemBox problem={nodes.problem ?? settings.problem ?? ready.problem} retry={again} />
       {!data && nodes.isBusy && (
         <p class="empty" role="status">
           Asking every node…
         </p>
       )}
-      {data && <NodeTable answer={data} />}
+      {data && <NodeTable nodes={data.items} />}
       {ready.data && <Needs ready={ready.data} />}
-      {data && <Environment answer={data} />}
+      {settings.data && <Environment answer={settings.data} />}
       <ReloadForm onDone={again} />
     </section>
   );
 }
 
-function NodeTable({ answer }: { readonly answer: Reload }): VNode {
-  const errors = answer.errors ?? [];
-  const silent = errors.filter(({ node }) => !answer.nodes.includes(node));
-  const names = [...answer.nodes, ...new Set(silent.map(({ node }) => node))].toSorted();
+const looks: Readonly<Record<Node['state'], string>> = {
+  well: 'delivered',
+  unwell: 'failed',
+  silent: 'failed',
+  left: 'cancelled',
+  lost: 'failed',
+};
+const titles: Readonly<Record<Node['state'], string>> = {
+  well: 'answers',
+  unwell: 'not all it needs',
+  silent: 'does not answer',
+  left: 'left',
+  lost: 'lost',
+};
+
+/** Those that are there, and the newest of those that have gone. */
+function NodeTable({ nodes }: { readonly nodes: readonly Node[] }): VNode {
   return (
-    <Table label="Nodes of the cluster" columns={['Node', 'State', 'Response']}>
-      {names.map((name) => {
-        const own = errors.filter(({ node }) => node === name);
-        const isWell = own.length === 0;
-        return (
-          <tr key={name}>
-            <th scope="row">
-              <code>
-                <bdi>{name}</bdi>
-              </code>
-            </th>
-            <td>
-              <span class={`state-of ${isWell ? 'delivered' : 'failed'}`}>
-                {isWell ? 'answers' : 'does not do its part'}
-              </span>
-            </td>
-            <td>
-              {own.map(({ action, message }) => (
-                <div key={action}>
-                  <code>{action}</code> <bdi>{message}</bdi>
-                </div>
-              ))}
-              {isWell && <span class="muted">–</span>}
-            </td>
-          </tr>
-        );
-      })}
+    <Table
+      label="Nodes of the cluster"
+      columns={['Node', 'State', 'Hosts', 'Release', 'Started', 'Last seen']}
+    >
+      {nodes.map((each) => (
+        <tr key={`${each.node} ${each.state}`}>
+          <th scope="row">
+            <code>
+              <bdi>{each.node}</bdi>
+            </code>
+            <div class="fine">
+              <bdi>{each.host}</bdi>
+            </div>
+          </th>
+          <td>
+            <span class={`state-of ${looks[each.state]}`}>{titles[each.state]}</span>
+            {each.away.length > 0 && <div class="fine">{each.away.join(', ')} away</div>}
+            {each.state === 'well' && !each.lease && <div class="fine">without a lease</div>}
+          </td>
+          <td>
+            <bdi>{each.pieces.join(', ') || '–'}</bdi>
+          </td>
+          <td>
+            <bdi>{each.release ?? '–'}</bdi>
+          </td>
+          <td>
+            <Time at={each.started_at} />
+          </td>
+          <td>
+            <Time at={each.last_seen_at} />
+          </td>
+        </tr>
+      ))}
     </Table>
   );
 }

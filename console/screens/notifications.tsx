@@ -99,7 +99,7 @@ function Asked({ routes }: { readonly routes: Routes }): VNode {
       <p class="fine">
         {most === 0
           ? 'Nobody further is asked where nobody decides.'
-          : `The next group is asked after ${minutes(escalation.escalation_window_minutes)} without a decision, ${most === 1 ? 'once' : `${most} times at most`}; a hop may be ${escalation.poll_interval_seconds} s late.`}
+          : `The next group is asked after ${minutes(escalation.escalation_window_minutes)} without a decision, ${most === 1 ? 'once' : `${most} times at most`}; that may be ${escalation.poll_interval_seconds} s late.`}
         {policy.allow_self ? ' The requester may decide, too.' : ' The requester cannot decide.'}
         {policy.machines && ' API keys may decide.'}
       </p>
@@ -117,7 +117,7 @@ interface Way {
   readonly about: string;
 }
 
-function waysIn({ webhook, email, chat }: Routes): readonly Way[] {
+function waysIn({ webhook, email, chat, teams }: Routes): readonly Way[] {
   const endpoints = webhook.endpoints.map((each, index): Way => {
     const { retry_attempts: retries, timeout_seconds: timeout } = each;
     const signed = each.secret === undefined ? 'not signed' : 'signed';
@@ -144,7 +144,10 @@ function waysIn({ webhook, email, chat }: Routes): readonly Way[] {
         },
       ]
     : [];
-  return [...endpoints, mail, ...talk];
+  const workflow: Way[] = teams
+    ? [{ channel: 'teams', target: 'Microsoft Teams', about: 'with a link to decide' }]
+    : [];
+  return [...endpoints, mail, ...talk, ...workflow];
 }
 
 function Channels({
@@ -159,7 +162,12 @@ function Channels({
     <section aria-label="Channels">
       <h2>Channels</h2>
       {routes.webhook.endpoints.length === 0 && (
-        <p class="fine">No webhook endpoint is configured.</p>
+        <p class="fine">
+          No webhook endpoint is configured.{' '}
+          {hasRole('tenant_admin') && (
+            <a href={hrefOf(`/tenants/${tenantId}/documents/notifications`)}>Set one up</a>
+          )}
+        </p>
       )}
       <TableRegion label="Channels">
         <table>

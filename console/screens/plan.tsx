@@ -13,7 +13,7 @@ import { RowButton, Table } from '../lists.tsx';
 import { Changes, Dialog, Empty, Heading, ProblemBox } from '../parts.tsx';
 import { addToPlan, emptyPlan, planItems, removeFromPlan, type PlanItem } from '../plan-items.ts';
 import { shortJson } from '../format.ts';
-import { BlastRadius, type Impact } from './impact.tsx';
+import { BlastRadius, LimitsEffect, type Impact } from './impact.tsx';
 import { NewRollout } from './new-rollout.tsx';
 import { Refused } from './propose.tsx';
 
@@ -231,6 +231,7 @@ function Look({
           onMore={cursor ? () => void next() : undefined}
         />
       )}
+      {data?.over_time && <LimitsEffect overTime={data.over_time} />}
       {refusal && <ProblemBox problem={refusal} retry={again} />}
       {data && (
         <footer class="actions">

@@ -1,5 +1,11 @@
 /** The kinds of documents that the platform has. */
-import { budgetsKind, changePolicyKind, freezesKind, type DocumentKind } from './document-kinds.ts';
+import {
+  budgetsKind,
+  changePolicyKind,
+  eventDestinationsKind,
+  freezesKind,
+  type DocumentKind,
+} from './document-kinds.ts';
 
 const ofPlatform = { writers: [], isPlatform: true, hasImpact: true } as const;
 
@@ -67,6 +73,16 @@ export const platformChangePolicy: DocumentKind = {
   hasImpact: false,
 };
 
+export const platformEventDestinations: DocumentKind = {
+  ...ofPlatform,
+  ...eventDestinationsKind,
+  title: 'Event destinations of the platform',
+  about:
+    "Where the platform's own audit events are pushed to, so that their receiver can prove that none is missing",
+  path: '/config/event-destinations',
+  hasImpact: false,
+};
+
 export const platformKinds: readonly DocumentKind[] = [
   globalEntries,
   serviceTypes,
@@ -74,4 +90,5 @@ export const platformKinds: readonly DocumentKind[] = [
   platformBudgets,
   platformFreezes,
   platformChangePolicy,
+  platformEventDestinations,
 ];

@@ -63,7 +63,9 @@ function Propose({
     }));
     const body = { title: title.trim(), reason: reason.trim(), apply: await applyOf(apply) };
     if (opened.current === undefined) {
-      const sending = { body: { ...body, items } };
+      const { managed_by, take_over } = refused.body;
+      const claims = { ...(managed_by && { managed_by }), ...(take_over && { take_over }) };
+      const sending = { body: { ...body, ...claims, items } };
       const made = await call<ChangeSet>('POST', refused.path, sending);
       if (isNew && made.body.items.some(({ base }) => base !== null)) {
         await call('POST', `${refused.path}/${made.body.id}/cancel`);

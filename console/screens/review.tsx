@@ -8,10 +8,11 @@ import { useEffect, useState } from 'preact/hooks';
 import { go, guardLeaving } from '../address.ts';
 import { call, problemOf, type Problem } from '../api.ts';
 import { useLoaded } from '../loading.ts';
-import { Changes, Dialog, ProblemBox } from '../parts.tsx';
+import { Changes, Dialog } from '../parts.tsx';
 import { addToPlan, type PlanItem } from '../plan-items.ts';
 import { withRecentSignIn } from '../session.ts';
-import { BlastRadius, type Impact } from './impact.tsx';
+import { BlastRadius, LimitsEffect, type Impact, type OverTime } from './impact.tsx';
+import { ProblemOrOwner } from './managed.tsx';
 import { Refused } from './propose.tsx';
 import { trialAddress, type Context, type EffectiveChange } from './trial.ts';
 
@@ -24,6 +25,7 @@ interface Trial {
   }[];
   readonly impact?: Impact;
   readonly complete?: boolean;
+  readonly over_time?: OverTime;
   readonly warnings?: readonly { readonly path: string; readonly message: string }[];
 }
 
@@ -72,12 +74,15 @@ export function ReviewAndPublish(review: Review): VNode {
   const [reason, setReason] = useState(review.reason ?? '');
   const [refusal, setRefusal] = useState<Problem>();
   const [isBusy, setBusy] = useState(false);
+  /** The owners of what is changed, whose that is not any more then. */
+  const [owners, setOwners] = useState<string>();
   const condition = conditionOf(review);
+  const headers = { ...condition, ...(owners !== undefined && { 'x-take-over': owners }) };
   const sent = body === undefined ? {} : { body };
-  const key = JSON.stringify([method, address, body, revision]);
+  const key = JSON.stringify([method, address, body, revision, owners]);
   const trial = useLoaded(key, async (aborted) => {
     const path = trialAddress(address, { hasImpact, context: effect?.context });
-    const sending = { ...sent, headers: condition, signal: aborted };
+    const sending = { ...sent, headers, signal: aborted };
     const answer = await withRecentSignIn(() => call<Trial>(method, path, sending));
     return answer.body;
   });
@@ -89,12 +94,8 @@ export function ReviewAndPublish(review: Review): VNode {
 
   const write = async (more: Readonly<Record<string, string>> = {}): Promise<void> => {
     const why = reason.trim();
-    const headers = {
-      ...condition,
-      ...(why !== '' && { 'x-change-reason': headerText(why) }),
-      ...more,
-    };
-    await call(method, address, { ...sent, headers });
+    const said = why !== '' && { 'x-change-reason': headerText(why) };
+    await call(method, address, { ...sent, headers: { ...headers, ...said, ...more } });
     onPublished();
   };
   const publish = async (event: Event): Promise<void> => {
@@ -149,21 +150,18 @@ export function ReviewAndPublish(review: Review): VNode {
             </p>
           )
         )}
-        <ProblemBox problem={trial.problem ?? refusal} />
+        <ProblemOrOwner
+          problem={trial.problem ?? refusal}
+          owners={owners}
+          onTakeOver={(names) => {
+            setRefusal(undefined);
+            setOwners(names);
+          }}
+        />
         {outdated && !onOutdated && (
           <p>Close this, look at the document as it is now, and begin again.</p>
         )}
-        <label>
-          Reason
-          <input
-            name="reason"
-            maxlength={500}
-            value={reason}
-            placeholder="Why, for the history"
-            autocomplete="off"
-            onInput={({ currentTarget }) => setReason(currentTarget.value)}
-          />
-        </label>
+        <ReasonField value={reason} onValue={setReason} />
         <footer>
           <button type="button" class="secondary" onClick={onClose}>
             Cancel
@@ -182,9 +180,29 @@ export function ReviewAndPublish(review: Review): VNode {
   );
 }
 
+const ReasonField = ({
+  value,
+  onValue,
+}: {
+  readonly value: string;
+  readonly onValue: (value: string) => void;
+}): VNode => (
+  <label>
+    Reason
+    <input
+      name="reason"
+      maxlength={500}
+      value={value}
+      placeholder="Why, for the history"
+      autocomplete="off"
+      onInput={({ currentTarget }) => onValue(currentTarget.value)}
+    />
+  </label>
+);
+
 /** What the trial said: of the document, of effective values and guardrails, and of tenants. */
 const Tried = ({
-  trial: { changes, effective, warnings = [], impact, complete = true },
+  trial: { changes, effective, warnings = [], impact, complete = true, over_time: overTime },
   effect,
 }: {
   readonly trial: Trial;
@@ -201,6 +219,7 @@ const Tried = ({
       </p>
     ))}
     {impact && <BlastRadius impact={impact} isComplete={complete} />}
+    {overTime && <LimitsEffect overTime={overTime} />}
     {impact?.next_cursor && <p class="fine">More values change; the plan shows all of them.</p>}
   </>
 );

@@ -1,64 +1,289 @@
 /**
- * Fields made from a schema. Numbers are texts until they are valid; what has no simple field is
- * JSON.
+ * Forms made from a schema: what has parts is a group of their fields, a list or map of such parts
+ * one group for each.
  */
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
-import { longJson, pointerOf } from '../format.ts';
-import { valueAt, withValueAt, type JsonObject } from '../merge-patch.ts';
+import { useId, useState } from 'preact/hooks';
+import { pointerOf } from '../format.ts';
+import { isObject, withValueAt, type JsonObject } from '../merge-patch.ts';
 import type { Schema } from '../schemas.ts';
+import { shapeOf } from '../shapes.ts';
 import { RowButton } from '../lists.tsx';
+import { LeafField, textIn } from './schema-fields.tsx';
 
-interface FieldsProperties {
-  readonly schema: Schema;
-  readonly document: JsonObject;
-  readonly above: readonly string[];
+/** What is the same for every part of a form. */
+interface FormProperties {
   readonly isReadOnly: boolean;
-  readonly onChange: (document: JsonObject) => void;
+  /** Says of a place whether what was typed there is a value; true clears all that is in it. */
   readonly onFit: (place: string, isFit: boolean) => void;
+  /** By the title of a map: names that its members may have. */
+  readonly suggestions?: Readonly<Record<string, readonly string[]>>;
 }
 
-export function SchemaFields(properties: FieldsProperties): VNode {
-  const { schema, document, above, isReadOnly, onChange, onFit } = properties;
-  const fields = Object.entries(schema.properties ?? {}).map(([name, inner]) => {
-    const names = [...above, name];
-    const place = pointerOf(names);
-    if (inner.properties)
-      return (
-        <fieldset key={place}>
-          <legend>{name}</legend>
-          <SchemaFields {...properties} schema={inner} above={names} />
-        </fieldset>
-      );
+interface FieldsProperties extends FormProperties {
+  readonly schema: Schema;
+  readonly document: JsonObject;
+  /** The names that lead to it. */
+  readonly above: readonly string[];
+  readonly onChange: (document: JsonObject) => void;
+}
+
+/** The places that are unfit once one of them was looked at. */
+export function withFit(
+  unfit: ReadonlySet<string>,
+  place: string,
+  isFit: boolean,
+): ReadonlySet<string> {
+  if (!isFit) return new Set([...unfit, place]);
+  return new Set([...unfit].filter((each) => each !== place && !each.startsWith(`${place}/`)));
+}
+
+/** What fields are called whose names say too little to people. */
+const labels: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  Bound: { maximum: 'at most', minimum: 'at least', enum: 'one of', const: 'always' },
+};
+
+/** Those with a label first, in its order. */
+function fieldsIn({ title = '', properties = {} }: Schema) {
+  const own = labels[title] ?? {};
+  const order = Object.keys(own);
+  const rank = (name: string): number => (Object.hasOwn(own, name) ? order.indexOf(name) : 99);
+  return Object.entries(properties)
+    .filter(([, inner]) => !('const' in inner))
+    .map(([name, inner]) => ({ name, inner, label: own[name] ?? name }))
+    .toSorted((one, other) => rank(one.name) - rank(other.name));
+}
+
+const memberOf = (document: JsonObject, name: string): unknown =>
+  Object.hasOwn(document, name) ? document[name] : undefined;
+
+export function SchemaFields({
+  schema,
+  document,
+  above,
+  onChange,
+  ...form
+}: FieldsProperties): VNode {
+  return (
+    <div class="fields">
+      {fieldsIn(schema).map(({ name, inner, label }) => (
+        <Part
+          {...form}
+          key={name}
+          label={label}
+          names={[...above, name]}
+          schema={inner}
+          value={memberOf(document, name)}
+          onChange={(value: unknown) => onChange(withValueAt(document, [name], value))}
+        />
+      ))}
+    </div>
+  );
+}
+
+interface PartProperties extends FormProperties {
+  readonly label: string;
+  readonly names: readonly string[];
+  readonly schema: Schema;
+  readonly value: unknown;
+  /** Undefined where it was emptied: the document then says nothing. */
+  readonly onChange: (value: unknown) => void;
+}
+
+function Part(properties: PartProperties): VNode {
+  const { label, names, schema, value, onChange, ...form } = properties;
+  const document = isObject(value) ? value : {};
+  const [wasThere] = useState(isObject(value));
+  // What somebody began and emptied again is not set.
+  const settle = (next: JsonObject): void =>
+    onChange(Object.keys(next).length === 0 && !wasThere ? undefined : next);
+  if (schema.shapes) return <Shapes {...properties} shapes={schema.shapes} />;
+  if (schema.properties || schema.values)
     return (
-      <Field
-        key={place}
-        name={name}
-        place={place}
-        schema={inner}
-        value={valueAt(document, names)}
-        isReadOnly={isReadOnly}
-        onChange={(value: unknown) => onChange(withValueAt(document, names, value))}
-        onFit={(isFit: boolean) => onFit(place, isFit)}
-      />
+      <fieldset>
+        <legend>
+          <bdi>{label}</bdi>
+        </legend>
+        {schema.properties ? (
+          <SchemaFields
+            {...form}
+            schema={schema}
+            document={document}
+            above={names}
+            onChange={settle}
+          />
+        ) : (
+          <MemberFields
+            {...form}
+            schema={schema}
+            document={document}
+            above={names}
+            noun={`member of ${label}`}
+            named={schema.description ?? 'name'}
+            onChange={settle}
+          />
+        )}
+      </fieldset>
     );
-  });
-  return <div class="fields">{fields}</div>;
+  if (schema.type === 'array' && (schema.items?.properties || schema.items?.shapes))
+    return <Items {...properties} items={schema.items} />;
+  const place = pointerOf(names);
+  return (
+    <LeafField
+      name={label}
+      place={place}
+      schema={schema}
+      value={value}
+      isReadOnly={form.isReadOnly}
+      onChange={onChange}
+      onFit={(isFit: boolean) => form.onFit(place, isFit)}
+    />
+  );
+}
+
+/** One of several shapes, each with its own fields; none where nothing is set. */
+function Shapes({
+  shapes,
+  ...properties
+}: PartProperties & { readonly shapes: readonly Schema[] }): VNode {
+  const { label, names, value, onChange, ...form } = properties;
+  const place = pointerOf(names);
+  const isEmpty = !isObject(value) || Object.keys(value).length === 0;
+  // An empty one fits every shape.
+  const [picked, setPicked] = useState(isEmpty ? 0 : shapeOf(shapes, value));
+  const fitting = isEmpty ? picked : shapeOf(shapes, value);
+  const chosen = value === undefined ? -1 : fitting;
+  const choose = (event: Event): void => {
+    const index = Number(textIn(event));
+    const shape = shapes[index];
+    form.onFit(place, true);
+    setPicked(index);
+    onChange(shape && constantsOf(shape));
+  };
+  return (
+    <fieldset>
+      <legend>
+        <bdi>{label}</bdi>
+      </legend>
+      <label>
+        <span class="name">kind</span>
+        <select name={place} value={String(chosen)} disabled={form.isReadOnly} onChange={choose}>
+          <option value="-1">not set</option>
+          {shapes.map((shape, index) => (
+            <option key={index} value={String(index)}>
+              {titleOfShape(shape)}
+            </option>
+          ))}
+        </select>
+      </label>
+      {chosen >= 0 && (
+        <SchemaFields
+          {...form}
+          key={chosen}
+          schema={shapes[chosen]!}
+          document={isObject(value) ? value : {}}
+          above={names}
+          onChange={onChange}
+        />
+      )}
+    </fieldset>
+  );
+}
+
+/** What a shape says of itself wherever it is. */
+const constantsOf = ({ properties = {} }: Schema): JsonObject =>
+  Object.fromEntries(
+    Object.entries(properties).flatMap(([name, inner]) =>
+      'const' in inner ? [[name, inner.const]] : [],
+    ),
+  );
+
+/** Such as "bearer", or "webhook endpoint". */
+function titleOfShape(shape: Schema): string {
+  const [constant] = Object.values(constantsOf(shape));
+  if (typeof constant === 'string') return constant;
+  if (shape.title === undefined) return Object.keys(shape.properties ?? {}).join(', ');
+  return shape.title.replaceAll(/\B[A-Z]/g, (letter) => ` ${letter}`).toLowerCase();
+}
+
+/** A list of parts, each with its own fields. */
+function Items({ items, ...properties }: PartProperties & { readonly items: Schema }): VNode {
+  const { label, names, value, schema, onChange, ...form } = properties;
+  const list: readonly unknown[] = Array.isArray(value) ? value : [];
+  // Each keeps its fields, with what is typed in them, while others are removed.
+  const [ids, setIds] = useState(() => list.map((_each, index) => index));
+  const put = (next: readonly unknown[]): void => onChange(next.length === 0 ? undefined : next);
+  const add = (): void => {
+    setIds([...ids, Math.max(-1, ...ids) + 1]);
+    put([...list, {}]);
+  };
+  const remove = (index: number): void => {
+    form.onFit(pointerOf([...names, String(ids[index])]), true);
+    setIds(ids.toSpliced(index, 1));
+    put(list.toSpliced(index, 1));
+  };
+  return (
+    <fieldset class="members">
+      <legend>
+        <bdi>{label}</bdi>
+      </legend>
+      {schema.description && <p class="fine">{schema.description}</p>}
+      {list.map((each, index) => (
+        <div key={ids[index]} class="item">
+          <Part
+            {...form}
+            label={`${label} ${index + 1}`}
+            names={[...names, String(ids[index])]}
+            schema={items}
+            value={each}
+            onChange={(next: unknown) => put(list.with(index, next ?? {}))}
+          />
+          {!form.isReadOnly && (
+            <RowButton label={`Remove ${label} ${index + 1}`} onClick={() => remove(index)}>
+              Remove
+            </RowButton>
+          )}
+        </div>
+      ))}
+      {list.length === 0 && <p class="empty">There is none yet.</p>}
+      {!form.isReadOnly && (
+        <p class="buttons">
+          <button type="button" class="small" aria-label={`Add to ${label}`} onClick={add}>
+            Add
+          </button>
+        </p>
+      )}
+    </fieldset>
+  );
 }
 
 /**
  * A document whose members are all of one kind, by names that people choose: a group of fields for
  * each.
  */
-export function MemberFields(
-  properties: FieldsProperties & { readonly noun: string; readonly named: string },
-): VNode {
-  const { schema, document, isReadOnly, onChange, onFit, noun, named } = properties;
+export function MemberFields({
+  schema,
+  document,
+  above,
+  noun,
+  named,
+  onChange,
+  ...form
+}: FieldsProperties & { readonly noun: string; readonly named: string }): VNode {
   const [name, setName] = useState('');
+  const listId = useId();
+  const values = schema.values ?? {};
   const chosen = name.trim();
+  const isTaken = Object.hasOwn(document, chosen);
+  const hasParts = values.properties ?? values.shapes;
+  const suggested = (form.suggestions?.[schema.title ?? ''] ?? []).filter(
+    (each) => !Object.hasOwn(document, each),
+  );
+  const put = (member: string, value: unknown): void =>
+    onChange(withValueAt(document, [member], value));
   const add = (): void => {
-    if (chosen === '' || Object.hasOwn(document, chosen)) return;
-    onChange(withValueAt(document, [chosen], {}));
+    if (chosen === '' || isTaken) return;
+    put(chosen, firstOf(values));
     setName('');
   };
   const addByKey = (event: KeyboardEvent): void => {
@@ -66,48 +291,76 @@ export function MemberFields(
     event.preventDefault();
     add();
   };
-  const remove = (member: string): void => {
-    for (const field of Object.keys(schema.properties ?? {}))
-      onFit(pointerOf([member, field]), true);
-    onChange(withValueAt(document, [member], undefined));
-  };
   return (
     <div class="members">
-      {Object.keys(document).map((member) => (
-        <fieldset key={member}>
-          <legend>
-            <code>
-              <bdi>{member}</bdi>
-            </code>
-          </legend>
-          {!isReadOnly && (
-            <RowButton label={`Remove ${member}`} onClick={() => remove(member)}>
-              Remove
-            </RowButton>
-          )}
-          <SchemaFields {...properties} above={[member]} />
-        </fieldset>
-      ))}
+      {Object.keys(document).map((member) => {
+        const names = [...above, member];
+        const value = memberOf(document, member);
+        const remove = !form.isReadOnly && (
+          <RowButton
+            label={`Remove ${member}`}
+            onClick={() => {
+              form.onFit(pointerOf(names), true);
+              put(member, undefined);
+            }}
+          >
+            Remove
+          </RowButton>
+        );
+        if (hasParts && isObject(value))
+          return (
+            <fieldset key={member}>
+              <legend>
+                <code>
+                  <bdi>{member}</bdi>
+                </code>
+              </legend>
+              {remove}
+              <SchemaFields
+                {...form}
+                schema={values}
+                document={value}
+                above={names}
+                onChange={(next) => put(member, next)}
+              />
+            </fieldset>
+          );
+        return (
+          <div key={member} class="item">
+            <Part
+              {...form}
+              label={member}
+              names={names}
+              schema={values}
+              value={value}
+              // A member whose field is emptied stays until it is removed.
+              onChange={(next: unknown) => put(member, next ?? firstOf(values))}
+            />
+            {remove}
+          </div>
+        );
+      })}
       {Object.keys(document).length === 0 && <p class="empty">There is no {noun} yet.</p>}
-      {!isReadOnly && (
+      {!form.isReadOnly && (
         <div class="joined">
           <label>
             <span class="name">New {noun}</span>
             <input
               value={name}
               placeholder={named}
+              list={listId}
               autocomplete="off"
               spellcheck={false}
               onKeyDown={addByKey}
               onInput={(event: Event) => setName(textIn(event))}
             />
+            <datalist id={listId}>
+              {suggested.map((each) => (
+                <option key={each} value={each} />
+              ))}
+            </datalist>
           </label>
-          <button
-            type="button"
-            class="secondary"
-            disabled={chosen === '' || Object.hasOwn(document, chosen)}
-            onClick={add}
-          >
+          <button type="button" class="secondary" disabled={chosen === '' || isTaken} onClick={add}>
             Add
           </button>
         </div>
@@ -116,245 +369,10 @@ export function MemberFields(
   );
 }
 
-interface FieldProperties {
-  readonly name: string;
-  readonly place: string;
-  readonly schema: Schema;
-  readonly value: unknown;
-  readonly isReadOnly: boolean;
-  /** Undefined where the field was emptied: the document then says nothing. */
-  readonly onChange: (value: unknown) => void;
-  readonly onFit: (isFit: boolean) => void;
-}
-
-function Field(properties: FieldProperties): VNode {
-  const { schema } = properties;
-  if (schema.type === 'boolean') return <ChoiceField {...properties} choices={[true, false]} />;
-  if (schema.enum) return <ChoiceField {...properties} choices={schema.enum} />;
-  if (schema.type === 'number' || schema.type === 'integer') return <NumberField {...properties} />;
-  if (schema.type === 'string') return <TextField {...properties} />;
-  const { name, place, value, isReadOnly, onChange, onFit } = properties;
-  const rows = value === undefined ? 2 : Math.min(12, longJson(value).split('\n').length + 1);
-  return (
-    <JsonField
-      label={name}
-      place={place}
-      value={value}
-      rows={rows}
-      isReadOnly={isReadOnly}
-      mayBeEmpty={true}
-      onChange={onChange}
-      onFit={onFit}
-      {...(schema.description !== undefined && { hint: schema.description })}
-    />
-  );
-}
-
-/** A list of ids is split at spaces, which names may have. */
-const hintId = (place: string): string => `hint-${encodeURIComponent(place)}`;
-
-const textIn = (event: Event): string =>
-  (event.target as HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement).value;
-
-/** What a field may hold, for whoever fills it in. */
-function hintOf({ description, minimum, maximum }: Schema): string {
-  const range =
-    minimum !== undefined && maximum !== undefined
-      ? `${minimum} to ${maximum}`
-      : minimum !== undefined
-        ? `at least ${minimum}`
-        : maximum !== undefined
-          ? `at most ${maximum}`
-          : undefined;
-  return [description, range].filter((part) => part !== undefined).join(' · ');
-}
-
-const Hint = ({
-  id,
-  text,
-  problem,
-}: {
-  readonly id: string;
-  readonly text: string;
-  readonly problem?: string | undefined;
-}): VNode => (
-  <small id={id} class={problem ? 'unfit' : ''}>
-    {problem ?? text}
-  </small>
-);
-
-function ChoiceField({
-  name,
-  place,
-  schema,
-  value,
-  isReadOnly,
-  onChange,
-  choices,
-}: FieldProperties & { readonly choices: readonly unknown[] }): VNode {
-  const index = choices.indexOf(value);
-  const choose = (event: Event): void => {
-    const chosen = textIn(event);
-    onChange(chosen === '' ? undefined : choices[Number(chosen)]);
-  };
-  return (
-    <label>
-      <span class="name">{name}</span>
-      <select
-        name={place}
-        value={index < 0 ? '' : String(index)}
-        disabled={isReadOnly}
-        aria-describedby={hintId(place)}
-        onChange={choose}
-      >
-        <option value="">not set</option>
-        {choices.map((choice, number) => (
-          <option key={number} value={String(number)}>
-            {String(choice)}
-          </option>
-        ))}
-      </select>
-      <Hint id={hintId(place)} text={hintOf(schema)} />
-    </label>
-  );
-}
-
-const number = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
-
-function NumberField({
-  name,
-  place,
-  schema,
-  value,
-  isReadOnly,
-  onChange,
-  onFit,
-}: FieldProperties): VNode {
-  const [text, setText] = useState(value === undefined ? '' : String(value));
-  const [problem, setProblem] = useState<string>();
-  const edit = (event: Event): void => {
-    const typed = textIn(event);
-    const trimmed = typed.trim();
-    const isNumber = number.test(trimmed) && (schema.type !== 'integer' || /^-?\d+$/.test(trimmed));
-    const isFit = trimmed === '' || isNumber;
-    const wanted = schema.type === 'integer' ? 'a whole number' : 'a number';
-    setText(typed);
-    setProblem(isFit ? undefined : `This is not ${wanted}, such as 12.`);
-    onFit(isFit);
-    if (isFit) onChange(trimmed === '' ? undefined : Number(trimmed));
-  };
-  return (
-    <label>
-      <span class="name">{name}</span>
-      <input
-        name={place}
-        inputmode="decimal"
-        class="number"
-        value={text}
-        readonly={isReadOnly}
-        placeholder="not set"
-        autocomplete="off"
-        aria-invalid={problem ? 'true' : undefined}
-        aria-describedby={hintId(place)}
-        onInput={edit}
-      />
-      <Hint id={hintId(place)} text={hintOf(schema)} problem={problem} />
-    </label>
-  );
-}
-
-const TextField = ({
-  name,
-  place,
-  schema,
-  value,
-  isReadOnly,
-  onChange,
-}: FieldProperties): VNode => (
-  <label>
-    <span class="name">{name}</span>
-    <input
-      name={place}
-      value={value === undefined ? '' : String(value)}
-      maxlength={schema.maxLength}
-      readonly={isReadOnly}
-      placeholder="not set"
-      autocomplete="off"
-      spellcheck={false}
-      aria-describedby={hintId(place)}
-      onInput={(event: Event) => onChange(textIn(event) === '' ? undefined : textIn(event))}
-    />
-    <Hint id={hintId(place)} text={hintOf(schema)} />
-  </label>
-);
-
-interface JsonFieldProperties {
-  readonly label: string;
-  /** In the document; absent for all of it. */
-  readonly place?: string;
-  readonly value: unknown;
-  readonly rows: number;
-  readonly isReadOnly: boolean;
-  readonly hint?: string;
-  readonly mayBeEmpty?: boolean;
-  /** What the value has to be beside JSON. */
-  readonly demands?: (value: unknown) => boolean;
-  readonly onChange: (value: unknown) => void;
-  readonly onFit: (isFit: boolean) => void;
-}
-
-export function JsonField({
-  label,
-  place = '',
-  value,
-  rows,
-  isReadOnly,
-  hint = '',
-  mayBeEmpty = false,
-  demands = () => true,
-  onChange,
-  onFit,
-}: JsonFieldProperties): VNode {
-  const [text, setText] = useState(value === undefined ? '' : longJson(value));
-  const [problem, setProblem] = useState<string>();
-  const settle = (found: string | undefined): void => {
-    setProblem(found);
-    onFit(found === undefined);
-  };
-  const edit = (event: Event): void => {
-    const typed = textIn(event);
-    setText(typed);
-    if (typed.trim() === '' && mayBeEmpty) {
-      settle(undefined);
-      onChange(undefined);
-      return;
-    }
-    try {
-      const parsed: unknown = JSON.parse(typed);
-      if (demands(parsed)) {
-        settle(undefined);
-        onChange(parsed);
-      } else settle('This has to be an object: { … }');
-    } catch (error) {
-      settle(error instanceof Error ? error.message : 'This is no JSON.');
-    }
-  };
-  const id = hintId(`json-${place}`);
-  return (
-    <label class="json">
-      <span class="name">{label}</span>
-      <textarea
-        rows={rows}
-        spellcheck={false}
-        autocomplete="off"
-        readonly={isReadOnly}
-        placeholder="not set"
-        value={text}
-        aria-invalid={problem ? 'true' : undefined}
-        aria-describedby={id}
-        onInput={edit}
-      ></textarea>
-      <Hint id={id} text={hint === '' ? 'JSON' : `${hint} · JSON`} problem={problem} />
-    </label>
-  );
+/** What a new member is until somebody says more. */
+function firstOf({ type, properties, values, shapes, minimum = 0 }: Schema): unknown {
+  if (properties || values || shapes) return {};
+  if (type === 'array') return [];
+  if (type === 'boolean') return false;
+  return type === 'number' || type === 'integer' ? minimum : '';
 }

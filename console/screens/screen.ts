@@ -1,5 +1,5 @@
 /** What the shell gives to a screen. */
-import type { TenantRole } from '../../shared/contracts/contract.ts';
+import type { TenantRole } from '../../shared/contracts/roles.ts';
 
 /** A screen of a tenant, at `/tenants/{id}/{name}`; `rest` are the further parts of the path. */
 export interface ScreenProperties {

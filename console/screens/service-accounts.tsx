@@ -78,12 +78,16 @@ function List({ tenantId, accounts, problem, reload }: Reading): VNode {
       </form>
       <Waiting data={accounts} problem={problem} retry={reload} />
       {shown?.length === 0 && (
-        <Empty>{wanted === '' ? 'There is none yet.' : 'None fits the filter.'}</Empty>
+        <Empty>
+          {wanted === ''
+            ? 'No service account yet. Create one for a pipeline or program, then give it a key.'
+            : 'None fits the filter.'}
+        </Empty>
       )}
       {shown && shown.length > 0 && (
         <Table
           label="Service accounts"
-          columns={['Name', 'Roles', 'Status', { wide: 'Made by' }, { wide: 'When' }]}
+          columns={['Name', 'Roles', 'Status', { wide: 'Created by' }, { wide: 'When' }]}
         >
           {shown.map((account) => (
             <tr key={account.id}>
@@ -114,7 +118,7 @@ function List({ tenantId, accounts, problem, reload }: Reading): VNode {
       {isMaking && (
         <AccountForm
           title="New service account"
-          verb="Make the account"
+          verb="Create account"
           onClose={() => setMaking(false)}
           onSave={make}
         />
@@ -221,7 +225,7 @@ function OneAccount({
       )}
       <dl class="facts">
         <Fact name="Roles">{roleText(account.roles)}</Fact>
-        <Fact name="Made by">
+        <Fact name="Created by">
           <Who id={account.created_by} />
         </Fact>
         <Fact name="Made">

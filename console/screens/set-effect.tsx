@@ -7,7 +7,7 @@ import { call } from '../api.ts';
 import { useLoaded } from '../loading.ts';
 import { Empty, Loading, ProblemBox } from '../parts.tsx';
 import { changesValue, EffectOf } from './effect.tsx';
-import { BlastRadius, type Impact } from './impact.tsx';
+import { BlastRadius, LimitsEffect, type Impact, type OverTime } from './impact.tsx';
 import { documentAt, mayWrite } from './document-kinds.ts';
 import type { ChangeSet, SetOwner } from './change-sets.ts';
 import { trialAddress, type EffectiveChange } from './trial.ts';
@@ -17,6 +17,7 @@ type Item = ChangeSet['items'][number];
 interface Tried {
   readonly impact?: Impact;
   readonly complete?: boolean;
+  readonly over_time?: OverTime;
   readonly effective?: readonly EffectiveChange[];
 }
 
@@ -87,6 +88,7 @@ function Effect({
     owner.tenantId === '' ? tryPlatform(items, aborted) : tryTenant(items, owner, aborted),
   );
   const values = data?.flatMap(({ effective = [] }) => effective.filter(changesValue)) ?? [];
+  const limits = data?.flatMap(({ over_time: overTime }) => overTime ?? []) ?? [];
   const impacts = data?.filter(({ impact }) => impact !== undefined) ?? [];
   return (
     <section aria-label="What it does">
@@ -101,11 +103,14 @@ function Effect({
           : <EffectOf change={change} />
         </p>
       ))}
-      {data && values.length === 0 && impacts.length === 0 && (
+      {data && values.length === 0 && impacts.length === 0 && limits.length === 0 && (
         <Empty>No effective value changes, with no agent and no service asked for.</Empty>
       )}
       {impacts.map(({ impact, complete }, index) => (
         <BlastRadius key={index} impact={impact!} isComplete={complete ?? true} />
+      ))}
+      {limits.map((overTime, index) => (
+        <LimitsEffect key={index} overTime={overTime} />
       ))}
       {hasOthers && <p class="fine">A policy is no part of this.</p>}
     </section>

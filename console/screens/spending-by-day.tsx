@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { query, setQuery } from '../address.ts';
 import { get, withQuery } from '../api.ts';
+import { BarsByDay, dateText } from '../bars-by-day.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLoaded } from '../loading.ts';
 import { usePages } from '../pages.ts';
@@ -12,9 +13,6 @@ import { counts, unitOf, type Automation, type Usage } from './budget-usage.ts';
 type Day = ResultOf<'notifier.budgets.days'>['items'][number];
 
 const days = 31;
-const dateFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' });
-/** The date as people write it, wherever they are. */
-const dateText = (date: string): string => dateFormat.format(new Date(`${date}T00:00Z`));
 const totalOf = ({ spent, held }: Day): number => Number(spent) + Number(held);
 
 export function SpendingByDay({
@@ -40,7 +38,22 @@ export function SpendingByDay({
       <Waiting data={data} problem={problem} retry={reload} />
       {data && (
         <>
-          <Chart items={data.items} usage={usage} chosen={chosen?.date} />
+          <BarsByDay
+            label={`Spending of ${name} in the last ${days} days`}
+            unit={unit}
+            empty={`Nothing was spent in the last ${days} days.`}
+            parts={[
+              { title: 'spent', look: 'spent' },
+              { title: 'held', look: 'held' },
+            ]}
+            bars={data.items.map(({ date, spent, held }) => ({
+              date,
+              values: [Number(spent), Number(held)],
+              says: `${spent} spent, ${held} held`,
+            }))}
+            chosen={chosen?.date}
+            onChoose={(day) => setQuery({ day })}
+          />
           <details>
             <summary>As a table</summary>
             <Table
@@ -72,58 +85,6 @@ export function SpendingByDay({
       )}
       {chosen && <Behind key={chosen.date} tenantId={tenantId} usage={usage} day={chosen} />}
     </section>
-  );
-}
-
-const height = 100;
-
-/** Bars as wide as the window lets them be; the table says the same to everybody. */
-function Chart({
-  items,
-  usage,
-  chosen,
-}: {
-  readonly items: readonly Day[];
-  readonly usage: Usage;
-  readonly chosen: string | undefined;
-}): VNode {
-  const most = Math.max(...items.map(totalOf));
-  if (most === 0) return <Empty>Nothing was spent in the last {days} days.</Empty>;
-  const heightOf = (part: number): number => (part / most) * height;
-  const unit = unitOf(usage);
-  return (
-    <figure class="by-day">
-      <figcaption class="fine">
-        Up to <span class="number">{most.toLocaleString()}</span> {unit} on a day
-      </figcaption>
-      <svg
-        role="img"
-        aria-label={`Spending of ${usage.name} in the last ${days} days; the table has its figures`}
-        viewBox={`0 0 ${items.length * 10} ${height}`}
-        preserveAspectRatio="none"
-      >
-        {items.map((day, index) => {
-          const [spent, held] = [heightOf(Number(day.spent)), heightOf(Number(day.held))];
-          const place = { x: index * 10 + 1, width: 8 };
-          return (
-            <g
-              key={day.date}
-              class={day.date === chosen ? 'chosen' : ''}
-              onClick={() => setQuery({ day: day.date })}
-            >
-              <title>{`${dateText(day.date)}: ${day.spent} spent, ${day.held} held`}</title>
-              <rect class="ground" x={index * 10} width="10" height={height} />
-              <rect class="spent" {...place} y={height - spent} height={spent} />
-              <rect class="held" {...place} y={height - spent - held} height={held} />
-            </g>
-          );
-        })}
-      </svg>
-      <div class="ends fine" aria-hidden="true">
-        <span>{dateText(items[0]!.date)}</span>
-        <span>{dateText(items.at(-1)!.date)}</span>
-      </div>
-    </figure>
   );
 }
 

@@ -19,16 +19,16 @@ interface Newest {
 }
 
 /** Of these a tenant and the platform have one each, or none. */
-const single = /\/config\/(bounds|budgets|freezes|change-policy)$/;
+const single = /\/config\/(bounds|budgets|freezes|change-policy|event-destinations)$/;
 
 /**
  * Whether there is one at all. Most have none, and browsers print every 404 as an error. The
  * tenant's history has each of its writes; the platform's may have begun later, so there a trial of
- * no change says what it would make. Policies came after that history.
+ * no change says what it would make. What came after that history has all of its writes there.
  */
 async function exists(address: string, kind: string): Promise<boolean> {
-  const isPolicy = kind === 'change-policy';
-  if (address === `/config/${kind}` && !isPolicy) {
+  const isRecent = kind === 'change-policy' || kind === 'event-destinations';
+  if (address === `/config/${kind}` && !isRecent) {
     const trial = await call<{ readonly changes: readonly unknown[] }>(
       'PATCH',
       `${address}?dry_run=true`,
@@ -37,7 +37,7 @@ async function exists(address: string, kind: string): Promise<boolean> {
     return trial.body.changes.length === 0;
   }
   const history = address.replace(/[a-z-]+$/, 'history');
-  const type = `${kind.replace('-', '_')}_config`;
+  const type = `${kind.replaceAll('-', '_')}_config`;
   const newest = await get<Newest>(`${history}?config_type=${type}&limit=1`);
   const [entry] = newest.items;
   if (entry?.action !== 'rollback') return entry !== undefined && entry.action !== 'delete';

@@ -26,6 +26,8 @@ export interface Owner {
   readonly base: string;
   readonly kinds: readonly DocumentKind[];
   readonly mayTakeBack: boolean;
+  /** Whether the looker may write documents, too. */
+  readonly mayEdit: boolean;
   readonly hasImpact: boolean;
   /** Of the screens that show effective values; the platform has none of its own. */
   readonly screens?: string;
@@ -41,7 +43,7 @@ export const historyAddress = (
 /** Such as "Agent configuration scaler". */
 export function nameOfDocument(
   { config_type: type, resource_id: id }: Entry,
-  { kinds }: Owner,
+  { kinds }: Pick<Owner, 'kinds'>,
 ): string {
   const kind = kinds.find(({ configType }) => configType === type);
   if (kind) return titleOf(kind, id);

@@ -13,6 +13,7 @@ import { RowButton, Table, Waiting } from '../lists.tsx';
 import { Who } from '../parts.tsx';
 import { roleChoices, roleText } from '../roles.ts';
 import { serviceScopes } from './api-keys.tsx';
+import { NarrowedTags, narrowingIn, NarrowingFields, notNarrowed } from './narrowing.tsx';
 
 type Trust = ResultOf<'auth.trust.get'>;
 type Rule = Trust['rules'][number];
@@ -73,7 +74,7 @@ export function TrustRules({ address, roles }: TrustProperties): VNode {
             'Roles',
             'May',
             'For',
-            { wide: 'Made by' },
+            { wide: 'Created by' },
             { unseen: 'Actions' },
           ]}
         >
@@ -131,6 +132,7 @@ function RuleRow({
             {scope}
           </span>
         ))}
+        <NarrowedTags to={rule.narrowed_to} />
       </td>
       <td class="number">{seconds} s</td>
       <td class="wide">
@@ -171,6 +173,7 @@ function Add({
   const [given, setGiven] = useState<readonly string[]>(roles);
   const [scopes, setScopes] = useState<readonly string[]>(['config:read']);
   const [seconds, setSeconds] = useState('900');
+  const [narrowing, setNarrowing] = useState(notNarrowed);
   const work = (): Promise<void> => {
     const wanted = claimsIn(claims);
     return onAdd({
@@ -180,6 +183,7 @@ function Add({
       roles: given,
       scopes,
       max_ttl: Number(seconds),
+      ...narrowingIn(narrowing),
     });
   };
   return (
@@ -237,6 +241,7 @@ function Add({
         chosen={scopes}
         onChange={setScopes}
       />
+      <NarrowingFields texts={narrowing} onTexts={setNarrowing} />
     </FormDialog>
   );
 }

@@ -11,7 +11,7 @@ import type { ScreenProperties } from './screen.ts';
 type Usage = ResultOf<'config-resolver.usage.get'>['items'][number];
 type Near = ResultOf<'config-resolver.usage.near'>['items'][number];
 
-const titles: Readonly<Record<Usage['what'], string>> = {
+export const titlesOfUsage: Readonly<Record<Usage['what'], string>> = {
   api_keys: 'API keys',
   approvals_pending: 'Approvals that are pending',
   automations_live: 'Automations that run or wait',
@@ -38,7 +38,7 @@ export function TenantUsage({ tenantId }: ScreenProperties): VNode {
         <Table label="Usage" look="lines" columns={['What', 'Used', 'Limit', { wide: 'Setting' }]}>
           {data.items.map(({ what, used, limit, setting }) => (
             <tr key={what}>
-              <th scope="row">{titles[what]}</th>
+              <th scope="row">{titlesOfUsage[what]}</th>
               <td>{numberOf(used)}</td>
               <td>{numberOf(limit)}</td>
               <td class="wide">
@@ -70,7 +70,7 @@ export function UsageOfTenants(): VNode {
               <th scope="row">
                 <code>{id}</code>
               </th>
-              <td>{titles[what]}</td>
+              <td>{titlesOfUsage[what]}</td>
               <td>{numberOf(used)}</td>
               <td>{numberOf(limit)}</td>
             </tr>

@@ -26,7 +26,7 @@ import { DocumentPage } from './pages/documents.ts';
 import { EffectiveValuesPage } from './pages/effective-values.ts';
 import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
-import { findingsOf, soonMs, visit, type Visit } from './visit.ts';
+import { arrived, findingsOf, soonMs, visit, type Visit } from './visit.ts';
 
 let cluster: Cluster;
 let tenant: TenantFixture;
@@ -209,6 +209,7 @@ describe('walked', () => {
       'budgets',
       'freezes',
       'automations',
+      'decisions',
       'approvals?state=all',
       `approvals/${asked.body.id}`,
       'notifications',
@@ -337,12 +338,12 @@ describe('signing in', () => {
     await page.getByText('Type your e-mail address first').waitFor();
     await page.getByLabel('E-mail').fill(email);
     await page.getByRole('button', { name: 'Single sign-on' }).click();
-    await new EffectiveValuesPage(page).loaded();
-    expect(new URL(page.url()).pathname).toBe(`/console/tenants/${tenant.id}/effective`);
-    await page.getByRole('link', { name: 'Configuration' }).waitFor();
+    await arrived(page);
+    expect(new URL(page.url()).pathname).toMatch(`/console/tenants/${tenant.id}/`);
+    await page.getByRole('link', { name: 'Configuration', exact: true }).waitFor();
     expect(await readable(page)).not.toMatch(/eyJ[\w-]+\.|[\w-]{43}|code=|verifier/);
     await page.reload();
-    await new EffectiveValuesPage(page).loaded();
+    await arrived(page);
     expect(seen.faults.filter((fault) => !fault.includes(provider.issuer))).toEqual([]);
     await page.goto('/console/sso?code=of-somebody-else&state=x');
     await page.getByText('no code that belongs to this tab').waitFor();

@@ -25,7 +25,7 @@ import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
 import { hostile, setStage, type Stage } from './stage.ts';
 import { standAt } from './stand.ts';
-import { slownessOf, soonMs, until, visit, workOf, type Visit } from './visit.ts';
+import { arrived, slownessOf, soonMs, until, visit, workOf, type Visit } from './visit.ts';
 
 let stage: Stage;
 let tenant: TenantFixture;
@@ -84,7 +84,7 @@ const withoutStream = ({ page }: Visit): Promise<unknown> =>
 /** In a browser of their own. */
 async function signedIn(as: Person): Promise<Visit> {
   const seen = await stage.signedIn(tenant.emails[as]!);
-  await new EffectiveValuesPage(seen.page).loaded();
+  await arrived(seen.page);
   return seen;
 }
 const tabOf = (as: Person): Promise<Visit> => stage.tabOf(tenant.emails[as]!);
@@ -118,8 +118,10 @@ describe('every screen', () => {
     await stand('reset');
     await door.open();
     await door.signIn(tenant.emails.tenant_admin!, memberPassword);
+    await page.getByRole('region', { name: 'Last changes' }).getByRole('table').waitFor();
+    await page.getByRole('region', { name: 'First steps' }).waitFor();
+    await stand('overview');
     const effective = new EffectiveValuesPage(page);
-    await effective.loaded();
     await effective.open(tenant.id, question);
     await stand('effective');
     await effective.openLadder('max_cost_impact_auto');
@@ -498,6 +500,44 @@ describe('documents', () => {
     await seen.close();
   });
 
+  test('what a folder owns says so at the field, and is taken over in the review', async () => {
+    const { admin, id } = tenant;
+    const path = `/tenants/${id}/config/agents/owned`;
+    const by = { 'x-managed-by': 'git/acme' };
+    await admin.send('PUT', path, { body: { default_region: 'here' }, headers: by });
+    const seen = await tabOf('tenant_admin');
+    const document = new DocumentPage(seen.page);
+    await document.open(id, 'agents/owned');
+    await seen.page.getByText('A field is managed by git/acme.').waitFor();
+    const hintOf = (place: string) =>
+      document.field(place).evaluate((field) => {
+        const hint = field.getAttribute('aria-describedby')!;
+        return field.ownerDocument.getElementById(hint)!.textContent;
+      });
+    expect(await hintOf('/default_region')).toMatch(/managed by git\/acme$/);
+    expect(await hintOf('/default_zone')).not.toMatch(/managed by/);
+    await standAt(seen.page, 'managed-field');
+    await document.field('/default_region').fill('by hand');
+    await document.review();
+    const dialog = seen.page.getByRole('dialog');
+    await dialog.getByText('This is managed by git/acme.').waitFor();
+    await standAt(seen.page, 'take-over');
+    expect(await dialog.getByRole('button', { name: 'Publish' }).isDisabled()).toBe(true);
+    await dialog.getByRole('button', { name: 'Take it over' }).click();
+    const review = new ReviewDialog(seen.page);
+    await dialog.getByText('What is changed here is taken over from git/acme.').waitFor();
+    expect(await review.changes()).toEqual([['/default_region', '"here"', '"by hand"']]);
+    await review.publish('Publish', 'The region is down');
+    await document
+      .notice()
+      .getByText(/Published as revision/)
+      .waitFor();
+    const again = await admin.send('PUT', path, { body: { default_region: 'here' }, headers: by });
+    expect(again.body.detail.code).toBe('field_managed');
+    expect(seen.faults.filter((text) => !text.includes('409'))).toEqual([]);
+    await seen.close();
+  });
+
   test('of two who edit one document the second is told who and when, keeps the edits, and overwrites nothing', async () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/raced`;
@@ -668,7 +708,6 @@ describe('live', () => {
     await admin.put(path, { default_region: 'before' });
     const seen = await signedIn('tenant_admin');
     const effective = new EffectiveValuesPage(seen.page);
-    await effective.loaded();
     const streams: string[] = [];
     for (const { page } of [seen])
       page.context().on('request', (request) => {
@@ -725,7 +764,9 @@ describe('live', () => {
     await admin.patch(`/tenants/${id}/users/${user}`, { roles: ['operator'] });
     begin();
     // Sooner than a page looks by itself whether everything is as it knows.
-    await seen.page.getByRole('link', { name: 'Configuration' }).waitFor({ timeout: soonMs });
+    await seen.page
+      .getByRole('link', { name: 'Configuration', exact: true })
+      .waitFor({ timeout: soonMs });
     expect(seen.faults).toEqual([]);
     await seen.close();
   });
@@ -749,7 +790,7 @@ describe('live', () => {
     // It asks again by itself.
     await eventually(async () => expect(refused).toBeGreaterThan(1));
     isOut = false;
-    await new EffectiveValuesPage(page).loaded();
+    await arrived(page);
     await seen.close();
   });
 
@@ -938,7 +979,7 @@ describe('the session', () => {
   test('no token is in storage, address or document, and a reload continues', async () => {
     const seen = await signedIn('tenant_admin');
     const { page, context } = seen;
-    await new EffectiveValuesPage(page).loaded();
+    await arrived(page);
     const kept = await page.evaluate<string>(`JSON.stringify([
       { ...localStorage }, { ...sessionStorage }, location.href, document.cookie, document.documentElement.outerHTML, history.state,
     ])`);
@@ -947,7 +988,7 @@ describe('the session', () => {
     expect(cookie).toMatchObject({ httpOnly: true, secure: true, sameSite: 'Strict', path: '/' });
     expect(kept).not.toContain(cookie!.value);
     await page.reload();
-    await new EffectiveValuesPage(page).loaded();
+    await arrived(page);
     expect(seen.faults).toEqual([]);
     await seen.close();
   });
@@ -959,7 +1000,7 @@ describe('the session', () => {
       seen.page.reload(),
       second.page.goto(`/console/tenants/${tenant.id}/effective`),
     ]);
-    for (const { page } of [seen, second]) await new EffectiveValuesPage(page).loaded();
+    for (const { page } of [seen, second]) await arrived(page);
     expect([...seen.faults, ...second.faults]).toEqual([]);
     await seen.page.getByRole('button', { name: 'Sign out' }).click();
     await new SignInPage(seen.page).submit.waitFor();
@@ -988,7 +1029,7 @@ describe('the session', () => {
     }).catch(() => {})`);
     expect(statuses).toEqual([403]);
     await seen.page.reload();
-    await new EffectiveValuesPage(seen.page).loaded();
+    await arrived(seen.page);
     elsewhere.close();
     await seen.close();
   });
@@ -1027,7 +1068,7 @@ describe('the session', () => {
     expect(page.url()).toBe(`${stage.origin}/console/accept-invitation`);
     await page.getByLabel('Choose a password').fill(memberPassword);
     await page.getByRole('button', { name: 'Accept and sign in' }).click();
-    await new EffectiveValuesPage(page).loaded();
+    await arrived(page);
     expect(seen.faults).toEqual([]);
     await seen.close();
   });

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventually } from '../support/cluster.ts';
 import { createTenant, type TenantFixture } from '../support/strata.ts';
+import { DocumentPage } from './pages/documents.ts';
 import { FormDialog } from './pages/form-dialog.ts';
 import { BudgetsPage, FreezesPage } from './pages/limits.ts';
 import { PlatformDocumentPage } from './pages/platform.ts';
@@ -92,6 +93,12 @@ test('budgets: each bar with what holds it, by day with what is behind, and an e
   expect(await published.locator('.changes tbody tr').allInnerTexts()).toEqual([
     expect.stringMatching(/\/daily\/amount\s+"100\.00"\s+"40\.00"/),
   ]);
+  // What is spent and held is four fifths of it then.
+  const meant = published.getByRole('region', { name: 'Limits over time' });
+  expect(await meant.locator('tbody tr').allInnerTexts()).toEqual([
+    expect.stringMatching(/budget daily\s+warned\s+12\.5 spent, 20\.25 held, 7\.25 left/),
+  ]);
+  await standAt(page, 'budget-impact');
   await published.getByLabel('Reason').fill('Less this year');
   await published.getByRole('button', { name: 'Publish', exact: true }).click();
   await review.dialog.first().waitFor({ state: 'detached' });
@@ -101,6 +108,125 @@ test('budgets: each bar with what holds it, by day with what is behind, and an e
   const { body } = await acme.admin.get(`/tenants/${acme.id}/config/history?limit=1`);
   expect(body.items[0]).toMatchObject({ config_type: 'budgets_config', reason: 'Less this year' });
   expect(seen.faults).toEqual([]);
+  await seen.close();
+});
+
+test('the overview says what runs, waits, is near its end and changed; what if says why', async () => {
+  const asked = await acme.operator.post(`/tenants/${acme.id}/approvals`, {
+    action: 'resize',
+    risk_level: 'high',
+    title: `Resize ${hostile}`,
+  });
+  expect(asked.status).toBe(202);
+  const denied = { action: 'resize', risk_level: 'low', cost_impact: 9999 };
+  await acme.operator.post(`/tenants/${acme.id}/automations`, denied);
+  const seen = await stage.tabOf(acme.emails.tenant_admin!);
+  const { page } = seen;
+  await page.goto('/console');
+  const tiles = page.getByRole('list', { name: 'At a glance' }).getByRole('listitem');
+  await eventually(async () =>
+    expect(
+      (await tiles.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' ').trim()),
+    ).toEqual([
+      'Running 1 of 5 slots',
+      'Waiting for approval 1 none decided in 30 days',
+      'Budgets near their end 1 of 2',
+      'Freezes now 0 of 1',
+      'Not delivered 0 in the last 24 hours',
+    ]),
+  );
+  await page.getByText('Both as a table').click();
+  const today = page.getByRole('group', { name: 'Decisions and cost by day' }).locator('tbody tr');
+  expect((await today.first().locator('td').allInnerTexts()).map(Number)).toEqual([2, 0, 1, 32.75]);
+  await page
+    .getByRole('region', { name: 'Last changes' })
+    .getByText('changed daily.amount from "100.00" to "40.00"')
+    .waitFor();
+  await standAt(page, 'overview-in-use');
+  await page.getByRole('region', { name: 'Waiting for approval' }).getByText('Resize').click();
+  await page.waitForURL(`**/approvals/${asked.body.id}`);
+
+  await page.goto(`/console/tenants/${acme.id}/what-if`);
+  await page.getByLabel('Action').fill('resize');
+  await page.getByLabel('Action').press('Enter');
+  await page.getByLabel('Risk').selectOption('low');
+  // A budget of costs holds.
+  await page.getByText('Say cost_impact').waitFor();
+  await page.getByLabel('Cost').fill('1');
+  await page.getByLabel('Cost').press('Enter');
+  await page.getByText('It may act on its own').waitFor();
+  await page.getByLabel('Cost').fill('2000');
+  await page.getByLabel('Cost').press('Enter');
+  await page.getByText('It may not').waitFor();
+  const reasons = page.getByRole('group', { name: 'Reasons' }).locator('tbody tr');
+  expect(await reasons.first().innerText()).toMatch(
+    /max_cost_impact_approval decides\s+2000\s+1000\s+Tenant risk limits/,
+  );
+  await standAt(page, 'what-if');
+  expect(seen.faults.filter((text) => !text.includes('422'))).toEqual([]);
+  await seen.close();
+});
+
+test('routing, overrides and windows are written by forms alone', async () => {
+  const seen = await stage.tabOf(acme.emails.tenant_admin!);
+  const { page } = seen;
+  const document = new DocumentPage(page);
+  const publish = async (): Promise<void> => {
+    await document.review();
+    await new ReviewDialog(page).changes();
+    await new ReviewDialog(page).publish('Publish');
+    await document
+      .notice()
+      .getByText(/Published as revision/)
+      .waitFor();
+  };
+  const of = `/tenants/${acme.id}`;
+  await document.open(acme.id, 'notifications');
+  await document.field('/webhook').selectOption({ label: 'webhook endpoint' });
+  await document.field('/webhook/url').fill('https://hooks.acme.example/strata');
+  await document.field('/webhook/auth').selectOption({ label: 'bearer' });
+  await document.field('/webhook/auth/token').fill('of-the-receiver');
+  await document.field('/approver_groups/risk_levels/high').fill('sre\nleads');
+  await page.getByLabel('New member of action_overrides').fill('drop_database');
+  await page.getByLabel('New member of action_overrides').press('Enter');
+  await document.field('/approver_groups/action_overrides/drop_database').fill('dba');
+  await standAt(page, 'routing-form');
+  await publish();
+  expect((await acme.admin.get(`${of}/config/notifications`)).body).toMatchObject({
+    webhook: {
+      url: 'https://hooks.acme.example/strata',
+      auth: { type: 'bearer', token: '********' },
+    },
+    approver_groups: {
+      risk_levels: { high: ['sre', 'leads'] },
+      action_overrides: { drop_database: ['dba'] },
+    },
+  });
+
+  await document.open(acme.id, 'risk');
+  await document.field('/service_overrides/cloud_run/max_cost_impact_auto').fill('2');
+  await standAt(page, 'override-form');
+  await publish();
+  const { body: risk } = await acme.admin.get(`${of}/config/risk`);
+  expect(risk.service_overrides).toMatchObject({
+    cloud_run: { max_cost_impact_auto: 2 },
+    cloud_sql: {},
+  });
+
+  await document.open(acme.id, 'services/checkout');
+  await document.field('/service_type').fill('cloud_run');
+  await page.getByRole('button', { name: 'Add to maintenance_windows' }).click();
+  for (const day of ['sat', 'sun'])
+    await document.field(`/maintenance_windows/0/days/${day}`).check();
+  await document.field('/maintenance_windows/0/start').fill('22:00');
+  await document.field('/maintenance_windows/0/end').fill('23:00');
+  await document.field('/maintenance_windows/0/timezone').fill('UTC');
+  await standAt(page, 'windows-form');
+  await publish();
+  expect((await acme.admin.get(`${of}/services/checkout`)).body).toMatchObject({
+    maintenance_windows: [{ days: ['sat', 'sun'], start: '22:00', end: '23:00', timezone: 'UTC' }],
+  });
+  expect(seen.faults.filter((text) => !text.includes('404'))).toEqual([]);
   await seen.close();
 });
 

@@ -36,7 +36,12 @@ let receiver: Receiver;
 
 beforeAll(async () => {
   stage = await setStage({
-    environment: { WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8', WEBHOOK_ALLOW_HTTP: 'true' },
+    environment: {
+      WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+      WEBHOOK_ALLOW_HTTP: 'true',
+      // Named in a gate that is never reached.
+      PROMETHEUS_URL: 'http://127.0.0.1:9',
+    },
   });
   receiver = await startReceiver((n, response) => {
     response.writeHead(200, { 'content-type': 'text/plain' }).end(`taken ${n} ${hostile}`);
@@ -135,6 +140,42 @@ describe('compare', () => {
   });
 });
 
+describe('decisions', () => {
+  test('by rule, those that were recorded, and the limits as they were for one', async () => {
+    const { admin, id } = acme;
+    const wish = { action: 'resize', risk_level: 'low', record: true };
+    const risk = (limit: number) =>
+      admin.patch(`/tenants/${id}/config/risk`, {
+        global_settings: { max_cost_impact_auto: limit },
+      });
+    await risk(3);
+    for (const cost_impact of [1, 4, 1000])
+      expect(await admin.post(`/tenants/${id}/decide`, { ...wish, cost_impact })).toMatchObject({
+        status: 200,
+      });
+    await risk(15);
+    const seen = await asAdmin();
+    const { page } = seen;
+    await page.goto(`/console/tenants/${id}/decisions`);
+    const rows = page.getByRole('group', { name: 'Recorded decisions' }).locator('tbody tr');
+    await eventually(async () => expect(await rows.count()).toBe(3));
+    await page.getByText('As a table').click();
+    await standAt(page, 'decisions');
+    await page.getByRole('combobox', { name: 'Rule' }).selectOption('max_cost_impact_auto');
+    await eventually(async () => expect(await rows.allInnerTexts()).toHaveLength(1));
+    await rows.getByRole('link').click();
+    const limits = page.getByRole('group', { name: 'Limits as they were' });
+    await eventually(async () =>
+      expect(await limits.getByRole('row', { name: 'max_cost_impact_auto' }).innerText()).toMatch(
+        /max_cost_impact_auto\s+3\s/,
+      ),
+    );
+    await standAt(page, 'decision');
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+});
+
 describe('automations', () => {
   test('the slots in use with who and until when, and the stop: reviewed, in force, and lifted', async () => {
     const { admin, operator, id } = acme;
@@ -207,6 +248,7 @@ describe('notifications', () => {
     const url = receiver.url;
     await admin.put(`/tenants/${id}/config/notifications`, {
       webhook: { url, secret: 'a secret of theirs' },
+      teams: { webhook_url: `${url}&sig=a-secret-of-theirs` },
       approver_groups: {
         risk_levels: { high: ['on-call', 'leads'] },
         action_overrides: { failover: ['leads'] },
@@ -223,6 +265,8 @@ describe('notifications', () => {
     );
     expect(await notifications.test('webhook')).toMatch(/delivered[^]*status 200[^]*taken 0 <img/);
     await standAt(seen.page, 'notifications');
+    expect(await notifications.test('teams')).toMatch(/delivered[^]*status 200/);
+    expect(await seen.page.content()).not.toContain('a-secret-of-theirs');
     const wish = { action: 'failover', risk_level: 'high', title: 'Fail over' };
     await acme.operator.post(`/tenants/${id}/approvals`, wish);
     await receiver.wait(({ body }) => body.type === 'approval.requested');
@@ -261,6 +305,34 @@ describe('notifications', () => {
     );
     await seen.page.getByText('delivered', { exact: true }).waitFor();
     expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('event destinations say how far they are, are tested in place, and sent their events again', async () => {
+    const { admin, id } = acme;
+    const before = receiver.received.length;
+    const siem = { url: receiver.url, format: 'ocsf', batch: { max_seconds: 0 } };
+    await admin.put(`/tenants/${id}/config/event-destinations`, { siem });
+    await receiver.wait(() => true, before + 1);
+    const seen = await asAdmin();
+    const { page } = seen;
+    await page.goto(`/console/tenants/${id}/destinations`);
+    const row = page.getByRole('row', { name: /siem/ });
+    await row.getByText('current').waitFor();
+    await standAt(page, 'destinations');
+    await page.getByRole('button', { name: 'Test siem' }).click();
+    await page.getByText('siem took a test with 200').waitFor();
+    await page.getByRole('button', { name: 'Send again to siem' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Send siem its events again' });
+    await dialog.getByRole('textbox', { name: 'From event' }).fill('2');
+    await standAt(page, 'destination-replay');
+    const sent = receiver.received.length;
+    await dialog.getByRole('button', { name: 'Send again' }).click();
+    await page.getByText('siem is sent everything from event 2 on again.').waitFor();
+    const [again] = (await receiver.wait(() => true, sent + 1)).slice(sent);
+    expect(JSON.parse(again!.text)[0].unmapped.seq).toBe(2);
+    expect(seen.faults).toEqual([]);
+    await admin.delete(`/tenants/${id}/config/event-destinations`);
     await seen.close();
   });
 
@@ -354,7 +426,7 @@ describe('the platform', () => {
     const global = new PlatformDocumentPage(page);
     await global.open('global/max_cost_impact_auto');
     await page
-      .locator('textarea[name="/config_value"], label:has-text("config_value") textarea')
+      .locator('[name="/config_value"], label:has-text("config_value") textarea')
       .first()
       .fill('1');
     await global.field('/is_public').selectOption({ label: 'true' });
@@ -423,8 +495,31 @@ describe('the platform', () => {
     const form = new FormDialog(page, 'Roll out in stages');
     await form.field('Title').fill(`Longer ${hostile}`);
     await form.field('Reason').fill('Slow networks');
+    const second = page.getByRole('group', { name: 'Stage 2' });
+    const add = async (type: string, texts: Readonly<Record<string, string>>): Promise<void> => {
+      await second.getByRole('button', { name: 'Add a gate' }).click();
+      await second.locator('select[name^="gate-"]').last().selectOption(type);
+      // The label of a choice has its options in it, too.
+      for (const [label, text] of Object.entries(texts))
+        await second.getByLabel(label).and(page.locator('input')).fill(text);
+    };
+    await add('figures', { 'Waits for so many on each side': '20' });
+    await add('webhook', { Address: 'https://93.184.216.34/gate', Secret: 'canary-of-a-gate' });
+    await add('prometheus', { Query: 'sum(errors)', 'Fails above': '0.5' });
+    await add('manual', {});
+    await second.getByRole('button', { name: 'Remove gate 4' }).click();
     await standAt(page, 'new-rollout');
     await form.done('Plan the rollout');
+    const [made] = (await platform.get('/config/rollouts')).body.items;
+    expect(made.stages.map(({ gate }: { gate: unknown[] }) => gate)).toEqual([
+      [{ type: 'manual' }],
+      [
+        { type: 'figures', figure: 'failed', tolerance_percent: 2, min_sample: 20 },
+        { type: 'webhook', url: 'https://93.184.216.34/gate', secret: '********' },
+        { type: 'prometheus', query: 'sum(errors)', at_most: 0.5 },
+      ],
+      [],
+    ]);
     const heading = page.locator('.heading');
     const step = async (verb: string, reason: string, state: string): Promise<void> => {
       await page.getByRole('button', { name: `${verb}…`, exact: true }).click();

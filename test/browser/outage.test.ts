@@ -15,7 +15,7 @@ import {
   type TenantFixture,
 } from '../support/strata.ts';
 import { SignInPage } from './pages/sign-in.ts';
-import { picture, visit, type Visit } from './visit.ts';
+import { arrived, picture, visit, type Visit } from './visit.ts';
 
 /** Until it is said, on a machine that has time for it. */
 const withinMs = 15_000;
@@ -48,6 +48,8 @@ beforeAll(async () => {
   const door = new SignInPage(seen.page);
   await door.open();
   await door.signIn(email, memberPassword);
+  await arrived(seen.page);
+  await seen.page.goto(`/console/tenants/${tenant.id}/effective`);
   await seen.page.getByRole('heading', { name: 'Effective values' }).waitFor();
   await seen.page.evaluate('window.isThisPage = true');
 });

@@ -30,7 +30,7 @@ import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
 import { hostile, setStage, type Stage } from './stage.ts';
 import { standAt } from './stand.ts';
-import { picture, soonMs, until, visit, type Visit } from './visit.ts';
+import { arrived, picture, soonMs, until, visit, type Visit } from './visit.ts';
 
 let stage: Stage;
 let tenant: TenantFixture;
@@ -92,7 +92,7 @@ test('every screen has no fault and nothing for axe to find, narrow and wide, li
   const people = new PeoplePage(page);
   await people.open(id, 'members');
   await stand('members');
-  const invite = await people.begin('Invite…', 'Invite somebody');
+  const invite = await people.begin('Invite…', 'Invite a person');
   await stand('invite');
   await invite.dialog.getByRole('button', { name: 'Cancel' }).click();
   await people.open(id, 'groups');
@@ -105,6 +105,7 @@ test('every screen has no fault and nothing for axe to find, narrow and wide, li
   await page.getByText('Main branch').waitFor();
   await stand('service-account');
   const newKey = await people.begin('New key…', 'New API key');
+  await newKey.dialog.getByText('Only for some services').click();
   await stand('new-key');
   await newKey.field('Name').fill('Second');
   await newKey.send('Create key');
@@ -171,7 +172,7 @@ describe('members', () => {
     const seen = await tabOf('tenant_admin');
     const members = new PeoplePage(seen.page);
     await members.open(id, 'members');
-    const invite = await members.begin('Invite…', 'Invite somebody');
+    const invite = await members.begin('Invite…', 'Invite a person');
     await invite.field('E-mail').fill(email);
     await invite.choose('operator');
     await invite.choose('viewer', false);
@@ -208,6 +209,35 @@ describe('members', () => {
     await seen.close();
   });
 
+  test('are ordered by the column that somebody chooses, and the address says so', async () => {
+    const { admin, id } = tenant;
+    const seen = await tabOf('tenant_admin');
+    const { page } = seen;
+    const members = new PeoplePage(page);
+    await members.open(id, 'members');
+    const { body } = await admin.get(`/tenants/${id}/users?limit=200`);
+    const byAge = body.items
+      .toSorted((one: { added_at: string }, other: { added_at: string }) =>
+        one.added_at < other.added_at ? -1 : 1,
+      )
+      .map(({ email }: { email: string }) => email);
+    const shown = (): Promise<string[]> =>
+      page.evaluate(`[...document.querySelectorAll('table.lines > tbody > tr > th')]
+        .map((cell) => cell.innerText.match(/\\S+@acme\\.example/)[0])`);
+    const since = page.getByRole('columnheader', { name: 'Since' });
+    await since.getByRole('button').click();
+    await eventually(async () => expect(await shown()).toEqual(byAge));
+    expect(await since.getAttribute('aria-sort')).toBe('ascending');
+    await since.getByRole('button').click();
+    await eventually(async () => expect(await shown()).toEqual(byAge.toReversed()));
+    expect(new URL(page.url()).search).toBe('?sort=-since');
+    await page.reload();
+    await eventually(async () => expect(await shown()).toEqual(byAge.toReversed()));
+    await since.getByRole('button').click();
+    await eventually(async () => expect(new URL(page.url()).search).toBe(''));
+    await seen.close();
+  });
+
   test('what Strata refuses is said in the form, and nothing of it is lost', async () => {
     const seen = await tabOf('tenant_admin');
     const members = new PeoplePage(seen.page);
@@ -221,7 +251,7 @@ describe('members', () => {
     await change.choose('viewer');
     await change.send('Save');
     expect(await change.problem()).toMatch(/conflict · request/);
-    expect(await change.dialog.getByRole('checkbox', { name: 'viewer' }).isChecked()).toBe(true);
+    expect(await change.choice('viewer').isChecked()).toBe(true);
     await seen.close();
   });
 });
@@ -254,18 +284,22 @@ describe('API keys', () => {
     await accounts.open(id, 'service-accounts');
     const form = await accounts.begin('New account…', 'New service account');
     await form.field('Name').fill('reader');
-    await form.done('Make the account');
+    await form.done('Create account');
     await page.getByRole('heading', { name: 'reader', exact: true }).waitFor();
     const newKey = await accounts.begin('New key…', 'New API key');
     await newKey.field('Name').fill('Nightly');
     await newKey.choose('audit:read');
+    await newKey.dialog.getByText('Only for some services').click();
+    await newKey.field('Service instances').fill('checkout, search');
     await newKey.send('Create key');
     const secret = await accounts.takeSecret();
     expect(secret).toMatch(/^strata_/);
-    await accounts.row('Nightly').waitFor();
+    await accounts.row('Nightly').getByText('search').waitFor();
     expect(await page.content()).not.toContain(secret);
     const machine = new Client(stage.strata.url, secret);
-    expect((await machine.get(`/tenants/${id}/config/effective`)).status).toBe(200);
+    const effective = `/tenants/${id}/config/effective`;
+    expect((await machine.get(effective)).status).toBe(403);
+    expect((await machine.get(`${effective}?service_id=search`)).status).toBe(200);
     const revoke = await accounts.begin('Revoke Nightly', 'Revoke Nightly');
     await revoke.done('Revoke');
     await accounts.row('Nightly').waitFor({ state: 'detached' });
@@ -336,7 +370,7 @@ describe('the own account', () => {
     await page.getByRole('button', { name: 'Sign out' }).click();
     await new SignInPage(page).submit.waitFor();
     await page.getByRole('button', { name: 'Use a passkey' }).click();
-    await new EffectiveValuesPage(page).loaded();
+    await arrived(page);
     await account.openPart();
     await account.row(name).waitFor();
     expect(await account.row(name).innerText()).not.toContain('never');
@@ -436,6 +470,8 @@ describe('audit', () => {
     const audit = new AuditPage(seen.page);
     await audit.open(id);
     await audit.filter('By', emails.tenant_admin!);
+    await seen.page.getByRole('button', { name: 'All of the configuration' }).click();
+    await seen.page.getByRole('button', { name: 'config.agent.updated' }).first().waitFor();
     await audit.filter('Action begins with', 'config.agent');
     await audit.filter('Target', 'audited');
     await audit.loaded();
@@ -512,7 +548,7 @@ describe('live', () => {
     const { admin, id } = tenant;
     const { user_id: user } = await addMember(admin, id, { email, roles: ['viewer'] });
     const seen = await stage.signedIn(email);
-    const documents = seen.page.getByRole('link', { name: 'Configuration' });
+    const documents = seen.page.getByRole('link', { name: 'Configuration', exact: true });
     expect(await documents.count()).toBe(0);
     for (const [role, state] of [
       ['operator', 'visible'],
@@ -592,6 +628,9 @@ describe('the keyboard alone', () => {
     await keyboard.type(memberPassword);
     await keyboard.press('Enter');
     const effective = new EffectiveValuesPage(seen.page);
+    await arrived(seen.page);
+    // Without loading the page again, as a link does.
+    await seen.goInside(`/tenants/${tenant.id}/effective`);
     await effective.loaded();
     // A field for a time has a stop for each of its parts.
     const tabTo = async (field: string): Promise<void> => {
@@ -722,7 +761,7 @@ describe('the keyboard alone', () => {
     await new PeoplePage(seen.page).open(id, 'members');
     await tabUntil(seen.page, "at.innerText === 'Invite…'");
     await keyboard.press('Enter');
-    const { dialog } = new FormDialog(seen.page, 'Invite somebody');
+    const { dialog } = new FormDialog(seen.page, 'Invite a person');
     await dialog.waitFor();
     await keyboard.type('keyboard@acme.example');
     await keyboard.press('Enter');

@@ -1,6 +1,9 @@
 /**
  * `npm run pictures`: the pictures of docs/console.md, taken of a fresh Strata in which the
  * README's example has happened. Run it when a screen has changed its looks.
+ *
+ * `npm run pictures -- <folder>` takes every screen into that folder instead, narrow and wide, light
+ * and dark: look at each.
  */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,12 +11,16 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openBrowser } from '../support/browser.ts';
 import {
+  addMember,
   adminPassword,
   createTenant,
   memberPassword,
   signIn,
   startStrata,
+  type Answer,
+  type TenantFixture,
 } from '../support/strata.ts';
+import { takeEveryScreen } from './every-screen.ts';
 import { SignInPage } from './pages/sign-in.ts';
 import { visit, type Visit } from './visit.ts';
 
@@ -81,8 +88,130 @@ try {
   const wish = { action: 'scale_min_instances', risk_level: 'low', service_id: 'checkout' };
   for (const action of ['scale_min_instances', 'restart_instances'])
     await operator.post(`/tenants/${id}/automations`, { ...wish, action });
+  const [, , everyScreenTo] = process.argv;
+  if (everyScreenTo !== undefined) await everyScreen(everyScreenTo, acme);
+  else await picturesOfPages(acme);
+} finally {
+  await browser.close();
+  await strata.stop();
+  rmSync(data, { recursive: true, force: true });
+}
 
-  const seen = await signedIn(acme.emails.tenant_admin!, memberPassword);
+/** What the screens show beside the example: requests, change sets, people, keys, and limits. */
+async function fill({ id, admin, operator }: TenantFixture): Promise<Record<string, string>> {
+  const made = async (answer: Promise<Answer>): Promise<string> => {
+    const { status, text, body } = await answer;
+    if (status >= 300) throw new Error(text);
+    return body?.id;
+  };
+  const at = `/tenants/${id}`;
+  await made(
+    admin.put(`${at}/config/notifications`, {
+      approver_groups: { risk_levels: { high: ['leads'], critical: ['board'] } },
+    }),
+  );
+  await addMember(admin, id, { email: 'lea@acme.example', roles: ['operator'], groups: ['leads'] });
+  await made(admin.post(`${at}/users`, { email: 'late@acme.example', roles: ['viewer'] }));
+  const account = await made(
+    admin.post(`${at}/service-accounts`, { name: 'deploy-pipeline', roles: ['operator'] }),
+  );
+  await made(
+    admin.put(`${at}/config/budgets`, {
+      daily: { amount: '100.00', currency: 'EUR', per: 'day', warn_at: 0.8 },
+    }),
+  );
+  const ask = { action: 'scale', risk_level: 'high', cost_impact: 12.5, service_id: 'checkout' };
+  const title = 'Scale checkout to 12 instances';
+  const approval = await made(
+    operator.post(`${at}/approvals`, { ...ask, title, metadata: { instances: 12 } }),
+  );
+  const second = {
+    action: 'restart',
+    risk_level: 'critical',
+    title: 'Restart the payment workers',
+  };
+  await made(operator.post(`${at}/approvals`, second));
+  const set = await made(
+    operator.post(`${at}/config/changesets?submit=true`, {
+      title: 'More instances for checkout',
+      reason: 'Sale on Friday',
+      items: [{ action: 'patch', path: `${at}/services/checkout`, body: { max_instances: 9 } }],
+    }),
+  );
+  return { account, approval, set };
+}
+
+async function everyScreen(folder: string, tenant: TenantFixture): Promise<void> {
+  const { account, approval, set } = await fill(tenant);
+  const seen = await signedIn(tenant.emails.tenant_admin!, memberPassword);
+  await takeEveryScreen(seen, folder, `/tenants/${tenant.id}`, [
+    '/overview',
+    '/effective',
+    '/effective?service_id=checkout&open=max_resource_scaling',
+    '/what-if',
+    '/compare?with_service_id=checkout',
+    '/documents',
+    '/documents/risk',
+    '/documents/bounds',
+    '/documents/budgets',
+    '/documents/freezes',
+    '/documents/change-policy',
+    '/documents/notifications',
+    '/documents/event-destinations',
+    '/documents/agents/cost_optimizer',
+    '/documents/services/checkout',
+    '/budgets',
+    '/freezes',
+    '/approvals',
+    `/approvals/${approval}`,
+    '/change-sets',
+    `/change-sets/${set}`,
+    '/automations',
+    '/decisions',
+    '/notifications',
+    '/deliveries',
+    '/destinations',
+    '/members',
+    '/groups',
+    '/service-accounts',
+    `/service-accounts/${account}`,
+    '/access',
+    '/history',
+    '/history?open=2',
+    '/usage',
+    '/audit',
+  ]);
+  await takeEveryScreen(seen, folder, '/account', ['', '/sessions', '/keys', '/activity']);
+  await seen.close();
+  const root = await signedIn('admin@example.com', adminPassword);
+  await takeEveryScreen(root, folder, '/platform', [
+    '/overview',
+    '/tenants',
+    '/accounts',
+    '/usage',
+    '/global',
+    '/global/default_region',
+    '/service-types',
+    '/bounds',
+    '/budgets',
+    '/freezes',
+    '/change-policy',
+    '/plan',
+    '/change-sets',
+    '/rollouts',
+    '/history',
+    '/audit',
+    '/nodes',
+  ]);
+  await root.close();
+  const nobody = await visit(browser, origin);
+  await new SignInPage(nobody.page).open();
+  await takeEveryScreen(nobody, folder, '/sign-in', ['']);
+  await nobody.close();
+}
+
+async function picturesOfPages({ id, emails }: TenantFixture): Promise<void> {
+  const seen = await signedIn(emails.tenant_admin!, memberPassword);
   const question = 'agent_type=cost_optimizer&service_id=checkout';
   await take(
     seen,
@@ -114,8 +243,4 @@ try {
   await page.screenshot({ path: join(folder, 'plan.png') });
   console.log('docs/pictures/plan.png');
   await root.close();
-} finally {
-  await browser.close();
-  await strata.stop();
-  rmSync(data, { recursive: true, force: true });
 }

@@ -99,6 +99,10 @@ export async function visit(
   };
 }
 
+/** Once the page shows where somebody begins who has signed in: what that is, follows from roles. */
+export const arrived = (page: Page): Promise<void> =>
+  page.getByRole('heading', { level: 1, name: /^(Overview|Effective values)$/ }).waitFor();
+
 /** Once an expression of the page is true. The page's policy lets nothing wait inside of it. */
 export const until = (page: Page, expression: string): Promise<void> =>
   eventually(async () => {

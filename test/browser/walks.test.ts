@@ -14,9 +14,8 @@ import {
   adminPassword,
   type TenantFixture,
 } from '../support/strata.ts';
-import { EffectiveValuesPage } from './pages/effective-values.ts';
 import { platformAdmin, setStage, type Stage } from './stage.ts';
-import type { Visit } from './visit.ts';
+import { arrived, type Visit } from './visit.ts';
 
 /**
  * What an attacker puts wherever text is taken. It says where it was put, and ends with a sign that
@@ -275,6 +274,7 @@ describe('hostile text', () => {
     const seen = await within(tenant.emails.tenant_admin!);
     const at = `/tenants/${id}`;
     await walk(seen, [
+      [`${at}/overview`, 'title'],
       [`${at}/effective`, 'tenant', 'global'],
       [`${at}/effective?agent_type=cost_optimizer&service_id=checkout`, 'agent'],
       [`${at}/effective?service_type=cloud_run&q=h-type`, 'type-key', 'type-value'],
@@ -308,6 +308,7 @@ describe('hostile text', () => {
       [`${at}/notifications`],
       [`${at}/deliveries`],
       [`${at}/deliveries/${ids.delivery}`, 'answer'],
+      [`${at}/destinations`],
       [`${at}/history`, 'reason', 'agent', 'agent-value', 'service', 'project', 'bound-value'],
       [`${at}/members`, 'person'],
       [`${at}/groups`],
@@ -369,6 +370,7 @@ describe('hostile text', () => {
   test('stays text on the screens of the platform', async () => {
     const seen = await within(platformAdmin);
     await walk(seen, [
+      ['/platform/overview'],
       ['/platform/tenants', 'tenant', 'inviting-tenant'],
       ['/platform/global', 'global'],
       ['/platform/global/default_region', 'global'],
@@ -593,7 +595,7 @@ describe('roles', () => {
         ? await signIn(stage.strata.url, email, adminPassword)
         : await signIn(stage.strata.url, email, memberPassword, tenant.id);
       const seen = await within(email);
-      if (!isPlatform) await new EffectiveValuesPage(seen.page).loaded();
+      if (!isPlatform) await arrived(seen.page);
       const refused: string[] = [];
       seen.page.on('response', (response) => {
         if (response.status() === 403) refused.push(response.url());

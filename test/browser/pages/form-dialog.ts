@@ -11,9 +11,15 @@ export class FormDialog {
     return this.dialog.getByLabel(label);
   }
 
-  /** Ticks or clears one of several. */
+  /** The one of several whose label begins with this name. */
+  choice(name: string): Locator {
+    const begins = new RegExp(`^${RegExp.escape(name)}(?!\\w)`);
+    return this.dialog.getByRole('checkbox', { name: begins });
+  }
+
+  /** Ticks or clears it. */
   async choose(name: string, isOn = true): Promise<void> {
-    await this.dialog.getByRole('checkbox', { name }).setChecked(isOn);
+    await this.choice(name).setChecked(isOn);
   }
 
   async send(verb: string): Promise<void> {

@@ -14,8 +14,10 @@ export class NotificationsPage {
 
   /** What came of it. */
   async test(channel: string): Promise<string> {
-    await this.page.getByRole('button', { name: new RegExp(`^Test ${channel}`) }).click();
-    const result = this.page.locator('.tested').first();
+    const button = this.page.getByRole('button', { name: new RegExp(`^Test ${channel}`) });
+    await button.click();
+    const row = this.page.getByRole('row').filter({ has: button });
+    const result = row.locator('.tested').first();
     await result.waitFor();
     return result.innerText();
   }

@@ -1,0 +1,108 @@
+/**
+ * What a tenant needs before automation can act safely, while some of it is missing: each step leads
+ * to where it is done.
+ */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { hrefOf } from '../address.ts';
+import { get } from '../api.ts';
+import { useLoaded } from '../loading.ts';
+
+type Routing = ResultOf<'tenant-config.notifications.effective'>;
+type Members = ResultOf<'tenant-config.members.list'>;
+
+interface Step {
+  readonly title: string;
+  readonly why: string;
+  readonly href: string;
+  readonly isDone: boolean;
+}
+
+/** Enough to see whether anybody else may decide. */
+const someMembers = '?limit=50';
+
+async function steps(tenantId: string, aborted: AbortSignal): Promise<readonly Step[]> {
+  const of = `/tenants/${tenantId}`;
+  const [contexts, routing, members, usage] = await Promise.all([
+    get<ResultOf<'tenant-config.contexts'>>(`${of}/contexts`, aborted),
+    get<Routing>(`${of}/config/notifications/effective`, aborted),
+    get<Members>(`${of}/users${someMembers}`, aborted),
+    get<ResultOf<'notifier.budgets.usage'>>(`${of}/budgets/usage`, aborted),
+  ]);
+  const deciders = members.items.filter(
+    ({ roles, status }) =>
+      status === 'active' && roles.some((role) => role === 'tenant_admin' || role === 'operator'),
+  );
+  const asked = Object.values(routing.approver_groups.risk_levels ?? {}).flat();
+  return [
+    {
+      title: 'Describe a service',
+      why: 'Limits hold for a service by its name.',
+      href: `${of}/documents`,
+      isDone: contexts.services.length > 0,
+    },
+    {
+      title: 'Invite a second person who decides',
+      why: 'The person who asks for an approval cannot give it.',
+      href: `${of}/members`,
+      isDone: deciders.length > 1,
+    },
+    {
+      title: 'Say who is asked for approval, and how',
+      why: 'Without groups everybody who may decide is asked, by mail.',
+      href: `${of}/documents/notifications`,
+      isDone: asked.length > 0 || routing.webhook.endpoints.length > 0,
+    },
+    {
+      title: 'Set a budget',
+      why: 'Without one automation spends what each single action may.',
+      href: `${of}/budgets`,
+      isDone: usage.items.length > 0,
+    },
+  ];
+}
+
+const keptAs = (tenantId: string): string => `strata-first-steps-${tenantId}`;
+
+export function FirstSteps({ tenantId }: { readonly tenantId: string }): VNode | null {
+  const [isHidden, setHidden] = useState(() => localStorage.getItem(keptAs(tenantId)) !== null);
+  const { data = [] } = useLoaded(`first steps ${tenantId} ${isHidden}`, (aborted) =>
+    isHidden ? Promise.resolve([]) : steps(tenantId, aborted),
+  );
+  const missing = data.filter(({ isDone }) => !isDone);
+  if (missing.length === 0) return null;
+  const hide = (): void => {
+    localStorage.setItem(keptAs(tenantId), 'hidden');
+    setHidden(true);
+  };
+  return (
+    <section class="steps" aria-label="First steps">
+      <div class="heading">
+        <h2>First steps</h2>
+        <p class="fine">
+          {data.length - missing.length} of {data.length} done
+        </p>
+        <span class="grow"></span>
+        <button type="button" class="link" onClick={hide}>
+          Hide
+        </button>
+      </div>
+      <ol>
+        {data.map(({ title, why, href, isDone }) => (
+          <li key={title} class={isDone ? 'done' : ''}>
+            {isDone ? (
+              <>
+                {title} <span class="state-of active">done</span>
+              </>
+            ) : (
+              <>
+                <a href={hrefOf(href)}>{title}</a> <span class="muted">{why}</span>
+              </>
+            )}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

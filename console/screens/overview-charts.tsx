@@ -1,0 +1,157 @@
+/** What automation asked for in the last days, what became of it, and what it cost. */
+import type { VNode } from 'preact';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { get, withQuery } from '../api.ts';
+import { BarsByDay, dateText } from '../bars-by-day.tsx';
+import { Table, Waiting } from '../lists.tsx';
+import { useEvery, useLoaded } from '../loading.ts';
+import type { Automation, Usage } from './budget-usage.ts';
+import { datesUntil, figuresByDay, type DayFigures } from './overview-figures.ts';
+
+const days = 14;
+const lookAgainMs = 60_000;
+const pageSize = '200';
+/** A page of figures needs no more; of a busier tenant the newest count. */
+const mostAutomations = 1000;
+
+interface Recent {
+  readonly items: readonly Automation[];
+  /** There are older ones in these days, which were not read. */
+  readonly isCut: boolean;
+}
+
+async function recent(address: string, since: Date, aborted: AbortSignal): Promise<Recent> {
+  const items: Automation[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: ResultOf<'notifier.automations.list'> = await get(
+      withQuery(address, { limit: pageSize, cursor: cursor ?? undefined }),
+      aborted,
+    );
+    const fitting = page.items.filter(({ created_at: at }) => new Date(at) >= since);
+    items.push(...fitting);
+    cursor = fitting.length < page.items.length ? null : page.next_cursor;
+  } while (cursor !== null && items.length < mostAutomations);
+  return { items, isCut: cursor !== null };
+}
+
+export function Decisions({
+  tenantId,
+  usage,
+}: {
+  readonly tenantId: string;
+  readonly usage: readonly Usage[];
+}): VNode {
+  const address = `/tenants/${tenantId}/automations`;
+  const { data, problem, reload } = useLoaded(`recent ${address}`, async (aborted) => {
+    const dates = datesUntil(new Date(), days);
+    const { items, isCut } = await recent(address, new Date(`${dates[0]}T00:00`), aborted);
+    return { figures: figuresByDay(items, dates), count: items.length, isCut };
+  });
+  useEvery(lookAgainMs, reload);
+  // A tenant counts in one currency.
+  const currency = usage.find(({ rule }) => rule.currency !== undefined)?.rule.currency ?? '';
+  return (
+    <div>
+      <Waiting data={data} problem={problem} retry={reload} />
+      {data && (
+        <>
+          <div class="panels charts">
+            <DecisionsByDay figures={data.figures} />
+            <CostByDay figures={data.figures} currency={currency} />
+          </div>
+          {data.isCut && (
+            <p class="fine">
+              Only of the newest {data.count.toLocaleString()} automations: there are more in these{' '}
+              {days} days.
+            </p>
+          )}
+          <details class="figures">
+            <summary>Both as a table</summary>
+            <FiguresTable figures={data.figures} currency={currency} />
+          </details>
+        </>
+      )}
+    </div>
+  );
+}
+
+const DecisionsByDay = ({ figures }: { readonly figures: readonly DayFigures[] }): VNode => (
+  <section aria-label="Decisions by day">
+    <h2>Decisions by day</h2>
+    <BarsByDay
+      label={`Decisions on automations in the last ${days} days`}
+      unit="decisions"
+      empty={`Automation asked for nothing in the last ${days} days.`}
+      parts={[
+        { title: 'allowed', look: 'good' },
+        { title: 'asked people', look: 'held' },
+        { title: 'denied', look: 'bad' },
+      ]}
+      bars={figures.map(({ date, allowed, asked, denied }) => ({
+        date,
+        values: [allowed, asked, denied],
+        says: `${allowed} allowed, ${asked} asked people, ${denied} denied`,
+      }))}
+    />
+  </section>
+);
+
+const CostByDay = ({
+  figures,
+  currency,
+}: {
+  readonly figures: readonly DayFigures[];
+  readonly currency: string;
+}): VNode => (
+  <section aria-label="Cost by day">
+    <h2>Cost by day{currency !== '' && `, ${currency}`}</h2>
+    <BarsByDay
+      label={`Cost of automations in the last ${days} days`}
+      unit={currency}
+      empty={`Nothing that started in the last ${days} days had a cost.`}
+      parts={[{ title: 'of what started', look: 'spent' }]}
+      bars={figures.map(({ date, cost }) => ({
+        date,
+        values: [cost],
+        says: costText(cost, currency),
+      }))}
+    />
+  </section>
+);
+
+const costFormat = new Intl.NumberFormat(undefined, { maximumFractionDigits: 2 });
+const costText = (cost: number, currency: string): string =>
+  `${costFormat.format(cost)} ${currency}`.trim();
+
+const FiguresTable = ({
+  figures,
+  currency,
+}: {
+  readonly figures: readonly DayFigures[];
+  readonly currency: string;
+}): VNode => (
+  <Table
+    label="Decisions and cost by day"
+    columns={[
+      'Day',
+      { number: 'Allowed' },
+      { number: 'Asked people' },
+      { number: 'Denied' },
+      { number: currency === '' ? 'Cost' : `Cost, ${currency}` },
+    ]}
+  >
+    {figures
+      .filter(({ allowed, asked, denied, cost }) => allowed + asked + denied + cost > 0)
+      .toReversed()
+      .map(({ date, allowed, asked, denied, cost }) => (
+        <tr key={date}>
+          <th scope="row">{dateText(date)}</th>
+          <td class="number">{allowed}</td>
+          <td class="number">{asked}</td>
+          <td class="number">{denied}</td>
+          <td class="number">{costFormat.format(cost)}</td>
+        </tr>
+      ))}
+  </Table>
+);

@@ -1,0 +1,185 @@
+/**
+ * What somebody who administers the platform wants to know first: tenants near a limit, what waits
+ * for approval or is being rolled out, nodes that are not well, and what changed for everybody.
+ */
+import type { VNode } from 'preact';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { hrefOf } from '../address.ts';
+import { get } from '../api.ts';
+import { useEvery, useList, useLive, useLoaded } from '../loading.ts';
+import { Empty, Heading, ProblemBox, State, Time } from '../parts.tsx';
+import { Tile, Tiles } from '../tiles.tsx';
+import { screenOfSet, setsOf, titleOfSet, type ChangeSet } from './change-sets.ts';
+import { stopIn } from './emergency-stop.tsx';
+import { LastChanges } from './overview-lists.tsx';
+import { platformBounds } from './platform-kinds.ts';
+import { readStored } from './stored.ts';
+import { titlesOfUsage } from './usage.tsx';
+
+type Near = ResultOf<'config-resolver.usage.near'>;
+type Rollout = ResultOf<'global-config.rollouts.get'>;
+
+const lookSeldomMs = 60_000;
+const mostListed = 5;
+
+export function PlatformOverview(): VNode {
+  const near = useLoaded('near a limit', (aborted) =>
+    get<Near>('/config/usage?limit=100', aborted),
+  );
+  const owner = setsOf('');
+  const sets = useList<ChangeSet>(`${owner.address}?state=pending`);
+  const rollouts = useLoaded('rollouts under way', async (aborted) => {
+    const listed = (state: string) =>
+      get<ResultOf<'global-config.rollouts.list'>>(
+        `/config/rollouts?state=${state}&limit=50`,
+        aborted,
+      );
+    const [held, running] = await Promise.all([listed('held'), listed('running')]);
+    return { held: held.items, running: running.items };
+  });
+  const reload = (): void => {
+    sets.reload();
+    rollouts.reload();
+  };
+  useLive(reload);
+  useEvery(lookSeldomMs, () => {
+    reload();
+    near.reload();
+  });
+  const underWay = rollouts.data && [...rollouts.data.held, ...rollouts.data.running];
+  const held = rollouts.data?.held.length;
+  const problem = near.problem ?? sets.problem ?? rollouts.problem;
+  return (
+    <section class="overview">
+      <Heading title="Overview">
+        <p class="muted">What is near a limit, what waits, and what changed for all tenants</p>
+      </Heading>
+      <ProblemBox problem={problem} retry={near.reload} />
+      <Tiles>
+        <StopTile />
+        <NodesTile />
+        <Tile
+          title="Tenants near a limit"
+          href="/platform/usage"
+          figure={near.data && new Set(near.data.items.map(({ tenant_id: id }) => id)).size}
+          says={near.data?.next_cursor ? 'and more' : 'four fifths of what they may have'}
+          look={near.data && near.data.items.length > 0 ? 'warn' : ''}
+        />
+        <Tile
+          title="Change sets that wait"
+          href="/platform/change-sets"
+          figure={sets.data?.length}
+          look={sets.data && sets.data.length > 0 ? 'warn' : ''}
+        />
+        <Tile
+          title="Rollouts"
+          href="/platform/rollouts"
+          figure={underWay?.length}
+          says={held ? `${held} held` : 'under way'}
+          look={held ? 'bad' : ''}
+        />
+      </Tiles>
+      <div class="panels">
+        <section aria-label="Change sets that wait">
+          <h2>Change sets that wait</h2>
+          {sets.data?.length === 0 && <Empty>Nothing waits for an approval.</Empty>}
+          <ul class="plain-list">
+            {sets.data?.slice(0, mostListed).map((set) => (
+              <li key={set.id}>
+                <a href={hrefOf(screenOfSet(owner, set.id))}>
+                  <bdi>{titleOfSet(set, owner)}</bdi>
+                </a>{' '}
+                <span class="fine">
+                  <Time at={set.created_at} />
+                </span>
+              </li>
+            ))}
+          </ul>
+        </section>
+        <RolloutsUnderWay rollouts={underWay} />
+        <NearALimit near={near.data?.items} />
+      </div>
+      <LastChanges screens="/platform" address="/config/history" />
+    </section>
+  );
+}
+
+function StopTile(): VNode {
+  const address = platformBounds.path;
+  const { data, reload } = useLoaded(`stop ${address}`, (aborted) => readStored(address, aborted));
+  useLive(reload);
+  const stop = data && stopIn(data.document);
+  return (
+    <Tile
+      title="Emergency stop"
+      href="/platform/bounds"
+      figure={data && Number(stop !== undefined)}
+      says={stop ? (stop.reason ?? 'holds for all tenants') : 'for all tenants'}
+      look={stop ? 'bad' : ''}
+    />
+  );
+}
+
+function NodesTile(): VNode {
+  const { data, reload } = useLoaded('nodes of overview', (aborted) =>
+    get<ResultOf<'cluster.nodes'>>('/config/nodes', aborted),
+  );
+  useEvery(lookSeldomMs, reload);
+  const there = data?.items.filter(({ state }) => state !== 'left' && state !== 'lost');
+  const lost = data?.items.filter(({ state }) => state === 'lost').length ?? 0;
+  const unwell = there?.filter(({ state }) => state !== 'well').length ?? 0;
+  const says = [
+    ...(unwell > 0 ? [`${unwell} not well`] : []),
+    ...(lost > 0 ? [`${lost} lost`] : []),
+  ];
+  return (
+    <Tile
+      title="Nodes"
+      href="/platform/nodes"
+      figure={there?.length}
+      says={data && (says.join(', ') || 'all answer')}
+      look={unwell > 0 ? 'bad' : ''}
+    />
+  );
+}
+
+const RolloutsUnderWay = ({
+  rollouts,
+}: {
+  readonly rollouts: readonly Rollout[] | undefined;
+}): VNode => (
+  <section aria-label="Rollouts under way">
+    <h2>Rollouts under way</h2>
+    {rollouts?.length === 0 && <Empty>Nothing is being rolled out.</Empty>}
+    <ul class="plain-list">
+      {rollouts?.slice(0, mostListed).map(({ id, state, title, stage_at: at }) => (
+        <li key={id}>
+          <a href={hrefOf(`/platform/rollouts/${id}`)}>
+            <bdi>{title}</bdi>
+          </a>{' '}
+          <State state={state} />{' '}
+          <span class="fine">
+            <Time at={at} />
+          </span>
+        </li>
+      ))}
+    </ul>
+  </section>
+);
+
+const NearALimit = ({ near }: { readonly near: Near['items'] | undefined }): VNode => (
+  <section aria-label="Tenants near a limit">
+    <h2>Tenants near a limit</h2>
+    {near?.length === 0 && <Empty>No tenant has four fifths of what it may have.</Empty>}
+    <ul class="plain-list">
+      {near?.slice(0, mostListed).map(({ tenant_id: id, what, used, limit }) => (
+        <li key={`${what} ${id}`}>
+          <code>{id.slice(0, 8)}…</code> {titlesOfUsage[what]}{' '}
+          <span class="number">
+            {used?.toLocaleString()} of {limit?.toLocaleString()}
+          </span>
+        </li>
+      ))}
+    </ul>
+  </section>
+);

@@ -1,0 +1,35 @@
+/** Values as people type them, and which shape a value has. */
+import { expect, test } from '@jest/globals';
+import { shapeOf } from '../../console/shapes.ts';
+import { typedText, valueOf } from '../../console/typed-values.ts';
+
+test.each<[string, unknown]>([
+  ['', undefined],
+  ['12', 12],
+  ['-0.5', -0.5],
+  ['true', true],
+  ['null', null],
+  ['europe-west1', 'europe-west1'],
+  ['1.2.3', '1.2.3'],
+  ['007', '007'],
+  ['"12"', '12'],
+  ['[1, 2]', [1, 2]],
+  ['{"a": 1}', { a: 1 }],
+])('%s is typed for %j, and shown so that it is read again', (text, value) => {
+  expect(valueOf(text)).toEqual({ value, problem: undefined });
+  expect(valueOf(typedText(value)).value).toEqual(value);
+});
+
+test('what begins as JSON has to be some', () => {
+  expect(valueOf('{"a"').problem).toMatch(/no JSON/);
+});
+
+test('a shape is told by what it says of itself, then by its fields', () => {
+  const bearer = { properties: { type: { const: 'bearer' }, token: {} } };
+  const basic = { properties: { type: { const: 'basic' }, username: {}, password: {} } };
+  expect(shapeOf([bearer, basic], { type: 'basic' })).toBe(1);
+  const one = { properties: { url: {} } };
+  const several = { properties: { endpoints: {} } };
+  expect(shapeOf([one, several], { endpoints: [] })).toBe(1);
+  expect(shapeOf([one, several], { neither: 1 })).toBe(0);
+});
