@@ -8,7 +8,10 @@ export const always = ['test/rules/', 'test/repository/', 'test/mutants/'];
 /** Path of the sources, and of the tests below `test/`; every row that fits counts. */
 export const rooms: readonly (readonly [RegExp, RegExp])[] = [
   [/^shared\/contracts\//, /gateway\/(isolation|openapi|endpoints)|services\/bus-access/],
-  [/^shared\/(access|errors|nearest)\.ts/, /gateway\/(isolation|names)|services\/bus-access/],
+  [
+    /^shared\/(access|narrow-keys|errors|nearest)\.ts/,
+    /gateway\/(isolation|narrow|names)|services\/bus-access/,
+  ],
   [/^shared\/(settings|process)\//, /flows\/(start|readiness)/],
   [/^shared\/concurrency\//, /services\/(feed|delivering)/],
   [/^shared\/schema\//, /gateway\/(bad-input|body-cost|invalid-bodies|large-pages)/],
@@ -42,6 +45,7 @@ export const rooms: readonly (readonly [RegExp, RegExp])[] = [
   [/^services\/tenant-config\//, /services\/documents|gateway\/(isolation|layers)|flows\/erasure/],
   [/^gateway\/[^/]+$/, /services\/neighbours/],
   [/^gateway\/(http|fast-path)\//, /gateway\/(conventions|fast-path|in-front|bad-input|endpoints)/],
+  [/^gateway\/mcp\//, /gateway\/mcp/],
   [/^gateway\/openapi\//, /gateway\/openapi/],
   [/^gateway\/streams\//, /gateway\/(live-values|watch-shares|own-session)|flows\/watch/],
   [/^(gateway\/console|console)\//, /gateway\/console|browser\/console/],

@@ -1,12 +1,13 @@
 /**
  * `npm run test:soak -- --minutes 10 --kills 200 --clients 500 --failovers 4 --pieces 1
- * --changes 500 --starts 10000 --files 1 --pooler`: has a fleet of `@strata/client` lose its gateway;
+ * --changes 500 --starts 10000 --tenants 10000 --files 1 --pooler`: has a fleet of `@strata/client` lose its gateway;
  * leads a cluster to a standby of PostgreSQL for a minute, then has standbys take over, synchronous and asynchronous by
  * turns; injects every fault in turn into another, over and over, then kills processes at random; and
  * in one where each piece has processes of its own, kills one of each under load. Change sets are
  * written, approved and applied in random order, and the processes that apply them killed. Automations
  * are started against a budget that pays for a hundredth of them, while everything is killed and
- * clocks jump. Last come the files of `npm test` that repeat less there. With `--pooler` nodes reach
+ * clocks jump. A change of the platform is rolled out to 10,000 tenants whose readers ask through the
+ * faults. Last come the files of `npm test` that repeat less there. With `--pooler` nodes reach
  * PostgreSQL through PgBouncer in transaction mode. Ends with 1 if anything was wrong, lost or late.
  */
 import { spawn } from 'node:child_process';
@@ -35,6 +36,7 @@ import {
 import { fourEyes, interleaveChanges, killWhileApplying } from '../support/interleaved-changes.ts';
 import { killAtRandom } from '../support/kills.ts';
 import { startPostgres } from '../support/postgres.ts';
+import { rollOutUnderFaults } from '../support/rollout-under-faults.ts';
 import { spendUnderFaults } from '../support/spending.ts';
 import { Client, createTenant, type Running } from '../support/strata.ts';
 import { askDuring, assertBearable, figuresOf } from '../support/under-load.ts';
@@ -48,6 +50,7 @@ const { values } = parseArgs({
     pieces: { type: 'string', default: '1' },
     changes: { type: 'string', default: '500' },
     starts: { type: 'string', default: '10000' },
+    tenants: { type: 'string', default: '10000' },
     files: { type: 'string', default: '1' },
     pooler: { type: 'boolean', default: false },
   },
@@ -259,12 +262,35 @@ async function spend(): Promise<void> {
   }
 }
 
+/** A change of the platform, to tenants whose readers ask through the faults. */
+async function rollOut(): Promise<void> {
+  const cluster = await startCluster({
+    cuttable,
+    platformService: true,
+    postgres: () => startPostgres({ ownClock: true }),
+    environment: { ...environment, RATE_LIMIT_PER_MINUTE: '0' },
+  });
+  try {
+    const rolledOut = await rollOutUnderFaults(cluster, Number(values.tenants));
+    say(`rolled out under faults: ${JSON.stringify(rolledOut)}`);
+  } catch (error) {
+    total.failed += 1;
+    say(`FAILED: rollout\n  ${(error as Error).stack}`);
+  } finally {
+    await cluster.stop();
+  }
+}
+
 /** Test files, and how much of what each repeats. */
 const repeated: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'flows/decisions': { REPLAY_ROUNDS: '500', REPLAY_INTENTS: '100' },
   'gateway/generated-bodies': { GENERATED_BODIES: '20000' },
   'gateway/invalid-bodies': { INVALID_BODIES: '25000' },
+  'gateway/platform-history': { HISTORY_SEEDS: '3,4,5,6,7,8' },
   'gateway/ladder': { LADDER_STACKS: '2000' },
+  'services/plan': { PLAN_TENANTS: '200' },
   'services/client': { CLIENT_SAVES: '3000' },
+  'flows/unknown-rows': { UNKNOWN_SHAPES: '3' },
   'faults/automations': { REDEEM_KILLS: '200' },
   'faults/notifier': { NOTIFIER_KILLS: '200', NOTIFIER_APPROVALS: '1000' },
 };
@@ -290,6 +316,7 @@ if (isWanted(values.minutes) || isWanted(values.kills)) await injectAndKill();
 if (isWanted(values.pieces)) await killPieceByPiece();
 if (isWanted(values.changes)) await interleave();
 if (isWanted(values.starts)) await spend();
+if (isWanted(values.tenants)) await rollOut();
 for (let left = Number(values.files); left > 0; left -= 1) await repeatFiles();
 const outcome = total.failed > 0 ? `${total.failed} faults FAILED` : 'no violation';
 say(

@@ -90,6 +90,7 @@ test('each moment is told as it was, however much was changed since', async () =
     }),
   );
   ok(await admin.put(`/tenants/${id}/config/bounds`, { max_resource_scaling: { maximum: 2 } }));
+  ok(await platform.put('/config/bounds', { max_cost_impact_auto: { maximum: 90 } }));
   moments.push(await moment());
   ok(await platform.patch(`/auth/users/${user}`, { status: 'disabled' }));
   moments.push(await moment());
@@ -100,6 +101,7 @@ test('each moment is told as it was, however much was changed since', async () =
   moments.push(await moment());
   ok(await admin.delete(`${users}/${user}`));
   ok(await admin.delete(`/tenants/${id}/config/bounds`));
+  ok(await platform.delete('/config/bounds'));
   moments.push(await moment());
 
   const reports = await Promise.all(moments.map((at) => reportAt(at)));
@@ -132,6 +134,16 @@ test('each moment is told as it was, however much was changed since', async () =
     { max_resource_scaling: { maximum: 2 } },
     { max_resource_scaling: { maximum: 2 } },
     { max_resource_scaling: { maximum: 2 } },
+    null,
+  ]);
+  const ofPlatform = { max_cost_impact_auto: { maximum: 90 } };
+  expect(reports.map(({ platform_bounds: bounds }) => bounds)).toEqual([
+    null,
+    null,
+    null,
+    ofPlatform,
+    ofPlatform,
+    ofPlatform,
     null,
   ]);
   expect(reports.map(({ approvals }) => approvals.required.high)).toEqual([1, 1, 1, 2, 2, 2, 2]);

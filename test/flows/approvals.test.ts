@@ -168,8 +168,11 @@ test('a request arrives signed, a decision tells who was told, and the log shows
 
 /** From the mail to this address, to this process. */
 async function approveLinkTo(address: string): Promise<string> {
+  // One that is still written has a dot before its name.
   const mails = () =>
-    readdirSync(join(dataDir, 'mail')).map((file) => readFileSync(join(dataDir, 'mail', file)));
+    readdirSync(join(dataDir, 'mail'))
+      .filter((file) => !file.startsWith('.'))
+      .map((file) => readFileSync(join(dataDir, 'mail', file)));
   const mail = await until(
     async () => mails().find((eml) => eml.includes(address) && eml.includes('Approve: ')),
     (found) => found !== undefined,

@@ -11,8 +11,8 @@ import {
   createTenant,
   signIn,
   startStrata,
+  Client,
   type Answer,
-  type Client,
   type Running,
   type TenantFixture,
 } from '../support/strata.ts';
@@ -431,6 +431,73 @@ test('starts that meet at the lock are judged one after the other', async () => 
   const states = (await asked).map(({ state }) => state).sort();
   expect(states).toEqual([...Array(5).fill('denied'), ...Array(3).fill('running')]);
   expect(await balance()).toEqual(['0', '90', '10']);
+});
+
+test('what a plan of the platform, and a dry run of a tenant, would mean for what runs and waits', async () => {
+  const { id, admin } = tenant;
+  await admin.put(`/tenants/${id}/projects/shop/config`, { environment: 'production' });
+  const web = { service_type: 'cloud_run', project_id: 'shop' };
+  await admin.put(`/tenants/${id}/services/web`, web);
+  await setBudgets({ all: monthly }, platform);
+  await start(30, { service_id: 'web' });
+  await tenant.admin.patch(`/tenants/${id}/config/risk`, {
+    global_settings: { max_cost_impact_auto: 10 },
+  });
+  const asked = await start(40);
+  expect(asked.state).toBe('waiting_approval');
+
+  const match = { environments: ['production'] };
+  const day = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
+  const always = { during: [{ days: day, start: '00:00', end: '00:00', timezone: 'UTC' }], match };
+  const plan = (amount: string) =>
+    platform.post('/config/plan', {
+      items: [
+        { action: 'patch', path: '/config/budgets', body: { all: { amount: '999' } } },
+        { action: 'patch', path: '/config/budgets', body: { all: { amount } } },
+        { action: 'put', path: '/config/freezes', body: { stop: always } },
+      ],
+    });
+  const own = (items: { tenant_id: string }[]) => items.filter((item) => item.tenant_id === id);
+  const frozen = { limit: 'freeze', name: 'stop', effect: 'frozen', running: 1, waiting: 0 };
+  const lowered = await plan('30');
+  expect(lowered.body.over_time).toMatchObject({ complete: true, at: expect.any(String) });
+  expect(own(lowered.body.over_time.items)).toMatchObject([
+    {
+      limit: 'budget',
+      name: 'all',
+      effect: 'exhausted',
+      spent: '0',
+      held: '30',
+      remaining: '0',
+      waiting: 1,
+      tenant_name: expect.stringContaining('Budgets'),
+    },
+    { ...frozen, until: null },
+  ]);
+  expect(lowered.body.over_time.tenants).toMatchObject({ exhausted: 1, frozen: 1, refuses: 0 });
+  expect(own((await plan('69')).body.over_time.items)[0]).toMatchObject({
+    effect: 'refuses',
+    remaining: '39',
+    waiting: 1,
+  });
+  expect(own((await plan('70')).body.over_time.items)).toMatchObject([frozen]);
+
+  const trial = `/tenants/${id}/config/budgets?dry_run=true&impact=true`;
+  const tried = await admin.put(trial, { own: { ...monthly, amount: '20' } });
+  expect(tried.body).toMatchObject({
+    dry_run: true,
+    over_time: {
+      tenants: { exhausted: 0, refuses: 1 },
+      items: [{ tenant_id: id, name: 'own', effect: 'refuses', spent: '0', waiting: 1 }],
+    },
+  });
+  const freezes = `/tenants/${id}/config/freezes?dry_run=true&impact=true`;
+  const { body } = await admin.put(freezes, { stop: { ...always, match: { actions: ['none'] } } });
+  expect(body.over_time.items).toEqual([]);
+  const key = await admin.post('/auth/api-key', { name: 'k', scopes: ['config:write'] });
+  const refused = await new Client(strata.url, key.body.api_key).put(freezes, {});
+  expect([refused.status, refused.body.detail.code]).toEqual([403, 'insufficient_scope']);
+  await platform.delete('/config/budgets');
 });
 
 describe('a warning', () => {

@@ -442,6 +442,33 @@ test('decide ends with 0 for a yes alone', async () => {
   expect((await decide('--risk', 'low', '--service', 'chekout')).err).toMatch(/^strata: not_found/);
 });
 
+test('decisions: those that were recorded, one with its limits, and all under a proposal', async () => {
+  const environment = { STRATA_API_KEY: '' };
+  const as = (...args: string[]): Promise<Ended> => cli.run(args, { environment });
+  const email = tenant.emails.tenant_admin!;
+  await cli.run(['login', '--email', email], { environment, input: memberPassword });
+  const from = new Date().toISOString();
+  const intent = { action: 'resize', risk_level: 'low', cost_impact: 4, record: true };
+  const decided = await tenant.operator.post(`/tenants/${tenant.id}/decide`, intent);
+  const id = decided.body.decision_id as string;
+  const listed = await as('decisions', 'list', '--from', from);
+  expect([listed.code, listed.err]).toEqual([0, '']);
+  expect(listed.out).toMatch(new RegExp(`^id +when +decision .*\n${id} .* allow .* resize`));
+  expect((await as('decisions', 'show', id)).out).toContain('max_cost_impact_auto');
+  const replay = (...args: string[]) => as('decisions', 'replay', '--from', from, ...args);
+  expect((await replay()).err).toContain('one of --changeset, --items and --as-of');
+  const stricter = {
+    action: 'patch',
+    path: `/tenants/${tenant.id}/config/risk`,
+    body: { global_settings: { max_cost_impact_auto: 3 } },
+  };
+  const { code, out } = await replay('--items', JSON.stringify([stricter]));
+  expect([code, out]).toEqual([
+    0,
+    expect.stringMatching(/^1 decisions, 0 the same\nallow→approval_required: 1\n/),
+  ]);
+});
+
 test('audit: the newest events, also as lines of JSON; the proof of the chain', async () => {
   await cli.run(['config', 'set', 'risk', 'global_settings.max_concurrent_automations=6']);
   await eventually(async () => {
@@ -618,6 +645,21 @@ test('accounts: found by their address, disabled, and enabled again', async () =
   expect((await asThem()).status).toBe(200);
   expect((await accounts('find', 'nobody@nowhere.example')).err).toMatch(
     /^strata: there is no account of nobody@nowhere\.example/,
+  );
+});
+
+test('nodes: each with its release, what it hosts, and how it is', async () => {
+  const key = await keyOf(platform, ['platform:read']);
+  const environment = { STRATA_API_KEY: key };
+  const shown = await cli.run(['nodes'], { environment });
+  expect(shown).toMatchObject({ code: 0, err: '' });
+  expect(shown.out).toMatch(/^node +host +pieces +release +state +lease +started +last_seen\n/);
+  const [{ node, pieces, state }, ...others] = JSON.parse(
+    (await cli.run(['nodes', '--json'], { environment })).out,
+  );
+  expect([state, others]).toEqual(['well', []]);
+  expect(shown.out.split('\n')[1]).toMatch(
+    new RegExp(`^${node} .*${pieces.join(',')} .* well +yes `),
   );
 });
 
@@ -992,6 +1034,81 @@ test('a rollout is shown with its stages, and goes where its steps say', async (
   expect(await step('resume', ...why)).toMatch(/running, baking +1 of 2/);
   expect(await step('revert', ...why)).toMatch(/reverted/);
   expect((await platform.get(entry)).body.config_value).toBe(1);
+});
+
+test('a folder owns what it sets: what is taken over by hand is told, and not written over', async () => {
+  const { id, admin } = tenant;
+  const folder = (name: string): string => join(cli.folder, name);
+  const write = (path: string, text: string): void => {
+    mkdirSync(dirname(folder(path)), { recursive: true });
+    writeFileSync(folder(path), text);
+  };
+  write('owned/agent/owned.yaml', 'custom: {a: 1, b: 1}\n');
+  const by = ['--managed-by', 'git/acme'];
+  const path = `/tenants/${id}/config/agents/owned`;
+  // What is there already is claimed as well, once.
+  expect((await admin.put(path, { custom: { a: 1, b: 1 } })).status).toBe(201);
+  expect(await answered(['config', 'import', 'owned', ...by])).toEqual([
+    { document: 'agent/owned', outcome: 'updated', revision: expect.any(Number) },
+  ]);
+  expect((await cli.run(['config', 'import', 'owned', ...by])).out).toBe('nothing differs\n');
+  const set = ['config', 'set', 'agent', 'owned', 'custom.a=2'];
+  expect((await cli.run(set)).err).toMatch(/^strata: field_managed: \/custom\/a .*git\/acme/);
+  expect((await cli.run([...set, '--take-over', 'git/acme'])).code).toBe(0);
+  const drifted = await cli.run(['drift', 'owned']);
+  expect([drifted.code, drifted.out]).toEqual([
+    2,
+    expect.stringMatching(/taken over from git\/acme: agent\/owned \/custom\/a by \S+ at 2/),
+  ]);
+  const refused = await cli.run(['config', 'import', 'owned', ...by]);
+  expect([refused.code, refused.err]).toEqual([
+    1,
+    expect.stringMatching(/field_managed: agent\/owned: .*took it over at/),
+  ]);
+  // The folder says the same by now, which its next run says, too.
+  write('owned/agent/owned.yaml', 'custom: {a: 2, b: 1}\n');
+  const agreed = await cli.run(['config', 'import', 'owned', ...by]);
+  expect([agreed.code, agreed.out]).toEqual([
+    0,
+    expect.stringContaining('taken over from git/acme: agent/owned /custom/a by'),
+  ]);
+  expect((await cli.run(set.slice(0, -1).concat('custom.a=3'))).code).toBe(1);
+  const proposed = await answered(['propose', 'owned', '--reason', 'from git', ...by]).catch(
+    (error: Error) => error.message,
+  );
+  expect(proposed).toBeNull();
+  write('owned/agent/owned.yaml', 'custom: {a: 2, b: 2}\n');
+  const change = await answered(['propose', 'owned', '--reason', 'from git', ...by]);
+  expect(change).toMatchObject({ state: 'pending', managed_by: 'git/acme' });
+});
+
+test('a plan that needs an approval is applied in an emergency, by a person', async () => {
+  const email = 'admin@example.com';
+  expect((await platform.put('/config/change-policy', { platform: {} })).status).toBe(201);
+  const entry = 'emergency/global/cli.emergency.yaml';
+  mkdirSync(dirname(join(cli.folder, entry)), { recursive: true });
+  writeFileSync(join(cli.folder, entry), 'config_value: 1\nis_public: true\n');
+  const by = ['--managed-by', 'git/platform'];
+  const planned = await asPlatform('plan', 'emergency', ...by, '--json');
+  const { digest } = JSON.parse(planned.out) as { digest: string };
+  const apply = ['apply', 'emergency', '--digest', digest, ...by];
+  const why = ['--break-glass', 'Payments are down and nobody else is awake'];
+  expect((await asPlatform(...apply)).err).toMatch(/^strata: change_approval_required/);
+  expect((await asPlatform(...apply, ...why)).err).toMatch(/^strata: insufficient_scope/);
+  expect((await platform.get('/config/global/cli.emergency')).status).toBe(404);
+  const environment = { STRATA_API_KEY: '' };
+  await cli.run(['login', '--email', email], { environment, input: adminPassword });
+  const short = await cli.run([...apply, '--break-glass', 'too short'], { environment });
+  expect(short.err).toMatch(/^strata: validation_failed/);
+  const applied = await cli.run([...apply, ...why], { environment });
+  expect(applied).toMatchObject({ code: 0, err: '' });
+  expect((await platform.get('/config/global/cli.emergency')).body.config_value).toBe(1);
+  const [last] = (await platform.get('/config/history?limit=1')).body.items;
+  expect(last).toMatchObject({ break_glass: true });
+  const { body: owned } = await platform.get(
+    '/config/managed-fields?document=%2Fconfig%2Fglobal%2Fcli.emergency',
+  );
+  expect(owned.items[0].fields).toContainEqual({ path: '/config_value', owner: 'git/platform' });
 });
 
 test('every command there is has been run by these tests, and did what it says', () => {

@@ -58,7 +58,6 @@ beforeAll(async () => {
     REDIS_URL: redis.url,
     BASE_URL: 'http://strata.test',
     SECRET_KEY: secretKey,
-    REQUEST_TIMEOUT_MS: '2500',
     RATE_LIMIT_PER_MINUTE: '0',
     WEBHOOK_ALLOW_HTTP: 'true',
     WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
@@ -109,6 +108,11 @@ async function fill(tenant: TenantFixture, name: string): Promise<void> {
   );
   const { api_key: apiKey } = await done(admin.post('/auth/api-key', key));
   await done(admin.post(`${at}/users`, { email: `late@${name}.example`, roles: ['viewer'] }));
+  const provisioned = {
+    schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'],
+    userName: `provisioned@${name}.example`,
+  };
+  await done(admin.post(`${at}/scim/v2/Users`, provisioned));
   const approval = { action: 'scale_up', risk_level: 'low', title: name };
   await done(member.post(`${at}/approvals`, approval));
   const budget = { amount: '1', currency: 'EUR', per: 'month', warn_at: 0.5 };
@@ -121,9 +125,9 @@ async function fill(tenant: TenantFixture, name: string): Promise<void> {
   await done(
     admin.post(`${at}/config/changesets`, { title: name, reason: name, items: [proposed] }),
   );
-  await done(
-    admin.post(`${at}/automations`, { action: 'scale', risk_level: 'low', cost_impact: 1 }),
-  );
+  const wish = { action: 'scale', risk_level: 'low', cost_impact: 1 };
+  await done(admin.post(`${at}/decide`, { ...wish, record: true }));
+  await done(admin.post(`${at}/automations`, wish));
   await done(admin.put(`${at}/config/change-policy`, { keys: ['of_no_document'] }));
   await done(
     platform.post('/auth/sso/providers', {
@@ -201,6 +205,7 @@ async function answersTo({ id, admin }: TenantFixture): Promise<Record<string, s
     'service-accounts',
     'approvals',
     'automations',
+    'decisions',
     'config/changesets',
     'notifications/deliveries',
   ];

@@ -65,7 +65,7 @@ const summaries = (all: readonly Received[]): string[] =>
 /** Lets minutes pass for one approval. */
 const letPass = (id: string, minutes: number) =>
   database.query(
-    `UPDATE notifier.approvals SET escalates_at = escalates_at - interval '${minutes} minutes', expires_at = expires_at - interval '${minutes} minutes', created_at = created_at - interval '${minutes} minutes' WHERE id = '${id}'`,
+    `UPDATE notifier.approvals SET escalates_at = escalates_at - interval '${minutes} minutes', expires_at = expires_at - interval '${minutes} minutes', created_at = created_at - interval '${minutes} minutes', reminds_at = reminds_at - interval '${minutes} minutes' WHERE id = '${id}'`,
   );
 const read = async (id: string) =>
   (await tenant.admin.get(`/tenants/${tenant.id}/approvals/${id}`)).body;
@@ -138,6 +138,20 @@ describe('with windows of 10 minutes', () => {
     await letPass(id, 2);
     expect(summaries(await notices(id, 2)).at(-1)).toBe('approval.expired 0 sre');
     expect((await read(id)).state).toBe('expired');
+  });
+
+  test('whoever is asked is reminded once before it expires', async () => {
+    const id = await ask({ escalation_window_minutes: 60, max_hops: 0 });
+    await tenant.operator.post(`/tenants/${tenant.id}/approvals/${id}/ack`);
+    await letPass(id, 46);
+    expect(summaries(await notices(id, 2)).at(-1)).toBe('approval.reminded 0 sre');
+    await letPass(id, 5);
+    await twoPolls();
+    expect(receiver.received.filter(of(id))).toHaveLength(2);
+    const { body } = await tenant.admin.get(`/audit/events?action=approval.reminded&target=${id}`);
+    expect(body.items).toHaveLength(1);
+    await letPass(id, 10);
+    expect(summaries(await notices(id, 3)).at(-1)).toBe('approval.expired 0 sre');
   });
 
   test('an expiry that was asked for comes before the next hop', async () => {

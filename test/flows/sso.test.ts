@@ -264,6 +264,15 @@ describe('signing in', () => {
     expect(codeOf(await visit(person))).toEqual([403, 'auth_no_tenant_membership']);
   });
 
+  test('whom the directory deprovisioned before they came is not made a member', async () => {
+    const person = somebody();
+    const users = `/tenants/${tenant.id}/scim/v2/Users`;
+    const { body } = await tenant.admin.post(users, { userName: person.email });
+    expect(body).toMatchObject({ active: true });
+    expect((await tenant.admin.delete(`${users}/${body.id}`)).status).toBe(204);
+    expect(codeOf(await visit(person))).toEqual([403, 'auth_no_tenant_membership']);
+  });
+
   test('a disabled account stays out', async () => {
     const person = somebody();
     const { body } = await visit(person);

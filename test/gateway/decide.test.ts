@@ -45,6 +45,7 @@ test('decides by the limits of what is touched, and says which document set them
   expect([status, body]).toEqual([
     200,
     {
+      decision_id: expect.any(String),
       decision: 'approval_required',
       reasons: [
         {

@@ -345,9 +345,10 @@ describe('conventions', () => {
       key: 'heard',
     };
     const url = path.replace(/\{(\w+)\}/g, (_all, name: string) => known[name]!);
-    const isOfPlatform = /^\/config\/(service-types|bounds|budgets|freezes|change-policy)/.test(
-      path,
-    );
+    const isOfPlatform =
+      /^\/config\/(service-types|bounds|budgets|freezes|change-policy|event-destinations)/.test(
+        path,
+      );
     const client = isOfPlatform ? platform : tenant.admin;
     const ahead = await client.get(url, { 'x-min-revision': '1000000' });
     expect([ahead.status, ahead.body.detail.code]).toEqual([412, 'precondition_failed']);
@@ -524,6 +525,20 @@ describe('conventions', () => {
     expect(Object.keys(kept.body.detail).sort()).toEqual(['code', 'message', 'status']);
     const made = await tenant.admin.get('/nowhere', { 'x-request-id': 'no spaces allowed' });
     expect(made.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+    const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+    const idOf = async (traceparent: string, more: Record<string, string> = {}) =>
+      (await tenant.admin.get('/nowhere', { traceparent, ...more })).body.request_id;
+    expect(await idOf(`00-${traceId}-00f067aa0ba902b7-01`)).toBe(traceId);
+    expect(await idOf(`cc-${traceId}-00f067aa0ba902b7-01-what-comes`)).toBe(traceId);
+    expect(await idOf(`00-${traceId}-00f067aa0ba902b7-01`, { 'x-request-id': 'own' })).toBe('own');
+    for (const wrong of [
+      `00-${traceId}-00f067aa0ba902b7-01-more`,
+      `ff-${traceId}-00f067aa0ba902b7-01`,
+      `00-${'0'.repeat(32)}-00f067aa0ba902b7-01`,
+      `00-${traceId}-${'0'.repeat(16)}-01`,
+      `00-${traceId.toUpperCase()}-00f067aa0ba902b7-01`,
+    ])
+      expect([wrong, await idOf(wrong)]).toEqual([wrong, expect.stringMatching(/^[0-9a-f]{8}-/)]);
   });
 
   test('health, metrics, OpenAPI and docs', async () => {

@@ -9,14 +9,13 @@ import { createDecisionLinks } from '../../services/notifier/rules/decision-link
 import { createAccessTokens, type AccessClaims } from '../../shared/security/access-tokens.ts';
 import { restRoutes } from '../../gateway/http/rest.ts';
 import { scopeOfPower } from '../../shared/contracts/consequences.ts';
+import { type Access, type Contract } from '../../shared/contracts/contract.ts';
 import {
   keyScopes,
   tenantRoles,
-  type Access,
-  type Contract,
   type KeyScope,
   type TenantRole,
-} from '../../shared/contracts/contract.ts';
+} from '../../shared/contracts/roles.ts';
 import { contracts } from '../../shared/contracts/index.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -45,6 +44,8 @@ let decisionLink: string;
 
 /** API keys with one scope each, of these people. */
 const keyOwners = ['tenant_admin', 'platform_admin', 'removed'] as const;
+/** A key of the tenant's administrator with every scope, for one service and one agent. */
+let narrowKeys: readonly { readonly isForThese: boolean; readonly client: Client }[];
 /**
  * Who administers the other tenant. One of them is invited to administer this one as well, and has
  * not accepted; one does administer it, but came through the other tenant's own provider.
@@ -114,6 +115,10 @@ beforeAll(async () => {
     platform_admin: platform,
     outsider: other.admin,
   };
+  for (const role of ['reviewer', 'reverter'] as const) {
+    const member = { email: `${role}@isolation.example`, roles: [role] };
+    callers[role] = (await addMember(own.admin, own.id, member)).client;
+  }
   const approval = { action: 'scale', risk_level: 'low', title: 'Scale up' };
   const { body: asksFor } = await own.operator.post(`/tenants/${own.id}/approvals`, approval);
   decisionLink = createDecisionLinks({
@@ -167,6 +172,17 @@ beforeAll(async () => {
   const ofPeople = await Promise.all(keyOwners.flatMap(keysOfPerson));
   const ofAccounts = await Promise.all(tenantRoles.map(keysOfServiceAccount));
   keys = [...ofPeople, ...ofAccounts.flat()];
+  narrowKeys = await Promise.all(
+    [true, false].map(async (isForThese) => {
+      const narrowed_to = isForThese
+        ? { service_ids: [names.service_id], agent_types: [names.agent_type] }
+        : { service_ids: ['elsewhere'], agent_types: ['else'] };
+      const body = { name: 'narrow', scopes: keyScopes, narrowed_to };
+      const made = await own.admin.post('/auth/api-key', body);
+      expect([made.status, made.body.narrowed_to]).toEqual([201, narrowed_to]);
+      return { isForThese, client: new Client(strata.url, made.body.api_key) };
+    }),
+  );
   const gone = await own.admin.delete(`/tenants/${own.id}/users/${removed.user_id}`);
   expect(gone.status).toBe(204);
 });
@@ -291,6 +307,36 @@ describe('every route', () => {
         }
       };
       await Promise.all(keys.map(askWith));
+    },
+  );
+
+  test.each(restRoutes.filter(({ contract }) => contract.access.level !== 'public'))(
+    '$name is open to a narrow key for what it is narrowed to alone',
+    async ({ contract, rest }) => {
+      for (const { isForThese, client } of narrowKeys) {
+        const { status, text, body } = await client.send(
+          rest.method,
+          at(rest.path, 'own'),
+          harmless(rest.method),
+        );
+        const { narrow, keyScope } = contract;
+        const isAbout =
+          rest.pathParams.includes('service_id') || rest.pathParams.includes('agent_type');
+        const isWithin =
+          typeof narrow === 'string' || (narrow !== undefined && isAbout && isForThese);
+        const inPath = rest.pathParams.includes('tenant_id');
+        const refusal =
+          expected(contract.access, 'tenant_admin', 'own', inPath) ??
+          (keyScope !== null && isWithin ? undefined : 'insufficient_scope');
+        const about = `narrow key, ${isForThese}: ${status} ${text.slice(0, 300)}`;
+        const code = status === 403 ? (body.code ?? body.detail.code) : undefined;
+        // Its handler finds that nothing was named.
+        const isJudged = narrow === 'row' && code === 'insufficient_scope';
+        if (refusal !== undefined && code !== refusal)
+          throw new Error(`expected ${refusal}: ${about}`);
+        if (refusal === undefined && [401, 403].includes(status) && !isJudged)
+          throw new Error(`refused: ${about}`);
+      }
     },
   );
 

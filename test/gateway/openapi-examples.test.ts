@@ -100,6 +100,11 @@ const inTenant = (path: string): string => `/tenants/${tenant.id}${path}`;
 const exampleAt = (path: string, method: string): unknown =>
   document.paths[path]![method]!.requestBody!.content['application/json']!.example;
 const exampleOf = (path: string): unknown => exampleAt(path, 'post');
+/** The audit follows a document by its events. */
+async function hasDestination(client: Client, states: string): Promise<object> {
+  await eventually(async () => expect((await client.get(states)).body.items).toHaveLength(1));
+  return {};
+}
 
 let numbered = 0;
 /** An address that nobody has yet. */
@@ -131,8 +136,8 @@ async function delivery(): Promise<string> {
     return body.items[0].id as string;
   });
 }
-const newestOf = async (client: Client, path: string): Promise<number> =>
-  (await client.get(`${path}?limit=1`)).body.items[0].revision;
+const newestOf = async (client: Client, path: string, more = ''): Promise<number> =>
+  (await client.get(`${path}?limit=1${more}`)).body.items[0].revision;
 async function invitation(): Promise<{ readonly id: string; readonly by: Client }> {
   const by = await signIn(strata.url, tenant.emails.viewer!, 'member-password-123');
   const other = await createTenant(strata.url, platform, `Other ${(numbered += 1)}`);
@@ -289,6 +294,16 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
     const [{ seq, hash }] = body.items;
     return { values: { tenant_id: null, seq, hash } };
   },
+  ...Object.fromEntries(
+    ['get', 'put', 'patch', 'delete'].map((verb) => [
+      `tenant-config.scim.users.${verb}`,
+      async () => {
+        const userName = somebody();
+        const user_id = await idOf(ada.post(inTenant('/scim/v2/Users'), { userName }));
+        return { values: { user_id, userName } };
+      },
+    ]),
+  ),
   'tenant-config.members.patch': async () => ({ values: { user_id: await newMember() } }),
   'tenant-config.members.invite': async () => ({ values: { user_id: await newMember() } }),
   'tenant-config.members.remove': async () => ({ values: { user_id: await newMember() } }),
@@ -316,6 +331,14 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
   'notifier.approvals.ack': async () => ({ values: { approval_id: await newApproval() } }),
   'notifier.deliveries.get': async () => ({ values: { delivery_id: await delivery() } }),
   'notifier.deliveries.replay': async () => ({ values: { delivery_id: await delivery() } }),
+  'config-resolver.decisions.get': async () => {
+    const wish = { action: 'scale', risk_level: 'low', cost_impact: 1, record: true };
+    const { body } = await tenant.operator.post(inTenant('/decide'), wish);
+    return { values: { decision_id: body.decision_id } };
+  },
+  'config-resolver.decisions.replay': async () => ({
+    values: { proposed: { as_of: new Date().toISOString() } },
+  }),
   'notifier.automations.get': async () => ({ values: { automation_id: await newAutomation() } }),
   'notifier.automations.heartbeat': async () => ({
     values: { automation_id: await newAutomation() },
@@ -340,8 +363,9 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
   'global-config.history.get': async () => ({
     values: { revision: await newestOf(platform, '/config/history') },
   }),
+  // Rollouts continue meanwhile, and are not rolled back.
   'global-config.rollback': async () => ({
-    values: { revision: await newestOf(platform, '/config/history') },
+    values: { revision: await newestOf(platform, '/config/history', '&config_type=bounds_config') },
   }),
   'global-config.history.purge': async () => {
     const name = 'purged-by-example';
@@ -349,13 +373,8 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
     await platform.delete(`/config/global/${name}`);
     return { values: { config_type: 'global_config', resource_id: name } };
   },
-  'audit.destinations.replay': async () => {
-    await eventually(async () => {
-      const { body } = await ada.get(inTenant('/event-destinations'));
-      expect(body.items).toHaveLength(1);
-    });
-    return {};
-  },
+  'audit.destinations.replay': () => hasDestination(ada, inTenant('/event-destinations')),
+  'audit.platform-destinations.replay': () => hasDestination(platform, '/event-destinations'),
   'global-config.plan.apply': async () => {
     const { body } = await platform.post('/config/plan', exampleOf('/config/plan'));
     return { values: { digest: body.digest } };

@@ -36,6 +36,7 @@ const secrets = {
   apiKey: canary('api-key'),
   header: canary('header'),
   chat: canary('chat'),
+  teams: canary('teams'),
   destination: canary('destination'),
   destinationToken: canary('destination-token'),
   member: canary('member-password'),
@@ -94,6 +95,7 @@ const endpoints = [
 const config = {
   webhook: { endpoints },
   chat: { google_chat: { webhook_url: `https://chat.example/?key=${secrets.chat}` } },
+  teams: { webhook_url: `https://teams.example/?sig=${secrets.teams}` },
 };
 const mask = '********';
 
@@ -212,7 +214,7 @@ test('notices are sent with them; receivers that give back what they were sent l
     ).status,
   ).toBe(200);
   const before = answers.length;
-  for (const channel of ['webhook', 'chat', 'email'])
+  for (const channel of ['webhook', 'chat', 'email', 'teams'])
     note(await admin.post(`/tenants/${id}/notifications/test`, { channel }));
   const asked = note(
     await tenant.operator.post(`/tenants/${id}/approvals`, {

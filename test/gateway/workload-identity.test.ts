@@ -5,10 +5,9 @@
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { exportSPKI, generateKeyPair, exportJWK, importJWK, type CryptoKey } from 'jose';
-import { execFileSync } from 'node:child_process';
 import { createHmac, randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { audited, auditEvents } from '../support/audit.ts';
+import { runPasted } from '../support/pasted.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startNats, startRedis, type Process } from '../support/servers.ts';
 import {
@@ -194,6 +193,27 @@ test('scopes can be fewer, and are never more; roles are those of the rule', asy
   );
   const more = await exchange(await sign(), { scope: 'config:read config:write' });
   expect([more.status, more.body.error]).toEqual([400, 'invalid_scope']);
+});
+
+test('a narrow rule gives narrow tokens, and one that is narrowed is another', async () => {
+  await trust();
+  const wide = await given();
+  const narrowed_to = { service_ids: ['checkout'] };
+  const put = await trust([rule({ narrowed_to })]);
+  expect(put.body.rules[0].narrowed_to).toEqual(narrowed_to);
+  expect(await onBoth(wide)).toEqual(['auth_token_invalid', 'auth_token_invalid']);
+  const narrow = await given();
+  expect(await onBoth(narrow)).toEqual(['insufficient_scope', 'insufficient_scope']);
+  const effective = `/tenants/${tenant.id}/config/effective?service_id=checkout`;
+  expect((await asOn(1, narrow).get(effective)).status).toBe(200);
+  const elsewhere = { documents: [`/tenants/${other.id}/config/risk`] };
+  const rules = [rule({ narrowed_to: elsewhere })];
+  const refused = await tenant.admin.put(trustOf(), { rules });
+  expect([refused.status, refused.body.errors[0].path]).toEqual([
+    422,
+    '/rules/0/narrowed_to/documents/0',
+  ]);
+  await trust();
 });
 
 test('what was given ends on every node with its rule, its issuer or its account', async () => {
@@ -636,24 +656,15 @@ test('the limit of a network counts what was refused', async () => {
 });
 
 test('the example of the documentation runs as pasted', async () => {
-  const page = readFileSync(new URL('../../docs/operations/workloads.md', import.meta.url), 'utf8');
-  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
-  const [, pasted] = /```sh\n([^]*?)```/.exec(page)!;
-  const helpers = readme.split('\n').filter((line) => /^(field|api)\(\)/.test(line));
-  expect(helpers).toHaveLength(2);
-  const output = execFileSync('bash', ['-euo', 'pipefail', '-c', [...helpers, pasted].join('\n')], {
-    encoding: 'utf8',
-    env: {
-      PATH: process.env.PATH,
-      STRATA: nodes[0]!.url,
-      ADMIN: platform.token,
-      TOKEN: tenant.admin.token,
-      TENANT: tenant.id,
-      ACCOUNT: account,
-      ISSUER: issuer.issuer,
-      SUBJECT_TOKEN: await issuer.sign(claims()),
-    },
+  const output = runPasted('docs/operations/workloads.md', 'Workload identity', {
+    STRATA: nodes[0]!.url,
+    ADMIN: platform.token,
+    TOKEN: tenant.admin.token,
+    TENANT: tenant.id,
+    ACCOUNT: account,
+    ISSUER: issuer.issuer,
+    SUBJECT_TOKEN: await issuer.sign(claims()),
   });
-  expect(output.trim().split('\n').at(-1)).toBe('pipeline');
+  expect(output.at(-1)).toBe('pipeline');
   await allow();
 });

@@ -5,7 +5,8 @@
  */
 import { errorTable } from '../../shared/contracts/error-codes.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
-import { keyScopes, type Contract } from '../../shared/contracts/contract.ts';
+import { type Contract } from '../../shared/contracts/contract.ts';
+import { keyScopes } from '../../shared/contracts/roles.ts';
 
 interface Schema {
   readonly type?: string | readonly string[];

@@ -1,5 +1,6 @@
 /** What must hold for every contract and every error code, whichever room they belong to. */
 import { describe, expect, test } from '@jest/globals';
+import { EventEmitter } from 'node:events';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ServiceBroker } from 'moleculer';
@@ -10,7 +11,8 @@ import { clusterService, type ClusterServiceOptions } from '../../shared/node/cl
 import { errorTable } from '../../shared/contracts/error-codes.ts';
 import { contracts, type ActionName } from '../../shared/contracts/index.ts';
 import { isPower, scopeOfPower } from '../../shared/contracts/consequences.ts';
-import { isRead, keyScopes, type Contract } from '../../shared/contracts/contract.ts';
+import { isRead, type Contract } from '../../shared/contracts/contract.ts';
+import { keyScopes } from '../../shared/contracts/roles.ts';
 import { createShortLivedState } from '../../shared/concurrency/short-lived-state.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -31,7 +33,7 @@ async function composedServices() {
   const code = await Promise.all(pieces.map(({ load }) => load?.()));
   const ofPieces = code.flatMap((each) => each?.service(parts, db) ?? []);
   const ofEveryNode = clusterService({
-    broker: {} as ServiceBroker,
+    broker: { localBus: new EventEmitter() } as unknown as ServiceBroker,
     coherence: { caches: {}, onChange: () => () => false },
     settings: { current: { node_id: 'a-node' } },
     health: async () => ({}),

@@ -91,7 +91,8 @@ const instanceKeys = ['min_instances', 'max_instances', 'monitoring_enabled'] as
 /** `client/source/known-values.ts`: the package stands alone, so it cannot import contracts. */
 export function renderKnownValues(): string {
   const values = [...limitNames, ...instanceKeys].map((key) => {
-    const type = knownTypes.get(key) === 'boolean' ? 'boolean' : 'number';
+    const known = knownTypes.get(key);
+    const type = known === 'integer' ? 'number' : known;
     return `  ${key}: ${type};`;
   });
   const union = (names: readonly string[]): string => names.map((name) => `'${name}'`).join(' | ');

@@ -3,7 +3,8 @@ import {
   renderApprovalMail,
   type ApprovalFacts,
 } from '../../services/notifier/rules/approval-mail.ts';
-import { chatMessage, type ChatNotice } from '../../services/notifier/rules/chat-message.ts';
+import { chatMessage } from '../../services/notifier/rules/chat-message.ts';
+import type { ChatNotice } from '../../services/notifier/rules/notice-words.ts';
 import type { NoticeType } from '../../shared/contracts/notifier.ts';
 import fc from '../support/properties.ts';
 

@@ -6,8 +6,10 @@
 import { describe, expect, test } from '@jest/globals';
 import { checkAccess, type Caller } from '../../shared/access.ts';
 import { isPower, scopeOfPower, type LeadsTo } from '../../shared/contracts/consequences.ts';
-import { keyScopes, type Contract, type KeyScope } from '../../shared/contracts/contract.ts';
+import { type Contract } from '../../shared/contracts/contract.ts';
+import { keyScopes, type KeyScope } from '../../shared/contracts/roles.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
+import type { NarrowedTo } from '../../shared/contracts/narrow-keys.ts';
 import { codeOf } from '../../shared/errors.ts';
 
 const own = '3c1d7a52-0f5e-4b7e-9b52-6f0d5a1b2c3d';
@@ -177,5 +179,106 @@ describe.each(['user', 'service_account'] as const)('the key of a %s', (type) =>
         const opens = refusalOf(contract, key, params) === undefined;
         expect([name, opens]).toEqual([name, false]);
       }
+  });
+});
+
+/**
+ * What narrow keys open, whole: what is not here opens to none. Handlers judge what is `row`, which
+ * gateway/narrow-rights.test.ts shows.
+ */
+const openToNarrow: Readonly<Record<string, readonly string[] | string>> = {
+  'auth.me': 'own',
+  'config-resolver.decide': ['service_ids', 'agent_types'],
+  'config-resolver.resolve': ['service_ids', 'agent_types'],
+  'gateway.watch.effective': ['service_ids', 'agent_types'],
+  'notifier.automations.start': ['service_ids', 'agent_types'],
+  'notifier.automations.get': 'row',
+  'notifier.automations.heartbeat': 'row',
+  'notifier.automations.redeem': 'row',
+  'notifier.automations.finish': 'row',
+  'tenant-config.rollback': 'row',
+  'config-resolver.flags.evaluate': 'row',
+  'config-resolver.flags.evaluate-all': 'row',
+  ...Object.fromEntries(
+    ['tenant-config', 'global-config'].flatMap((service) =>
+      ['create', 'edit', 'submit', 'cancel', 'apply', 'rebase'].map((step) => [
+        `${service}.changesets.${step}`,
+        'row',
+      ]),
+    ),
+  ),
+};
+const documentVerbs = /\.(get|put|patch|delete)$/;
+
+describe('a narrow key', () => {
+  const owner = { ...everything, tenant_id: own };
+  const narrowKey = (to: NarrowedTo): Caller => ({
+    ...keyOf(keyScopes, owner),
+    narrowed_to: to,
+  });
+  const risk = `/tenants/${own}/config/risk`;
+  const keys: readonly NarrowedTo[] = [
+    { service_ids: ['checkout'] },
+    { agent_types: ['scaler'] },
+    { documents: [risk] },
+    { service_ids: ['checkout'], agent_types: ['scaler'], documents: [risk] },
+  ];
+
+  test('opens a document, a context, or what its handler judges, and nothing else', () => {
+    for (const [name, contract] of all) {
+      const { narrow } = contract;
+      if (narrow === undefined) expect(Object.keys(openToNarrow)).not.toContain(name);
+      else if (typeof narrow === 'object' && narrow.includes('documents'))
+        expect(name).toMatch(documentVerbs);
+      else expect([name, narrow]).toEqual([name, openToNarrow[name]]);
+    }
+  });
+
+  test.each(all)('%s', (_name, contract) => {
+    const { access, narrow, params: schema } = contract;
+    if (access.level === 'public' || access.level === 'internal') return;
+    const isInBody = !('service_id' in schema.properties || 'agent_type' in schema.properties);
+    const asked = (names: Readonly<Record<string, string>>) => ({
+      tenant_id: own,
+      key: 'k',
+      project_id: 'p',
+      service_type: 't',
+      configuration_name: 'c',
+      ...names,
+      body: names,
+    });
+    for (const to of keys) {
+      const refused = (params: Readonly<Record<string, unknown>>): unknown =>
+        refusalOf(contract, narrowKey(to), params);
+      const wide = refusalOf(contract, keyOf(keyScopes, owner), asked({}));
+      if (wide !== undefined || typeof narrow === 'string') continue;
+      const about = narrow?.filter((each) => to[each] !== undefined) ?? [];
+      const inside = { service_id: 'checkout', agent_type: 'scaler' };
+      expect(refused(asked({ service_id: 'other', agent_type: 'other' }))).toBe(
+        about.includes('documents') && contract.rest?.path === '/tenants/{tenant_id}/config/risk'
+          ? undefined
+          : 'insufficient_scope',
+      );
+      const isNamed = about.every(
+        (each) =>
+          each !== 'documents' || contract.rest?.path === '/tenants/{tenant_id}/config/risk',
+      );
+      const opens = about.length > 0 && isNamed;
+      expect(refused(asked(inside))).toBe(opens ? undefined : 'insufficient_scope');
+      // Before the body is read nothing is known of it; the owner asks again.
+      const { body: _body, ...unread } = asked({});
+      const isUnknown = narrow !== undefined && isInBody && !narrow.includes('documents');
+      if (isUnknown) expect(refused(unread)).toBeUndefined();
+      for (const strange of [['checkout'], { checkout: 1 }, null, 1])
+        if (opens && !about.includes('documents'))
+          expect(
+            refused({
+              tenant_id: own,
+              service_id: strange,
+              agent_type: strange,
+              body: { service_id: strange, agent_type: strange },
+            }),
+          ).toBe('insufficient_scope');
+    }
   });
 });

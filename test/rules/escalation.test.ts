@@ -63,6 +63,23 @@ test('the next window begins when a hop has fired, however late that was', () =>
   expect(fixed.expires_at).toEqual(after(115));
 });
 
+test('reminds once, late in its time, and not soon after a hop', () => {
+  const slow = { ...limits, window_seconds: 3600 };
+  const times = { hop: 0, ...slow, ...firstTimes(asked, undefined, slow) };
+  expect(times.reminds_at).toEqual(after(135));
+  const waiting = { ...times, escalates_at: null };
+  expect(dueStep(waiting, after(134))).toBeNull();
+  expect(dueStep(waiting, after(135))).toBe('remind');
+  expect(dueStep({ ...waiting, reminds_at: null }, after(135))).toBeNull();
+  expect(dueStep(waiting, after(180))).toBe('expire');
+  const second = { ...times, ...nextTimes(times, after(60)) };
+  expect(second.reminds_at).toEqual(after(150));
+  expect(dueStep(second, after(150))).toBe('escalate');
+  expect(nextTimes({ ...second, reminds_at: null }, after(120)).reminds_at).toBeNull();
+  // Of one that is over within the hour the first notice is new enough.
+  expect(firstTimes(asked, after(59), slow).reminds_at).toBeNull();
+});
+
 test('each hop asks the next group, and the last one again', () => {
   const chain = ['sre', 'leads'];
   expect([0, 1, 2, 3].map((hop) => groupAt(chain, hop))).toEqual([

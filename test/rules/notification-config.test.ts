@@ -53,6 +53,7 @@ const whole = {
       include_links: true,
     },
   },
+  teams: { webhook_url: 'https://prod-1.logic.azure.example/workflows/1?sig=k' },
   approver_groups: {
     risk_levels: { low: [], critical: ['cto', 'board'] },
     action_overrides: { scale_min_instances: ['sre'] },
@@ -223,6 +224,11 @@ describe('rules that the schema cannot say', () => {
       ['/chat/google_chat/webhook_url'],
     ],
     [
+      'a workflow of Teams that is no web address',
+      { teams: { webhook_url: 'ftp://prod-1.logic.azure.example/x' } },
+      ['/teams/webhook_url'],
+    ],
+    [
       'a chat webhook with a space',
       { chat: { google_chat: { webhook_url: 'https://chat.googleapis.com/x y' } } },
       ['/chat/google_chat/webhook_url'],
@@ -266,6 +272,7 @@ describe('rules that the schema cannot say', () => {
       refused({
         ...hook({ secret: '********', auth: { type: 'bearer', token: '********' } }),
         chat: { google_chat: { webhook_url: '********' } },
+        teams: { webhook_url: '********' },
       }),
     ).toEqual([]);
   });

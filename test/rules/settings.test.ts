@@ -202,6 +202,7 @@ const badForms: Partial<Record<Field, string[]>> = {
     '{"days":["mon"],"start":"9:00","end":"17:00","timezone":"UTC"}',
     '{"days":["mon"],"start":"09:00","end":"17:00","timezone":"Mars/Base"}',
   ],
+  default_record_decisions: ['some'],
   frontend_origin: [
     'a',
     'https://a/',
@@ -591,6 +592,7 @@ describe('changes', () => {
       'session_retention_days',
       'approval_retention_days',
       'delivery_retention_days',
+      'decision_retention_days',
       'cache_default_ttl',
       'fast_path',
       'access_token_ttl_seconds',

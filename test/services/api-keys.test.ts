@@ -1,7 +1,7 @@
 /** API keys: what is stored of them, what they may do, when they end. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { keyScopes } from '../../shared/contracts/contract.ts';
+import { keyScopes } from '../../shared/contracts/roles.ts';
 import { createApiKeys, newApiKey, parseApiKey } from '../../shared/security/api-keys.ts';
 import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';

@@ -17,7 +17,8 @@ import { createNode } from '../../shared/node/broker.ts';
 import { liveSettings } from '../../shared/settings/live-settings.ts';
 import { CoherentCache } from '../../shared/coherence/cache.ts';
 import { isPower, scopeOfPower, type LeadsTo } from '../../shared/contracts/consequences.ts';
-import { keyScopes, tenantRoles, type RecentFor } from '../../shared/contracts/contract.ts';
+import { type RecentFor } from '../../shared/contracts/contract.ts';
+import { keyScopes, tenantRoles } from '../../shared/contracts/roles.ts';
 import { envelopeOf, keyIdLength, keyOfProcess, seal } from '../../shared/bus/sealed-packet.ts';
 import { createLog } from '../../shared/telemetry/log.ts';
 import { contracts, contractTable, type ActionName } from '../../shared/contracts/index.ts';
@@ -157,6 +158,8 @@ const callers: Readonly<Record<string, Caller | undefined>> = {
   'an empty caller': {} as Caller,
   tenant_admin: user(['tenant_admin'], own),
   operator: user(['operator'], own),
+  reviewer: user(['reviewer'], own),
+  reverter: user(['reverter'], own),
   viewer: user(['viewer'], own),
   outsider: user(['tenant_admin'], other),
   platform_admin: user([], null, ['platform_admin']),
@@ -167,6 +170,11 @@ const callers: Readonly<Record<string, Caller | undefined>> = {
   [`platform_admin${justSignedIn}`]: {
     ...user([], null, ['platform_admin']),
     authenticated_at: new Date().toISOString(),
+  },
+  'a narrow key': {
+    ...user(['tenant_admin'], own, ['platform_admin']),
+    scopes: keyScopes,
+    narrowed_to: { service_ids: ['checkout'] },
   },
   'a key without scopes': { ...user(['tenant_admin'], own, ['platform_admin']), scopes: [] },
   'a password under a policy': {
@@ -184,6 +192,15 @@ const wantsRecentSignIn = (recent: RecentFor | undefined, leadsTo: LeadsTo | und
   recent?.includes({ tenant_id: own }, {}) === true ||
   (typeof leadsTo === 'string' && isPower(leadsTo));
 
+/** Whether a call that names a tenant and nothing else may be one of a narrow key's. */
+function opensToNarrow(name: ActionName): boolean {
+  const { narrow, keyScope, params } = contractTable[name];
+  if (narrow === undefined || keyScope === null) return false;
+  if (typeof narrow === 'string') return true;
+  const inParameters = { service_ids: 'service_id', agent_types: 'agent_type' };
+  return narrow.every((each) => each !== 'documents' && !(inParameters[each] in params.properties));
+}
+
 function expected(name: ActionName, asked: string): string | undefined {
   const { access, leadsTo } = contracts[name] as {
     access: {
@@ -195,7 +212,7 @@ function expected(name: ActionName, asked: string): string | undefined {
     };
     leadsTo?: LeadsTo;
   };
-  const who = asked.replace(justSignedIn, '');
+  const who = asked.replace(justSignedIn, '').replace('a narrow key', 'a key without scopes');
   if (access.level === 'public') return undefined;
   if (who === 'nobody' || who === 'an empty caller') return 'auth_token_missing';
   if (who === 'service')
@@ -218,6 +235,7 @@ function expected(name: ActionName, asked: string): string | undefined {
     const role = who === 'a key without scopes' ? 'tenant_admin' : who;
     return access.roles!.includes(role) ? undefined : 'insufficient_role';
   })();
+  if (asked === 'a narrow key' && opensToNarrow(name)) return refusal;
   return (
     refusal ??
     (who === 'a key without scopes'

@@ -22,6 +22,7 @@ import { promisify } from 'node:util';
 import { Webhook } from 'standardwebhooks';
 import Stripe from 'stripe';
 import { chatChannel } from '../../services/notifier/channels/chat.ts';
+import { teamsChannel } from '../../services/notifier/channels/teams.ts';
 import type { Outcome } from '../../shared/outgoing/send-result.ts';
 import { sendWebhook, type WebhookRequest } from '../../shared/outgoing/webhook.ts';
 import { createGuard } from '../../shared/outgoing/guard.ts';
@@ -40,7 +41,9 @@ const client = createHttpClient(
   ),
   () => settings,
 );
-const chat = chatChannel({ http: client, settings: () => ({ base_url: 'https://app.example' }) });
+const asPeopleReachIt = () => ({ base_url: 'https://app.example' });
+const chat = chatChannel({ http: client, settings: asPeopleReachIt });
+const teams = teamsChannel({ http: client, settings: asPeopleReachIt });
 
 const canaries = {
   path: 'canaryPath7Tq',
@@ -52,6 +55,7 @@ const canaries = {
   header: 'canaryHeader5v',
   chatKey: 'canaryChatKey6u',
   chatToken: 'canaryChatToken8t%2F',
+  teamsKey: 'canaryTeamsKey9s',
 };
 const noCanary = (outcome: Outcome): Outcome => {
   const text = JSON.stringify(outcome);
@@ -667,4 +671,35 @@ describe('chat', () => {
       result: 'final',
     });
   });
+});
+
+test('teams: the address of a workflow stays secret, whatever comes back', async () => {
+  const workflow = `http://hooks.example:${portOf(server)}/workflows/1?sig=${canaries.teamsKey}`;
+  const notice = {
+    id,
+    channel: 'teams',
+    place: 'teams',
+    target: new URL(workflow).origin,
+    endpoint_key: 'teams',
+    body: JSON.stringify({
+      type: 'approval.requested',
+      data: { tenant_id: 'tnt_1', approval_id: 'apr_1', title: 'Scale', current_group: null },
+    }),
+    expires_at: null,
+  } as const;
+  const config = {
+    webhook: { endpoints: [] },
+    email: { approval_recipients: [], default_recipients: [], from_email: '' },
+    teams: { webhook_url: workflow },
+  };
+  const outcomes: Outcome[] = [];
+  for (const status of [202, 429, 401]) {
+    answer = (request, response) => response.writeHead(status).end(`at ${request.url}`);
+    outcomes.push(noCanary(await teams.send(notice, config)));
+  }
+  expect(outcomes).toMatchObject([
+    { result: 'delivered', status: 202, answer: 'at /workflows/1?sig=********' },
+    { result: 'retry', status: 429 },
+    { result: 'final', status: 401 },
+  ]);
 });

@@ -233,16 +233,26 @@ describe('a stream', () => {
 });
 
 describe('where streams are refused', () => {
-  test.each([404, 429, 503])('with %i values are read again and again', async (status) => {
+  const polling = async (status: number) => {
     gateway.streams = status;
     gateway.retryAfter = 1;
-    await withoutPause(async () => {
-      gateway.asked.length = 0;
-      const config = await connected({ maxStalenessMs: 2000 });
-      await eventually(async () => expect(config.state.status).toBe('polling'));
-      const name = `b${gateway.revision.tenant}`;
-      gateway.write({ name });
-      await eventually(async () => expect(config.get('name')).toBe(name));
+    gateway.asked.length = 0;
+    const config = await connected({ maxStalenessMs: 2000 });
+    await eventually(async () => expect(config.state.status).toBe('polling'));
+    const name = `b${gateway.revision.tenant}`;
+    gateway.write({ name });
+    await eventually(async () => expect(config.get('name')).toBe(name));
+    return config;
+  };
+
+  test.each([404, 429])('with %i values are read all the same', async (status) => {
+    const config = await polling(status);
+    await config.close();
+  });
+
+  test('with 503 values are read again and again, at moments that differ', () =>
+    withoutPause(async () => {
+      const config = await polling(503);
       const reads = (): number[] =>
         gateway.asked.filter(({ path }) => !path.includes('watch')).map(({ at }) => at);
       const gaps = (): number[] =>
@@ -257,8 +267,7 @@ describe('where streams are refused', () => {
       expect(new Set(gaps()).size).toBeGreaterThan(1);
       expect(Math.min(...gaps())).toBeGreaterThanOrEqual(520);
       await config.close();
-    });
-  });
+    }));
 
   test('a stream is asked for again, and not before the gateway wants it', async () => {
     gateway.streams = 429;

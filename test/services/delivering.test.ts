@@ -169,7 +169,16 @@ describe('a channel that this release does not know', () => {
     });
     const open = () => ({ config: {}, groups: {}, admins: [], revision: 1 }) as never;
     const log = pino({ level: 'silent' });
-    for (const channel of ['webhook', 'email', 'chat', 'pager', '__proto__', 'constructor', '']) {
+    for (const channel of [
+      'webhook',
+      'email',
+      'chat',
+      'teams',
+      'pager',
+      '__proto__',
+      'constructor',
+      '',
+    ]) {
       const unreadable = { ...claim!, channel: channel as never, place: 'nowhere', body: '{' };
       const { record } = await attemptDelivery(unreadable, { log, open, sender });
       expect([channel, record.error]).toEqual([channel, expect.stringContaining('see the log')]);

@@ -5,6 +5,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, jest, test } from '@jest/globals';
 import { connect, type NatsConnection } from 'nats';
 import { performance } from 'node:perf_hooks';
+import { serviceCaller } from '../../shared/access.ts';
+import { callAs } from '../../shared/contract-runtime/request.ts';
 import { createNode, type Node } from '../../shared/node/broker.ts';
 import { natsConnectionOf } from '../../shared/bus/bus.ts';
 import { nodesOf } from '../../shared/node/nodes.ts';
@@ -35,7 +37,8 @@ beforeAll(async () => {
       LOG_LEVEL: 'silent',
     };
     const settings = loadSettings(environment, { pieces: [] });
-    return createNode({ settings: liveSettings(settings, {}, []) });
+    const about = { release: '1.2.3', pieces: ['audit'], started_at: '2026-01-01T00:00:00.000Z' };
+    return createNode({ settings: liveSettings(settings, {}, []), about });
   });
   await Promise.all(nodes.map(({ broker }) => broker.start()));
 });
@@ -115,6 +118,29 @@ test.each<[what: string, happens: (broker: Node['broker']) => Promise<unknown> |
   await discovererOf(second!).beat();
   await eventually(async () => expect(seenBy(first!)).toContain('second'));
   expect(await asked()).toContain('DISCOVER');
+});
+
+test('nodes that have gone are remembered, newest first, until they are there again', async () => {
+  const [first, second, third] = nodes;
+  const goneAsFirstSees = async (): Promise<unknown[]> => {
+    const as = { caller: serviceCaller('cluster'), requestId: 'gone' };
+    const { items } = await callAs(first!.broker, 'cluster.nodes', {}, as);
+    expect(items[0]).toMatchObject({ node: 'first', release: '1.2.3', pieces: ['audit'] });
+    const gone = items.filter(({ state }) => state === 'left' || state === 'lost');
+    return gone.map(({ node, state, release }) => [node, state, release]);
+  };
+  expect(await goneAsFirstSees()).toEqual([]);
+  await second!.broker.transit!.sendDisconnectPacket();
+  await eventually(async () => expect(seenBy(first!)).not.toContain('second'));
+  first!.broker.registry.nodes.get('third')!.lastHeartbeatTime = -60;
+  discovererOf(first!).checkRemoteNodes();
+  expect(await goneAsFirstSees()).toEqual([
+    ['third', 'lost', '1.2.3'],
+    ['second', 'left', '1.2.3'],
+  ]);
+  for (const node of [second!, third!]) await discovererOf(node).beat();
+  await allSeeAll();
+  expect(await goneAsFirstSees()).toEqual([]);
 });
 
 test('a check that this process came to late takes nobody for gone, and the next one does, late or not', () => {

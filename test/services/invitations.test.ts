@@ -88,6 +88,7 @@ describe('an invitation', () => {
         account_status: null,
         can_act: false,
         added_at: expect.any(String),
+        managed_by: null,
       },
     ]);
     const { user_id: userId } = invited.body;

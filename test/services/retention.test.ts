@@ -19,6 +19,7 @@ import { queueNotices } from '../../services/notifier/stores/notices.ts';
 import {
   removeEndedApprovals,
   removeEndedAutomations,
+  removeOldDecisions,
   removeSettledDeliveries,
   removeUnusedEndpoints,
 } from '../../services/notifier/stores/retention.ts';
@@ -33,6 +34,7 @@ const settings = loadSettings({
   SESSION_RETENTION_DAYS: '10',
   APPROVAL_RETENTION_DAYS: '40',
   DELIVERY_RETENTION_DAYS: '20',
+  DECISION_RETENTION_DAYS: '30',
 });
 const tenant = randomUUID();
 let database: Database;
@@ -532,6 +534,19 @@ test('automations that ended long ago are removed; those that run or wait stay h
     'waiting_approval',
     'waiting_slot',
   ]);
+});
+
+test('recorded decisions go when their days are over', async () => {
+  await database.query(
+    `INSERT INTO notifier.decisions
+     SELECT gen_random_uuid(), $1, now() - make_interval(days => day), now(), '{}', '{}', 'allow', 'none', NULL, 1, 1,
+       false, false
+     FROM generate_series(25, 34) AS day`,
+    [tenant],
+  );
+  const sweep = removeOldDecisions(() => settings);
+  expect(await batchesOf(notifier, sweep, 3)).toEqual([{ decisions: 3 }, { decisions: 2 }]);
+  expect(await ids('notifier.decisions', 'decision_id')).toHaveProperty('size', 5);
 });
 
 test('after a year of use tables hold what is within its time and nothing else, and no batch locks rows for long', async () => {

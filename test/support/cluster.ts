@@ -299,18 +299,21 @@ async function endNode({ pid, stop }: Running): Promise<void> {
 export const isAlive = ({ process: { exitCode, signalCode } }: Running): boolean =>
   exitCode === null && signalCode === null;
 
+/** Between two tries: most of what is waited for is there within a few milliseconds. */
+const [firstPauseMs, longestPauseMs] = [10, 100];
+
 /**
  * Tries again until it succeeds, since nodes find each other within seconds; throws the last error
  * once the time is over.
  */
 export async function eventually<T>(work: () => Promise<T>, withinMs = 30_000): Promise<T> {
   const until = Date.now() + withinMs;
-  for (;;) {
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
     try {
       return await work();
     } catch (error) {
       if (Date.now() > until) throw error;
-      await delay(100);
+      await delay(pauseMs);
     }
   }
 }

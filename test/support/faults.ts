@@ -48,7 +48,7 @@ export interface Fault {
   readonly pausedMs?: number;
   /** What must show in particular, beside what holds under every fault. */
   readonly shows?: (observed: Observed, cluster: Cluster) => void;
-  /** Too long for `npm test`; only the soak injects it. */
+  /** Only the soak injects it: it takes long, or goes the way of one that `npm test` has. */
   readonly long?: true;
 }
 
@@ -511,7 +511,7 @@ async function leaveLeaseBehind({ database }: Cluster): Promise<void> {
 }
 
 export const faults: readonly Fault[] = [
-  { name: 'nothing goes wrong', unnoticed: true, inject: () => delay(2500) },
+  { name: 'nothing goes wrong', long: true, unnoticed: true, inject: () => delay(2500) },
   {
     name: 'a gateway is paused for 6 s: writes wait for the fence, and it wakes up without an old value',
     pausedMs: 6000,
@@ -544,6 +544,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'PostgreSQL is restarted',
+    long: true,
     async inject({ postgres }) {
       await delay(500);
       await postgres.restart('SIGINT');
@@ -590,6 +591,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'a transaction stays open in another database of the server',
+    long: true,
     unnoticed: true,
     inject: (cluster) => openTransactionBeside(cluster, 2000),
   },
@@ -602,6 +604,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'NATS is paused for 1.5 s',
+    long: true,
     inject: (cluster) => pauseBus(cluster, 1500),
   },
   {
@@ -611,21 +614,25 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'a gateway and a platform service are not heard for 3 s, and hear',
+    long: true,
     inject: (cluster) =>
       disturb(cluster, ['gateway-3', 'platform-service'], 3000, (proxy) => proxy.hold('there')),
   },
   {
     name: 'a gateway and a service are 300 ms from the bus',
+    long: true,
     inject: (cluster) =>
       disturb(cluster, ['gateway-3', 'config-2'], 3000, (proxy) => proxy.slow(300)),
   },
   {
     name: "a gateway's and a platform service's connections are reset over and over",
+    long: true,
     inject: (cluster) => resetOverAndOver(cluster, ['gateway-3', 'platform-service'], 3000),
   },
   unequalFences(),
   {
     name: "the database's clock goes forward by an hour, and back",
+    long: true,
     async inject({ postgres }) {
       await delay(beforeMs);
       await postgres.setClock(3600);
@@ -636,6 +643,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'a second process has the NODE_ID of a gateway',
+    long: true,
     breaksConnections: true,
     inject: startTwin,
   },

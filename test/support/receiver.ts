@@ -35,6 +35,7 @@ export async function startReceiver(
     response.writeHead(204).end();
   },
   tls?: { readonly key: Buffer; readonly cert: Buffer },
+  port = 0,
 ): Promise<Receiver> {
   const received: Received[] = [];
   /** Wakes everybody who waits, after each request. */
@@ -59,7 +60,7 @@ export async function startReceiver(
     });
   };
   const server = tls ? createTlsServer(tls, receive) : createServer(receive);
-  server.listen(0, '127.0.0.1');
+  server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   return {
     url: `${tls ? 'https' : 'http'}://127.0.0.1:${(server.address() as AddressInfo).port}/hook?key=canary-in-url`,

@@ -141,7 +141,7 @@ export class Client {
         : await response.text();
     const json =
       method !== 'HEAD' &&
-      /^application\/(problem\+)?json/.test(response.headers.get('content-type') ?? '')
+      /^application\/((problem|scim)\+)?json/.test(response.headers.get('content-type') ?? '')
         ? (JSON.parse(text) as unknown)
         : undefined;
     return { status: response.status, headers: response.headers, body: json, text };
@@ -267,8 +267,10 @@ export async function createTenant(
   if (made.status !== 201) throw new Error(`tenant ${name}: ${made.status} ${made.text}`);
   const { id } = made.body as { id: string };
   const admin = await signIn(url, emails.tenant_admin, memberPassword);
-  const operator = await addMember(admin, id, { email: emails.operator, roles: ['operator'] });
-  const viewer = await addMember(admin, id, { email: emails.viewer, roles: ['viewer'] });
+  const [operator, viewer] = await Promise.all([
+    addMember(admin, id, { email: emails.operator, roles: ['operator'] }),
+    addMember(admin, id, { email: emails.viewer, roles: ['viewer'] }),
+  ]);
   return {
     id,
     admin,
