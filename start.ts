@@ -5,12 +5,13 @@
 import { readFileSync } from 'node:fs';
 import type { AppOptions } from './gateway/http/app.ts';
 import type { Gateway, MadeGateway } from './gateway/gateway.ts';
-import { derivedReads } from './services/derived-reads.ts';
+import { DecisionRecorder, derivedReads } from './services/derived-reads.ts';
 import { pieces as everyPiece, type Parts, type Piece, type PieceCode } from './services/pieces.ts';
 import type { FirstAdmin } from './services/auth/accounts/first-admin.ts';
 import { CannotStart, messageOf, WrongUsage } from './shared/process/cannot-start.ts';
 import { createNode, joinOnceMade } from './shared/node/broker.ts';
 import { reportWaiting } from './shared/bus/bus.ts';
+import { showFigure } from './shared/telemetry/figures.ts';
 import { showNode } from './shared/telemetry/metrics.ts';
 import { calledElsewhere, createReadiness, type StartWork } from './shared/node/readiness.ts';
 import { startStatusServer } from './shared/node/status-server.ts';
@@ -108,10 +109,16 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
   const database = hosted.length > 0 ? await openDatabase(first, lifetime, hosted) : undefined;
   const redis = await connectRedis(first, pieces, lifetime);
   const unfinished = new Set<StartWork>();
+  const recorder = new DecisionRecorder();
   const { broker, coherence, localCache, log, metrics } = createNode({
     settings,
     unfinished,
-    derivedReads: derivedReads(),
+    derivedReads: derivedReads(recorder),
+    about: {
+      release: version,
+      pieces: pieces.map(({ name }) => name),
+      started_at: new Date().toISOString(),
+    },
     probes: redis ? { redis: () => answers(redis) } : {},
     ...(database && { commits: database.commits, connections: database.connections }),
   });
@@ -127,6 +134,7 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
     log,
     metrics,
     coherence,
+    recorder,
     onceServing(name, work) {
       unfinished.add(name);
       worksOnceServing.set(name, work);
@@ -143,6 +151,14 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
     broker.createService(service);
   }
   lifetime.closeWith(() => broker.stop());
+  // It records over the broker.
+  lifetime.closeWith(() => recorder.stop());
+  showFigure(metrics, {
+    name: 'strata_decisions_unrecorded_total',
+    help: 'Decisions of this node that were to be recorded, and are not',
+    type: 'counter',
+    read: () => recorder.unrecorded(),
+  });
   const readiness = createReadiness({ broker, coherence, pieces });
   lifetime.onInterrupt(readiness.stop);
   const isGateway = pieces.some(({ name }) => name === 'gateway');

@@ -16,6 +16,7 @@ import type { Mailer } from '../shared/mail/mailer.ts';
 import type { HostedPiece, Settings } from '../shared/settings/settings.ts';
 import type { ShortLivedState } from '../shared/concurrency/short-lived-state.ts';
 import type { FirstAdmin } from './auth/accounts/first-admin.ts';
+import type { DecisionRecorder } from './config-resolver/actions/recording.ts';
 
 /** What a process opens once and hands to each service that it hosts. */
 export interface Parts {
@@ -26,6 +27,7 @@ export interface Parts {
   readonly log: Logger;
   readonly metrics: Registry;
   readonly coherence: Pick<Coherence, 'onChange' | 'onReset'>;
+  readonly recorder: DecisionRecorder;
   /**
    * Remembers work that is done once the node serves: a start that fails before leaves it undone.
    * Until it is done `/readyz` names it, and the node is not ready.
@@ -100,7 +102,9 @@ export const pieces: readonly Piece[] = [
     async load() {
       const { configResolverService } =
         await import('./config-resolver/config-resolver.service.ts');
-      return { service: ({ settings }: Parts) => configResolverService({ settings }) };
+      return {
+        service: ({ settings, recorder }: Parts) => configResolverService({ settings, recorder }),
+      };
     },
   },
   {
@@ -131,7 +135,7 @@ export const pieces: readonly Piece[] = [
   {
     name: 'audit',
     needs: ['database_url'],
-    calls: ['auth', 'tenant-config'],
+    calls: ['auth', 'tenant-config', 'global-config'],
     vital: [],
     hasTables: true,
     async load() {

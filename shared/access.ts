@@ -2,10 +2,13 @@
  * Who calls, and the one check of whether they may. It runs on every node in front of every action
  * and fails closed.
  */
-import type { Access, Contract, KeyScope, TenantRole } from './contracts/contract.ts';
+import type { Access, Contract } from './contracts/contract.ts';
+import type { KeyScope, TenantRole } from './contracts/roles.ts';
 import type { SignInMethod } from './contracts/sign-in-policy.ts';
 import { powerOf, scopeOfPower, type PowerName } from './contracts/consequences.ts';
+import type { NarrowedTo } from './contracts/narrow-keys.ts';
 import { StrataError } from './errors.ts';
+import { requireWithin } from './narrow-keys.ts';
 
 export interface Caller {
   /**
@@ -37,6 +40,8 @@ export interface Caller {
   readonly authenticated_at?: string;
   /** Only for an API key or a workload: its rights, which bound it within its owner's roles. */
   readonly scopes?: readonly KeyScope[];
+  /** Only for an API key or a workload: what it is for, and nothing else. */
+  readonly narrowed_to?: NarrowedTo;
   /**
    * Only for an API key: which, and who made it; null for a service account's key from before that
    * was kept. For a workload the rule that trusts it, whose maker acts through it as through a key.
@@ -101,10 +106,10 @@ export const isPublic = (access: Access, params: Params): boolean =>
 /**
  * Throws 401 without a caller, otherwise 403 with the first reason that applies: that it is
  * internal, then that the caller's tenant is disabled, that a policy does not accept the sign-in,
- * tenant, role, the API key's right, and how long ago the sign-in was.
+ * tenant, role, the API key's right and what it is narrowed to, and how long ago the sign-in was.
  */
 export function checkAccess(
-  contract: Pick<Contract, 'access' | 'keyScope' | 'leadsTo'>,
+  contract: Pick<Contract, 'access' | 'keyScope' | 'leadsTo' | 'narrow' | 'rest' | 'params'>,
   caller: Caller | undefined,
   params: Params,
 ): void {
@@ -119,9 +124,24 @@ export function checkAccess(
   if (caller.type !== 'operator') checkUser(access, caller, params);
   const power = powerOf(contract.leadsTo, params);
   if (caller.scopes !== undefined) requireScope(caller.scopes, admittedScopes(contract, power));
+  if (caller.narrowed_to !== undefined) requireWithin(contract, caller.narrowed_to, params);
   if (power !== undefined) requireRecentPerson(caller);
   if (wantsRecentSignIn(access, caller, params) && !isRecent(caller))
     throw new StrataError('auth_reauth_required');
+}
+
+/** Whether a call would be let through, for answers that show some callers more than others. */
+export function mayCall(
+  contract: Parameters<typeof checkAccess>[0],
+  caller: Caller,
+  params: Params,
+): boolean {
+  try {
+    checkAccess(contract, caller, params);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**
@@ -132,6 +152,12 @@ export function requirePower(caller: Caller, power: PowerName): void {
   const scope = scopeOfPower(power);
   if (caller.scopes !== undefined) requireScope(caller.scopes, scope === null ? [] : [scope]);
   requireRecentPerson(caller);
+}
+
+/** Likewise: throws where a call turns out to be one for people and accounts of these roles alone. */
+export function requireRole(caller: Caller, roles: readonly TenantRole[]): void {
+  const hasOne = roles.some((role) => caller.roles.includes(role));
+  if (actsByRoles(caller) && !hasOne) throw needsOneOf(roles);
 }
 
 /** A key was given its scope by somebody who had signed in recently. */
@@ -170,8 +196,11 @@ function checkMember(roles: readonly TenantRole[], caller: Caller, params: Param
   if (caller.tenant_id === null || named !== caller.tenant_id)
     throw new StrataError('tenant_mismatch');
   if (roles.some((role) => caller.roles.includes(role))) return;
-  throw new StrataError('insufficient_role', `This needs one of the roles ${roles.join(', ')}.`);
+  throw needsOneOf(roles);
 }
+
+const needsOneOf = (roles: readonly TenantRole[]): StrataError =>
+  new StrataError('insufficient_role', `This needs one of the roles ${roles.join(', ')}.`);
 
 /**
  * The scopes of which any opens a call to API keys; none where no key may. What is powerful for

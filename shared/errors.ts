@@ -4,6 +4,7 @@
  */
 import { Errors } from 'moleculer';
 import { errorTable, type ErrorCode } from './contracts/error-codes.ts';
+import type { ManagedField } from './contracts/managed-fields.ts';
 import { maxPathLength, maxProblems } from './schema/problem-bounds.ts';
 
 /**
@@ -24,6 +25,8 @@ export interface ProposedChangeSet {
     readonly items: readonly Readonly<Record<string, unknown>>[];
     /** Where it is not to be applied with its last approval. */
     readonly apply?: 'manual';
+    readonly managed_by?: string;
+    readonly take_over?: string;
   };
 }
 
@@ -35,6 +38,8 @@ export interface ErrorData {
   readonly headers?: Record<string, string>;
   /** Answered with `change_approval_required`: the change set that would do it. */
   readonly change_set?: ProposedChangeSet;
+  /** Answered with `field_managed`: the fields that it may not change, and whose they are. */
+  readonly managed_fields?: readonly ManagedField[];
   /** A database is behind it. Known to neighbours on the bus, and to no client. */
   readonly database?: true;
 }
@@ -162,6 +167,7 @@ export interface ErrorResponse {
     request_id: string;
     errors?: Problem[];
     change_set?: ProposedChangeSet;
+    managed_fields?: readonly ManagedField[];
   };
 }
 
@@ -172,7 +178,7 @@ export interface ErrorResponse {
 export function errorResponse(error: unknown, requestId: string): ErrorResponse {
   const code = codeOf(error);
   const { status, message: fallback } = errorTable[code];
-  const { message, errors, headers, change_set } = shownPartsOf(error, code);
+  const { message, errors, headers, change_set, managed_fields } = shownPartsOf(error, code);
   return {
     status,
     headers: {
@@ -185,6 +191,7 @@ export function errorResponse(error: unknown, requestId: string): ErrorResponse 
       request_id: requestId,
       ...(status === 422 && { errors: errors ?? [] }),
       ...(change_set && { change_set }),
+      ...(managed_fields && { managed_fields }),
     },
   };
 }

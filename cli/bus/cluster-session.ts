@@ -77,7 +77,8 @@ export async function join(): Promise<ClusterSession> {
         return await callAs(broker, action, params, options);
       }
       await findService(broker, action);
-      return await callAs(broker, action, params, { caller, requestId });
+      const nodeID = action === 'cluster.nodes' ? eldestOf(broker) : undefined;
+      return await callAs(broker, action, params, { caller, requestId, ...(nodeID && { nodeID }) });
     } catch (error) {
       throw failed(error, requestId);
     }
@@ -101,6 +102,13 @@ export async function join(): Promise<ClusterSession> {
     nodes: () => nodesOf(broker),
     leave: () => broker.stop(),
   };
+}
+
+/** This node has just joined: it saw nobody go. */
+function eldestOf(broker: ServiceBroker): string | undefined {
+  const startOf = ({ about }: NodeInfo): string => about?.started_at ?? '';
+  const members = nodesOf(broker).filter(({ about }) => about !== undefined);
+  return members.toSorted((one, other) => startOf(one).localeCompare(startOf(other)))[0]?.id;
 }
 
 function failed(error: unknown, requestId: string): Failed {

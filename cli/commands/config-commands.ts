@@ -39,6 +39,7 @@ export const resources: Readonly<Record<string, string>> = {
   'platform-budgets': 'global-config.budgets',
   'platform-freezes': 'global-config.freezes',
   'platform-change-policy': 'global-config.change-policy',
+  'platform-event-destinations': 'global-config.event-destinations',
 };
 const resourceNames = Object.keys(resources);
 
@@ -90,6 +91,10 @@ const writeFlags: Readonly<Record<string, Flag>> = {
   'if-match': { type: 'string', summary: 'only where this is still its revision' },
   propose: { type: 'boolean', summary: 'where it needs an approval, ask for that' },
   'break-glass': { type: 'string', summary: 'why it cannot wait for approval, in an emergency' },
+  'take-over': {
+    type: 'string',
+    summary: 'folders, with commas, whose fields are changed by hand',
+  },
 };
 /** The parameters that every write has. */
 const writeOptions = (flags: Input['flags']) =>
@@ -98,6 +103,7 @@ const writeOptions = (flags: Input['flags']) =>
     reason: textOf(flags.reason),
     propose: flags.propose,
     break_glass: textOf(flags['break-glass']),
+    take_over: textOf(flags['take-over']),
     if_match:
       typeof flags['if-match'] === 'string' ? `"${revisionOf(flags['if-match'])}"` : undefined,
   });

@@ -17,6 +17,7 @@ export const decideCommand: Command = {
       type: 'string',
       summary: 'the automation, or the revision, that it takes back',
     },
+    record: { type: 'boolean', summary: 'record it, whatever the tenant records' },
     at: { type: 'string', summary: 'at this time, such as 2027-01-31T18:00:00Z' },
   },
   async run({ session, args: { tenant, action }, flags, answer }) {
@@ -25,6 +26,7 @@ export const decideCommand: Command = {
       resource_scaling: numberOf('scaling', flags),
       takes_back: takenBack(textOf(flags['takes-back'])),
       at: textOf(flags.at),
+      record: flags.record === true ? true : undefined,
     });
     const decided = await session.call('config-resolver.decide', { tenant_id: tenant, body });
     answer(decided, () => {

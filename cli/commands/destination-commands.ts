@@ -2,11 +2,14 @@
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import type { Command } from '../command.ts';
 import { columns } from '../output.ts';
-import { eventNumberOf, tenantIds, textOf } from '../typed.ts';
+import type { Session } from '../session.ts';
+import { eventNumberOf, platformWord, tenantIds, textOf } from '../typed.ts';
 
 type State = ResultOf<'audit.destinations.replay'>;
 
-const complete = { tenant: tenantIds };
+const complete = {
+  tenant: async (session: Session) => [platformWord, ...(await tenantIds(session))],
+};
 
 const rowOf = ({ name, target, state, seq, head, lag_seconds, failures, error }: State) => ({
   name,
@@ -22,10 +25,13 @@ const rowOf = ({ name, target, state, seq, head, lag_seconds, failures, error }:
 const list: Command = {
   name: 'destinations list',
   parameters: '<tenant>',
-  summary: 'how far each event destination has come',
+  summary: `how far each event destination has come, also of the ${platformWord}`,
   complete,
   async run({ session, args: { tenant }, answer }) {
-    const states = await session.call('audit.destinations.list', { tenant_id: tenant });
+    const states =
+      tenant === platformWord
+        ? await session.call('audit.platform-destinations.list', {})
+        : await session.call('audit.destinations.list', { tenant_id: tenant });
     answer(states, () => columns(states.items.map(rowOf)));
   },
 };
@@ -38,8 +44,11 @@ const replay: Command = {
   flags: { from: { type: 'string', summary: 'the number of the first event; 1 by default' } },
   async run({ session, args: { tenant, name }, flags, answer }) {
     const body = { from_seq: eventNumberOf(textOf(flags.from) ?? '1') };
-    const params = { tenant_id: tenant, name, body };
-    const state = await session.call('audit.destinations.replay', params);
+    const params = { name, body };
+    const state =
+      tenant === platformWord
+        ? await session.call('audit.platform-destinations.replay', params)
+        : await session.call('audit.destinations.replay', { tenant_id: tenant, ...params });
     answer(state, () => columns([rowOf(state)]));
   },
 };
@@ -50,8 +59,10 @@ const test: Command = {
   summary: 'send a destination a test; ends with 1 where it did not arrive',
   complete,
   async run({ session, args: { tenant, name }, answer }) {
-    const params = { tenant_id: tenant, name };
-    const outcome = await session.call('audit.destinations.test', params);
+    const outcome =
+      tenant === platformWord
+        ? await session.call('audit.platform-destinations.test', { name })
+        : await session.call('audit.destinations.test', { tenant_id: tenant, name });
     answer(outcome, () => columns([outcome]));
     return outcome.delivered ? 0 : 1;
   },

@@ -1,15 +1,9 @@
-/**
- * Commands about the nodes of the cluster: who is there, what they hold in memory, and how they are
- * reloaded.
- */
+/** Commands about what the nodes of the cluster hold in memory, and how they are reloaded. */
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import type { ClusterSession } from '../bus/cluster-session.ts';
 import type { Command } from '../command.ts';
 import { columns } from '../output.ts';
 import { given, tenantIds, textOf, textsOf } from '../typed.ts';
-
-/** Services that come with every node; all others are pieces that somebody chose to run there. */
-const partsOfEveryNode: ReadonlySet<string> = new Set(['$node', 'cluster', 'feed']);
 
 const nodeIds = async (session: ClusterSession): Promise<readonly string[]> =>
   session.nodes().map(({ id }) => id);
@@ -33,35 +27,6 @@ async function cachesOf(
     others.map(async ({ id }) => ({ id, caches: await ask(id).catch(() => undefined) })),
   );
 }
-
-/** In a word or two: does it answer, and do the parts that it needs? */
-function wellbeing(health: ResultOf<'cluster.node.health'> | undefined): string {
-  if (health === undefined) return 'does not answer';
-  const away = Object.keys(health).filter((part) => !health[part]);
-  return away.length === 0 ? 'well' : `${away.join(',')} away`;
-}
-
-const nodes: Command<ClusterSession> = {
-  name: 'nodes',
-  parameters: '',
-  summary:
-    'who is in the cluster, what it hosts, and whether it is well; ends with 1 where one is not',
-  async run({ session, answer }) {
-    const rows = session.nodes().map(async ({ id, hostname, services, self }) => {
-      const health = await session.call('cluster.node.health', {}, id).catch(() => undefined);
-      const hosted = services.filter((name) => !partsOfEveryNode.has(name)).sort();
-      return {
-        node: id,
-        host: hostname,
-        pieces: self ? 'this REPL' : hosted.join(',') || 'gateway or neighbour',
-        health: wellbeing(health),
-      };
-    });
-    const all = await Promise.all(rows);
-    answer(all, () => columns(all));
-    return all.every(({ health }) => health === 'well') ? 0 : 1;
-  },
-};
 
 const cacheStats: Command<ClusterSession> = {
   name: 'cache stats',
@@ -145,7 +110,6 @@ const reload: Command<ClusterSession> = {
 };
 
 export const nodeCommands: readonly Command<ClusterSession>[] = [
-  nodes,
   cacheStats,
   cacheKeys,
   cacheDrop,

@@ -7,6 +7,7 @@ import { columns, valueShown } from '../output.ts';
 import { Failed } from '../session.ts';
 import { given, platformWord, tenantIds, textOf } from '../typed.ts';
 import type { ActionName, ResultOf } from '../../shared/contracts/index.ts';
+import type { ManagedField } from '../../shared/contracts/managed-fields.ts';
 import type { PlanItem } from '../../shared/contracts/plan.ts';
 import { diff, type Difference } from '../../shared/schema/diff.ts';
 import {
@@ -21,6 +22,15 @@ import {
   type Documents,
 } from './documents.ts';
 import type { HttpSession } from './http-session.ts';
+import {
+  claimsOf,
+  managedBy,
+  managedFields,
+  ownerFlags,
+  takenOver,
+  takenShown,
+  unclaimed,
+} from './managed.ts';
 
 interface Step {
   readonly name: string;
@@ -44,6 +54,33 @@ function stepsTo(wanted: Documents, live: Documents, { prune }: { prune: boolean
       return { name, before, after, changes: diff(before, after) };
     })
     .filter(({ changes }) => changes.length > 0);
+}
+
+/** With what a folder that owns its fields does not own yet. */
+async function stepsOfOwner(
+  session: HttpSession,
+  wanted: Documents,
+  live: Documents,
+  tenant: string,
+  { prune: isPruned, folder }: { readonly prune: boolean; readonly folder: string | undefined },
+) {
+  const steps = stepsTo(wanted, live, { prune: isPruned });
+  if (folder === undefined) return { steps, taken: [] };
+  const managed = await managedFields(session, tenant);
+  const differing = new Set(steps.map(({ name }) => name));
+  const claims = unclaimed(wanted, managed, tenant, folder)
+    .filter((name) => !differing.has(name))
+    .map((name): Step => ({ name, before: live.get(name), after: wanted.get(name), changes: [] }));
+  const all = [...steps, ...claims].sort((one, other) => (one.name < other.name ? -1 : 1));
+  return {
+    steps: all,
+    taken: takenOver(
+      all.map(({ name }) => name),
+      managed,
+      tenant,
+      folder,
+    ),
+  };
 }
 const kindOf = (name: string): string => name.split('/')[0]!;
 
@@ -100,7 +137,7 @@ const diffCommand: Command<HttpSession> = {
 const drift: Command<HttpSession> = {
   name: 'drift',
   parameters: '<tenant> <folder>',
-  summary: `what Strata has otherwise than the folder, also what the folder lacks; only reads, and ends with ${exitCodes.differs} where anything differs`,
+  summary: `what Strata has otherwise than the folder, also what the folder lacks, and what was taken over from folders; only reads, and ends with ${exitCodes.differs} where anything differs`,
   complete,
   flags: {
     ignore: {
@@ -113,7 +150,8 @@ const drift: Command<HttpSession> = {
     const isIgnored = (place: string): boolean =>
       ignored.some((each) => place === each || place.startsWith(`${each}/`));
     const live = await liveDocuments(session, tenant!);
-    const found = stepsTo(documentsIn(folder!, tenant!), live, { prune: true })
+    const wanted = documentsIn(folder!, tenant!);
+    const found = stepsTo(wanted, live, { prune: true })
       .map(({ name, changes }) => ({
         name,
         // From the folder to what there is: the other way round than a diff says what to do.
@@ -122,7 +160,17 @@ const drift: Command<HttpSession> = {
           .map(({ path, before, after }) => ({ path, before: after, after: before })),
       }))
       .filter(({ changes }) => changes.length > 0);
-    answer(found, () => (found.length === 0 ? 'nothing differs' : columns(rowsOf(found))));
+    const managed = await managedFields(session, tenant!);
+    const taken = takenOver(new Set([...wanted.keys(), ...live.keys()]), managed, tenant!);
+    const shown = found.map(({ name, changes }) => {
+      const fields = taken.find(({ document }) => document === name)?.fields;
+      return { name, changes, ...(fields && { taken_over: fields }) };
+    });
+    answer(shown, () =>
+      [found.length === 0 ? 'nothing differs' : columns(rowsOf(found)), ...takenShown(taken)].join(
+        '\n',
+      ),
+    );
     return found.length === 0 ? 0 : exitCodes.differs;
   },
 };
@@ -139,13 +187,16 @@ const propose: Command<HttpSession> = {
     at: { type: 'string', summary: 'when it is applied, such as 2026-12-01T03:00:00Z' },
     manual: { type: 'boolean', summary: 'it is applied when somebody asks for that' },
     draft: { type: 'boolean', summary: 'nobody is asked for approval yet' },
+    ...ownerFlags,
   },
   async run({ session, args: { tenant, folder }, flags, answer }) {
     const reason = textOf(flags.reason);
     if (reason === undefined) throw new Misused('--reason is missing: approvers read it');
     const live = await liveDocuments(session, tenant!);
-    const options = { prune: flags.prune === true };
-    const steps = stepsTo(documentsIn(folder!, tenant!), live, options);
+    const claims = claimsOf(flags);
+    const options = { prune: flags.prune === true, folder: claims.managed_by };
+    const wanted = documentsIn(folder!, tenant!);
+    const { steps, taken } = await stepsOfOwner(session, wanted, live, tenant!, options);
     if (steps.length === 0) {
       answer(null, () => 'nothing differs');
       return;
@@ -153,7 +204,8 @@ const propose: Command<HttpSession> = {
     const at = textOf(flags.at);
     const items = await Promise.all(steps.map((step) => itemOf(session, step, tenant!)));
     const apply = at === undefined ? (flags.manual ? 'manual' : 'on_approval') : { at };
-    const body = { title: textOf(flags.title) ?? folder!, reason, items, apply } as const;
+    const title = textOf(flags.title) ?? folder!;
+    const body = { title, reason, items, apply, ...claims } as const;
     const address = tenant === platformWord ? {} : { tenant_id: tenant! };
     const kind = tenant === platformWord ? 'global-config' : 'tenant-config';
     const call = (step: 'create' | 'submit', params: object): Promise<ChangeSet> =>
@@ -171,6 +223,7 @@ const propose: Command<HttpSession> = {
           })),
         ),
         '',
+        ...takenShown(taken),
         `${set.state} ${set.id}, ${set.required} to approve digest ${set.digest}`,
       ].join('\n'),
     );
@@ -197,22 +250,30 @@ const importCommand: Command<HttpSession> = {
     prune,
     'dry-run': { type: 'boolean', summary: 'check and show the changes, write nothing' },
     reason: { type: 'string', summary: 'why, kept in the history' },
+    ...ownerFlags,
   },
   async run({ session, args: { tenant, folder }, flags, answer }) {
     const wanted = documentsIn(folder!, tenant!);
     const live = await liveDocuments(session, tenant!);
-    const steps = stepsTo(wanted, live, { prune: flags.prune === true });
-    const options = { dry_run: flags['dry-run'], reason: textOf(flags.reason) };
-    const done: { document: string; outcome: string; revision?: number; changes?: unknown }[] = [];
+    const claims = claimsOf(flags);
+    const { steps, taken } = await stepsOfOwner(session, wanted, live, tenant!, {
+      prune: flags.prune === true,
+      folder: claims.managed_by,
+    });
+    const options = { dry_run: flags['dry-run'], reason: textOf(flags.reason), ...claims };
+    const done: (Outcome & { document: string; taken_over?: readonly ManagedField[] })[] = [];
     for (const step of steps) {
       const written = await write(session, step, tenant!, options).catch((error: unknown) => {
         throw afterwards(error, step.name, done.length);
       });
-      done.push({ document: step.name, ...written });
+      const fields = taken.find(({ document }) => document === step.name)?.fields;
+      done.push({ document: step.name, ...written, ...(fields && { taken_over: fields }) });
     }
     answer(done, () => {
-      if (flags['dry-run']) return columns(rowsOf(steps));
-      return done.length === 0 ? 'nothing differs' : columns(done);
+      if (flags['dry-run']) return [columns(rowsOf(steps)), ...takenShown(taken)].join('\n');
+      if (done.length === 0) return 'nothing differs';
+      const rows = done.map(({ taken_over: _fields, ...row }) => row);
+      return [columns(rows), ...takenShown(taken)].join('\n');
     });
   },
 };
@@ -222,8 +283,8 @@ async function write(
   session: HttpSession,
   { name, before, after }: Step,
   tenant: string,
-  options: { dry_run: unknown; reason: string | undefined },
-): Promise<{ outcome: string; revision?: number; changes?: unknown }> {
+  options: { dry_run: unknown; reason: string | undefined } & ReturnType<typeof claimsOf>,
+): Promise<Outcome> {
   const { resource, params } = addressOf(name, tenant);
   const stillThat =
     before === undefined
@@ -236,6 +297,11 @@ async function write(
   return 'dry_run' in written
     ? { outcome: 'dry run', changes: written.changes }
     : { outcome: written.outcome, revision: written.revision };
+}
+interface Outcome {
+  readonly outcome: string;
+  readonly revision?: number;
+  readonly changes?: unknown;
 }
 interface Written {
   readonly outcome: string;
@@ -280,11 +346,13 @@ type Plan = ResultOf<'global-config.plan'>;
 async function planOf(
   session: HttpSession,
   folder: string,
-  options: { prune: boolean },
-): Promise<{ items: PlanItem[]; plan: Plan | undefined }> {
-  const steps = stepsTo(
+  options: { prune: boolean; folder: string | undefined },
+) {
+  const { steps, taken } = await stepsOfOwner(
+    session,
     documentsIn(folder, platformWord),
     await liveDocuments(session, platformWord),
+    platformWord,
     options,
   );
   const items: PlanItem[] = steps.map(({ name, after }) =>
@@ -294,25 +362,54 @@ async function planOf(
   );
   const plan = await wholePlan(session, items);
   const changed = new Set(plan?.changes.map(({ resource }) => resource));
-  const effective = items.filter(({ path }) => changed.has(path));
-  if (effective.length === items.length) return { items, plan };
-  return { items: effective, plan: await wholePlan(session, effective) };
+  const effective = items.filter(
+    ({ path }, index) => changed.has(path) || steps[index]!.changes.length === 0,
+  );
+  if (effective.length === items.length) return { items, plan, taken };
+  return { items: effective, plan: await wholePlan(session, effective), taken };
 }
 
 /** Continues until every tenant was looked at. */
 async function wholePlan(session: HttpSession, items: PlanItem[]): Promise<Plan | undefined> {
   if (items.length === 0) return undefined;
   let plan = await session.call('global-config.plan', { body: { items, limit: 200 } });
+  const { over_time } = plan;
   const affected = [...plan.impact.items];
   while (!plan.complete && plan.impact.next_cursor !== null) {
     const body = { items, limit: 200, cursor: plan.impact.next_cursor };
     plan = await session.call('global-config.plan', { body });
     affected.push(...plan.impact.items);
   }
-  return { ...plan, impact: { ...plan.impact, items: affected } };
+  return { ...plan, impact: { ...plan.impact, items: affected }, ...(over_time && { over_time }) };
 }
 
-function planShown({ changes, impact, digest }: Plan): string {
+/** What changed budgets and freezes mean in tenants; nothing where none changes. */
+function limitsShown(overTime: Plan['over_time']): string[] {
+  if (overTime === undefined) return [];
+  const rows = overTime.items.map(
+    ({ tenant_name, limit, name, effect, running, waiting, ...more }) => ({
+      tenant: tenant_name,
+      limit,
+      name,
+      effect,
+      remaining: more.remaining ?? '',
+      from: more.from ?? '',
+      running,
+      waiting,
+    }),
+  );
+  const counts = Object.entries(overTime.tenants)
+    .map(([effect, count]) => `${count} ${effect}`)
+    .join(', ');
+  const more = overTime.complete ? '' : ' There are more than were looked at.';
+  return [
+    '',
+    `Limits over time, in tenants: ${counts}.${more}`,
+    ...(rows.length > 0 ? [columns(rows)] : []),
+  ];
+}
+
+function planShown({ changes, impact, digest, over_time: overTime }: Plan): string {
   const { total, changed, shielded, invalid, clamped } = impact.tenants;
   const affected = impact.items.map((item) => ({
     tenant: item.tenant_name,
@@ -336,6 +433,7 @@ function planShown({ changes, impact, digest }: Plan): string {
     '',
     `Of ${total} tenants ${changed} change, ${shielded} are not affected, ${clamped} are limited by a guardrail; ${invalid} stored documents would be rejected.`,
     ...(affected.length === 0 ? [] : [columns(affected), ...more]),
+    ...limitsShown(overTime),
     '',
     `digest ${digest}`,
   ].join('\n');
@@ -345,11 +443,12 @@ const plan: Command<HttpSession> = {
   name: 'plan',
   parameters: '<folder>',
   summary: `what a folder of the platform's documents would change for every tenant; ends with ${exitCodes.differs} where anything would`,
-  flags: { prune },
+  flags: { prune, 'managed-by': managedBy },
   async run({ session, args: { folder }, flags, answer }) {
-    const made = await planOf(session, folder!, { prune: flags.prune === true });
+    const options = { prune: flags.prune === true, folder: textOf(flags['managed-by']) };
+    const made = await planOf(session, folder!, options);
     answer(made.plan ?? { changes: [], digest: null }, () =>
-      made.plan ? planShown(made.plan) : 'nothing differs',
+      made.plan ? [...takenShown(made.taken), planShown(made.plan)].join('\n') : 'nothing differs',
     );
     return made.plan ? exitCodes.differs : 0;
   },
@@ -364,12 +463,15 @@ const apply: Command<HttpSession> = {
     prune,
     reason: { type: 'string', summary: 'why, kept in the history' },
     'break-glass': { type: 'string', summary: 'why it cannot wait for approval, in an emergency' },
+    ...ownerFlags,
   },
   async run({ session, args: { folder }, flags, answer }) {
     const digest = textOf(flags.digest);
     if (digest === undefined)
       throw new Misused(`--digest is missing: strata plan ${folder} shows it`);
-    const { items } = await planOf(session, folder!, { prune: flags.prune === true });
+    const claims = claimsOf(flags);
+    const options = { prune: flags.prune === true, folder: claims.managed_by };
+    const { items, taken } = await planOf(session, folder!, options);
     if (items.length === 0) {
       answer({ items: [] }, () => 'nothing differs');
       return;
@@ -377,9 +479,9 @@ const apply: Command<HttpSession> = {
     const body = given({ digest, items, reason: textOf(flags.reason) });
     const applied = await session.call(
       'global-config.plan.apply',
-      given({ body, break_glass: textOf(flags['break-glass']) }),
+      given({ body, break_glass: textOf(flags['break-glass']), ...claims }),
     );
-    answer(applied, () => columns(applied.items));
+    answer(applied, () => [columns(applied.items), ...takenShown(taken)].join('\n'));
   },
 };
 

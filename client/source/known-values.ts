@@ -11,6 +11,7 @@ export interface KnownValues {
   automation_enabled: boolean;
   business_hours_only: boolean;
   max_concurrent_automations: number;
+  record_decisions: string;
   min_instances: number;
   max_instances: number;
   monitoring_enabled: boolean;

@@ -42,6 +42,11 @@ export function accessReportCsv(report: AccessReport): string {
     ...approverLines(report),
     ...changeSetLines(report),
     ...Object.entries(report.bounds ?? {}).map(([name, value]) => ({ kind: 'bound', name, value })),
+    ...Object.entries(report.platform_bounds ?? {}).map(([name, value]) => ({
+      kind: 'platform_bound',
+      name,
+      value,
+    })),
   ];
   const rows = lines.map((line) => columns.map((column) => textOf(line[column])));
   return [columns, ...rows].map(lineOf).join('');

@@ -28,6 +28,7 @@ import { createRequestLog, recordResponses } from './request-log.ts';
 import { registerRoutes } from './routes.ts';
 import { commonHeaders, httpsOnly } from './security-headers.ts';
 import { createGatewayServer, type GatewayServer } from './server.ts';
+import { serveMcp } from '../mcp/mcp.ts';
 import { createWatch } from '../streams/watch.ts';
 import { wellKnownHandlers } from './well-known.ts';
 import type { RedisClient } from '../../shared/concurrency/redis.ts';
@@ -96,6 +97,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   serveHealth(app, readiness, metrics, settings.current.metrics_port);
   serveDocs(app, settings.current.base_url, version);
   serveConsole(app, settings.current.base_url);
+  serveMcp(app, { broker, authenticator, settings, log, metrics, version });
   registerRoutes(app, {
     broker,
     localCache,
@@ -113,13 +115,24 @@ export async function buildApp(options: AppOptions): Promise<App> {
 }
 
 /**
- * The caller's own request id where it is a sane one, else a random one: a number would tell
+ * The caller's own request id where it is a sane one; else the id of the trace that the request is
+ * part of, so that logs, audit and traces name the same; else a random one: a number would tell
  * callers how much others ask.
  */
 function requestIdOf({ headers }: IncomingMessage): string {
   const given = headers['x-request-id'];
   const isSane = typeof given === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(given);
-  return isSane ? given : randomUUID();
+  return isSane ? given : (traceIdOf(headers.traceparent) ?? randomUUID());
+}
+
+/** W3C Trace Context, section 3.2: what is no header of a known form is as if it were not there. */
+function traceIdOf(traceparent: unknown): string | undefined {
+  if (typeof traceparent !== 'string') return undefined;
+  const form = /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/;
+  const [, version, traceId, parentId, more] = form.exec(traceparent) ?? [];
+  const isWhole = version !== '00' || more === undefined;
+  const isZero = (id: string | undefined): boolean => id === undefined || /^0+$/.test(id);
+  return isWhole && !isZero(traceId) && !isZero(parentId) ? traceId : undefined;
 }
 
 /**

@@ -212,6 +212,7 @@ async function verifyApiKey(
     expiresAt: Math.min(expiresAt, Date.now() + noteUseMs),
     own: {
       scopes: key.scopes,
+      ...(key.narrowed_to !== undefined && { narrowed_to: key.narrowed_to }),
       api_key: { id: parsed.id, name: key.name, made_by: key.made_by },
       ...(key.confined_to !== undefined && { confined_to: key.confined_to }),
     },
@@ -240,7 +241,11 @@ async function verifyWorkloadToken(
     expiresAt: exp * 1000,
     ended: 'auth_token_invalid',
     rolesWithin: rule.roles,
-    own: { scopes, api_key: { id: rule.id, name: rule.label, made_by: rule.made_by } },
+    own: {
+      scopes,
+      ...(rule.narrowed_to !== undefined && { narrowed_to: rule.narrowed_to }),
+      api_key: { id: rule.id, name: rule.label, made_by: rule.made_by },
+    },
   };
 }
 

@@ -4,6 +4,8 @@
  * connection, so that it must not tell clients apart.
  */
 import proxyAddr from '@fastify/proxy-addr';
+import type { FastifyRequest } from 'fastify';
+import type { Client } from '../../shared/contract-runtime/request.ts';
 
 /** Whether an address is a proxy whose X-Forwarded-For is trusted, as Fastify asks it. */
 export type Trust = (address: string, hop: number) => boolean;
@@ -20,3 +22,9 @@ export function withoutPort(address: string): string {
   const found = ipv4AndPort.exec(address) ?? ipv6InBrackets.exec(address);
   return found?.[1] ?? address;
 }
+
+/** Of a request, as the audit and the list of sessions show it. */
+export const clientOf = ({ ip, headers }: FastifyRequest): Client => ({
+  ip: withoutPort(ip),
+  user_agent: headers['user-agent']?.slice(0, 500) ?? '',
+});

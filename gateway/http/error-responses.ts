@@ -1,6 +1,7 @@
 /**
  * Every refusal of the gateway in the one envelope that docs and clients know, whoever found the
- * reason: a handler, Fastify or Node. Only OAuth's token endpoint and AuthZEN have errors of their own.
+ * reason: a handler, Fastify or Node. Doors of other protocols have errors of their own: OAuth's token
+ * endpoint, AuthZEN, OFREP, SCIM and MCP.
  */
 import http from 'node:http';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -10,8 +11,11 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { codeOf, StrataError, errorResponse, statusOf } from '../../shared/errors.ts';
 import { decisionPagePolicy, refusedLinkPage } from './decision-page.ts';
+import { sendFlagError } from './flag-errors.ts';
+import { sendMcpError } from '../mcp/mcp.ts';
 import { sendOAuthError } from './oauth.ts';
 import { sendProblem } from './problem-details.ts';
+import { sendScimError } from './scim-errors.ts';
 import { commonHeaders, pageHeaders } from './security-headers.ts';
 
 /** Fastify's own refusals in our codes. */
@@ -76,6 +80,9 @@ export function mapErrors(app: FastifyInstance, log: Logger): void {
       log.error({ request_id: id, err: error }, 'unexpected error');
     const { config } = request.routeOptions;
     if (config?.isOAuth) return sendOAuthError(own, id, reply);
+    if (config?.isMcp) return sendMcpError(own, request, reply);
+    if (config?.errors === 'ofrep') return sendFlagError(own, request, reply);
+    if (config?.errors === 'scim') return sendScimError(own, id, reply);
     if (config?.problems) return sendProblem(own, id, config.problems, reply);
     return wantsPage(request) ? sendErrorPage(own, id, reply) : sendError(own, id, reply);
   });

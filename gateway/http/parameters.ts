@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Contract, Rest } from '../../shared/contracts/contract.ts';
 import { invalid, StrataError, type Problem } from '../../shared/errors.ts';
+import { problemsOf } from '../../shared/schema/validate.ts';
 
 type Texts = Readonly<Record<string, unknown>>;
 type Params = Record<string, unknown>;
@@ -98,6 +99,11 @@ function headerProblem({ params }: Contract, name: string, value: unknown): stri
       return typeof value === 'string' && value.length >= 20 && value.length <= 500
         ? undefined
         : 'must say why it cannot wait, in 20 to 500 characters';
+    case 'managed_by':
+    case 'take_over':
+      return problemsOf(params.properties[name]!, value).length === 0
+        ? undefined
+        : 'must be what folders are called: letters, digits and ._:/@-, several with commas between them to take over';
     case 'if_none_match':
       return value === '*' ? undefined : 'must be * on a write';
     default:

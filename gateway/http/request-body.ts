@@ -1,6 +1,7 @@
 /** How bodies are read: JSON alone, exactly as it was meant, or not at all. */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Readable } from 'node:stream';
+import { scimMediaType } from '../../shared/contracts/scim.ts';
 import { invalid, StrataError } from '../../shared/errors.ts';
 import {
   InexactJson,
@@ -21,7 +22,7 @@ export function parseBodies(app: FastifyInstance): void {
   );
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
-    ['application/json', 'application/merge-patch+json'],
+    ['application/json', 'application/merge-patch+json', scimMediaType],
     { parseAs: 'buffer' },
     async ({ method, headers }: FastifyRequest, body: Buffer) => {
       const coding = headers['content-encoding'] ?? 'identity';

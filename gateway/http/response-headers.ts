@@ -79,6 +79,11 @@ export const headers = {
     schema: text,
     example: 'MTI',
   },
+  Location: {
+    description: 'The address of what was made',
+    schema: text,
+    example: 'https://strata.example.com/tenants/3f9d1c52/scim/v2/Users/0d5e8a1b',
+  },
   'Retry-After': {
     description: 'Seconds to wait before asking again',
     schema: integer,
@@ -112,11 +117,12 @@ const ofDocuments = [
 ] as const satisfies readonly HeaderName[];
 
 /** Of a result of this kind with this status. */
-export function headersOf({ response }: Contract, status: number): readonly HeaderName[] {
+export function headersOf({ response, errors }: Contract, status: number): readonly HeaderName[] {
   switch (response) {
     case 'resource':
       return [...ofDocuments, 'X-Config-Stale'];
     case 'effective':
+    case 'flags':
       return ['ETag', 'X-Config-Stale'];
     case 'write':
       return status === 204 ? ['X-Config-Revision'] : [...ofDocuments, 'X-Config-Warnings'];
@@ -124,6 +130,8 @@ export function headersOf({ response }: Contract, status: number): readonly Head
       return ['X-Next-Cursor', 'X-Config-Stale'];
     case 'value':
       return ['X-Config-Stale'];
+    case 'created':
+      return errors === 'scim' ? ['Location'] : [];
     default:
       return [];
   }

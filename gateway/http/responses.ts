@@ -7,6 +7,7 @@ import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { AccessReport } from '../../shared/contracts/access-report.ts';
 import type { Contract, ResponseKind } from '../../shared/contracts/contract.ts';
+import { scimMediaType } from '../../shared/contracts/scim.ts';
 import { authorName, etag } from '../../shared/documents/preconditions.ts';
 import { decisionPage, decisionPagePolicy, type DecisionView } from './decision-page.ts';
 import { accessReportCsv } from './access-report-csv.ts';
@@ -32,6 +33,10 @@ interface Effective {
   /** Shown in the entity tag alone. */
   readonly environment: string;
   readonly stale?: true;
+}
+/** Evaluated flags: their context is in the entity tag, too, because it is no part of the address. */
+interface Flags {
+  readonly tag: string | null;
 }
 interface Written extends Resource {
   readonly outcome: 'created' | 'updated' | 'deleted';
@@ -104,7 +109,7 @@ export function isUnchanged(
 
 /** Sends the result of a call as the contract says, and as the request's headers ask for it. */
 export function respond(
-  { response: kind }: Contract,
+  { response: kind, errors }: Contract,
   result: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -112,11 +117,15 @@ export function respond(
   const { headers } = request;
   // A serializer of our own keeps Fastify from adding a charset, which JSON does not have (RFC
   // 8259, section 11).
-  reply.header('content-type', json).serializer(unchanged);
+  const isScim = errors === 'scim';
+  reply.header('content-type', isScim ? scimMediaType : json).serializer(unchanged);
+  if (isScim && kind === 'created') reply.header('location', locationOf(result));
   switch (kind) {
     case 'resource':
     case 'effective':
       return sendTagged(kind, result as Resource | Effective, headers, reply);
+    case 'flags':
+      return sendFlags(result as Flags, headers, reply);
     case 'write':
       return sendWritten(result as Written | { dry_run: true } | Proposed, reply);
     case 'list':
@@ -152,6 +161,9 @@ export function respond(
       return sendStream(result as EventStream, request, reply);
   }
 }
+
+const locationOf = (result: unknown): string =>
+  (result as { readonly meta: { readonly location: string } }).meta.location;
 
 const isProposed = (result: unknown): boolean => 'change_set' in (result as object);
 
@@ -191,6 +203,18 @@ function sendTagged(
 function tagOf({ revision, environment, as_of: asOf }: Effective, text: string): string {
   const ofRevisions = `${revision.tenant}.${revision.platform}-${environment}`;
   return asOf ? `"${ofRevisions}-${hash('sha256', text, 'base64url')}"` : `"${ofRevisions}"`;
+}
+
+/** Without a tag it is from before an outage, and nobody can say that the client still has it. */
+function sendFlags(
+  { tag, ...shown }: Flags,
+  headers: IncomingHttpHeaders,
+  reply: FastifyReply,
+): FastifyReply {
+  if (tag === null) return sendJson(shown, reply.header('x-config-stale', 'true'));
+  reply.header('etag', tag);
+  const isSure = !reply.hasHeader('x-config-stale');
+  return isSure && isUnchanged({ tag }, headers) ? sendNothing(304, reply) : sendJson(shown, reply);
 }
 
 function sendWritten(

@@ -30,9 +30,10 @@ import type { ActionName, ParamsOf } from '../../shared/contracts/index.ts';
 import { codeOf, isOutage, saysDatabase, statusOf, StrataError } from '../../shared/errors.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
 import { apiKeyIdOf, credentialOf, type Authenticator, type Identity } from './authenticate.ts';
-import { withoutPort } from './client-address.ts';
+import { clientOf } from './client-address.ts';
 import type { FastPath } from '../fast-path/fast-path.ts';
 import { consolePaths } from '../console/serve.ts';
+import { mcpMetadataPath, mcpPath } from '../mcp/mcp.ts';
 import { nodePaths } from './node-routes.ts';
 import type { OwnHandler, OwnHandlers, OwnRequest } from './own-handlers.ts';
 import { takeForms } from './oauth.ts';
@@ -54,10 +55,13 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Browsers are answered with a page, refusals too. */
     isPage?: boolean;
+    /** Answers errors as JSON-RPC does. */
+    isMcp?: boolean;
     /** Takes forms and answers errors as OAuth does. */
     isOAuth?: boolean;
     /** Of a route whose errors are problem details: their types. */
     problems?: ProblemTypes | undefined;
+    errors?: Contract['errors'];
   }
 }
 
@@ -190,11 +194,7 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     method: rest.method,
     url,
     exposeHeadRoute: contract.response !== 'stream',
-    config: {
-      isPage: contract.response === 'page',
-      isOAuth: contract.response === 'oauth_token',
-      problems: contract.problems,
-    },
+    config: configOf(contract),
     onRequest(request, _reply, done) {
       // Fastify waits for a promise, or for `done` where there is none.
       const admitted = admit(request);
@@ -222,6 +222,14 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
   };
 }
 
+/** How errors of the route are sent. */
+const configOf = ({ response, problems, errors }: Contract) => ({
+  isPage: response === 'page',
+  isOAuth: response === 'oauth_token',
+  problems,
+  errors,
+});
+
 const nothingWritten = (): StrataError =>
   new StrataError(
     'service_unavailable',
@@ -239,10 +247,7 @@ const requestFor = (
   caller,
   requestId: request.id,
   timeout: request.timeLeft,
-  client: {
-    ip: withoutPort(request.ip),
-    user_agent: request.headers['user-agent']?.slice(0, 500) ?? '',
-  },
+  client: clientOf(request),
   recheck,
   get right() {
     return [name, request.urlParams!.tenant_id, credentialOf(request.headers)].join('\n');
@@ -315,8 +320,9 @@ const everyMethod: HTTPMethods[] = ['GET', 'PUT', 'PATCH', 'POST', 'DELETE', 'OP
 
 /** What a path does not take is 405, and OPTIONS says what it takes. */
 function refuseOtherMethods(app: FastifyInstance): void {
-  const readOnly = [...nodePaths, ...consolePaths];
+  const readOnly = [...nodePaths, ...consolePaths, mcpMetadataPath];
   const allowed = new Map<string, HTTPMethods[]>(readOnly.map((path) => [path, ['GET']]));
+  allowed.set(mcpPath, ['POST']);
   for (const { rest } of restRoutes) {
     const url = fastifyPath(rest.path);
     allowed.set(url, [...(allowed.get(url) ?? []), rest.method]);

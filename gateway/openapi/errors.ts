@@ -5,6 +5,7 @@
 import http from 'node:http';
 import type { Contract, Rest } from '../../shared/contracts/contract.ts';
 import { errorTable } from '../../shared/contracts/error-codes.ts';
+import { scimMediaType, scimSchemas } from '../../shared/contracts/scim.ts';
 import { problemMediaType } from '../http/problem-details.ts';
 import { headersOfError, ofEveryAnswer, refsOf } from '../http/response-headers.ts';
 import { refTo } from './schemas.ts';
@@ -52,6 +53,11 @@ export const errorSchemas = {
         description: 'With 422: what is wrong, by JSON Pointer',
         items: refTo('FieldProblem'),
       },
+      managed_fields: {
+        type: 'array',
+        description: 'With `field_managed`: what it may not change, and whose that is',
+        items: refTo('ManagedField'),
+      },
     },
   },
   ProblemDetails: {
@@ -70,6 +76,35 @@ export const errorSchemas = {
         description: 'What is wrong, by JSON Pointer',
         items: refTo('FieldProblem'),
       },
+    },
+  },
+  FlagError: {
+    type: 'object',
+    description: "Of OpenFeature's Remote Evaluation Protocol",
+    required: ['errorCode', 'errorDetails', 'code', 'request_id'],
+    properties: {
+      key: { type: 'string', description: 'The flag, where one was asked for' },
+      errorCode: {
+        type: 'string',
+        enum: ['PARSE_ERROR', 'FLAG_NOT_FOUND', 'INVALID_CONTEXT', 'GENERAL'],
+        description: 'What providers switch on',
+      },
+      errorDetails: { type: 'string', description: 'For people; it may change' },
+      code: refTo('ErrorCode'),
+      request_id: { type: 'string', description: 'Names the request in the log' },
+    },
+  },
+  ScimError: {
+    type: 'object',
+    description: 'Of SCIM (RFC 7644, 3.12)',
+    required: ['schemas', 'status', 'detail', 'code', 'request_id'],
+    properties: {
+      schemas: { type: 'array', items: { type: 'string' }, description: 'Its URN' },
+      status: { type: 'string', description: 'The status of the answer, as a text' },
+      scimType: { type: 'string', description: 'What to switch on, where SCIM has a word for it' },
+      detail: { type: 'string', description: 'For people; it may change' },
+      code: { type: 'string', description: 'Our own code' },
+      request_id: { type: 'string', description: 'Quote it when you report a problem' },
     },
   },
   OAuthError: {
@@ -117,6 +152,43 @@ const oauthErrorResponse = {
   },
 };
 
+/** Of OFREP. */
+const flagErrorResponse = {
+  description: 'An error of an evaluation',
+  headers: refsOf([...ofEveryAnswer, 'Retry-After']),
+  content: {
+    'application/json': {
+      schema: refTo('FlagError'),
+      example: {
+        key: 'max_cost',
+        errorCode: 'FLAG_NOT_FOUND',
+        errorDetails: 'There is no value for max_cost.',
+        code: 'not_found',
+        request_id: '0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55',
+      },
+    },
+  },
+};
+
+/** Of SCIM. */
+const scimErrorResponse = {
+  description: 'An error of SCIM',
+  headers: refsOf([...ofEveryAnswer, 'Retry-After']),
+  content: {
+    [scimMediaType]: {
+      schema: refTo('ScimError'),
+      example: {
+        schemas: [scimSchemas.error],
+        status: '400',
+        scimType: 'invalidFilter',
+        detail: errorTable.scim_filter_invalid.message,
+        code: 'scim_filter_invalid',
+        request_id: '0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55',
+      },
+    },
+  },
+};
+
 /** Of AuthZEN. */
 const problemResponse = {
   description: 'A problem of AuthZEN',
@@ -139,6 +211,8 @@ const problemResponse = {
 export const errorResponses = {
   ...Object.fromEntries(statuses.map((status) => [nameOf(status), responseOf(status)])),
   OAuthError: oauthErrorResponse,
+  FlagError: flagErrorResponse,
+  ScimError: scimErrorResponse,
   ProblemDetails: problemResponse,
   OtherError: {
     description: 'Any other error, by its code',
@@ -160,6 +234,27 @@ export const oauthErrorRefs = {
   429: oauthError,
   503: oauthError,
   default: oauthError,
+};
+
+const flagError = refToResponse('FlagError');
+export const flagErrorRefs = {
+  400: flagError,
+  401: flagError,
+  403: flagError,
+  404: flagError,
+  429: refToResponse('OtherError'),
+  default: flagError,
+};
+
+const scimError = refToResponse('ScimError');
+export const scimErrorRefs = {
+  400: scimError,
+  401: scimError,
+  403: scimError,
+  404: scimError,
+  409: scimError,
+  429: refToResponse('OtherError'),
+  default: scimError,
 };
 
 const problem = refToResponse('ProblemDetails');

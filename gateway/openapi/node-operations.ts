@@ -96,4 +96,50 @@ export const nodePaths = {
       }),
     },
   ),
+  '/.well-known/oauth-protected-resource/mcp': operationOf(
+    'node.mcp-metadata',
+    'What agents need to know before they call /mcp (RFC 9728)',
+    'Who may call: anyone.',
+    {
+      200: answered('The resource, and the scopes of API keys', {
+        'application/json': {
+          schema: { type: 'object', additionalProperties: true },
+          example: {
+            resource: 'https://strata.example.com/mcp',
+            bearer_methods_supported: ['header'],
+          },
+        },
+      }),
+    },
+  ),
+  '/mcp': {
+    post: {
+      operationId: 'node.mcp',
+      tags: [topicOf('node.mcp')],
+      summary: 'Tools for agents, by the Model Context Protocol',
+      description:
+        'Who may call: anyone with a credential; each tool has the rights of its contract. Speaks revision 2026-07-28, and that of 2025 without sessions.',
+      security: [{ session: [] }, { apiKey: [] }],
+      requestBody: {
+        required: true,
+        description: 'One message of JSON-RPC 2.0',
+        content: {
+          'application/json': {
+            schema: { type: 'object', additionalProperties: true },
+            example: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} },
+          },
+        },
+      },
+      responses: {
+        200: answered('The result, or an error of JSON-RPC', {
+          'application/json': {
+            schema: { type: 'object', additionalProperties: true },
+            example: { jsonrpc: '2.0', id: 1, result: { tools: [] } },
+          },
+        }),
+        202: answered('A notification was taken', {}),
+        ...errorRefs([400, 401, 403, 422, 429]),
+      },
+    },
+  },
 } as const;

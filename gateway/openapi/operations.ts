@@ -7,8 +7,16 @@ import { consequences, isPower } from '../../shared/contracts/consequences.ts';
 import type { Access, Contract, Rest } from '../../shared/contracts/contract.ts';
 import { ProposedWrite } from '../../shared/contracts/envelopes.ts';
 import { exampleOf, hasExample } from '../../shared/contracts/examples.ts';
+import { scimMediaType } from '../../shared/contracts/scim.ts';
 import type { RestRoute } from '../http/rest.ts';
-import { errorRefs, errorsOf, oauthErrorRefs, problemRefs } from './errors.ts';
+import {
+  errorRefs,
+  errorsOf,
+  flagErrorRefs,
+  scimErrorRefs,
+  oauthErrorRefs,
+  problemRefs,
+} from './errors.ts';
 import { headersOf, ofEveryAnswer, refsOf } from '../http/response-headers.ts';
 import type { Components, Parameter, Schema } from './schemas.ts';
 import { topicOf } from './topics.ts';
@@ -35,7 +43,7 @@ export function operationOf({ name, contract, rest }: RestRoute, components: Com
     operationId: name,
     tags: [topicOf(name)],
     summary: contract.summary,
-    description: `Who may call: ${whoMayCall(contract.access)}.${powerOfOperation(contract)}${keyScopesOf(contract)}${limitOf(contract)}`,
+    description: `Who may call: ${whoMayCall(contract.access)}.${powerOfOperation(contract)}${keyScopesOf(contract)}${narrowKeysOf(contract)}${limitOf(contract)}`,
     security: securityOf(contract),
     parameters: parametersOf(contract, rest, components),
     ...(rest.body ? { requestBody: requestBodyOf(contract, rest, components) } : {}),
@@ -51,6 +59,8 @@ export function operationOf({ name, contract, rest }: RestRoute, components: Com
 
 function errorRefsOf(contract: Contract, rest: Rest) {
   if (contract.response === 'oauth_token') return oauthErrorRefs;
+  if (contract.errors === 'ofrep') return flagErrorRefs;
+  if (contract.errors === 'scim') return scimErrorRefs;
   return contract.problems ? problemRefs : errorRefs(errorsOf(contract, rest));
 }
 
@@ -59,6 +69,18 @@ function keyScopesOf(contract: Contract): string {
   if (scope === undefined) return '';
   const greater = ofPower === undefined ? '' : `, or ${ofPower} for what is powerful`;
   return ` API keys need the scope ${scope}${greater}.`;
+}
+
+const narrowTexts = {
+  row: ' Narrow: what it turns out to be about.',
+  own: ' Narrow keys, too.',
+} as const;
+
+function narrowKeysOf({ narrow, access, keyScope }: Contract): string {
+  if (access.level === 'public' || keyScope === null) return '';
+  if (narrow === undefined) return ' No narrow key.';
+  if (typeof narrow === 'string') return narrowTexts[narrow];
+  return ` Narrow: ${narrow.join(', ')}.`;
 }
 
 /** What a powerful operation changes, and what it takes. */
@@ -134,7 +156,7 @@ function parametersOf({ params, response }: Contract, rest: Rest, components: Co
     ...rest.pathParams.map((name) => parameter('path', name, name)),
     ...rest.query.map((name) => parameter('query', name, name)),
     ...Object.entries(rest.headers).map(([header, name]) => parameter('header', header, name)),
-    ...(response === 'resource' || response === 'effective'
+    ...(response === 'resource' || response === 'effective' || response === 'flags'
       ? [components.parameter(ifNoneMatch)]
       : []),
   ];
@@ -198,17 +220,21 @@ export const proposedResponse = ({ shown }: Components) => ({
 
 /** What `responses.ts` sends of a result. */
 function contentsOf(
-  { response, result }: Contract,
+  { response, result, errors }: Contract,
   { method }: Rest,
   { shown }: Components,
 ): Contents {
   const jsonFor = (schema: TSchema): Content =>
-    jsonOf(shown(schema), { example: exampleOf(schema) });
+    errors === 'scim'
+      ? { [scimMediaType]: { schema: shown(schema), example: exampleOf(schema) } }
+      : jsonOf(shown(schema), { example: exampleOf(schema) });
   switch (response) {
     case 'resource':
       return { 200: jsonFor(documentIn(result)), 304: undefined };
     case 'effective':
       return { 200: jsonFor(without(result, 'environment', 'stale')), 304: undefined };
+    case 'flags':
+      return { 200: jsonFor(without(result, 'tag')), 304: undefined };
     case 'write':
       return writeContents(result, method, shown);
     case 'list':

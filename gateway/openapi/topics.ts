@@ -95,6 +95,12 @@ export const topics: readonly Topic[] = [
     actions: ['auth.sso.providers'],
   },
   {
+    name: 'Directories',
+    description:
+      'SCIM 2.0 (RFC 7643, 7644): a directory, such as Entra or Okta, says who belongs to the tenant. Bodies and answers are `application/scim+json`, errors those of RFC 7644.',
+    actions: ['tenant-config.scim'],
+  },
+  {
     name: 'Effective configuration',
     description:
       'What holds for an agent on a service. Read it with `If-None-Match`, or watch it instead of asking again and again.',
@@ -110,10 +116,18 @@ export const topics: readonly Topic[] = [
       'Ask whether automation may act under the effective risk settings, or start it under them: an automation holds one of `max_concurrent_automations` slots while it runs.',
     actions: [
       'config-resolver.decide',
+      'config-resolver.decisions',
+      'notifier.decisions',
       'notifier.automations',
       'notifier.grants',
       'notifier.budgets',
     ],
+  },
+  {
+    name: 'Feature flags',
+    description:
+      "For OpenFeature's providers of any language: the Remote Evaluation Protocol (OFREP). Their base address is `/tenants/{tenant_id}`.",
+    actions: ['config-resolver.flags'],
   },
   {
     name: 'Authorization API',
@@ -155,7 +169,12 @@ export const topics: readonly Topic[] = [
     name: 'Event destinations',
     description:
       'Endpoints that audit events are pushed to, so that their receiver can prove that none is missing: where they are, how far each has come, and sending again.',
-    actions: ['tenant-config.event-destinations', 'audit.destinations'],
+    actions: [
+      'tenant-config.event-destinations',
+      'global-config.event-destinations',
+      'audit.destinations',
+      'audit.platform-destinations',
+    ],
   },
   {
     name: 'Budgets and freezes',
@@ -179,6 +198,8 @@ export const topics: readonly Topic[] = [
       'global-config.change-policy',
       'gateway.watch.changesets',
       'gateway.watch.platform-changesets',
+      'tenant-config.managed-fields',
+      'global-config.managed-fields',
     ],
   },
   {

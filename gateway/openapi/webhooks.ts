@@ -17,6 +17,7 @@ import type { Components } from './schemas.ts';
 const summaries: Readonly<Record<DeliveredType, string>> = {
   'approval.requested': 'An approval was asked for',
   'approval.escalated': 'No one decided in time, and the next group is asked',
+  'approval.reminded': 'An approval still waits, and its time runs out; said once',
   'approval.exhausted': 'Every group was asked, and no one decided',
   'approval.expired': 'The time of an approval ran out',
   'approval.decided': 'An approval was granted or denied',

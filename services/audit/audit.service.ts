@@ -27,6 +27,7 @@ import { removeOldCheckpoints } from './stores/checkpoints.ts';
 import { longestLags } from './stores/destinations.ts';
 import { startCheckpoints, type Checkpoints } from './worker/checkpoints.ts';
 import { startErasingChains } from './worker/erasing-chains.ts';
+import { startMailing } from './worker/mailing.ts';
 import { startPushing, type Pusher } from './worker/pushing.ts';
 import { Verifications } from './worker/verifications.ts';
 
@@ -45,6 +46,7 @@ export function auditService({ db, settings, log, metrics }: AuditOptions): Serv
   let checkpoints: Checkpoints | undefined;
   let sweeping: Sweeper | undefined;
   let pushing: Pusher | undefined;
+  let mailing: BackgroundLoop | undefined;
   let broker: ServiceBroker | undefined;
   /** For background work, each call a request of its own. */
   const call: Call = (action, params) => {
@@ -55,13 +57,14 @@ export function auditService({ db, settings, log, metrics }: AuditOptions): Serv
   const http = createHttpClient(createGuard(settings), settings);
   const readLags = askedOfDatabase(() => longestLags(db.manager));
   const wakePushing = (): void => pushing?.wake();
+  const onMails = (): void => mailing?.wake();
   const onErasure = (): void => erasing?.wake();
   const verifications = new Verifications<Verified>(
     Math.min(mostVerifications, Math.max(1, Math.floor(settings().db_pool_size / 10))),
     () => settings().audit_verifications_waiting,
   );
   const handlers = {
-    ...eventActions(db, { onErasure, onAppend: wakePushing }),
+    ...eventActions(db, { onErasure, onMails, onAppend: wakePushing }),
     ...exportActions(db),
     ...cutActions(db, settings, onErasure),
     ...verifyActions(db, settings, verifications),
@@ -74,6 +77,7 @@ export function auditService({ db, settings, log, metrics }: AuditOptions): Serv
       erasing = startErasingChains(db, log);
       checkpoints = startCheckpoints({ db, settings, log });
       pushing = startPushing({ db, http, log, call });
+      mailing = startMailing({ db, log, call });
       const sweeps = { checkpoints: removeOldCheckpoints };
       sweeping = startSweeping({ db, log, name: 'audit', sweeps });
       showFigure(metrics, {
@@ -94,6 +98,7 @@ export function auditService({ db, settings, log, metrics }: AuditOptions): Serv
       });
     },
     async stopped(): Promise<void> {
+      await mailing?.stop();
       await pushing?.stop();
       await sweeping?.stop();
       await checkpoints?.stop();

@@ -295,5 +295,11 @@ export const auditSchema: Schema = {
       'CREATE INDEX destinations_due ON audit.destinations (due_at) WHERE head > searched AND stopped IS NULL',
       'CREATE TABLE audit.destination_changes (chain text PRIMARY KEY, seq int8 NOT NULL, retry_at timestamptz NOT NULL)',
     ),
+    migration(
+      'AuditMailNotices1766000000001',
+      // Events that people are still to be told of by mail: see stores/mail-notices.ts.
+      'CREATE TABLE audit.mail_notices (event_id uuid PRIMARY KEY, due_at timestamptz NOT NULL)',
+      'CREATE INDEX mail_notices_due ON audit.mail_notices (due_at)',
+    ),
   ],
 };

@@ -3,8 +3,9 @@
  * the last two.
  */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
-import type { KeyScope, TenantRole } from '../../shared/contracts/contract.ts';
+import type { KeyScope, TenantRole } from '../../shared/contracts/roles.ts';
 import type { TrustRule, WorkloadIssuer } from '../../shared/contracts/auth-workload.ts';
+import type { NarrowedTo } from '../../shared/contracts/narrow-keys.ts';
 import type { SignInMethod } from '../../shared/contracts/sign-in-policy.ts';
 import { countedBy } from '../../shared/commits/usage.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
@@ -154,6 +155,8 @@ export interface ApiKeyRow {
   made_with: SignInMethod | null;
   name: string;
   scopes: KeyScope[];
+  /** Null: it is for all that its scopes open. */
+  narrowed_to: NarrowedTo | null;
   /** HMAC-SHA-256 of the secret, as hex. */
   hash: string;
   created_at: Date;
@@ -345,6 +348,7 @@ export const ApiKeyEntity = new EntitySchema<ApiKeyRow>({
     made_with: nullableText,
     name: text,
     scopes: { type: 'text', array: true },
+    narrowed_to: { type: 'jsonb', nullable: true },
     hash: text,
     created_at: time,
     expires_at: time,
@@ -605,6 +609,10 @@ export const authSchema: Schema = {
         revision bigint NOT NULL,
         issuers jsonb NOT NULL
       )`,
+    ),
+    migration(
+      'AuthNarrowKeys1766000000001',
+      'ALTER TABLE auth.api_keys ADD COLUMN narrowed_to jsonb',
     ),
   ],
 };

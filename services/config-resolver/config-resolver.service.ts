@@ -6,10 +6,15 @@ import type { ServiceSchema } from 'moleculer';
 import { serviceOf } from '../../shared/contract-runtime/service.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
 import { decideActions } from './actions/decide.ts';
+import { decisionActions } from './actions/decisions.ts';
 import { digestActions } from './actions/digests.ts';
 import { effectiveActions } from './actions/effective.ts';
+import { flagActions } from './actions/flags.ts';
+import { DecisionRecorder } from './actions/recording.ts';
 import { impactActions } from './actions/impact.ts';
+import { overTimeImpactActions } from './actions/impact-over-time.ts';
 import { layersInMemory } from './actions/layers-in-memory.ts';
+import { replayActions } from './actions/replay.ts';
 import { usageActions } from './actions/usage.ts';
 import { Environments } from './rules/environments.ts';
 
@@ -18,17 +23,24 @@ export { layeredMerge, resolveValue } from './rules/layered-merge.ts';
 
 export const configResolverService = ({
   settings,
+  recorder = new DecisionRecorder(),
 }: {
   /** The settings in use now; a reload replaces them. */
   readonly settings: () => Settings;
+  /** Of the node; one of its own where nobody looks at what it counts. */
+  readonly recorder?: DecisionRecorder;
 }): ServiceSchema => {
   const inMemory = layersInMemory();
   const environments = new Environments(settings());
   return serviceOf('config-resolver', {
     ...effectiveActions(settings, environments, inMemory),
     ...digestActions(settings, environments, inMemory),
-    ...decideActions(),
+    ...decideActions(recorder),
+    ...decisionActions(settings),
+    ...replayActions(settings),
+    ...flagActions(),
     ...impactActions(settings),
+    ...overTimeImpactActions(),
     ...usageActions(settings),
   });
 };

@@ -1,6 +1,6 @@
 /**
  * global-config: global entries and service types, the platform's two layers of every effective
- * configuration, its bounds, budgets and freezes, and
+ * configuration, its bounds, budgets, freezes and event destinations, and
  * their ConfigurationHistory.
  *
  * | document     | actions         | config_type           | cache key               | audit event             | table                         |
@@ -11,6 +11,7 @@
  * | budgets      | `budgets`       | `budgets_config`      | `budgets_platform`      | `config.budgets.…`      | `budgets`                     |
  * | freezes      | `freezes`       | `freezes_config`      | `freezes_platform`      | `config.freezes.…`      | `freezes`                     |
  * | change_policy | `change-policy` | `change_policy_config` | `change_policy_platform` | `config.change_policy.…` | `change_policies`           |
+ * | event_destinations | `event-destinations` | `event_destinations_config` | `event_destinations_platform` | `config.event_destinations.…` | `event_destinations` |
  * | rollout      | `rollouts`      | `rollout_config`      | none                    | `config.rollout.…`      | `rollouts`                    |
  */
 import { randomUUID } from 'node:crypto';
@@ -32,8 +33,10 @@ import { changeActions } from './actions/changes.ts';
 import { changePolicyActions } from './actions/change-policy.ts';
 import { platformChangeSetOptions, platformChangeSets } from './actions/change-sets.ts';
 import { entryActions } from './actions/entries.ts';
+import { eventDestinationActions } from './actions/event-destinations.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
+import { managedFieldActions } from './actions/managed-fields.ts';
 import { overTimeActions } from './actions/limits-over-time.ts';
 import { appliedPlan, planActions, Planner } from './actions/plan.ts';
 import { rollbackAction } from './actions/rollback.ts';
@@ -54,7 +57,7 @@ export interface GlobalConfigOptions {
 export function globalConfigService(options: GlobalConfigOptions): ServiceSchema {
   const { db, settings, log, metrics } = options;
   const planner = new Planner(db);
-  const changeSets = platformChangeSetOptions(db);
+  const changeSets = platformChangeSetOptions(db, settings);
   const answers = new GateAnswers();
   let broker: ServiceBroker | undefined;
   let loops: BackgroundLoop[] = [];
@@ -64,10 +67,12 @@ export function globalConfigService(options: GlobalConfigOptions): ServiceSchema
     ...boundActions(db, planner),
     ...overTimeActions(db, planner),
     ...changePolicyActions(db),
+    ...eventDestinationActions(db, settings),
     ...platformChangeSets(changeSets),
     ...planActions(planner),
     ...historyActions(db),
-    ...rollbackAction(db, planner),
+    ...managedFieldActions(db),
+    ...rollbackAction(db, planner, settings),
     ...rolloutActions(db, planner, new RolloutGates(settings, log), answers.count),
     ...layerActions(db),
     ...changeActions(db),
@@ -87,7 +92,7 @@ export function globalConfigService(options: GlobalConfigOptions): ServiceSchema
         call('global-config.changesets.run', { changeset_id: id });
       const runRollout = (id: string) => call('global-config.rollouts.run', { rollout_id: id });
       loops = [
-        startSchedule({ db, entity: ChangeSetEntity, log, run }),
+        startSchedule({ db, entity: ChangeSetEntity, service: 'global-config', log, run }),
         startRunningRollouts({ db, log, run: runRollout }),
       ];
       showRollouts(metrics, db, answers);

@@ -7,6 +7,7 @@ import {
   changeSetEntity,
   changeSetTable,
   countedChangeSets,
+  remindedChangeSets,
   waitingChangeSets,
 } from '../../shared/change-sets/schema.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
@@ -100,6 +101,10 @@ export const BoundsEntity = singleEntity('PlatformBounds', 'bounds');
 export const BudgetsEntity = singleEntity('PlatformBudgets', 'budgets');
 export const FreezesEntity = singleEntity('PlatformFreezes', 'freezes');
 export const ChangePolicyEntity = singleEntity('PlatformChangePolicy', 'change_policies');
+export const EventDestinationsEntity = singleEntity(
+  'PlatformEventDestinations',
+  'event_destinations',
+);
 export const ChangeSetEntity = changeSetEntity(schema);
 export const RolloutEntity = new EntitySchema<RolloutRow>({
   name: 'Rollout',
@@ -179,6 +184,7 @@ export const globalConfigSchema: Schema = {
     BudgetsEntity,
     FreezesEntity,
     ChangePolicyEntity,
+    EventDestinationsEntity,
     ChangeSetEntity,
     RolloutEntity,
     HistoryEntity,
@@ -430,5 +436,50 @@ export const globalConfigSchema: Schema = {
       ...waitingChangeSets(schema),
       ...countedChangeSets(schema),
     ),
+    migration(
+      'GlobalConfigEventDestinations1766100000001',
+      `CREATE TABLE global_config.event_destinations (
+        id text PRIMARY KEY, document json NOT NULL, revision int8 NOT NULL, updated_by text NOT NULL, updated_at timestamptz NOT NULL
+      )`,
+      `CREATE OR REPLACE FUNCTION global_config.begin_history() RETURNS void LANGUAGE plpgsql AS $$
+      BEGIN
+        DELETE FROM global_config.history_beginning;
+        INSERT INTO global_config.history_beginning (revision, at)
+        SELECT revision, date_trunc('milliseconds', changed_at) FROM strata.revisions WHERE scope = 'platform';
+        DELETE FROM global_config.history_baseline;
+        INSERT INTO global_config.history_baseline
+        SELECT 'global_config', config_key,
+          CASE WHEN data_type IS NULL
+            THEN json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
+              'requires_restart', requires_restart)
+            ELSE json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
+              'requires_restart', requires_restart, 'data_type', data_type)
+          END,
+          revision, updated_by, updated_at
+        FROM global_config.global_configurations
+        UNION ALL
+        SELECT 'service_type_config', service_type || '/' || configuration_name,
+          json_build_object('service_type', service_type, 'configuration_name', configuration_name,
+            'default_settings', default_settings, 'scaling_limits', scaling_limits,
+            'monitoring_defaults', monitoring_defaults, 'is_active', is_active),
+          revision, updated_by, updated_at
+        FROM global_config.service_type_configurations
+        UNION ALL
+        SELECT 'bounds_config', id, document, revision, updated_by, updated_at FROM global_config.bounds
+        UNION ALL
+        SELECT 'budgets_config', id, document, revision, updated_by, updated_at FROM global_config.budgets
+        UNION ALL
+        SELECT 'freezes_config', id, document, revision, updated_by, updated_at FROM global_config.freezes
+        UNION ALL
+        SELECT 'change_policy_config', id, document, revision, updated_by, updated_at FROM global_config.change_policies
+        UNION ALL
+        SELECT 'rollout_config', id, document, revision, updated_by, updated_at FROM global_config.rollouts
+        UNION ALL
+        SELECT 'event_destinations_config', id, document, revision, updated_by, updated_at FROM global_config.event_destinations;
+      END $$`,
+      `CREATE CONSTRAINT TRIGGER has_history AFTER INSERT OR UPDATE OR DELETE ON global_config.event_destinations
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION global_config.begin_history_anew()`,
+    ),
+    migration('GlobalConfigChangeSetReminders1766200000002', ...remindedChangeSets(schema)),
   ],
 };

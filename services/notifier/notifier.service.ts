@@ -2,7 +2,8 @@
  * notifier: asks people for approval, sends the notices until they arrive, and escalates until
  * somebody decides.
  *
- * What it answers: the Authorization API (actions/access.ts), approvals (actions/approvals.ts), automations (actions/automations.ts), their
+ * What it answers: the Authorization API (actions/access.ts), approvals (actions/approvals.ts), automations (actions/automations.ts),
+ * recorded decisions (actions/decisions.ts), their
  * grants (actions/granting.ts) and what is redeemed (actions/redeeming.ts), links in
  * mails (actions/links.ts), deliveries (actions/deliveries.ts), test notices
  * (actions/test-send.ts). What it does by itself: delivers (worker/deliver.ts), escalates
@@ -32,6 +33,7 @@ import { automationActions } from './actions/automations.ts';
 import { budgetActions } from './actions/budgets.ts';
 import { changeSetActions } from './actions/change-sets.ts';
 import { redeemActions } from './actions/redeeming.ts';
+import { decisionActions } from './actions/decisions.ts';
 import { deliveryActions } from './actions/deliveries.ts';
 import { erasureActions } from './actions/erasure.ts';
 import { figureActions } from './actions/figures.ts';
@@ -51,6 +53,7 @@ import { mostCounted, readQueue } from './stores/queue.ts';
 import {
   removeEndedApprovals,
   removeEndedAutomations,
+  removeOldDecisions,
   removeOldLedger,
   removeSettledDeliveries,
   removeUnusedEndpoints,
@@ -144,6 +147,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     ...automationActions({ ...approvals, changes, grants }),
     ...budgetActions(db),
     ...changeSetActions({ db, vault, onQueued }),
+    ...decisionActions(db, settings),
     ...redeemActions({ db, grants }),
     ...grantActions(grants),
     ...accessActions({ ...approvals, grants }),
@@ -221,6 +225,7 @@ function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>
     approvals: removeEndedApprovals(settings),
     endpoints: removeUnusedEndpoints(settings),
     automations: removeEndedAutomations(settings),
+    decisions: removeOldDecisions(settings),
     ledger: removeOldLedger(settings),
     grant_keys: removeOldGrantKeys,
   };

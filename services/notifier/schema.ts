@@ -8,9 +8,10 @@
  * entities and migration equal.
  */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
-import type { BudgetNotice } from '../../shared/contracts/budget-usage.ts';
+import type { BudgetNotice, BudgetUsage } from '../../shared/contracts/budget-usage.ts';
 import type { AutomationState } from '../../shared/contracts/automations.ts';
 import type { Decided, Intent } from '../../shared/contracts/decide.ts';
+import type { RecordedDecision } from '../../shared/contracts/decisions.ts';
 import type {
   ApprovalState,
   Channel,
@@ -114,6 +115,8 @@ export interface ApprovalRow {
    * more.
    */
   escalates_at: Date | null;
+  /** When those who are asked then are reminded; null once they were, and where nobody is. */
+  reminds_at: Date | null;
   acknowledged_by: string | null;
   acknowledged_at: Date | null;
   decided_by: string | null;
@@ -144,7 +147,7 @@ export interface DeliveryRow {
   endpoint_key: string;
   /**
    * Which of the channel's destinations in the frozen configuration: the index of a webhook
-   * endpoint, `google_chat`, or a mail address in lower case.
+   * endpoint, `google_chat`, `teams`, or a mail address in lower case.
    */
   place: string;
   /** The destination as people are shown it: the origin of the endpoint, or the mail address. */
@@ -257,6 +260,37 @@ export interface AutomationRow {
   holds: readonly Hold[] | null;
   /** What it cost, as who finished it says; null where nobody did. */
   actual_cost: number | null;
+  /** Null for those from before it was kept. */
+  weighed: Weighed | null;
+}
+
+/** What an automation was decided by beside the configuration, so that it can be decided again. */
+export interface Weighed {
+  /** The moment by which its limits were looked at. */
+  readonly at: string;
+  /** Whether what it takes back was found. */
+  readonly is_proven: boolean;
+  /** What the budgets that it counts against had, as decimals. */
+  readonly balances: readonly Pick<BudgetUsage, 'by' | 'name' | 'spent' | 'held'>[];
+}
+
+/** A recorded answer of `decide`. */
+export interface DecisionRow {
+  decision_id: string;
+  tenant_id: string;
+  /** By the clock of the node that decided. */
+  decided_at: Date;
+  at: Date;
+  intent: Intent;
+  decided: Pick<RecordedDecision, 'reasons' | 'warnings' | 'retry_at' | 'budgets'>;
+  decision: Decided['decision'];
+  /** The rule that decided; `none` for none. */
+  rule: string;
+  service_id: string | null;
+  tenant_revision: number;
+  platform_revision: number;
+  is_rollback_proven: boolean;
+  stale: boolean;
 }
 
 const text: EntitySchemaColumnOptions = { type: 'text' };
@@ -299,6 +333,7 @@ export const ApprovalEntity = new EntitySchema<ApprovalRow>({
     expires_at: time,
     expires_fixed: { type: 'boolean' },
     escalates_at: optionalTime,
+    reminds_at: optionalTime,
     acknowledged_by: optionalText,
     acknowledged_at: optionalTime,
     decided_by: optionalText,
@@ -425,6 +460,7 @@ export const AutomationEntity = new EntitySchema<AutomationRow>({
     audience: optionalText,
     holds: { type: 'json', nullable: true },
     actual_cost: { type: 'float8', nullable: true },
+    weighed: optionalJson,
   },
   indices: [
     { name: 'automations_idempotency', columns: ['tenant_id', 'idempotency_key'], unique: true },
@@ -463,6 +499,31 @@ export const AutomationTenantEntity = new EntitySchema<AutomationTenantRow>({
   columns: { tenant_id: { type: 'uuid', primary: true }, look_at: optionalTime },
   indices: [
     { name: 'automation_tenants_look', columns: ['look_at'], where: 'look_at IS NOT NULL' },
+  ],
+});
+
+export const DecisionEntity = new EntitySchema<DecisionRow>({
+  name: 'Decision',
+  tableName: 'decisions',
+  schema,
+  columns: {
+    decision_id: { type: 'uuid', primary: true },
+    tenant_id: uuid,
+    decided_at: time,
+    at: time,
+    intent: { type: 'json' },
+    decided: { type: 'json' },
+    decision: text,
+    rule: text,
+    service_id: optionalText,
+    tenant_revision: { type: 'int8' },
+    platform_revision: { type: 'int8' },
+    is_rollback_proven: { type: 'boolean' },
+    stale: { type: 'boolean' },
+  },
+  indices: [
+    { name: 'decisions_tenant', columns: ['tenant_id', 'decided_at', 'decision_id'] },
+    { name: 'decisions_decided', columns: ['decided_at'] },
   ],
 });
 
@@ -536,6 +597,7 @@ export const notifierSchema: Schema = {
     EndpointEntity,
     AutomationEntity,
     AutomationTenantEntity,
+    DecisionEntity,
     LedgerEntity,
     BudgetWarningEntity,
     GrantKeyEntity,
@@ -730,6 +792,26 @@ export const notifierSchema: Schema = {
          kid uuid PRIMARY KEY, x text NOT NULL, sealed text NOT NULL, created_at timestamptz NOT NULL
        )`,
       'ALTER TABLE notifier.automations ADD COLUMN audience text',
+    ),
+    // Nodes of the release before ask by the first two alone: what is pending is found by its tenant's index.
+    migration(
+      'Reminders1765300000001',
+      'ALTER TABLE notifier.approvals ADD COLUMN reminds_at timestamptz',
+      'DROP INDEX notifier.approvals_due',
+      `CREATE INDEX approvals_due ON notifier.approvals ((least(escalates_at, expires_at, reminds_at)))
+         WHERE state = 'pending'`,
+    ),
+    migration(
+      'Decisions1765300000002',
+      'ALTER TABLE notifier.automations ADD COLUMN weighed json',
+      `CREATE TABLE notifier.decisions (
+         decision_id uuid PRIMARY KEY, tenant_id uuid NOT NULL, decided_at timestamptz NOT NULL,
+         at timestamptz NOT NULL, intent json NOT NULL, decided json NOT NULL, decision text NOT NULL,
+         rule text NOT NULL, service_id text, tenant_revision int8 NOT NULL, platform_revision int8 NOT NULL,
+         is_rollback_proven boolean NOT NULL, stale boolean NOT NULL
+       )`,
+      'CREATE INDEX decisions_tenant ON notifier.decisions (tenant_id, decided_at, decision_id)',
+      'CREATE INDEX decisions_decided ON notifier.decisions (decided_at)',
     ),
   ],
 };

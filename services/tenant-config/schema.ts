@@ -4,7 +4,7 @@
  */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { ChangeSetStep } from '../../shared/contracts/change-set-notices.ts';
-import type { TenantRole } from '../../shared/contracts/contract.ts';
+import type { TenantRole } from '../../shared/contracts/roles.ts';
 import type { ConfigType } from '../../shared/contracts/history.ts';
 import type { NotificationConfig } from '../../shared/contracts/notification-config.ts';
 import type { SignInPolicy } from '../../shared/contracts/sign-in-policy.ts';
@@ -13,6 +13,7 @@ import {
   changeSetEntity,
   changeSetTable,
   countedChangeSets,
+  remindedChangeSets,
   waitingChangeSets,
 } from '../../shared/change-sets/schema.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
@@ -23,6 +24,7 @@ import {
   type HistoryRow as AnyHistoryRow,
 } from '../../shared/documents/history.ts';
 import type { Given } from './rules/given.ts';
+import type { ScimProfile } from './rules/scim.ts';
 import { membershipHistoryTable } from './stores/membership-history.ts';
 
 export interface TenantRow {
@@ -56,6 +58,19 @@ export interface MemberRow {
   added_at: Date;
   /** By whom and when roles and groups were given; null where that was before it was kept. */
   given: Given | null;
+}
+/** What a directory says of a person; it stays when their membership ends. */
+export interface ScimUserRow {
+  tenant_id: string;
+  user_id: string;
+  /** The address, as the directory writes it. */
+  user_name: string;
+  external_id: string | null;
+  profile: ScimProfile;
+  created_at: Date;
+  updated_at: Date;
+  /** Since when the directory has it no more; null while it has. */
+  deleted_at: Date | null;
 }
 export interface ServiceAccountRow {
   tenant_id: string;
@@ -151,6 +166,25 @@ export const MemberEntity = new EntitySchema<MemberRow>({
     given: { ...json, nullable: true },
   },
   indices: [{ name: 'members_user_id', columns: ['user_id'] }],
+});
+export const ScimUserEntity = new EntitySchema<ScimUserRow>({
+  name: 'ScimUser',
+  tableName: 'scim_users',
+  schema,
+  columns: {
+    tenant_id: uuidKey,
+    user_id: uuidKey,
+    user_name: text,
+    external_id: { ...text, nullable: true },
+    profile: json,
+    created_at: time,
+    updated_at: time,
+    deleted_at: { ...time, nullable: true },
+  },
+  indices: [
+    { name: 'scim_users_external_id', columns: ['tenant_id', 'external_id'], unique: true },
+    { name: 'scim_users_user_id', columns: ['user_id'] },
+  ],
 });
 export const ServiceAccountEntity = new EntitySchema<ServiceAccountRow>({
   name: 'ServiceAccount',
@@ -264,6 +298,7 @@ export const tenantConfigSchema: Schema = {
     TenantEntity,
     MemberEntity,
     ServiceAccountEntity,
+    ScimUserEntity,
     RiskEntity,
     AgentEntity,
     ServiceInstanceEntity,
@@ -392,5 +427,16 @@ export const tenantConfigSchema: Schema = {
       'CREATE INDEX write_figures_bucket ON tenant_config.write_figures (bucket)',
     ),
     migration('TenantConfigEventDestinations1765700000041', documentTable('event_destinations')),
+    migration(
+      'TenantConfigScim1765800000051',
+      `CREATE TABLE tenant_config.scim_users (
+         tenant_id uuid NOT NULL, user_id uuid NOT NULL, user_name text NOT NULL, external_id text, profile json NOT NULL,
+         created_at timestamptz NOT NULL, updated_at timestamptz NOT NULL, deleted_at timestamptz,
+         PRIMARY KEY (tenant_id, user_id)
+       )`,
+      'CREATE UNIQUE INDEX scim_users_external_id ON tenant_config.scim_users (tenant_id, external_id)',
+      'CREATE INDEX scim_users_user_id ON tenant_config.scim_users (user_id)',
+    ),
+    migration('TenantConfigChangeSetReminders1766200000052', ...remindedChangeSets(schema)),
   ],
 };

@@ -57,10 +57,14 @@ import { erasingActions } from './actions/erasing.ts';
 import { eventDestinationActions } from './actions/event-destinations.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
+import { overTimeActions } from './actions/limits-over-time.ts';
 import { listing } from './actions/listing.ts';
+import { managedFieldActions } from './actions/managed-fields.ts';
 import { memberActions } from './actions/members.ts';
 import { notificationActions } from './actions/notifications.ts';
+import { proposedActions } from './actions/proposed.ts';
 import { restorer, rollbackAction } from './actions/rollback.ts';
+import { scimActions } from './actions/scim.ts';
 import { serviceAccountActions } from './actions/service-accounts.ts';
 import { tenantActions } from './actions/tenants.ts';
 import { usageActions } from './actions/usage.ts';
@@ -163,6 +167,7 @@ function startLoops({ db, settings, log, call, announce, figures }: LoopOptions)
     startSchedule({
       db,
       entity: ChangeSetEntity,
+      service: 'tenant-config',
       log,
       run: (tenantId, id) =>
         call('tenant-config.changesets.run', { tenant_id: tenantId!, changeset_id: id }),
@@ -202,6 +207,7 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
     ...tenantActions(db, settings),
     ...erasingActions(db, settings),
     ...memberActions(db, settings),
+    ...scimActions(db, settings),
     ...accessReportActions(db, settings),
     ...serviceAccountActions(db, settings),
 
@@ -229,15 +235,7 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
 
     ...boundActions(db, bounds),
 
-    'tenant-config.budgets.get': budgets.get,
-    'tenant-config.budgets.put': budgets.put,
-    'tenant-config.budgets.patch': budgets.patch,
-    'tenant-config.budgets.delete': budgets.delete,
-
-    'tenant-config.freezes.get': freezes.get,
-    'tenant-config.freezes.put': freezes.put,
-    'tenant-config.freezes.patch': freezes.patch,
-    'tenant-config.freezes.delete': freezes.delete,
+    ...overTimeActions(db, budgets, freezes),
 
     'tenant-config.change-policy.get': changePolicy.get,
     'tenant-config.change-policy.put': changePolicy.put,
@@ -257,6 +255,7 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
 
     ...violationActions(db),
     ...historyActions(db),
+    ...managedFieldActions(db),
     ...rollbackAction(db, {
       tenant_risk_config: restorer(risk, riskKey, (tenant_id) => ({ tenant_id })),
       agent_config: restorer(agents, agentKey, namedBy('agent_type')),
@@ -273,6 +272,7 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
     }),
 
     ...tenantChangeSets(changeSets),
+    ...proposedActions(changeSets),
 
     ...layerActions(db),
     ...contextActions(db),

@@ -102,8 +102,13 @@ export type Work<T> = (
 export interface Policies {
   readonly own: unknown;
   readonly platform: unknown;
+  /**
+   * Whether folders own fields of its documents (documents/managed-fields.ts). The first write that
+   * makes it so says it to those that follow in the transaction.
+   */
+  managed?: boolean;
 }
-/** For what is rolled back. */
+/** For what is looked at and rolled back: a plan shows also what would be refused. */
 const noPolicies: Policies = { own: null, platform: null };
 
 /**
@@ -233,7 +238,7 @@ const nextRevision = (name: string, condition: string): Statement => ({
      FROM strata.feed_state, (SELECT ${lockExpression(`'${lockName('')}' || $1::text`)}) AS locked
      WHERE cluster = strata.cluster() AND started = pg_postmaster_start_time() AND ${condition}
      ON CONFLICT (scope) DO UPDATE SET revision = r.revision + 1, changed_at = GREATEST(r.changed_at, clock_timestamp())
-     RETURNING revision, changed_at, json_build_object('own', change_policy,
+     RETURNING revision, changed_at, json_build_object('own', change_policy, 'managed', managed,
        'platform', (SELECT p.change_policy FROM strata.revisions p WHERE p.scope = 'platform')) AS policies`,
 });
 const nextInTransaction = nextRevision('strata_next_revision', 'true');

@@ -203,5 +203,19 @@ export const commitSchema: Schema = {
       // A copy of the scope's change_policy, which every write of the scope finds with its revision.
       'ALTER TABLE strata.revisions ADD COLUMN change_policy json',
     ),
+    migration(
+      'ManagedFields1765600000001',
+      `
+      -- The fields of documents that a folder owns: see ../documents/managed-fields.ts. The counter of a scope says whether there are any.
+      ALTER TABLE strata.revisions ADD COLUMN managed boolean NOT NULL DEFAULT false;
+      CREATE TABLE strata.managed_fields (
+        scope text NOT NULL,
+        path text NOT NULL,
+        fields json NOT NULL,
+        removed_at timestamptz,
+        PRIMARY KEY (scope, path)
+      );
+      CREATE INDEX managed_fields_removed ON strata.managed_fields (scope, removed_at) WHERE removed_at IS NOT NULL`,
+    ),
   ],
 };

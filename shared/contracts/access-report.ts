@@ -5,7 +5,8 @@
 import { Type, type Static } from 'typebox';
 import { Bounds } from './bounds.ts';
 import { ChangePolicy } from './change-policy.ts';
-import { action, TenantRole } from './contract.ts';
+import { action } from './contract.ts';
+import { TenantRole } from './roles.ts';
 import {
   described,
   Email,
@@ -132,6 +133,10 @@ export const AccessReport = Type.Object(
       { ...strict, description: 'Who could approve changes of the configuration' },
     ),
     bounds: described(Nullable(Bounds), "The tenant's bounds; null: none"),
+    platform_bounds: described(
+      Nullable(Bounds),
+      "The platform's bounds, which hold in every tenant; null: none, or, where the report is not complete, from before their history",
+    ),
   },
   {
     ...strict,

@@ -4,9 +4,10 @@
  * the approvals. What a question has beside is left out of account, as both want it.
  */
 import { Type, type Static, type TSchema } from 'typebox';
-import { action, submission, tenantRoles, type Access } from './contract.ts';
+import { action, submission, type Access } from './contract.ts';
+import { valueReaders } from './roles.ts';
 import { described, FreeForm, Line, strict, TenantId, Timestamp, Uuid } from './fields.ts';
-import { deciderRoles } from './notifier.ts';
+import { operators } from './tenant-document.ts';
 
 /** Newer versions of the protocol add members. */
 const open = { additionalProperties: true } as const;
@@ -140,8 +141,8 @@ const TaskAnswer = Type.Object(
 );
 export type TaskAnswer = Static<typeof TaskAnswer>;
 
-const evaluates: Access = { level: 'tenant', roles: tenantRoles, services: true };
-const requests: Access = { level: 'tenant', roles: deciderRoles, services: true };
+const evaluates: Access = { level: 'tenant', roles: valueReaders, services: true };
+const requests: Access = { level: 'tenant', roles: operators, services: true };
 const tenantPath = { tenant_id: TenantId };
 const base = '/tenants/{tenant_id}/access/v1';
 /** Types of problems that the profile defines. */

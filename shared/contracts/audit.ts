@@ -158,8 +158,9 @@ export const auditContracts = {
       ),
       action: Type.Optional(
         Type.String({
-          maxLength: 100,
-          description: 'A name or its beginning, with an asterisk or without: tenant.member',
+          maxLength: 300,
+          description:
+            'A name or its beginning, with an asterisk or without: tenant.member; several with commas between them',
         }),
       ),
       target: Type.Optional(
@@ -215,7 +216,7 @@ export const auditContracts = {
       ),
       action: Type.Optional(
         Type.String({
-          maxLength: 100,
+          maxLength: 300,
           description:
             'Only these, as in the list of events; what lies between them is a line that says so',
         }),

@@ -1,7 +1,8 @@
 /** API keys: made, listed, revoked and rotated by a signed-in person, resolved by the gateway. */
 import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
-import { action, KeyScope, keyScopes, type Access } from './contract.ts';
+import { action, type Access } from './contract.ts';
+import { KeyScope, keyScopes } from './roles.ts';
 import { Page, page } from './envelopes.ts';
 import {
   CreatedAt,
@@ -13,6 +14,7 @@ import {
   Uuid,
   SomeOf,
 } from './fields.ts';
+import { NarrowedTo } from './narrow-keys.ts';
 import { authScope } from './revision-scopes.ts';
 import { SignInMethod } from './sign-in-policy.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
@@ -28,6 +30,7 @@ const key = {
   prefix: Type.String({ description: 'How the key begins' }),
   name: Type.String({ description: 'What its owner calls it' }),
   scopes: Scopes,
+  narrowed_to: Type.Optional(described(NarrowedTo, 'Absent: it is for all that its scopes open')),
   tenant_id: described(Nullable(Uuid), 'Of the tenant that it acts in; null for the platform'),
   expires_at: described(Timestamp, 'When it ends'),
   created_at: CreatedAt,
@@ -65,6 +68,7 @@ const PasswordKey = Type.Object(
     prefix: key.prefix,
     name: key.name,
     scopes: key.scopes,
+    narrowed_to: key.narrowed_to,
     owner: described(Owner, 'Whose it is'),
     email: described(Nullable(Email), "The person's address; null for a service account"),
     made_with: ApiKey.properties.made_with,
@@ -112,6 +116,7 @@ export const NewApiKey = Type.Object(
         description: 'What it may do; config:read by default',
       }),
     ),
+    narrowed_to: Type.Optional(described(NarrowedTo, 'What it is for; all by default')),
     expires_in_days: Type.Optional(
       Type.Integer({ minimum: 1, maximum: 365, default: 90, description: 'Days until it ends' }),
     ),
@@ -183,6 +188,7 @@ export const apiKeyContracts = {
         /** As of the session that made it: the tenant that it is good for and no other. */
         confined_to: Type.Optional(Uuid),
         scopes: Scopes,
+        narrowed_to: Type.Optional(NarrowedTo),
         hash: Type.String(),
         expires_at: Timestamp,
         usable: Type.Boolean(),

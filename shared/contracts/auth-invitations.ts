@@ -5,7 +5,8 @@
 import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
 import { Password, TenantRef, TokenResponse } from './auth.ts';
-import { action, TenantRole, type Access } from './contract.ts';
+import { action, type Access } from './contract.ts';
+import { TenantRole } from './roles.ts';
 import { Page, page } from './envelopes.ts';
 import { CreatedAt, described, Email, strict, Timestamp, UserId, Uuid } from './fields.ts';
 

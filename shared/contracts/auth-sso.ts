@@ -1,7 +1,8 @@
 /** Signing in through identity providers (OpenID Connect). */
 import { Type } from 'typebox';
 import { TokenResponse } from './auth.ts';
-import { action, tenantRoles, type Access } from './contract.ts';
+import { action, type Access } from './contract.ts';
+import { tenantRoles } from './roles.ts';
 import { Page, page } from './envelopes.ts';
 import {
   CreatedAt,

@@ -4,8 +4,10 @@
  * whose tokens stand for which account.
  */
 import { Type, type Static } from 'typebox';
-import { action, KeyScope, keyScopes, tenantRoles } from './contract.ts';
+import { action } from './contract.ts';
+import { KeyScope, keyScopes, tenantRoles } from './roles.ts';
 import { Author, CreatedAt, described, Line, Nullable, SomeOf, strict, Uuid } from './fields.ts';
+import { NarrowedTo } from './narrow-keys.ts';
 import { authScope } from './revision-scopes.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
 
@@ -69,6 +71,7 @@ const rule = {
       description: 'What its tokens may do; config:read by default',
     }),
   ),
+  narrowed_to: Type.Optional(described(NarrowedTo, 'What its tokens are for; all by default')),
   max_ttl: Type.Optional(
     Type.Integer({
       minimum: 60,
@@ -208,6 +211,7 @@ export const workloadContracts = {
           label: Type.String(),
           made_by: Type.String(),
           roles: Type.Array(Type.Enum(tenantRoles)),
+          narrowed_to: Type.Optional(NarrowedTo),
         },
         strict,
       ),

@@ -1,7 +1,8 @@
 /** Accounts, signing in with a password, sessions. */
 import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
-import { action, TenantRole, type Access } from './contract.ts';
+import { action, type Access } from './contract.ts';
+import { TenantRole } from './roles.ts';
 import { Page, page } from './envelopes.ts';
 import {
   CreatedAt,
@@ -277,6 +278,7 @@ export const authContracts = {
     rest: 'GET /auth/me',
     access: anywhere,
     keyScope: 'auth:self',
+    narrow: 'own',
     result: Type.Object(
       {
         ...identity,
@@ -384,6 +386,12 @@ export const authContracts = {
     body: Type.Object({ tenant_id: described(Uuid, 'The tenant to go to') }, strict),
     result: TokenResponse,
     response: 'token',
+  }),
+  'auth.sessions.end-in': action({
+    summary: 'End the sessions of somebody in a tenant that they left',
+    access: { level: 'internal' },
+    path: { tenant_id: Uuid, user_id: UserId },
+    result: Type.Null(),
   }),
   'auth.sessions.resolve': action({
     summary: 'A session as the gateway needs it',
@@ -506,6 +514,8 @@ export const authContracts = {
   }),
   'auth.power-notices.send': action({
     summary: 'Tell those concerned by mail what was changed in who may do what',
+    // Answered once the mails are sent, after which nobody sends them again.
+    minTimeoutMs: 100_000,
     access: { level: 'internal' },
     changesNothing: true,
     body: Type.Array(AuditFacts),
@@ -513,6 +523,8 @@ export const authContracts = {
   }),
   'auth.change-set-notices.send': action({
     summary: 'Tell those who wait for a change set by mail what has become of it',
+    // Answered once the mails are sent, after which nobody sends them again.
+    minTimeoutMs: 100_000,
     access: { level: 'internal' },
     changesNothing: true,
     body: Type.Array(AuditFacts),

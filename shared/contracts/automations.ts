@@ -18,6 +18,7 @@ import {
   Uuid,
 } from './fields.ts';
 import { CostImpact, deciderRoles, longestWait, Resource, timeToWait } from './notifier.ts';
+import { operators } from './tenant-document.ts';
 
 /**
  * `waiting_approval` until the approval is decided, `waiting_slot` while it is granted and all
@@ -105,7 +106,9 @@ const Automation = Type.Object(
   { ...strict, title: 'Automation', description: 'An automation that runs under the limits' },
 );
 
-const who: Access = { level: 'tenant', roles: deciderRoles, services: true };
+/** Whoever is asked to approve one looks at it. */
+const readers: Access = { level: 'tenant', roles: deciderRoles, services: true };
+const who: Access = { level: 'tenant', roles: operators, services: true };
 const tenantPath = { tenant_id: TenantId };
 const automationPath = { ...tenantPath, automation_id: described(Uuid, "The automation's id") };
 
@@ -116,6 +119,7 @@ export const automationContracts = {
     access: who,
     leadsTo: 'operations',
     keyScope: 'automations:write',
+    narrow: ['service_ids', 'agent_types'],
     path: tenantPath,
     body: Type.Object(
       {
@@ -147,7 +151,7 @@ export const automationContracts = {
   'notifier.automations.list': action({
     summary: 'List automations, newest first',
     rest: 'GET /tenants/{tenant_id}/automations',
-    access: who,
+    access: readers,
     keyScope: 'automations:read',
     path: tenantPath,
     query: {
@@ -162,8 +166,9 @@ export const automationContracts = {
   'notifier.automations.get': action({
     summary: 'An automation, at once or when its state changes',
     rest: 'GET /tenants/{tenant_id}/automations/{automation_id}',
-    access: who,
+    access: readers,
     keyScope: 'automations:read',
+    narrow: 'row',
     path: automationPath,
     query: {
       state: Type.Optional(
@@ -187,6 +192,7 @@ export const automationContracts = {
     access: who,
     leadsTo: 'operations',
     keyScope: 'automations:write',
+    narrow: 'row',
     path: automationPath,
     result: Automation,
   }),
@@ -197,6 +203,7 @@ export const automationContracts = {
     access: who,
     leadsTo: 'operations',
     keyScope: 'automations:write',
+    narrow: 'row',
     path: automationPath,
     body: Type.Object(
       {
@@ -246,6 +253,7 @@ export const automationContracts = {
     access: who,
     leadsTo: 'operations',
     keyScope: 'automations:write',
+    narrow: 'row',
     path: automationPath,
     body: Type.Object(
       {

@@ -2,7 +2,7 @@
 import { Type, type Static } from 'typebox';
 import { BudgetInForce, budgetOwner, Currency } from './budgets.ts';
 import { action, type Access } from './contract.ts';
-import { described, strict, TenantId, Timestamp } from './fields.ts';
+import { described, strict, TenantId, Timestamp, Uuid } from './fields.ts';
 import { budgetNoticeType, deciderRoles } from './notifier.ts';
 
 const decimal = (description: string, example: string) =>
@@ -63,6 +63,24 @@ export const BudgetNotice = Type.Object(
   { ...strict, title: 'BudgetNotice', description: 'A budget has come to its `warn_at`' },
 );
 export type BudgetNotice = Static<typeof BudgetNotice>;
+
+/** Automations of a tenant that run, or wait for an approval or a slot, and ask for the same. */
+const LiveAutomations = Type.Object(
+  {
+    tenant_id: Uuid,
+    agent_type: Type.Optional(Type.String()),
+    service_id: Type.Optional(Type.String()),
+    service_type: Type.Optional(Type.String()),
+    action: Type.String(),
+    risk_level: Type.String(),
+    is_rollback: Type.Boolean({ description: 'Whether they say so' }),
+    cost_impact: Type.Optional(Type.Number()),
+    running: Type.Integer(),
+    waiting: Type.Integer(),
+  },
+  strict,
+);
+export type LiveAutomations = Static<typeof LiveAutomations>;
 
 /** The ledger keeps at least so many (`removeOldLedger`). */
 const mostDays = 62;
@@ -126,6 +144,48 @@ export const budgetUsageContracts = {
         ),
       },
       { ...strict, title: 'BudgetDays', description: 'What a budget has spent by day' },
+    ),
+  }),
+  'notifier.budgets.standing': action({
+    summary: 'What tenants have spent of some budgets, and which of their automations are live',
+    access: { level: 'internal' },
+    changesNothing: true,
+    body: Type.Object(
+      {
+        tenant_id: Type.Optional(Uuid),
+        budgets: Type.Array(
+          Type.Object(
+            {
+              budget: BudgetInForce,
+              least: Type.String({
+                description:
+                  'Tenants that have spent less, and have nothing that waits, are left out',
+              }),
+            },
+            strict,
+          ),
+        ),
+      },
+      strict,
+    ),
+    result: Type.Object(
+      {
+        at: Timestamp,
+        spending: Type.Array(
+          Type.Object(
+            {
+              tenant_id: Uuid,
+              index: Type.Integer({ description: 'Of the budget among those asked for' }),
+              spent: Type.String(),
+              held: Type.String(),
+            },
+            strict,
+          ),
+        ),
+        live: Type.Array(LiveAutomations),
+        complete: Type.Boolean({ description: 'False: there are more than are answered' }),
+      },
+      strict,
     ),
   }),
 } as const;

@@ -18,6 +18,7 @@ import {
   strict,
   Text,
 } from './fields.ts';
+import { impactQuery } from './impact.ts';
 import { ActionToApprove, riskLevels } from './notifier.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
 import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
@@ -188,7 +189,7 @@ const platform = documentContracts({
 });
 const tenant = documentContracts({
   ...ofTenant,
-  trial: dryRun,
+  trial: { ...dryRun, impact: impactQuery.impact },
   title: "the tenant's budgets",
   url: '/tenants/{tenant_id}/config/budgets',
   path: tenantPath,

@@ -50,7 +50,7 @@ const groups = optional(
     minItems: 1,
     maxItems: 20,
     uniqueItems: true,
-    description: 'Their members approve; without it, operators and tenant_admins do',
+    description: 'Their members approve; without it, operators, reviewers and tenant_admins do',
   }),
 );
 

@@ -3,15 +3,13 @@
  * answers them by asking all of them. `cluster.node.*` is what one node does or says about itself;
  * it is called with that node's id.
  */
-import { Type } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { action } from './contract.ts';
 import { described, Nullable, strict, TenantId, Timestamp, Uuid } from './fields.ts';
 import { tenantAdmins } from './tenant-document.ts';
 
 const internal = { level: 'internal' } as const;
-/**
- * Shows memory and health, so operators and Strata's neighbours may ask; there is no route to it.
- */
+/** Shows memory and health, so operators and Strata's neighbours may ask. */
 const observer = { level: 'platform_admin', services: true } as const;
 
 /**
@@ -113,6 +111,30 @@ export const ReloadResponse = Type.Object(
   { ...strict, title: 'ReloadResponse', description: 'What a reload did, or would do' },
 );
 
+/** `left` said that it goes, `lost` fell silent: both as the node that answers has seen it. */
+export const nodeStates = ['well', 'unwell', 'silent', 'left', 'lost'] as const;
+export type NodeState = (typeof nodeStates)[number];
+const ClusterNode = Type.Object(
+  {
+    node: Type.String({ description: 'Its NODE_ID', examples: ['gateway-1'] }),
+    host: Type.String({ description: 'The machine or pod that it is or was on' }),
+    state: Type.Enum(nodeStates, {
+      description:
+        '`well`: all that it needs answers; `unwell`: `away` says what does not; `silent`: it did not answer; `left`: it said that it ends; `lost`: it fell silent and is gone',
+    }),
+    pieces: Type.Array(Type.String(), {
+      description: 'What it hosts; of a node of an earlier release without its gateway',
+    }),
+    release: described(Nullable(Type.String()), 'That it runs; null: it does not say'),
+    started_at: described(Nullable(Timestamp), 'When it started; null: it does not say'),
+    last_seen_at: described(Timestamp, 'When the node that answers last observed it'),
+    lease: Type.Boolean({ description: 'It may answer reads from its memory' }),
+    away: Type.Array(Type.String(), { description: 'What it needs and does not reach' }),
+  },
+  { ...strict, title: 'ClusterNode', description: 'A node of the cluster, or one that has gone' },
+);
+export type ClusterNode = Static<typeof ClusterNode>;
+
 /** The figures of one cache of a node since it started; `keys` where they were asked for. */
 export const CacheFigures = Type.Object(
   {
@@ -169,6 +191,21 @@ export const clusterContracts = {
     ),
     response: 'reload',
     minTimeoutMs,
+  }),
+
+  'cluster.nodes': action({
+    summary: 'The nodes of the cluster, and the newest of those that have gone',
+    rest: 'GET /config/nodes',
+    access: observer,
+    keyScope: 'platform:read',
+    result: Type.Object(
+      {
+        at: described(Timestamp, 'When they were asked'),
+        items: Type.Array(ClusterNode, { description: 'Those that are there first, by name' }),
+      },
+      { ...strict, title: 'ClusterNodes', description: 'Who is in the cluster, and who was' },
+    ),
+    changesNothing: true,
   }),
 
   'cluster.node.reload-environment': action({

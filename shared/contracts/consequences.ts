@@ -1,9 +1,11 @@
+type PowerScope = 'identity:manage' | 'approvals:configure' | 'scim:provision' | null;
+
 /**
  * What a writing action can lead to. Every writing contract says it beside its access
  * (`leadsTo`), because a right is only worth what can be made of it: whoever may register a
  * sign-in provider can become anybody.
  *
- * The first four are **powerful**: people alone do them, signed in within the last 10 minutes. An
+ * The first five are **powerful**: people alone do them, signed in within the last 10 minutes. An
  * API key does only where it was given the scope of its own that is named here, which no other
  * scope includes.
  */
@@ -11,7 +13,7 @@ interface Consequence {
   /** What it changes, for the docs. */
   readonly changes: string;
   /** Only for powerful ones: the scope that opens it to API keys; null where none does. */
-  readonly power?: { readonly keyScope: 'identity:manage' | 'approvals:configure' | null };
+  readonly power?: { readonly keyScope: PowerScope };
 }
 
 export const consequences = {
@@ -27,6 +29,10 @@ export const consequences = {
     changes: 'who is asked for approval, who decides, and how many it takes',
     power: { keyScope: 'approvals:configure' },
   },
+  provisioning: {
+    changes: 'who is a member of a tenant, as its directory says',
+    power: { keyScope: 'scim:provision' },
+  },
   proof: { changes: 'what proof exists', power: { keyScope: null } },
   configuration: { changes: 'values that automation acts by; history keeps them' },
   operations: { changes: 'approvals that are asked for, automations, deliveries, caches' },
@@ -41,8 +47,7 @@ export type PowerName = {
 export const isPower = (name: ConsequenceName): name is PowerName => 'power' in consequences[name];
 
 /** The scope that opens powerful calls to API keys; null where they never may. */
-export const scopeOfPower = (name: PowerName): 'identity:manage' | 'approvals:configure' | null =>
-  consequences[name].power.keyScope;
+export const scopeOfPower = (name: PowerName): PowerScope => consequences[name].power.keyScope;
 
 /** Parameters as they came, unchecked. */
 export type CallParams = Readonly<Record<string, unknown>>;

@@ -3,7 +3,8 @@
  * lists.
  */
 import { Type } from 'typebox';
-import { action, tenantRoles } from './contract.ts';
+import { action } from './contract.ts';
+import { valueReaders } from './roles.ts';
 import { AgentType, Nullable, ServiceId, ServiceTypeName, strict } from './fields.ts';
 import { tenantPath } from './tenant-document.ts';
 
@@ -15,7 +16,7 @@ export const contextContracts = {
     summary:
       'Agent types, services and service types that effective configurations can be asked for',
     rest: 'GET /tenants/{tenant_id}/contexts',
-    access: { level: 'tenant', roles: tenantRoles },
+    access: { level: 'tenant', roles: valueReaders },
     keyScope: 'config:read',
     path: tenantPath,
     result: Type.Object(

@@ -6,41 +6,10 @@
 import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
 import type { LeadsTo } from './consequences.ts';
 import type { ErrorCode } from './error-codes.ts';
-import { strict } from './fields.ts';
+import { described, FolderName, FolderNames, strict } from './fields.ts';
+import type { Narrow } from './narrow-keys.ts';
 import type { RevisionScope } from './revision-scopes.ts';
-
-export const tenantRoles = ['tenant_admin', 'operator', 'viewer'] as const;
-export type TenantRole = (typeof tenantRoles)[number];
-export const TenantRole = Type.Enum(tenantRoles, {
-  title: 'TenantRole',
-  description:
-    '`viewer` reads effective configurations; `operator` reads the configuration, too, runs services and decides approvals; `tenant_admin` may do everything in the tenant',
-});
-
-/** What an API key may be allowed to do. */
-export const keyScopes = [
-  'config:read',
-  'config:write',
-  'approvals:read',
-  'approvals:write',
-  'approvals:decide',
-  'approvals:configure',
-  'automations:read',
-  'automations:write',
-  'decide:on_behalf',
-  'members:read',
-  'members:write',
-  'audit:read',
-  'platform:read',
-  'platform:write',
-  'auth:self',
-  'identity:manage',
-] as const;
-export type KeyScope = (typeof keyScopes)[number];
-export const KeyScope = Type.Enum(keyScopes, {
-  title: 'KeyScope',
-  description: 'What an API key may be allowed to do; each operation names the scope that it needs',
-});
+import type { KeyScope, TenantRole } from './roles.ts';
 
 /** The calls of an action that need a recent sign-in where others do not. */
 export interface RecentFor {
@@ -122,6 +91,7 @@ export type ProblemTypes = Readonly<Partial<Record<ErrorCode, string>>>;
 export type ResponseKind =
   | 'resource'
   | 'effective'
+  | 'flags'
   | 'write'
   | 'list'
   | 'value'
@@ -160,6 +130,8 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
    * caller says which.
    */
   readonly keyScope?: KeyScope | null;
+  /** By what of a call it is told whether a narrow API key may make it; absent: none may. */
+  readonly narrow?: Narrow;
   /**
    * What of a network's calls NETWORK_RATE_LIMIT_PER_MINUTE bounds: all, because each sends a mail,
    * keeps something for whoever asks or may cost a hash; or only those that are answered with 401,
@@ -179,6 +151,8 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   readonly failures?: FailureCodes;
   /** Errors are problem details (RFC 9457), of these types by code and else of none. */
   readonly problems?: ProblemTypes;
+  /** Errors are those of OpenFeature's Remote Evaluation Protocol, or of SCIM, as answers are then. */
+  readonly errors?: 'ofrep' | 'scim';
   /**
    * It only reads, and no GET or cache says so: it has no route, or its question is too long for an
    * address.
@@ -216,13 +190,29 @@ const readOfBothOptions = {
     }),
   ),
 };
+/** Of every write of documents. */
+const guardHeaders = {
+  'x-break-glass': 'break_glass',
+  'x-managed-by': 'managed_by',
+  'x-take-over': 'take_over',
+} as const;
 const writeHeaders = {
   'if-match': 'if_match',
   'if-none-match': 'if_none_match',
   'x-change-reason': 'reason',
-  'x-break-glass': 'break_glass',
+  ...guardHeaders,
 } as const;
-const breakGlass = {
+export const takeOver = {
+  take_over: Type.Optional(
+    described(FolderNames, 'Owners whose fields it may change, with commas between them'),
+  ),
+};
+/** Whose the fields are that a write sets. */
+export const claims = {
+  managed_by: Type.Optional(described(FolderName, 'The folder that owns what it sets')),
+  ...takeOver,
+};
+const guards = {
   break_glass: Type.Optional(
     Type.String({
       minLength: 20,
@@ -231,6 +221,7 @@ const breakGlass = {
         'Why it cannot wait: what a change_policy refuses is written now, in an emergency, and somebody else reviews it',
     }),
   ),
+  ...claims,
 };
 /** Of an action that writes documents; those of `write` have it. */
 export const proposable = {
@@ -252,7 +243,7 @@ const writeOptions = {
     Type.Literal('*', { description: 'Write only where nothing exists yet' }),
   ),
   reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why, kept in the history' })),
-  ...breakGlass,
+  ...guards,
   ...proposable,
 };
 export const dryRun = {
@@ -277,6 +268,7 @@ interface Definition<
   access: Access;
   leadsTo?: LeadsTo;
   keyScope?: KeyScope | null;
+  narrow?: Narrow;
   networkLimited?: 'calls' | 'failures';
   path?: Path;
   query?: Query;
@@ -292,6 +284,7 @@ interface Definition<
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;
   failures?: FailureCodes;
   problems?: ProblemTypes;
+  errors?: 'ofrep' | 'scim';
   changesNothing?: true;
   minTimeoutMs?: number | ((params: CheckedParams) => number | undefined);
 }
@@ -381,8 +374,8 @@ export const readOfBoth = <
 ) => define(definition, readHeaders, readOfBothOptions);
 
 /**
- * A write that honours If-Match, If-None-Match, X-Change-Reason and X-Break-Glass, and can be
- * proposed. Give it `query: dryRun` where it can be tried first.
+ * A write that honours If-Match, If-None-Match, X-Change-Reason, X-Break-Glass, X-Managed-By and
+ * X-Take-Over, and can be proposed. Give it `query: dryRun` where it can be tried first.
  */
 export const write = <
   R extends TSchema,
@@ -399,14 +392,17 @@ export const write = <
     ['propose'],
   );
 
-/** An action that writes documents in a form of its own, honours X-Break-Glass and can be proposed. */
+/**
+ * An action that writes documents in a form of its own, honours X-Break-Glass, X-Managed-By and
+ * X-Take-Over, and can be proposed.
+ */
 export const writing = <R extends TSchema, Body extends TSchema>(
   definition: Definition<Empty, Empty, Body, R>,
 ) =>
-  define<typeof breakGlass & typeof proposable, Empty, Empty, Body, R>(
+  define<typeof guards & typeof proposable, Empty, Empty, Body, R>(
     { response: 'value_or_proposed', ...definition },
-    { 'x-break-glass': 'break_glass' },
-    { ...breakGlass, ...proposable },
+    guardHeaders,
+    { ...guards, ...proposable },
     ['propose'],
   );
 

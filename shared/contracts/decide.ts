@@ -1,6 +1,7 @@
 /** Whether automation may do what it wants to do: the tenant's risk settings as one decision. */
 import { Type, type Static, type TProperties } from 'typebox';
-import { action, tenantRoles } from './contract.ts';
+import { action } from './contract.ts';
+import { valueReaders } from './roles.ts';
 import { balance } from './budget-usage.ts';
 import { BudgetInForce } from './budgets.ts';
 import { layerNames, Revisions, stale } from './effective-config.ts';
@@ -21,7 +22,7 @@ import { decidingLimits } from './risk.ts';
 
 export const automationDecisions = ['allow', 'approval_required', 'deny'] as const;
 export type AutomationDecision = (typeof automationDecisions)[number];
-const AutomationDecision = Type.Enum(automationDecisions, {
+export const AutomationDecision = Type.Enum(automationDecisions, {
   title: 'AutomationDecision',
   description: 'Whether automation may act, has to ask a human, or may not',
 });
@@ -80,7 +81,11 @@ export const intent = {
   ),
   takes_back: Type.Optional(TakesBack),
 } as const satisfies TProperties;
-const Intent = Type.Object(intent, strict);
+export const Intent = Type.Object(intent, {
+  ...strict,
+  title: 'Intent',
+  description: 'What automation says of what it wants to do',
+});
 export type Intent = Static<typeof Intent>;
 
 /** A risk setting as reasons show it. */
@@ -145,8 +150,12 @@ export const decided = {
   ),
   revision: described(Revisions, 'Of the configuration that decided'),
 } as const satisfies TProperties;
-const Decided = Type.Object(
+export const Decided = Type.Object(
   {
+    // Of an answer of `decide`; not said by a node of an earlier release.
+    decision_id: Type.Optional(
+      described(Uuid, 'Of this answer; it is found by it where it was recorded'),
+    ),
     ...decided,
     budgets: Type.Optional(
       Type.Array(
@@ -173,12 +182,22 @@ export const decideContracts = {
   'config-resolver.decide': action({
     summary: 'Whether automation may act, by the effective risk settings',
     rest: 'POST /tenants/{tenant_id}/decide',
-    access: { level: 'tenant', roles: tenantRoles, services: true },
+    access: { level: 'tenant', roles: valueReaders, services: true },
     keyScope: 'config:read',
+    narrow: ['service_ids', 'agent_types'],
     changesNothing: true,
     path: { tenant_id: TenantId },
     body: Type.Object(
-      { ...intent, at: Type.Optional(described(Timestamp, 'When it would act; now by default')) },
+      {
+        ...intent,
+        at: Type.Optional(described(Timestamp, 'When it would act; now by default')),
+        record: Type.Optional(
+          Type.Boolean({
+            description:
+              'Record it before it is answered, whatever `record_decisions` of the risk limits says',
+          }),
+        ),
+      },
       strict,
     ),
     result: Decided,

@@ -5,10 +5,12 @@
  */
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
 import type { ConsequenceName } from './consequences.ts';
-import { read, write, type Access, type KeyScope } from './contract.ts';
+import { read, write, type Access } from './contract.ts';
+import { type KeyScope } from './roles.ts';
 import { Resource, Written } from './envelopes.ts';
 import { exampleOf } from './examples.ts';
 import { described, FreeForm } from './fields.ts';
+import type { Narrow } from './narrow-keys.ts';
 import type { RevisionScope } from './revision-scopes.ts';
 
 /** What could be put could also be merged. */
@@ -61,10 +63,16 @@ export function documentContracts<
   Trial extends TProperties,
 >(definition: DocumentContracts<Document, Path, Body, Trial>) {
   const { title, url, path, document, body, readers, writers, writeScope } = definition;
+  const narrow: Narrow = [
+    'documents',
+    ...('service_id' in path ? (['service_ids'] as const) : []),
+    ...('agent_type' in path ? (['agent_types'] as const) : []),
+  ];
   const written = {
     access: writers,
     leadsTo: definition.leadsTo,
     keyScope: writeScope,
+    narrow,
     path,
     query: definition.trial,
     result: Written(document),
@@ -76,6 +84,7 @@ export function documentContracts<
       rest: `GET ${url}`,
       access: readers,
       keyScope: 'config:read',
+      narrow,
       path,
       result: Resource(document),
       response: 'resource',

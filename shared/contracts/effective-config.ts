@@ -5,7 +5,8 @@
 import { Type, type Static } from 'typebox';
 import { Bound } from './bounds.ts';
 import { BudgetInForce } from './budgets.ts';
-import { action, readOfBoth, tenantRoles } from './contract.ts';
+import { action, readOfBoth } from './contract.ts';
+import { valueReaders } from './roles.ts';
 import { EffectiveChanges } from './effective-trial.ts';
 import {
   ActorName,
@@ -205,8 +206,9 @@ export const effectiveConfigContracts = {
     summary: 'Effective configuration: all layers merged',
     response: 'effective',
     rest: 'GET /tenants/{tenant_id}/config/effective',
-    access: { level: 'tenant', roles: tenantRoles, services: true },
+    access: { level: 'tenant', roles: valueReaders, services: true },
     keyScope: 'config:read',
+    narrow: ['service_ids', 'agent_types'],
     path,
     query,
     result: Type.Object(
@@ -369,7 +371,7 @@ export const effectiveConfigContracts = {
   'config-resolver.configurations': readOfBoth({
     summary: "Effective configuration of every agent type of the caller's tenant",
     rest: 'GET /configurations/',
-    access: { level: 'tenant', roles: tenantRoles, services: true },
+    access: { level: 'tenant', roles: valueReaders, services: true },
     keyScope: 'config:read',
     query: { tenant_id: Type.Optional(described(Uuid, "The caller's own tenant, by its id")) },
     result: Type.Object(

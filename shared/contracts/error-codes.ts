@@ -10,6 +10,16 @@ export const errorTable = {
     status: 400,
     message: 'That is not what was denied to you and may be asked for. Evaluate it again.',
   },
+  scim_filter_invalid: {
+    status: 400,
+    message: 'Filter by userName, externalId or id, with eq and a text in quotes.',
+  },
+  scim_path_invalid: { status: 400, message: 'There is no such attribute to change.' },
+  scim_mutability: {
+    status: 400,
+    message:
+      'A userName does not change, because an account is found by it. Delete the user and create another.',
+  },
   auth_grant_type_unsupported: {
     status: 400,
     message: 'The only grant_type is urn:ietf:params:oauth:grant-type:token-exchange.',
@@ -119,6 +129,14 @@ export const errorTable = {
   method_not_allowed: { status: 405, message: 'This path does not take this method.' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
   conflict: { status: 409, message: 'The request conflicts with what is stored.' },
+  scim_uniqueness: {
+    status: 409,
+    message: 'The directory has provisioned this userName or externalId already.',
+  },
+  field_managed: {
+    status: 409,
+    message: 'A folder owns this field. Change it there, or take it over with X-Take-Over.',
+  },
   tenant_not_disabled: {
     status: 409,
     message: 'Only a disabled tenant can be deleted. Disable it first.',

@@ -87,6 +87,18 @@ export const ProjectId = described(
 /** One line of text, without control characters. */
 export const Line = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, pattern: '^[^\\x00-\\x1f\\x7f]*$', description });
+/** What a folder that owns fields of documents is called. */
+export const FolderName = Type.String({
+  pattern: '^[A-Za-z0-9._:/@-]{1,100}$',
+  description: 'What the folder is called, such as its repository',
+  examples: ['git/acme'],
+});
+/** Names of such folders, with commas between them. */
+export const FolderNames = Type.String({
+  pattern: '^[A-Za-z0-9._:/@, -]{1,500}$',
+  description: 'The owners whose fields it may change, with commas',
+  examples: ['git/acme'],
+});
 /** A short text for people. */
 export const Text = (description: string, ...examples: readonly string[]) =>
   described(Type.String({ minLength: 1, maxLength: 200 }), description, ...examples);

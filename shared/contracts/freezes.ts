@@ -7,6 +7,8 @@ import { Type, type Static } from 'typebox';
 import { LimitMatch, limitMode, LimitName, limitOwner, limitReason, timeZone } from './budgets.ts';
 import { documentContracts } from './document-contracts.ts';
 import { described, patterns, SomeOf, strict, Timestamp } from './fields.ts';
+import { dryRun } from './contract.ts';
+import { impactQuery } from './impact.ts';
 import { riskLevels } from './notifier.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
 import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
@@ -157,6 +159,7 @@ const platform = documentContracts({
 });
 const tenant = documentContracts({
   ...ofTenant,
+  trial: { ...dryRun, impact: impactQuery.impact },
   title: "the tenant's freezes",
   url: '/tenants/{tenant_id}/config/freezes',
   path: tenantPath,

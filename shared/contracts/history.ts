@@ -8,7 +8,7 @@ import { Change, Page, page, Written } from './envelopes.ts';
 import { ActorName, Author, described, Nullable, strict, Timestamp, Uuid } from './fields.ts';
 import { impactQuery } from './impact.ts';
 import { platformAdmins } from './platform-document.ts';
-import { configurationReaders, tenantAdmins, tenantPath } from './tenant-document.ts';
+import { configurationReaders, tenantPath } from './tenant-document.ts';
 
 /** The tenant documents, by the names that the history gives them. */
 export const configTypes = [
@@ -37,6 +37,7 @@ export const platformConfigTypes = [
   'budgets_config',
   'freezes_config',
   'change_policy_config',
+  'event_destinations_config',
   'rollout_config',
 ] as const;
 export type PlatformConfigType = (typeof platformConfigTypes)[number];
@@ -63,6 +64,7 @@ const auditNames: Readonly<Record<PlatformConfigType, string>> = {
   budgets_config: 'config.budgets.',
   freezes_config: 'config.freezes.',
   change_policy_config: 'config.change_policy.',
+  event_destinations_config: 'config.event_destinations.',
   rollout_config: 'config.rollout.',
 };
 /** The audit event of a purge. */
@@ -111,7 +113,7 @@ const HistoryDetail = Type.Object(
 );
 
 const PlatformResourceId =
-  'The key of a global entry, `{service_type}/{configuration_name}`, the id of a rollout, or `platform` for its bounds, budgets, freezes and change_policy';
+  'The key of a global entry, `{service_type}/{configuration_name}`, the id of a rollout, or `platform` for its bounds, budgets, freezes, change_policy and event_destinations';
 const ofPlatform = {
   ...entryFields(PlatformConfigType, PlatformResourceId),
   purged: Type.Optional(
@@ -202,7 +204,9 @@ const PurgedHistory = Type.Object(
   { ...strict, title: 'PurgedHistory', description: 'What was purged' },
 );
 
-const access = { level: 'tenant', roles: configurationReaders } as const;
+const access = { level: 'tenant', roles: [...configurationReaders, 'reverter'] } as const;
+/** What only administrators may write, because it is a power, they alone take back. */
+const reverters = { level: 'tenant', roles: ['tenant_admin', 'reverter'] } as const;
 
 export const historyContracts = {
   'tenant-config.history.list': action({
@@ -243,9 +247,10 @@ export const historyContracts = {
   'tenant-config.rollback': write({
     summary: 'Restore what a resource held right after a revision, or right before one',
     rest: 'POST /tenants/{tenant_id}/config/rollback',
-    access: tenantAdmins,
+    access: reverters,
     leadsTo: 'configuration',
     keyScope: 'config:write',
+    narrow: 'row',
     path: tenantPath,
     query: dryRun,
     body: rollbackBody,

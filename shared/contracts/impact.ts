@@ -47,8 +47,35 @@ const ImpactItem = Type.Object(
 );
 export type ImpactItem = Static<typeof ImpactItem>;
 
+/** What decisions of the past would have been. */
+export const DecisionsImpact = Type.Object(
+  {
+    from: described(Timestamp, 'Of decisions that were made since'),
+    tenants: Type.Integer({ description: 'Tenants whose decisions were replayed' }),
+    total: Type.Integer({ description: 'Decisions that were replayed' }),
+    changed: Type.Record(Type.String(), Type.Integer(), {
+      description: 'How many would be others, such as `allow→deny`',
+      examples: [{ 'allow→deny': 3 }],
+    }),
+    unknown: Type.Integer({ description: 'Decisions that could not be replayed' }),
+    complete: Type.Boolean({ description: 'False: there was no time for all of them' }),
+  },
+  {
+    ...strict,
+    title: 'DecisionsImpact',
+    description: 'What recorded decisions and automations of the last days would have been',
+  },
+);
+export type DecisionsImpact = Static<typeof DecisionsImpact>;
+
 export const Impact = Type.Object(
   {
+    decisions: Type.Optional(
+      described(
+        DecisionsImpact,
+        'On the first page; absent where none is kept, and while the notifier is away',
+      ),
+    ),
     tenants: Type.Object(
       {
         total: described(Count, 'All that were looked at'),
@@ -90,6 +117,73 @@ export const Impact = Type.Object(
 export type Impact = Static<typeof Impact>;
 export type ImpactCounts = Pick<Impact, 'tenants' | 'by_key'>;
 
+/** What a budget or freeze does to a tenant that it did not do before, the gravest first. */
+export const limitEffects = ['exhausted', 'frozen', 'refuses', 'warned', 'released'] as const;
+export type LimitEffect = (typeof limitEffects)[number];
+
+const ofBudget = (what: string, example: string) =>
+  Type.Optional(Type.String({ description: `Of a budget: ${what}`, examples: [example] }));
+
+const LimitsImpactItem = Type.Object(
+  {
+    tenant_id: TenantId,
+    tenant_name: Type.String({ description: "The tenant's name" }),
+    limit: Type.Enum(['budget', 'freeze'], { description: 'What it is that changes' }),
+    name: Type.String({ description: 'Of the budget or freeze', examples: ['daily'] }),
+    effect: Type.Enum(limitEffects, {
+      description:
+        '`exhausted`: the period has spent and holds the whole amount. `frozen`: the freeze would hold for automations that run or wait. `refuses`: some that wait would exceed the budget. `warned`: the budget would be at its `warn_at`. `released`: what held before would no longer',
+    }),
+    spent: ofBudget('what the period has spent, as a decimal', '120.5'),
+    held: ofBudget('what automations that run may spend, as a decimal', '20'),
+    remaining: ofBudget('what would be left, as a decimal', '-40.5'),
+    resets_at: Type.Optional(described(Timestamp, 'Of a budget: when the period ends')),
+    from: Type.Optional(
+      described(Timestamp, 'Of a freeze: from when on it holds; now, or its next occurrence'),
+    ),
+    until: Type.Optional(
+      Nullable(described(Timestamp, 'Of a freeze: until when; null where nothing ends it')),
+    ),
+    running: Type.Integer({
+      minimum: 0,
+      description: 'Automations that run and that it is about: they continue',
+    }),
+    waiting: Type.Integer({
+      minimum: 0,
+      description:
+        'Automations that wait for an approval or a slot, and whose start it would refuse, or no longer would',
+    }),
+  },
+  { ...strict, title: 'LimitsImpactItem', description: 'What a limit over time does in a tenant' },
+);
+export type LimitsImpactItem = Static<typeof LimitsImpactItem>;
+
+export const LimitsImpact = Type.Object(
+  {
+    at: described(Timestamp, 'When it was looked at'),
+    tenants: Type.Object(
+      Object.fromEntries(limitEffects.map((effect) => [effect, Count])) as Record<
+        LimitEffect,
+        typeof Count
+      >,
+      { ...strict, description: 'Numbers of tenants by what changes for them' },
+    ),
+    items: Type.Array(LimitsImpactItem, { description: 'By tenant; at most 200' }),
+    complete: Type.Boolean({
+      description: 'False: there are more tenants or items than were looked at',
+    }),
+  },
+  {
+    ...strict,
+    title: 'LimitsImpact',
+    description:
+      'What changed budgets and freezes mean for what tenants have spent, and for their automations that run or wait',
+  },
+);
+export type LimitsImpact = Static<typeof LimitsImpact>;
+
+const overTime = Type.Optional(LimitsImpact);
+
 /** What was planned on, and how far the look at the tenants came. */
 export const planned = {
   base: Type.Object(
@@ -112,6 +206,7 @@ export const planned = {
   complete: Type.Boolean({
     description: 'False: only so many tenants were looked at yet; continue with next_cursor',
   }),
+  over_time: overTime,
 } as const satisfies TProperties;
 
 /** Of a dry run, where its impact is asked for. */
@@ -120,6 +215,7 @@ export const plannedToo = {
   digest: Type.Optional(planned.digest),
   impact: Type.Optional(planned.impact),
   complete: Type.Optional(planned.complete),
+  over_time: overTime,
 };
 
 /** Holds what was counted up to there, so it is longer the more keys change. */

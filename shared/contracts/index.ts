@@ -24,14 +24,18 @@ import type { Contract } from './contract.ts';
 import { effectiveConfigContracts } from './effective-config.ts';
 import { eventDestinationContracts } from './event-destinations.ts';
 import { decideContracts } from './decide.ts';
+import { decisionContracts } from './decisions.ts';
 import { feedContracts } from './feed.ts';
 import { freezeContracts } from './freezes.ts';
 import { globalEntryContracts } from './global-entries.ts';
 import { historyContracts } from './history.ts';
 import { layerContracts } from './layers.ts';
+import { managedFieldContracts } from './managed-fields.ts';
 import { memberContracts } from './members.ts';
 import { notificationContracts } from './notification-config.ts';
 import { notifierContracts } from './notifier.ts';
+import { ofrepContracts } from './ofrep.ts';
+import { scimContracts } from './scim.ts';
 import { planContracts } from './plan.ts';
 import { projectContracts } from './projects.ts';
 import { riskContracts } from './risk.ts';
@@ -48,6 +52,7 @@ export const contracts = {
   // config-resolver: the merged configuration, and what it is merged from
   ...effectiveConfigContracts,
   ...decideContracts,
+  ...ofrepContracts,
   ...layerContracts,
   // global-config has the platform's, tenant-config the tenants'
   ...boundContracts,
@@ -55,12 +60,14 @@ export const contracts = {
   ...freezeContracts,
   ...changePolicyContracts,
   ...changeSetActions,
+  ...managedFieldContracts,
   // config-resolver joins what tenant-config and the notifier count
   ...usageContracts,
 
   // tenant-config
   ...tenantContracts,
   ...memberContracts,
+  ...scimContracts,
   ...accessReportContracts,
   ...riskContracts,
   ...agentContracts,
@@ -94,6 +101,8 @@ export const contracts = {
   ...notifierContracts,
   ...automationContracts,
   ...budgetUsageContracts,
+  // config-resolver explains and replays what the notifier keeps
+  ...decisionContracts,
   ...changeSetNoticeContracts,
   ...accessContracts,
 

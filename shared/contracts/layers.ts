@@ -251,6 +251,31 @@ export const layerContracts = {
       strict,
     ),
   }),
+  'tenant-config.layers.then': action({
+    summary: "The tenant's layers of several effective configurations as they were",
+    access: { level: 'internal' },
+    changesNothing: true,
+    path: tenantPath,
+    query: {
+      as_of: Type.Integer({ minimum: 0 }),
+      agent_types: names(Slug),
+      service_ids: names(Identifier),
+      /** Beside those of the services. */
+      project_ids: names(Identifier),
+    },
+    result: Type.Object(
+      {
+        revision: Type.Integer(),
+        risk: Layer(RiskConfig),
+        agents: Type.Array(Resource(AgentConfig)),
+        services: Type.Array(Resource(ServiceInstance)),
+        bounds: Layer(Bounds),
+        ...overTime,
+        projects: Type.Array(Resource(ProjectLimits)),
+      },
+      strict,
+    ),
+  }),
   'tenant-config.layers.by-agent': action({
     summary: "The tenant's layers below each of its agent configurations, from one snapshot",
     access: { level: 'internal' },
@@ -279,6 +304,38 @@ export const layerContracts = {
         authors: Type.Array(
           Nullable(Type.Object({ ...author, updated_by_name: ActorName }, strict)),
           { description: authorsDescription },
+        ),
+      },
+      strict,
+    ),
+  }),
+  'tenant-config.layers.places': action({
+    summary: 'Names of tenants, and what limits over time match of their instances',
+    access: { level: 'internal' },
+    changesNothing: true,
+    body: Type.Object(
+      {
+        tenant_ids: Type.Array(Uuid, { maxItems: 10_000 }),
+        services: Type.Array(Type.Object({ tenant_id: Uuid, service_id: Type.String() }, strict), {
+          maxItems: 10_000,
+        }),
+      },
+      strict,
+    ),
+    result: Type.Object(
+      {
+        names: Type.Record(Type.String(), Type.String(), { description: 'By id of tenants' }),
+        services: Type.Array(
+          Type.Object(
+            {
+              tenant_id: Uuid,
+              service_id: Type.String(),
+              service_type: Type.String(),
+              project_id: Type.Optional(Type.String()),
+              environment: Type.Optional(Type.String()),
+            },
+            strict,
+          ),
         ),
       },
       strict,

@@ -4,7 +4,8 @@
  */
 import { Type } from 'typebox';
 import { exceedViewer, inBody, type CallParams } from './consequences.ts';
-import { action, TenantRole, tenantRoles } from './contract.ts';
+import { action } from './contract.ts';
+import { TenantRole, tenantRoles } from './roles.ts';
 import { Page, page } from './envelopes.ts';
 import { described, Email, Nullable, strict, Timestamp, UserId, Uuid } from './fields.ts';
 import { decisionRights } from './notifier.ts';
@@ -47,6 +48,13 @@ const Member = Type.Object(
       description: 'Whether they can use their roles: a member, whose account is not disabled',
     }),
     added_at: described(Timestamp, 'When they were invited or added'),
+    managed_by: Type.Optional(
+      Nullable(
+        Type.Literal('scim', {
+          description: 'The directory that provisions them; null where a person added them',
+        }),
+      ),
+    ),
   },
   { ...strict, title: 'Member', description: 'A person in a tenant' },
 );

@@ -220,6 +220,20 @@ const Chat = Type.Object(
   { ...strict, title: 'ChatConfig', description: 'Notices in chat' },
 );
 
+const Teams = Type.Object(
+  {
+    webhook_url: Secret('Address of the workflow of the channel; it carries its own key', {
+      [marks.calledAddress]: true,
+    }),
+  },
+  {
+    ...strict,
+    title: 'TeamsConfig',
+    description: 'Notices in Microsoft Teams; each links to where it is decided',
+    [marks.secretsOf]: 'teams',
+  },
+);
+
 // ---------------------------------------------------------------- who is asked, and when
 
 const RiskLevelGroups = Type.Object(
@@ -341,6 +355,7 @@ export const NotificationConfig = Type.Object(
     webhook: optional(Webhook),
     email: optional(Type.Object(emailFields, { ...strict, description: 'Notices by mail' })),
     chat: optional(Chat),
+    teams: optional(Teams),
     approver_groups: optional(ApproverGroups),
     escalation: optional(Escalation),
     approval_policy: optional(ApprovalPolicy),

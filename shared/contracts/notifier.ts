@@ -3,7 +3,8 @@
  * are decided.
  */
 import { Type } from 'typebox';
-import { action, stream, type Access, type CheckedParams, type TenantRole } from './contract.ts';
+import { action, stream, type Access, type CheckedParams } from './contract.ts';
+import { type TenantRole } from './roles.ts';
 import { page, Page } from './envelopes.ts';
 import {
   ActorName,
@@ -19,6 +20,7 @@ import {
   Timestamp,
   Uuid,
 } from './fields.ts';
+import { operators } from './tenant-document.ts';
 
 const optional = Type.Optional;
 
@@ -92,7 +94,7 @@ const DeliveryState = Type.Enum(deliveryStates, {
 });
 
 /** Ways to tell people, each named as its section of notification_config. */
-export const channels = ['webhook', 'email', 'chat'] as const;
+export const channels = ['webhook', 'email', 'chat', 'teams'] as const;
 export type Channel = (typeof channels)[number];
 const Channel = Type.Enum(channels, { title: 'Channel', description: 'A way to tell people' });
 
@@ -103,6 +105,7 @@ const Channel = Type.Enum(channels, { title: 'Channel', description: 'A way to t
 export const noticeTypes = [
   'approval.requested',
   'approval.escalated',
+  'approval.reminded',
   'approval.exhausted',
   'approval.expired',
   'approval.decided',
@@ -412,9 +415,10 @@ const DeliveryDetail = Type.Object(
 );
 
 /** Of those who may decide an approval, signed in or by a mailed link. */
-export const deciderRoles: readonly TenantRole[] = ['tenant_admin', 'operator'];
+export const deciderRoles: readonly TenantRole[] = ['tenant_admin', 'operator', 'reviewer'];
 const people: Access = { level: 'tenant', roles: deciderRoles };
 const approvers: Access = { ...people, services: true };
+const requesters: Access = { level: 'tenant', roles: operators, services: true };
 const admins: Access = { level: 'tenant', roles: ['tenant_admin'] };
 const tenantPath = { tenant_id: TenantId };
 const approvalPath = { ...tenantPath, approval_id: described(Uuid, "The approval's id") };
@@ -469,7 +473,7 @@ export const notifierContracts = {
   'notifier.approvals.request': action({
     summary: "Ask for a human's approval",
     rest: 'POST /tenants/{tenant_id}/approvals',
-    access: approvers,
+    access: requesters,
     leadsTo: 'operations',
     keyScope: 'approvals:write',
     path: tenantPath,

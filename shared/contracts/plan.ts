@@ -6,10 +6,12 @@
 import { Type, type Static } from 'typebox';
 import { action, writing } from './contract.ts';
 import { Change, OrProposed } from './envelopes.ts';
-import { strict, Uuid } from './fields.ts';
-import { Impact, impactCursor, planned } from './impact.ts';
+import { Nullable, strict, Uuid } from './fields.ts';
+import { Impact, impactCursor, LimitsImpact, planned } from './impact.ts';
 import { PlatformLayers } from './layers.ts';
 import { Bounds } from './bounds.ts';
+import { Budgets, limitOwner } from './budgets.ts';
+import { Freezes } from './freezes.ts';
 import { platformAdmins } from './platform-document.ts';
 
 export const PlanItem = Type.Object(
@@ -156,5 +158,24 @@ export const planContracts = {
       },
       strict,
     ),
+  }),
+  'config-resolver.impact.over-time': action({
+    summary: 'What other budgets or freezes of one owner would mean in tenants',
+    access: { level: 'internal' },
+    changesNothing: true,
+    body: Type.Object(
+      {
+        by: limitOwner,
+        tenant_id: Type.Optional(Uuid),
+        budgets: Type.Optional(
+          Type.Object({ before: Nullable(Budgets), after: Nullable(Budgets) }, strict),
+        ),
+        freezes: Type.Optional(
+          Type.Object({ before: Nullable(Freezes), after: Nullable(Freezes) }, strict),
+        ),
+      },
+      strict,
+    ),
+    result: LimitsImpact,
   }),
 } as const;

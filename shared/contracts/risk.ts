@@ -10,6 +10,9 @@ import { Slug, strict } from './fields.ts';
 import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
 import { BusinessHours, businessHoursKey } from './weekly-hours.ts';
 
+/** `denied`: those that say `deny`. */
+export const recordings = ['all', 'denied', 'none'] as const;
+
 /**
  * One that is new is `Type.Optional`: documents of tenants from before do not have it, and have
  * what the environment says instead.
@@ -43,6 +46,13 @@ export const limitSchemas = {
     maximum: 1000,
     description: 'How many automations may run at once',
   }),
+  record_decisions: Type.Optional(
+    Type.Enum(recordings, {
+      type: 'string',
+      maxLength: 10,
+      description: 'Which answers of `decide` are recorded, to be replayed later',
+    }),
+  ),
 };
 const RiskLimits = Type.Object(limitSchemas, {
   ...strict,
@@ -67,6 +77,7 @@ export const limitDefaults: Limits = {
   automation_enabled: true,
   business_hours_only: false,
   max_concurrent_automations: 5,
+  record_decisions: 'none',
 };
 
 /**
@@ -98,6 +109,7 @@ export const saferLimits = {
   automation_enabled: false,
   business_hours_only: true,
   max_concurrent_automations: 'lower',
+  record_decisions: null,
 } as const satisfies Readonly<Record<LimitName, 'lower' | boolean | null>>;
 
 /**

@@ -6,7 +6,8 @@
 import { Type } from 'typebox';
 import { ApiKey, apiKeyCacheKey, IssuedApiKey, NewApiKey } from './auth-api-keys.ts';
 import { exceedViewer, inBody, type PowerfulFor } from './consequences.ts';
-import { action, TenantRole, tenantRoles } from './contract.ts';
+import { action } from './contract.ts';
+import { TenantRole, tenantRoles } from './roles.ts';
 import { Page, page } from './envelopes.ts';
 import { Author, CreatedAt, described, Line, Nullable, strict, UpdatedAt, Uuid } from './fields.ts';
 import { memberScope } from './revision-scopes.ts';

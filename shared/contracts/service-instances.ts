@@ -17,8 +17,8 @@ import {
   Text,
 } from './fields.ts';
 import {
-  configurationReaders,
   ofTenant,
+  operators,
   tenantListing,
   tenantPath,
   type TenantAddress,
@@ -49,7 +49,7 @@ const fields = {
     Type.Array(Text('Name of a channel'), {
       maxItems: 100,
       description:
-        'Where approvals about it are announced: `webhook`, `email`, `chat`; everywhere where it names none of these. Other names are kept as they are',
+        'Where approvals about it are announced: `webhook`, `email`, `chat`, `teams`; everywhere where it names none of these. Other names are kept as they are',
     }),
   ),
 };
@@ -90,7 +90,7 @@ const service = documentContracts({
     },
   ),
   /** Which fields are an administrator's alone, a rule of the service says. */
-  writers: { level: 'tenant', roles: configurationReaders },
+  writers: { level: 'tenant', roles: operators },
   key: serviceInstanceKey,
 });
 

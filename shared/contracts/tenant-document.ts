@@ -1,6 +1,7 @@
 /** What the contracts of a tenant's configuration documents have in common. */
 import type { TSchema } from 'typebox';
-import { action, dryRun, type Access, type TenantRole } from './contract.ts';
+import { action, dryRun, type Access } from './contract.ts';
+import { type TenantRole } from './roles.ts';
 import { Page, page } from './envelopes.ts';
 import { TenantId } from './fields.ts';
 import { tenantScope, type RevisionScope } from './revision-scopes.ts';
@@ -14,7 +15,10 @@ export interface TenantAddress {
 export const configurationReaders = [
   'tenant_admin',
   'operator',
+  'reviewer',
 ] as const satisfies readonly TenantRole[];
+/** Those that run things: they write service instances, propose changes and start automations. */
+export const operators = ['tenant_admin', 'operator'] as const satisfies readonly TenantRole[];
 export const tenantReaders: Access = {
   level: 'tenant',
   roles: configurationReaders,

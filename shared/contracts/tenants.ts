@@ -5,7 +5,8 @@
 import { Type } from 'typebox';
 import { PasswordKeys } from './auth-api-keys.ts';
 import { inBody, type CallParams } from './consequences.ts';
-import { action, tenantRoles } from './contract.ts';
+import { action } from './contract.ts';
+import { tenantRoles } from './roles.ts';
 import { Page, page } from './envelopes.ts';
 import { CreatedAt, Email, Nullable, strict, TenantId, Text, UpdatedAt, UserId } from './fields.ts';
 import { MemberStatus } from './members.ts';
@@ -208,7 +209,7 @@ export const tenantContracts = {
     result: ErasedPiece,
   }),
   'notifier.tenants.erase': action({
-    summary: 'Erase approvals, deliveries and automations of a tenant',
+    summary: 'Erase approvals, deliveries, automations and recorded decisions of a tenant',
     access: internal,
     path: tenantPath,
     result: ErasedPiece,

@@ -3,7 +3,8 @@
  * their owner, in order.
  */
 import { Type } from 'typebox';
-import { action, stream, streamOfBoth, tenantRoles } from './contract.ts';
+import { action, stream, streamOfBoth } from './contract.ts';
+import { valueReaders } from './roles.ts';
 import { page } from './envelopes.ts';
 import { address, Revisions } from './effective-config.ts';
 import { Author, described, Nullable, Revision, strict, Timestamp, Uuid } from './fields.ts';
@@ -125,8 +126,9 @@ export const watchContracts = {
   'gateway.watch.effective': streamOfBoth({
     summary: 'Watch the effective configuration of one context',
     rest: 'GET /tenants/{tenant_id}/config/effective/watch',
-    access: { level: 'tenant', roles: tenantRoles },
+    access: { level: 'tenant', roles: valueReaders },
     keyScope: 'config:read',
+    narrow: ['service_ids', 'agent_types'],
     path: tenantPath,
     query: address,
     result: EffectiveChange,

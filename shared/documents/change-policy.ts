@@ -15,6 +15,7 @@ import { platformScope, tenantScope } from '../contracts/revision-scopes.ts';
 import { StrataError } from '../errors.ts';
 import type { DocumentKind } from './document-kind.ts';
 import { pathOf } from './document-paths.ts';
+import type { Claims } from './managed-fields.ts';
 import type { Difference } from '../schema/diff.ts';
 
 export const policyType = 'change_policy_config';
@@ -152,6 +153,8 @@ export interface Sent {
   readonly body?: unknown;
   /** By itself: not as a part of a plan or change set, whose items each have a revision. */
   readonly isAlone?: boolean;
+  /** How a write whose document is known was sent when it was proposed. */
+  readonly proposed?: Pick<Sent, 'verb' | 'body'>;
 }
 
 type Kind<Address, Document> = Pick<
@@ -190,7 +193,7 @@ export function approvalRequired<Address, Document>(
   address: Address,
   { verb, body }: Sent,
   left: { readonly document: Document } | undefined,
-  reason: string | undefined,
+  { reason, managed_by, take_over }: Claims & { readonly reason?: string },
 ): StrataError {
   const path = pathOf(kind.actions, address);
   const tenantId = kind.tenantId(address);
@@ -204,6 +207,8 @@ export function approvalRequired<Address, Document>(
         title: `${action} ${path}`.slice(0, 200),
         reason: reason ?? '',
         items: [{ action, path, ...(written !== undefined && { body: written }) }],
+        ...(managed_by !== undefined && { managed_by }),
+        ...(take_over !== undefined && { take_over }),
       },
     },
   });

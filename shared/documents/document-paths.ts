@@ -1,16 +1,13 @@
 /** Paths of documents, as their contracts have them, and the addresses in them. */
 import { contractOf } from '../contracts/index.ts';
+import { pathWith } from '../narrow-keys.ts';
 
 /** The template of the kind whose actions begin so. */
 export const templateOf = (actions: string): string => contractOf(`${actions}.put`)!.rest!.path;
 
 /** The path of a document, whose address has the path parameters of its kind's contracts. */
-export const pathOf = (actions: string, address: unknown): string => {
-  const names = address as Readonly<Record<string, unknown>>;
-  return templateOf(actions).replaceAll(/\{([a-z_]+)\}/g, (_placeholder, name: string) =>
-    encodeURIComponent(String(names[name])),
-  );
-};
+export const pathOf = (actions: string, address: unknown): string =>
+  pathWith(templateOf(actions), address as Readonly<Record<string, unknown>>);
 
 /** The parameters in a path; undefined where it is not of this template. */
 export function parametersIn(path: string, template: string): Record<string, string> | undefined {

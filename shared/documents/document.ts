@@ -14,56 +14,25 @@ import { commitChange, readSnapshot, type Work } from '../commits/commit.ts';
 import type { DocumentAction } from '../contracts/history.ts';
 import { platformScope, tenantScope, type RevisionScope } from '../contracts/revision-scopes.ts';
 import { boundedProblems, invalid, StrataError, type Problem } from '../errors.ts';
-import { diff, type Difference } from '../schema/diff.ts';
+import { diff } from '../schema/diff.ts';
 import { applyMergePatch } from '../schema/merge-patch.ts';
 import { problemsOf } from '../schema/validate.ts';
 import { concealSecrets } from '../security/document-secrets.ts';
-import {
-  approvalRequired,
-  requiredOf,
-  type Required as RequiredApproval,
-  type Sent,
-  type WriteVerb,
-} from './change-policy.ts';
+import { approvalRequired, requiredOf, type Sent, type WriteVerb } from './change-policy.ts';
 export { writeVerbs, type WriteVerb } from './change-policy.ts';
+import type { Attempt, WrittenDocument } from './written.ts';
+export type { Attempt, WrittenDocument } from './written.ts';
 import type { DocumentKind, Draft, Findings, Stored } from './document-kind.ts';
 import { sizeWithinLimits } from './document-size.ts';
+import { claimsOf, ownersAfter, storeManaged, type Claims } from './managed-fields.ts';
 import { checkPreconditions } from './preconditions.ts';
 
 /** The options of every write, as `write()` in `shared/contracts/contract.ts` defines them. */
-interface WriteOptions {
+interface WriteOptions extends Claims {
   readonly if_match?: string;
   readonly if_none_match?: '*';
   readonly reason?: string;
   readonly dry_run?: boolean;
-}
-
-/** What a write answers: what it did, or what it would do. */
-export type WrittenDocument<Document> =
-  | {
-      outcome: 'created' | 'updated' | 'deleted';
-      document: Document | null;
-      revision: number;
-      updated_by: string;
-      updated_by_name?: string | null;
-      updated_at: string;
-      requires_restart?: true;
-      warnings?: Problem[];
-    }
-  | { dry_run: true; changes: Difference[]; invalidates: string[]; warnings?: Problem[] };
-
-/**
- * A write inside its transaction: what it answers, and the document around it; null where there is
- * none.
- */
-export interface Attempt<Document> {
-  readonly answer: WrittenDocument<Document>;
-  readonly before: Document | null;
-  readonly after: Document | null;
-  /** The revision of the document before; null where there was none. */
-  readonly baseRevision: number | null;
-  /** What policies ask for it; null where it needs no approval. */
-  readonly required: RequiredApproval | null;
 }
 
 type WriteParams<Address> = Address & WriteOptions & { readonly body?: unknown };
@@ -112,13 +81,14 @@ export interface DocumentActions<Address, Document> {
   ): Promise<Work<Attempt<Document>>>;
   /**
    * The work of a write whose document is known, as a change set has it: null removes it. Secrets are
-   * sealed in it, as in the history.
+   * sealed in it, as in the history. `sent` is what it was proposed as.
    */
   place(
     params: Address & WriteOptions,
     request: Request,
     after: unknown,
     cacheKeys: readonly string[],
+    sent?: Pick<Sent, 'verb' | 'body'>,
   ): Promise<Work<Attempt<Document>>>;
 }
 
@@ -173,12 +143,6 @@ export const documentActions = <Address, Document, Context>(
 class Documents<Address, Document, Context> implements DocumentActions<Address, Document> {
   readonly #db: DataSource;
   readonly #kind: DocumentKind<Address, Document, Context>;
-  /**
-   * For most kinds null in the history means that there was no document; for a kind whose schema
-   * admits null, it is one.
-   */
-  readonly #nullIsDocument: boolean;
-
   readonly actions: string;
   readonly hasSecrets: boolean;
 
@@ -191,7 +155,14 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     this.#kind = kind;
     this.actions = kind.actions;
     this.hasSecrets = kind.seal !== undefined;
-    this.#nullIsDocument = problemsOf(kind.schema, null).length === 0;
+  }
+
+  /**
+   * For most kinds null in the history means that there was no document; for a kind whose schema
+   * admits null, it is one. Asked when it matters: to compile every schema took a fifth of a start.
+   */
+  get #nullIsDocument(): boolean {
+    return problemsOf(this.#kind.schema, null).length === 0;
   }
 
   readonly get = (address: Address): Promise<Loaded<Stored<Document> | null>> =>
@@ -216,8 +187,9 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     request: Request,
     after: unknown,
     cacheKeys: readonly string[],
+    proposed: Pick<Sent, 'verb' | 'body'> = {},
   ): Promise<Work<Attempt<Document>>> {
-    const judge = await this.#judgeOf(params, request, {}, cacheKeys, (found) => {
+    const judge = await this.#judgeOf(params, request, { proposed }, cacheKeys, (found) => {
       const next = this.#fromHistory(after, found);
       const isNew = found.current === null;
       if (next === null) return { action: 'delete', next };
@@ -322,18 +294,25 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
       const changes = diff(before ?? undefined, after ?? undefined).map((each) =>
         this.#conceal(each),
       );
+      const isRemoved = after === null && !this.#nullIsDocument;
+      const owners = await ownersAfter(manager, kind, params, policies, {
+        ...(sent.proposed ?? sent),
+        changes,
+        after: isRemoved ? null : (after ?? {}),
+        by: updatedBy,
+        at,
+      });
       const required = kind.approvedElsewhere
         ? null
         : requiredOf(kind, params, policies, { before, after, changes });
       if (required && !isDryRun) {
         const { changeSet } = request;
-        const isRemoved = after === null && !this.#nullIsDocument;
         const left = isRemoved ? undefined : { document: this.#conceal(after as Document) };
-        if (!changeSet) throw approvalRequired(kind, params, sent, left, params.reason);
+        if (!changeSet) throw approvalRequired(kind, params, sent, left, params);
         changeSet.requireEnough(required);
       }
       const isUnchanged = current !== null && next !== null && changes.length === 0;
-      if (isUnchanged && sent.isAlone && !isDryRun && !kind.commitsAlone)
+      if (isUnchanged && sent.isAlone && !isDryRun && !kind.commitsAlone && !owners)
         return this.#unchanged(plan, current, author, cacheKeys);
       const event = {
         action: `config.${kind.auditName}.${pastTense[action]}`,
@@ -344,6 +323,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
           reason,
           changes,
           ...(request.changeSet && { changeset_id: request.changeSet.id }),
+          ...claimsOf(params),
         },
       };
       const answer: WrittenDocument<Document> = isDryRun
@@ -357,13 +337,13 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
         keys: cacheKeys,
         events: [event],
         bytes,
-        store: () =>
-          kind.store(
-            manager,
-            params,
-            { revision, action, before, after, at, reason, isTrial: isDryRun },
-            request,
-          ),
+        store: async () => {
+          const record = { revision, action, before, after, at, reason, isTrial: isDryRun };
+          await kind.store(manager, params, record, request);
+          if (!owners || isDryRun) return;
+          await storeManaged(manager, owners);
+          policies.managed = true;
+        },
       };
     };
   }

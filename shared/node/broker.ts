@@ -21,7 +21,7 @@ import { createLocalCache, type LocalCache } from '../contract-runtime/local-cac
 import { brokerLog, createLog } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { nodeLifecycle } from './node-lifecycle.ts';
-import { nodesOf } from './nodes.ts';
+import { nodesOf, type NodeAbout } from './nodes.ts';
 import type { StartWork } from './readiness.ts';
 import type { Connections } from '../database/connections.ts';
 import { sealingMiddleware } from '../bus/sealing.ts';
@@ -49,6 +49,8 @@ export interface NodeOptions {
    * asked.
    */
   readonly derivedReads?: DerivedReads;
+  /** What this node says of itself to the others; none for one that only looks. */
+  readonly about?: NodeAbout;
   /** Sends no broadcasts, so that the feed and the fence alone must hold. For tests. */
   readonly silent?: boolean;
 }
@@ -76,6 +78,7 @@ export function nodeOptions({
   probes = {},
   unfinished = new Set(),
   derivedReads = {},
+  about,
   silent = false,
 }: NodeOptions): NodeParts {
   const { current } = settings;
@@ -127,6 +130,7 @@ export function nodeOptions({
   const options: BrokerOptions = {
     namespace: nodesNamespace(current),
     nodeID: current.node_id,
+    metadata: { ...about },
     ...brokerLog(log),
     transporter: natsTransporter(current),
     requestTimeout: current.request_timeout_ms,

@@ -12,6 +12,7 @@ import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { Change } from '../commits/commit.ts';
 import type { LiveSettings } from '../settings/live-settings.ts';
 import { describeUnknown, unknownSettings } from '../settings/settings.ts';
+import { clusterNodes } from './cluster-nodes.ts';
 import { clusterOperations } from './cluster-operations.ts';
 import { callAs, type Handlers } from '../contract-runtime/request.ts';
 import { serviceOf } from '../contract-runtime/service.ts';
@@ -37,7 +38,11 @@ export function clusterService(options: ClusterServiceOptions): ServiceSchema {
   const { broker, coherence, settings } = options;
   reloadWithTheOthers(options);
   return {
-    ...serviceOf('cluster', { ...clusterOperations(broker), ...nodeHandlers(options) }),
+    ...serviceOf('cluster', {
+      ...clusterOperations(broker),
+      ...clusterNodes(broker),
+      ...nodeHandlers(options),
+    }),
     events: {
       [invalidateEvent]: {
         handler({ params: change, nodeID: sender }: Context<Change>) {

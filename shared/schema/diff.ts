@@ -45,5 +45,13 @@ function collect(before: unknown, after: unknown, path: string, differences: Dif
   });
 }
 
+/** The pointers of all that has no members, as differences name them; an empty object is none. */
+export function leavesOf(value: unknown, path = ''): string[] {
+  if (!isPlain(value) || path.length > maxPathLength) return [path];
+  return Object.entries(value).flatMap(([name, member]) =>
+    leavesOf(member, `${path}/${pointerToken(name)}`),
+  );
+}
+
 const own = (value: Record<string, unknown>, name: string): unknown =>
   Object.hasOwn(value, name) ? value[name] : undefined;

@@ -29,6 +29,10 @@ export const platformChain = 'platform';
 export const auditChainOf = (event: { readonly tenant_id: string | null }): string =>
   event.tenant_id ?? platformChain;
 
+/** Whose events a chain has: null for the platform's. */
+export const tenantOfChain = (chain: string): string | null =>
+  chain === platformChain ? null : chain;
+
 /** The event that attests what purged events were; its target is the document. */
 export const eventsPurgedAction = 'audit.events_purged';
 

@@ -4,7 +4,7 @@
  */
 import { createSecretKey, randomUUID } from 'node:crypto';
 import jwt from 'jsonwebtoken';
-import type { KeyScope } from '../contracts/contract.ts';
+import type { KeyScope } from '../contracts/roles.ts';
 import type { ErrorCode } from '../contracts/error-codes.ts';
 import { createKeyRing, type SecretKeys } from './derived-keys.ts';
 

@@ -110,13 +110,20 @@ interface LimitSchema {
   readonly description?: string;
   readonly minimum?: number;
   readonly maximum?: number;
+  readonly enum?: readonly string[];
 }
 
 /** What the contract says of each risk limit. */
 const limitRows = Object.fromEntries(
   limitNames.map((name) => {
-    const { type, minimum: min, maximum: max, description }: LimitSchema = limitSchemas[name];
-    const bounds = { ...(min !== undefined && { min }), ...(max !== undefined && { max }) };
+    // Also of an enumeration, which says its type beside its values.
+    const schema = limitSchemas[name] as unknown as LimitSchema;
+    const { type, minimum: min, maximum: max, enum: choices, description } = schema;
+    const bounds = {
+      ...(min !== undefined && { min }),
+      ...(max !== undefined && { max }),
+      ...(choices !== undefined && { choices }),
+    };
     return [`default_${name}`, { type, default: limitDefaults[name], ...bounds, description }];
   }),
 ) as unknown as LimitRows;
@@ -708,6 +715,21 @@ export const settingsGroups = {
       max: 36_500,
       description:
         'Days after which settled deliveries and their attempts are removed, at the latest with their approval',
+    },
+    decision_retention_days: {
+      type: 'integer',
+      default: 90,
+      min: 1,
+      max: 36_500,
+      description: 'Days after which recorded decisions are removed',
+    },
+    decisions_recorded_per_hour_per_tenant: {
+      type: 'integer',
+      default: 50_000,
+      min: 1,
+      max: 10_000_000,
+      description:
+        'Decisions of a tenant that are recorded in an hour; a further one with `record` is 429, others are counted as not recorded',
     },
     http_client_timeout_seconds: {
       type: 'integer',

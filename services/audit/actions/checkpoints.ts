@@ -3,7 +3,7 @@ import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
-import { platformChain } from '../../../shared/security/audit-chain.ts';
+import { tenantOfChain } from '../../../shared/security/audit-chain.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
 import { currentVerifierKey, newestCheckpoint, newestCheckpoints } from '../stores/checkpoints.ts';
 
@@ -23,7 +23,7 @@ export const checkpointActions = (db: DataSource, settings: () => Settings) =>
         ({ chain }) => chain,
         ({ chain, made_at, ...shown }) => ({
           ...shown,
-          tenant_id: chain === platformChain ? null : chain,
+          tenant_id: tenantOfChain(chain),
           made_at: made_at.toISOString(),
           verifier_key: verifierKey,
         }),

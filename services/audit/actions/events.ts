@@ -2,10 +2,9 @@
  * Recording events, for the relay of each node with a database; their list, for administrators; and
  * everybody's own.
  */
-import type { Logger } from 'pino';
 import type { DataSource, SelectQueryBuilder } from 'typeorm';
 import { seesPlatform, type Caller } from '../../../shared/access.ts';
-import type { Call, Handlers } from '../../../shared/contract-runtime/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import {
   idsByAddress,
   namesInRealms,
@@ -20,11 +19,13 @@ import {
   readPage,
 } from '../../../shared/documents/paging.ts';
 import { platformChain } from '../../../shared/security/audit-chain.ts';
+import { hasPrefix, prefixesOf } from '../rules/action-prefixes.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
 import { EventEntity, eventFrom, type EventRow } from '../schema.ts';
 import { appendEvents } from '../stores/chains.ts';
 import { noteDestinationChanges } from '../stores/destinations.ts';
 import { noteErasures } from '../stores/erased-chains.ts';
+import { noteMails } from '../stores/mail-notices.ts';
 import { notePurges } from '../stores/purged-events.ts';
 
 /**
@@ -67,32 +68,17 @@ function inOrder(
   });
 }
 
-/** Whether the event is of something powerful: `commit.ts` says so in its payload. */
-const hasPower = ({ payload }: AuditEventFacts): boolean =>
-  typeof payload === 'object' && payload !== null && 'power' in payload;
-
-/** Those concerned, by mail. */
-function tell(appended: AuditEventFacts[], call: Call, log: Logger): void {
-  const failed = (what: string) => (error: unknown) =>
-    log.error({ err: error }, `nobody was told by mail of ${what}`);
-  const powerful = appended.filter(hasPower);
-  if (powerful.length > 0)
-    call('auth.power-notices.send', { body: powerful }).catch(failed('powerful changes'));
-  const changeSets = appended.filter(({ action }) => action.startsWith('changeset.'));
-  if (changeSets.length > 0)
-    call('auth.change-set-notices.send', { body: changeSets }).catch(failed('change sets'));
-}
-
 /** An event, and in whose words its actor is named. */
 type Item = AuditEventFacts & { readonly seq: number; readonly hash: string };
 
 /** Something is to be done for what was appended. */
 interface Wakers {
   readonly onErasure: () => void;
+  readonly onMails: () => void;
   readonly onAppend: () => void;
 }
 
-export function eventActions(db: DataSource, { onErasure, onAppend }: Wakers) {
+export function eventActions(db: DataSource, { onErasure, onMails, onAppend }: Wakers) {
   /**
    * The ids that the caller means by `actor`: an id, or the address of a person whom the caller's
    * realm knows. An address that the realm does not know is looked for like an id, so that it takes
@@ -129,19 +115,20 @@ export function eventActions(db: DataSource, { onErasure, onAppend }: Wakers) {
   }
 
   return {
-    async 'audit.append'({ body: events }, { call, log }) {
-      const { appended, erases } = await db.transaction(async (manager) => {
-        const recorded = await appendEvents(manager, events);
+    async 'audit.append'({ body: events }) {
+      const { recorded, tells, erases } = await db.transaction(async (manager) => {
+        const appended = await appendEvents(manager, events);
         await notePurges(manager, events);
-        await noteDestinationChanges(manager, recorded);
-        return { appended: recorded, erases: await noteErasures(manager, events) };
+        await noteDestinationChanges(manager, appended);
+        // The record does not wait for the mail: the event is in the audit, also where nobody
+        // could be told.
+        const tells = await noteMails(manager, appended);
+        return { recorded: appended.length, tells, erases: await noteErasures(manager, events) };
       });
       if (erases) onErasure();
+      if (tells) onMails();
       onAppend();
-      // The record does not wait for the mail: the event is in the audit, also where nobody
-      // could be told.
-      tell(appended, call, log);
-      return { recorded: appended.length };
+      return { recorded };
     },
 
     async 'audit.events.list'(params, { caller }) {
@@ -155,9 +142,7 @@ export function eventActions(db: DataSource, { onErasure, onAppend }: Wakers) {
         if (tenant === undefined && !seesPlatform(caller))
           query.andWhere('e.chain <> :platform', { platform: platformChain });
         if (actor !== undefined) query.andWhere('e.actor_id = ANY(:named)', { named });
-        // As people know it: tenant.member finds tenant.member_invited, with an asterisk or without.
-        if (action !== undefined)
-          query.andWhere('starts_with(e.action, :prefix)', { prefix: action.replace(/\*$/, '') });
+        if (action !== undefined) query.andWhere(hasPrefix, { prefixes: prefixesOf(action) });
         if (target !== undefined) query.andWhere('e.target = :target', { target });
         if (since !== undefined)
           query.andWhere('e.occurred_at >= :since', { since: momentIn('since', since) });

@@ -14,6 +14,7 @@ import {
 } from '../../../shared/documents/paging.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
+import { hasPrefix, prefixesOf } from '../rules/action-prefixes.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
 import { EventEntity, type EventRow } from '../schema.ts';
 import { cutOff, joined, withSkipped } from '../stores/lines.ts';
@@ -74,10 +75,7 @@ export const exportActions = (db: DataSource) =>
               end,
             })
             .orderBy('e.seq', 'ASC');
-          if (action !== undefined)
-            query.andWhere('starts_with(e.action, :prefix)', {
-              prefix: action.replace(/\*$/, ''),
-            });
+          if (action !== undefined) query.andWhere(hasPrefix, { prefixes: prefixesOf(action) });
           return query;
         },
         keyOf: ({ seq }) => seq,

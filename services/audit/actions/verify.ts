@@ -10,7 +10,7 @@ import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { decodeCursor, encodeCursor } from '../../../shared/documents/paging.ts';
 import { invalid } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
-import { platformChain, type Position } from '../../../shared/security/audit-chain.ts';
+import { tenantOfChain, type Position } from '../../../shared/security/audit-chain.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
 import {
   chainNames,
@@ -119,7 +119,7 @@ async function verifyPiece(
     const { proof, rest: left, bytes } = await verifyFrom(manager, name, asked, extent, settings);
     const waitsAt = waits.get(name);
     chains.push({
-      tenant_id: name === platformChain ? null : name,
+      tenant_id: tenantOfChain(name),
       ...proof,
       ...(waitsAt !== undefined && { waits_at: waitsAt }),
     });

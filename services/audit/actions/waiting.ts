@@ -3,7 +3,7 @@ import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
-import { platformChain } from '../../../shared/security/audit-chain.ts';
+import { platformChain, tenantOfChain } from '../../../shared/security/audit-chain.ts';
 import { tryChainsAgain, waitingChains } from '../stores/waiting-chains.ts';
 
 export const waitingActions = (db: DataSource) =>
@@ -16,7 +16,7 @@ export const waitingActions = (db: DataSource) =>
         ({ chain }) => chain,
         ({ chain, since, retry_at, ...shown }) => ({
           ...shown,
-          tenant_id: chain === platformChain ? null : chain,
+          tenant_id: tenantOfChain(chain),
           since: since.toISOString(),
           retry_at: retry_at.toISOString(),
         }),

@@ -6,6 +6,7 @@ import { serviceCaller } from '../../../shared/access.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { destinationDefaults } from '../../../shared/contracts/event-destinations.ts';
+import { tenantOfChain } from '../../../shared/security/audit-chain.ts';
 import { waitBefore } from '../../../shared/outgoing/backoff.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
 import { sendWebhook } from '../../../shared/outgoing/webhook.ts';
@@ -13,6 +14,7 @@ import { afterPush } from '../rules/after-push.ts';
 import { batchId, eventFormats } from '../rules/event-formats.ts';
 import { endClaim, type Claim, type Ended } from '../stores/destinations.ts';
 import { readBatch } from '../stores/event-batches.ts';
+import { openDestinations } from './open-destinations.ts';
 
 export interface PushOptions {
   readonly db: DataSource;
@@ -58,9 +60,7 @@ export async function push(claim: Claim, options: PushOptions): Promise<void> {
 }
 
 async function attempt(claim: Claim, { db, http, call }: PushOptions): Promise<Ended> {
-  const { destinations } = await call('tenant-config.event-destinations.open', {
-    tenant_id: claim.chain,
-  });
+  const { destinations } = await openDestinations(call, claim.chain);
   const destination = destinations[claim.name];
   // The audit follows the document by its events, of which one is on its way.
   if (!destination || destination.paused) return { wait_ms: followMs };
@@ -88,7 +88,7 @@ const goneEvent = ({ chain, name, seq }: Claim) =>
   auditFacts(
     {
       action: 'audit.destination_gone',
-      tenant_id: chain,
+      tenant_id: tenantOfChain(chain),
       target: name,
       payload: { status: 410, seq },
     },

@@ -13,6 +13,7 @@ import {
   type Claim,
   type DestinationChange,
 } from '../stores/destinations.ts';
+import { openDestinations } from './open-destinations.ts';
 import { push, type PushOptions } from './push.ts';
 
 /** Batches on their way from one node, of which each is in memory. */
@@ -46,8 +47,7 @@ export function startPushing(options: PushOptions): Pusher {
   async function follow(change: DestinationChange): Promise<void> {
     const { chain } = change;
     try {
-      const path = { tenant_id: chain };
-      const document = await call('tenant-config.event-destinations.open', path);
+      const document = await openDestinations(call, chain);
       await db.transaction((manager) => followDocument(manager, change, document));
     } catch (error) {
       log.error({ err: error, chain }, 'event_destinations that were written cannot be read');

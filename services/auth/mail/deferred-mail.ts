@@ -11,6 +11,8 @@ import type { Mail, Mailer } from '../../../shared/mail/mailer.ts';
 export interface DeferredMail {
   /** Returns at once; a mail that could not be sent is logged. */
   readonly send: (mail: Mail, log: Logger) => void;
+  /** The same, and resolves once it was sent, or could not be. */
+  readonly sent: (mail: Mail, log: Logger) => Promise<void>;
   /** Ends the waits between retries, and resolves once nothing is being sent any more. */
   readonly stop: () => Promise<void>;
 }
@@ -55,15 +57,19 @@ export function createDeferredMail(mailer: Mailer): DeferredMail {
     }
   }
 
+  async function sent(mail: Mail, log: Logger): Promise<void> {
+    if (running.size >= mostAtOnce) {
+      log.error({ subject: mail.subject }, 'a mail was not sent: too many wait');
+      return;
+    }
+    const work = sendWithRetries(mail, log).finally(() => running.delete(work));
+    running.add(work);
+    await work;
+  }
+
   return {
-    send(mail, log) {
-      if (running.size >= mostAtOnce) {
-        log.error({ subject: mail.subject }, 'a mail was not sent: too many wait');
-        return;
-      }
-      const work = sendWithRetries(mail, log).finally(() => running.delete(work));
-      running.add(work);
-    },
+    send: (mail, log) => void sent(mail, log),
+    sent,
     async stop() {
       stopping.abort();
       await Promise.all(running);

@@ -4,7 +4,7 @@ import { codeOf } from '../../../shared/errors.ts';
 import { type AuthorAt, type PlaceName, type Sources } from '../rules/layers.ts';
 import { placesOf } from '../rules/explain.ts';
 
-const nameOf = ({ owner, config_type: type, resource_id: id, path }: PlaceName): string =>
+export const placeName = ({ owner, config_type: type, resource_id: id, path }: PlaceName): string =>
   JSON.stringify([owner, type, id, path]);
 
 /** Owners of the release before know only who wrote a document last. */
@@ -14,12 +14,15 @@ const unlessOlder = (error: unknown): { readonly authors: readonly [] } => {
 };
 
 /** As of the revisions of the sources, so that a write meanwhile is nobody's here. */
-export async function authorsOf(
-  sources: Sources,
-  { call }: Pick<Request, 'call'>,
+export const authorsOf = (sources: Sources, { call }: Pick<Request, 'call'>): Promise<AuthorAt> =>
+  authorsAt(sources, placesOf(sources), call);
+
+/** Of these places, as of the revisions of the sources. */
+export async function authorsAt(
+  { tenantId, tenant, platform }: Sources,
+  places: readonly PlaceName[],
+  call: Request['call'],
 ): Promise<AuthorAt> {
-  const { tenantId, tenant, platform } = sources;
-  const places = placesOf(sources);
   const asked = (owner: PlaceName['owner'], revision: number) => ({
     revision,
     places: places
@@ -36,10 +39,10 @@ export async function authorsOf(
   ]);
   const found = new Map<string, ReturnType<AuthorAt>>();
   ofTenant.places.forEach((place, index) =>
-    found.set(nameOf({ owner: 'tenant', ...place }), byTenant.authors[index] ?? undefined),
+    found.set(placeName({ owner: 'tenant', ...place }), byTenant.authors[index] ?? undefined),
   );
   ofPlatform.places.forEach((place, index) =>
-    found.set(nameOf({ owner: 'platform', ...place }), byPlatform.authors[index] ?? undefined),
+    found.set(placeName({ owner: 'platform', ...place }), byPlatform.authors[index] ?? undefined),
   );
-  return (place) => found.get(nameOf(place));
+  return (place) => found.get(placeName(place));
 }

@@ -96,7 +96,7 @@ function digestsOrProblem(
 }
 
 /** What is said of revisions that nobody can show any more, or of a context that there was not. */
-const unknownPast: ReadonlySet<string> = new Set([
+export const unknownPast: ReadonlySet<string> = new Set([
   'validation_failed',
   'not_found',
   'before_history',

@@ -1,7 +1,6 @@
 /** What a change would do to all tenants, a page of its items at a time. */
 import { createHash } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
-import { setImmediate as turn } from 'node:timers/promises';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { Type, type Static } from 'typebox';
 import canonicalize from 'canonicalize';
@@ -15,6 +14,7 @@ import { problemsOf } from '../../../shared/schema/validate.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { emptyCounts, ImpactsBySide } from '../rules/impact.ts';
 import { environmentDefaults } from '../rules/layers.ts';
+import { Slices } from './slices.ts';
 
 type Asked = ParamsOf<'config-resolver.impact'>['body'];
 
@@ -23,8 +23,6 @@ type Asked = ParamsOf<'config-resolver.impact'>['body'];
  * with what else there is to do.
  */
 const patienceMs = 1700;
-/** Other work of the process waits no longer than this. */
-const sliceMs = 15;
 const defaultItems = 50;
 /** Bytes of JSON of the items of one answer, unless the first alone has more. */
 const maxItemBytes = 2 * 1024 * 1024;
@@ -76,18 +74,6 @@ function parsed(cursor: string): Position | undefined {
     return problemsOf(Position, position).length === 0 ? (position as Position) : undefined;
   } catch {
     return undefined;
-  }
-}
-
-/** Says when this has worked long enough at a stretch. */
-class Slices {
-  #began = performance.now();
-  isOver(): boolean {
-    return performance.now() - this.#began > sliceMs;
-  }
-  async breathe(): Promise<void> {
-    await turn();
-    this.#began = performance.now();
   }
 }
 

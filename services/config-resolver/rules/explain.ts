@@ -44,13 +44,25 @@ export function explainValues(
 
 type Explanations = Record<string, Static<typeof Explanation>>;
 
-/** Every place that an explanation may name, for whoever finds out who wrote there. */
-export function placesOf(from: Sources): PlaceName[] {
+/**
+ * Every place that an explanation of these keys may name, for whoever finds out who wrote there. All
+ * keys by default.
+ */
+export function placesOf(
+  from: Sources,
+  isWanted: (key: string) => boolean = () => true,
+): PlaceName[] {
   const ofLayers = layerPartsOf(from).flatMap((part) =>
-    Object.keys(part.values).flatMap((key) => placeAt(part, key, from) ?? []),
+    Object.keys(part.values)
+      .filter(isWanted)
+      .flatMap((key) => placeAt(part, key, from) ?? []),
   );
   const ofBounds = boundSets(from).flatMap(({ by, bounds }) =>
-    by === 'type' ? [] : Object.keys(bounds).map((key) => placeOfBound(key, by, from)),
+    by === 'type'
+      ? []
+      : Object.keys(bounds)
+          .filter(isWanted)
+          .map((key) => placeOfBound(key, by, from)),
   );
   return [...ofLayers, ...ofBounds];
 }

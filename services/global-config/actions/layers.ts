@@ -21,8 +21,8 @@ import { storedServiceType } from '../documents/service-type.ts';
 import { GlobalEntity, ServiceTypeEntity } from '../schema.ts';
 import {
   documentsAt,
-  findEntry,
   keyAuthors,
+  requireKnown,
   revisionAt,
   withdrawnSince,
 } from '../stores/history.ts';
@@ -137,8 +137,8 @@ async function revisionAsOf(
 ): Promise<number> {
   if (asOf === undefined || asOf === newest) return newest;
   if (typeof asOf === 'string') return revisionAt(manager, new Date(asOf));
-  const { revision } = await findEntry(manager, asOf);
-  return revision;
+  await requireKnown(manager, asOf);
+  return asOf;
 }
 
 export const layerActions = (db: DataSource) =>

@@ -5,6 +5,7 @@
  * |--------|-----------------------------------------------------------------------------------------------------------|
  * | trial  | all items are written in one transaction, which also reads the layers before and after, and is undone       |
  * | impact | config-resolver holds both against the documents of all tenants                                             |
+ * | limits | of budgets and freezes: against what tenants have spent and which of their automations are live        |
  * | digest | of the items, the platform's revision, the environment and what all tenants' documents say of the keys     |
  * | apply  | trial and digest once more; then the writes, if the platform's revision is still that one under its lock    |
  */
@@ -12,6 +13,10 @@ import canonicalize from 'canonicalize';
 import { createHash } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import { seesPlatform } from '../../../shared/access.ts';
+import {
+  decidingDocument,
+  decisionsImpact,
+} from '../../../shared/change-sets/deciding-documents.ts';
 import { changedKeys, layersOfKeys, withPairs } from '../../../shared/bounds/platform-layers.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import {
@@ -21,6 +26,8 @@ import {
   tryChanges,
   type Work,
 } from '../../../shared/commits/commit.ts';
+import type { Budgets } from '../../../shared/contracts/budgets.ts';
+import type { Freezes } from '../../../shared/contracts/freezes.ts';
 import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import type { PlatformLayers } from '../../../shared/contracts/layers.ts';
 import type { PlanItem } from '../../../shared/contracts/plan.ts';
@@ -38,6 +45,7 @@ import {
   type ErrorData,
   type Problem,
 } from '../../../shared/errors.ts';
+import { claimsOf, type Claims } from '../../../shared/documents/managed-fields.ts';
 import { boundsKind } from '../documents/bounds.ts';
 import { budgetsKind } from '../documents/budgets.ts';
 import { freezesKind } from '../documents/freezes.ts';
@@ -47,6 +55,7 @@ import { asksForImpact, type Triable } from '../../../shared/documents/trial.ts'
 import {
   contractOfWrite,
   itemOf,
+  kindOfPath,
   plannedWrite,
   type PlannedKind,
   type PlannedWrite,
@@ -55,6 +64,7 @@ import { readPlatformLayers } from '../stores/layers.ts';
 
 type AnyAttempt = Attempt<unknown>;
 type Impact = ResultOf<'config-resolver.impact'>;
+type Planned = Omit<ResultOf<'global-config.plan'>, 'changes'>;
 
 interface Trial {
   readonly outcomes: readonly AnyAttempt[];
@@ -118,7 +128,7 @@ export class Planner {
   /** Throws 422 for what is no write of the platform, by its place among the items. */
   async #worksOf(
     items: readonly PlanItem[],
-    options: { readonly reason?: string; readonly dry_run?: true },
+    options: Claims & { readonly reason?: string; readonly dry_run?: true },
     request: Request,
   ): Promise<Work<AnyAttempt>[]> {
     const writes = items.map((item) => plannedWrite(item, options));
@@ -175,7 +185,12 @@ export class Planner {
     request: Request,
   ) {
     const trial = await this.#attempt(works);
-    const { impact, complete, digest } = await lookAt(trial, items, look, request);
+    const overTime = look.cursor === undefined ? overTimeChanges(items, trial.outcomes) : undefined;
+    const [{ impact, complete, digest }, over_time] = await Promise.all([
+      lookAt(trial, items, look, request),
+      overTime &&
+        request.call('config-resolver.impact.over-time', { body: { by: 'platform', ...overTime } }),
+    ]);
     const { revision, at, outcomes } = trial;
     return {
       outcomes,
@@ -184,6 +199,7 @@ export class Planner {
         digest: digest && `${revision}-${Date.parse(at)}-${digest}`,
         impact,
         complete,
+        ...(over_time && { over_time }),
       },
     };
   }
@@ -222,6 +238,24 @@ export class Planner {
     );
   }
 
+  /** With what past decisions would have been, on the first page. */
+  async #withDecisions(
+    planned: Planned,
+    writes: readonly Pick<PlannedWrite, 'kind' | 'params'>[],
+    { cursor }: Look,
+    {
+      outcomes,
+      call,
+    }: { readonly outcomes: readonly AnyAttempt[]; readonly call: Request['call'] },
+  ): Promise<Planned> {
+    if (cursor !== undefined) return planned;
+    const documents = writes.flatMap(({ kind, params }, index) =>
+      decidingDocument(`global-config.${kind}`, params, outcomes[index]!.after),
+    );
+    const decisions = await decisionsImpact(call, documents, null);
+    return decisions ? { ...planned, impact: { ...planned.impact, decisions } } : planned;
+  }
+
   /** A dry run as the plan of one item. The contract of a write has checked its parameters. */
   async tryOne(kind: PlannedKind, verb: WriteVerb, params: Triable, request: Request) {
     if (!seesPlatform(request.caller)) throw needsReading();
@@ -229,8 +263,11 @@ export class Planner {
     const item = itemOf(kind, verb, own);
     const contract = contractOfWrite(kind, verb);
     const work = await this.#prepare({ kind, verb, params: own, contract }, request);
-    const { outcomes, planned } = await this.#plan([item], [work], cursorOf(cursor), request);
-    return { ...triedOf(outcomes[0]!.answer), ...planned };
+    const look = cursorOf(cursor);
+    const { outcomes, planned } = await this.#plan([item], [work], look, request);
+    const made = { outcomes, call: request.call };
+    const whole = await this.#withDecisions(planned, [{ kind, params: own }], look, made);
+    return { ...triedOf(outcomes[0]!.answer), ...whole };
   }
 
   async plan({ items, limit, cursor }: PlanBody, request: Request) {
@@ -240,7 +277,9 @@ export class Planner {
     const changes = outcomes.flatMap(({ answer }, index) =>
       triedOf(answer).changes.map((change) => ({ resource: items[index]!.path, ...change })),
     );
-    return { ...planned, changes };
+    const writes = items.map((item) => plannedWrite(item, {}) as PlannedWrite);
+    const made = { outcomes, call: request.call };
+    return { ...(await this.#withDecisions(planned, writes, look, made)), changes };
   }
 
   /** A write that is tried and, where it asks for that, planned as the only item. */
@@ -264,12 +303,14 @@ export class Planner {
     return { revision, outcomes };
   }
 
-  async apply(
-    { digest, items, reason }: ParamsOf<'global-config.plan.apply'>['body'],
-    request: Request,
-  ) {
+  async apply({ body, ...said }: ParamsOf<'global-config.plan.apply'>, request: Request) {
+    const { digest, items, reason } = body;
     const planned = await this.#requireUnmoved(digest, items, request);
-    const works = await this.#worksOf(items, reason === undefined ? {} : { reason }, request);
+    const works = await this.#worksOf(
+      items,
+      { ...claimsOf(said), ...(reason !== undefined && { reason }) },
+      request,
+    );
     const [first, ...others] = works;
     const onlyThen: Work<AnyAttempt> = async (manager, revision, at, policies) => {
       await requireRevision(manager, planned, revision - 1);
@@ -290,7 +331,7 @@ export class Planner {
 export const planActions = (planner: Planner) =>
   ({
     'global-config.plan': ({ body }, request) => planner.plan(body, request),
-    'global-config.plan.apply': ({ body }, request) => planner.apply(body, request),
+    'global-config.plan.apply': (params, request) => planner.apply(params, request),
   }) satisfies Handlers;
 
 type PlanBody = ParamsOf<'global-config.plan'>['body'];
@@ -309,6 +350,26 @@ const lookAt = (
       ...look,
     },
   });
+
+type OverTime = Pick<ParamsOf<'config-resolver.impact.over-time'>['body'], 'budgets' | 'freezes'>;
+
+/** Budgets and freezes before the first item that writes them and after the last; undefined: none does. */
+function overTimeChanges(
+  items: readonly PlanItem[],
+  outcomes: readonly AnyAttempt[],
+): OverTime | undefined {
+  // The documents of a kind are what its schema says.
+  const changeOf = <Document>(kind: PlannedKind) => {
+    const writes = outcomes.filter((_each, index) => kindOfPath(items[index]!.path) === kind);
+    const [first, last] = [writes[0], writes.at(-1)];
+    if (!first || !last) return undefined;
+    return { before: first.before as Document | null, after: last.after as Document | null };
+  };
+  const budgets = changeOf<Budgets>('budgets');
+  const freezes = changeOf<Freezes>('freezes');
+  if (!budgets && !freezes) return undefined;
+  return { ...(budgets && { budgets }), ...(freezes && { freezes }) };
+}
 
 const cursorOf = (cursor: string | undefined) => (cursor === undefined ? {} : { cursor });
 
@@ -365,7 +426,7 @@ const ofItem = ({ path, message }: Problem, index: number): Problem => ({
 /** An error of one item, which says of which. Problems are in its body. */
 function errorOfItem(error: unknown, index: number, items: readonly PlanItem[]): unknown {
   if (!(error instanceof StrataError)) return error;
-  const { errors, change_set: proposed } = error.data as ErrorData;
+  const { errors, change_set: proposed, managed_fields } = error.data as ErrorData;
   if (proposed) {
     const body = { ...proposed.body, items: [...items] };
     return new StrataError(codeOf(error), error.message, { change_set: { ...proposed, body } });
@@ -374,5 +435,8 @@ function errorOfItem(error: unknown, index: number, items: readonly PlanItem[]):
     return invalid(
       errors.map(({ path, message }) => ofItem({ path: `/body${path}`, message }, index)),
     );
-  return new StrataError(codeOf(error), `Item ${index}: ${error.message}`, { cause: error });
+  return new StrataError(codeOf(error), `Item ${index}: ${error.message}`, {
+    cause: error,
+    ...(managed_fields && { managed_fields }),
+  });
 }

@@ -8,6 +8,8 @@ import type { Handlers, Request } from '../../../shared/contract-runtime/request
 import { platformBoundsKey } from '../../../shared/contracts/bounds.ts';
 import { platformBudgetsKey } from '../../../shared/contracts/budgets.ts';
 import { platformChangePolicyKey } from '../../../shared/contracts/change-policy.ts';
+import type { PowerName } from '../../../shared/contracts/consequences.ts';
+import { platformEventDestinationsKey } from '../../../shared/contracts/event-destinations.ts';
 import { platformFreezesKey } from '../../../shared/contracts/freezes.ts';
 import type { PlatformConfigType } from '../../../shared/contracts/history.ts';
 import { serviceTypeKey } from '../../../shared/contracts/service-types.ts';
@@ -15,9 +17,11 @@ import { documentActions, type WrittenDocument } from '../../../shared/documents
 import { takeBackOf } from '../../../shared/documents/history.ts';
 import { asksForImpact } from '../../../shared/documents/trial.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { boundsKind } from '../documents/bounds.ts';
 import { changePolicyKind } from '../documents/change-policy.ts';
 import { budgetsKind } from '../documents/budgets.ts';
+import { eventDestinationsKind } from '../documents/event-destinations.ts';
 import { freezesKind } from '../documents/freezes.ts';
 import { serviceTypeAddress, serviceTypeKind } from '../documents/service-type.ts';
 import { findRestored, type Restored } from '../stores/history.ts';
@@ -56,10 +60,21 @@ function sameWrite({ config_type, resource_id, document }: Restored) {
       return { kind: 'freezes', verb, address: {}, body: document } as const;
     case 'change_policy_config':
       throw invalid([{ path: '/impact', message: 'is not for a change_policy' }]);
+    case 'event_destinations_config':
+      throw invalid([{ path: '/impact', message: 'is not for event_destinations' }]);
     case 'rollout_config':
       throw isRollout();
   }
 }
+
+/**
+ * Of what brings back whose approval counts, or who gets the proof of what was done: it takes what
+ * writing that takes.
+ */
+const powers: Readonly<Partial<Record<PlatformConfigType, PowerName>>> = {
+  change_policy_config: 'approvers',
+  event_destinations_config: 'proof',
+};
 
 const isRollout = (): StrataError =>
   new StrataError('conflict', 'A rollout is reverted, not rolled back: POST …/revert.');
@@ -78,12 +93,13 @@ const forReaders =
     return restore(document, options, request);
   };
 
-export function rollbackAction(db: DataSource, planner: Planner) {
+export function rollbackAction(db: DataSource, planner: Planner, settings: () => Settings) {
   const types = documentActions(db, serviceTypeKind);
   const bounds = documentActions(db, boundsKind);
   const budgets = documentActions(db, budgetsKind);
   const freezes = documentActions(db, freezesKind);
   const policy = documentActions(db, changePolicyKind);
+  const destinations = documentActions(db, eventDestinationsKind(settings));
   const restorers: Readonly<Record<PlatformConfigType, Restore>> = {
     global_config: entryRollback(db),
     service_type_config(resourceId, document, options, request) {
@@ -103,6 +119,9 @@ export function rollbackAction(db: DataSource, planner: Planner) {
     change_policy_config: forReaders((document, options, request) =>
       policy.rollback(options, request, document, [platformChangePolicyKey]),
     ),
+    event_destinations_config: forReaders((document, options, request) =>
+      destinations.rollback(options, request, document, [platformEventDestinationsKey]),
+    ),
     rollout_config: () => Promise.reject(isRollout()),
   };
   return {
@@ -113,9 +132,8 @@ export function rollbackAction(db: DataSource, planner: Planner) {
     async 'global-config.rollback'({ body, ...options }, request) {
       const { reason = options.reason } = body;
       const restored = await findRestored(db.manager, takeBackOf(body));
-      // It says whose approval counts, and so takes what writing it takes.
-      const powerful = restored.config_type === 'change_policy_config';
-      if (powerful) requirePower(request.caller, 'approvers');
+      const power = powers[restored.config_type];
+      if (power !== undefined) requirePower(request.caller, power);
       if (asksForImpact(options)) {
         const { kind, verb, address, body: written } = sameWrite(restored);
         const sent = verb === 'put' ? { body: written } : {};
@@ -125,7 +143,7 @@ export function rollbackAction(db: DataSource, planner: Planner) {
       const { config_type: type, resource_id: resourceId, document } = restored;
       return restorers[type](resourceId, document, writeOptions, {
         ...request,
-        ...(powerful && { power: 'approvers' }),
+        ...(power !== undefined && { power }),
       });
     },
   } satisfies Handlers;

@@ -7,6 +7,7 @@ import { contractTable } from '../../../shared/contracts/index.ts';
 import type { PlanItem } from '../../../shared/contracts/plan.ts';
 import { parametersIn, pathOf, templateOf } from '../../../shared/documents/document-paths.ts';
 import { writeVerbs, type WriteVerb } from '../../../shared/documents/document.ts';
+import type { Claims } from '../../../shared/documents/managed-fields.ts';
 import type { Problem } from '../../../shared/errors.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
 
@@ -31,13 +32,17 @@ const templates = plannedKinds.map((kind) => ({
   template: templateOf(`global-config.${kind}`),
 }));
 
+/** Which kind of document an item writes. */
+export const kindOfPath = (path: string): PlannedKind | undefined =>
+  templates.find(({ template }) => parametersIn(path, template) !== undefined)?.kind;
+
 /**
  * Where the path is that of no document of the platform, or the write's contract refuses it: what
  * is wrong.
  */
 export function plannedWrite(
   { action, path, body, if_match }: PlanItem,
-  options: { readonly reason?: string; readonly dry_run?: true },
+  options: Claims & { readonly reason?: string; readonly dry_run?: true },
 ): PlannedWrite | { readonly problems: Problem[] } {
   const verb = writeVerbs.find((each) => each === action)!;
   for (const { kind, template } of templates) {

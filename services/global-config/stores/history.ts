@@ -60,6 +60,12 @@ export async function findEntry(manager: EntityManager, revision: number): Promi
   throw await unknownRevision(manager, revision);
 }
 
+/** Throws as `findEntry`, but for the revision with which the history begins, which the baseline has. */
+export async function requireKnown(manager: EntityManager, revision: number): Promise<void> {
+  const { revision: first } = await beginningOf(manager);
+  if (revision !== first) await findEntry(manager, revision);
+}
+
 /** A document as it was, which is null where there was none. */
 export interface Restored extends Pick<HistoryRow, 'config_type' | 'resource_id'> {
   readonly document: unknown;

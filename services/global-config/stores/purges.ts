@@ -234,6 +234,8 @@ function documentPath({ config_type: type, resource_id: id }: Name): string {
       return pathOf('global-config.freezes', {});
     case 'change_policy_config':
       return pathOf('global-config.change-policy', {});
+    case 'event_destinations_config':
+      return pathOf('global-config.event-destinations', {});
     case 'rollout_config':
       // No change set writes it.
       return '';

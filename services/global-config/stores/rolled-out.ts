@@ -6,13 +6,20 @@ import { serviceTypeKey } from '../../../shared/contracts/service-types.ts';
 import type { Policies, Work } from '../../../shared/commits/commit.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { approvalRequired, requiredOf } from '../../../shared/documents/change-policy.ts';
-import { parametersIn, templateOf } from '../../../shared/documents/document-paths.ts';
+import { parametersIn, pathOf, templateOf } from '../../../shared/documents/document-paths.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import {
   documentActions,
   type Attempt,
   type DocumentActions,
 } from '../../../shared/documents/document.ts';
+import {
+  managedAfter,
+  readManaged,
+  requireTaken,
+  type Claims,
+} from '../../../shared/documents/managed-fields.ts';
+import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
 import { StrataError, type ErrorData } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import { rolledOutEntryKind } from '../documents/global-entry.ts';
@@ -63,7 +70,7 @@ export function requireApproved(
   items: readonly RolloutItem[],
   { approvals, approver_groups: groups }: Approvals,
   policies: Policies,
-  reason: string,
+  said: Claims & { readonly reason: string },
 ): void {
   for (const { config_type, resource_id, before, after } of items) {
     const { kind, addressOf } = layers[config_type];
@@ -74,7 +81,30 @@ export function requireApproved(
     const isOfGroups = asked.groups.length === 0 || asked.groups.join() === groups.join();
     if (approvals >= asked.required && isOfGroups) continue;
     const left = after === null ? undefined : { document: after };
-    throw withAll(approvalRequired(kind, address, {}, left, reason), items);
+    throw withAll(approvalRequired(kind, address, {}, left, said), items);
+  }
+}
+
+/** Throws as a write of them would where folders own fields that are not taken over. */
+export async function requireTakenOver(
+  manager: EntityManager,
+  items: readonly RolloutItem[],
+  claims: Claims,
+): Promise<void> {
+  for (const { config_type, resource_id, before, after } of items) {
+    const { kind, addressOf } = layers[config_type];
+    const path = pathOf(kind.actions, addressOf(resource_id));
+    const write = {
+      ...claims,
+      changes: diff(before ?? undefined, after ?? undefined),
+      sent: after === null ? null : (kind.bodyOf?.(after) ?? after),
+      after,
+      isPatch: false,
+      by: '',
+      at: '',
+    };
+    const stored = await readManaged(manager, platformScope, path);
+    await requireTaken(manager, platformScope, path, managedAfter(stored, write));
   }
 }
 

@@ -10,6 +10,7 @@ import type { DecisionReason, Intent } from '../../../shared/contracts/decide.ts
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
+import { isWithin } from '../../../shared/narrow-keys.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { countNamed } from '../channels/destinations.ts';
 import { digestOf, partProblems, type ExactAction } from '../rules/action-digest.ts';
@@ -99,19 +100,20 @@ export function automationActions(options: AutomationOptions) {
         caller,
         fits: (next) => !isAwaited(next.state),
       });
-      return grants.answer(requireAutomation(row), caller);
+      return grants.answer(requireAutomation(row, caller), caller);
     },
 
     async 'notifier.automations.heartbeat'({ tenant_id: tenantId, automation_id: id }, request) {
-      const before = await found(db.manager, tenantId, id);
+      const before = await findAutomation(db.manager, tenantId, id, request.caller);
       refuseOthers(before, request.caller);
       const row = await prolong(db.manager, tenantId, id);
-      const alive = row ?? refuseEnded(await found(db.manager, tenantId, id));
+      const alive =
+        row ?? refuseEnded(await findAutomation(db.manager, tenantId, id, request.caller));
       return grants.answer(alive, request.caller);
     },
 
     async 'notifier.automations.finish'({ tenant_id: tenantId, automation_id: id, body }, request) {
-      const before = await found(db.manager, tenantId, id);
+      const before = await findAutomation(db.manager, tenantId, id, request.caller);
       refuseOthers(before, request.caller);
       const row = await db.transaction(async (manager) => {
         await lockSlots(manager, tenantId);
@@ -132,7 +134,7 @@ export function automationActions(options: AutomationOptions) {
         }
         return automationView(row);
       }
-      const now = await found(db.manager, tenantId, id);
+      const now = await findAutomation(db.manager, tenantId, id, request.caller);
       const isRepeated =
         now.state === 'finished' &&
         now.outcome === body.outcome &&
@@ -142,15 +144,26 @@ export function automationActions(options: AutomationOptions) {
   } satisfies Handlers;
 }
 
-async function found(manager: EntityManager, tenantId: string, id: string): Promise<AutomationRow> {
+export async function findAutomation(
+  manager: EntityManager,
+  tenantId: string,
+  id: string,
+  caller: Caller,
+): Promise<AutomationRow> {
   const row = await manager.findOneBy(AutomationEntity, { id, tenant_id: tenantId });
-  return requireAutomation(row);
+  return requireAutomation(row, caller);
 }
 
-function requireAutomation(row: AutomationRow | null): AutomationRow {
-  if (!row) throw new StrataError('not_found', 'The tenant has no such automation.');
-  return row;
+/** What is outside of what a key is narrowed to does not exist for it. */
+function requireAutomation(row: AutomationRow | null, caller: Caller): AutomationRow {
+  if (row && isWithin(caller.narrowed_to, namesOf(row))) return row;
+  throw new StrataError('not_found', 'The tenant has no such automation.');
 }
+
+const namesOf = ({ intent }: AutomationRow) => ({
+  service_ids: intent.service_id,
+  agent_types: intent.agent_type,
+});
 
 function refuseEnded(row: AutomationRow): never {
   const hasExpired = row.state === 'expired' || row.state === 'running';
@@ -216,7 +229,7 @@ async function start(
     }
     const decideAgain = tries > triesAhead ? decide : undefined;
     const isOver = over.length > 0;
-    const made = { tenantId, body, intent, admission, approval, isOver, decideAgain };
+    const made = { tenantId, body, intent, at, admission, approval, isOver, decideAgain };
     try {
       const row = await db.transaction((manager) => insert(manager, options, made, request));
       // Another request with the same key was faster, and announced it.
@@ -354,6 +367,8 @@ interface NewAutomation {
   readonly tenantId: string;
   readonly body: StartBody;
   readonly intent: Intent;
+  /** By which moment its limits were looked at. */
+  readonly at: string;
   readonly admission: Admission;
   readonly approval: ApprovalToMake | undefined;
   /** Whether the approval says which budgets it lets be exceeded. */
@@ -406,6 +421,7 @@ async function insert(
     audience: body.audience ?? null,
     holds: null,
     actual_cost: null,
+    weighed: null,
   };
   const judged = await judgeBudgets(manager, tenantId, admission.budgets ?? [], asked, now);
   if (judged.isCostMissing && admission.decided.decision !== 'deny') throw costMissing();
@@ -415,7 +431,11 @@ async function insert(
   const isPlanned = needsApproval(admission, isOver) === (approval !== undefined);
   if (!isDenied && !(isPlanned && isOver === made.isOver))
     throw new Moved(admission.decided.revision, isOver ? judged.reasons : []);
-  const weighed = { ...asked, decided: withBudgets(asked.decided, judged) };
+  const weighed = {
+    ...asked,
+    decided: withBudgets(asked.decided, judged),
+    weighed: { at: made.at, is_proven: admission.is_proven, balances: judged.balances },
+  };
   const row = isDenied
     ? weighed
     : await placed(

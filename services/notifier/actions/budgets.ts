@@ -13,6 +13,7 @@ import { momentOf } from '../../../shared/schema/moment.ts';
 import { balanceText, type Balance } from '../../../shared/budgets/judge.ts';
 import { databaseTime } from '../stores/clock.ts';
 import { readBalances, readDays } from '../stores/ledger.ts';
+import { readStanding } from '../stores/standing.ts';
 
 export const budgetActions = (db: DataSource) =>
   ({
@@ -28,6 +29,9 @@ export const budgetActions = (db: DataSource) =>
         items: budgets.map((budget, index) => usageOf(budget, balances[index]!, at)),
       };
     },
+
+    'notifier.budgets.standing': ({ body: { tenant_id, budgets } }) =>
+      readStanding(db.manager, tenant_id, budgets),
 
     async 'notifier.budgets.days'({ tenant_id: tenantId, by, name, days = 31 }, request) {
       const budgets = await budgetsOf(tenantId, request);

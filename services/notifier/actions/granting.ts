@@ -1,8 +1,9 @@
 /** Grants of automations that run, and the keys that others verify them with. */
 import type { JWTPayload } from 'jose';
 import type { DataSource } from 'typeorm';
-import type { Caller } from '../../../shared/access.ts';
+import { mayCall, type Caller } from '../../../shared/access.ts';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
+import { contractTable } from '../../../shared/contracts/index.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { automationView, type Automation } from '../rules/automation.ts';
 import { claimsOf, grantType, signed, verified, type GrantClaims } from '../rules/grant.ts';
@@ -24,9 +25,10 @@ export class Grants {
    * The automation as this caller sees it: with its grant where that could also be redeemed by them.
    * Who may only look is given nothing that an executor may act by.
    */
-  async answer(row: AutomationRow, { scopes }: Caller): Promise<Automation> {
+  async answer(row: AutomationRow, caller: Caller): Promise<Automation> {
     const view = automationView(row);
-    const mayRedeem = scopes === undefined || scopes.includes('automations:write');
+    const redeem = contractTable['notifier.automations.redeem'];
+    const mayRedeem = mayCall(redeem, caller, { tenant_id: row.tenant_id });
     if (row.state !== 'running' || !mayRedeem) return view;
     const { approval_id: id } = row;
     const approval =

@@ -13,7 +13,7 @@ import type { GrantClaims } from '../rules/grant.ts';
 import { AutomationEntity, type AutomationRow } from '../schema.ts';
 import { lockSlots } from '../stores/automations.ts';
 import { clockTime, slotTime } from '../stores/clock.ts';
-import { intentOf } from './automations.ts';
+import { findAutomation, intentOf } from './automations.ts';
 import type { Grants } from './granting.ts';
 import { Moved, mostTries, newestAdmission, pauseMs, type Decide } from './newest-decision.ts';
 
@@ -70,13 +70,14 @@ export const redeemActions = ({
   }) satisfies Handlers;
 
 /** What limits say of the automation at this moment; what it takes back is looked up once. */
-function decideOn(params: Params, { call }: Request) {
+function decideOn(params: Params, { call, caller }: Request) {
+  const { tenant_id: tenantId, automation_id: id } = params;
   let isProven: boolean | undefined;
   return async (manager: EntityManager, least: number | undefined): Promise<Admission> => {
-    const { intent } = await found(manager, params);
+    const { intent } = await findAutomation(manager, tenantId, id, caller);
     const at = (await clockTime(manager)).toISOString();
     const admission = await call('config-resolver.admission', {
-      tenant_id: params.tenant_id,
+      tenant_id: tenantId,
       ...(least !== undefined && { min_revision: least }),
       ...(isProven !== undefined && { is_proven: isProven }),
       body: { ...intentOf(intent), at },
@@ -84,15 +85,6 @@ function decideOn(params: Params, { call }: Request) {
     isProven = admission.is_proven;
     return admission;
   };
-}
-
-async function found(
-  manager: EntityManager,
-  { tenant_id, automation_id: id }: Params,
-): Promise<AutomationRow> {
-  const row = await manager.findOneBy(AutomationEntity, { id, tenant_id });
-  if (!row) throw new StrataError('not_found', 'The tenant has no such automation.');
-  return row;
 }
 
 /** Under the lock on the slots, with the revisions held that the admission is by. */
@@ -103,8 +95,8 @@ async function redeem(
   { decided }: Admission,
   request: Request,
 ): Promise<Outcome> {
-  const { automation_id: id, body } = params;
-  const row = await found(manager, params);
+  const { tenant_id: tenantId, automation_id: id, body } = params;
+  const row = await findAutomation(manager, tenantId, id, request.caller);
   const now = await clockTime(manager);
   const slotNow = await slotTime(manager);
   const refused = refusalOf(row, decided.decision === 'deny', brought, slotNow);

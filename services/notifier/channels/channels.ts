@@ -6,6 +6,7 @@ import type { Settings } from '../../../shared/settings/settings.ts';
 import type { DestinationsOf, NoticeChannel } from './channel.ts';
 import { chatChannel, chatDestinations } from './chat.ts';
 import { emailChannel, emailDestinations } from './email.ts';
+import { teamsChannel, teamsDestinations } from './teams.ts';
 import { webhookChannel, webhookDestinations } from './webhook.ts';
 
 export interface ChannelOptions {
@@ -24,4 +25,5 @@ export const channelTable: Readonly<Record<Channel, ChannelRow>> = {
   webhook: { destinations: webhookDestinations, create: webhookChannel },
   chat: { destinations: chatDestinations, create: chatChannel },
   email: { destinations: emailDestinations, create: emailChannel },
+  teams: { destinations: teamsDestinations, create: teamsChannel },
 };

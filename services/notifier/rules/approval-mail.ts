@@ -70,6 +70,11 @@ const templates: Readonly<Record<NoticeType, MailTemplate>> = {
     subject: 'Still needs approval: {title}',
     says: 'Nobody has decided yet (escalation {hop} of {max_hops}). You are asked to approve or deny:',
   },
+  'approval.reminded': {
+    name: 'approval_reminded',
+    subject: 'Reminder: {title}',
+    says: 'No one has decided yet, and the time to decide ends {expires_at}. You are asked to approve or deny:',
+  },
   'approval.decided': {
     name: 'approval_decided',
     subject: '{outcome}: {title}',

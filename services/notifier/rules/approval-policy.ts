@@ -101,7 +101,7 @@ export function requireRight(
   const groups = groupsAsked(row.chain, row.hop).join(', ');
   const who =
     groups === ''
-      ? 'operators and tenant_admins'
+      ? 'operators, reviewers and tenant_admins'
       : `members of ${groups}, or tenant_admins where these have no member who could`;
   throw new StrataError('insufficient_role', `Only ${who} may decide this approval.`);
 }

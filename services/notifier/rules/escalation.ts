@@ -6,9 +6,15 @@ import type { ApprovalRow } from '../schema.ts';
 
 type Times = Pick<
   ApprovalRow,
-  'hop' | 'max_hops' | 'window_seconds' | 'escalates_at' | 'expires_at' | 'expires_fixed'
+  | 'hop'
+  | 'max_hops'
+  | 'window_seconds'
+  | 'escalates_at'
+  | 'expires_at'
+  | 'expires_fixed'
+  | 'reminds_at'
 >;
-export type Step = 'escalate' | 'exhaust' | 'expire';
+export type Step = 'escalate' | 'exhaust' | 'expire' | 'remind';
 
 const after = (time: Date, seconds: number): Date => new Date(time.getTime() + seconds * 1000);
 
@@ -19,6 +25,16 @@ export interface EscalationLimits {
   readonly timeout_seconds: number;
 }
 
+/** After this part of its time an approval reminds those who are asked then, once. */
+const remindsAfter = 0.75;
+/** Of one that ends sooner the first notice is new enough. */
+const leastToRemindMs = 3_600_000;
+
+function reminderOf(now: Date, expiresAt: Date): Date | null {
+  const lasts = expiresAt.getTime() - now.getTime();
+  return lasts < leastToRemindMs ? null : new Date(now.getTime() + lasts * remindsAfter);
+}
+
 /**
  * Times of a new approval. Where the request names no expiry, it is late enough for every hop and a
  * last window.
@@ -26,10 +42,12 @@ export interface EscalationLimits {
 export function firstTimes(now: Date, requestedExpiry: Date | undefined, limits: EscalationLimits) {
   const escalationSeconds = (limits.max_hops + 1) * limits.window_seconds;
   const ownExpiry = after(now, Math.max(limits.timeout_seconds, escalationSeconds));
+  const expiresAt = requestedExpiry ?? ownExpiry;
   return {
     escalates_at: after(now, limits.window_seconds),
     expires_fixed: requestedExpiry !== undefined,
-    expires_at: requestedExpiry ?? ownExpiry,
+    expires_at: expiresAt,
+    reminds_at: reminderOf(now, expiresAt),
   };
 }
 
@@ -39,7 +57,7 @@ export function firstTimes(now: Date, requestedExpiry: Date | undefined, limits:
  *
  * | Window passed | Hops left | Requested expiry passed | Step |
  * | --- | --- | --- | --- |
- * | no | | | expire once expires_at has passed, requested or not |
+ * | no | | | expire once expires_at has passed, requested or not; before that remind, if that is due |
  * | yes | yes | no | escalate: an expiry of our own waits for the escalation to end |
  * | yes | yes | yes | expire |
  * | yes | no | no | exhaust |
@@ -48,7 +66,10 @@ export function firstTimes(now: Date, requestedExpiry: Date | undefined, limits:
 export function dueStep(times: Times, now: Date): Step | null {
   const { escalates_at: escalatesAt, expires_at: expiresAt } = times;
   const expired = expiresAt <= now;
-  if (escalatesAt === null || escalatesAt > now) return expired ? 'expire' : null;
+  if (escalatesAt === null || escalatesAt > now) {
+    if (expired) return 'expire';
+    return times.reminds_at !== null && times.reminds_at <= now ? 'remind' : null;
+  }
 
   const requestedExpiryPassed = expired && times.expires_fixed;
   if (times.hop < times.max_hops) return requestedExpiryPassed ? 'expire' : 'escalate';
@@ -57,15 +78,18 @@ export function dueStep(times: Times, now: Date): Step | null {
 
 /**
  * Times after a hop that fired at `now`. An expiry of our own moves, so that the hops that are left
- * fit before it.
+ * fit before it; a reminder that is still to come moves with it.
  */
 export function nextTimes(times: Times, now: Date) {
   const { hop, max_hops: maxHops, window_seconds: window, expires_at: expiresAt } = times;
   const escalationEnd = after(now, (maxHops - hop) * window);
   const keepsExpiry = times.expires_fixed || expiresAt >= escalationEnd;
+  const nextExpiry = keepsExpiry ? expiresAt : escalationEnd;
   return {
     hop: hop + 1,
     escalates_at: after(now, window),
-    expires_at: keepsExpiry ? expiresAt : escalationEnd,
+    expires_at: nextExpiry,
+    // The hop's own notice is new.
+    reminds_at: times.reminds_at && reminderOf(now, nextExpiry),
   };
 }

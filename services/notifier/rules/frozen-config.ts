@@ -12,6 +12,18 @@ type Approvers = ResultOf<'tenant-config.members.approvers'>;
 /** The sections of notification_config that say how each channel sends. */
 export type ChannelConfig = Pick<EffectiveNotifications, Channel>;
 
+export const channelConfigOf = ({
+  webhook,
+  email,
+  chat,
+  teams,
+}: EffectiveNotifications): ChannelConfig => ({
+  webhook,
+  email,
+  ...(chat && { chat }),
+  ...(teams && { teams }),
+});
+
 export interface FrozenConfig {
   readonly config: ChannelConfig;
   /** Revision of the configuration, by which a newer one ends an endpoint's pause. */

@@ -49,7 +49,7 @@ export type NoticeBody =
 
 /** Whether a notice asks its reader to decide; the others say how an approval ended. */
 export const asksForDecision = (type: NoticeBody['type']): boolean =>
-  type === 'approval.requested' || type === 'approval.escalated';
+  type === 'approval.requested' || type === 'approval.escalated' || type === 'approval.reminded';
 
 export const tellsOfChangeSet = <Of extends { readonly type: string }>(
   notice: Of,

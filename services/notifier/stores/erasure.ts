@@ -17,6 +17,8 @@ const statements = [
        AND NOT EXISTS (SELECT FROM notifier.attempts a WHERE a.delivery_id = d.id) LIMIT $2)`,
   'DELETE FROM notifier.approvals WHERE id IN (SELECT id FROM notifier.approvals WHERE tenant_id = $1 LIMIT $2)',
   'DELETE FROM notifier.automations WHERE id IN (SELECT id FROM notifier.automations WHERE tenant_id = $1 LIMIT $2)',
+  `DELETE FROM notifier.decisions WHERE decision_id IN (
+     SELECT decision_id FROM notifier.decisions WHERE tenant_id = $1 LIMIT $2)`,
   `DELETE FROM notifier.ledger WHERE (tenant_id, budget, bucket) IN (
      SELECT tenant_id, budget, bucket FROM notifier.ledger WHERE tenant_id = $1 LIMIT $2)`,
   `DELETE FROM notifier.budget_warnings WHERE (tenant_id, budget) IN (

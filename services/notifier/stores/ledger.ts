@@ -27,7 +27,7 @@ import {
   type Judged,
   type Warned,
 } from '../../../shared/budgets/judge.ts';
-import type { AutomationRow, Hold } from '../schema.ts';
+import type { AutomationRow, Hold, Weighed } from '../schema.ts';
 
 interface BalanceRow {
   readonly spent: string;
@@ -97,13 +97,21 @@ export async function judgeBudgets(
   budgets: readonly BudgetInForce[],
   { intent, request_id: requestId }: Pick<AutomationRow, 'intent' | 'request_id'>,
   at: Date,
-): Promise<Judged & Charging> {
+): Promise<Judged & Charging & Pick<Weighed, 'balances'>> {
   const balances = await readBalances(manager, tenantId, budgets, at.getTime());
   const weighed = weigh(budgets, balances, intent);
-  const charging = chargingOf(weighed, at.getTime());
-  const before = charging.warned.filter(({ isBefore }) => isBefore);
+  const charged = chargingOf(weighed, at.getTime());
+  const before = charged.warned.filter(({ isBefore }) => isBefore);
   await noteWarned(manager, tenantId, before, requestId);
-  return { ...judge(tenantId, weighed, intent, at.getTime()), ...charging };
+  return {
+    ...judge(tenantId, weighed, intent, at.getTime()),
+    ...charged,
+    balances: budgets.map(({ by, name }, index) => ({
+      by,
+      name,
+      ...balanceText(balances[index]!),
+    })),
+  };
 }
 
 const charging: Statement = {

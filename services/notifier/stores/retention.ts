@@ -34,6 +34,19 @@ const withAttempts = (of: 'settled' | 'theirs'): string =>
      RETURNING id
    )`;
 
+/** Recorded decisions, so many days after they were made. */
+export const removeOldDecisions =
+  (settings: () => Settings): Sweep =>
+  async (manager: EntityManager, most) => {
+    const [, decisions] = await manager.query<[unknown[], number]>(
+      `DELETE FROM notifier.decisions WHERE ctid = ANY (ARRAY(
+         SELECT ctid FROM notifier.decisions WHERE decided_at < now() - make_interval(days => $1)
+         ORDER BY decided_at LIMIT $2 FOR UPDATE SKIP LOCKED))`,
+      [settings().decision_retention_days, most],
+    );
+    return { decisions };
+  };
+
 /**
  * Deliveries that were settled so many days ago, with their attempts; one of very many attempts
  * goes after them.

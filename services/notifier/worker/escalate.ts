@@ -1,5 +1,5 @@
 /**
- * The loop that escalates, exhausts and expires approvals. Each is handled in one transaction under
+ * The loop that escalates approvals, reminds of them, exhausts and expires them. Each is handled in one transaction under
  * the lock on its row: of two nodes one fires a hop, and of a hop and a decision one comes first.
  */
 import type { Logger } from 'pino';
@@ -37,6 +37,7 @@ const noticeTypeOf = {
   escalate: 'approval.escalated',
   exhaust: 'approval.exhausted',
   expire: 'approval.expired',
+  remind: 'approval.reminded',
 } as const satisfies Record<Step, NoticeType>;
 
 const endStateOf = {
@@ -56,8 +57,7 @@ export function startEscalating({
     const step = dueStep(row, now);
     if (step === null) return;
 
-    const change =
-      step === 'escalate' ? nextTimes(row, now) : { state: endStateOf[step], escalates_at: null };
+    const change = changeOf(step, row, now);
     const changed: ApprovalRow = { ...row, ...change };
     await manager.update(ApprovalEntity, { id: row.id }, change);
 
@@ -94,8 +94,9 @@ export function startEscalating({
       return await db.transaction(async (manager) => {
         const [due] = await manager.query<{ id: string; now: Date }[]>(
           `SELECT id, now() AS now FROM notifier.approvals
-           WHERE state = 'pending' AND least(escalates_at, expires_at) <= now() AND id <> ALL($1)
-           ORDER BY least(escalates_at, expires_at) LIMIT 1 FOR UPDATE SKIP LOCKED`,
+           WHERE state = 'pending' AND least(escalates_at, expires_at, reminds_at) <= now()
+             AND id <> ALL($1)
+           ORDER BY least(escalates_at, expires_at, reminds_at) LIMIT 1 FOR UPDATE SKIP LOCKED`,
           [except],
         );
         if (!due) return undefined;
@@ -140,8 +141,14 @@ export function startEscalating({
   });
 }
 
+function changeOf(step: Step, row: ApprovalRow, now: Date) {
+  if (step === 'escalate') return nextTimes(row, now);
+  if (step === 'remind') return { reminds_at: null };
+  return { state: endStateOf[step], escalates_at: null };
+}
+
 /**
- * A hop is told to those whom it asks. The end of an approval is told to everybody who may have
+ * A hop is told to those whom it asks, and so is a reminder to those whom the last hop asked. The end of an approval is told to everybody who may have
  * observed it; exhaustion also to those whom the last hop asks, as the last call.
  */
 async function whoHears(
@@ -150,7 +157,8 @@ async function whoHears(
   frozen: FrozenConfig,
   step: Step,
 ): Promise<Destination[]> {
-  const reached = step === 'escalate' ? [] : await cancelUnsent(manager, approval.id);
+  const ends = step === 'exhaust' || step === 'expire';
+  const reached = ends ? await cancelUnsent(manager, approval.id) : [];
   const asked = step === 'expire' ? [] : destinationsOf(approval, frozen, approval.hop);
   return distinct([...reached, ...asked]);
 }

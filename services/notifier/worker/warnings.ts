@@ -17,7 +17,7 @@ import {
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { codeOf } from '../../../shared/errors.ts';
 import { countNamed, destinationsOf } from '../channels/destinations.ts';
-import type { FrozenConfig } from '../rules/frozen-config.ts';
+import { channelConfigOf, type FrozenConfig } from '../rules/frozen-config.ts';
 import { budgetNoticesOf } from '../rules/notice.ts';
 import type { Destination } from '../schema.ts';
 import {
@@ -96,8 +96,7 @@ async function configOf(
       call('tenant-config.notifications.open', { tenant_id: tenantId }),
       call('tenant-config.members.approvers', { tenant_id: tenantId, groups: [] }),
     ]);
-    const { webhook, email, chat } = config;
-    return { config: { webhook, email, chat }, revision, groups: {}, admins };
+    return { config: channelConfigOf(config), revision, groups: {}, admins };
   } catch (error) {
     if (codeOf(error) === 'not_found') return undefined;
     throw error;

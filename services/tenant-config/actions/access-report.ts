@@ -7,7 +7,7 @@ import type { Bounds } from '../../../shared/contracts/bounds.ts';
 import type { ChangePolicy } from '../../../shared/contracts/change-policy.ts';
 import type { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
-import { invalid } from '../../../shared/errors.ts';
+import { codeOf, invalid } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import {
@@ -118,12 +118,30 @@ async function principalsOf(
 }
 const orderOf = ({ email, user_id: id }: Member): string => email ?? `~${id}`;
 
+interface PlatformBounds {
+  readonly bounds: Bounds | null;
+  readonly isKnown: boolean;
+}
+
+/** Those of then, as far back as the history of the platform goes. */
+async function platformBoundsAt(at: string | undefined, request: Request): Promise<PlatformBounds> {
+  try {
+    const question = { service_types: [], ...(at !== undefined && { as_of: at }) };
+    const { bounds } = await request.call('global-config.layers', question);
+    return { bounds: bounds?.document ?? null, isKnown: true };
+  } catch (error) {
+    if (codeOf(error) !== 'before_history') throw error;
+    return { bounds: null, isKnown: false };
+  }
+}
+
 export const accessReportActions = (db: DataSource, settings: () => Settings) =>
   ({
     async 'tenant-config.access-report'({ tenant_id: tenantId, at: asked }, request) {
       const then = await readThen(db, tenantId, asked === undefined ? undefined : momentOf(asked));
       const { at, knownSince, revision, policy, bounds } = then;
       const { areAllKnown, ...principals } = await principalsOf(then, request);
+      const platform = await platformBoundsAt(asked, request);
       const routing = effectiveNotifications(then.routing, settings());
       const approvals = approvalsOf(principals, routing);
       const asks = approvals.routes.flatMap(({ chain }) => chain);
@@ -131,7 +149,7 @@ export const accessReportActions = (db: DataSource, settings: () => Settings) =>
         tenant_id: tenantId,
         at: at.toISOString(),
         revision,
-        complete: areAllKnown && (knownSince === null || at >= knownSince),
+        complete: areAllKnown && platform.isKnown && (knownSince === null || at >= knownSince),
         known_since: knownSince?.toISOString() ?? null,
         members: [...principals.members],
         service_accounts: [...principals.service_accounts],
@@ -139,6 +157,7 @@ export const accessReportActions = (db: DataSource, settings: () => Settings) =>
         approvals,
         change_sets: { policy, approvers: changeSetApproversOf(principals, policy) },
         bounds,
+        platform_bounds: platform.bounds,
       };
     },
   }) satisfies Handlers;

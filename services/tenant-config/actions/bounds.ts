@@ -3,6 +3,10 @@ import canonicalize from 'canonicalize';
 import { createHash } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { differingKeys } from '../../../shared/bounds/platform-layers.ts';
+import {
+  decidingDocument,
+  decisionsImpact,
+} from '../../../shared/change-sets/deciding-documents.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { commitChange, revisionOf, type Work } from '../../../shared/commits/commit.ts';
 import type { Bounds } from '../../../shared/contracts/bounds.ts';
@@ -44,7 +48,11 @@ export function boundActions(db: DataSource, bounds: DocumentActions<TenantAddre
       },
     });
     const { impact, complete, digest } = found;
-    return { ...answer, base, digest, impact, complete };
+    const documents = decidingDocument(bounds.actions, { tenant_id: tenantId }, after);
+    const decisions =
+      cursor === undefined ? await decisionsImpact(request.call, documents, tenantId) : undefined;
+    const whole = { ...impact, ...(decisions && { decisions }) };
+    return { ...answer, base, digest, impact: whole, complete };
   }
 
   const orTry =

@@ -27,6 +27,7 @@ import {
   MemberEntity,
   ProjectEntity,
   RiskEntity,
+  ScimUserEntity,
   ServiceAccountEntity,
   ServiceInstanceEntity,
   TenantEntity,
@@ -61,6 +62,7 @@ export const erasingActions = (db: DataSource, settings: () => Settings) =>
         );
         await manager.delete(MemberEntity, { tenant_id: id });
         await manager.delete(ServiceAccountEntity, { tenant_id: id });
+        await manager.delete(ScimUserEntity, { tenant_id: id });
         return allGone;
       });
       const isBegun = await db.manager.existsBy(TenantEntity, {

@@ -29,7 +29,15 @@ import {
   storedFrom,
 } from '../schema.ts';
 import { enforcedProjects } from '../stores/enforced-projects.ts';
-import { documentAt, documentsAt, keyAuthors, momentOf, revisionAt } from '../stores/history.ts';
+import {
+  documentAt,
+  documentsAt,
+  documentsNamedAt,
+  keyAuthors,
+  momentOf,
+  revisionAt,
+} from '../stores/history.ts';
+import { readPlaces } from '../stores/places.ts';
 import { readValuesByKey } from '../stores/values-by-key.ts';
 
 /** The documents that the effective configuration is made of, by their names in the history. */
@@ -138,6 +146,7 @@ async function wantedRevision(
 
 export const layerActions = (db: DataSource) => ({
   ...snapshotActions(db),
+  ...pastActions(db),
   ...lookupActions(db),
 });
 
@@ -253,6 +262,41 @@ const snapshotActions = (db: DataSource) =>
       }),
   }) satisfies Handlers;
 
+const pastActions = (db: DataSource) =>
+  ({
+    /** One snapshot: the documents are exactly those of the revision. */
+    'tenant-config.layers.then': (params) =>
+      db.transaction('REPEATABLE READ', async (manager) => {
+        const { tenant_id, as_of, agent_types = [], service_ids = [], project_ids = [] } = params;
+        const at = <Type extends keyof LayerDocuments>(configType: Type, resourceId: string) =>
+          documentAt<LayerDocuments[Type]>(
+            manager,
+            { tenantId: tenant_id, configType, resourceId },
+            as_of,
+          );
+        const all = <Type extends keyof LayerDocuments>(configType: Type, ids: readonly string[]) =>
+          documentsNamedAt<LayerDocuments[Type]>(
+            manager,
+            { tenantId: tenant_id, configType },
+            ids,
+            as_of,
+          );
+        const services = await all('service_config', service_ids);
+        const ofServices = services.flatMap(({ document }) => document.project_id ?? []);
+        const projects = [...new Set([...ofServices, ...project_ids])];
+        return {
+          revision: as_of,
+          risk: await at('tenant_risk_config', tenant_id),
+          agents: await all('agent_config', agent_types),
+          services,
+          bounds: await at('bounds_config', tenant_id),
+          budgets: await at('budgets_config', tenant_id),
+          freezes: await at('freezes_config', tenant_id),
+          projects: (await all('project_config', projects)).map(limitsOfProject),
+        };
+      }),
+  }) satisfies Handlers;
+
 const lookupActions = (db: DataSource) =>
   ({
     async 'tenant-config.moment'({ tenant_ids: ids }) {
@@ -297,6 +341,8 @@ const lookupActions = (db: DataSource) =>
       }),
 
     'tenant-config.layers.mentions': ({ body }) => readValuesByKey(db.manager, body),
+
+    'tenant-config.layers.places': ({ body }) => readPlaces(db.manager, body),
 
     async 'tenant-config.layers.nearest'({ tenant_id: tenantId, agent_type, service_id }) {
       const near = (entity: typeof AgentEntity, name: string) =>

@@ -2,7 +2,7 @@
  * Actions on memberships. Their revisions are those of the scope `members:<id>`; names and
  * addresses come from `auth`.
  */
-import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
+import { In, IsNull, MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import {
   commitChange,
@@ -21,8 +21,10 @@ import { diff } from '../../../shared/schema/diff.ts';
 import { hasDeciderRole, linkDeciderOf, rightOf, type AskedGroups } from '../rules/decider.ts';
 import { givenNow, givenOnJoining, standingFor, type Asked } from '../rules/given.ts';
 import { checkGrant } from '../rules/granting.ts';
+import { byThemselves, memberEvent } from '../rules/member-events.ts';
 import {
   MemberEntity,
+  ScimUserEntity,
   ServiceAccountEntity,
   TenantEntity,
   type MemberRow,
@@ -44,7 +46,7 @@ type Member = ResultOf<'tenant-config.members.add'>;
 type Account = ResultOf<'auth.users.get'>[number];
 
 /** What the account of somebody who has not accepted says is not the tenant's to know. */
-function memberOf(row: MemberRow, account: Account | undefined): Member {
+function memberOf(row: MemberRow, account: Account | undefined, isOfDirectory: boolean): Member {
   const known = row.status === 'active' ? account : undefined;
   return {
     user_id: row.user_id,
@@ -56,6 +58,7 @@ function memberOf(row: MemberRow, account: Account | undefined): Member {
     account_status: known?.status ?? null,
     can_act: known?.status === 'active',
     added_at: row.added_at.toISOString(),
+    managed_by: isOfDirectory ? 'scim' : null,
   };
 }
 
@@ -77,32 +80,26 @@ const membershipOf = (tenant: TenantRow, row: MemberRow) => ({
  * The rows with name and address from the accounts, which are `auth`'s. The name of somebody who
  * has not accepted is not the tenant's to know.
  */
-async function withAccounts(rows: readonly MemberRow[], request: Request): Promise<Member[]> {
-  if (rows.length === 0) return [];
-  const accounts = await request.call('auth.users.get', {
-    user_ids: rows.map((row) => row.user_id),
-  });
+async function withAccounts(
+  db: DataSource,
+  rows: readonly MemberRow[],
+  request: Request,
+): Promise<Member[]> {
+  const [first] = rows;
+  if (!first) return [];
+  const ids = rows.map((row) => row.user_id);
+  const [accounts, provisioned] = await Promise.all([
+    request.call('auth.users.get', { user_ids: ids }),
+    db.manager.findBy(ScimUserEntity, {
+      tenant_id: first.tenant_id,
+      user_id: In(ids),
+      deleted_at: IsNull(),
+    }),
+  ]);
   const byId = new Map(accounts.map((account) => [account.id, account]));
-  return rows.map((row) => memberOf(row, byId.get(row.user_id)));
+  const ofDirectory = new Set(provisioned.map(({ user_id: id }) => id));
+  return rows.map((row) => memberOf(row, byId.get(row.user_id), ofDirectory.has(row.user_id)));
 }
-
-const eventOf = (
-  action: 'invited' | 'joined' | 'declined' | 'added' | 'updated' | 'removed',
-  tenantId: string,
-  userId: string,
-  payload: unknown,
-): EventDraft => ({
-  action: `tenant.member_${action}`,
-  tenant_id: tenantId,
-  target: userId,
-  payload,
-});
-
-/** The person is the actor of what they decided themselves, whichever service asks for it. */
-const byThemselves = (event: EventDraft, userId: string): EventDraft => ({
-  ...event,
-  actor: { type: 'user', id: userId },
-});
 
 /** Makes an invited member active, inside the caller's change. */
 async function admit(manager: EntityManager, row: MemberRow, at: Date): Promise<EventDraft> {
@@ -110,7 +107,7 @@ async function admit(manager: EntityManager, row: MemberRow, at: Date): Promise<
   const address = { tenant_id: tenantId, user_id: userId };
   const given = givenOnJoining(row, row.given, at);
   await manager.update(MemberEntity, address, { status: 'active', given });
-  return byThemselves(eventOf('joined', tenantId, userId, { roles, groups }), userId);
+  return byThemselves(memberEvent('joined', tenantId, userId, { roles, groups }), userId);
 }
 
 type Decider = Pick<ResultOf<'tenant-config.members.decider'>, 'decider' | 'why_not'>;
@@ -228,7 +225,7 @@ const listActions = (db: DataSource, settings: () => Settings) =>
         (row) => row.user_id,
         (row) => row,
       );
-      return { items: await withAccounts(items, request), next_cursor };
+      return { items: await withAccounts(db, items, request), next_cursor };
     },
 
     /**
@@ -265,12 +262,12 @@ const listActions = (db: DataSource, settings: () => Settings) =>
           return {
             result: row,
             keys: [memberKey(address)],
-            events: [eventOf(action, tenant_id, account.id, { roles, groups })],
+            events: [memberEvent(action, tenant_id, account.id, { roles, groups })],
           };
         },
       );
       if (status === 'invited') await tryToInvite(tenant, account.id, request);
-      const [member] = await withAccounts([result], request);
+      const [member] = await withAccounts(db, [result], request);
       return member!;
     },
 
@@ -280,7 +277,7 @@ const listActions = (db: DataSource, settings: () => Settings) =>
       if (row.status === 'active') throw new StrataError('conflict', alreadyThere.active);
       await takeInvitation(db, tenant_id, request.caller, settings());
       await invite(tenant, user_id, request);
-      const [member] = await withAccounts([row], request);
+      const [member] = await withAccounts(db, [row], request);
       return member!;
     },
 
@@ -302,11 +299,11 @@ const listActions = (db: DataSource, settings: () => Settings) =>
           return {
             result: after,
             keys: request.keys,
-            events: [eventOf('updated', tenant_id, user_id, { changes })],
+            events: [memberEvent('updated', tenant_id, user_id, { changes })],
           };
         },
       );
-      const [member] = await withAccounts([result], request);
+      const [member] = await withAccounts(db, [result], request);
       return member!;
     },
 
@@ -319,7 +316,7 @@ const listActions = (db: DataSource, settings: () => Settings) =>
         return {
           result: undefined,
           keys: request.keys,
-          events: [eventOf('removed', tenant_id, user_id, { roles, groups })],
+          events: [memberEvent('removed', tenant_id, user_id, { roles, groups })],
         };
       });
       // Without its membership the invitation gives no right; this only tidies up.
@@ -368,7 +365,7 @@ const membershipActions = (db: DataSource, settings: () => Settings) =>
       await commitChange(db, request, memberScope(tenant_id), async (manager) => {
         const invited = { tenant_id, user_id, status: 'invited' } as const;
         const { affected } = await manager.delete(MemberEntity, invited);
-        const event = byThemselves(eventOf('declined', tenant_id, user_id, {}), user_id);
+        const event = byThemselves(memberEvent('declined', tenant_id, user_id, {}), user_id);
         return { result: undefined, keys: [], events: affected ? [event] : [] };
       });
       return null;
@@ -378,7 +375,7 @@ const membershipActions = (db: DataSource, settings: () => Settings) =>
       await commitChange(db, request, memberScope(tenant_id), async (manager) => {
         const invited = { tenant_id, user_id, status: 'invited' } as const;
         const { affected } = await manager.delete(MemberEntity, invited);
-        const event = eventOf('removed', tenant_id, user_id, { because: 'invitation_expired' });
+        const event = memberEvent('removed', tenant_id, user_id, { because: 'invitation_expired' });
         return { result: undefined, keys: [], events: affected ? [event] : [] };
       });
       return null;
@@ -389,6 +386,7 @@ const membershipActions = (db: DataSource, settings: () => Settings) =>
      * platform's administrators add another.
      */
     async 'tenant-config.members.erase'({ user_id }, request) {
+      await db.manager.delete(ScimUserEntity, { user_id });
       const memberships = await db.manager.findBy(MemberEntity, { user_id });
       for (const { tenant_id } of memberships)
         await commitChange(db, request, memberScope(tenant_id), async (manager) => {
@@ -399,7 +397,7 @@ const membershipActions = (db: DataSource, settings: () => Settings) =>
           return {
             result: undefined,
             keys: [memberKey({ tenant_id, user_id })],
-            events: [eventOf('removed', tenant_id, user_id, { roles, groups })],
+            events: [memberEvent('removed', tenant_id, user_id, { roles, groups })],
           };
         });
       return null;
@@ -411,7 +409,9 @@ const membershipActions = (db: DataSource, settings: () => Settings) =>
         await requireTenant(manager, tenant_id);
         // Whoever is invited, perhaps to more than this, accepts that by themselves.
         const isKnown = await manager.existsBy(MemberEntity, address);
-        if (isKnown) return { result: undefined, keys: [], events: [] };
+        // A sign-in does not bring back whom the directory has deprovisioned.
+        const isOfDirectory = await manager.existsBy(ScimUserEntity, address);
+        if (isKnown || isOfDirectory) return { result: undefined, keys: [], events: [] };
         await requireQuota(manager, tenant_id, 'members', settings());
         await manager.insert(MemberEntity, {
           ...address,
@@ -424,7 +424,7 @@ const membershipActions = (db: DataSource, settings: () => Settings) =>
             await giftOf(manager, tenant_id, request.caller, at),
           ),
         });
-        const event = eventOf('added', tenant_id, user_id, { roles, groups: [] });
+        const event = memberEvent('added', tenant_id, user_id, { roles, groups: [] });
         return { result: undefined, keys: [memberKey(address)], events: [event] };
       });
       return null;

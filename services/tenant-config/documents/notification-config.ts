@@ -20,7 +20,7 @@ import {
   refusedAddresses,
   withAddressProblems,
   type RefusedAddresses,
-} from '../rules/called-addresses.ts';
+} from '../../../shared/documents/called-addresses.ts';
 import { checkNotificationConfig, emptyGroups } from '../rules/notification-config.ts';
 import { maySetSender, senderProblems } from '../rules/sender.ts';
 import { TenantEntity, type TenantRow } from '../schema.ts';
@@ -71,8 +71,8 @@ export function notificationKind(
 ): DocumentKind<TenantAddress, NotificationConfig | null, Findings> {
   const guard = createGuard(settings);
   const endpointsCap = (): number => settings().approval_webhook_endpoints_cap;
-  /** Those of all endpoints, and of the chat's space. */
-  const mostAddresses = (): number => endpointsCap() + 2;
+  /** Those of all endpoints, and of the chat's and Teams' channels. */
+  const mostAddresses = (): number => endpointsCap() + 3;
   return {
     auditName: 'notifications',
     configType: 'notification_config',

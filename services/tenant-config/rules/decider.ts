@@ -6,7 +6,7 @@
  *
  * | Groups that were asked so far      | decide                                                                       |
  * | ---------------------------------- | ---------------------------------------------------------------------------- |
- * | none: the approval has no chain    | every operator and tenant_admin; addresses that the configuration names      |
+ * | none: the approval has no chain    | everybody with a role that decides; addresses that the configuration names   |
  * | some, with a member who could      | the members of these groups with a role that decides, and nobody else        |
  * | some, without any                  | every tenant_admin; addresses that the configuration names                   |
  *

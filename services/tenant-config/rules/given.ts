@@ -5,7 +5,7 @@
  */
 import type { Caller } from '../../../shared/access.ts';
 import { actorOf } from '../../../shared/commits/commit.ts';
-import type { TenantRole } from '../../../shared/contracts/contract.ts';
+import type { TenantRole } from '../../../shared/contracts/roles.ts';
 
 interface Standing {
   readonly roles: readonly TenantRole[];

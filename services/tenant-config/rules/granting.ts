@@ -1,6 +1,6 @@
 /** What no API key gives, whatever its scopes: it would be more than its maker could see in it. */
 import type { Caller } from '../../../shared/access.ts';
-import type { TenantRole } from '../../../shared/contracts/contract.ts';
+import type { TenantRole } from '../../../shared/contracts/roles.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { isPlatformAdminAddress, type Settings } from '../../../shared/settings/settings.ts';
 

@@ -4,16 +4,11 @@
  */
 import {
   endpointsOf,
-  isReservedHeader,
   type NotificationConfig,
-  type WebhookEndpoint,
 } from '../../../shared/contracts/notification-config.ts';
+import { endpointProblems, problemAt } from '../../../shared/documents/endpoint-problems.ts';
 import type { Problem } from '../../../shared/errors.ts';
-import { pointerTo } from '../../../shared/schema/json-pointer.ts';
 import { mask } from '../../../shared/security/vault.ts';
-
-type Path = readonly string[];
-const problemAt = (path: Path, message: string): Problem => ({ path: pointerTo(path), message });
 
 /**
  * Times and retries beyond a cap of the process may be stored: the cap applies when they are used.
@@ -56,58 +51,6 @@ export function emptyGroups(
   );
 }
 
-/** Of anything that requests are posted to. */
-export const endpointProblems = (endpoint: WebhookEndpoint, path: Path): Problem[] => [
-  ...urlProblems(endpoint, path),
-  ...headerProblems(endpoint, path),
-  ...secretProblems(endpoint, path),
-];
-
-function urlProblems(endpoint: WebhookEndpoint, path: Path): Problem[] {
-  const url = URL.parse(endpoint.url);
-  if (!url) return [problemAt([...path, 'url'], 'is not a URL')];
-  if (url.username || url.password)
-    return [problemAt([...path, 'url'], 'must not carry a user name or password; use auth')];
-  return [];
-}
-
-/** Header names differ by more than case, and none is one that Strata sets or that `auth` uses. */
-function headerProblems({ auth, headers = {} }: WebhookEndpoint, path: Path): Problem[] {
-  const problems: Problem[] = [];
-  const authHeader =
-    auth?.type === 'api_key' ? (auth.header_name ?? 'X-API-Key').toLowerCase() : undefined;
-  if (authHeader !== undefined && isReservedHeader(authHeader))
-    problems.push(problemAt([...path, 'auth', 'header_name'], 'is a reserved header'));
-
-  const names = Object.keys(headers);
-  for (const name of names) {
-    const lower = name.toLowerCase();
-    const isTwice = names.some((other) => other !== name && other.toLowerCase() === lower);
-    const place = [...path, 'headers', name];
-    if (isReservedHeader(lower)) problems.push(problemAt(place, 'is a reserved header'));
-    else if (lower === authHeader) problems.push(problemAt(place, 'is the header of auth'));
-    else if (isTwice) problems.push(problemAt(place, 'is given twice'));
-  }
-  return problems;
-}
-
-const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
-const base64Prefix = 'whsec_';
-
-function secretProblems(endpoint: WebhookEndpoint, path: Path): Problem[] {
-  const problems: Problem[] = [];
-  for (const field of ['secret', 'previous_secret'] as const) {
-    const secret = endpoint[field];
-    if (!secret?.startsWith(base64Prefix)) continue;
-    const encoded = secret.slice(base64Prefix.length);
-    if (encoded === '' || !base64.test(encoded))
-      problems.push(problemAt([...path, field], `must be base64 after ${base64Prefix}`));
-  }
-  if (endpoint.previous_secret !== undefined && endpoint.secret === undefined)
-    problems.push(problemAt([...path, 'previous_secret'], 'needs a secret beside it'));
-  return problems;
-}
-
 function brandingProblems(config: NotificationConfig | null): Problem[] {
   const templates = Object.entries(config?.email?.template_overrides ?? {});
   return templates.flatMap(([template, { branding = {} }]) => {
@@ -122,10 +65,18 @@ function brandingProblems(config: NotificationConfig | null): Problem[] {
   });
 }
 
-/** The address of a chat is a secret, so it may come back masked. */
-function chatProblems(config: NotificationConfig | null): Problem[] {
-  const url = config?.chat?.google_chat?.webhook_url;
+const chatProblems = (config: NotificationConfig | null): Problem[] => [
+  ...hiddenUrlProblems(config?.chat?.google_chat?.webhook_url, [
+    'chat',
+    'google_chat',
+    'webhook_url',
+  ]),
+  ...hiddenUrlProblems(config?.teams?.webhook_url, ['teams', 'webhook_url']),
+];
+
+/** Of an address that is a secret, so that it may come back masked. */
+function hiddenUrlProblems(url: string | undefined, path: readonly string[]): Problem[] {
   if (url === undefined || url === mask) return [];
   const isUrl = /^https?:\/\/\S+$/i.test(url) && URL.canParse(url);
-  return isUrl ? [] : [problemAt(['chat', 'google_chat', 'webhook_url'], 'is not a URL')];
+  return isUrl ? [] : [problemAt(path, 'is not a URL')];
 }

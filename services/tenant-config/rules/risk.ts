@@ -13,11 +13,17 @@ import { pointerTo } from '../../../shared/schema/json-pointer.ts';
 import type { ManagedTypes } from '../stores/managed-types.ts';
 import { notAnActiveType } from './checks.ts';
 
-/** What a new tenant gets: limits from the settings, one empty override per active service type. */
-export const seedRisk = (settings: RiskSettings, types: ManagedTypes): RiskConfig => ({
-  global_settings: riskDefaults(settings),
-  service_overrides: Object.fromEntries(types.map(({ service_type }) => [service_type, {}])),
-});
+/**
+ * What a new tenant gets: limits from the settings, one empty override per active service type. What
+ * is recorded follows the setting until the tenant says otherwise.
+ */
+export function seedRisk(settings: RiskSettings, types: ManagedTypes): RiskConfig {
+  const { record_decisions: _followed, ...limits } = riskDefaults(settings);
+  return {
+    global_settings: limits,
+    service_overrides: Object.fromEntries(types.map(({ service_type }) => [service_type, {}])),
+  };
+}
 
 /**
  * A type that has become inactive may stay where it was, so that an old document can be written

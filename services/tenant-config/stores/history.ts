@@ -109,6 +109,25 @@ export async function documentsAt<Document>(
   return rows.map((row) => leftBehind<Document>(row)).filter((document) => document !== null);
 }
 
+/** What these documents of a kind were at a revision, those that there were. */
+export async function documentsNamedAt<Document>(
+  manager: EntityManager,
+  { tenantId, configType }: Omit<HistoryName, 'resourceId'>,
+  ids: readonly string[],
+  revision: number,
+): Promise<Stored<Document>[]> {
+  if (ids.length === 0) return [];
+  const rows = await manager
+    .createQueryBuilder(HistoryEntity, 'h')
+    .distinctOn(['h.resource_id'])
+    .where('h.tenant_id = :tenantId AND h.config_type = :configType', { tenantId, configType })
+    .andWhere('h.resource_id = ANY(:ids) AND h.revision <= :revision', { ids, revision })
+    .orderBy('h.resource_id')
+    .addOrderBy('h.revision', 'DESC')
+    .getMany();
+  return rows.map((row) => leftBehind<Document>(row)).filter((document) => document !== null);
+}
+
 /**
  * When a revision was written; for one before the first, the last moment before that. Null where
  * there is no history.

@@ -10,7 +10,7 @@
  * | changes from before there were rows | `memberships_known_since` of the tenant |
  */
 import type { EntityManager } from 'typeorm';
-import type { TenantRole } from '../../../shared/contracts/contract.ts';
+import type { TenantRole } from '../../../shared/contracts/roles.ts';
 
 /** The statements of the migration. */
 export const membershipHistoryTable: readonly string[] = [

@@ -6,7 +6,6 @@
  * The mails hold nothing that whoever made the change could have written, but the address of their
  * account.
  */
-import type { Logger } from 'pino';
 import { In, IsNull, type DataSource } from 'typeorm';
 import type { Call, Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { holderOf, tryTakeShare } from '../../../../shared/commits/shares.ts';
@@ -89,25 +88,26 @@ export function powerNoticeActions(
     return new Map(users.map((user) => [user.id, user]));
   }
 
-  async function tell(
+  /** Undefined where they have had as many as there are in an hour. */
+  async function mailTo(
     { id, email }: Told,
     event: AuditEventFacts,
     by: string,
-    log: Logger,
-  ): Promise<void> {
+  ): Promise<Mail | undefined> {
     const holder = holderOf({ type: 'user', id });
     const share = { what: 'power notice', holder, most: mostPerHour, seconds: 3600 } as const;
     const taken = await tryTakeShare(db, share);
-    if (taken === null) return;
+    if (taken === null) return undefined;
     const isLast = taken === mostPerHour;
     const { frontend_origin: frontendOrigin } = settings();
-    deferredMail.send(powerNoticeMail(email, event, { by, isLast, frontendOrigin }), log);
+    return powerNoticeMail(email, event, { by, isLast, frontendOrigin });
   }
 
   return {
     async 'auth.power-notices.send'({ body }, { call, log }) {
       const events = body.filter((event) => !isToldAlready(event));
       const accounts = await accountsIn(events);
+      const sending: Promise<void>[] = [];
       for (const event of events) {
         const { actor, target } = event;
         const admins = await administratorsOf(db, settings, event.tenant_id, call);
@@ -116,8 +116,12 @@ export function powerNoticeActions(
         const told = [...admins, ...(meant?.email_verified ? [meant] : [])];
         const by = accounts.get(actor.id)?.email ?? `${actor.type} ${actor.id}`;
         const people = new Map(told.map((person) => [person.id, person]));
-        for (const person of people.values()) await tell(person, event, by, log);
+        for (const person of people.values()) {
+          const mail = await mailTo(person, event, by);
+          if (mail) sending.push(deferredMail.sent(mail, log));
+        }
       }
+      await Promise.all(sending);
       return null;
     },
   } satisfies Handlers;

@@ -38,8 +38,14 @@ type ResolvedKey = ResultOf<'auth.api-key.resolve'>;
 const eventAbout = (
   action: string,
   ownerId: string,
-  { id, name, scopes }: NewKey['row'],
-): EventDraft => identityEvent(action, ownerId, { key_id: id, name, scopes });
+  { id, name, scopes, narrowed_to: narrowedTo }: NewKey['row'],
+): EventDraft =>
+  identityEvent(action, ownerId, {
+    key_id: id,
+    name,
+    scopes,
+    ...(narrowedTo !== null && { narrowed_to: narrowedTo }),
+  });
 
 /** Throws `not_found` for a key that is another's, or nobody's. */
 async function lockOwnKey(manager: EntityManager, userId: string, id: string): Promise<ApiKeyRow> {
@@ -94,6 +100,7 @@ async function resolve(
       made_by: row.made_by,
       ...(row.confined_to !== null && { confined_to: row.confined_to }),
       scopes: row.scopes,
+      ...(row.narrowed_to !== null && { narrowed_to: row.narrowed_to }),
       hash: row.hash,
       expires_at: row.expires_at.toISOString(),
     }

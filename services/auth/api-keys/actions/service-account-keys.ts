@@ -37,12 +37,19 @@ const keysOf = ({ tenant_id, account_id: account }: AccountAddress) => ({
 /** In the chain of the tenant, whose principal it is. */
 const eventAbout = (
   action: string,
-  { id, name, scopes, tenant_id: tenantId, service_account_id: account }: NewKey['row'],
+  {
+    id,
+    name,
+    scopes,
+    narrowed_to: narrowedTo,
+    tenant_id: tenantId,
+    service_account_id: account,
+  }: NewKey['row'],
 ): EventDraft => ({
   action,
   tenant_id: tenantId,
   target: account,
-  payload: { key_id: id, name, scopes },
+  payload: { key_id: id, name, scopes, ...(narrowedTo !== null && { narrowed_to: narrowedTo }) },
 });
 
 export function serviceAccountKeyActions(db: DataSource, settings: () => Settings) {

@@ -1,9 +1,11 @@
 /** API keys as they are made and shown, whether people's own or those of service accounts. */
 import { randomUUID } from 'node:crypto';
-import type { KeyScope } from '../../../../shared/contracts/contract.ts';
+import type { KeyScope } from '../../../../shared/contracts/roles.ts';
 import type { ParamsOf } from '../../../../shared/contracts/index.ts';
+import { invalid } from '../../../../shared/errors.ts';
 import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../../shared/security/api-keys.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
+import { documentProblems } from '../../rules/narrowing.ts';
 import type { ApiKeyRow, SessionRow } from '../../schema.ts';
 
 export const dayMs = 86_400_000;
@@ -36,6 +38,9 @@ export function makeApiKey(
   settings: Settings,
 ): NewKey {
   const { name, scopes = defaultScopes, expires_in_days: days = defaultDays } = asked;
+  const { narrowed_to: narrowedTo } = asked;
+  const problems = documentProblems(narrowedTo, owner.tenant_id);
+  if (problems.length > 0) throw invalid(problems);
   const now = new Date();
   const id = randomUUID();
   const { key, secret } = newApiKey(id);
@@ -44,6 +49,7 @@ export function makeApiKey(
     id,
     name,
     scopes,
+    narrowed_to: narrowedTo ?? null,
     hash: createApiKeys(settings).hash(secret),
     created_at: now,
     expires_at: new Date(now.getTime() + days * dayMs),
@@ -57,6 +63,7 @@ export const apiKeyView = ({
   id,
   name,
   scopes,
+  narrowed_to,
   tenant_id,
   expires_at,
   created_at,
@@ -65,6 +72,7 @@ export const apiKeyView = ({
   prefix: apiKeyPrefix(id),
   name,
   scopes,
+  ...(narrowed_to !== null && { narrowed_to }),
   tenant_id,
   expires_at: expires_at.toISOString(),
   created_at: created_at.toISOString(),

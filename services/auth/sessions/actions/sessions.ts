@@ -25,6 +25,7 @@ import { identityOf, type SignIn } from '../sign-in.ts';
 import { entryEvent, identityEvent } from '../../stores/audit-events.ts';
 import {
   endSessions,
+  endSessionsIn,
   idsOfOpenSessions,
   putTokenBeside,
   requireGoodFor,
@@ -199,6 +200,16 @@ export function sessionActions(
         service_account: null,
         session_id: caller.session_id ?? null,
       };
+    },
+
+    /** Those in other tenants continue, of which this one knows nothing. */
+    async 'auth.sessions.end-in'({ tenant_id: tenantId, user_id: userId }, request) {
+      await commitChange(db, request, authScope, async (manager) => ({
+        result: undefined,
+        keys: await endSessionsIn(manager, userId, tenantId),
+        events: [],
+      }));
+      return null;
     },
 
     'auth.sessions.resolve': ({ session_id: id }) =>

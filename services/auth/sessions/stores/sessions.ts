@@ -273,6 +273,20 @@ export async function endSessionsOf(
   return ended.map(({ id }) => cacheKeyOf(id));
 }
 
+/** The same of those that are in the tenant, or good for no other. */
+export async function endSessionsIn(
+  manager: EntityManager,
+  userId: string,
+  tenantId: string,
+): Promise<string[]> {
+  const [ended] = await manager.query<[{ id: string }[], number]>(
+    `UPDATE auth.sessions SET revoked_at = now()
+     WHERE user_id = $1 AND ${whereOpen} AND (tenant_id = $2 OR confined_to = $2) RETURNING id`,
+    [userId, tenantId],
+  );
+  return ended.map(({ id }) => cacheKeyOf(id));
+}
+
 /**
  * Ends sessions as a change of its own: no node takes them any more by the time the request is
  * answered. All tenants have one scope, so sign-outs that wait for each other are committed

@@ -24,7 +24,7 @@ import {
   type TrustRule,
   type WorkloadIssuer,
 } from '../../../../shared/contracts/auth-workload.ts';
-import type { KeyScope } from '../../../../shared/contracts/contract.ts';
+import type { KeyScope } from '../../../../shared/contracts/roles.ts';
 import type { ParamsOf } from '../../../../shared/contracts/index.ts';
 import { codeOf, invalid, StrataError } from '../../../../shared/errors.ts';
 import { createWorkloadTokens } from '../../../../shared/security/workload-tokens.ts';

@@ -102,6 +102,7 @@ export function trustActions(db: DataSource, settings: () => Settings) {
           label: labelOf(rule),
           made_by: rule.made_by,
           roles: rule.roles,
+          ...(rule.narrowed_to !== undefined && { narrowed_to: rule.narrowed_to }),
         }));
       }),
   } satisfies Handlers;

@@ -1,6 +1,6 @@
 /** What a trust rule may say, and whether a token fits it. */
 import { isDeepStrictEqual } from 'node:util';
-import type { KeyScope, TenantRole } from '../../../../shared/contracts/contract.ts';
+import type { KeyScope, TenantRole } from '../../../../shared/contracts/roles.ts';
 import {
   longestTokenSeconds,
   type NewTrustRule,
@@ -8,6 +8,7 @@ import {
 } from '../../../../shared/contracts/auth-workload.ts';
 import type { Problem } from '../../../../shared/errors.ts';
 import { pointerToken } from '../../../../shared/schema/json-pointer.ts';
+import { documentProblems } from '../../rules/narrowing.ts';
 
 interface AccountAddress {
   readonly tenant_id: string;
@@ -97,6 +98,7 @@ function* problemsIn(rule: NewTrustRule, { base, account, issuers }: Allowed): I
     if (ownClaims.has(name))
       yield { path: `/claims/${pointerToken(name)}`, message: 'is no claim for a rule' };
   yield* pinProblem(rule);
+  yield* documentProblems(rule.narrowed_to, account.tenant_id);
 }
 const problemsOf = (rule: NewTrustRule, allowed: Allowed): Problem[] => [
   ...problemsIn(rule, allowed),
