@@ -106,6 +106,8 @@ export function KindList({
                   <td key={name}>
                     {item[name] === undefined ? (
                       <span class="muted">–</span>
+                    ) : typeof item[name] === 'string' ? (
+                      <bdi>{item[name]}</bdi>
                     ) : (
                       <Value value={item[name]} longest={60} />
                     )}
