@@ -134,7 +134,9 @@ function ApprovalTable({
           <td>
             <span class={`risk ${each.risk_level}`}>{each.risk_level}</span>
           </td>
-          <td class="number">{each.cost_impact ?? <span class="muted">–</span>}</td>
+          <td class="number">
+            {each.cost_impact ?? <span class="muted">–</span>} {each.cost_currency}
+          </td>
           <td>
             <State state={each.state} />
           </td>
@@ -183,6 +185,7 @@ function OneApproval({ tenantId, id }: { readonly tenantId: string; readonly id:
 function Facts({ approval }: { readonly approval: Approval }): VNode {
   const { description, resource, cost_impact: cost, metadata, what_happens: happens } = approval;
   const { service_id: service, service_type: type, agent_type: agent } = approval;
+  const { cost_currency: currency, asked_because: reasons = [] } = approval;
   return (
     <div>
       {description !== null && (
@@ -199,8 +202,19 @@ function Facts({ approval }: { readonly approval: Approval }): VNode {
         </Fact>
         <div>
           <dt>Cost impact</dt>
-          <dd class="number">{cost ?? '–'}</dd>
+          <dd class="number">
+            {cost ?? '–'} {currency}
+          </dd>
         </div>
+        {reasons.length > 0 && (
+          <Fact name="Why it asks">
+            {reasons.map((reason) => (
+              <div key={reason}>
+                <bdi>{reason}</bdi>
+              </div>
+            ))}
+          </Fact>
+        )}
         {(service !== undefined || type !== undefined) && (
           <Fact name="Service">
             <bdi>{service ?? 'every one'}</bdi>

@@ -95,13 +95,17 @@ const row = ([label, value]: Row): Html => html`
 
 /** Without what the approval does not say. */
 function rowsOf(view: DecisionView): Row[] {
-  const { cost_impact: cost, resource, required, approved_by: approvers } = view;
+  const { cost_impact: cost, cost_currency: currency = '', asked_because: reasons } = view;
+  const { resource, required, approved_by: approvers } = view;
   const counted = `${approvers.length} of ${required}`;
   const rows: readonly (Row | undefined)[] = [
     ['Action', view.action],
     ['Risk', view.risk_level],
     resource === null ? undefined : ['Resource', resourceOf(resource)],
-    cost === null ? undefined : ['Cost impact', html`<span class="number">${cost}</span>`],
+    cost === null
+      ? undefined
+      : ['Cost impact', html`<span class="number">${cost}</span> ${currency}`],
+    reasons === undefined ? undefined : ['Why it asks', reasons.join(' ')],
     view.service_id === undefined ? undefined : ['Service', view.service_id],
     view.service_type === undefined ? undefined : ['Service type', view.service_type],
     view.agent_type === undefined ? undefined : ['Agent', view.agent_type],

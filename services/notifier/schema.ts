@@ -80,6 +80,9 @@ export interface ApprovalRow {
   description: string | null;
   resource: string | Record<string, unknown> | null;
   cost_impact: number | null;
+  /** What an automation says of why it asks (rules/asked-because.ts); null where none asks. */
+  cost_currency: string | null;
+  asked_because: string[] | null;
   metadata: Record<string, unknown> | null;
   /** Escalations so far: 0 asks the first group of the chain. */
   hop: number;
@@ -316,6 +319,8 @@ export const ApprovalEntity = new EntitySchema<ApprovalRow>({
     description: optionalText,
     resource: optionalJson,
     cost_impact: { type: 'float8', nullable: true },
+    cost_currency: optionalText,
+    asked_because: { type: 'text', array: true, nullable: true },
     metadata: optionalJson,
     hop: integer,
     max_hops: integer,
@@ -812,6 +817,10 @@ export const notifierSchema: Schema = {
        )`,
       'CREATE INDEX decisions_tenant ON notifier.decisions (tenant_id, decided_at, decision_id)',
       'CREATE INDEX decisions_decided ON notifier.decisions (decided_at)',
+    ),
+    migration(
+      'AskedBecause1765400000001',
+      'ALTER TABLE notifier.approvals ADD COLUMN cost_currency text, ADD COLUMN asked_because text[]',
     ),
   ],
 };

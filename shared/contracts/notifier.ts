@@ -245,6 +245,21 @@ const WhatHappens = Type.Object(
   { ...strict, title: 'WhatHappens', description: 'In words, while it is pending' },
 );
 
+/** What an automation that asks says beside the cost. */
+const whyAsked = {
+  cost_currency: optional(
+    Type.String({ description: 'Of the cost_impact, where a budget of the tenant names one' }),
+  ),
+  asked_because: optional(
+    Type.Array(Type.String(), {
+      description: 'Which limits want an approval, in words; absent where no automation asks',
+      examples: [
+        ['It costs 30; without an approval it may cost 20 (max_cost_impact_auto, global).'],
+      ],
+    }),
+  ),
+} as const;
+
 /** An approval as everybody sees it: its readers, and the receivers of its notices. */
 export const Approval = Type.Object(
   {
@@ -255,6 +270,7 @@ export const Approval = Type.Object(
     description: Nullable(Description),
     resource: Nullable(Resource),
     cost_impact: Nullable(CostImpact),
+    ...whyAsked,
     metadata: Nullable(Metadata),
     ...context,
     hop: Type.Integer({ description: 'Escalations so far' }),
@@ -446,6 +462,7 @@ const LinkView = Type.Object(
     description: Nullable(Type.String({ description: 'What a human needs to decide' })),
     resource: Nullable(Resource),
     cost_impact: Nullable(CostImpact),
+    ...whyAsked,
     ...context,
     requested_by: Requester,
     required: Type.Integer({ description: 'How many must approve' }),

@@ -368,6 +368,10 @@ describe('an approval', () => {
         resets_at: expect.any(String),
       },
     ]);
+    expect([shown.body.cost_currency, shown.body.asked_because]).toEqual([
+      'EUR',
+      ['It costs 20 EUR; of budget all, 100.00 EUR, 0 EUR are spent and 90 EUR are held.'],
+    ]);
     await decideOn(asked.approval_id);
     await eventually(async () => expect((await get(asked.id)).state).toBe('running'));
     expect(await balance()).toEqual(['0', '110', '-10']);

@@ -22,14 +22,19 @@ const linesOf = (...of: Parameters<typeof teamsMessage>): string[] =>
 
 describe('a card of Teams', () => {
   test('says what an approval asks, what exactly it is for before what is said of it', () => {
-    const asked = { ...data, resource: { replicas: 4 }, description: 'It is slow' };
+    const why = {
+      cost_currency: 'EUR',
+      asked_because: ['It costs too much.', 'Its risk is high.'],
+    };
+    const asked = { ...data, ...why, resource: { replicas: 4 }, description: 'It is slow' };
     expect(linesOf({ type: 'approval.escalated', data: asked }, undefined)).toEqual([
       'Still needs approval (escalation 1 of 2)',
       'More room',
       'Action: scale',
       'Risk: high',
       'Asked: sre',
-      'Cost impact: 12.5',
+      'Cost impact: 12.5 EUR',
+      'Why it asks: It costs too much. Its risk is high.',
       'Resource: {"replicas":4}',
       'It is slow',
       'If no one decides: nothing is done',

@@ -288,9 +288,15 @@ async function requesterNameOf(tenantId: string, { caller, call }: Request): Pro
   return name;
 }
 
+/** What an automation that waits for the end of its approval says of why. */
+export interface AskingAutomation {
+  readonly currency: string | null;
+  readonly because: string[];
+}
+
 /**
  * Writes the approval, its first notices and its event. Null where another request with the same
- * key has made it meanwhile. With `awaited` an automation waits for its end.
+ * key has made it meanwhile.
  */
 export async function insertApproval(
   manager: EntityManager,
@@ -299,7 +305,7 @@ export async function insertApproval(
   body: ApprovalRequest,
   { chain, frozen, limits, policy, requester }: ApprovalPlan,
   request: Request,
-  awaited = false,
+  asker?: AskingAutomation,
 ): Promise<ApprovalRow | null> {
   const now = await databaseTime(manager);
   const row: ApprovalRow = {
@@ -312,6 +318,8 @@ export async function insertApproval(
     description: body.description ?? null,
     resource: body.resource ?? null,
     cost_impact: body.cost_impact ?? null,
+    cost_currency: asker?.currency ?? null,
+    asked_because: asker?.because ?? null,
     metadata: body.metadata ?? null,
     hop: 0,
     max_hops: limits.max_hops,
@@ -334,7 +342,7 @@ export async function insertApproval(
     comment: null,
     via: null,
     revision: null,
-    awaited,
+    awaited: asker !== undefined,
     ...firstTimes(now, requestedExpiry(body, now), limits),
   };
   const inserted = await manager

@@ -13,6 +13,7 @@ import { invalid, StrataError } from '../../../shared/errors.ts';
 import { isWithin } from '../../../shared/narrow-keys.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { countNamed } from '../channels/destinations.ts';
+import { askedBecause, currencyOf } from '../rules/asked-because.ts';
 import { digestOf, partProblems, type ExactAction } from '../rules/action-digest.ts';
 import {
   automationView,
@@ -47,6 +48,7 @@ import {
   planOf,
   type ApprovalPlan,
   type ApprovalRequest,
+  type AskingAutomation,
 } from './approvals.ts';
 import { withdraw, type ApprovalOptions } from './deciding.ts';
 import type { Grants } from './granting.ts';
@@ -220,7 +222,13 @@ async function start(
     if (repeated) return repeated;
     const admission = await decide(least);
     const approval = needsApproval(admission, over.length > 0)
-      ? await approvalFor(options, tenantId, approvalOf(body, admission.is_proven, over), request)
+      ? await approvalFor(
+          options,
+          tenantId,
+          approvalOf(body, admission.is_proven, over),
+          askerOf(admission, over),
+          request,
+        )
       : undefined;
     if (approval && !hasTakenMails) {
       const { chain, frozen } = approval.plan;
@@ -301,6 +309,7 @@ const exactAction = (tenant: string, body: StartBody): ExactAction => ({
 
 interface ApprovalToMake {
   readonly body: ApprovalRequest;
+  readonly asker: AskingAutomation;
   readonly plan: ApprovalPlan;
 }
 
@@ -308,10 +317,11 @@ async function approvalFor(
   { db, settings }: AutomationOptions,
   tenantId: string,
   body: ApprovalRequest,
+  asker: AskingAutomation,
   request: Request,
 ): Promise<ApprovalToMake> {
   await requireRoom(db.manager, tenantId, 'approvals_pending', settings());
-  return { body, plan: await planOf(tenantId, body, request) };
+  return { body, asker, plan: await planOf(tenantId, body, request) };
 }
 
 /** What is denied needs none. */
@@ -352,6 +362,14 @@ function approvalOf(
     ...addressOf(body),
     ...(said.length > 0 && { resource: Object.fromEntries(said) }),
   };
+}
+
+function askerOf(
+  { decided, budgets = [] }: Admission,
+  over: readonly DecisionReason[],
+): AskingAutomation {
+  const currency = currencyOf(budgets);
+  return { currency, because: askedBecause([...decided.reasons, ...over], currency) };
 }
 
 const exceededBudget = ({ name, limit, spent, held, asked, resets_at }: DecisionReason) => ({
@@ -479,7 +497,7 @@ async function placed(
       approval.body,
       approval.plan,
       request,
-      true,
+      approval.asker,
     );
     if (!made) throw new Error('an approval without an idempotency_key was there already');
     const waits = { approval_id: made.id, expires_at: made.expires_at, ended_at: null };

@@ -117,6 +117,8 @@ const viewOf = (
   description: approval.description,
   resource: approval.resource,
   cost_impact: approval.cost_impact,
+  ...(approval.cost_currency !== undefined && { cost_currency: approval.cost_currency }),
+  ...(approval.asked_because && { asked_because: approval.asked_because }),
   ...addressOf(approval),
   requested_by: approval.requested_by,
   required: approval.policy.required,

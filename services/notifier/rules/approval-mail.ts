@@ -3,6 +3,7 @@
  */
 import type { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
 import type { Decision, NoticeType } from '../../../shared/contracts/notifier.ts';
+import { costText } from './asked-because.ts';
 import {
   defaultColor,
   layOut,
@@ -22,6 +23,8 @@ export interface ApprovalFacts {
   readonly description: string | null;
   readonly resource: string | Readonly<Record<string, unknown>> | null;
   readonly cost_impact: number | null;
+  readonly cost_currency?: string;
+  readonly asked_because?: readonly string[];
   readonly hop: number;
   readonly max_hops: number;
   readonly current_group: string | null;
@@ -167,7 +170,7 @@ const placeholdersOf = ({ decision, ...approval }: ApprovalFacts): ReadonlyMap<s
       action: approval.action,
       risk_level: approval.risk_level,
       resource: resourceName(approval.resource),
-      cost_impact: String(approval.cost_impact ?? ''),
+      cost_impact: costText(approval),
       hop: String(approval.hop),
       max_hops: String(approval.max_hops),
       current_group: approval.current_group ?? '',
@@ -184,7 +187,8 @@ function rowsOf({ decision, ...approval }: ApprovalFacts): (readonly [string, st
     ['Action', approval.action],
     ['Risk', approval.risk_level],
     ['Resource', resourceName(approval.resource)],
-    ['Cost impact', String(approval.cost_impact ?? '')],
+    ['Cost impact', costText(approval)],
+    ['Why it asks', approval.asked_because?.join(' ') ?? ''],
     ['Asked by', askerOf(approval.requested_by)],
     ['Approved so far', approversOf(approval)],
     ['Group', approval.current_group ?? ''],

@@ -23,6 +23,8 @@ export const approvalView = (row: ApprovalRow): Approval => ({
   description: row.description,
   resource: row.resource,
   cost_impact: row.cost_impact,
+  ...(row.cost_currency !== null && { cost_currency: row.cost_currency }),
+  ...(row.asked_because !== null && { asked_because: row.asked_because }),
   metadata: row.metadata,
   ...row.context,
   hop: row.hop,

@@ -1,5 +1,6 @@
 /** A notice as a message in Google Chat. */
 import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
+import { costText } from './asked-because.ts';
 import { budgetHeading, budgetRows } from './budget-notice.ts';
 import { asksForDecision, tellsOfChangeSet } from './notice.ts';
 import {
@@ -40,8 +41,9 @@ export function chatMessage(
   if (tellsOfChangeSet(notice)) return changeSetMessage(notice, links);
   const { type, data } = notice;
   const above = [`*${headingOf(notice)}*`, withoutMarkup(data.title), summaryOf(data)];
-  // `==` also finds a test notice's cost, which is undefined.
-  if (data.cost_impact != null) above.push(`Cost impact: ${data.cost_impact}`);
+  const cost = costText(data);
+  if (cost !== '') above.push(`Cost impact: ${cost}`);
+  if (data.asked_because) above.push(withoutMarkup(data.asked_because.join(' ')));
   const below: string[] = [];
   if (data.decision) below.push(decisionLine(data.decision));
   if (asksForDecision(type))

@@ -24,6 +24,8 @@ export interface ChatNotice {
     readonly max_hops: number;
     readonly current_group: string | null;
     readonly cost_impact?: number | null;
+    readonly cost_currency?: string;
+    readonly asked_because?: readonly string[];
     readonly resource?: string | Readonly<Record<string, unknown>> | null;
     readonly expires_at: string;
     readonly what_happens?: { readonly silence: string };

@@ -4,6 +4,7 @@
  * it can neither pose as a link nor as a part of the card.
  */
 import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
+import { costText } from './asked-because.ts';
 import { budgetHeading, budgetRows } from './budget-notice.ts';
 import { asksForDecision, tellsOfChangeSet } from './notice.ts';
 import {
@@ -84,8 +85,9 @@ function approvalBlocks(notice: ChatNotice): TextBlock[] {
   const above = [heading(headingOf(notice)), titled(data.title), row(['Action', data.action])];
   above.push(row(['Risk', data.risk_level]));
   if (data.current_group !== null) above.push(row(['Asked', data.current_group]));
-  // `==` also finds a test notice's cost, which is undefined.
-  if (data.cost_impact != null) above.push(row(['Cost impact', String(data.cost_impact)]));
+  const cost = costText(data);
+  if (cost !== '') above.push(row(['Cost impact', cost]));
+  if (data.asked_because) above.push(row(['Why it asks', data.asked_because.join(' ')]));
 
   const below: TextBlock[] = [];
   if (data.description) below.push(paragraph(shortenedTo(data.description, longestText)));
