@@ -1,4 +1,5 @@
 /** One signed request to an endpoint of a tenant's; docs/webhooks.md is what its receiver reads. */
+import { randomBytes } from 'node:crypto';
 import { isReservedHeader, WebhookEndpoint } from '../contracts/notification-config.ts';
 import { markedTexts } from '../schema/marked.ts';
 import { attemptOverHttp } from './http-attempt.ts';
@@ -13,12 +14,14 @@ export interface WebhookRequest {
   readonly endpoint: WebhookEndpoint & { readonly timeout_seconds: number };
   /** `application/json` by default. */
   readonly contentType?: string;
+  /** Of the request that it tells of. */
+  readonly requestId?: string | null;
 }
 
 /** Posts a notice to one endpoint, signed with the time of this attempt. */
 export function sendWebhook(
   client: HttpClient,
-  { id, body, endpoint, contentType = 'application/json' }: WebhookRequest,
+  { id, body, endpoint, contentType = 'application/json', requestId }: WebhookRequest,
 ): Promise<Outcome> {
   const request = {
     url: endpoint.url,
@@ -28,6 +31,7 @@ export function sendWebhook(
     headers: {
       ...extraHeaders(endpoint),
       ...authHeader(endpoint.auth),
+      ...traceHeader(requestId),
       'content-type': contentType,
       ...signatureOf(id, body, endpoint),
     },
@@ -42,6 +46,15 @@ export function sendWebhook(
 function extraHeaders({ headers = {} }: WebhookEndpoint): Record<string, string> {
   const allowed = Object.entries(headers).filter(([name]) => !isReservedHeader(name));
   return Object.fromEntries(allowed.map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+/**
+ * W3C Trace Context (w3.org/TR/trace-context), where the request was part of a trace, whose id is its
+ * request id then. Strata records no span, so that the parent is one that nobody has seen.
+ */
+function traceHeader(requestId: string | null | undefined): Record<string, string> {
+  if (requestId == null || !/^[0-9a-f]{32}$/.test(requestId)) return {};
+  return { traceparent: `00-${requestId}-${randomBytes(8).toString('hex')}-01` };
 }
 
 function signatureOf(id: string, body: string, endpoint: WebhookEndpoint): Record<string, string> {

@@ -182,6 +182,20 @@ async function approveLinkTo(address: string): Promise<string> {
   return strata.url + link!.slice(link!.indexOf('/approvals/'));
 }
 
+test('a webhook is part of the trace of whoever asked', async () => {
+  await configure({ webhook: { url: receiver.url }, approver_groups: groups });
+  const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+  const asks = (headers: Record<string, string>) => tenant.operator.post(path(), ask, headers);
+  const traced = await asks({ traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
+  const [first] = await receiver.wait(of(traced.body.id));
+  expect(first!.headers.traceparent).toMatch(
+    new RegExp(`^00-${traceId}-(?!0{16})[0-9a-f]{16}-01$`),
+  );
+  const alone = await asks({});
+  const [second] = await receiver.wait(of(alone.body.id));
+  expect(second!.headers.traceparent).toBeUndefined();
+});
+
 test('the same idempotency_key gives the same approval, another request with it is refused', async () => {
   const body = { ...ask, idempotency_key: 'run-1' };
   const answers = await Promise.all(

@@ -37,6 +37,8 @@ export interface OutgoingNotice extends Destination {
   readonly id: string;
   /** rules/notice.ts */
   readonly body: string;
+  /** Of the request that it tells of, where there is one. */
+  readonly request_id?: string | null;
   /** When links to decide must end; null where there is nothing to decide. */
   readonly expires_at: Date | null;
 }

@@ -11,9 +11,9 @@ export const webhookDestinations: DestinationsOf = (tenantId, { webhook }) =>
   );
 
 export const webhookChannel = ({ http }: { readonly http: HttpClient }): NoticeChannel => ({
-  async send({ id, place, body }, config) {
+  async send({ id, place, body, request_id: requestId }, config) {
     const endpoint = endpointAt(place, config);
-    return sendWebhook(http, { id, body, endpoint });
+    return sendWebhook(http, { id, body, endpoint, requestId });
   },
 
   retryPlan(place, config) {

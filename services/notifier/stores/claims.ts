@@ -73,6 +73,8 @@ export type Claim = Pick<
   Pick<ApprovalRow, 'frozen'> & {
     /** When its approval ends; null where it has none. */
     readonly expires_at: Date | null;
+    /** Of the request that asked for its approval; null where it has none. */
+    readonly request_id: string | null;
     /** The endpoint's failures in a row when it was claimed. */
     readonly failures: number;
   };
@@ -222,7 +224,7 @@ const claimStatement: Statement = {
         d.frozen, c.failures
     )
     SELECT c.id, c.tenant_id, c.approval_id, c.type, c.channel, c.endpoint_key, c.place, c.target, c.body, c.round,
-      coalesce(a.frozen, c.frozen) AS frozen, a.expires_at, c.failures
+      coalesce(a.frozen, c.frozen) AS frozen, a.expires_at, a.request_id, c.failures
     FROM claimed c LEFT JOIN notifier.approvals a ON a.id = c.approval_id`,
 };
 

@@ -89,6 +89,7 @@ const noticeOf = (claim: Claim): OutgoingNotice => ({
   target: claim.target,
   endpoint_key: claim.endpoint_key,
   body: claim.body,
+  request_id: claim.request_id,
   expires_at: claim.expires_at,
 });
 
