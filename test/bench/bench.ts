@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { atWork } from './at-work.ts';
 import { budgetsGroup as budgets } from './budgets.ts';
 import { costs as costsGroup } from './costs.ts';
+import { destinations } from './destinations.ts';
 import { effective } from './effective.ts';
 import { growth } from './growth.ts';
 import { hostile } from './hostile.ts';
@@ -18,6 +19,7 @@ import { neighbours } from './neighbours.ts';
 import { plan } from './plan.ts';
 import { pooler } from './pooler.ts';
 import { markdown, median, met, ratios, type Comparison, type Fact, type Group } from './report.ts';
+import { signIn } from './sign-in.ts';
 import { stale } from './stale.ts';
 import type { Costs } from './simulation/visible-write.ts';
 import { streamsGroup as streams } from './streams.ts';
@@ -34,6 +36,7 @@ const groups: Readonly<Record<string, Group>> = {
   visibility,
   stale,
   webhooks,
+  destinations,
   growth: together(growth, atWork),
   'tenants-at-work': atWork,
   neighbours,
@@ -43,6 +46,7 @@ const groups: Readonly<Record<string, Group>> = {
   hostile,
   plan,
   budgets,
+  'sign-in': signIn,
   costs: costsGroup,
 };
 

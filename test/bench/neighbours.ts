@@ -53,12 +53,13 @@ const floods = ({ id }: TenantFixture, pending: string): Readonly<Record<string,
   };
 };
 
+/** Events of a year, so that there is something to verify. */
 const longChain = 20_000;
 
-/** Events of a year, so that there is something to verify. */
-async function recordEvents(url: string, tenant_id: string): Promise<void> {
+/** Writes events of the past into a tenant's chain. */
+export async function recordEvents(url: string, tenant_id: string, count: number): Promise<void> {
   const db = await new DataSource({ type: 'postgres', url }).initialize();
-  for (let done = 0; done < longChain; done += 500) {
+  for (let done = 0; done < count; done += 500) {
     const events = Array.from({ length: 500 }, (_each, index) => ({
       id: randomUUID(),
       action: 'config.agent.updated',
@@ -122,7 +123,7 @@ export const neighbours: Group = async ({ rounds, seconds }) => {
     const platform = await platformAdmin(url);
     const greedy = await createTenant(url, platform, 'Greedy');
     const other = await createTenant(url, platform, 'Bench');
-    await recordEvents(stage.database.url, greedy.id);
+    await recordEvents(stage.database.url, greedy.id, longChain);
     const asked = { action: 'scale', risk_level: 'high', title: 'Scale' };
     const pending = await greedy.admin.post(`/tenants/${greedy.id}/approvals`, asked);
     await ask(url, other, seconds * 2);

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { startReceiver } from '../support/receiver.ts';
+import { startReceiver, type Receiver } from '../support/receiver.ts';
 import { createTenant, type TenantFixture } from '../support/strata.ts';
 import { loadCore, serverCore, startProgram } from './machine.ts';
 import { alternate, type Comparison, type Group } from './report.ts';
@@ -27,11 +27,14 @@ const secret = 'a secret of the bench';
 /** What Strata allows itself for as many endpoints, and what got is given. */
 const endpoints = 4;
 const concurrency = 16 * endpoints;
-const reachable = { WEBHOOK_ALLOW_HTTP: 'true', WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' };
+export const reachable = { WEBHOOK_ALLOW_HTTP: 'true', WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' };
 const ask = { action: 'scale', risk_level: 'high', title: 'Scale checkout to 6' } as const;
 
 /** Saves a configuration with one webhook endpoint per URL. */
-async function configureEndpoints(tenant: TenantFixture, urls: readonly string[]): Promise<void> {
+export async function configureEndpoints(
+  tenant: TenantFixture,
+  urls: readonly string[],
+): Promise<void> {
   const saved = await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, {
     webhook: { endpoints: urls.map((url) => ({ url, secret })) },
   });
@@ -117,9 +120,25 @@ async function throughput(stage: Stage, rounds: number, seconds: number): Promis
   }
 }
 
+/** The 99th percentile of the time from asking for an approval to its arrival, in milliseconds. */
+export async function noticeTimes(
+  tenant: TenantFixture,
+  receiver: Receiver,
+  seconds: number,
+): Promise<number> {
+  const took: number[] = [];
+  for (let each = 0; each < 50 * seconds; each += 1) {
+    const began = performance.now();
+    const id = await askForApproval(tenant);
+    const [arrived] = await receiver.wait(({ body }) => body.data.approval_id === id);
+    took.push(arrived!.at - began);
+  }
+  receiver.received.splice(0);
+  return took.sort((a, b) => a - b)[Math.ceil(took.length * 0.99) - 1]!;
+}
+
 /**
- * The 99th percentile of the time from asking for an approval to its arrival at a healthy endpoint,
- * where fifty others never answer, beside the same without them.
+ * What an approval takes to arrive at a healthy endpoint (see noticeTimes), where fifty others never answer, beside the same without them.
  */
 async function isolation(stage: Stage, rounds: number, seconds: number): Promise<Comparison> {
   let hanging = 0;
@@ -151,15 +170,7 @@ async function isolation(stage: Stage, rounds: number, seconds: number): Promise
     const before = hanging;
     await Promise.all(others.map(askForApproval));
     while (hanging < before + 10 * others.length) await delay(10);
-    const took: number[] = [];
-    for (let each = 0; each < 50 * seconds; each += 1) {
-      const began = performance.now();
-      const id = await askForApproval(healthy);
-      const [arrived] = await receiver.wait(({ body }) => body.data.approval_id === id);
-      took.push(arrived!.at - began);
-    }
-    receiver.received.splice(0);
-    return took.sort((a, b) => a - b)[Math.ceil(took.length * 0.99) - 1]!;
+    return noticeTimes(healthy, receiver, seconds);
   };
   try {
     const quiet = await side(
