@@ -9,6 +9,9 @@ import { callbackify } from 'node:util';
 import pg from 'pg';
 import { messageOf } from '../process/cannot-start.ts';
 
+/** SQLSTATE sqlclient_unable_to_establish_sqlconnection. */
+const cannotConnect = '08001';
+
 type Place = Pick<pg.Client, 'host' | 'port'>;
 
 /** Where a client has no time-out of its own for its connection. */
@@ -80,11 +83,17 @@ async function placeIfWritable(address: string, config: pg.ClientConfig): Promis
   }
 }
 
-/** Says of each what it answered. The code is that of an outage where one is only a standby. */
+/**
+ * Says of each what it answered. The code is that of an outage where one is only a standby, or where
+ * none is given, as for a server that hangs up while it is killed.
+ */
 function noneIsWritable(addresses: readonly string[], errors: readonly Error[]): Error {
   const codes = errors.map((error) => (error as { code?: string }).code);
   const said = errors.map((error, place) => `${hostOf(addresses[place]!)}: ${messageOf(error)}`);
-  const code = codes.find((each) => each === readOnlyTransaction) ?? codes[0];
+  const code =
+    codes.find((each) => each === readOnlyTransaction) ??
+    codes.find((each) => each !== undefined) ??
+    cannotConnect;
   return Object.assign(new Error(said.join(', ')), { code });
 }
 

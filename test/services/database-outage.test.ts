@@ -184,6 +184,28 @@ test('lost during migrations, of which it is the lock, it is their error', async
   expect(isDatabaseOutage(await error)).toBe(true);
 });
 
+test('that none of several servers gives is an outage, whatever each of them said', async () => {
+  // As a server that is killed while it is asked: pg has no code for that.
+  const hangingUp = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
+  await once(hangingUp, 'listening');
+  const { port } = hangingUp.address() as AddressInfo;
+  for (const hosts of [`127.0.0.1:${port},127.0.0.1:${port}`, `127.0.0.1:${port},127.0.0.1:1`]) {
+    const url = `postgres://${hosts}/strata?target_session_attrs=read-write`;
+    const options = { url, poolSize: 1, timeoutMs: 5000, ssl: false };
+    const error = await openDatabase(options, {
+      schema: 'public',
+      entities: [],
+      migrations: [],
+    }).catch((reason: unknown) => reason);
+    expect([hosts, (error as Error).message, isDatabaseOutage(error)]).toEqual([
+      hosts,
+      expect.stringContaining('Connection terminated'),
+      true,
+    ]);
+  }
+  hangingUp.close();
+});
+
 test('a start without any of its hosts says so of each, and shows no password', async () => {
   const start = startStrata({
     DATABASE_URL: 'postgres://strata:canary@127.0.0.1:1,[::1]:2/strata',
