@@ -2,7 +2,7 @@
  * The queue of notices on a real database: who may claim what and when, what is recorded of an
  * attempt, what is audited.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
@@ -18,10 +18,12 @@ import { recordAttempts, type AttemptRecord } from '../../services/notifier/stor
 import { claimDue, releaseClaims, type Claim } from '../../services/notifier/stores/claims.ts';
 import { readQueue, unknownChannels } from '../../services/notifier/stores/queue.ts';
 import { attemptDelivery } from '../../services/notifier/worker/attempt.ts';
+import { createRecorder } from '../../services/notifier/worker/record.ts';
 import { createSender } from '../../services/notifier/channels/sender.ts';
 import { channels } from '../../shared/contracts/notifier.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
+import { eventually } from '../support/cluster.ts';
 import { holdLock } from '../support/held-lock.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
@@ -269,6 +271,44 @@ describe('who may claim what', () => {
     await claimDue(db, worker, 10);
     await record(worker, [ended(first!, 'retry')], 'a');
     expect(await db.query('SELECT attempts FROM notifier.deliveries')).toEqual([{ attempts: 1 }]);
+  });
+
+  test('what the database refuses is set aside alone, stays claimed, and is offered again', async () => {
+    await queue(['a', 'b', 'c']);
+    const claims = await claimDue(db, worker, 10);
+    const ofEndpoint = (key: string) => claims.find(({ endpoint_key: of }) => of === key)!;
+    // As if its counter had been put back.
+    await db.query(
+      'INSERT INTO notifier.attempts (delivery_id, n, at, duration_ms) VALUES ($1, 1, now(), 1)',
+      [ofEndpoint('b').id],
+    );
+    const recorded: string[] = [];
+    const timers = jest.spyOn(globalThis, 'setTimeout');
+    try {
+      const recorder = createRecorder({
+        db,
+        worker,
+        log: pino({ level: 'silent' }),
+        onRecorded: (batch) => recorded.push(...batch.map(({ claim }) => claim.endpoint_key)),
+      });
+      await Promise.all(
+        ['a', 'b', 'c'].map((key) => {
+          const claim = ofEndpoint(key);
+          const attempt = { claim, record: ended(claim, 'delivered') };
+          return recorder.record({ ...attempt, countsAsFailure: false, pausedRevision: null });
+        }),
+      );
+      expect(recorded).toEqual(['a', 'c']);
+      expect(
+        await db.query(`SELECT endpoint_key FROM notifier.deliveries WHERE lease IS NOT NULL`),
+      ).toEqual([{ endpoint_key: 'b' }]);
+      await db.query('DELETE FROM notifier.attempts WHERE delivery_id = $1', [ofEndpoint('b').id]);
+      const [offerAgain] = timers.mock.calls.find(([, ms]) => ms === 30_000)!;
+      offerAgain();
+      await eventually(async () => expect(recorded).toEqual(['a', 'c', 'b']));
+    } finally {
+      timers.mockRestore();
+    }
   });
 
   test('one that is queued while its endpoint was looked at is found by the next look', async () => {

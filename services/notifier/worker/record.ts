@@ -1,19 +1,23 @@
 /**
  * Records attempts that have ended, many in one transaction: what ends while one transaction runs
  * goes into the next. What the database does not take is offered again, so that a crash or stall of
- * it does not make notices arrive twice.
+ * it does not make notices arrive twice. What it refuses, such as an attempt at a row that somebody
+ * has damaged, is set aside alone: others of the same batch may be of other tenants.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
+import { isDatabaseOutage } from '../../../shared/database/failures.ts';
 import { recordAttempts, type EndpointRecord } from '../stores/attempts.ts';
 import type { EndedAttempt } from './attempt.ts';
 
 const batchSize = 200;
 const retryMs = 200;
+/** When what was refused is offered again. Its notice stays claimed, so that it is not sent again. */
+const asideMs = 30_000;
 
 export interface Recorder {
-  /** Resolves once the attempt is recorded, or given up on shutdown. Never rejects. */
+  /** Resolves once the attempt is recorded, set aside, or given up on shutdown. Never rejects. */
   readonly record: (ended: EndedAttempt) => Promise<void>;
   /**
    * On shutdown: gives up, from `time` (Date.now) on, what the database still does not take. Its
@@ -40,15 +44,30 @@ export function createRecorder({ db, worker, log, onRecorded }: RecorderOptions)
     try {
       await recordAttempts(db, worker, records, endpointRecords(batch));
     } catch (error) {
-      log.warn(
-        { err: error },
-        'deliveries cannot be recorded; they are sent again unless the database answers before their claims end',
-      );
-      waiting.unshift(...batch);
-      await delay(retryMs);
+      if (isDatabaseOutage(error)) {
+        log.warn(
+          { err: error },
+          'deliveries cannot be recorded; they are sent again unless the database answers before their claims end',
+        );
+        waiting.unshift(...batch);
+        await delay(retryMs);
+      } else if (batch.length > 1) {
+        for (const one of batch) await recordBatch([one]);
+      } else {
+        setAside(batch[0]!, error);
+      }
       return;
     }
     onRecorded(batch);
+  }
+
+  function setAside(ended: EndedAttempt, error: unknown): void {
+    const { id, tenant_id: tenantId } = ended.claim;
+    log.error(
+      { err: error, delivery_id: id, tenant_id: tenantId },
+      'the database refuses the record of a delivery; it is offered again every 30 s',
+    );
+    setTimeout(() => void record(ended), asideMs).unref();
   }
 
   async function recordWaiting(): Promise<void> {
@@ -62,12 +81,14 @@ export function createRecorder({ db, worker, log, onRecorded }: RecorderOptions)
     }
   }
 
+  async function record(ended: EndedAttempt): Promise<void> {
+    waiting.push(ended);
+    recording ??= recordWaiting();
+    await recording;
+  }
+
   return {
-    async record(ended) {
-      waiting.push(ended);
-      recording ??= recordWaiting();
-      await recording;
-    },
+    record,
     giveUpAt(time) {
       deadline = time;
     },
