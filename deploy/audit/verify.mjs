@@ -14,6 +14,7 @@ const fail = (what, where = seq + 1) => process.exit(console.log(`${what}: ${whe
 
 for await (const text of createInterface({ input: process.stdin })) {
   const line = JSON.parse(text);
+  if (line.checkpoint) continue;
   if ((line.from ?? line.seq) !== seq + 1) fail('missing');
   if (line.previous !== hash && line.skipped !== 'cut') fail('does not join');
   if (!line.skipped) {

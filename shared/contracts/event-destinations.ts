@@ -81,6 +81,12 @@ export const EventDestination = Type.Object(
         'Where a new destination begins: the number of its first event in the chain. With the event that made it where absent',
       ),
     ),
+    checkpoints: optional(
+      Type.Boolean({
+        description:
+          'Whether it also gets the signed checkpoints of each hour, from the next one on: of its chain; of the platform, of every chain',
+      }),
+    ),
     paused: optional(
       Type.Boolean({ description: 'Nothing is sent; what happens meanwhile is sent afterwards' }),
     ),

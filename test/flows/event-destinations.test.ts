@@ -4,6 +4,15 @@ import { HTTP, type CloudEvent } from 'cloudevents';
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { Webhook } from 'standardwebhooks';
+import { auditSchema } from '../../services/audit/schema.ts';
+import {
+  currentVerifierKey,
+  signHeads,
+  type PushedCheckpoint,
+} from '../../services/audit/stores/checkpoints.ts';
+import { openDatabase } from '../../shared/database/open.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
+import { openCheckpoint } from '../../shared/security/audit-checkpoint.ts';
 import { audited } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
 import { problemsOfOcsf } from '../support/ocsf.ts';
@@ -14,6 +23,7 @@ import {
   adminPassword,
   Client,
   createTenant,
+  secretKey,
   signIn,
   startStrata,
   type Running,
@@ -47,6 +57,19 @@ beforeEach(async () => {
   siem = await startSiem();
 });
 afterEach(() => siem.receiver.close());
+
+const signingSettings = loadSettings({ SECRET_KEY: secretKey }, { pieces: [] });
+async function withDatabase<T>(
+  work: (db: Awaited<ReturnType<typeof openDatabase>>) => Promise<T>,
+): Promise<T> {
+  const options = { url: database.url, poolSize: 2, timeoutMs: 10_000, ssl: false };
+  const db = await openDatabase(options, auditSchema);
+  try {
+    return await work(db);
+  } finally {
+    await db.destroy();
+  }
+}
 
 const at = (rest = ''): string => `/tenants/${tenant.id}${rest}`;
 const documentPath = () => at('/config/event-destinations');
@@ -312,6 +335,74 @@ describe('nothing is missing', () => {
     await setUp();
     await expectWhole();
     expect(siem.lines[0]).toEqual({ skipped: 'cut', from: 1, seq, hash, previous: null });
+  });
+});
+
+describe('checkpoints', () => {
+  /** As a node does each hour. */
+  const sign = () => withDatabase((db) => signHeads(db.manager, signingSettings, 100));
+  const accepted = () =>
+    siem.receiver.received
+      .filter(({ body }) => body.type === 'audit.checkpoints')
+      .flatMap(({ body }) => body.data.checkpoints as PushedCheckpoint[]);
+  const ownVerifier = currentVerifierKey(signingSettings);
+
+  test('are pushed where they are asked for, of the own chain, again after a failure', async () => {
+    let failures = 1;
+    await setUp({ checkpoints: true });
+    const head = await eventually(async () => {
+      const newest = await headOfChain();
+      expect(siem.lines.at(-1)).toMatchObject({ seq: newest.seq });
+      return newest;
+    });
+    siem.refuse = (_batch, text) =>
+      text.includes('audit.checkpoints') && (failures -= 1) === 0 ? 503 : undefined;
+    await createTenant(strata.url, platform, `Other ${randomUUID()}`);
+    await sign();
+    await eventually(async () => expect(accepted()).toHaveLength(2));
+    const [first, again] = siem.receiver.received.filter(
+      ({ body }) => body.type === 'audit.checkpoints',
+    );
+    expect(again!.body.id).toBe(first!.body.id);
+    const [pushed] = accepted();
+    expect(openCheckpoint(pushed!.note, [ownVerifier])).toEqual({
+      chain: tenant.id,
+      seq: head.seq,
+      hash: head.hash,
+      made_at: pushed!.made_at,
+    });
+    // What was signed is not sent again, nor where nobody asks for it.
+    await setUp({ checkpoints: false });
+    await write(1);
+    await database.query(`UPDATE audit.checkpoints SET made_at = made_at - interval '1 hour'`);
+    await sign();
+    await write(1);
+    await expectWhole([String(siem.lines[0]!.seq - 1), siem.lines[0]!.previous!]);
+    expect(accepted()).toHaveLength(2);
+  });
+
+  test("of every chain reach the platform's destination", async () => {
+    const siemAt = { url: siem.receiver.url, checkpoints: true };
+    expect(
+      (await platform.put('/config/event-destinations', { siem: siemAt })).status,
+    ).toBeLessThan(300);
+    await eventually(async () =>
+      expect((await platform.get('/event-destinations')).body.items).toHaveLength(1),
+    );
+    await write(1);
+    await eventually(async () =>
+      expect(await database.query('SELECT FROM strata.outbox')).toEqual([]),
+    );
+    await database.query(`UPDATE audit.checkpoints SET made_at = made_at - interval '1 hour'`);
+    await sign();
+    await eventually(async () =>
+      expect(accepted().map(({ chain }) => chain)).toEqual(
+        expect.arrayContaining(['platform', tenant.id]),
+      ),
+    );
+    for (const { note, ...said } of accepted())
+      expect(openCheckpoint(note, [ownVerifier])).toEqual(said);
+    await platform.delete('/config/event-destinations');
   });
 });
 

@@ -1,8 +1,10 @@
 /** How events are written for receivers that know a format of others. */
 import { expect, test } from '@jest/globals';
+import { CloudEvent } from 'cloudevents';
 import { eventFormats } from '../../services/audit/rules/event-formats.ts';
 import type { EventBatch } from '../../services/audit/stores/event-batches.ts';
 import { problemsOfOcsf } from '../support/ocsf.ts';
+import { verdict, verifiers } from '../support/verifiers.ts';
 
 const chain = '3f9d1c52-7a41-4f0e-9b6c-0d5e8a1b2c3d';
 const to = { chain, name: 'siem' };
@@ -68,6 +70,32 @@ test('what has no target or request, what is skipped, and a test are of OCSF, to
   expect(skipped).toMatchObject({ api: { operation: 'audit.skipped' }, unmapped: line });
   const [tried] = JSON.parse(eventFormats.ocsf.test('evt_3', to)) as [object];
   expect(problemsOfOcsf(tried)).toBeNull();
+});
+
+test('a checkpoint in each format has its note, and verifiers of lines pass it over', async () => {
+  const checkpoint = {
+    chain,
+    seq: 12,
+    hash,
+    made_at: '2026-11-26T09:00:00.012Z',
+    note: 'strata/audit/checkpoint/v1\n…\n',
+  };
+  const textAs = (format: keyof typeof eventFormats): string =>
+    eventFormats[format].checkpoints('evt_4', to, [checkpoint]);
+  expect(JSON.parse(textAs('standard'))).toMatchObject({
+    type: 'audit.checkpoints',
+    id: 'evt_4',
+    data: { chain, destination: 'siem', checkpoints: [checkpoint] },
+  });
+  const [ocsf] = JSON.parse(textAs('ocsf')) as [object];
+  expect([problemsOfOcsf(ocsf), ocsf]).toMatchObject([null, { unmapped: checkpoint }]);
+  const [event] = JSON.parse(textAs('cloudevents')) as [CloudEvent<object>];
+  expect(new CloudEvent(event).validate()).toBe(true);
+  expect(event).toMatchObject({ type: 'strata.audit.checkpoint', data: checkpoint });
+  const line = JSON.parse(textAs('ndjson')) as object;
+  expect(line).toEqual({ checkpoint: checkpoint.note });
+  for (const verifier of verifiers)
+    expect(await verdict(verifier, [line], ['12', hash])).toBe(`whole: 12 ${hash}`);
 });
 
 test('what is no such event is said to be none', () => {

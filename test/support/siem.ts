@@ -38,7 +38,8 @@ export async function startSiem(port = 0): Promise<Siem> {
     (n, response) => {
       const { body, text } = receiver.received[n]!;
       const batch = body?.data as Batch;
-      const refused = body?.type === 'audit.events' ? made.refuse(batch, text) : undefined;
+      const isOfChain = body?.type === 'audit.events' || body?.type === 'audit.checkpoints';
+      const refused = isOfChain ? made.refuse(batch, text) : undefined;
       if (typeof refused === 'function') return refused(response);
       if (refused === undefined && body?.type === 'audit.events')
         made.lines = [...made.lines.filter(({ seq }) => seq < batch.first_seq), ...batch.events];

@@ -51,14 +51,25 @@ export function afterPush(
     };
   if (status === 413 && events.length === 1)
     return { too_large_seq: events[0]!, until_seq: null, status, error, wait_ms: 0 };
+  return { ...afterFailure(failures, outcome), until_seq: lastSeq };
+}
+
+function afterFailure(failures: number, outcome: Outcome): Ended {
+  const { status, error } = outcome;
   const isGone = outcome.result === 'final' && outcome.gone === true;
   const asked = outcome.result === 'retry' ? (outcome.retry_after_ms ?? 0) : 0;
   return {
     failures: failures + 1,
-    until_seq: lastSeq,
     status,
     error,
     wait_ms: Math.max(waitBefore(failures, backoff), asked),
     ...(isGone && { stopped: 'gone' }),
   };
+}
+
+/** `last` is the number of the last checkpoint that was sent. */
+export function afterCheckpoints({ failures }: Sent, last: number, outcome: Outcome): Ended {
+  const { status, error } = outcome;
+  if (outcome.result !== 'delivered') return afterFailure(failures, outcome);
+  return { checkpoint_sent: last, failures: 0, status, error, wait_ms: 0, isDelivered: true };
 }

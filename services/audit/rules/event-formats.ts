@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import type { EventDestination } from '../../../shared/contracts/event-destinations.ts';
 import { platformChain } from '../../../shared/security/audit-chain.ts';
 import type { DestinationRow } from '../schema.ts';
+import type { PushedCheckpoint } from '../stores/checkpoints.ts';
 import type { EventBatch, PushedLine } from '../stores/event-batches.ts';
 
 export type EventFormat = NonNullable<EventDestination['format']>;
@@ -20,13 +21,24 @@ export function batchId(
   { chain, name, replays }: Addressee & Pick<DestinationRow, 'replays'>,
   { first_seq, last_seq, lines }: EventBatch,
 ): string {
-  const parts = [chain, name, replays, first_seq, last_seq, lines.at(-1)?.hash];
-  return `evt_${createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 22)}`;
+  return idOf([chain, name, replays, first_seq, last_seq, lines.at(-1)?.hash]);
 }
+
+/** The same in every attempt at them. */
+export const checkpointsId = ({ chain, name }: Addressee, last: number): string =>
+  idOf([chain, name, 'checkpoints', last]);
+
+const idOf = (parts: readonly unknown[]): string =>
+  `evt_${createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 22)}`;
 
 interface Format {
   readonly contentType: string;
   readonly batch: (id: string, to: Addressee, batch: EventBatch) => string;
+  readonly checkpoints: (
+    id: string,
+    to: Addressee,
+    checkpoints: readonly PushedCheckpoint[],
+  ) => string;
   /** What a test is in this format. */
   readonly test: (id: string, to: Addressee) => string;
 }
@@ -121,6 +133,8 @@ function ocsfEventOf(to: Addressee, line: PushedLine): object {
   };
 }
 
+const checkpointUid = ({ chain, seq, hash }: PushedCheckpoint): string => `${chain}-${seq}-${hash}`;
+
 export const eventFormats: Readonly<Record<EventFormat, Format>> = {
   standard: {
     contentType: 'application/json',
@@ -133,21 +147,36 @@ export const eventFormats: Readonly<Record<EventFormat, Format>> = {
         head,
         events: lines,
       }),
+    checkpoints: (id, { chain, name }, checkpoints) =>
+      message('audit.checkpoints', id, { chain, destination: name, checkpoints }),
     test: (id, { chain, name }) => message('audit.test', id, { chain, destination: name }),
   },
   ndjson: {
     contentType: 'application/x-ndjson',
     batch: (_id, _to, { lines }) => lines.map((line) => `${JSON.stringify(line)}\n`).join(''),
+    checkpoints: (_id, _to, checkpoints) =>
+      checkpoints.map(({ note }) => `${JSON.stringify({ checkpoint: note })}\n`).join(''),
     test: (id, { chain, name }) => `${message('audit.test', id, { chain, destination: name })}\n`,
   },
   cloudevents: {
     contentType: 'application/cloudevents-batch+json; charset=utf-8',
     batch: (_id, to, { lines }) => JSON.stringify(lines.map((line) => cloudEventOf(to, line))),
+    checkpoints: (_id, to, checkpoints) =>
+      JSON.stringify(
+        checkpoints.map((each) => cloudEvent(to, 'audit.checkpoint', checkpointUid(each), each)),
+      ),
     test: (id, to) => JSON.stringify([cloudEvent(to, 'audit.test', id, { destination: to.name })]),
   },
   ocsf: {
     contentType: 'application/json',
     batch: (_id, to, { lines }) => JSON.stringify(lines.map((line) => ocsfEventOf(to, line))),
+    checkpoints: (_id, to, checkpoints) =>
+      JSON.stringify(
+        checkpoints.map((each) => ({
+          ...ocsf(to, ofStrata('audit.checkpoint', checkpointUid(each))),
+          unmapped: each,
+        })),
+      ),
     test: (id, to) => JSON.stringify([ocsf(to, ofStrata('audit.test', id))]),
   },
 };

@@ -3,6 +3,7 @@
  * go with the database where it is put back, so whoever wants to notice that keeps copies elsewhere.
  */
 import type { EntityManager } from 'typeorm';
+import { platformChain } from '../../../shared/security/audit-chain.ts';
 import { signCheckpoint, type Checkpoint } from '../../../shared/security/audit-checkpoint.ts';
 import { createKeyRing, type SecretKeys } from '../../../shared/security/derived-keys.ts';
 import {
@@ -10,6 +11,7 @@ import {
   verifierKeyOf,
   type NoteSigner,
 } from '../../../shared/security/signed-note.ts';
+import type { DestinationRow } from '../schema.ts';
 
 const signerName = 'strata-audit';
 
@@ -27,6 +29,20 @@ const signersOf = (settings: SecretKeys): NoteSigner[] =>
 /** What verifies the notes that are made now. */
 export const currentVerifierKey = (settings: SecretKeys): string =>
   verifierKeyOf(signersOf(settings)[0]!);
+
+const signing = `hashtextextended('strata audit checkpoints', 0)`;
+
+/** Until the end of the transaction nobody else signs. */
+export const lockSigning = (manager: EntityManager): Promise<unknown> =>
+  manager.query(`SELECT pg_advisory_xact_lock(${signing})`);
+
+/** False where another node is signing. */
+export async function mayLockSigning(manager: EntityManager): Promise<boolean> {
+  const [lock] = await manager.query<[{ mine: boolean }]>(
+    `SELECT pg_try_advisory_xact_lock(${signing}) AS mine`,
+  );
+  return lock.mine;
+}
 
 /** Whether the chain still has what its checkpoint `n` says, or was cut behind it. */
 const agrees = `(
@@ -71,10 +87,18 @@ export async function signHeads(
     return { ...checkpoint, note: signCheckpoint(checkpoint, signers) };
   });
   await manager.query(
-    `INSERT INTO audit.checkpoints (chain, seq, hash, made_at, note)
-     SELECT chain, seq, hash, made_at, note FROM json_to_recordset($1)
-       AS c (chain text, seq int8, hash text, made_at timestamptz, note text)
-     ON CONFLICT DO NOTHING`,
+    `WITH made AS (
+       INSERT INTO audit.checkpoints (chain, seq, hash, made_at, note)
+       SELECT chain, seq, hash, made_at, note FROM json_to_recordset($1)
+         AS c (chain text, seq int8, hash text, made_at timestamptz, note text)
+       ON CONFLICT DO NOTHING RETURNING chain, number
+     ), newest AS (
+       SELECT chain, max(number) AS number FROM made GROUP BY chain
+       UNION ALL SELECT '${platformChain}', max(number) FROM made HAVING count(*) > 0
+     )
+     UPDATE audit.destinations d SET checkpoint_head = n.number
+     FROM (SELECT chain, max(number) AS number FROM newest GROUP BY chain) AS n
+     WHERE d.chain = n.chain AND d.checkpoints`,
     [JSON.stringify(rows)],
   );
   return rows.length;
@@ -86,6 +110,8 @@ export const disagreeing = (manager: EntityManager): Promise<{ chain: string; se
     `WITH RECURSIVE ${newestOfEach} SELECT n.chain, n.seq FROM newest n WHERE NOT ${agrees}`,
     [''],
   );
+
+const shown = 'chain, seq, hash, made_at, note';
 
 export interface StoredCheckpoint {
   readonly chain: string;
@@ -101,15 +127,19 @@ export const newestCheckpoints = (
   after: string,
   count: number,
 ): Promise<StoredCheckpoint[]> =>
-  manager.query(`WITH RECURSIVE ${newestOfEach} SELECT * FROM newest LIMIT $2`, [after, count]);
+  manager.query(`WITH RECURSIVE ${newestOfEach} SELECT ${shown} FROM newest LIMIT $2`, [
+    after,
+    count,
+  ]);
 
 export const newestCheckpoint = (
   manager: EntityManager,
   chain: string,
 ): Promise<StoredCheckpoint[]> =>
-  manager.query('SELECT * FROM audit.checkpoints WHERE chain = $1 ORDER BY seq DESC LIMIT 1', [
-    chain,
-  ]);
+  manager.query(
+    `SELECT ${shown} FROM audit.checkpoints WHERE chain = $1 ORDER BY seq DESC LIMIT 1`,
+    [chain],
+  );
 
 /** All of a chain after a number. */
 export async function checkpointsOf(
@@ -122,6 +152,32 @@ export async function checkpointsOf(
     [chain, after],
   );
   return rows.map((row) => ({ ...row, made_at: row.made_at.toISOString() }));
+}
+
+/** In one request to a destination: each takes some 400 bytes. */
+const mostPushed = 50;
+
+export interface PushedCheckpoint extends Checkpoint {
+  readonly note: string;
+}
+
+/** Those that a destination is to get next, and the number of the last one. */
+export async function checkpointsFor(
+  manager: EntityManager,
+  { chain, checkpoint_sent: sent }: DestinationRow,
+): Promise<{ readonly checkpoints: PushedCheckpoint[]; readonly last: number }> {
+  const rows = await manager.query<(StoredCheckpoint & { number: number })[]>(
+    `SELECT number, ${shown} FROM audit.checkpoints
+     WHERE number > $1 AND ($2 = '${platformChain}' OR chain = $2) ORDER BY number LIMIT ${mostPushed}`,
+    [sent, chain],
+  );
+  return {
+    checkpoints: rows.map(({ number: _number, made_at, ...row }) => ({
+      ...row,
+      made_at: made_at.toISOString(),
+    })),
+    last: rows.at(-1)?.number ?? sent,
+  };
 }
 
 const keptDays = 31;

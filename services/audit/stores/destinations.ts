@@ -20,12 +20,13 @@ import {
 } from '../../../shared/contracts/event-destinations.ts';
 import { auditChainOf } from '../../../shared/security/audit-chain.ts';
 import type { DestinationRow } from '../schema.ts';
+import { lockSigning } from './checkpoints.ts';
 
 /** Longer than a send takes with what belongs to it. */
 const claimSeconds = 90;
 
 /** Of a destination that may be sent something. */
-const isBehind = 'head > searched AND stopped IS NULL';
+const isBehind = '(head > searched OR checkpoint_head > checkpoint_sent) AND stopped IS NULL';
 
 export type Claim = DestinationRow & { readonly lease: string };
 
@@ -63,6 +64,7 @@ export type Ended = Partial<
     | 'most_events'
     | 'until_seq'
     | 'too_large_seq'
+    | 'checkpoint_sent'
     | 'stopped'
     | 'status'
     | 'error'
@@ -148,6 +150,9 @@ export async function followDocument(
   { chain, seq }: DestinationChange,
   { destinations, revision }: { destinations: EventDestinations; revision: number },
 ): Promise<void> {
+  // So that a checkpoint is either made before, or finds the destination there.
+  if (Object.values(destinations).some(({ checkpoints }) => checkpoints))
+    await lockSigning(manager);
   const [head] = await manager.query<{ seq: number }[]>(
     'SELECT seq FROM audit.chains WHERE chain = $1 FOR UPDATE',
     [chain],
@@ -157,6 +162,7 @@ export async function followDocument(
     target: URL.parse(destination.url)?.origin ?? 'not a URL',
     max_seconds: destination.batch?.max_seconds ?? destinationDefaults.max_seconds,
     stopped: destination.paused ? 'paused' : null,
+    checkpoints: destination.checkpoints === true,
     begin: Math.min(destination.from_seq ?? seq, (head?.seq ?? 0) + 1) - 1,
   }));
   await manager.query(
@@ -165,10 +171,17 @@ export async function followDocument(
   );
   await manager.query(
     `INSERT INTO audit.destinations AS d
-       (chain, name, revision, target, max_seconds, stopped, seq, searched, head, due_at)
-     SELECT $1, name, $2, target, max_seconds, stopped, "begin", "begin", $3, clock_timestamp()
-     FROM json_to_recordset($4) AS n (name text, target text, max_seconds int, stopped text, "begin" int8)
+       (chain, name, revision, target, max_seconds, stopped, seq, searched, head, due_at,
+        checkpoints, checkpoint_sent, checkpoint_head)
+     SELECT $1, name, $2, target, max_seconds, stopped, "begin", "begin", $3, clock_timestamp(),
+       checkpoints, made.number, made.number
+     FROM json_to_recordset($4) AS n (name text, target text, max_seconds int, stopped text, "begin" int8, checkpoints boolean),
+       (SELECT coalesce(max(number), 0) AS number FROM audit.checkpoints) AS made
      ON CONFLICT (chain, name) DO UPDATE SET
+       checkpoints = excluded.checkpoints,
+       (checkpoint_sent, checkpoint_head) = ROW (
+         CASE WHEN d.checkpoints AND excluded.checkpoints THEN d.checkpoint_sent ELSE excluded.checkpoint_sent END,
+         CASE WHEN d.checkpoints AND excluded.checkpoints THEN d.checkpoint_head ELSE excluded.checkpoint_head END),
        (revision, target, max_seconds, stopped, searched, due_at, lease, failures, most_events, until_seq, too_large_seq)
        = ROW (excluded.revision, excluded.target, excluded.max_seconds, excluded.stopped, d.seq, excluded.due_at,
          NULL, 0, NULL, NULL, NULL)

@@ -9,7 +9,7 @@ import {
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
-import { disagreeing, signHeads } from '../stores/checkpoints.ts';
+import { disagreeing, mayLockSigning, signHeads } from '../stores/checkpoints.ts';
 
 export interface CheckpointsOptions {
   readonly db: DataSource;
@@ -30,12 +30,9 @@ export function startCheckpoints({ db, settings, log }: CheckpointsOptions): Che
 
   /** Null where another node is signing. */
   const signSome = (): Promise<number | null> =>
-    db.transaction(async (manager) => {
-      const [lock] = await manager.query<{ mine: boolean }[]>(
-        `SELECT pg_try_advisory_xact_lock(hashtextextended('strata audit checkpoints', 0)) AS mine`,
-      );
-      return lock?.mine ? signHeads(manager, settings(), chainsAtOnce) : null;
-    });
+    db.transaction(async (manager) =>
+      (await mayLockSigning(manager)) ? signHeads(manager, settings(), chainsAtOnce) : null,
+    );
 
   async function look(stopping: AbortSignal): Promise<number> {
     const chains = await disagreeing(db.manager);

@@ -10,8 +10,9 @@ import { tenantOfChain } from '../../../shared/security/audit-chain.ts';
 import { waitBefore } from '../../../shared/outgoing/backoff.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
 import { sendWebhook } from '../../../shared/outgoing/webhook.ts';
-import { afterPush } from '../rules/after-push.ts';
-import { batchId, eventFormats } from '../rules/event-formats.ts';
+import { afterCheckpoints, afterPush } from '../rules/after-push.ts';
+import { batchId, checkpointsId, eventFormats } from '../rules/event-formats.ts';
+import { checkpointsFor } from '../stores/checkpoints.ts';
 import { endClaim, type Claim, type Ended } from '../stores/destinations.ts';
 import { readBatch } from '../stores/event-batches.ts';
 import { openDestinations } from './open-destinations.ts';
@@ -65,6 +66,18 @@ async function attempt(claim: Claim, { db, http, call }: PushOptions): Promise<E
   // The audit follows the document by its events, of which one is on its way.
   if (!destination || destination.paused) return { wait_ms: followMs };
 
+  const endpoint = { ...destination, timeout_seconds: sendSeconds };
+  const { contentType, ...format } = eventFormats[destination.format ?? 'standard'];
+  if (claim.checkpoint_head > claim.checkpoint_sent) {
+    const { checkpoints, last } = await checkpointsFor(db.manager, claim);
+    // Those of a chain that was erased meanwhile.
+    if (checkpoints.length === 0) return { checkpoint_sent: claim.checkpoint_head, wait_ms: 0 };
+    const id = checkpointsId(claim, last);
+    const body = format.checkpoints(id, claim, checkpoints);
+    const outcome = await sendWebhook(http, { id, body, endpoint, contentType });
+    return afterCheckpoints(claim, last, outcome);
+  }
+
   const mostEvents = destination.batch?.max_events ?? destinationDefaults.max_events;
   const wanted = {
     types: destination.types,
@@ -76,9 +89,7 @@ async function attempt(claim: Claim, { db, http, call }: PushOptions): Promise<E
   if (!('lines' in batch)) return { searched: batch.searched, wait_ms: 0 };
 
   const id = batchId(claim, batch);
-  const { contentType, batch: bodyOf } = eventFormats[destination.format ?? 'standard'];
-  const body = bodyOf(id, claim, batch);
-  const endpoint = { ...destination, timeout_seconds: sendSeconds };
+  const body = format.batch(id, claim, batch);
   const outcome = await sendWebhook(http, { id, body, endpoint, contentType });
   return afterPush(claim, batch, outcome, mostEvents);
 }
