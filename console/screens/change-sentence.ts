@@ -13,6 +13,21 @@ const places: Readonly<Record<string, string>> = {
   default_settings: 'by default',
 };
 
+const hasMembers = (value: unknown): value is object =>
+  typeof value === 'object' &&
+  value !== null &&
+  !Array.isArray(value) &&
+  Object.keys(value).length > 0;
+
+const mostNamed = 4;
+/** Their names; the values are below, where the change is opened. */
+function membersOf(value: object): string {
+  const names = Object.keys(value);
+  const more = names.length - mostNamed;
+  const named = names.slice(0, mostNamed).join(', ');
+  return more > 0 ? `${named} and ${more} more` : named;
+}
+
 /** Such as "lowered max_cost_impact_auto for cloud_run from 8 to 2". */
 export function sentenceOf({ path, before, after }: Change): string {
   const names = namesIn(path);
@@ -24,8 +39,14 @@ export function sentenceOf({ path, before, after }: Change): string {
   const what = [own.join('.'), names.length === 1 ? '' : where].filter((each) => each !== '');
   const subject = what.join(' ');
   const shown = (value: unknown): string => shortJson(value, 40);
-  if (before === undefined) return `set ${subject} to ${shown(after)}`;
-  if (after === undefined) return `removed ${subject}, which was ${shown(before)}`;
+  if (before === undefined)
+    return hasMembers(after)
+      ? `set ${subject} with ${membersOf(after)}`
+      : `set ${subject} to ${shown(after)}`;
+  if (after === undefined)
+    return hasMembers(before)
+      ? `removed ${subject}, which had ${membersOf(before)}`
+      : `removed ${subject}, which was ${shown(before)}`;
   if (typeof before === 'number' && typeof after === 'number')
     return `${after < before ? 'lowered' : 'raised'} ${subject} from ${before} to ${after}`;
   return `changed ${subject} from ${shown(before)} to ${shown(after)}`;

@@ -18,6 +18,15 @@ test.each([
   [{ path: '/min_instances', before: 3 }, 'removed min_instances, which was 3'],
   [{ path: '/service_overrides/cloud_run', after: {} }, 'set service_overrides.cloud_run to {}'],
   [{ path: '/global_settings', before: {} }, 'removed global_settings, which was {}'],
+  [
+    { path: '/daily', after: { amount: '1', currency: 'EUR', per: 'day' } },
+    'set daily with amount, currency, per',
+  ],
+  [
+    { path: '/daily', before: { a: 1, b: 2, c: 3, d: 4, e: 5, f: 6 } },
+    'removed daily, which had a, b, c, d and 2 more',
+  ],
+  [{ path: '/chain', after: ['a'] }, 'set chain to ["a"]'],
   [{ path: '', after: {} }, 'made all of it'],
   [{ path: '', before: {} }, 'removed all of it'],
 ])('%j reads %s', (change, sentence) => {
