@@ -1,5 +1,6 @@
 /** Where one can go: the screens in groups. */
 import type { VNode } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
 import { hrefOf } from './address.ts';
 import { useWaiting } from './inbox.ts';
 import { shownTitle } from './parts.tsx';
@@ -50,6 +51,13 @@ export function Navigation({
       isCurrent: place.isPlatform === true && name === place.name,
       ...(name === 'change-sets' && { waiting: ofPlatform }),
     });
+  const current = useRef<HTMLAnchorElement>(null);
+  // On a narrow screen they are one bar, which may have it beside the screen.
+  useEffect(() => {
+    const link = current.current;
+    const bar = link?.closest('nav > div');
+    if (link && bar) bar.scrollLeft = link.offsetLeft - (bar.clientWidth - link.offsetWidth) / 2;
+  }, [place.name, place.isPlatform]);
   return (
     <nav class="side" aria-label="Screens">
       <div>
@@ -61,7 +69,11 @@ export function Navigation({
             <ul aria-label={group}>
               {links.map(({ title, href, isCurrent, waiting: count = 0 }) => (
                 <li key={href}>
-                  <a href={href} aria-current={isCurrent ? 'page' : undefined}>
+                  <a
+                    ref={isCurrent ? current : null}
+                    href={href}
+                    aria-current={isCurrent ? 'page' : undefined}
+                  >
                     {title}
                     {count > 0 && <Count count={count} />}
                   </a>
@@ -95,7 +107,7 @@ export function Breadcrumbs({ place }: { readonly place: Place }): VNode | null 
   return (
     <nav class="crumbs" aria-label="Breadcrumbs">
       <ol>
-        <li>{screen.group}</li>
+        {screen.group !== screen.title && <li>{screen.group}</li>}
         <li>
           <a href={hrefOf(`${above}/${screen.name}`)}>{screen.title}</a>
         </li>

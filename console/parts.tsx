@@ -110,6 +110,15 @@ export const Empty = ({ children }: { readonly children?: ComponentChildren }): 
   <p class="empty">{children}</p>
 );
 
+/** A description of a schema, where names stand in backticks. */
+export const Described = ({ text }: { readonly text: string }): VNode => (
+  <>
+    {text
+      .split('`')
+      .map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))}
+  </>
+);
+
 /** A table that scrolls by itself where the page is narrower, also by keyboard. */
 export const TableRegion = ({
   label,

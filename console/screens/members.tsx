@@ -180,7 +180,7 @@ function MemberRow({
     <tr>
       <th scope="row">
         <bdi>{name}</bdi>
-        {member.user_id === user.value?.id && <span class="fine">you</span>}
+        {member.user_id === user.value?.id && <span class="fine"> you</span>}
         {member.managed_by === 'scim' && <span class="fine">by the directory</span>}
         {name !== member.email && (
           <div class="fine">

@@ -41,7 +41,7 @@ export function Plan(): VNode {
           The plan is empty. Choose <strong>Add to the plan</strong> where a change of{' '}
           <a href={hrefOf('/platform/global')}>global configuration</a>,{' '}
           <a href={hrefOf('/platform/service-types')}>service types</a> or{' '}
-          <a href={hrefOf('/platform/bounds')}>bounds</a> is reviewed, or write an item below.
+          <a href={hrefOf('/platform/bounds')}>guardrails</a> is reviewed, or write an item below.
         </Empty>
       )}
       <NewItem />

@@ -5,6 +5,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { longJson } from '../format.ts';
+import { Described } from '../parts.tsx';
 import type { Schema } from '../schemas.ts';
 import { typedText, valueOf } from '../typed-values.ts';
 import { useOwner } from './managed.tsx';
@@ -232,7 +233,7 @@ const Hint = ({
   readonly problem?: string | undefined;
 }): VNode => (
   <small id={id} class={problem ? 'unfit' : ''}>
-    {problem ?? text}
+    {problem ?? <Described text={text} />}
   </small>
 );
 

@@ -5,6 +5,7 @@
 import type { VNode } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { pointerOf } from '../format.ts';
+import { Described } from '../parts.tsx';
 import { isObject, withValueAt, type JsonObject } from '../merge-patch.ts';
 import type { Schema } from '../schemas.ts';
 import { shapeOf } from '../shapes.ts';
@@ -227,7 +228,11 @@ function Items({ items, ...properties }: PartProperties & { readonly items: Sche
       <legend>
         <bdi>{label}</bdi>
       </legend>
-      {schema.description && <p class="fine">{schema.description}</p>}
+      {schema.description && (
+        <p class="fine">
+          <Described text={schema.description} />
+        </p>
+      )}
       {list.map((each, index) => (
         <div key={ids[index]} class="item">
           <Part
