@@ -5,7 +5,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import { startReceiver } from '../support/receiver.ts';
 import { createTenant, type TenantFixture } from '../support/strata.ts';
 import { serverCore } from './machine.ts';
@@ -28,8 +27,10 @@ async function pushTo(
 
 async function besideHung(stage: Stage, rounds: number, seconds: number): Promise<Comparison> {
   let hanging = 0;
+  const allHang = Promise.withResolvers<void>();
   const hung = createServer(() => {
     hanging += 1;
+    if (hanging === hungDestinations) allHang.resolve();
   });
   hung.listen(0, '127.0.0.1');
   await once(hung, 'listening');
@@ -55,7 +56,7 @@ async function besideHung(stage: Stage, rounds: number, seconds: number): Promis
       ]);
       await pushTo(other, Object.fromEntries(own) as Record<string, object>);
     }
-    while (hanging < hungDestinations) await delay(10);
+    await allHang.promise;
     return {
       what: `p99 of an approval's webhook beside ${hungDestinations} event destinations that hang`,
       peer: 'without them',

@@ -7,13 +7,10 @@ import type { Handlers, Request } from '../../../shared/contract-runtime/request
 import { actorOf } from '../../../shared/commits/commit.ts';
 import { automationTtl, type AutomationState } from '../../../shared/contracts/automations.ts';
 import type { DecisionReason, Intent } from '../../../shared/contracts/decide.ts';
-import { addressOf } from '../../../shared/contracts/effective-config.ts';
-import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { isWithin } from '../../../shared/narrow-keys.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { countNamed } from '../channels/destinations.ts';
-import { askedBecause, currencyOf } from '../rules/asked-because.ts';
 import { digestOf, partProblems, type ExactAction } from '../rules/action-digest.ts';
 import {
   automationView,
@@ -50,11 +47,10 @@ import {
   type ApprovalRequest,
   type AskingAutomation,
 } from './approvals.ts';
+import { approvalOf, askerOf, type StartBody } from './asking.ts';
 import { withdraw, type ApprovalOptions } from './deciding.ts';
 import type { Grants } from './granting.ts';
 import { Moved, mostTries, newestAdmission, pauseMs, type Decide } from './newest-decision.ts';
-
-type StartBody = ParamsOf<'notifier.automations.start'>['body'];
 
 export interface AutomationOptions extends ApprovalOptions {
   readonly changes: TenantChanges<AutomationRow>;
@@ -327,59 +323,6 @@ async function approvalFor(
 /** What is denied needs none. */
 const needsApproval = ({ decided: { decision } }: Admission, isOver: boolean): boolean =>
   decision === 'approval_required' || (decision === 'allow' && isOver);
-
-/**
- * What people are asked. They are shown a rollback only where what it takes back was found, and which
- * budgets they would let be exceeded.
- */
-function approvalOf(
-  body: StartBody,
-  isProven: boolean,
-  over: readonly DecisionReason[],
-): ApprovalRequest {
-  const { action, risk_level, cost_impact, title, description } = body;
-  const { agent_type, service_id, service_type, resource_scaling } = body;
-  const takes_back = isProven ? body.takes_back : undefined;
-  const { resource, parameters } = body;
-  const touched = {
-    agent_type,
-    service_id,
-    service_type,
-    resource_scaling,
-    takes_back,
-    resource,
-    parameters,
-    ...(over.length > 0 && { exceeds: over.map(exceededBudget) }),
-  };
-  const said = Object.entries(touched).filter(([, value]) => value !== undefined);
-  const subject = service_id ?? service_type ?? agent_type;
-  return {
-    action,
-    risk_level,
-    title: title ?? (subject === undefined ? action : `${action} on ${subject}`),
-    ...(description !== undefined && { description }),
-    ...(cost_impact !== undefined && { cost_impact }),
-    ...addressOf(body),
-    ...(said.length > 0 && { resource: Object.fromEntries(said) }),
-  };
-}
-
-function askerOf(
-  { decided, budgets = [] }: Admission,
-  over: readonly DecisionReason[],
-): AskingAutomation {
-  const currency = currencyOf(budgets);
-  return { currency, because: askedBecause([...decided.reasons, ...over], currency) };
-}
-
-const exceededBudget = ({ name, limit, spent, held, asked, resets_at }: DecisionReason) => ({
-  budget: name,
-  limit,
-  spent,
-  held,
-  asked,
-  resets_at,
-});
 
 interface NewAutomation {
   readonly tenantId: string;
