@@ -83,6 +83,12 @@ async function costOf(work: () => Promise<unknown>) {
   }
 }
 
+/** Without what a loop of the node asked meanwhile: the least of three. */
+async function leastCostOf(work: () => Promise<unknown>) {
+  const costs = [await costOf(work), await costOf(work), await costOf(work)];
+  return costs.toSorted((one, other) => one.statements - other.statements)[0]!;
+}
+
 /** Has the node hold a lease on its memory, as a feed without news would. */
 async function keepInMemory(): Promise<void> {
   await node.coherence.start({
@@ -142,11 +148,11 @@ test('the configurations of all agent types cost as much as those of one', async
       [tenantId, first, last],
     );
   await addAgents(1, 1);
-  const one = await costOf(read);
+  const one = await leastCostOf(read);
   await addAgents(2, 60);
   const answer = await read();
   expect(Object.keys(answer.configurations).length).toBe(60);
-  expect(await costOf(read)).toEqual(one);
+  expect(await leastCostOf(read)).toEqual(one);
   expect(one.calls).toBe(3);
 });
 
