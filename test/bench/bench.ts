@@ -19,6 +19,7 @@ import { neighbours } from './neighbours.ts';
 import { plan } from './plan.ts';
 import { pooler } from './pooler.ts';
 import { markdown, median, met, ratios, type Comparison, type Fact, type Group } from './report.ts';
+import { replay } from './replay.ts';
 import { signIn } from './sign-in.ts';
 import { stale } from './stale.ts';
 import type { Costs } from './simulation/visible-write.ts';
@@ -45,6 +46,7 @@ const groups: Readonly<Record<string, Group>> = {
   streams,
   hostile,
   plan,
+  replay,
   budgets,
   'sign-in': signIn,
   costs: costsGroup,

@@ -1,5 +1,6 @@
 /** Who set each value of one effective configuration, as the owners' histories say it. */
 import type { Request } from '../../../shared/contract-runtime/request.ts';
+import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { codeOf } from '../../../shared/errors.ts';
 import { type AuthorAt, type PlaceName, type Sources } from '../rules/layers.ts';
 import { placesOf } from '../rules/explain.ts';
@@ -17,11 +18,14 @@ const unlessOlder = (error: unknown): { readonly authors: readonly [] } => {
 export const authorsOf = (sources: Sources, { call }: Pick<Request, 'call'>): Promise<AuthorAt> =>
   authorsAt(sources, placesOf(sources), call);
 
+type OfPlatform = Pick<ParamsOf<'global-config.layers.authors'>, 'body'>;
+
 /** Of these places, as of the revisions of the sources. */
 export async function authorsAt(
   { tenantId, tenant, platform }: Sources,
   places: readonly PlaceName[],
   call: Request['call'],
+  askPlatform = (asked: OfPlatform) => call('global-config.layers.authors', asked),
 ): Promise<AuthorAt> {
   const asked = (owner: PlaceName['owner'], revision: number) => ({
     revision,
@@ -35,7 +39,7 @@ export async function authorsAt(
     call('tenant-config.layers.authors', { tenant_id: tenantId, body: ofTenant }).catch(
       unlessOlder,
     ),
-    call('global-config.layers.authors', { body: ofPlatform }).catch(unlessOlder),
+    askPlatform({ body: ofPlatform }).catch(unlessOlder),
   ]);
   const found = new Map<string, ReturnType<AuthorAt>>();
   ofTenant.places.forEach((place, index) =>

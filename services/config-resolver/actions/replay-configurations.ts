@@ -23,6 +23,8 @@ import { namesOf, sourcesOf, type Question } from './sources.ts';
 type Proposed = ParamsOf<'config-resolver.decisions.replay'>['body']['proposed'];
 type TenantThen = ResultOf<'tenant-config.layers.then'>;
 type PlatformThen = ResultOf<'global-config.layers'>;
+type AuthorsOfPlatform = 'global-config.layers.authors';
+type PlatformAuthors = ResultOf<AuthorsOfPlatform>;
 type Pair = Pick<Replayable, 'tenant' | 'platform'>;
 
 /** What the rules look at. There may be many others, above all of the platform's. */
@@ -56,6 +58,7 @@ export class Configurations {
   readonly #known = new LRUCache<string, readonly [Then, Then]>({ max: mostKept });
   #layers = new Map<string, Layers>();
   readonly #platforms = new LRUCache<string, PlatformThen>({ max: 50 });
+  readonly #authors = new LRUCache<string, Promise<PlatformAuthors>>({ max: 50 });
 
   constructor(
     tenantId: string,
@@ -137,11 +140,21 @@ export class Configurations {
       if (all.length === 0) return;
       const places = all.flatMap((each) => placesOf(each, (key) => keysThatDecide.has(key)));
       const distinct = [...new Map(places.map((place) => [placeName(place), place])).values()];
-      authors.set(pair, await authorsAt(all[0]!, distinct, this.#options.call));
+      const { call } = this.#options;
+      authors.set(pair, await authorsAt(all[0]!, distinct, call, this.#platformAuthors));
       if (slices.isOver()) await slices.breathe();
     });
     return authors;
   }
+
+  /** Most pairs are of few revisions of the platform. */
+  readonly #platformAuthors = (asked: ParamsOf<AuthorsOfPlatform>): Promise<PlatformAuthors> => {
+    const key = JSON.stringify(asked);
+    const known =
+      this.#authors.get(key) ?? this.#options.call('global-config.layers.authors', asked);
+    this.#authors.set(key, known);
+    return known;
+  };
 
   #questionOf({ intent }: Replayable): Question {
     return { tenant_id: this.#tenantId, ...addressOf(intent) };

@@ -25,7 +25,7 @@ type Asked = ParamsOf<'config-resolver.decisions.replay'>['body'];
 
 /** After this long an answer is given of the decisions that were looked at. */
 const patienceMs = 8000;
-const pageSize = 1000;
+const pageSize = 400;
 const defaultItems = 50;
 
 const Position = Type.Object(

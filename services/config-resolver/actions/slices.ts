@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 
 /** Other work of the process waits little longer than this: 20 ms with what was begun last. */
-const sliceMs = 8;
+const sliceMs = 5;
 
 /** Says when this has worked long enough at a stretch. */
 export class Slices {

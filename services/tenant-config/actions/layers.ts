@@ -16,6 +16,7 @@ import type { ProjectConfig } from '../../../shared/contracts/projects.ts';
 import type { RiskConfig } from '../../../shared/contracts/risk.ts';
 import type { ServiceInstance } from '../../../shared/contracts/service-instances.ts';
 import type { Stored } from '../../../shared/documents/document-kind.ts';
+import { leftBehind } from '../../../shared/documents/history.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { nearestNames } from '../../../shared/nearest.ts';
 import {
@@ -32,7 +33,7 @@ import { enforcedProjects } from '../stores/enforced-projects.ts';
 import {
   documentAt,
   documentsAt,
-  documentsNamedAt,
+  documentsThen,
   keyAuthors,
   momentOf,
   revisionAt,
@@ -59,6 +60,14 @@ const entities = {
   freezes_config: FreezesEntity,
   project_config: ProjectEntity,
 } as const satisfies Record<keyof LayerDocuments, unknown>;
+
+/** Of these a tenant has one each, under its id. */
+const ofTenant = [
+  'tenant_risk_config',
+  'bounds_config',
+  'budgets_config',
+  'freezes_config',
+] as const satisfies readonly (keyof LayerDocuments)[];
 
 /** One layer as it is now; null where nothing is stored. */
 async function currentLayer<Type extends keyof LayerDocuments>(
@@ -264,37 +273,32 @@ const snapshotActions = (db: DataSource) =>
 
 const pastActions = (db: DataSource) =>
   ({
-    /** One snapshot: the documents are exactly those of the revision. */
-    'tenant-config.layers.then': (params) =>
-      db.transaction('REPEATABLE READ', async (manager) => {
-        const { tenant_id, as_of, agent_types = [], service_ids = [], project_ids = [] } = params;
-        const at = <Type extends keyof LayerDocuments>(configType: Type, resourceId: string) =>
-          documentAt<LayerDocuments[Type]>(
-            manager,
-            { tenantId: tenant_id, configType, resourceId },
-            as_of,
-          );
-        const all = <Type extends keyof LayerDocuments>(configType: Type, ids: readonly string[]) =>
-          documentsNamedAt<LayerDocuments[Type]>(
-            manager,
-            { tenantId: tenant_id, configType },
-            ids,
-            as_of,
-          );
-        const services = await all('service_config', service_ids);
-        const ofServices = services.flatMap(({ document }) => document.project_id ?? []);
-        const projects = [...new Set([...ofServices, ...project_ids])];
-        return {
-          revision: as_of,
-          risk: await at('tenant_risk_config', tenant_id),
-          agents: await all('agent_config', agent_types),
-          services,
-          bounds: await at('bounds_config', tenant_id),
-          budgets: await at('budgets_config', tenant_id),
-          freezes: await at('freezes_config', tenant_id),
-          projects: (await all('project_config', projects)).map(limitsOfProject),
-        };
-      }),
+    /** One statement: a replay asks for very many revisions. */
+    async 'tenant-config.layers.then'(params) {
+      const { tenant_id, as_of, agent_types = [], service_ids = [], project_ids = [] } = params;
+      const named = (configType: keyof LayerDocuments, ids: readonly string[]) =>
+        ids.map((resourceId) => ({ configType, resourceId }));
+      const names = [
+        ...ofTenant.flatMap((configType) => named(configType, [tenant_id])),
+        ...named('agent_config', agent_types),
+        ...named('service_config', service_ids),
+      ];
+      const rows = await documentsThen(db, tenant_id, names, project_ids, as_of);
+      const all = <Type extends keyof LayerDocuments>(configType: Type) =>
+        rows
+          .filter((row) => row.config_type === configType)
+          .map((row) => leftBehind<LayerDocuments[Type]>(row)!);
+      return {
+        revision: as_of,
+        risk: all('tenant_risk_config')[0] ?? null,
+        agents: all('agent_config'),
+        services: all('service_config'),
+        bounds: all('bounds_config')[0] ?? null,
+        budgets: all('budgets_config')[0] ?? null,
+        freezes: all('freezes_config')[0] ?? null,
+        projects: all('project_config').map(limitsOfProject),
+      };
+    },
   }) satisfies Handlers;
 
 const lookupActions = (db: DataSource) =>

@@ -1,8 +1,8 @@
 /** ConfigurationHistory: one row for each revision of a tenant. */
-import { LessThanOrEqual, type EntityManager } from 'typeorm';
+import { LessThanOrEqual, type DataSource, type EntityManager } from 'typeorm';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { ConfigType } from '../../../shared/contracts/history.ts';
-import { run, type Statement } from '../../../shared/database/prepared-statements.ts';
+import { run, runAlone, type Statement } from '../../../shared/database/prepared-statements.ts';
 import type { Stored, WriteRecord } from '../../../shared/documents/document-kind.ts';
 import {
   historyRowOf,
@@ -15,7 +15,7 @@ import {
   type KeyAuthor,
   type Place,
 } from '../../../shared/documents/key-changes.ts';
-import { HistoryEntity } from '../schema.ts';
+import { HistoryEntity, type HistoryRow } from '../schema.ts';
 
 /** A document, as the history names it. */
 export interface HistoryName extends AnyHistoryName<ConfigType> {
@@ -109,23 +109,53 @@ export async function documentsAt<Document>(
   return rows.map((row) => leftBehind<Document>(row)).filter((document) => document !== null);
 }
 
-/** What these documents of a kind were at a revision, those that there were. */
-export async function documentsNamedAt<Document>(
-  manager: EntityManager,
-  { tenantId, configType }: Omit<HistoryName, 'resourceId'>,
-  ids: readonly string[],
+/** Of the named `n`, what the last entry until $2 of its history left behind. */
+const lastOfNamed = `CROSS JOIN LATERAL (
+    SELECT config_type, resource_id, revision, changed_by, changed_at, after
+    FROM tenant_config.configuration_history h
+    WHERE h.tenant_id = $1 AND h.config_type = n.config_type AND h.resource_id = n.resource_id AND h.revision <= $2
+    ORDER BY h.revision DESC LIMIT 1
+  ) AS last`;
+
+/** Names as $3 and $4; projects beside those of the services as $5. */
+const layersThen: Statement = {
+  name: 'strata_tenant_layers_then',
+  text: `WITH named AS (
+      SELECT last.* FROM unnest($3::text[], $4::text[]) AS n (config_type, resource_id) ${lastOfNamed}
+    )
+    SELECT * FROM named
+    UNION ALL
+    SELECT last.* FROM (
+      SELECT 'project_config' AS config_type, unnest($5::text[]) AS resource_id
+      UNION SELECT 'project_config', after->>'project_id' FROM named WHERE config_type = 'service_config'
+    ) AS n ${lastOfNamed}
+    ORDER BY config_type, resource_id`,
+};
+
+export type ThenRow = Pick<
+  HistoryRow,
+  'config_type' | 'resource_id' | 'revision' | 'changed_by' | 'changed_at' | 'after'
+>;
+
+/**
+ * What these documents were at a revision, those that there were, and the projects of the services
+ * among them: one statement, and so one snapshot.
+ */
+export async function documentsThen(
+  db: DataSource,
+  tenantId: string,
+  names: readonly AnyHistoryName<ConfigType>[],
+  projectIds: readonly string[],
   revision: number,
-): Promise<Stored<Document>[]> {
-  if (ids.length === 0) return [];
-  const rows = await manager
-    .createQueryBuilder(HistoryEntity, 'h')
-    .distinctOn(['h.resource_id'])
-    .where('h.tenant_id = :tenantId AND h.config_type = :configType', { tenantId, configType })
-    .andWhere('h.resource_id = ANY(:ids) AND h.revision <= :revision', { ids, revision })
-    .orderBy('h.resource_id')
-    .addOrderBy('h.revision', 'DESC')
-    .getMany();
-  return rows.map((row) => leftBehind<Document>(row)).filter((document) => document !== null);
+): Promise<ThenRow[]> {
+  const rows = await runAlone<ThenRow>(db, layersThen, [
+    tenantId,
+    revision,
+    names.map(({ configType }) => configType),
+    names.map(({ resourceId }) => resourceId),
+    projectIds,
+  ]);
+  return rows.filter(({ after }) => after !== null);
 }
 
 /**
