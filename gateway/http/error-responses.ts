@@ -6,8 +6,9 @@
 import http from 'node:http';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { randomUUID } from 'node:crypto';
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { finished } from 'node:stream/promises';
 import type { Logger } from 'pino';
 import { codeOf, StrataError, errorResponse, statusOf } from '../../shared/errors.ts';
 import { decisionPagePolicy, refusedLinkPage } from './decision-page.ts';
@@ -74,21 +75,39 @@ export function mapErrors(app: FastifyInstance, log: Logger): void {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const { id } = request;
     const own = ownErrorOf(error);
+    if (codeOf(own) === 'payload_too_large' && !request.raw.complete)
+      return untilRead(request.raw).then(() => answer(own, request, reply));
     if (hasHungUp(request))
       log.info({ request_id: id }, 'the client hung up before its request ended');
     else if (codeOf(own) === 'internal_error')
       log.error({ request_id: id, err: error }, 'unexpected error');
-    const { config } = request.routeOptions;
-    if (config?.isOAuth) return sendOAuthError(own, id, reply);
-    if (config?.isMcp) return sendMcpError(own, request, reply);
-    if (config?.errors === 'ofrep') return sendFlagError(own, request, reply);
-    if (config?.errors === 'scim') return sendScimError(own, id, reply);
-    if (config?.problems) return sendProblem(own, id, config.problems, reply);
-    return wantsPage(request) ? sendErrorPage(own, id, reply) : sendError(own, id, reply);
+    return answer(own, request, reply);
   });
   app.setNotFoundHandler(() => {
     throw new StrataError('not_found', 'There is nothing at this path.');
   });
+}
+
+/** In the form of the route. */
+function answer(own: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { id } = request;
+  const { config } = request.routeOptions;
+  if (config?.isOAuth) return sendOAuthError(own, id, reply);
+  if (config?.isMcp) return sendMcpError(own, request, reply);
+  if (config?.errors === 'ofrep') return sendFlagError(own, request, reply);
+  if (config?.errors === 'scim') return sendScimError(own, id, reply);
+  if (config?.problems) return sendProblem(own, id, config.problems, reply);
+  return wantsPage(request) ? sendErrorPage(own, id, reply) : sendError(own, id, reply);
+}
+
+/**
+ * Until the rest of a body that is too large has come, which nobody keeps: where the connection ended
+ * before, its sender would meet that in place of the answer. Whoever takes longer does.
+ */
+async function untilRead(raw: IncomingMessage): Promise<void> {
+  raw.resume();
+  const options = { signal: AbortSignal.timeout(hangUpMs) };
+  await finished(raw, options).catch(() => undefined);
 }
 
 /** The connection is gone, and part of the body never came: nobody reads an answer. */

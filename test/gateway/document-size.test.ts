@@ -3,6 +3,7 @@
  * refusal leaves nothing behind.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { connect } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -135,6 +136,26 @@ describe.each(kinds)('$name', ({ path, by, first, adding }) => {
     // Not `toEqual`, which would print both documents.
     expect(isDeepStrictEqual(read.body, grown.body)).toBe(true);
   });
+});
+
+test('whoever sends far too much reads why, and what is sent without end is hung up on', async () => {
+  const path = `/tenants/${tenant.id}/config/agents/values`;
+  for (const mebibytes of [2, 8, 32, 2, 8, 32]) {
+    const raw = 'x'.repeat(mebibytes * 1024 * 1024);
+    const refused = await tenant.admin.send('PUT', path, { raw });
+    expect([mebibytes, refused.status, refused.body.detail.code]).toEqual([
+      mebibytes,
+      413,
+      'payload_too_large',
+    ]);
+  }
+  const { hostname, port } = new URL(tenant.admin.url);
+  const socket = connect(Number(port), hostname);
+  const head = `PUT ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${tenant.admin.token}\r\nContent-Type: application/json\r\n`;
+  socket.write(`${head}Content-Length: 9000000\r\n\r\n{`);
+  const chunks: Buffer[] = [];
+  for await (const chunk of socket) chunks.push(chunk as Buffer);
+  expect(Buffer.concat(chunks).toString()).toMatch(/^HTTP\/1\.1 413 [^]*payload_too_large/);
 });
 
 test('an agent configuration does not grow past its values', async () => {
