@@ -4,6 +4,7 @@
  * nodes when its rule, its issuer or its account has.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Client as McpClient, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { exportSPKI, generateKeyPair, exportJWK, importJWK, type CryptoKey } from 'jose';
 import { createHmac, randomUUID } from 'node:crypto';
 import { audited, auditEvents } from '../support/audit.ts';
@@ -252,6 +253,39 @@ test('what was given ends on every node with its rule, its issuer or its account
   await tenant.admin.patch(path, { roles: ['viewer'] });
   expect(await onBoth(token)).toEqual(['insufficient_role', 'insufficient_role']);
   await tenant.admin.patch(path, { roles: ['operator'] });
+});
+
+test('an agent that is a workload calls tools within its scopes, until its rule ends', async () => {
+  await trust([rule({ scopes: ['config:read'] })]);
+  const agent = new McpClient(
+    { name: 'test', version: '1' },
+    { versionNegotiation: { mode: 'auto' } },
+  );
+  const token = await given();
+  const authorization = `Bearer ${token}`;
+  const url = new URL('/mcp', nodes[1]!.url);
+  await agent.connect(
+    new StreamableHTTPClientTransport(url, { requestInit: { headers: { authorization } } }),
+  );
+  const decide = {
+    name: 'decide',
+    arguments: { action: 'scale', risk_level: 'low', cost_impact: 1 },
+  };
+  const start = { ...decide, name: 'start_automation' };
+  try {
+    const { isError, structuredContent } = await agent.callTool(decide);
+    expect([isError ?? false, structuredContent]).toEqual([
+      false,
+      expect.objectContaining({ decision: expect.any(String) }),
+    ]);
+    const refused = await agent.callTool(start);
+    expect(refused.structuredContent).toMatchObject({ detail: { code: 'insufficient_scope' } });
+    await tenant.admin.delete(trustOf());
+    await expect(agent.callTool(decide)).rejects.toThrow();
+    expect(await onBoth(token)).toEqual(['auth_token_invalid', 'auth_token_invalid']);
+  } finally {
+    await agent.close();
+  }
 });
 
 test('removing the account ends what it trusted', async () => {
