@@ -13,7 +13,7 @@ import { eventually, isAlive, killed, type Cluster } from './cluster.ts';
 import type { ReplicatedServer } from './failover.ts';
 import { violations, type Observed, type Operation, type WentBack } from './history-checker.ts';
 import { lostWrites } from './kept.ts';
-import { observe, type ObserveOptions } from './observe.ts';
+import { freshOnes, minWrites, observe, type ObserveOptions } from './observe.ts';
 import { createDatabase } from './postgres.ts';
 import type { Proxy } from './proxy.ts';
 import { startNats, startRedis } from './servers.ts';
@@ -747,12 +747,6 @@ export const faults: readonly Fault[] = [
   },
 ];
 
-/**
- * With fewer answered writes a history says nothing. A dead node's requests wait for their
- * time-out, and machines are slow.
- */
-const minWrites = 5;
-
 /** How late this process may be on a machine that has time for it. */
 const busyMs = 150;
 export const timeoutError = / 504 timeout$/;
@@ -778,9 +772,8 @@ export function assertCoherent(
   const examples = problems.slice(0, 5).join('\n');
   assert(problems.length === 0, `${problems.length} violations, such as\n${examples}`);
 
-  const freshReads = observed.reads.filter(({ stale }) => !stale);
   assert(observed.writes.length > minWrites, `only ${observed.writes.length} writes were answered`);
-  assert(freshReads.length > minWrites * 5, 'hardly anything was read');
+  assert(freshOnes(observed.reads).length > minWrites * 5, 'hardly anything was read');
 
   const errors = [...observed.errors.keys()];
   // Leases run out on such a machine, too.

@@ -162,7 +162,17 @@ function revisionOf({ headers }: Answer): number | undefined {
   const revision = headers.get('x-config-revision');
   return revision === null ? undefined : Number(revision);
 }
+export const freshOnes = <Read extends { readonly stale: boolean }>(
+  reads: readonly Read[],
+): Read[] => reads.filter(({ stale }) => !stale);
 const isStale = ({ headers }: Answer): boolean => headers.get('x-config-stale') === 'true';
+
+/**
+ * With fewer answered writes, and five times as many reads, a history says nothing: clients continue
+ * until there are so many, as they soon are when the fault is over. Machines are slow.
+ */
+export const minWrites = 5;
+const longestMs = 60_000;
 
 /** How often nodes are looked for that have joined. */
 const lookAgainMs = 20;
@@ -195,6 +205,8 @@ export async function observe(
   try {
     wentBack = (await during()) ?? undefined;
     await delay(afterMs);
+    const giveUp = performance.now() + longestMs;
+    while (!clients.hasEnough() && performance.now() < giveUp) await delay(lookAgainMs);
   } finally {
     clients.isDone = true;
     await Promise.all(work);
@@ -226,6 +238,11 @@ class Clients {
     this.#pauseMs = pauseMs;
     this.#registers = registers(cluster.tenant.id);
     this.#views = views(cluster.tenant.id);
+  }
+
+  hasEnough(): boolean {
+    const { writes, reads } = this.observed;
+    return writes.length > minWrites && freshOnes(reads).length > minWrites * 5;
   }
 
   countError(what: string): void {
