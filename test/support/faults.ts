@@ -252,6 +252,14 @@ async function pauseBus({ bus }: Cluster, ms: number): Promise<void> {
   await delay(reconnectMs);
 }
 
+/** On a busy machine the first answers of a gateway that has joined take a while. */
+const untilItAnswers = ({ tenant }: Cluster, { url }: Running): Promise<void> =>
+  eventually(async () => {
+    const at = new Client(url, tenant.admin.token);
+    const { status, text } = await at.get(`/tenants/${tenant.id}/config/risk`);
+    assert.equal(status, 200, text);
+  });
+
 /**
  * A gateway that was given a longer T than all others, as in a rolling change, may serve for that
  * long when it is cut off.
@@ -267,6 +275,8 @@ function unequalFences(): Fault {
       const gateway = await cluster.start(name, ['gateway'], own);
       cluster.gateways.push(gateway);
       cut.node = gateway.url;
+      // What it serves when it is cut off is what it has in memory by then.
+      await untilItAnswers(cluster, gateway);
       await delay(beforeMs);
       cut.at = performance.now();
       await disturb(cluster, [name], patientMs + 1000, (proxy) => {
@@ -568,12 +578,7 @@ export const faults: readonly Fault[] = [
     async inject(cluster) {
       const joined = await cluster.start('gateway-late', ['gateway']);
       cluster.gateways.push(joined);
-      // On a busy machine its first answers take a while.
-      await eventually(async () => {
-        const at = new Client(joined.url, cluster.tenant.admin.token);
-        const { status, text } = await at.get(`/tenants/${cluster.tenant.id}/config/risk`);
-        assert.equal(status, 200, text);
-      });
+      await untilItAnswers(cluster, joined);
       await delay(1500);
     },
     shows({ reads }, { gateways }) {
