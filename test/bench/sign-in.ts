@@ -88,8 +88,8 @@ export const signIn: Group = async ({ rounds, seconds }) => {
       FRONTEND_ORIGIN: origin,
       RATE_LIMIT_PER_MINUTE: '0',
       NETWORK_RATE_LIMIT_PER_MINUTE: '1000000',
-      SESSIONS_PER_PERSON: '100000',
-      API_KEYS_PER_PERSON: '100000',
+      SESSIONS_PER_PERSON: '10000',
+      API_KEYS_PER_PERSON: '10000',
       API_KEYS_PER_MINUTE: '100000',
     });
     const tenant = await createTenant(node.url, await platformAdmin(node.url), 'Bench');
