@@ -1,17 +1,21 @@
 /** Names of time zones. */
 import { LRUCache } from 'lru-cache';
 
-/** Asking Intl takes some 50 µs, and each decision at closed business hours asks. */
-const known = new LRUCache<string, boolean>({ max: 1000 });
+/**
+ * Names that exist. Asking Intl takes some 50 µs, and each decision at closed business hours asks.
+ * Others are not kept: whoever sends them says how long they are.
+ */
+const known = new LRUCache<string, true>({ max: 1000 });
 
 /**
  * Whether the IANA database has it. Offsets such as +02:00 are no zones, though Intl takes them for
  * some.
  */
 export function isTimeZone(name: string): boolean {
-  const answer = known.get(name) ?? isInDatabase(name);
-  known.set(name, answer);
-  return answer;
+  if (known.get(name)) return true;
+  const isKnown = isInDatabase(name);
+  if (isKnown) known.set(name, true);
+  return isKnown;
 }
 
 function isInDatabase(name: string): boolean {

@@ -132,7 +132,7 @@ const layersThen: Statement = {
     ORDER BY config_type, resource_id`,
 };
 
-export type ThenRow = Pick<
+type ThenRow = Pick<
   HistoryRow,
   'config_type' | 'resource_id' | 'revision' | 'changed_by' | 'changed_at' | 'after'
 >;
