@@ -6,7 +6,9 @@ const ofEach = {
 };
 /** Of these folders no test needs a server, so that one alone takes seconds. */
 const withoutServers = ['rules', 'repository', 'mutants'];
-const withServers = ['services', 'gateway', 'flows', 'faults', 'browser'];
+/** Minutes each, of `npm run test:soak`: run where they are named. */
+const soak = process.argv.some((word) => word.includes('test/soak')) ? ['soak'] : [];
+const withServers = ['services', 'gateway', 'flows', 'faults', 'browser', ...soak];
 const rootsOf = (folders) => folders.map((folder) => `<rootDir>/test/${folder}`);
 
 export default {

@@ -38,7 +38,7 @@ export const rooms: readonly (readonly [RegExp, RegExp])[] = [
   [/^services\/auth\/invitations\//, /services\/invitations/],
   [/^services\/auth\/passkeys\//, /flows\/passkeys/],
   [/^services\/auth\/single-sign-on\//, /flows\/sso\./],
-  [/^services\/auth\/throttling\//, /services\/(throttle|timing)/],
+  [/^services\/auth\/throttling\//, /services\/throttle/],
   [/^services\/config-resolver\//, /gateway\/(bounds|decide|ladder|layers|live-values)/],
   [/^services\/global-config\//, /gateway\/(plan|platform-history)|services\/plan/],
   [/^services\/notifier\//, /services\/(channels|delivering|held)|flows\/(approvals|notifier)/],

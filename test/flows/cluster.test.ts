@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -27,8 +27,14 @@ let cluster: Cluster;
 const folder = mkdtempSync(join(tmpdir(), 'strata-env-'));
 const envFile = join(folder, 'strata.env');
 
+/** At once: a node that hears late of a reload reads the file again, and would find it empty. */
+function writeEnvFile(text: string): void {
+  writeFileSync(`${envFile}.next`, text);
+  renameSync(`${envFile}.next`, envFile);
+}
+
 beforeAll(async () => {
-  writeFileSync(envFile, 'DEFAULT_MAX_COST_IMPACT_AUTO=15\n');
+  writeEnvFile('DEFAULT_MAX_COST_IMPACT_AUTO=15\n');
   cluster = await startCluster({
     gateways: 2,
     environment: { ENV_FILE: envFile },
@@ -161,8 +167,7 @@ const allAnswer = (): Promise<void> =>
 test('new values of ENV_FILE apply on every node without a restart', async () => {
   const effective = `/tenants/${cluster.tenant.id}/config/effective`;
   expect((await at(1).get(effective)).body.values.http_client_timeout_seconds).toBe(30);
-  writeFileSync(
-    envFile,
+  writeEnvFile(
     'DEFAULT_MAX_COST_IMPACT_AUTO=7.5\nHTTP_CLIENT_TIMEOUT_SECONDS=45\nPORT=1\nLOGLEVEL=info\n',
   );
 
@@ -242,7 +247,7 @@ describe('a reload for one tenant', () => {
     // Nodes that hear late of the reload before have read the file again by themselves.
     await eventually(async () => {
       seconds += 1;
-      writeFileSync(envFile, text.replace(/(HTTP_CLIENT_TIMEOUT_SECONDS)=\d+/, `$1=${seconds}`));
+      writeEnvFile(text.replace(/(HTTP_CLIENT_TIMEOUT_SECONDS)=\d+/, `$1=${seconds}`));
       await warm();
       expect((await reloadFor(tenant.id)).invalidated).toEqual({ all: true, tenant_ids: [] });
     });
@@ -251,7 +256,7 @@ describe('a reload for one tenant', () => {
       const { values } = (await client.get(effective(other.id))).body;
       expect(values.http_client_timeout_seconds).toBe(seconds);
     }
-    writeFileSync(envFile, text);
+    writeEnvFile(text);
     await reloadFor(tenant.id);
   });
 });
@@ -286,7 +291,7 @@ test('a gateway decides by its own memory, whatever becomes of the service that 
 });
 
 test('an invalid ENV_FILE changes nothing and says why, without the value', async () => {
-  writeFileSync(envFile, 'DEFAULT_MAX_COST_IMPACT_AUTO=not-a-number-canary\n');
+  writeEnvFile('DEFAULT_MAX_COST_IMPACT_AUTO=not-a-number-canary\n');
   const { status, body, text } = await cluster.platform.post('/config/reload', {
     reload_env: true,
   });
@@ -302,7 +307,7 @@ test('an invalid ENV_FILE changes nothing and says why, without the value', asyn
     (await at(0).get(`/tenants/${cluster.tenant.id}/config/effective`)).body.values
       .http_client_timeout_seconds,
   ).toBe(45);
-  writeFileSync(envFile, 'DEFAULT_MAX_COST_IMPACT_AUTO=15\n');
+  writeEnvFile('DEFAULT_MAX_COST_IMPACT_AUTO=15\n');
 });
 
 test('a gateway with another BASE_URL says so in its log', async () => {
@@ -419,7 +424,7 @@ test('a reload waits for a silent node longer than REQUEST_TIMEOUT_MS gives othe
 describe('platform admins by reload', () => {
   const second = 'second-admin@platform.example';
   const admins = (...emails: string[]): void =>
-    writeFileSync(envFile, `PLATFORM_ADMIN_EMAILS=${emails.join(',')}\n`);
+    writeEnvFile(`PLATFORM_ADMIN_EMAILS=${emails.join(',')}\n`);
   const reloaded = async (): Promise<void> => {
     const { status, text } = await cluster.platform.post('/config/reload', { reload_env: true });
     if (status !== 200) throw new Error(text);
@@ -447,7 +452,7 @@ describe('platform admins by reload', () => {
     });
     key = made.body.api_key;
   });
-  afterAll(() => writeFileSync(envFile, 'DEFAULT_MAX_COST_IMPACT_AUTO=15\n'));
+  afterAll(() => writeEnvFile('DEFAULT_MAX_COST_IMPACT_AUTO=15\n'));
 
   test('one who is added or removed is so on every node, for sessions, keys and streams, when it is answered', async () => {
     const credentials = [...everywhere(session), ...everywhere(key)];

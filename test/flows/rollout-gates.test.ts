@@ -1,34 +1,31 @@
-/**
- * Rollouts that continue by themselves: real gates that answer, or do not, what becomes of the
- * rollout, and the runner killed at each of its steps. Time passes by moving turns and stages back in
- * the database.
- */
+/** Rollouts that continue by themselves: real gates that answer, or do not, and what becomes of it. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createHmac } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { eventually, killed, startCluster, type Cluster } from '../support/cluster.ts';
-import { holdLock } from '../support/held-lock.ts';
-import { fourEyes } from '../support/interleaved-changes.ts';
-import { startReceiver, type Receiver } from '../support/receiver.ts';
-import { addMember, Client, createTenant, type Answer } from '../support/strata.ts';
-
-let cluster: Cluster;
-let platform: Client;
-let other: { readonly id: string; readonly admin: Client };
-const receivers: Receiver[] = [];
-const secret = 'canary-of-a-gate';
-
-const gateAt = async (answer: (n: number, response: ServerResponse) => void): Promise<Receiver> => {
-  const receiver = await startReceiver(answer);
-  receivers.push(receiver);
-  return receiver;
-};
-const says =
-  (...results: readonly string[]) =>
-  (n: number, response: ServerResponse): void => {
-    const result = results[Math.min(n, results.length - 1)];
-    response.writeHead(200).end(JSON.stringify({ result, detail: `asked ${n + 1} times` }));
-  };
+import { eventually } from '../support/cluster.ts';
+import {
+  begun,
+  cluster,
+  everybody,
+  first,
+  gateAt,
+  good,
+  letMinutePass,
+  lookSoon,
+  other,
+  planned,
+  platform,
+  rollout,
+  says,
+  secret,
+  startGated,
+  stopGated,
+  until,
+  valueOf,
+  webhook,
+  type Started,
+} from '../support/gated-rollouts.ts';
+import { addMember, Client } from '../support/strata.ts';
 
 /** Prometheus, as far as a gate asks it. */
 let figure = '1';
@@ -58,95 +55,15 @@ async function startPrometheus() {
 
 beforeAll(async () => {
   prometheusServer = await startPrometheus();
-  cluster = await startCluster({
-    gateways: 1,
-    environment: {
-      WEBHOOK_ALLOW_HTTP: 'true',
-      WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
-      PROMETHEUS_URL: prometheusServer.url,
-      PLATFORM_ADMIN_EMAILS: 'admin@example.com,rita@example.com',
-      RATE_LIMIT_PER_MINUTE: '0',
-    },
+  await startGated({
+    PROMETHEUS_URL: prometheusServer.url,
+    PLATFORM_ADMIN_EMAILS: 'admin@example.com,rita@example.com',
   });
-  ({ platform } = cluster);
-  await cluster.start('notifier-1', ['notifier']);
-  other = await createTenant(platform.url, platform, 'Beta');
 });
 afterAll(async () => {
-  await cluster?.stop();
-  await Promise.all(receivers.map(({ close }) => close()));
+  await stopGated();
   prometheusServer?.server.close();
 });
-
-const good = (answer: Answer): Answer => {
-  if (answer.status >= 300) throw new Error(`${answer.status} ${answer.text}`);
-  return answer;
-};
-let count = 0;
-const everybody = { percent: 100, bake_minutes: 0, gate: [{ type: 'manual' }] };
-type Gate = Readonly<Record<string, unknown>>;
-const first = (...gate: readonly Gate[]) => ({
-  tenants: [cluster.tenant.id],
-  bake_minutes: 0,
-  gate,
-});
-
-interface Started {
-  readonly id: string;
-  readonly key: string;
-}
-async function planned(
-  stages: readonly object[],
-  more: object = {},
-  by = platform,
-): Promise<Started & { readonly answer: Answer }> {
-  count += 1;
-  const key = `gated-${count}`;
-  good(await platform.put(`/config/global/${key}`, { config_value: 1, is_public: true }));
-  const items = [
-    { action: 'put', path: `/config/global/${key}`, body: { config_value: 2, is_public: true } },
-  ];
-  const { digest } = good(await platform.post('/config/plan', { items })).body;
-  const body = { title: 'One', reason: 'It is time', items, digest, stages, ...more };
-  const answer = await by.post('/config/rollouts', body);
-  return { id: answer.body?.id, key, answer };
-}
-async function begun(...of: Parameters<typeof planned>): Promise<Started> {
-  const { id, key, answer } = await planned(...of);
-  good(answer);
-  good(await (of[2] ?? platform).post(`/config/rollouts/${id}/advance`, { stage: null }));
-  return { id, key };
-}
-const rollout = async (id: string): Promise<Answer['body']> =>
-  good(await platform.get(`/config/rollouts/${id}`)).body;
-/**
- * Lets the runner look at it with its next poll. A turn in which gates are asked has longer left, and
- * stays whose it is.
- */
-const lookSoon = (id: string): Promise<unknown> =>
-  cluster.database.query(
-    `UPDATE global_config.rollout_runs SET due_at = clock_timestamp()
-     WHERE rollout_id = $1 AND due_at < clock_timestamp() + interval '15 seconds'`,
-    [id],
-  );
-const letMinutePass = (id: string): Promise<unknown> =>
-  cluster.database.query(
-    `UPDATE global_config.rollouts SET document = jsonb_set(document::jsonb, '{stage_at}', to_jsonb(
-       to_char(((document->>'stage_at')::timestamptz - interval '1 minute') AT TIME ZONE 'UTC',
-         'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')))
-     WHERE id = $1 AND state = 'running'`,
-    [id],
-  );
-const until = (id: string, fits: (rollout: Answer['body']) => boolean): Promise<Answer['body']> =>
-  eventually(async () => {
-    await lookSoon(id);
-    const found = await rollout(id);
-    if (!fits(found)) throw new Error(JSON.stringify(found));
-    return found;
-  }, 120_000);
-const valueOf = async (tenant: { id: string; admin: Client }, key: string): Promise<unknown> =>
-  good(await tenant.admin.get(`/tenants/${tenant.id}/config/effective`)).body.values[key];
-const webhook = ({ url }: Receiver) => ({ type: 'webhook', url, secret });
 
 test('goes through its stages while gates pass, and is asked for by a signed request', async () => {
   const gate = await gateAt(says('wait', 'pass'));
@@ -377,197 +294,6 @@ test('is superseded where others wrote its documents before it began', async () 
   expect([ended.state, ended.note]).toEqual(['superseded', expect.stringContaining(key)]);
   expect((await platform.post(`/config/rollouts/${id}/advance`, { stage: null })).status).toBe(409);
   expect(await valueOf(other, key)).toBe(7);
-});
-
-describe('killed', () => {
-  let gate: Receiver;
-  let answer: (response: ServerResponse) => void;
-  beforeAll(async () => {
-    gate = await gateAt((_n, response) => answer(response));
-  });
-  const silence = (): void => undefined;
-  const pass = (response: ServerResponse): void => says('pass')(0, response);
-  const atPercents = (): Promise<Started> =>
-    begun([10, 50, 100].map((percent) => ({ percent, bake_minutes: 0, gate: [webhook(gate)] })));
-
-  /** Each write of the rollout, as the history has it. */
-  const steps = async (id: string): Promise<string[]> => {
-    const rows = await cluster.database.query<{ step: string }>(
-      `SELECT concat_ws(' ', after->>'state', after->>'stage') AS step
-       FROM global_config.configuration_history WHERE resource_id = $1 ORDER BY revision`,
-      [id],
-    );
-    return rows.map(({ step }) => step);
-  };
-  const whole = ['planned', 'running 0', 'running 1', 'running 2', 'completed 2'];
-
-  /** Both, since either may be the one that asks. */
-  async function killConfigNodes(): Promise<void> {
-    const nodes = cluster.services.slice(0, 2);
-    await Promise.all(nodes.map((node) => killed(node)));
-    await Promise.all(nodes.map((node) => cluster.revive(node)));
-  }
-  /** The turn of the nodes that are gone ends. */
-  const endTurn = (id: string): Promise<unknown> =>
-    cluster.database.query(
-      'UPDATE global_config.rollout_runs SET due_at = clock_timestamp() WHERE rollout_id = $1',
-      [id],
-    );
-  /** Neither leaves a stage out nor begins one twice. */
-  const ended = (id: string): Promise<void> =>
-    eventually(async () => {
-      await lookSoon(id);
-      expect(await steps(id)).toEqual(whole);
-    }, 120_000);
-
-  test('while a gate is asked', async () => {
-    answer = silence;
-    const asked = gate.received.length;
-    const { id } = await atPercents();
-    await gate.wait(() => true, asked + 1);
-    answer = pass;
-    await killConfigNodes();
-    expect(await steps(id)).toEqual(whole.slice(0, 2));
-    await endTurn(id);
-    await ended(id);
-  });
-
-  test('within the transaction that advances', async () => {
-    answer = silence;
-    const { id } = await atPercents();
-    await lookSoon(id);
-    // The step's transaction waits for the row of the rollout.
-    const lock = await holdLock(
-      cluster.database,
-      'SELECT FROM global_config.rollouts WHERE id = $1 FOR UPDATE',
-      [id],
-    );
-    answer = pass;
-    await lock.untilWaiting(1);
-    await killConfigNodes();
-    expect(await steps(id)).toEqual(whole.slice(0, 2));
-    await lock.release();
-    await endTurn(id);
-    await ended(id);
-  });
-
-  test('once it is committed, before anybody is answered', async () => {
-    answer = pass;
-    const { id } = await atPercents();
-    await eventually(async () => {
-      await lookSoon(id);
-      expect(await steps(id)).toContain('running 1');
-    }, 60_000);
-    await killConfigNodes();
-    await ended(id);
-  });
-
-  describe('a change set', () => {
-    let people: Awaited<ReturnType<typeof fourEyes>>;
-    beforeAll(async () => {
-      people = await fourEyes(cluster);
-    });
-    const base = (): string => `/tenants/${people.tenantId}/config/changesets`;
-
-    /** Submitted, with three writes. */
-    async function submitted(apply: unknown): Promise<{ id: string; digest: string }> {
-      count += 1;
-      const items = ['one', 'two', 'three'].map((name) => ({
-        action: 'put',
-        path: `/tenants/${people.tenantId}/projects/killed-${count}-${name}/config`,
-        body: { labels: { name } },
-      }));
-      const body = { title: 'Killed', reason: 'It is time', items, apply };
-      const { id } = good(await people.ada.post(base(), body)).body;
-      return good(await people.ada.post(`${base()}/${id}/submit`)).body;
-    }
-    const approve = ({ id, digest }: { id: string; digest: string }): Promise<Answer> =>
-      people.dora.post(`${base()}/${id}/approve`, { digest });
-    const apply = ({ id }: { id: string }): Promise<Answer> =>
-      people.ada.post(`${base()}/${id}/apply`);
-    const stateOf = async ({ id }: { id: string }): Promise<string> =>
-      good(await people.ada.get(`${base()}/${id}`)).body.state;
-    const revisionsOf = async ({ id }: { id: string }): Promise<number[]> => {
-      const rows = await cluster.database.query<{ revision: number }>(
-        `SELECT revision::int AS revision FROM tenant_config.configuration_history
-         WHERE changeset_id = $1 ORDER BY revision`,
-        [id],
-      );
-      return rows.map(({ revision }) => revision);
-    };
-    const expectApplied = (set: { id: string }): Promise<void> =>
-      eventually(async () => {
-        expect(await stateOf(set)).toBe('applied');
-        const revisions = await revisionsOf(set);
-        expect(revisions).toEqual([0, 1, 2].map((n) => revisions[0]! + n));
-      }, 60_000);
-    const scheduled = async (): Promise<{ id: string; digest: string }> => {
-      const set = await submitted({ at: new Date(Date.now() + 3600_000).toISOString() });
-      good(await approve(set));
-      return set;
-    };
-
-    test('as it is applied: all is written and nothing is committed, by hand and at its time', async () => {
-      const byHand = await submitted('manual');
-      good(await approve(byHand));
-      const timed = await scheduled();
-      // The audit events of a transaction are its last rows.
-      const lock = await holdLock(
-        cluster.database,
-        'LOCK TABLE strata.outbox IN SHARE ROW EXCLUSIVE MODE',
-      );
-      await cluster.database.query(
-        `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() WHERE id = $1`,
-        [timed.id],
-      );
-      const unanswered = apply(byHand).catch(() => undefined);
-      await eventually(async () => {
-        const waiting = await cluster.database.query(
-          `SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%strata.outbox%'
-             AND cardinality(pg_blocking_pids(pid)) > 0`,
-        );
-        expect(waiting.length).toBeGreaterThan(0);
-      });
-      await killConfigNodes();
-      await unanswered;
-      await lock.release();
-      await expectApplied(timed);
-      if ((await stateOf(byHand)) === 'approved') {
-        expect(await revisionsOf(byHand)).toEqual([]);
-        good(await apply(byHand));
-      }
-      await expectApplied(byHand);
-      expect((await apply(byHand)).status).toBe(409);
-    });
-
-    test('between its approval and its writes', async () => {
-      const set = await submitted('on_approval');
-      const lock = await holdLock(
-        cluster.database,
-        'SELECT FROM strata.revisions WHERE scope = $1 FOR UPDATE',
-        [`tenant:${people.tenantId}`],
-      );
-      const unanswered = approve(set).catch(() => undefined);
-      await eventually(async () => expect(await stateOf(set)).toBe('scheduled'));
-      await killConfigNodes();
-      await unanswered;
-      expect(await revisionsOf(set)).toEqual([]);
-      await lock.release();
-      // Nobody asks for it again.
-      await expectApplied(set);
-    });
-
-    test('once it is applied, before anybody is answered', async () => {
-      const timed = await scheduled();
-      await cluster.database.query(
-        `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() WHERE id = $1`,
-        [timed.id],
-      );
-      await eventually(async () => expect(await revisionsOf(timed)).toHaveLength(3), 60_000);
-      await killConfigNodes();
-      await expectApplied(timed);
-    });
-  });
 });
 
 test.each([

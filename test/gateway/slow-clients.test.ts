@@ -1,6 +1,6 @@
 /**
  * G7: clients that stall, drip or stay silent are told so and cut off. By the times of Strata
- * itself: `test/flows/minutes.test.ts`.
+ * itself: `test/soak/minutes.test.ts`.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';

@@ -38,7 +38,7 @@ async function startsAndRefuses(
   outsiders: readonly ConnectionOptions[],
 ): Promise<void> {
   const natsConfig = write('nats.conf', config);
-  cluster = await startCluster({ gateways: 1, natsConfig, environment });
+  cluster = await startCluster({ gateways: 1, once: true, natsConfig, environment });
   const { status } = await new Client(cluster.gateways[0]!.url, cluster.tenant.admin.token).get(
     `/tenants/${cluster.tenant.id}/config/risk`,
   );
@@ -133,6 +133,7 @@ test('of several servers another one is taken', async () => {
   try {
     cluster = await startCluster({
       gateways: 1,
+      once: true,
       environment: { NATS_URL: `nats://127.0.0.1:1,${nats.url}` },
     });
     expect((await cluster.platform.get('/tenants')).status).toBe(200);

@@ -72,6 +72,8 @@ export interface ClusterOptions {
   readonly gateways?: number;
   /** One platform service, by the name `platform-service`. */
   readonly platformService?: boolean;
+  /** One node of each service, where it is not the point that there are two. */
+  readonly once?: boolean;
   /** Each service has processes of its own, the notifier too: auth-1, auth-2, and so on. */
   readonly apart?: boolean;
   /**
@@ -147,6 +149,7 @@ async function sharedDatabase(): Promise<Prepared> {
 export async function startCluster({
   gateways: gatewayCount = 3,
   platformService = false,
+  once = false,
   apart = false,
   postgres: startServer,
   reachedBy = (url) => url,
@@ -227,9 +230,9 @@ export async function startCluster({
   const startInTheEnd: StartNode = (...node) => eventually(() => start(...node), 120_000);
 
   try {
-    const startServices = Object.entries(apart ? servicesApart : servicePieces).map(
-      ([name, hosted]) => startInTheEnd(name, hosted),
-    );
+    const startServices = Object.entries(apart ? servicesApart : servicePieces)
+      .filter(([name]) => !once || name.endsWith('-1'))
+      .map(([name, hosted]) => startInTheEnd(name, hosted));
     services.push(...(await Promise.all(startServices)));
     const startGateways = Array.from({ length: gatewayCount }, (_each, index) =>
       startInTheEnd(`gateway-${index + 1}`, ['gateway']),

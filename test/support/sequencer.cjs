@@ -8,6 +8,7 @@ const { default: TestSequencer } = require('@jest/test-sequencer');
 
 /** From clusters that run for minutes to what needs no process at all. One that is not listed comes first. */
 const folders = [
+  'soak',
   'faults',
   'browser',
   'flows',
@@ -22,9 +23,8 @@ const placeOf = ({ path }) => folders.indexOf(basename(dirname(path)));
 
 /** Two others behind each file that lets a cluster have its faults, so that about one of them runs at a time and has room. */
 function spread(tests) {
-  const { true: faults = [], false: others = [] } = Object.groupBy(
-    tests,
-    (test) => placeOf(test) === 0,
+  const { true: faults = [], false: others = [] } = Object.groupBy(tests, (test) =>
+    ['soak', 'faults'].includes(basename(dirname(test.path))),
   );
   return [
     ...faults.flatMap((test, index) => [test, ...others.slice(2 * index, 2 * index + 2)]),

@@ -7,11 +7,13 @@
  * written, approved and applied in random order, and the processes that apply them killed. Automations
  * are started against a budget that pays for a hundredth of them, while everything is killed and
  * clocks jump. A change of the platform is rolled out to 10,000 tenants whose readers ask through the
- * faults. Last come the files of `npm test` that repeat less there. With `--pooler` nodes reach
+ * faults. Last come the test files of this folder, and those of `npm test` that repeat less there. With `--pooler` nodes reach
  * PostgreSQL through PgBouncer in transaction mode. Ends with 1 if anything was wrong, lost or late.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
 import { setTimeout as delay } from 'node:timers/promises';
 import { clientsOutlast } from '../support/client-fleet.ts';
@@ -281,7 +283,7 @@ async function rollOut(): Promise<void> {
   }
 }
 
-/** Test files, and how much of what each repeats. */
+/** Test files of `npm test` and of this folder, and how much of what each repeats. */
 const repeated: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'flows/decisions': { REPLAY_ROUNDS: '500', REPLAY_INTENTS: '100' },
   'gateway/generated-bodies': { GENERATED_BODIES: '20000' },
@@ -290,13 +292,19 @@ const repeated: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'gateway/ladder': { LADDER_STACKS: '2000' },
   'services/plan': { PLAN_TENANTS: '200' },
   'services/client': { CLIENT_SAVES: '3000' },
-  'flows/unknown-rows': { UNKNOWN_SHAPES: '3' },
-  'faults/automations': { REDEEM_KILLS: '200' },
-  'faults/notifier': { NOTIFIER_KILLS: '200', NOTIFIER_APPROVALS: '1000' },
+  'soak/unknown-rows': { UNKNOWN_SHAPES: '3' },
+  'soak/automations': { REDEEM_KILLS: '200' },
+  'soak/notifier': { NOTIFIER_KILLS: '200', NOTIFIER_APPROVALS: '1000' },
 };
 
 async function repeatFiles(): Promise<void> {
-  for (const [file, more] of Object.entries(repeated)) {
+  const here = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'));
+  const files = new Set([
+    ...Object.keys(repeated),
+    ...here.map((name) => `soak/${basename(name, '.test.ts')}`),
+  ]);
+  for (const file of files) {
+    const more = repeated[file] ?? {};
     say(`${file}: ${JSON.stringify(more)}`);
     const jest = spawn('npm', ['test', '--', `test/${file}.test.ts`], {
       stdio: 'inherit',

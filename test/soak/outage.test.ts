@@ -14,8 +14,8 @@ import {
   type Running,
   type TenantFixture,
 } from '../support/strata.ts';
-import { SignInPage } from './pages/sign-in.ts';
-import { arrived, picture, visit, type Visit } from './visit.ts';
+import { SignInPage } from '../browser/pages/sign-in.ts';
+import { arrived, picture, visit, type Visit } from '../browser/visit.ts';
 
 /** Until it is said, on a machine that has time for it. */
 const withinMs = 15_000;
