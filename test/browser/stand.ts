@@ -3,28 +3,40 @@ import { expect } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { findingsOf, picture } from './visit.ts';
 
-const looks = [
-  { width: 1280, colorScheme: 'light' },
-  // What else axe looks at is the same in other colours, and where there is less room.
-  {
-    width: 320,
-    colorScheme: 'dark',
-    rules: ['color-contrast', 'target-size', 'scrollable-region-focusable'],
-  },
-] as const;
+interface Look {
+  readonly width: number;
+  readonly colorScheme: 'light' | 'dark';
+  /** All of them by default. */
+  readonly rules?: readonly string[];
+}
+const everyLook: readonly Look[] = [320, 390, 1280, 1920].flatMap((width) => [
+  { width, colorScheme: 'light' },
+  { width, colorScheme: 'dark' },
+]);
+/** EVERY_LOOK=true has all of them, as the soak does. */
+const looks: readonly Look[] =
+  process.env.EVERY_LOOK === 'true'
+    ? everyLook
+    : [
+        { width: 1280, colorScheme: 'light' },
+        // What else axe looks at is the same in other colours, and where there is less room.
+        {
+          width: 320,
+          colorScheme: 'dark',
+          rules: ['color-contrast', 'target-size', 'scrollable-region-focusable'],
+        },
+      ];
 
 /**
  * Keeps a picture of each look, and expects that axe finds nothing and that nothing is wider than
  * the window.
  */
 export async function standAt(page: Page, name: string): Promise<void> {
-  for (const look of looks) {
-    const { width, colorScheme } = look;
+  for (const { width, colorScheme, rules } of looks) {
     await page.setViewportSize({ width, height: 800 });
     await page.emulateMedia({ colorScheme });
     await picture(page, `${name}-${width}-${colorScheme}`);
     const where = `${name} at ${width} px, ${colorScheme}`;
-    const rules = 'rules' in look ? look.rules : undefined;
     expect([where, await findingsOf(page, rules)]).toEqual([where, []]);
     // Of the page, and of a dialog over it: what acts stands at the right end.
     const overflow = `[document.documentElement, ...document.querySelectorAll('.dialog')]
