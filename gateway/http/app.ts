@@ -29,6 +29,8 @@ import { registerRoutes } from './routes.ts';
 import { commonHeaders, httpsOnly } from './security-headers.ts';
 import { createGatewayServer, type GatewayServer } from './server.ts';
 import { serveMcp } from '../mcp/mcp.ts';
+import { flagHandlers } from '../streams/flags.ts';
+import { createTickets } from '../streams/tickets.ts';
 import { createWatch } from '../streams/watch.ts';
 import { wellKnownHandlers } from './well-known.ts';
 import type { RedisClient } from '../../shared/concurrency/redis.ts';
@@ -64,6 +66,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   const streams = { ...watch, max: () => settings.current.watch_max_streams };
   const record = createRequestLog(log, observeRequests(metrics, streams));
   const authenticator = createAuthenticator(broker, localCache, settings, log);
+  const tickets = createTickets(settings);
   const trust = trustOf(settings.current.trusted_proxies);
   const rateLimit = createRateLimit(settings, trust, redis);
   const fastPath = createFastPath({ authenticator, settings, rateLimit, requestIdOf, record });
@@ -102,9 +105,11 @@ export async function buildApp(options: AppOptions): Promise<App> {
     broker,
     localCache,
     authenticator,
+    tickets,
     fastPath,
     own: {
       ...watch.handlers,
+      ...flagHandlers(broker, tickets, settings),
       ...consoleSessionHandlers(broker),
       ...wellKnownHandlers(broker, settings),
     },

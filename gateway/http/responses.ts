@@ -37,6 +37,7 @@ interface Effective {
 /** Evaluated flags: their context is in the entity tag, too, because it is no part of the address. */
 interface Flags {
   readonly tag: string | null;
+  readonly context: object;
 }
 interface Written extends Resource {
   readonly outcome: 'created' | 'updated' | 'deleted';
@@ -207,7 +208,7 @@ function tagOf({ revision, environment, as_of: asOf }: Effective, text: string):
 
 /** Without a tag it is from before an outage, and nobody can say that the client still has it. */
 function sendFlags(
-  { tag, ...shown }: Flags,
+  { tag, context: _context, ...shown }: Flags,
   headers: IncomingHttpHeaders,
   reply: FastifyReply,
 ): FastifyReply {

@@ -26,6 +26,7 @@ import { checkParams } from '../../shared/contract-runtime/checks.ts';
 import { cachedAnswer, type LocalCache } from '../../shared/contract-runtime/local-cache.ts';
 import { callAs, timeLeft } from '../../shared/contract-runtime/request.ts';
 import { isRead, type Contract, type ProblemTypes } from '../../shared/contracts/contract.ts';
+import { addressOf } from '../../shared/contracts/effective-config.ts';
 import type { ActionName, ParamsOf } from '../../shared/contracts/index.ts';
 import { codeOf, isOutage, saysDatabase, statusOf, StrataError } from '../../shared/errors.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
@@ -40,6 +41,7 @@ import { takeForms } from './oauth.ts';
 import { parametersOf, urlParamsOf } from './parameters.ts';
 import { respond } from './responses.ts';
 import { restRoutes, type RestRoute } from './rest.ts';
+import type { Tickets } from '../streams/tickets.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -69,6 +71,7 @@ export interface RoutesOptions {
   readonly broker: ServiceBroker;
   readonly localCache: LocalCache;
   readonly authenticator: Authenticator;
+  readonly tickets: Tickets;
   readonly fastPath: FastPath;
   readonly own: OwnHandlers;
   readonly requestTimeoutMs: number;
@@ -106,7 +109,7 @@ export function registerRoutes(app: FastifyInstance, options: RoutesOptions): vo
 }
 
 function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): RouteOptions {
-  const { localCache, authenticator, fastPath, requestTimeoutMs, held } = options;
+  const { localCache, authenticator, tickets, fastPath, requestTimeoutMs, held } = options;
   const url = fastifyPath(rest.path);
   // Where the path has no tenant, the caller's own is meant.
   const meansOwnTenant =
@@ -114,6 +117,7 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     !rest.pathParams.includes('tenant_id') &&
     contract.access.level === 'tenant';
   const handle = handlerOf(name, contract, options);
+  const takesTicket = rest.query.includes('ticket');
 
   /** Throws where this caller may not call. */
   function enter(request: FastifyRequest, identity: Identity | undefined): void {
@@ -150,6 +154,7 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
       enter(request, undefined);
       return undefined;
     }
+    if (takesTicket) bringCredential(request, tickets);
     const known = authenticator.known(request.headers, performance.now());
     if (!known) return findCaller(request);
     enter(request, known);
@@ -220,6 +225,20 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
       return undefined;
     },
   };
+}
+
+/** What the ticket stands for is as if it had come in its header. Throws 401 for one that is none. */
+function bringCredential({ headers, urlParams }: FastifyRequest, tickets: Tickets): void {
+  const { tenant_id: tenantId, ticket, ...context } = urlParams!;
+  if (credentialOf(headers) !== undefined || typeof ticket !== 'string') return;
+  const of = { tenant_id: String(tenantId), address: addressOf(context) };
+  const brought = tickets.open(ticket, of, Date.now());
+  if (!brought)
+    throw new StrataError(
+      'auth_token_invalid',
+      'The ticket is for another stream, or is over. Evaluate all flags again for another one.',
+    );
+  Object.assign(headers, brought);
 }
 
 /** How errors of the route are sent. */

@@ -234,7 +234,7 @@ function contentsOf(
     case 'effective':
       return { 200: jsonFor(without(result, 'environment', 'stale')), 304: undefined };
     case 'flags':
-      return { 200: jsonFor(without(result, 'tag')), 304: undefined };
+      return { 200: jsonFor(without(result, 'tag', 'context')), 304: undefined };
     case 'write':
       return writeContents(result, method, shown);
     case 'list':

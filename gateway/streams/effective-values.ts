@@ -26,6 +26,7 @@ import { settingsReplacedKey } from '../../shared/contracts/feed.ts';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { platformScope, tenantScope } from '../../shared/contracts/revision-scopes.ts';
 import { codeOf, invalid, isOutage, StrataError } from '../../shared/errors.ts';
+import { changedKeys, idOf, type Frames, type Revisions } from './effective-frames.ts';
 import { comment, frame, retryLine, type EventStream, type Subscription } from './event-stream.ts';
 import { RightsRound } from './rights.ts';
 import type { StreamHub } from './stream-hub.ts';
@@ -37,25 +38,15 @@ const maxQuestions = 8;
 /** Contexts of one question. */
 const maxContexts = 1000;
 
-type Revisions = ResultOf<'config-resolver.digests'>['revision'];
 type Answer = ResultOf<'config-resolver.digests'>;
 
 const none: Revisions = { tenant: 0, platform: 0 };
 const nameOf = ({ agent_type, service_id, service_type }: Address): string =>
   JSON.stringify([agent_type, service_id, service_type]);
-const idOf = ({ tenant, platform }: Revisions): string => `${tenant}.${platform}`;
 const highest = (one: Revisions, other: Revisions): Revisions => ({
   tenant: Math.max(one.tenant, other.tenant),
   platform: Math.max(one.platform, other.platform),
 });
-
-/** The keys that only one of the two has, or that have another value. */
-function changedKeys(before: Digests, after: Digests): string[] {
-  const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
-  return [...keys].filter((key) => digestOf(before, key) !== digestOf(after, key)).toSorted();
-}
-const digestOf = (digests: Digests, key: string): string | undefined =>
-  Object.hasOwn(digests, key) ? digests[key] : undefined;
 
 export class EffectiveValues {
   readonly #broker: ServiceBroker;
@@ -84,10 +75,11 @@ export class EffectiveValues {
     tenantId: string,
     address: Address,
     lastEventId: string | undefined,
+    frames: Frames,
   ): Promise<void> {
     const past = lastEventId === undefined ? undefined : this.#past(tenantId, address, lastEventId);
     const tenant = this.#tenantOf(tenantId);
-    const [known] = await Promise.all([past, tenant.join(stream, address)]);
+    const [known] = await Promise.all([past, tenant.join(stream, address, frames)]);
     if (lastEventId !== undefined) tenant.resume(stream, lastEventId, known ?? null);
   }
 
@@ -227,7 +219,7 @@ class WatchedTenant {
    * Resolves once the context's values are known as they were after every write that was answered
    * before the call.
    */
-  async join(stream: EventStream, address: Address): Promise<void> {
+  async join(stream: EventStream, address: Address, frames: Frames): Promise<void> {
     const name = nameOf(address);
     const context = this.#contexts.get(name) ?? {
       name,
@@ -237,7 +229,7 @@ class WatchedTenant {
       waiting: [],
     };
     this.#contexts.set(name, context);
-    const subscription = new EffectiveSubscription(stream, this, context);
+    const subscription = new EffectiveSubscription(stream, this, context, frames);
     context.streams.add(subscription);
     this.#subscriptions.set(stream, subscription);
     stream.subscribe(subscription);
@@ -403,35 +395,6 @@ function take(context: Context, { digests, problem }: Answer['contexts'][number]
   context.digests = digests!;
 }
 
-/**
- * By what was known: all streams of a context that are up to date know the same object, and are
- * sent the same bytes.
- */
-const changeFrames = new WeakMap<
-  Digests,
-  { readonly after: Digests; readonly id: string; readonly frame: Buffer | undefined }
->();
-
-/**
- * Undefined where nothing differs. `told` has several states where it is not known which of them
- * the client has.
- */
-function changeFrame(
-  told: readonly Digests[],
-  after: Digests,
-  { revision, rollouts }: Pick<WatchedTenant, 'revision' | 'rollouts'>,
-): Buffer | undefined {
-  const id = idOf(revision);
-  const shared = told.length === 1 ? told[0] : undefined;
-  const known = shared && changeFrames.get(shared);
-  if (known?.after === after && known.id === id) return known.frame;
-  const keys = new Set(told.flatMap((digests) => changedKeys(digests, after)));
-  const data = { revision, ...(rollouts && { rollouts }), keys: [...keys].toSorted() };
-  const made = keys.size === 0 ? undefined : frame('effective.changed', data, id);
-  if (shared) changeFrames.set(shared, { after, id, frame: made });
-  return made;
-}
-
 function settle({ waiting }: Context, problem?: unknown): void {
   for (const done of waiting.splice(0)) done(problem);
 }
@@ -440,15 +403,17 @@ class EffectiveSubscription implements Subscription {
   readonly stream: EventStream;
   readonly context: Context;
   readonly #tenant: WatchedTenant;
+  readonly #frames: Frames;
   /** What the client has been told of; undefined where it has to read everything again. */
   #told: readonly Digests[] | undefined;
   #lastEventId: string | undefined;
   #hasBegun = false;
 
-  constructor(stream: EventStream, tenant: WatchedTenant, context: Context) {
+  constructor(stream: EventStream, tenant: WatchedTenant, context: Context, frames: Frames) {
     this.stream = stream;
     this.#tenant = tenant;
     this.context = context;
+    this.#frames = frames;
   }
 
   get isCurrent(): boolean {
@@ -469,7 +434,7 @@ class EffectiveSubscription implements Subscription {
     this.#hasBegun = true;
     const { revision } = this.#tenant;
     if (this.#lastEventId === undefined) this.#told = [this.context.digests!];
-    const ready = frame('ready', { revision }, this.#lastEventId ?? idOf(revision));
+    const ready = this.#frames.ready(revision, this.#lastEventId ?? idOf(revision));
     this.stream.write(Buffer.concat([retryLine(), ready]));
     this.goOn();
   }
@@ -481,16 +446,16 @@ class EffectiveSubscription implements Subscription {
   send(): void {
     const { revision } = this.#tenant;
     const current = this.context.digests!;
-    if (this.#told === undefined) this.stream.write(frame('reset', { revision }, idOf(revision)));
+    if (this.#told === undefined) this.stream.write(this.#frames.reset(revision));
     else {
-      const changed = changeFrame(this.#told, current, this.#tenant);
+      const changed = this.#frames.changed(this.#told, current, this.#tenant);
       if (changed) this.stream.write(changed);
     }
     this.#told = [current];
   }
 
   heartbeat(): void {
-    if (this.isCurrent) this.stream.write(this.#tenant.heartbeat());
+    if (this.isCurrent) this.stream.write(this.#frames.heartbeat(this.#tenant.heartbeat()));
     else this.goOn();
   }
 

@@ -1,7 +1,7 @@
 /**
  * Watch streams, Server-Sent Events: of the changes of a tenant or of the platform, each with its
- * revision as the id; of what these make of the effective values of one context; and of what
- * becomes of one's own session (streams/own-session.ts).
+ * revision as the id; of what these make of the effective values of one context, also in the words of
+ * OpenFeature (streams/flags.ts); and of what becomes of one's own session (streams/own-session.ts).
  *
  * Who watches the same shares it: changes are read from their owner once for each scope and change
  * (streams/shared-changes.ts), values once for each tenant and change
@@ -21,6 +21,7 @@ import {
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import type { StreamFigures } from '../http/metrics.ts';
 import type { OwnHandlers, OwnRequest } from '../http/own-handlers.ts';
+import { flagFrames, ownFrames, type Frames } from './effective-frames.ts';
 import { EffectiveValues } from './effective-values.ts';
 import type { EventStream, Holder } from './event-stream.ts';
 import { OwnSessions } from './own-session.ts';
@@ -109,6 +110,18 @@ export function createWatch(
       sharedChanges(watched).subscribe(stream, last as number | undefined),
     );
 
+  function watchValues(
+    params: Readonly<Record<string, unknown>>,
+    request: OwnRequest,
+    frames: Frames,
+  ): Promise<EventStream> {
+    const { tenant_id: id, client_id: clientId, last_event_id: last, ...context } = params;
+    const tenantId = id as string;
+    return start(holderOf(request, tenantId, clientId), request, (stream) =>
+      effective.subscribe(stream, tenantId, addressOf(context), last as string | undefined, frames),
+    );
+  }
+
   const handlers: OwnHandlers = {
     'gateway.watch.tenant': (params, request) => {
       const id = params.tenant_id as string;
@@ -130,13 +143,9 @@ export function createWatch(
       start(holderOf(request, request.caller.tenant_id, undefined), request, async (stream) =>
         ownSessions.subscribe(stream),
       ),
-    'gateway.watch.effective': (params, request) => {
-      const { tenant_id: id, client_id: clientId, last_event_id: last, ...context } = params;
-      const tenantId = id as string;
-      return start(holderOf(request, tenantId, clientId), request, (stream) =>
-        effective.subscribe(stream, tenantId, addressOf(context), last as string | undefined),
-      );
-    },
+    'gateway.watch.effective': (params, request) => watchValues(params, request, ownFrames),
+    'gateway.watch.flags': ({ ticket: _ticket, ...params }, request) =>
+      watchValues(params, request, flagFrames),
   };
   return {
     handlers,

@@ -4,7 +4,8 @@
  * `BASE_URL/tenants/{tenant_id}`, and call what is below `/ofrep` there.
  */
 import { Type } from 'typebox';
-import { action, type Access } from './contract.ts';
+import { action, streamOfBoth, type Access } from './contract.ts';
+import { address } from './effective-config.ts';
 import { valueReaders } from './roles.ts';
 import { described, strict, TenantId } from './fields.ts';
 
@@ -51,6 +52,22 @@ const Flag = Type.Object(
   { ...strict, title: 'Flag', description: 'An evaluated flag (OFREP)' },
 );
 
+const EventStream = Type.Object(
+  {
+    type: Type.Literal('sse', { description: 'Server-Sent Events' }),
+    url: Type.String({
+      description:
+        'To be kept secret: it opens the stream of this context, without a header, for an hour at most',
+    }),
+    inactivityDelaySec: Type.Integer({ description: 'Hang up when nobody looks for so long' }),
+  },
+  { ...strict, title: 'FlagEventStream', description: 'A stream of changes of flags (OFREP)' },
+);
+const RefetchEvaluation = Type.Object(
+  { type: Type.Literal('refetchEvaluation', { description: 'Evaluate all flags again' }) },
+  { ...strict, title: 'RefetchEvaluation', description: 'That flags of a context changed (OFREP)' },
+);
+
 const access: Access = { level: 'tenant', roles: valueReaders, services: true };
 const path = { tenant_id: TenantId };
 const base = '/tenants/{tenant_id}/ofrep/v1/evaluate/flags';
@@ -92,11 +109,34 @@ export const ofrepContracts = {
         metadata: Type.Record(Type.String(), Type.Union([Type.String(), Type.Number()]), {
           description: '`tenant_revision` and `platform_revision`',
         }),
+        eventStreams: Type.Optional(
+          Type.Array(EventStream, { description: 'What says when to evaluate them again' }),
+        ),
         /** Null where nobody can say whether it still holds. */
         tag: described(Type.Union([Type.String(), Type.Null()]), 'In ETag alone'),
+        context: Type.Object(address, { ...strict, description: 'In the address of the stream' }),
       },
       { ...strict, title: 'Flags', description: 'All flags of a context (OFREP)' },
     ),
     response: 'flags',
+  }),
+  'gateway.watch.flags': streamOfBoth({
+    summary: 'Watch the flags of a context (OFREP)',
+    rest: 'GET /tenants/{tenant_id}/ofrep/v1/events',
+    access: { level: 'tenant', roles: valueReaders },
+    keyScope: 'config:read',
+    narrow: ['service_ids', 'agent_types'],
+    errors: 'ofrep',
+    path,
+    query: {
+      ...address,
+      ticket: Type.Optional(
+        Type.String({
+          maxLength: 16_384,
+          description: 'Of the address in `eventStreams`, in place of a header',
+        }),
+      ),
+    },
+    result: RefetchEvaluation,
   }),
 } as const;

@@ -1,7 +1,9 @@
 /** OpenFeature's Remote Evaluation Protocol: by the SDK's own provider, and request by request. */
 import { OFREPProvider } from '@openfeature/ofrep-provider';
 import { OpenFeature } from '@openfeature/server-sdk';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { EventSource } from 'eventsource';
+import { eventually } from '../support/cluster.ts';
 import { runPasted } from '../support/pasted.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -17,6 +19,7 @@ import {
 
 let database: Database;
 let strata: Running;
+let platform: Client;
 let tenant: TenantFixture;
 let at: string;
 
@@ -26,7 +29,7 @@ const ofCheckout = { context: { targetingKey: 'checkout', user: 'ignored' } };
 beforeAll(async () => {
   database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url });
-  const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Flags');
   at = `/tenants/${tenant.id}`;
   await tenant.admin.put(`${at}/services/checkout`, {
@@ -82,7 +85,7 @@ test("the SDK's provider reads flags of every type, of the context it is given",
 test('all flags of a context have a tag of the revisions and of the context', async () => {
   const all = await tenant.viewer.post(flags(), ofCheckout);
   expect(all.status).toBe(200);
-  expect(Object.keys(all.body).sort()).toEqual(['flags', 'metadata']);
+  expect(Object.keys(all.body).sort()).toEqual(['eventStreams', 'flags', 'metadata']);
   expect(all.body.flags).toContainEqual({
     key: 'max_instances',
     value: 7,
@@ -105,6 +108,103 @@ test('all flags of a context have a tag of the revisions and of the context', as
   expect(changed.status).toBe(200);
   const found = changed.body.flags.find(({ key }: { key: string }) => key === 'max_instances');
   expect(found.value).toBe(8);
+});
+
+describe('the stream in the answer', () => {
+  interface Listening {
+    readonly told: MessageEvent[];
+    readonly codes: (number | undefined)[];
+    readonly source: EventSource;
+  }
+  const opened: EventSource[] = [];
+  afterAll(() => opened.forEach((source) => source.close()));
+
+  async function streamOf(client: Client, asked: object = ofCheckout): Promise<URL> {
+    const { body } = await client.post(flags(), asked);
+    expect(body.eventStreams).toEqual([
+      { type: 'sse', url: expect.any(String), inactivityDelaySec: 120 },
+    ]);
+    const { pathname, search } = new URL(body.eventStreams[0].url);
+    return new URL(pathname + search, strata.url);
+  }
+  /** As a browser would: by the address alone. */
+  async function listen(url: URL, lastEventId?: string): Promise<Listening> {
+    const resumed: typeof fetch = (input, init) =>
+      fetch(input, { ...init, headers: { ...init?.headers, 'last-event-id': lastEventId! } });
+    const source = new EventSource(url, lastEventId === undefined ? {} : { fetch: resumed });
+    opened.push(source);
+    const told: MessageEvent[] = [];
+    const codes: (number | undefined)[] = [];
+    source.addEventListener('message', (event) => told.push(event));
+    source.addEventListener('error', ({ code }) => codes.push(code));
+    await eventually(async () => {
+      if (source.readyState === source.CONNECTING) throw new Error('not yet');
+    });
+    return { told, codes, source };
+  }
+  const most = (count: number): Promise<Answer> =>
+    tenant.admin.patch(`${at}/services/checkout`, { max_instances: count });
+
+  test('says when to evaluate them again, and nothing of what does not change them', async () => {
+    const { told, source } = await listen(await streamOf(tenant.viewer));
+    expect(source.readyState).toBe(source.OPEN);
+    await tenant.admin.put(`${at}/services/search`, { service_type: 'cloud_run' });
+    await most(11);
+    await eventually(async () => expect(told).not.toEqual([]));
+    const { body } = await tenant.viewer.post(flags(), ofCheckout);
+    const { tenant_revision: revision, platform_revision: platform } = body.metadata;
+    expect(told.map(({ data, lastEventId }) => [JSON.parse(data), lastEventId])).toEqual([
+      [{ type: 'refetchEvaluation' }, `${revision}.${platform}`],
+    ]);
+    // Whoever comes back from before is told at once.
+    const before = await listen(await streamOf(tenant.viewer), `${revision - 1}.${platform}`);
+    await eventually(async () => expect(before.told).toHaveLength(1));
+    source.close();
+    before.source.close();
+  });
+
+  test('is at the same address for a while, and opens nothing else', async () => {
+    const url = await streamOf(tenant.viewer);
+    expect(url.href).toBe((await streamOf(tenant.viewer)).href);
+    const statusOf = async (change: (url: URL) => void): Promise<unknown> => {
+      const other = new URL(url);
+      change(other);
+      const answer = await fetch(other);
+      const body = (await answer.json()) as { code?: string; detail?: { code: string } };
+      return [answer.status, body.code ?? body.detail?.code];
+    };
+    const refused = [401, 'auth_token_invalid'];
+    expect(await statusOf((to) => to.searchParams.set('service_id', 'search'))).toEqual(refused);
+    expect(await statusOf((to) => to.searchParams.delete('service_id'))).toEqual(refused);
+    expect(await statusOf((to) => to.searchParams.set('ticket', 'x'))).toEqual(refused);
+    const elsewhere = await createTenant(strata.url, platform, 'Flags elsewhere');
+    expect(
+      await statusOf((to) => {
+        to.pathname = to.pathname.replace(tenant.id, elsewhere.id);
+      }),
+    ).toEqual(refused);
+    expect(
+      await statusOf((to) => {
+        to.pathname = `${at}/config/effective`;
+      }),
+    ).toEqual([401, 'auth_token_missing']);
+    const asToken = new Client(strata.url, url.searchParams.get('ticket')!);
+    expect((await asToken.get('/auth/me')).status).toBe(401);
+    expect((await asToken.post(flags(), ofCheckout)).status).toBe(401);
+  });
+
+  test('ends with the key that evaluated, which is in no answer', async () => {
+    const made = await tenant.admin.post('/auth/api-key', { name: 's', scopes: ['config:read'] });
+    const key = new Client(strata.url, made.body.api_key);
+    const url = await streamOf(key);
+    expect(url.href).not.toContain(key.token);
+    const { codes, source } = await listen(url);
+    expect(source.readyState).toBe(source.OPEN);
+    expect((await tenant.admin.delete(`/auth/api-keys/${made.body.id}`)).status).toBe(204);
+    // It is ended, and refused where it comes back.
+    await eventually(async () => expect(codes).toContain(401));
+    expect(source.readyState).toBe(source.CLOSED);
+  });
 });
 
 test('without a context flags are static, and a guardrail says that it decided', async () => {

@@ -191,6 +191,7 @@ const openToNarrow: Readonly<Record<string, readonly string[] | string>> = {
   'config-resolver.decide': ['service_ids', 'agent_types'],
   'config-resolver.resolve': ['service_ids', 'agent_types'],
   'gateway.watch.effective': ['service_ids', 'agent_types'],
+  'gateway.watch.flags': ['service_ids', 'agent_types'],
   'notifier.automations.start': ['service_ids', 'agent_types'],
   'notifier.automations.get': 'row',
   'notifier.automations.heartbeat': 'row',

@@ -47,6 +47,7 @@ export const flagActions = () =>
         flags: Object.keys(effective.values).flatMap((key) => flagOf(key, effective, named) ?? []),
         metadata: { tenant_revision: tenant, platform_revision: platform },
         tag: tagOf(effective, named),
+        context: named.address,
       };
     },
   }) satisfies Handlers;

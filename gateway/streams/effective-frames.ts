@@ -1,0 +1,87 @@
+/** What streams of effective values are sent, in the words of Strata and of OpenFeature. */
+import type { Digests } from '../../shared/contracts/effective-config.ts';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { comment, frame } from './event-stream.ts';
+
+type Answer = ResultOf<'config-resolver.digests'>;
+export type Revisions = Answer['revision'];
+
+/** The moment of which what is sent is. */
+export interface Moment {
+  readonly revision: Revisions;
+  /** On which sides of rollouts the tenant is then; undefined where there are none. */
+  readonly rollouts: Answer['rollouts'];
+}
+
+export const idOf = ({ tenant, platform }: Revisions): string => `${tenant}.${platform}`;
+
+export interface Frames {
+  /** With the id that whoever comes back names. */
+  readonly ready: (revision: Revisions, id: string) => Buffer;
+  /**
+   * Undefined where nothing differs. `told` has several states where it is not known which of them
+   * the client has.
+   */
+  readonly changed: (
+    told: readonly Digests[],
+    after: Digests,
+    moment: Moment,
+  ) => Buffer | undefined;
+  /** Everything has to be read again. */
+  readonly reset: (revision: Revisions) => Buffer;
+  /** `confirming` says that nothing else has changed, where that is known. */
+  readonly heartbeat: (confirming: Buffer) => Buffer;
+}
+
+/** The keys that only one of the two has, or that have another value. */
+export function changedKeys(before: Digests, after: Digests): string[] {
+  const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...keys].filter((key) => digestOf(before, key) !== digestOf(after, key)).toSorted();
+}
+const digestOf = (digests: Digests, key: string): string | undefined =>
+  Object.hasOwn(digests, key) ? digests[key] : undefined;
+
+/**
+ * By what was known: all streams of a context that are up to date know the same object, and are
+ * sent the same bytes.
+ */
+const changeFrames = new WeakMap<
+  Digests,
+  { readonly after: Digests; readonly id: string; readonly frame: Buffer | undefined }
+>();
+
+function changeFrame(
+  told: readonly Digests[],
+  after: Digests,
+  { revision, rollouts }: Moment,
+): Buffer | undefined {
+  const id = idOf(revision);
+  const shared = told.length === 1 ? told[0] : undefined;
+  const known = shared && changeFrames.get(shared);
+  if (known?.after === after && known.id === id) return known.frame;
+  const keys = new Set(told.flatMap((digests) => changedKeys(digests, after)));
+  const data = { revision, ...(rollouts && { rollouts }), keys: [...keys].toSorted() };
+  const made = keys.size === 0 ? undefined : frame('effective.changed', data, id);
+  if (shared) changeFrames.set(shared, { after, id, frame: made });
+  return made;
+}
+
+export const ownFrames: Frames = {
+  ready: (revision, id) => frame('ready', { revision }, id),
+  changed: changeFrame,
+  reset: (revision) => frame('reset', { revision }, idOf(revision)),
+  heartbeat: (confirming) => confirming,
+};
+
+const refetch = (revision: Revisions): Buffer =>
+  frame('message', { type: 'refetchEvaluation' }, idOf(revision));
+
+/** Events of ADR 0008 alone: libraries of several languages read the data of whatever comes. */
+export const flagFrames: Frames = {
+  // An id without data is kept, and is no event.
+  ready: (_revision, id) => Buffer.from(`id: ${id}\n\n`),
+  changed: (told, after, { revision }) =>
+    told.some((before) => changedKeys(before, after).length > 0) ? refetch(revision) : undefined,
+  reset: refetch,
+  heartbeat: () => comment,
+};

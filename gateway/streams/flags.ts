@@ -1,0 +1,58 @@
+/**
+ * OpenFeature's streams (OFREP, ADR 0008): all flags of a context come with the address of a stream
+ * that says when to evaluate them again. It is that of effective values in the words of the
+ * protocol.
+ */
+import type { ServiceBroker } from 'moleculer';
+import { callAs } from '../../shared/contract-runtime/request.ts';
+import { addressFields, type Address } from '../../shared/contracts/effective-config.ts';
+import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
+import type { LiveSettings } from '../../shared/settings/live-settings.ts';
+import type { OwnHandlers } from '../http/own-handlers.ts';
+import { windowOf, type Tickets } from './tickets.ts';
+
+type EvaluateAll = 'config-resolver.flags.evaluate-all';
+type Evaluated = ResultOf<EvaluateAll>;
+
+/** In seconds: how long a page may be hidden before its provider hangs up. The protocol's default. */
+const inactivityDelaySec = 120;
+
+export const flagHandlers = (
+  broker: ServiceBroker,
+  tickets: Tickets,
+  settings: LiveSettings,
+): OwnHandlers => ({
+  async 'config-resolver.flags.evaluate-all'(
+    params,
+    { caller, requestId, client, timeout, headers },
+  ) {
+    const asked = params as ParamsOf<EvaluateAll>;
+    const by = { caller, requestId, client, timeout };
+    const evaluated = await callAs(broker, 'config-resolver.flags.evaluate-all', asked, by);
+    const now = Date.now();
+    const of = { tenant_id: asked.tenant_id, address: evaluated.context };
+    const ticket = tickets.issue(headers, of, now);
+    if (ticket === undefined) return evaluated;
+    const url = streamAt(settings.current.base_url, of, ticket);
+    return {
+      ...evaluated,
+      eventStreams: [{ type: 'sse', url, inactivityDelaySec }],
+      // With the ticket's window, so that whoever has old flags is sent a new address.
+      tag: evaluated.tag?.replace(/"$/, `-${windowOf(now)}"`) ?? null,
+    } satisfies Evaluated;
+  },
+});
+
+function streamAt(
+  baseUrl: string,
+  { tenant_id: tenantId, address }: { readonly tenant_id: string; readonly address: Address },
+  ticket: string,
+): string {
+  const url = new URL(`/tenants/${tenantId}/ofrep/v1/events`, baseUrl);
+  for (const name of addressFields) {
+    const value = address[name];
+    if (value !== undefined) url.searchParams.set(name, value);
+  }
+  url.searchParams.set('ticket', ticket);
+  return url.href;
+}
