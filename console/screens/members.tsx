@@ -101,6 +101,8 @@ export function Members({ tenantId }: ScreenProperties): VNode {
     });
   };
   const groups = groupNames(data ?? [], routes.data ? askersOf(routes.data) : new Map());
+  // What came later would move the button from under a pointer that is pressed.
+  const areGroupsKnown = !!(data ?? problem) && !!(routes.data ?? routes.problem);
   return (
     <section>
       <Heading title="Members">
@@ -131,7 +133,7 @@ export function Members({ tenantId }: ScreenProperties): VNode {
           ))}
         </Table>
       )}
-      {invitation && (
+      {invitation && areGroupsKnown && (
         <Invite
           address={address}
           groups={groups}

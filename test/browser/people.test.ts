@@ -182,8 +182,6 @@ describe('members', () => {
     await invite.field('Another approver group').fill('night');
     await seen.page.reload();
     expect(await invite.field('E-mail').inputValue()).toBe(email);
-    // They come after the page, and move the button from under a pointer that is pressed.
-    await invite.dialog.getByRole('checkbox', { name: 'board' }).waitFor();
     await invite.done('Invite');
     expect(await seen.page.evaluate('sessionStorage.length')).toBe(0);
     await seen.page.getByRole('status').getByText('is sent a link').waitFor();
