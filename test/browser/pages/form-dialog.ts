@@ -29,7 +29,9 @@ export class FormDialog {
   /** Sends it, and waits until it is done. */
   async done(verb: string): Promise<void> {
     await this.send(verb);
-    await this.dialog.waitFor({ state: 'detached' });
+    await this.dialog.waitFor({ state: 'detached' }).catch(async (error: unknown) => {
+      throw new Error(`it stays: ${await this.dialog.innerText()}`, { cause: error });
+    });
   }
 
   problem(): Promise<string> {
