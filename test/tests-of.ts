@@ -23,7 +23,7 @@ export const rooms: readonly (readonly [RegExp, RegExp])[] = [
   [/^shared\/contract-runtime\//, /services\/(contract-checks|bus-access|skew|bus)\./],
   [/^shared\/coherence\//, /services\/(feed|bus)\.|gateway\/fast-path|faults\/coherence/],
   [/^shared\/(node|telemetry)\//, /flows\/(cluster|readiness|monitoring)/],
-  [/^shared\/database\/backup\//, /faults\/(backup|restore)/],
+  [/^shared\/database\/backup\//, /faults\/restore/],
   [
     /^shared\/database\//,
     /services\/(database-outage|embedded-postgres|schema-drift)|flows\/start/,
