@@ -55,12 +55,21 @@ function Made({ tenantId }: { readonly tenantId: string }): VNode {
       <Heading title="Decisions">
         <p class="muted">What automation was allowed, and which rule decided</p>
       </Heading>
-      <form role="search" class="question" onSubmit={(event) => event.preventDefault()}>
-        <SelectField name="rule" label="Rule" options={options} />
-        <SelectField name="decision" label="Decision" options={anyOf(decisions)} />
-      </form>
       <Waiting data={data} problem={problem} retry={reload} />
-      {shown && <ByDay counts={shown} until={data!.until} />}
+      {data?.items.length === 0 && (
+        <Empty>
+          Automation has asked for nothing in the last {days} days. Programs ask before they act,
+          and what they are told shows here.{' '}
+          <a href={hrefOf(`/tenants/${tenantId}/what-if`)}>Ask as one would</a>
+        </Empty>
+      )}
+      {data && data.items.length > 0 && (
+        <form role="search" class="question" onSubmit={(event) => event.preventDefault()}>
+          <SelectField name="rule" label="Rule" options={options} />
+          <SelectField name="decision" label="Decision" options={anyOf(decisions)} />
+        </form>
+      )}
+      {shown && data!.items.length > 0 && <ByDay counts={shown} until={data!.until} />}
       <Recorded tenantId={tenantId} />
     </section>
   );
