@@ -194,7 +194,7 @@ function TopBar({ signedIn }: { readonly signedIn: Tokens }): VNode {
       </button>
       <button
         type="button"
-        class="plain"
+        class="plain theme"
         onClick={nextTheme}
         title="Change between system, light and dark"
       >
