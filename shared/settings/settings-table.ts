@@ -136,7 +136,7 @@ export const settingsGroups = {
       default: null,
       requires_restart: true,
       description:
-        'File of further variables, which win over the process environment; a reload reads it again',
+        'File of further variables, which win over the process environment; a reload reads it again, so replace it as a whole (mv)',
     },
     host: {
       type: 'string',
