@@ -112,8 +112,7 @@ export const ReloadResponse = Type.Object(
 );
 
 /** `left` said that it goes, `lost` fell silent: both as the node that answers has seen it. */
-export const nodeStates = ['well', 'unwell', 'silent', 'left', 'lost'] as const;
-export type NodeState = (typeof nodeStates)[number];
+const nodeStates = ['well', 'unwell', 'silent', 'left', 'lost'] as const;
 const ClusterNode = Type.Object(
   {
     node: Type.String({ description: 'Its NODE_ID', examples: ['gateway-1'] }),

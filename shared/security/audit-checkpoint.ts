@@ -4,7 +4,7 @@
  * also a rewrite up to the newest event shows, and events that went with the database's files or
  * in a failover.
  */
-import { openNote, textOfNote, signNote, type NoteSigner } from './signed-note.ts';
+import { openNote, signNote, type NoteSigner } from './signed-note.ts';
 import type { Break, Position } from './audit-chain.ts';
 
 export interface Checkpoint extends Position {
@@ -35,9 +35,6 @@ function checkpointOf(text: string): Checkpoint {
 /** What a note says that one of these keys has signed. Throws for any other. */
 export const openCheckpoint = (note: string, verifierKeys: readonly string[]): Checkpoint =>
   checkpointOf(openNote(note, verifierKeys));
-
-/** What a note says, whoever signed it. */
-export const readCheckpoint = (note: string): Checkpoint => checkpointOf(textOfNote(note));
 
 /** The event is another than the one that the checkpoint has. */
 const rewrittenSince = ({ seq, made_at }: Checkpoint): Break => ({

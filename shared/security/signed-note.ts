@@ -72,7 +72,7 @@ export function notesIn(text: string): string[] {
 }
 
 /** The text of a note as it was signed, whoever signed it. */
-export const textOfNote = (note: string): string => note.slice(0, note.lastIndexOf('\n\n') + 1);
+const textOfNote = (note: string): string => note.slice(0, note.lastIndexOf('\n\n') + 1);
 
 /**
  * The text of a note that one of these keys has signed. Throws where none has, or where the
