@@ -24,7 +24,7 @@ const looks: readonly Look[] =
           colorScheme: 'dark',
           rules: ['color-contrast', 'target-size', 'scrollable-region-focusable'],
         },
-        // The last one, as tests go on with all columns.
+        // The last one, since tests continue with all columns.
         { width: 1280, colorScheme: 'light' },
       ];
 
