@@ -40,6 +40,7 @@ const asked = (name: string): string => query.value.get(name) ?? '';
 function Made({ tenantId }: { readonly tenantId: string }): VNode {
   const address = `/tenants/${tenantId}/decisions/counts`;
   const { data, problem, reload } = useLoaded(address, (aborted) => get<Counts>(address, aborted));
+  const isEmpty = data?.items.length === 0;
   const rules = [...new Set(data?.items.map(({ rule }) => rule))].toSorted();
   const wanted = asked('rule');
   const options = anyOf(
@@ -56,20 +57,22 @@ function Made({ tenantId }: { readonly tenantId: string }): VNode {
         <p class="muted">What automation was allowed, and which rule decided</p>
       </Heading>
       <Waiting data={data} problem={problem} retry={reload} />
-      {data?.items.length === 0 && (
+      {isEmpty && (
         <Empty>
           Automation has asked for nothing in the last {days} days. Programs ask before they act,
           and what they are told shows here.{' '}
           <a href={hrefOf(`/tenants/${tenantId}/what-if`)}>Ask as one would</a>
         </Empty>
       )}
-      {data && data.items.length > 0 && (
-        <form role="search" class="question" onSubmit={(event) => event.preventDefault()}>
-          <SelectField name="rule" label="Rule" options={options} />
-          <SelectField name="decision" label="Decision" options={anyOf(decisions)} />
-        </form>
+      {data && shown && !isEmpty && (
+        <>
+          <form role="search" class="question" onSubmit={(event) => event.preventDefault()}>
+            <SelectField name="rule" label="Rule" options={options} />
+            <SelectField name="decision" label="Decision" options={anyOf(decisions)} />
+          </form>
+          <ByDay counts={shown} until={data.until} />
+        </>
       )}
-      {shown && data!.items.length > 0 && <ByDay counts={shown} until={data!.until} />}
       <Recorded tenantId={tenantId} />
     </section>
   );

@@ -117,6 +117,7 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     !rest.pathParams.includes('tenant_id') &&
     contract.access.level === 'tenant';
   const handle = handlerOf(name, contract, options);
+  // Of flags alone: whoever opens a stream by its address has no header.
   const takesTicket = rest.query.includes('ticket');
 
   /** Throws where this caller may not call. */

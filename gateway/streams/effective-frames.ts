@@ -80,8 +80,7 @@ const refetch = (revision: Revisions): Buffer =>
 export const flagFrames: Frames = {
   // An id without data is kept, and is no event.
   ready: (_revision, id) => Buffer.from(`id: ${id}\n\n`),
-  changed: (told, after, { revision }) =>
-    told.some((before) => changedKeys(before, after).length > 0) ? refetch(revision) : undefined,
+  changed: (told, after, moment) => changeFrame(told, after, moment) && refetch(moment.revision),
   reset: refetch,
   heartbeat: () => comment,
 };
