@@ -56,11 +56,16 @@ async function resetToken(nth: number): Promise<string> {
   });
 }
 
-async function reset(token: string, password: string): Promise<number> {
-  const { status, text } = await ask('/auth/password/reset', { token, new_password: password });
-  if (status === 503) throw new Error(text);
-  return status;
-}
+/** A Sentinel whose own clock halted for two seconds answers as before for thirty more (TILT). */
+const failoverMs = 90_000;
+
+/** Asked again while Redis is away, which a failover can be twice for a client. */
+const reset = (token: string, password: string): Promise<number> =>
+  eventually(async () => {
+    const { status, text } = await ask('/auth/password/reset', { token, new_password: password });
+    if (status === 503) throw new Error(text);
+    return status;
+  }, failoverMs);
 
 describe('three Sentinels', () => {
   let sentinels: Sentinels;
@@ -87,7 +92,7 @@ describe('three Sentinels', () => {
     expect((await promoted.keys('strata:password_reset:*')).length).toBe(2);
     promoted.disconnect();
 
-    await eventually(async () => expect(await reset(taken, 'second password 472')).toBe(401));
+    expect(await reset(taken, 'second password 472')).toBe(401);
     expect(await reset(kept, 'third password 473')).toBe(401);
     await signIn(cluster.gateways[0]!.url, cluster.tenant.emails.viewer!, 'first password 471');
     // Each gateway counts alone for a moment after Redis did not answer it.
