@@ -107,6 +107,8 @@ export interface Choice {
   /** As it is shown; the name by default. */
   readonly title?: string;
   readonly says?: string;
+  /** It is not for whoever chooses to take away. */
+  readonly isFixed?: boolean;
 }
 
 /** Several of a few, such as roles. */
@@ -126,9 +128,14 @@ export function Choices({
   return (
     <fieldset class="some">
       <legend>{label}</legend>
-      {options.map(({ name, title = name, says }) => (
+      {options.map(({ name, title = name, says, isFixed = false }) => (
         <label class="check" key={name}>
-          <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} />
+          <input
+            type="checkbox"
+            checked={chosen.includes(name)}
+            disabled={isFixed}
+            onChange={() => toggle(name)}
+          />
           <span>
             <bdi>{title}</bdi>
             {says !== undefined && <small>{says}</small>}

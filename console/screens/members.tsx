@@ -8,17 +8,19 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call } from '../api.ts';
-import { Choices, FormDialog } from '../dialogs.tsx';
+import { FormDialog } from '../dialogs.tsx';
 import { useDraft } from '../drafts.ts';
 import { useList, useLoaded } from '../loading.ts';
 import { Notice, RowButton, Table, Waiting } from '../lists.tsx';
 import { anyOf, Field, FilterField, SelectField } from '../fields.tsx';
 import { Empty, Heading, Time } from '../parts.tsx';
 import { learnNames } from '../people.ts';
-import { roleChoices, roleText } from '../roles.ts';
+import { roleText } from '../roles.ts';
 import { user } from '../session.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { askersOf, groupNames, routesOf } from './approver-groups.ts';
+import { DirectoryGroups } from './directory-groups.tsx';
+import { groupsTyped, Rights, type Typed } from './rights.tsx';
 import type { ScreenProperties } from './screen.ts';
 
 export type Member = ResultOf<'tenant-config.members.list'>['items'][number];
@@ -55,22 +57,10 @@ interface Doing {
   readonly member: Member;
 }
 
-/** The rights of a member as they are typed. */
-interface Typed {
-  readonly roles: readonly string[];
-  readonly groups: readonly string[];
-  /** A group that is typed, and counts also where nobody has chosen Add. */
-  readonly another: string;
-}
 interface Invitation extends Typed {
   readonly email: string;
 }
 const newInvitation: Invitation = { email: '', roles: ['viewer'], groups: [], another: '' };
-
-const groupsTyped = ({ groups, another }: Typed): string[] => {
-  const name = another.trim();
-  return name === '' ? [...groups] : [...new Set([...groups, name])];
-};
 
 export function Members({ tenantId }: ScreenProperties): VNode {
   const address = membersAddress(tenantId);
@@ -133,6 +123,7 @@ export function Members({ tenantId }: ScreenProperties): VNode {
           ))}
         </Table>
       )}
+      <DirectoryGroups tenantId={tenantId} approverGroups={groups} onChanged={reload} />
       {invitation && areGroupsKnown && (
         <Invite
           address={address}
@@ -183,7 +174,7 @@ function MemberRow({
       <th scope="row">
         <bdi>{name}</bdi>
         {member.user_id === user.value?.id && <span class="fine"> you</span>}
-        {member.managed_by === 'scim' && <span class="fine">by the directory</span>}
+        {member.managed_by === 'scim' && <span class="fine"> by the directory</span>}
         {name !== member.email && (
           <div class="fine">
             <bdi>{member.email}</bdi>
@@ -234,60 +225,6 @@ interface DialogProperties {
   readonly address: string;
   readonly onClose: () => void;
   readonly onDone: (says: string) => void;
-}
-
-/** Roles, and groups: those that somebody is in already, and a new one. */
-function Rights({
-  typed,
-  known,
-  onChange,
-}: {
-  readonly typed: Typed;
-  readonly known: readonly string[];
-  readonly onChange: (change: Partial<Typed>) => void;
-}): VNode {
-  const { roles, groups, another } = typed;
-  const options = [...new Set([...known, ...groups])].map((name) => ({ name }));
-  const add = (): void => onChange({ groups: groupsTyped(typed), another: '' });
-  return (
-    <div>
-      <Choices
-        label="Roles"
-        options={roleChoices}
-        chosen={roles}
-        onChange={(chosen) => onChange({ roles: chosen })}
-      />
-      {options.length > 0 && (
-        <Choices
-          label="Approver groups"
-          options={options}
-          chosen={groups}
-          onChange={(chosen) => onChange({ groups: chosen })}
-        />
-      )}
-      <label>
-        Another approver group
-        <span class="joined">
-          <input
-            name="group"
-            value={another}
-            autocomplete="off"
-            spellcheck={false}
-            pattern={'[A-Za-z0-9._\\-]{1,64}'}
-            placeholder="such as finance"
-            onInput={({ currentTarget }) => onChange({ another: currentTarget.value })}
-          />
-          <button type="button" class="secondary" onClick={add}>
-            Add
-          </button>
-        </span>
-        <small>
-          Letters, digits, dots, dashes and underscores. Approval routing says when a group is
-          asked.
-        </small>
-      </label>
-    </div>
-  );
 }
 
 function Invite({
@@ -366,6 +303,7 @@ function Change({
       <Rights
         typed={typed}
         known={known}
+        fixed={member.by_directory}
         onChange={(change) => setTyped((before) => ({ ...before, ...change }))}
       />
     </FormDialog>

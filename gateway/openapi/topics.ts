@@ -97,8 +97,8 @@ export const topics: readonly Topic[] = [
   {
     name: 'Directories',
     description:
-      'SCIM 2.0 (RFC 7643, 7644): a directory, such as Entra or Okta, says who belongs to the tenant. Bodies and answers are `application/scim+json`, errors those of RFC 7644.',
-    actions: ['tenant-config.scim'],
+      'SCIM 2.0 (RFC 7643, 7644): a directory, such as Entra or Okta, says who belongs to the tenant and is in which group; its administrators say what a group gives. Bodies and answers of SCIM are `application/scim+json`, errors those of RFC 7644.',
+    actions: ['tenant-config.scim', 'tenant-config.directory-groups'],
   },
   {
     name: 'Effective configuration',

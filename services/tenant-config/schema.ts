@@ -23,6 +23,7 @@ import {
   historyColumns,
   type HistoryRow as AnyHistoryRow,
 } from '../../shared/documents/history.ts';
+import type { Rights } from './rules/directory-groups.ts';
 import type { Given } from './rules/given.ts';
 import type { ScimProfile } from './rules/scim.ts';
 import { membershipHistoryTable } from './stores/membership-history.ts';
@@ -58,6 +59,8 @@ export interface MemberRow {
   added_at: Date;
   /** By whom and when roles and groups were given; null where that was before it was kept. */
   given: Given | null;
+  /** What people gave; null where groups of the directory add nothing to it. */
+  by_hand: Rights | null;
 }
 /** What a directory says of a person; it stays when their membership ends. */
 export interface ScimUserRow {
@@ -71,6 +74,17 @@ export interface ScimUserRow {
   updated_at: Date;
   /** Since when the directory has it no more; null while it has. */
   deleted_at: Date | null;
+}
+/** A group of a directory: it says who is in it, an administrator what that gives. */
+export interface DirectoryGroupRow extends Rights {
+  tenant_id: string;
+  id: string;
+  display_name: string;
+  external_id: string | null;
+  /** Users whom the directory has provisioned, active or not. */
+  members: string[];
+  created_at: Date;
+  updated_at: Date;
 }
 export interface ServiceAccountRow {
   tenant_id: string;
@@ -164,6 +178,7 @@ export const MemberEntity = new EntitySchema<MemberRow>({
     status: text,
     added_at: time,
     given: { ...json, nullable: true },
+    by_hand: { ...json, nullable: true },
   },
   indices: [{ name: 'members_user_id', columns: ['user_id'] }],
 });
@@ -184,6 +199,25 @@ export const ScimUserEntity = new EntitySchema<ScimUserRow>({
   indices: [
     { name: 'scim_users_external_id', columns: ['tenant_id', 'external_id'], unique: true },
     { name: 'scim_users_user_id', columns: ['user_id'] },
+  ],
+});
+export const DirectoryGroupEntity = new EntitySchema<DirectoryGroupRow>({
+  name: 'DirectoryGroup',
+  tableName: 'directory_groups',
+  schema,
+  columns: {
+    tenant_id: uuidKey,
+    id: uuidKey,
+    display_name: text,
+    external_id: { ...text, nullable: true },
+    members: { type: 'uuid', array: true },
+    roles: { type: 'text', array: true },
+    groups: { type: 'text', array: true },
+    created_at: time,
+    updated_at: time,
+  },
+  indices: [
+    { name: 'directory_groups_external_id', columns: ['tenant_id', 'external_id'], unique: true },
   ],
 });
 export const ServiceAccountEntity = new EntitySchema<ServiceAccountRow>({
@@ -299,6 +333,7 @@ export const tenantConfigSchema: Schema = {
     MemberEntity,
     ServiceAccountEntity,
     ScimUserEntity,
+    DirectoryGroupEntity,
     RiskEntity,
     AgentEntity,
     ServiceInstanceEntity,
@@ -438,5 +473,15 @@ export const tenantConfigSchema: Schema = {
       'CREATE INDEX scim_users_user_id ON tenant_config.scim_users (user_id)',
     ),
     migration('TenantConfigChangeSetReminders1766200000052', ...remindedChangeSets(schema)),
+    migration(
+      'TenantConfigDirectoryGroups1766300000001',
+      `CREATE TABLE tenant_config.directory_groups (
+         tenant_id uuid NOT NULL, id uuid NOT NULL, display_name text NOT NULL, external_id text, members uuid[] NOT NULL,
+         roles text[] NOT NULL, groups text[] NOT NULL, created_at timestamptz NOT NULL, updated_at timestamptz NOT NULL,
+         PRIMARY KEY (tenant_id, id)
+       )`,
+      'CREATE UNIQUE INDEX directory_groups_external_id ON tenant_config.directory_groups (tenant_id, external_id)',
+      'ALTER TABLE tenant_config.members ADD COLUMN by_hand json',
+    ),
   ],
 };

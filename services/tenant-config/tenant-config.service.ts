@@ -52,6 +52,7 @@ import { accessReportActions } from './actions/access-report.ts';
 import { boundActions } from './actions/bounds.ts';
 import { tenantChangeSetOptions, tenantChangeSets } from './actions/change-sets.ts';
 import { contextActions } from './actions/contexts.ts';
+import { deciderActions } from './actions/deciders.ts';
 import { withEffectiveTrials } from './actions/effective-trials.ts';
 import { erasingActions } from './actions/erasing.ts';
 import { eventDestinationActions } from './actions/event-destinations.ts';
@@ -64,6 +65,7 @@ import { memberActions } from './actions/members.ts';
 import { notificationActions } from './actions/notifications.ts';
 import { proposedActions } from './actions/proposed.ts';
 import { restorer, rollbackAction } from './actions/rollback.ts';
+import { directoryGroupActions, scimGroupActions } from './actions/scim-groups.ts';
 import { scimActions } from './actions/scim.ts';
 import { serviceAccountActions } from './actions/service-accounts.ts';
 import { tenantActions } from './actions/tenants.ts';
@@ -207,7 +209,10 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
     ...tenantActions(db, settings),
     ...erasingActions(db, settings),
     ...memberActions(db, settings),
+    ...deciderActions(db),
     ...scimActions(db, settings),
+    ...scimGroupActions(db, settings),
+    ...directoryGroupActions(db),
     ...accessReportActions(db, settings),
     ...serviceAccountActions(db, settings),
 

@@ -30,7 +30,7 @@ export const consequences = {
     power: { keyScope: 'approvals:configure' },
   },
   provisioning: {
-    changes: 'who is a member of a tenant, as its directory says',
+    changes: 'who is a member of a tenant, and in which groups, as its directory says',
     power: { keyScope: 'scim:provision' },
   },
   proof: { changes: 'what proof exists', power: { keyScope: null } },

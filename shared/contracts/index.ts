@@ -35,6 +35,7 @@ import { memberContracts } from './members.ts';
 import { notificationContracts } from './notification-config.ts';
 import { notifierContracts } from './notifier.ts';
 import { ofrepContracts } from './ofrep.ts';
+import { scimGroupContracts } from './scim-groups.ts';
 import { scimContracts } from './scim.ts';
 import { planContracts } from './plan.ts';
 import { projectContracts } from './projects.ts';
@@ -68,6 +69,7 @@ export const contracts = {
   ...tenantContracts,
   ...memberContracts,
   ...scimContracts,
+  ...scimGroupContracts,
   ...accessReportContracts,
   ...riskContracts,
   ...agentContracts,

@@ -19,10 +19,10 @@ const Roles = Type.Array(TenantRole, {
   uniqueItems: true,
   description: 'Roles in the tenant',
 });
-const Groups = Type.Array(Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$' }), {
+export const ApproverGroups = Type.Array(Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$' }), {
   uniqueItems: true,
   maxItems: 100,
-  description: 'Approver groups that the person is in',
+  description: 'Approver groups',
 });
 export const MemberStatus = Type.Enum(['invited', 'active'], {
   description: 'An invited person has no right until they accept',
@@ -36,7 +36,7 @@ const Member = Type.Object(
       Type.String({ description: 'Of the account; null until the person has accepted' }),
     ),
     roles: Roles,
-    groups: Groups,
+    groups: ApproverGroups,
     status: MemberStatus,
     account_status: Nullable(
       Type.Enum(['active', 'disabled'], {
@@ -48,6 +48,19 @@ const Member = Type.Object(
       description: 'Whether they can use their roles: a member, whose account is not disabled',
     }),
     added_at: described(Timestamp, 'When they were invited or added'),
+    by_directory: Type.Optional(
+      Type.Object(
+        {
+          roles: Type.Array(TenantRole, { description: 'Roles' }),
+          groups: Type.Array(Type.String(), { description: 'Approver groups' }),
+        },
+        {
+          ...strict,
+          description:
+            'Those of the roles and groups that a group of the directory gives and nobody here gave',
+        },
+      ),
+    ),
     managed_by: Type.Optional(
       Nullable(
         Type.Literal('scim', {
@@ -67,7 +80,7 @@ const Membership = Type.Object(
     tenant_status: Type.Enum(['active', 'disabled']),
     sign_in_policy: SignInPolicy,
     roles: Roles,
-    groups: Groups,
+    groups: ApproverGroups,
   },
   strict,
 );
@@ -118,7 +131,7 @@ export const memberContracts = {
       {
         email: described(Email, 'Whom to invite', 'grace@example.com'),
         roles: Roles,
-        groups: Type.Optional(Groups),
+        groups: Type.Optional(ApproverGroups),
       },
       strict,
     ),
@@ -143,7 +156,7 @@ export const memberContracts = {
     keyScope: 'identity:manage',
     path: memberPath,
     body: Type.Object(
-      { roles: Type.Optional(Roles), groups: Type.Optional(Groups) },
+      { roles: Type.Optional(Roles), groups: Type.Optional(ApproverGroups) },
       {
         ...strict,
         minProperties: 1,

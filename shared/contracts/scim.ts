@@ -12,6 +12,7 @@ export const scimMediaType = 'application/scim+json';
 
 export const scimSchemas = {
   user: 'urn:ietf:params:scim:schemas:core:2.0:User',
+  group: 'urn:ietf:params:scim:schemas:core:2.0:Group',
   enterpriseUser: 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User',
   list: 'urn:ietf:params:scim:api:messages:2.0:ListResponse',
   patch: 'urn:ietf:params:scim:api:messages:2.0:PatchOp',
@@ -22,11 +23,22 @@ export const scimSchemas = {
 export const mostListed = 200;
 const mostOperations = 100;
 
-const Urns = Type.Array(Type.String({ maxLength: 200 }), {
+export const Urns = Type.Array(Type.String({ maxLength: 200 }), {
   maxItems: 20,
   description: 'URNs of its schemas',
 });
-const Short = Type.String({ maxLength: 256 });
+export const Short = Type.String({ maxLength: 256 });
+
+export const Meta = (resourceType: 'User' | 'Group') =>
+  Type.Object(
+    {
+      resourceType: Type.Literal(resourceType, { description: `Always ${resourceType}` }),
+      created: described(Timestamp, 'When the directory made it'),
+      lastModified: described(Timestamp, 'When the directory last changed it'),
+      location: Type.String({ description: 'Its address' }),
+    },
+    { ...strict, description: 'What SCIM says of every resource' },
+  );
 
 const Name = Type.Object(
   {
@@ -57,15 +69,7 @@ const ScimUser = Type.Object(
       ),
       { description: 'The userName, as a mail address' },
     ),
-    meta: Type.Object(
-      {
-        resourceType: Type.Literal('User', { description: 'Always User' }),
-        created: described(Timestamp, 'When the directory made it'),
-        lastModified: described(Timestamp, 'When the directory last changed it'),
-        location: Type.String({ description: 'Its address' }),
-      },
-      { ...strict, description: 'What SCIM says of every resource' },
-    ),
+    meta: Meta('User'),
   },
   {
     ...strict,
@@ -74,7 +78,8 @@ const ScimUser = Type.Object(
   },
 );
 
-const protocol = { additionalProperties: true } as const;
+/** SCIM's bodies may say more than is kept. */
+export const protocol = { additionalProperties: true } as const;
 
 const Active = Type.Union([Type.Boolean(), Type.Enum(['true', 'false', 'True', 'False'])], {
   description: 'False ends the membership. Entra sends it as a text',
@@ -127,29 +132,27 @@ const Operation = Type.Object(
 );
 export type ScimOperation = Static<typeof Operation>;
 
-const Patch = Type.Object(
-  {
-    schemas: Type.Optional(Urns),
-    Operations: Type.Array(Operation, {
-      minItems: 1,
-      maxItems: mostOperations,
-      description: 'All of them are done, or none',
-    }),
-  },
-  {
-    ...protocol,
-    title: 'ScimPatch',
-    description: 'Changes of a person (SCIM)',
-    examples: [
-      {
-        schemas: [scimSchemas.patch],
-        Operations: [{ op: 'replace', path: 'active', value: false }],
-      },
-    ],
-  },
-);
+/** A PATCH of a person or a group. */
+export const patchOf = (title: string, what: string, example: ScimOperation) =>
+  Type.Object(
+    {
+      schemas: Type.Optional(Urns),
+      Operations: Type.Array(Operation, {
+        minItems: 1,
+        maxItems: mostOperations,
+        description: 'All of them are done, or none',
+      }),
+    },
+    {
+      ...protocol,
+      title,
+      description: `Changes of a ${what} (SCIM)`,
+      examples: [{ schemas: [scimSchemas.patch], Operations: [example] }],
+    },
+  );
+const UserPatch = patchOf('ScimPatch', 'person', { op: 'replace', path: 'active', value: false });
 
-const listOf = <T extends Parameters<typeof Type.Array>[0]>(item: T, title: string) =>
+export const listOf = <T extends Parameters<typeof Type.Array>[0]>(item: T, title: string) =>
   Type.Object(
     {
       schemas: Urns,
@@ -165,12 +168,25 @@ const Described = Type.Record(Type.String(), Type.Unknown(), {
   description: 'As RFC 7643 has it, section 5 to 7',
 });
 
+export const Filter = Type.String({ maxLength: 1000 });
+export const scimPage = {
+  startIndex: Type.Optional(
+    Type.Integer({ minimum: 0, description: 'Which is the first, from 1; 0 counts as 1' }),
+  ),
+  count: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      description: `How many; more than ${mostListed} are never sent`,
+    }),
+  ),
+};
+
 /** A tenant's key of this scope does nothing else, and no other key does this. */
 const access = { level: 'tenant', roles: ['tenant_admin'] } as const satisfies Access;
-const base = '/tenants/{tenant_id}/scim/v2';
+export const base = '/tenants/{tenant_id}/scim/v2';
 const path = { tenant_id: TenantId };
 const userPath = { ...path, user_id: UserId };
-const door = { access, keyScope: 'scim:provision', errors: 'scim' } as const;
+export const door = { access, keyScope: 'scim:provision', errors: 'scim' } as const;
 
 export const scimContracts = {
   'tenant-config.scim.service-provider-config': action({
@@ -201,20 +217,9 @@ export const scimContracts = {
     path,
     query: {
       filter: Type.Optional(
-        Type.String({
-          maxLength: 1000,
-          description: '`userName eq "…"`, `externalId eq "…"` or `id eq "…"`',
-        }),
+        described(Filter, '`userName eq "…"`, `externalId eq "…"` or `id eq "…"`'),
       ),
-      startIndex: Type.Optional(
-        Type.Integer({ minimum: 0, description: 'Which is the first, from 1; 0 counts as 1' }),
-      ),
-      count: Type.Optional(
-        Type.Integer({
-          minimum: 0,
-          description: `How many; more than ${mostListed} are never sent`,
-        }),
-      ),
+      ...scimPage,
     },
     result: listOf(ScimUser, 'ScimUsers'),
   }),
@@ -250,7 +255,7 @@ export const scimContracts = {
     rest: `PATCH ${base}/Users/{user_id}`,
     leadsTo: 'provisioning',
     path: userPath,
-    body: Patch,
+    body: UserPatch,
     result: ScimUser,
   }),
   'tenant-config.scim.users.delete': action({

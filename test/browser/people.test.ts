@@ -125,6 +125,50 @@ test('every screen has no fault and nothing for axe to find, narrow and wide, li
   await seen.close();
 });
 
+test('an administrator says what a group of the directory gives, and sees what by the directory is', async () => {
+  const { admin, id } = tenant;
+  const at = `/tenants/${id}/service-accounts`;
+  const { body: account } = await admin.post(at, { name: 'entra', roles: ['tenant_admin'] });
+  const key = { name: 'scim', scopes: ['scim:provision'] };
+  const { body: made } = await admin.post(`${at}/${account.id}/api-keys`, key);
+  const directory = new Client(stage.strata.url, made.api_key);
+  const scim = `/tenants/${id}/scim/v2`;
+  const email = 'lead.of.a.large.department@acme.example';
+  const { body: user } = await directory.post(`${scim}/Users`, { userName: email });
+  const group = { displayName: 'Payments on call', members: [{ value: user.id }] };
+  const { body: provisioned } = await directory.post(`${scim}/Groups`, group);
+
+  const seen = await tabOf('tenant_admin');
+  const { page } = seen;
+  const people = new PeoplePage(page);
+  await people.open(id, 'members');
+  const groups = page.getByRole('group', { name: 'Groups of the directory' });
+  await groups.getByRole('row').filter({ hasText: 'Payments on call' }).waitFor();
+  const gives = await people.begin(
+    'Change what Payments on call gives',
+    'What Payments on call gives',
+  );
+  expect(await gives.dialog.getByText('tenant admin').count()).toBe(0);
+  await gives.choose('reviewer');
+  await gives.field('Another approver group').fill('payments');
+  await standAt(page, 'directory-group');
+  await gives.done('Save');
+  await people.row(email).getByText('operator, reviewer').waitFor();
+  await groups.getByText('payments').waitFor();
+  await standAt(page, 'members-of-directory');
+
+  const change = await people.begin(`Change ${email}`, `Change ${email}`);
+  const reviewer = change.dialog.getByRole('checkbox', { name: /^reviewer/ });
+  expect([await reviewer.isChecked(), await reviewer.isDisabled()]).toEqual([true, true]);
+  await change.choose('viewer');
+  await change.done('Save');
+  await people.row(email).getByText('operator, viewer, reviewer').waitFor();
+  expect((await directory.delete(`${scim}/Groups/${provisioned.id}`)).status).toBe(204);
+  await admin.patch(`/tenants/${id}/users/${user.id}`, { roles: ['operator'] });
+  expect(seen.faults).toEqual([]);
+  await seen.close();
+});
+
 describe('the access report', () => {
   test('of a moment, two steps from signing in: who was there then, and as a file', async () => {
     const { admin, id } = tenant;

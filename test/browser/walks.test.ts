@@ -120,6 +120,19 @@ beforeAll(async () => {
   const machine = new Client(strata.url, key.body.api_key);
   await made(admin.post('/auth/api-key', { name: hostile('own-key'), scopes: ['config:read'] }));
   await made(admin.post(`/tenants/${id}/users`, { email: 'late@acme.example', roles: ['viewer'] }));
+  const provisioner = await admin.post(`/tenants/${id}/service-accounts`, {
+    name: 'directory',
+    roles: ['tenant_admin'],
+  });
+  const scim = await admin.post(`/tenants/${id}/service-accounts/${provisioner.body.id}/api-keys`, {
+    name: 'scim',
+    scopes: ['scim:provision'],
+  });
+  await made(
+    new Client(strata.url, scim.body.api_key).post(`/tenants/${id}/scim/v2/Groups`, {
+      displayName: hostile('directory-group'),
+    }),
+  );
   const wish = { action: 'scale', risk_level: 'low' };
   await grown(database, id);
   ids.approval = (
@@ -473,6 +486,7 @@ describe('roles', () => {
       ['Send again to late@acme.example', `POST users/${nobody}/invite`],
       ['Change admin@acme.example', `PATCH users/${nobody}`, {}],
       ['Remove admin@acme.example', `DELETE users/${nobody}`],
+      ['Change what ', `PUT directory-groups/${nobody}`, { roles: [], groups: [] }],
     ),
     ...offersOn(
       'groups',

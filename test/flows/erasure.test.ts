@@ -113,6 +113,7 @@ async function fill(tenant: TenantFixture, name: string): Promise<void> {
     userName: `provisioned@${name}.example`,
   };
   await done(admin.post(`${at}/scim/v2/Users`, provisioned));
+  await done(admin.post(`${at}/scim/v2/Groups`, { displayName: name }));
   const approval = { action: 'scale_up', risk_level: 'low', title: name };
   await done(member.post(`${at}/approvals`, approval));
   const budget = { amount: '1', currency: 'EUR', per: 'month', warn_at: 0.5 };

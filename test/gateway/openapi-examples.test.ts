@@ -304,6 +304,20 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
       },
     ]),
   ),
+  ...Object.fromEntries(
+    [
+      ...['get', 'put', 'patch', 'delete'].map((verb) => `tenant-config.scim.groups.${verb}`),
+      'tenant-config.directory-groups.put',
+    ].map((action) => [
+      action,
+      async () => {
+        const displayName = `Group ${(numbered += 1)}`;
+        return {
+          values: { group_id: await idOf(ada.post(inTenant('/scim/v2/Groups'), { displayName })) },
+        };
+      },
+    ]),
+  ),
   'tenant-config.members.patch': async () => ({ values: { user_id: await newMember() } }),
   'tenant-config.members.invite': async () => ({ values: { user_id: await newMember() } }),
   'tenant-config.members.remove': async () => ({ values: { user_id: await newMember() } }),

@@ -353,7 +353,10 @@ test('it says what it is, and the audit who did what', async () => {
     filter: { supported: true, maxResults: 200 },
   });
   const types = (await directory.get(`${at}/ResourceTypes`)).body.Resources;
-  expect(types.map(({ endpoint }: { endpoint: string }) => endpoint)).toEqual(['/Users']);
+  expect(types.map(({ endpoint }: { endpoint: string }) => endpoint)).toEqual([
+    '/Users',
+    '/Groups',
+  ]);
   const [schema] = (await directory.get(`${at}/Schemas`)).body.Resources;
   expect(schema.id).toBe(userSchema);
   const { id } = await provision();

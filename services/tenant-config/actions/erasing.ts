@@ -22,6 +22,7 @@ import {
   ChangePolicyEntity,
   ChangeSetEntity,
   ChangeSetNoticeEntity,
+  DirectoryGroupEntity,
   EventDestinationsEntity,
   FreezesEntity,
   MemberEntity,
@@ -63,6 +64,7 @@ export const erasingActions = (db: DataSource, settings: () => Settings) =>
         await manager.delete(MemberEntity, { tenant_id: id });
         await manager.delete(ServiceAccountEntity, { tenant_id: id });
         await manager.delete(ScimUserEntity, { tenant_id: id });
+        await manager.delete(DirectoryGroupEntity, { tenant_id: id });
         return allGone;
       });
       const isBegun = await db.manager.existsBy(TenantEntity, {

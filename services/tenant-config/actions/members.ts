@@ -4,35 +4,36 @@
  */
 import { In, IsNull, MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
-import {
-  commitChange,
-  readSnapshot,
-  revisionsOf,
-  type EventDraft,
-} from '../../../shared/commits/commit.ts';
+import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
-import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
 import { requireQuota } from '../../../shared/commits/usage.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { diff } from '../../../shared/schema/diff.ts';
-import { hasDeciderRole, linkDeciderOf, rightOf, type AskedGroups } from '../rules/decider.ts';
-import { givenNow, givenOnJoining, standingFor, type Asked } from '../rules/given.ts';
+import { givenNow, givenOnJoining } from '../rules/given.ts';
+import {
+  givenByHand,
+  rightsByDirectory,
+  rightsByHand,
+  together,
+  type Rights,
+  type Standing,
+} from '../rules/directory-groups.ts';
 import { checkGrant } from '../rules/granting.ts';
 import { byThemselves, memberEvent } from '../rules/member-events.ts';
 import {
   MemberEntity,
   ScimUserEntity,
-  ServiceAccountEntity,
   TenantEntity,
   type MemberRow,
   type TenantRow,
 } from '../schema.ts';
+import { directoryRightsOf, leaveDirectoryGroups } from '../stores/directory-groups.ts';
 import { giftOf } from '../stores/givers.ts';
 import {
-  findApprovers,
   findMember,
   findMemberships,
   isAdministrator,
@@ -58,6 +59,7 @@ function memberOf(row: MemberRow, account: Account | undefined, isOfDirectory: b
     account_status: known?.status ?? null,
     can_act: known?.status === 'active',
     added_at: row.added_at.toISOString(),
+    by_directory: rightsByDirectory(row),
     managed_by: isOfDirectory ? 'scim' : null,
   };
 }
@@ -101,6 +103,18 @@ async function withAccounts(
   return rows.map((row) => memberOf(row, byId.get(row.user_id), ofDirectory.has(row.user_id)));
 }
 
+/** What a member has who is given this by hand, with what the directory gives. */
+async function standingAfter(
+  manager: EntityManager,
+  before: MemberRow,
+  change: Partial<Rights>,
+): Promise<Standing> {
+  const { tenant_id: tenantId, user_id: userId, roles, groups } = before;
+  const byDirectory = await directoryRightsOf(manager, tenantId, userId);
+  const wanted = { roles, groups, ...change };
+  return together(givenByHand(rightsByHand(before), wanted, byDirectory), byDirectory);
+}
+
 /** Makes an invited member active, inside the caller's change. */
 async function admit(manager: EntityManager, row: MemberRow, at: Date): Promise<EventDraft> {
   const { tenant_id: tenantId, user_id: userId, roles, groups } = row;
@@ -110,103 +124,9 @@ async function admit(manager: EntityManager, row: MemberRow, at: Date): Promise<
   return byThemselves(memberEvent('joined', tenantId, userId, { roles, groups }), userId);
 }
 
-type Decider = Pick<ResultOf<'tenant-config.members.decider'>, 'decider' | 'why_not'>;
-const nobody: Decider = { decider: null, why_not: null };
-
-/**
- * Whether the groups have somebody who could decide: with a role that decides, and an account that
- * is not disabled.
- */
-async function askedGroups(
-  manager: EntityManager,
-  tenantId: string,
-  names: readonly string[],
-  when: Asked,
-  request: Request,
-): Promise<AskedGroups> {
-  if (names.length === 0) return { names, haveDeciders: false };
-  const found = await findApprovers(manager, tenantId, names);
-  const rows = found.map((row) => standingFor(row, when).standing);
-  const deciders = rows.filter(
-    ({ roles, groups }) => hasDeciderRole(roles) && groups.some((group) => names.includes(group)),
-  );
-  if (deciders.length === 0) return { names, haveDeciders: false };
-  const accounts = await request.call('auth.users.get', {
-    user_ids: deciders.map((row) => row.user_id),
-  });
-  return { names, haveDeciders: accounts.some(({ status }) => status === 'active') };
-}
-
-const activeMember = (
-  manager: EntityManager,
-  tenantId: string,
-  userId: string,
-): Promise<MemberRow | null> =>
-  manager.findOneBy(MemberEntity, { tenant_id: tenantId, user_id: userId, status: 'active' });
-
-async function memberDecider(
-  manager: EntityManager,
-  tenantId: string,
-  userId: string,
-  asked: AskedGroups,
-  when: Asked,
-  request: Request,
-): Promise<Decider> {
-  const [account] = await request.call('auth.users.get', { user_ids: [userId] });
-  const member = await activeMember(manager, tenantId, userId);
-  if (!member || account?.status !== 'active') return nobody;
-  const { standing, whyNot } = standingFor(member, when);
-  const right = rightOf(standing, asked);
-  if (!right) return { decider: null, why_not: rightOf(member, asked) && whyNot };
-  const { email, display_name: name } = account;
-  return { decider: { id: userId, name: name ?? email, email, right }, why_not: null };
-}
-
-async function accountDecider(
-  manager: EntityManager,
-  tenantId: string,
-  accountId: string,
-  asked: AskedGroups,
-  when: Asked,
-): Promise<Decider> {
-  const address = { tenant_id: tenantId, id: accountId, status: 'active' } as const;
-  const account = await manager.findOneBy(ServiceAccountEntity, address);
-  if (!account) return nobody;
-  const own = { roles: account.roles, groups: [], given: account.given };
-  const { standing, whyNot } = standingFor(own, when);
-  const right = rightOf(standing, asked);
-  if (!right) return { decider: null, why_not: rightOf(own, asked) && whyNot };
-  return { decider: { id: accountId, name: account.name, email: null, right }, why_not: null };
-}
-
-async function linkDecider(
-  manager: EntityManager,
-  { id: tenantId, notification_config: config }: TenantRow,
-  address: string,
-  recipients: readonly string[],
-  asked: AskedGroups,
-  when: Asked,
-  request: Request,
-): Promise<Decider> {
-  const account = await request.call('auth.users.find', { email: address });
-  const member = account && (await activeMember(manager, tenantId, account.id));
-  const { standing, whyNot } = member
-    ? standingFor(member, when)
-    : { standing: null, whyNot: null };
-  const facts = { address, account, config, recipients, asked };
-  const decider = linkDeciderOf({ ...facts, member: standing });
-  if (!decider) return { decider: null, why_not: linkDeciderOf({ ...facts, member }) && whyNot };
-  if (!account || decider.id !== account.id)
-    return { decider: { ...decider, name: address, email: address }, why_not: null };
-  const [named] = await request.call('auth.users.get', { user_ids: [account.id] });
-  const name = named?.display_name ?? address;
-  return { decider: { ...decider, name, email: address }, why_not: null };
-}
-
 export const memberActions = (db: DataSource, settings: () => Settings) => ({
   ...listActions(db, settings),
   ...membershipActions(db, settings),
-  ...deciderActions(db),
 });
 
 /** What a tenant's administrators do. */
@@ -255,14 +175,18 @@ const listActions = (db: DataSource, settings: () => Settings) =>
           if (status === 'invited') await requireRoomToInvite(manager, tenant_id, settings());
           await requireQuota(manager, tenant_id, 'members', settings());
           const gift = await giftOf(manager, tenant_id, request.caller, at);
-          const given = givenNow({ roles, groups }, gift);
-          const row: MemberRow = { ...address, roles, groups, status, added_at: at, given };
+          const byDirectory = await directoryRightsOf(manager, tenant_id, account.id);
+          const standing = together({ roles, groups }, byDirectory);
+          const given = givenNow(standing, gift);
+          const row: MemberRow = { ...address, ...standing, status, added_at: at, given };
           await manager.insert(MemberEntity, row);
           const action = account.admitted ? 'added' : 'invited';
           return {
             result: row,
             keys: [memberKey(address)],
-            events: [memberEvent(action, tenant_id, account.id, { roles, groups })],
+            events: [
+              memberEvent(action, tenant_id, account.id, { roles: row.roles, groups: row.groups }),
+            ],
           };
         },
       );
@@ -288,12 +212,13 @@ const listActions = (db: DataSource, settings: () => Settings) =>
         memberScope(tenant_id),
         async (manager, _revision, at) => {
           const before = await findMember(manager, tenant_id, user_id);
-          const after: MemberRow = { ...before, ...body };
+          const standing = await standingAfter(manager, before, body);
+          const after: MemberRow = { ...before, ...standing };
           checkGrant(request.caller, after.roles, before.roles);
           const { roles, groups } = after;
           const gift = await giftOf(manager, tenant_id, request.caller, at);
           const given = givenNow(after, gift, before);
-          await manager.update(MemberEntity, { tenant_id, user_id }, { roles, groups, given });
+          await manager.update(MemberEntity, { tenant_id, user_id }, { ...standing, given });
           if (isAdministrator(before)) await requireAdministrator(manager, tenant_id);
           const changes = diff({ roles: before.roles, groups: before.groups }, { roles, groups });
           return {
@@ -386,6 +311,9 @@ const membershipActions = (db: DataSource, settings: () => Settings) =>
      * platform's administrators add another.
      */
     async 'tenant-config.members.erase'({ user_id }, request) {
+      const provisioned = await db.manager.findBy(ScimUserEntity, { user_id });
+      for (const { tenant_id } of provisioned)
+        await leaveDirectoryGroups(db.manager, tenant_id, user_id);
       await db.manager.delete(ScimUserEntity, { user_id });
       const memberships = await db.manager.findBy(MemberEntity, { user_id });
       for (const { tenant_id } of memberships)
@@ -423,68 +351,11 @@ const membershipActions = (db: DataSource, settings: () => Settings) =>
             { roles, groups: [] },
             await giftOf(manager, tenant_id, request.caller, at),
           ),
+          by_hand: null,
         });
         const event = memberEvent('added', tenant_id, user_id, { roles, groups: [] });
         return { result: undefined, keys: [memberKey(address)], events: [event] };
       });
       return null;
-    },
-  }) satisfies Handlers;
-
-/** Who decides approvals. */
-const deciderActions = (db: DataSource) =>
-  ({
-    async 'tenant-config.members.decider'(
-      { tenant_id, user_id, account_id, email, groups, asked, recipients = [] },
-      request,
-    ) {
-      const { manager } = db;
-      // Before what they count is read, so that a change in between is noticed by whoever compares
-      // them later.
-      const revisions = await revisionsOf(manager, [
-        memberScope(tenant_id),
-        tenantScope(tenant_id),
-      ]);
-      const tenant = await findTenant(manager, tenant_id);
-      const { name: tenant_name } = tenant;
-      if (tenant.status === 'disabled') return { tenant_name, revisions, ...nobody };
-      const when: Asked = asked ?? { at: new Date().toISOString(), by: [] };
-      const ofGroups = await askedGroups(manager, tenant_id, groups, when, request);
-      const find = (): Promise<Decider> => {
-        if (user_id !== undefined)
-          return memberDecider(manager, tenant_id, user_id, ofGroups, when, request);
-        if (account_id !== undefined)
-          return accountDecider(manager, tenant_id, account_id, ofGroups, when);
-        if (email !== undefined)
-          return linkDecider(manager, tenant, email, recipients, ofGroups, when, request);
-        throw new Error('nobody is named who would decide');
-      };
-      return { tenant_name, revisions, ...(await find()) };
-    },
-
-    async 'tenant-config.members.approvers'({ tenant_id, groups }, request) {
-      const rows = await findApprovers(db.manager, tenant_id, groups);
-      const accounts = await request.call('auth.users.get', {
-        user_ids: rows.map((row) => row.user_id),
-      });
-      // Whoever is disabled cannot sign in, and is not asked either.
-      const active = accounts.filter(({ status }) => status === 'active');
-      const emails = new Map(active.map(({ id, email }) => [id, email]));
-      const approversWho = (isMeant: (row: MemberRow) => boolean) =>
-        rows
-          .filter((row) => emails.has(row.user_id) && isMeant(row))
-          .map(({ user_id }) => ({ user_id, email: emails.get(user_id)! }));
-      return {
-        groups: Object.fromEntries(
-          groups.map((group) => [group, approversWho((row) => row.groups.includes(group))]),
-        ),
-        admins: approversWho((row) => row.roles.includes('tenant_admin')),
-        groups_with_deciders: groups.filter((group) =>
-          rows.some(
-            (row) =>
-              emails.has(row.user_id) && row.groups.includes(group) && hasDeciderRole(row.roles),
-          ),
-        ),
-      };
     },
   }) satisfies Handlers;

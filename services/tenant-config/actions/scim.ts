@@ -1,6 +1,7 @@
 /**
- * Actions of SCIM: what a directory says of people becomes memberships of the one tenant. Roles and
- * groups are not among what it says: whoever it brings is a viewer.
+ * Actions of SCIM: what a directory says of people becomes memberships of the one tenant. Roles are
+ * not among what it says: whoever it brings is a viewer, and what the groups that they are in give
+ * (scim-groups.ts).
  *
  * | Sent                      | Account                | Membership                                       |
  * |---------------------------|------------------------|--------------------------------------------------|
@@ -20,14 +21,16 @@ import { mostListed } from '../../../shared/contracts/scim.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
+import { together, type Rights } from '../rules/directory-groups.ts';
 import { givenNow } from '../rules/given.ts';
 import { memberEvent } from '../rules/member-events.ts';
 import { filterOf, patched, requireSameName, stateOf, type ScimState } from '../rules/scim.ts';
 import { described, listed, scimUser, stateOfRow } from '../rules/scim-views.ts';
-import { MemberEntity, ScimUserEntity, type MemberRow } from '../schema.ts';
+import { MemberEntity, ScimUserEntity } from '../schema.ts';
+import { directoryRightsOf, leaveDirectoryGroups } from '../stores/directory-groups.ts';
 import { giftOf } from '../stores/givers.ts';
 import { isAdministrator, requireAdministrator } from '../stores/members.ts';
-import { findScimUser, listScimUsers } from '../stores/scim.ts';
+import { findScimUser, listScimUsers, userFilters } from '../stores/scim.ts';
 import { findTenant } from '../stores/tenants.ts';
 import { requireRoomToInvite, takeInvitation, tryToInvite } from './inviting.ts';
 
@@ -60,7 +63,12 @@ export function scimActions(db: DataSource, settings: () => Settings) {
     async 'tenant-config.scim.users.list'({ tenant_id, filter, startIndex = 1, count = 100 }) {
       const first = Math.max(1, startIndex);
       const page = { offset: first - 1, most: Math.min(count, mostListed) };
-      const { total, rows } = await listScimUsers(db.manager, tenant_id, filterOf(filter), page);
+      const { total, rows } = await listScimUsers(
+        db.manager,
+        tenant_id,
+        filterOf(filter, userFilters),
+        page,
+      );
       return listed(rows.map(show), total, first);
     },
 
@@ -111,6 +119,7 @@ export function scimActions(db: DataSource, settings: () => Settings) {
       await commitChange(db, request, memberScope(tenant_id), async (manager, _revision, at) => {
         await findScimUser(manager, tenant_id, user_id);
         const left = await leave(manager, address);
+        await leaveDirectoryGroups(manager, tenant_id, user_id);
         await manager.update(ScimUserEntity, address, { deleted_at: at, external_id: null });
         return { ...left, events: [...left.events, scimEvent('deleted', address, {})] };
       });
@@ -125,7 +134,8 @@ const describing = (settings: () => Settings) =>
     'tenant-config.scim.service-provider-config': async () => described.provider,
     'tenant-config.scim.resource-types': async ({ tenant_id }) =>
       listed(described.resourceTypes(settings().base_url, tenant_id), undefined, 1),
-    'tenant-config.scim.schemas': async () => listed([described.userSchema], undefined, 1),
+    'tenant-config.scim.schemas': async () =>
+      listed([described.userSchema, described.groupSchema], undefined, 1),
   }) satisfies Handlers;
 
 /**
@@ -181,11 +191,16 @@ async function join(
   const address = { tenant_id, user_id };
   if (!admitted) await requireRoomToInvite(manager, tenant_id, settings);
   await requireQuota(manager, tenant_id, 'members', settings);
-  const standing = { roles: ['viewer'] as MemberRow['roles'], groups: [] };
+  const byHand: Rights = { roles: ['viewer'], groups: [] };
+  const standing = together(byHand, await directoryRightsOf(manager, tenant_id, user_id));
+  const { roles, groups } = standing;
   const given = givenNow(standing, await giftOf(manager, tenant_id, request.caller, at));
   const status = admitted ? 'active' : 'invited';
   await manager.insert(MemberEntity, { ...address, ...standing, status, added_at: at, given });
-  const event = memberEvent(admitted ? 'added' : 'invited', tenant_id, user_id, standing);
+  const event = memberEvent(admitted ? 'added' : 'invited', tenant_id, user_id, {
+    roles,
+    groups,
+  });
   return { result: !admitted, keys: [memberKey(address)], events: [event] };
 }
 

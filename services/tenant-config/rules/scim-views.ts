@@ -18,7 +18,7 @@ export const stateOfRow = ({ user_name, external_id, profile, active }: Row): Sc
 });
 
 /** What is null is not there. */
-const present = <T extends object>(value: T): { [K in keyof T]?: NonNullable<T[K]> } =>
+export const present = <T extends object>(value: T): { [K in keyof T]?: NonNullable<T[K]> } =>
   Object.fromEntries(Object.entries(value).filter(([, each]) => each !== null)) as {
     [K in keyof T]?: NonNullable<T[K]>;
   };
@@ -83,20 +83,46 @@ export const described = {
       },
     ],
   },
-  resourceTypes: (baseUrl: string, tenantId: string): Record<string, unknown>[] => [
-    {
+  resourceTypes: (baseUrl: string, tenantId: string): Record<string, unknown>[] =>
+    (
+      [
+        ['User', 'A person of the tenant', scimSchemas.user],
+        ['Group', 'A group of people of the tenant', scimSchemas.group],
+      ] as const
+    ).map(([name, description, schema]) => ({
       schemas: ['urn:ietf:params:scim:schemas:core:2.0:ResourceType'],
-      id: 'User',
-      name: 'User',
-      endpoint: '/Users',
-      description: 'A person of the tenant',
-      schema: scimSchemas.user,
+      id: name,
+      name,
+      endpoint: `/${name}s`,
+      description,
+      schema,
       meta: {
         resourceType: 'ResourceType',
-        location: new URL(`/tenants/${tenantId}/scim/v2/ResourceTypes/User`, baseUrl).href,
+        location: new URL(`/tenants/${tenantId}/scim/v2/ResourceTypes/${name}`, baseUrl).href,
       },
-    },
-  ],
+    })),
+  groupSchema: {
+    schemas: ['urn:ietf:params:scim:schemas:core:2.0:Schema'],
+    id: scimSchemas.group,
+    name: 'Group',
+    description: 'A group of people of the tenant',
+    attributes: [
+      text('displayName', 'The name of the group', { required: true }),
+      text('externalId', 'What the directory calls the group', {
+        caseExact: true,
+        uniqueness: 'server',
+      }),
+      {
+        ...text('members', 'Who is in it'),
+        type: 'complex',
+        multiValued: true,
+        subAttributes: [
+          text('value', 'The id of a user', { mutability: 'immutable' }),
+          text('display', 'The userName', { mutability: 'readOnly' }),
+        ],
+      },
+    ],
+  },
   userSchema: {
     schemas: ['urn:ietf:params:scim:schemas:core:2.0:Schema'],
     id: scimSchemas.user,

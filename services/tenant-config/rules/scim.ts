@@ -25,14 +25,16 @@ export interface ScimState extends ScimProfile {
   readonly active: boolean;
 }
 
-export interface ScimFilter {
-  readonly attribute: 'userName' | 'externalId' | 'id';
+export interface ScimFilter<A extends string> {
+  readonly attribute: A;
   readonly value: string;
 }
-const filterable = ['userName', 'externalId', 'id'] as const;
 
 /** Throws `scim_filter_invalid` for all but `attribute eq "text"`. */
-export function filterOf(text: string | undefined): ScimFilter | undefined {
+export function filterOf<A extends string>(
+  text: string | undefined,
+  filterable: readonly A[],
+): ScimFilter<A> | undefined {
   if (text === undefined) return undefined;
   const [, name, quoted] = /^\s*([A-Za-z]+)\s+eq\s+("(?:[^"\\]|\\.)*")\s*$/i.exec(text) ?? [];
   const attribute = filterable.find((each) => each.toLowerCase() === name?.toLowerCase());
@@ -110,10 +112,12 @@ const notKept = new Set([
   'name.honorificsuffix',
 ]);
 
-function pathOf(text: string): string {
+/** In lower case, as SCIM compares them, and without the schema of the core. */
+export function pathOf(text: string): string {
   const path = text.trim().toLowerCase();
-  const core = `${scimSchemas.user}:`.toLowerCase();
-  return path.startsWith(core) ? path.slice(core.length) : path;
+  const cores = [scimSchemas.user, scimSchemas.group].map((urn) => `${urn}:`.toLowerCase());
+  const core = cores.find((urn) => path.startsWith(urn)) ?? '';
+  return path.slice(core.length);
 }
 
 /** An attribute, or one of several by a filter, that nothing here depends on. */
@@ -124,7 +128,7 @@ function isNotKept(path: string): boolean {
   return name !== undefined && name !== 'name' && notKept.has(name);
 }
 
-function textOf(value: unknown, path: string): string | null {
+export function textOf(value: unknown, path: string): string | null {
   const only = onlyOf(value);
   if (only === null || only === undefined || only === '') return null;
   if (typeof only === 'string' && only.length <= 256) return only;
@@ -155,7 +159,7 @@ function namesOf(value: unknown): Record<string, unknown> {
 const assignAll = (state: ScimState, values: object): ScimState =>
   Object.entries(values).reduce((after, [path, value]) => assign(after, path, value), state);
 
-function objectOf(value: unknown, path: string): object {
+export function objectOf(value: unknown, path: string): object {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   throw invalid([{ path: `/${path}`, message: 'must be an object' }]);
 }

@@ -33,12 +33,13 @@ const columns = {
   externalId: 's.external_id',
   id: 's.user_id::text',
 };
+export const userFilters = ['userName', 'externalId', 'id'] as const;
 
 /** A page, in the order in which they were provisioned, and how many there are. */
 export async function listScimUsers(
   manager: EntityManager,
   tenantId: string,
-  filter: ScimFilter | undefined,
+  filter: ScimFilter<keyof typeof columns> | undefined,
   { offset, most }: { readonly offset: number; readonly most: number },
 ): Promise<{ readonly total: number; readonly rows: FoundScimUser[] }> {
   const isExact = filter?.attribute === 'externalId';
@@ -54,4 +55,18 @@ export async function listScimUsers(
     values,
   );
   return { total: counted.total, rows };
+}
+
+/** The userNames of those of the users whom the directory has provisioned, by id. */
+export async function provisionedNames(
+  manager: EntityManager,
+  tenantId: string,
+  userIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const rows = await manager.query<{ user_id: string; user_name: string }[]>(
+    `SELECT user_id, user_name FROM tenant_config.scim_users
+     WHERE tenant_id = $1 AND user_id::text = ANY($2) AND deleted_at IS NULL`,
+    [tenantId, userIds],
+  );
+  return new Map(rows.map(({ user_id: id, user_name: name }) => [id, name]));
 }

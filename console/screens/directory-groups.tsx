@@ -1,0 +1,114 @@
+/** What the groups of the tenant's directory give; nothing is shown where it has none. */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { call } from '../api.ts';
+import { FormDialog } from '../dialogs.tsx';
+import { RowButton, Table, Waiting } from '../lists.tsx';
+import { useList } from '../loading.ts';
+import { roleChoices, roleText } from '../roles.ts';
+import { groupsTyped, Rights, type Typed } from './rights.tsx';
+
+type Group = ResultOf<'tenant-config.directory-groups.list'>['items'][number];
+
+const columns = ['Group', 'People', 'Roles', 'Approver groups', { unseen: 'Actions' }] as const;
+const orNothing = (text: string) => (text === '' ? <span class="muted">–</span> : text);
+
+export function DirectoryGroups({
+  tenantId,
+  approverGroups,
+  onChanged,
+}: {
+  readonly tenantId: string;
+  /** The names to choose from. */
+  readonly approverGroups: readonly string[];
+  readonly onChanged: () => void;
+}): VNode | null {
+  const address = `/tenants/${tenantId}/directory-groups`;
+  const { data, problem, reload } = useList<Group>(address);
+  const [changing, setChanging] = useState<Group>();
+  // Most tenants have no directory, and are not told that one is looked for.
+  if (!problem && !data?.length) return null;
+  const groups = data?.toSorted((one, other) => one.display_name.localeCompare(other.display_name));
+  return (
+    <section>
+      <h2>Groups of the directory</h2>
+      <p class="fine">The directory says who is in one. What that gives is said here.</p>
+      <Waiting data={data} problem={problem} retry={reload} />
+      {groups && (
+        <Table label="Groups of the directory" look="lines" columns={columns}>
+          {groups.map((group) => (
+            <tr key={group.id}>
+              <th scope="row">
+                <bdi>{group.display_name}</bdi>
+              </th>
+              <td class="number">{group.members}</td>
+              <td>{orNothing(roleText(group.roles))}</td>
+              <td>{orNothing(group.groups.join(', '))}</td>
+              <td class="action">
+                <RowButton
+                  label={`Change what ${group.display_name} gives`}
+                  onClick={() => setChanging(group)}
+                >
+                  Change…
+                </RowButton>
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {changing && (
+        <Change
+          address={address}
+          group={changing}
+          approverGroups={approverGroups}
+          onClose={() => setChanging(undefined)}
+          onDone={() => {
+            setChanging(undefined);
+            reload();
+            onChanged();
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+/** No group gives it. */
+const roles = roleChoices.filter(({ name }) => name !== 'tenant_admin');
+
+function Change({
+  address,
+  group,
+  approverGroups,
+  onClose,
+  onDone,
+}: {
+  readonly address: string;
+  readonly group: Group;
+  readonly approverGroups: readonly string[];
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}): VNode {
+  const [typed, setTyped] = useState<Typed>({ ...group, another: '' });
+  const work = async (): Promise<void> => {
+    const body = { roles: typed.roles, groups: groupsTyped(typed) };
+    await call('PUT', `${address}/${group.id}`, { body });
+    onDone();
+  };
+  const title = `What ${group.display_name} gives`;
+  return (
+    <FormDialog title={title} verb="Save" work={work} onClose={onClose}>
+      <p>
+        Everybody in it has this at once, beside what they were given here. It is{' '}
+        {group.members === 1 ? '1 person' : `${group.members} people`} now.
+      </p>
+      <Rights
+        typed={typed}
+        known={approverGroups}
+        roles={roles}
+        onChange={(change) => setTyped((before) => ({ ...before, ...change }))}
+      />
+    </FormDialog>
+  );
+}

@@ -1,0 +1,161 @@
+/** Who decides approvals: actions that the notifier asks. */
+import type { DataSource, EntityManager } from 'typeorm';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
+import { revisionsOf } from '../../../shared/commits/commit.ts';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import { hasDeciderRole, linkDeciderOf, rightOf, type AskedGroups } from '../rules/decider.ts';
+import { standingFor, type Asked } from '../rules/given.ts';
+import { MemberEntity, ServiceAccountEntity, type MemberRow, type TenantRow } from '../schema.ts';
+import { findApprovers } from '../stores/members.ts';
+import { findTenant } from '../stores/tenants.ts';
+
+type Decider = Pick<ResultOf<'tenant-config.members.decider'>, 'decider' | 'why_not'>;
+const nobody: Decider = { decider: null, why_not: null };
+
+/**
+ * Whether the groups have somebody who could decide: with a role that decides, and an account that
+ * is not disabled.
+ */
+async function askedGroups(
+  manager: EntityManager,
+  tenantId: string,
+  names: readonly string[],
+  when: Asked,
+  request: Request,
+): Promise<AskedGroups> {
+  if (names.length === 0) return { names, haveDeciders: false };
+  const found = await findApprovers(manager, tenantId, names);
+  const rows = found.map((row) => standingFor(row, when).standing);
+  const deciders = rows.filter(
+    ({ roles, groups }) => hasDeciderRole(roles) && groups.some((group) => names.includes(group)),
+  );
+  if (deciders.length === 0) return { names, haveDeciders: false };
+  const accounts = await request.call('auth.users.get', {
+    user_ids: deciders.map((row) => row.user_id),
+  });
+  return { names, haveDeciders: accounts.some(({ status }) => status === 'active') };
+}
+
+const activeMember = (
+  manager: EntityManager,
+  tenantId: string,
+  userId: string,
+): Promise<MemberRow | null> =>
+  manager.findOneBy(MemberEntity, { tenant_id: tenantId, user_id: userId, status: 'active' });
+
+async function memberDecider(
+  manager: EntityManager,
+  tenantId: string,
+  userId: string,
+  asked: AskedGroups,
+  when: Asked,
+  request: Request,
+): Promise<Decider> {
+  const [account] = await request.call('auth.users.get', { user_ids: [userId] });
+  const member = await activeMember(manager, tenantId, userId);
+  if (!member || account?.status !== 'active') return nobody;
+  const { standing, whyNot } = standingFor(member, when);
+  const right = rightOf(standing, asked);
+  if (!right) return { decider: null, why_not: rightOf(member, asked) && whyNot };
+  const { email, display_name: name } = account;
+  return { decider: { id: userId, name: name ?? email, email, right }, why_not: null };
+}
+
+async function accountDecider(
+  manager: EntityManager,
+  tenantId: string,
+  accountId: string,
+  asked: AskedGroups,
+  when: Asked,
+): Promise<Decider> {
+  const address = { tenant_id: tenantId, id: accountId, status: 'active' } as const;
+  const account = await manager.findOneBy(ServiceAccountEntity, address);
+  if (!account) return nobody;
+  const own = { roles: account.roles, groups: [], given: account.given };
+  const { standing, whyNot } = standingFor(own, when);
+  const right = rightOf(standing, asked);
+  if (!right) return { decider: null, why_not: rightOf(own, asked) && whyNot };
+  return { decider: { id: accountId, name: account.name, email: null, right }, why_not: null };
+}
+
+async function linkDecider(
+  manager: EntityManager,
+  { id: tenantId, notification_config: config }: TenantRow,
+  address: string,
+  recipients: readonly string[],
+  asked: AskedGroups,
+  when: Asked,
+  request: Request,
+): Promise<Decider> {
+  const account = await request.call('auth.users.find', { email: address });
+  const member = account && (await activeMember(manager, tenantId, account.id));
+  const { standing, whyNot } = member
+    ? standingFor(member, when)
+    : { standing: null, whyNot: null };
+  const facts = { address, account, config, recipients, asked };
+  const decider = linkDeciderOf({ ...facts, member: standing });
+  if (!decider) return { decider: null, why_not: linkDeciderOf({ ...facts, member }) && whyNot };
+  if (!account || decider.id !== account.id)
+    return { decider: { ...decider, name: address, email: address }, why_not: null };
+  const [named] = await request.call('auth.users.get', { user_ids: [account.id] });
+  const name = named?.display_name ?? address;
+  return { decider: { ...decider, name, email: address }, why_not: null };
+}
+
+export const deciderActions = (db: DataSource) =>
+  ({
+    async 'tenant-config.members.decider'(
+      { tenant_id, user_id, account_id, email, groups, asked, recipients = [] },
+      request,
+    ) {
+      const { manager } = db;
+      // Before what they count is read, so that a change in between is noticed by whoever compares
+      // them later.
+      const revisions = await revisionsOf(manager, [
+        memberScope(tenant_id),
+        tenantScope(tenant_id),
+      ]);
+      const tenant = await findTenant(manager, tenant_id);
+      const { name: tenant_name } = tenant;
+      if (tenant.status === 'disabled') return { tenant_name, revisions, ...nobody };
+      const when: Asked = asked ?? { at: new Date().toISOString(), by: [] };
+      const ofGroups = await askedGroups(manager, tenant_id, groups, when, request);
+      const find = (): Promise<Decider> => {
+        if (user_id !== undefined)
+          return memberDecider(manager, tenant_id, user_id, ofGroups, when, request);
+        if (account_id !== undefined)
+          return accountDecider(manager, tenant_id, account_id, ofGroups, when);
+        if (email !== undefined)
+          return linkDecider(manager, tenant, email, recipients, ofGroups, when, request);
+        throw new Error('nobody is named who would decide');
+      };
+      return { tenant_name, revisions, ...(await find()) };
+    },
+
+    async 'tenant-config.members.approvers'({ tenant_id, groups }, request) {
+      const rows = await findApprovers(db.manager, tenant_id, groups);
+      const accounts = await request.call('auth.users.get', {
+        user_ids: rows.map((row) => row.user_id),
+      });
+      // Whoever is disabled cannot sign in, and is not asked either.
+      const active = accounts.filter(({ status }) => status === 'active');
+      const emails = new Map(active.map(({ id, email }) => [id, email]));
+      const approversWho = (isMeant: (row: MemberRow) => boolean) =>
+        rows
+          .filter((row) => emails.has(row.user_id) && isMeant(row))
+          .map(({ user_id }) => ({ user_id, email: emails.get(user_id)! }));
+      return {
+        groups: Object.fromEntries(
+          groups.map((group) => [group, approversWho((row) => row.groups.includes(group))]),
+        ),
+        admins: approversWho((row) => row.roles.includes('tenant_admin')),
+        groups_with_deciders: groups.filter((group) =>
+          rows.some(
+            (row) =>
+              emails.has(row.user_id) && row.groups.includes(group) && hasDeciderRole(row.roles),
+          ),
+        ),
+      };
+    },
+  }) satisfies Handlers;

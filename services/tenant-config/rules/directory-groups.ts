@@ -1,0 +1,68 @@
+/**
+ * What people gave a member, and what groups of the directory add to it. `roles` and `groups` of a
+ * member are both together, since whoever asks what somebody may do need not know from where.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { tenantRoles, type TenantRole } from '../../../shared/contracts/roles.ts';
+import { StrataError } from '../../../shared/errors.ts';
+
+export interface Rights {
+  roles: TenantRole[];
+  groups: string[];
+}
+export const noRights: Rights = { roles: [], groups: [] };
+
+/** As many as the contract lets a member be in. */
+const mostApproverGroups = 100;
+
+/** What a member has in all. */
+export interface Standing extends Rights {
+  /** What people gave; null where groups of the directory add nothing to it. */
+  by_hand: Rights | null;
+}
+
+export const rightsByHand = ({ roles, groups, by_hand: byHand }: Standing): Rights =>
+  byHand ?? { roles, groups };
+
+const without = (all: Rights, some: Rights): Rights => ({
+  roles: all.roles.filter((role) => !some.roles.includes(role)),
+  groups: all.groups.filter((group) => !some.groups.includes(group)),
+});
+
+/** What a member has by the directory alone. */
+export const rightsByDirectory = (row: Standing): Rights => without(row, rightsByHand(row));
+
+/** Roles that were added come in the order of the contract, groups by name. */
+const union = (one: Rights, other: Rights): Rights => {
+  const added = without(other, one);
+  return {
+    roles: [...one.roles, ...tenantRoles.filter((role) => added.roles.includes(role))],
+    groups: [...one.groups, ...new Set(added.groups.toSorted())],
+  };
+};
+
+/** What a member has who was given the one by people and the other by the directory. */
+export function together(byHand: Rights, byDirectory: Rights): Standing {
+  const both = union(byHand, byDirectory);
+  if (both.groups.length > mostApproverGroups)
+    throw new StrataError(
+      'conflict',
+      `Somebody would be in ${both.groups.length} approver groups, and nobody is in more than ${mostApproverGroups}.`,
+    );
+  return { ...both, by_hand: isDeepStrictEqual(both, byHand) ? null : byHand };
+}
+
+/**
+ * What people have given once they want `wanted` in all. Throws 409 where that is less than the
+ * directory gives.
+ */
+export function givenByHand(before: Rights, wanted: Rights, byDirectory: Rights): Rights {
+  const missing = without(byDirectory, wanted);
+  const named = [...missing.roles, ...missing.groups].join(', ');
+  if (named !== '')
+    throw new StrataError(
+      'conflict',
+      `A group of the directory gives ${named}. Take the person out of it there, or change what it gives.`,
+    );
+  return without(wanted, without(byDirectory, before));
+}

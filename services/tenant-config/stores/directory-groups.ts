@@ -1,0 +1,139 @@
+/** Groups of directories, and the members whose rights follow from them. */
+import { isDeepStrictEqual } from 'node:util';
+import type { EntityManager } from 'typeorm';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
+import type { EventDraft } from '../../../shared/commits/commit.ts';
+import { wholeScopeKey } from '../../../shared/contracts/feed.ts';
+import { memberKey } from '../../../shared/contracts/members.ts';
+import { StrataError } from '../../../shared/errors.ts';
+import { diff } from '../../../shared/schema/diff.ts';
+import { noRights, rightsByHand, together, type Rights } from '../rules/directory-groups.ts';
+import { givenNow } from '../rules/given.ts';
+import { memberEvent } from '../rules/member-events.ts';
+import type { ScimFilter } from '../rules/scim.ts';
+import { DirectoryGroupEntity, type DirectoryGroupRow, type MemberRow } from '../schema.ts';
+import { giftOf } from './givers.ts';
+
+/** Throws 404 where the tenant's directory has no such group. */
+export async function findDirectoryGroup(
+  manager: EntityManager,
+  tenantId: string,
+  id: string,
+): Promise<DirectoryGroupRow> {
+  const row = await manager.findOneBy(DirectoryGroupEntity, { tenant_id: tenantId, id });
+  if (!row) throw new StrataError('not_found', 'The directory has no such group.');
+  return row;
+}
+
+/** What groups of the directory give each of the users; whoever is in none is not among them. */
+async function directoryRights(
+  manager: EntityManager,
+  tenantId: string,
+  userIds: readonly string[],
+): Promise<ReadonlyMap<string, Rights>> {
+  const rows = await manager.query<(Rights & { user_id: string })[]>(
+    `SELECT user_id, array_agg(DISTINCT role) FILTER (WHERE role IS NOT NULL) AS roles,
+       array_agg(DISTINCT name) FILTER (WHERE name IS NOT NULL) AS groups
+     FROM tenant_config.directory_groups g, unnest(g.members) AS user_id
+       LEFT JOIN unnest(g.roles) AS role ON true LEFT JOIN unnest(g.groups) AS name ON true
+     WHERE g.tenant_id = $1 AND g.members && $2::uuid[] AND user_id = ANY($2) GROUP BY user_id`,
+    [tenantId, userIds],
+  );
+  return new Map(
+    rows.map(({ user_id: id, roles, groups }) => [
+      id,
+      { roles: roles ?? [], groups: groups ?? [] },
+    ]),
+  );
+}
+
+export const directoryRightsOf = async (
+  manager: EntityManager,
+  tenantId: string,
+  userId: string,
+): Promise<Rights> => (await directoryRights(manager, tenantId, [userId])).get(userId) ?? noRights;
+
+/** More than so many members at once are told to all nodes as the whole scope. */
+const mostKeys = 100;
+
+/** Gives members what the groups that they are in give now, and takes what none gives any more. */
+export async function followDirectoryGroups(
+  manager: EntityManager,
+  tenantId: string,
+  userIds: readonly string[],
+  request: Request,
+  at: Date,
+): Promise<{ readonly keys: string[]; readonly events: EventDraft[] }> {
+  const rows = await manager.query<MemberRow[]>(
+    'SELECT * FROM tenant_config.members WHERE tenant_id = $1 AND user_id = ANY($2) ORDER BY user_id',
+    [tenantId, userIds],
+  );
+  const rights = await directoryRights(manager, tenantId, userIds);
+  const gift = await giftOf(manager, tenantId, request.caller, at);
+  const changed = rows.flatMap((before) => {
+    const after = together(rightsByHand(before), rights.get(before.user_id) ?? noRights);
+    const changes = diff(standingOf(before), standingOf(after));
+    if (changes.length === 0 && isDeepStrictEqual(before.by_hand, after.by_hand)) return [];
+    const given = givenNow(after, gift, before);
+    return [{ user_id: before.user_id, ...after, given, changes }];
+  });
+  await manager.query(
+    `UPDATE tenant_config.members m
+     SET roles = c.roles, groups = c.groups, by_hand = c.by_hand, given = c.given
+     FROM json_to_recordset($2) AS c(user_id uuid, roles text[], groups text[], by_hand json, given json)
+     WHERE m.tenant_id = $1 AND m.user_id = c.user_id`,
+    [tenantId, JSON.stringify(changed)],
+  );
+  const others = changed.filter(({ changes }) => changes.length > 0);
+  const keys = others.map(({ user_id }) => memberKey({ tenant_id: tenantId, user_id }));
+  return {
+    keys: keys.length > mostKeys ? [wholeScopeKey] : keys,
+    events: others.map(({ user_id: id, changes }) =>
+      memberEvent('updated', tenantId, id, { changes, because: 'directory_group' }),
+    ),
+  };
+}
+
+const standingOf = ({ roles, groups }: Rights): Rights => ({ roles, groups });
+
+const columns = {
+  displayName: 'lower(display_name)',
+  externalId: 'external_id',
+  id: 'id::text',
+};
+export const groupFilters = ['displayName', 'externalId', 'id'] as const;
+
+/** A page, in the order in which they were provisioned, and how many there are. */
+export async function listDirectoryGroups(
+  manager: EntityManager,
+  tenantId: string,
+  filter: ScimFilter<keyof typeof columns> | undefined,
+  { offset, most }: { readonly offset: number; readonly most: number },
+): Promise<{ readonly total: number; readonly rows: DirectoryGroupRow[] }> {
+  const isExact = filter?.attribute === 'externalId';
+  const value = filter && (isExact ? filter.value : filter.value.toLowerCase());
+  const condition = filter ? `AND ${columns[filter.attribute]} = $2` : '';
+  const from = `FROM tenant_config.directory_groups WHERE tenant_id = $1 ${condition}`;
+  const values = filter ? [tenantId, value] : [tenantId];
+  const [counted] = await manager.query<[{ total: number }]>(
+    `SELECT count(*)::int AS total ${from}`,
+    values,
+  );
+  const rows = await manager.query<DirectoryGroupRow[]>(
+    `SELECT * ${from} ORDER BY created_at, id OFFSET ${offset} LIMIT ${most}`,
+    values,
+  );
+  return { total: counted.total, rows };
+}
+
+/** Somebody who is not among the directory's people any more is in none of its groups. */
+export const leaveDirectoryGroups = (
+  manager: EntityManager,
+  tenantId: string,
+  userId: string,
+): Promise<unknown> =>
+  manager.query(
+    `UPDATE tenant_config.directory_groups SET members = array_remove(members, $2::uuid)
+     WHERE tenant_id = $1 AND $2::uuid = ANY(members)`,
+    [tenantId, userId],
+  );
