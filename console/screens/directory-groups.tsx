@@ -11,7 +11,13 @@ import { groupsTyped, Rights, type Typed } from './rights.tsx';
 
 type Group = ResultOf<'tenant-config.directory-groups.list'>['items'][number];
 
-const columns = ['Group', 'People', 'Roles', 'Approver groups', { unseen: 'Actions' }] as const;
+const columns = [
+  'Group',
+  { number: 'People' },
+  'Roles',
+  'Approver groups',
+  { unseen: 'Actions' },
+] as const;
 const orNothing = (text: string) => (text === '' ? <span class="muted">–</span> : text);
 
 export function DirectoryGroups({
@@ -100,8 +106,8 @@ function Change({
   return (
     <FormDialog title={title} verb="Save" work={work} onClose={onClose}>
       <p>
-        Everybody in it has this at once, beside what they were given here. It is{' '}
-        {group.members === 1 ? '1 person' : `${group.members} people`} now.
+        Everybody in it has this at once, beside what they were given here. Now{' '}
+        {group.members === 1 ? '1 person is' : `${group.members} people are`} in it.
       </p>
       <Rights
         typed={typed}

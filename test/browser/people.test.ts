@@ -154,7 +154,7 @@ test('an administrator says what a group of the directory gives, and sees what b
   await standAt(page, 'directory-group');
   await gives.done('Save');
   await people.row(email).getByText('operator, reviewer').waitFor();
-  await groups.getByText('payments').waitFor();
+  await groups.getByText('payments', { exact: true }).waitFor();
   await standAt(page, 'members-of-directory');
 
   const change = await people.begin(`Change ${email}`, `Change ${email}`);

@@ -237,7 +237,7 @@ const deliveryState = (): Promise<unknown[]> =>
 const dueNow = (): Promise<unknown> =>
   Promise.all(
     [
-      `UPDATE notifier.deliveries SET state = 'pending', round = 0, settled_at = NULL, next_attempt_at = now(), lease = NULL, lease_until = NULL
+      `UPDATE notifier.deliveries SET state = 'pending', fresh = true, round = 0, settled_at = NULL, next_attempt_at = now(), lease = NULL, lease_until = NULL
        WHERE tenant_id = $1`,
       `UPDATE notifier.approvals SET hop = 0, escalates_at = now(), expires_at = now() + interval '1 hour'
        WHERE tenant_id = $1 AND state = 'pending'`,
