@@ -255,8 +255,11 @@ describe('what a group gives', () => {
       ['operator'],
       ['payments'],
     ]);
+    // Whoever is left with nothing by hand is a viewer.
+    const least = { roles: ['operator'], groups: ['payments', 'sre'] };
+    expect((await tenant.admin.patch(address, least)).body.roles).toEqual(['viewer', 'operator']);
     await give(group.id, []);
-    expect(await rightsOf(id)).toEqual([['reverter'], ['sre'], [], []]);
+    expect(await rightsOf(id)).toEqual([['viewer'], ['sre'], [], []]);
   });
 
   test('comes back with a person who is active again, and not with one who was deleted', async () => {
@@ -398,4 +401,19 @@ test('the audit says who did what, and the page has an example', async () => {
     ADMIN: tenant.admin.token,
   });
   expect(said).toEqual(['On call', 'operator']);
+});
+
+test('what a group gives holds at once for more people than are told one by one', async () => {
+  const { id, client } = await person();
+  const others = await Promise.all(
+    Array.from({ length: 110 }, (_each, index) =>
+      made(send('POST', scimPath('Users'), { userName: `many-${index}@many.example` })),
+    ),
+  );
+  const group = await groupOf([id, ...others.map((other) => other.id as string)]);
+  expect(await operates(client)).toBe(403);
+  await give(group.id, ['operator']);
+  expect(await operates(client)).toBeLessThan(300);
+  await give(group.id, []);
+  expect(await operates(client)).toBe(403);
 });

@@ -14,7 +14,7 @@ export interface AuditEvent {
   readonly request_id: string;
 }
 
-/** The newest 200 events of an action, as `reader` may see them. */
+/** The oldest 200 events of an action, as `reader` may see them. */
 export async function auditEvents(reader: Client, action: string): Promise<AuditEvent[]> {
   const { body } = await reader.get(`/audit/events?action=${action}&limit=200`);
   // The filter finds longer names, too.

@@ -313,8 +313,11 @@ const membershipActions = (db: DataSource, settings: () => Settings) =>
     async 'tenant-config.members.erase'({ user_id }, request) {
       const provisioned = await db.manager.findBy(ScimUserEntity, { user_id });
       for (const { tenant_id } of provisioned)
-        await leaveDirectoryGroups(db.manager, tenant_id, user_id);
-      await db.manager.delete(ScimUserEntity, { user_id });
+        await commitChange(db, request, memberScope(tenant_id), async (manager) => {
+          await leaveDirectoryGroups(manager, tenant_id, user_id);
+          await manager.delete(ScimUserEntity, { tenant_id, user_id });
+          return { result: undefined, keys: [], events: [] };
+        });
       const memberships = await db.manager.findBy(MemberEntity, { user_id });
       for (const { tenant_id } of memberships)
         await commitChange(db, request, memberScope(tenant_id), async (manager) => {

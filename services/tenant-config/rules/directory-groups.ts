@@ -53,8 +53,8 @@ export function together(byHand: Rights, byDirectory: Rights): Standing {
 }
 
 /**
- * What people have given once they want `wanted` in all. Throws 409 where that is less than the
- * directory gives.
+ * What people have given once they want `wanted` in all; `viewer` where that is no role, as whoever
+ * a directory brings has it. Throws 409 where they want less than the directory gives.
  */
 export function givenByHand(before: Rights, wanted: Rights, byDirectory: Rights): Rights {
   const missing = without(byDirectory, wanted);
@@ -64,5 +64,6 @@ export function givenByHand(before: Rights, wanted: Rights, byDirectory: Rights)
       'conflict',
       `A group of the directory gives ${named}. Take the person out of it there, or change what it gives.`,
     );
-  return without(wanted, without(byDirectory, before));
+  const { roles, groups } = without(wanted, without(byDirectory, before));
+  return { roles: roles.length === 0 ? ['viewer'] : roles, groups };
 }
