@@ -88,6 +88,7 @@ describe('an invitation', () => {
         account_status: null,
         can_act: false,
         added_at: expect.any(String),
+        by_directory: { roles: [], groups: [] },
         managed_by: null,
       },
     ]);
