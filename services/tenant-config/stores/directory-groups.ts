@@ -13,6 +13,7 @@ import { memberEvent } from '../rules/member-events.ts';
 import type { ScimFilter } from '../rules/scim.ts';
 import { DirectoryGroupEntity, type DirectoryGroupRow, type MemberRow } from '../schema.ts';
 import { giftOf } from './givers.ts';
+import { readScimPage, type ScimPage, type ScimRows } from './scim-page.ts';
 
 /** Throws 404 where the tenant's directory has no such group. */
 export async function findDirectoryGroup(
@@ -96,35 +97,19 @@ export async function followDirectoryGroups(
 
 const standingOf = ({ roles, groups }: Rights): Rights => ({ roles, groups });
 
-const columns = {
-  displayName: 'lower(display_name)',
-  externalId: 'external_id',
-  id: 'id::text',
-};
 export const groupFilters = ['displayName', 'externalId', 'id'] as const;
+const listed: ScimRows<(typeof groupFilters)[number]> = {
+  select: 'SELECT * FROM tenant_config.directory_groups WHERE tenant_id = $1',
+  columns: { displayName: 'lower(display_name)', externalId: 'external_id', id: 'id::text' },
+  order: 'created_at, id',
+};
 
-/** A page, in the order in which they were provisioned, and how many there are. */
-export async function listDirectoryGroups(
+export const listDirectoryGroups = (
   manager: EntityManager,
   tenantId: string,
-  filter: ScimFilter<keyof typeof columns> | undefined,
-  { offset, most }: { readonly offset: number; readonly most: number },
-): Promise<{ readonly total: number; readonly rows: DirectoryGroupRow[] }> {
-  const isExact = filter?.attribute === 'externalId';
-  const value = filter && (isExact ? filter.value : filter.value.toLowerCase());
-  const condition = filter ? `AND ${columns[filter.attribute]} = $2` : '';
-  const from = `FROM tenant_config.directory_groups WHERE tenant_id = $1 ${condition}`;
-  const values = filter ? [tenantId, value] : [tenantId];
-  const [counted] = await manager.query<[{ total: number }]>(
-    `SELECT count(*)::int AS total ${from}`,
-    values,
-  );
-  const rows = await manager.query<DirectoryGroupRow[]>(
-    `SELECT * ${from} ORDER BY created_at, id OFFSET ${offset} LIMIT ${most}`,
-    values,
-  );
-  return { total: counted.total, rows };
-}
+  filter: ScimFilter<(typeof groupFilters)[number]> | undefined,
+  page: { readonly offset: number; readonly most: number },
+): Promise<ScimPage<DirectoryGroupRow>> => readScimPage(manager, listed, tenantId, filter, page);
 
 /** Somebody who is not among the directory's people any more is in none of its groups. */
 export const leaveDirectoryGroups = (

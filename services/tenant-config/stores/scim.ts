@@ -3,6 +3,7 @@ import type { EntityManager } from 'typeorm';
 import { StrataError } from '../../../shared/errors.ts';
 import type { ScimFilter } from '../rules/scim.ts';
 import type { ScimUserRow } from '../schema.ts';
+import { readScimPage, type ScimPage, type ScimRows } from './scim-page.ts';
 
 export interface FoundScimUser extends ScimUserRow {
   readonly active: boolean;
@@ -28,34 +29,19 @@ export async function findScimUser(
   return row;
 }
 
-const columns = {
-  userName: 'lower(s.user_name)',
-  externalId: 's.external_id',
-  id: 's.user_id::text',
-};
 export const userFilters = ['userName', 'externalId', 'id'] as const;
+const listed: ScimRows<(typeof userFilters)[number]> = {
+  select: found,
+  columns: { userName: 'lower(s.user_name)', externalId: 's.external_id', id: 's.user_id::text' },
+  order: 's.created_at, s.user_id',
+};
 
-/** A page, in the order in which they were provisioned, and how many there are. */
-export async function listScimUsers(
+export const listScimUsers = (
   manager: EntityManager,
   tenantId: string,
-  filter: ScimFilter<keyof typeof columns> | undefined,
-  { offset, most }: { readonly offset: number; readonly most: number },
-): Promise<{ readonly total: number; readonly rows: FoundScimUser[] }> {
-  const isExact = filter?.attribute === 'externalId';
-  const value = filter && (isExact ? filter.value : filter.value.toLowerCase());
-  const where = filter ? `${found} AND ${columns[filter.attribute]} = $2` : found;
-  const values = filter ? [tenantId, value] : [tenantId];
-  const [counted] = await manager.query<[{ total: number }]>(
-    `SELECT count(*)::int AS total FROM (${where}) AS all_of_them`,
-    values,
-  );
-  const rows = await manager.query<FoundScimUser[]>(
-    `${where} ORDER BY s.created_at, s.user_id OFFSET ${offset} LIMIT ${most}`,
-    values,
-  );
-  return { total: counted.total, rows };
-}
+  filter: ScimFilter<(typeof userFilters)[number]> | undefined,
+  page: { readonly offset: number; readonly most: number },
+): Promise<ScimPage<FoundScimUser>> => readScimPage(manager, listed, tenantId, filter, page);
 
 /** The userNames of those of the users whom the directory has provisioned, by id. */
 export async function provisionedNames(
