@@ -52,8 +52,8 @@ const mostMs = 20;
 test.each(bodies)(
   'a mebibyte of %s holds up nobody for more than 20 ms',
   async (_name, body) => {
-    const send = async (): Promise<void> => {
-      const { status } = await fetch(`${strata.url}/tenants/${tenant.id}/config/agents/large`, {
+    const put = (): Promise<Response> =>
+      fetch(`${strata.url}/tenants/${tenant.id}/config/agents/large`, {
         method: 'PUT',
         headers: {
           authorization: `Bearer ${tenant.admin.token}`,
@@ -61,6 +61,9 @@ test.each(bodies)(
         },
         body,
       });
+    const send = async (): Promise<void> => {
+      // A connection that ends under it, as where the machine stood still for long, is opened again.
+      const { status } = await put().catch(put);
       expect(status).toBeLessThan(300);
     };
     expect(await leastWorstPing(strata.url, send, mostMs)).toBeLessThanOrEqual(mostMs);
