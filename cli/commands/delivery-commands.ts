@@ -26,7 +26,7 @@ const list: Command = {
   complete,
   flags: {
     state: { type: 'string', summary: 'only pending, delivered, failed or cancelled' },
-    channel: { type: 'string', summary: 'only webhook, email, chat or teams' },
+    channel: { type: 'string', summary: 'only webhook, email, chat, teams or slack' },
     approval: { type: 'string', summary: 'only of this approval' },
     limit: { type: 'string', summary: 'how many, 20 by default' },
   },

@@ -56,6 +56,7 @@ function stepsOf(approval: Approval): Step[] {
         <strong>{decision.decision === 'approve' ? 'Approved' : 'Denied'}</strong> by{' '}
         <Who id={decision.by} name={decision.name ?? undefined} />{' '}
         {decision.via === 'link' && '(by the mailed link)'}
+        {decision.via === 'slack' && '(in Slack)'}
         {decision.comment !== null && (
           <q class="said">
             <bdi>{decision.comment}</bdi>

@@ -17,7 +17,7 @@ type Delivery = Deliveries['items'][number];
 type Detail = ResultOf<'notifier.deliveries.get'>;
 
 const states = ['pending', 'delivered', 'failed', 'cancelled'] as const;
-const channels = ['webhook', 'email', 'chat', 'teams'] as const;
+const channels = ['webhook', 'email', 'chat', 'teams', 'slack'] as const;
 
 export function DeliveryLog({ tenantId, rest }: ScreenProperties): VNode {
   const [id] = rest;

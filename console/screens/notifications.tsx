@@ -117,7 +117,7 @@ interface Way {
   readonly about: string;
 }
 
-function waysIn({ webhook, email, chat, teams }: Routes): readonly Way[] {
+function waysIn({ webhook, email, chat, teams, slack }: Routes): readonly Way[] {
   const endpoints = webhook.endpoints.map((each, index): Way => {
     const { retry_attempts: retries, timeout_seconds: timeout } = each;
     const signed = each.secret === undefined ? 'not signed' : 'signed';
@@ -147,7 +147,10 @@ function waysIn({ webhook, email, chat, teams }: Routes): readonly Way[] {
   const workflow: Way[] = teams
     ? [{ channel: 'teams', target: 'Microsoft Teams', about: 'with a link to decide' }]
     : [];
-  return [...endpoints, mail, ...talk, ...workflow];
+  const app: Way[] = slack
+    ? [{ channel: 'slack', target: slack.channel, about: 'with buttons to decide' }]
+    : [];
+  return [...endpoints, mail, ...talk, ...workflow, ...app];
 }
 
 function Channels({

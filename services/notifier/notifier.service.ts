@@ -50,6 +50,7 @@ import { removeOldGrantKeys } from './stores/grant-keys.ts';
 import { countWarned } from './stores/ledger.ts';
 import { mailShares } from './stores/mail-shares.ts';
 import { mostCounted, readQueue } from './stores/queue.ts';
+import { slackCopies } from './stores/slack-messages.ts';
 import {
   removeEndedApprovals,
   removeEndedAutomations,
@@ -65,6 +66,11 @@ import {
 } from './worker/automations.ts';
 import { startDelivering, type DeliveryOptions, type DeliveryWorker } from './worker/deliver.ts';
 import { startEscalating, type EscalationOptions } from './worker/escalate.ts';
+import {
+  startSlackSockets,
+  type SlackSocketOptions,
+  type SlackSockets,
+} from './worker/slack-sockets.ts';
 import { startSlotClock } from './worker/slot-clock.ts';
 import { TenantChanges } from './worker/tenant-changes.ts';
 import { startTellingWarnings, type WarningOptions } from './worker/warnings.ts';
@@ -128,7 +134,8 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   };
   const verifiedDomains = (tenantId: string): Promise<readonly string[]> =>
     call('auth.sso.providers.domains', { tenant_id: tenantId });
-  const sender = createSender({ settings, http, mailer, verifiedDomains });
+  const copies = slackCopies(db);
+  const sender = createSender({ settings, http, mailer, verifiedDomains, copies });
   let withoutDeciders = 0;
   const takeMails = mailShares(db, settings);
   const approvals = {
@@ -165,7 +172,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
       workers = startWorkers({ ...options, ...approvals, open, sender, call, announce });
       const { givingSlots } = workers;
       stopListening = followFeed({ coherence, changes, approvalChanges, givingSlots });
-      registerFigures(metrics, db, workers.delivering, () => withoutDeciders);
+      registerFigures(metrics, db, workers, () => withoutDeciders);
     },
     async stopped(): Promise<void> {
       stopListening();
@@ -209,9 +216,14 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
 interface Workers {
   readonly delivering: DeliveryWorker;
   readonly givingSlots: SlotWorker;
+  readonly slack: SlackSockets;
   readonly stop: () => Promise<void>;
 }
-type WorkerOptions = DeliveryOptions & EscalationOptions & AutomationWorkerOptions & WarningOptions;
+type WorkerOptions = DeliveryOptions &
+  EscalationOptions &
+  AutomationWorkerOptions &
+  WarningOptions &
+  SlackSocketOptions;
 
 function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>): Workers {
   const { db, log, settings } = options;
@@ -219,6 +231,7 @@ function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>
   const escalating = startEscalating(options);
   const givingSlots = startGivingSlots(options);
   const telling = startTellingWarnings(options);
+  const slack = startSlackSockets(options);
   const slotClock = startSlotClock({ db, log });
   const sweeps = {
     deliveries: removeSettledDeliveries(settings),
@@ -233,9 +246,11 @@ function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>
   return {
     delivering,
     givingSlots,
+    slack,
     async stop() {
       await givingSlots.stop();
       await telling.stop();
+      await slack.stop();
       await slotClock.stop();
       await sweeping.stop();
       await escalating.stop();
@@ -275,7 +290,7 @@ function followFeed({ coherence, changes, approvalChanges, givingSlots }: FeedOp
 function registerFigures(
   metrics: Registry,
   db: DataSource,
-  delivering: DeliveryWorker,
+  { delivering, slack }: Workers,
   withoutDeciders: () => number,
 ): void {
   showFigure(metrics, {
@@ -283,6 +298,12 @@ function registerFigures(
     help: 'Approvals that this node made while no group of theirs had anybody who could decide',
     type: 'counter',
     read: withoutDeciders,
+  });
+  showFigure(metrics, {
+    name: 'strata_slack_tenants',
+    help: 'Tenants whose buttons in Slack this node hears, or is about to',
+    type: 'gauge',
+    read: slack.count,
   });
   const queue = askedOfDatabase(() => readQueue(db));
   showFigure(metrics, {

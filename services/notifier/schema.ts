@@ -593,6 +593,28 @@ export const GrantKeyEntity = new EntitySchema({
   },
 });
 
+export const SlackMessageEntity = new EntitySchema({
+  name: 'SlackMessage',
+  tableName: 'slack_messages',
+  schema,
+  columns: {
+    tenant_id: { type: 'uuid', primary: true },
+    approval_id: { type: 'uuid', primary: true },
+    channel: { type: 'text', primary: true },
+    ts: { type: 'text', primary: true },
+  },
+});
+export const SlackLeaseEntity = new EntitySchema({
+  name: 'SlackLease',
+  tableName: 'slack_leases',
+  schema,
+  columns: {
+    tenant_id: { type: 'uuid', primary: true },
+    holder: { type: 'uuid' },
+    held_until: time,
+  },
+});
+
 export const notifierSchema: Schema = {
   schema,
   entities: [
@@ -606,6 +628,8 @@ export const notifierSchema: Schema = {
     LedgerEntity,
     BudgetWarningEntity,
     GrantKeyEntity,
+    SlackMessageEntity,
+    SlackLeaseEntity,
   ],
   migrations: [
     migration(
@@ -821,6 +845,16 @@ export const notifierSchema: Schema = {
     migration(
       'AskedBecause1765400000001',
       'ALTER TABLE notifier.approvals ADD COLUMN cost_currency text, ADD COLUMN asked_because text[]',
+    ),
+    migration(
+      'Slack1766300000001',
+      `CREATE TABLE notifier.slack_messages (
+         tenant_id uuid NOT NULL, approval_id uuid NOT NULL, channel text NOT NULL, ts text NOT NULL,
+         PRIMARY KEY (tenant_id, approval_id, channel, ts)
+       )`,
+      `CREATE TABLE notifier.slack_leases (
+         tenant_id uuid PRIMARY KEY, holder uuid NOT NULL, held_until timestamptz NOT NULL
+       )`,
     ),
   ],
 };

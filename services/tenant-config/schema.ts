@@ -483,5 +483,9 @@ export const tenantConfigSchema: Schema = {
       'CREATE UNIQUE INDEX directory_groups_external_id ON tenant_config.directory_groups (tenant_id, external_id)',
       'ALTER TABLE tenant_config.members ADD COLUMN by_hand json',
     ),
+    migration(
+      'TenantConfigSlack1766300000002',
+      `CREATE INDEX tenants_slack ON tenant_config.tenants (id) WHERE notification_config->'slack' IS NOT NULL`,
+    ),
   ],
 };

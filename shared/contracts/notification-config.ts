@@ -234,6 +234,28 @@ const Teams = Type.Object(
   },
 );
 
+const Slack = Type.Object(
+  {
+    app_token: Secret('App-level token (xapp-) with the scope connections:write', {
+      pattern: '^[\\x21-\\x7e]+$',
+    }),
+    bot_token: Secret('Bot token (xoxb-) with chat:write, users:read and users:read.email', {
+      pattern: '^[\\x21-\\x7e]+$',
+    }),
+    channel: Type.String({
+      pattern: '^[CG][A-Z0-9]{2,30}$',
+      description: 'Id of the channel, which the app was invited to',
+      examples: ['C0123456789'],
+    }),
+  },
+  {
+    ...strict,
+    title: 'SlackConfig',
+    description: "Notices in Slack, with buttons that decide, by the tenant's own app",
+    [marks.secretsOf]: 'slack',
+  },
+);
+
 // ---------------------------------------------------------------- who is asked, and when
 
 const RiskLevelGroups = Type.Object(
@@ -356,6 +378,7 @@ export const NotificationConfig = Type.Object(
     email: optional(Type.Object(emailFields, { ...strict, description: 'Notices by mail' })),
     chat: optional(Chat),
     teams: optional(Teams),
+    slack: optional(Slack),
     approver_groups: optional(ApproverGroups),
     escalation: optional(Escalation),
     approval_policy: optional(ApprovalPolicy),
@@ -513,6 +536,12 @@ const DecidingRules = Type.Object(
 );
 
 export const notificationContracts = {
+  'tenant-config.notifications.with-slack': action({
+    summary: 'The tenants with Slack, by the revisions of their configurations',
+    access: { level: 'internal' },
+    changesNothing: true,
+    result: Type.Array(Type.Object({ tenant_id: Type.String(), revision: Type.Integer() }, strict)),
+  }),
   'tenant-config.notifications.get': notifications.get,
   'tenant-config.notifications.put': notifications.put,
   'tenant-config.notifications.patch': notifications.patch,
@@ -540,6 +569,9 @@ export const notificationContracts = {
         revision: Type.Integer(),
         counted_recipients: Type.Array(Type.String(), {
           description: 'Mail addresses without those that the requester added in the last 24 hours',
+        }),
+        slack_counts: Type.Boolean({
+          description: 'Whether the requester has not changed Slack in the last 24 hours',
         }),
         recent_changes: Type.Array(
           Type.Object({ before: DecidingRules, after: DecidingRules }, strict),

@@ -55,12 +55,12 @@ export const decisions = ['approve', 'deny'] as const;
 export type Decision = (typeof decisions)[number];
 const Decision = Type.Enum(decisions, { title: 'Decision', description: 'What was decided' });
 
-/** How a decision was made: by a signed-in caller, or by the link in a mail. */
-export const decisionVias = ['api', 'link'] as const;
+/** How a decision was made: by a signed-in caller, the link in a mail, or a button in Slack. */
+export const decisionVias = ['api', 'link', 'slack'] as const;
 export type DecisionVia = (typeof decisionVias)[number];
 const DecisionVia = Type.Enum(decisionVias, {
   title: 'DecisionVia',
-  description: 'By a signed-in caller, or by the link in a mail',
+  description: 'By a signed-in caller, the link in a mail, or a button in Slack',
 });
 
 /**
@@ -94,7 +94,7 @@ const DeliveryState = Type.Enum(deliveryStates, {
 });
 
 /** Ways to tell people, each named as its section of notification_config. */
-export const channels = ['webhook', 'email', 'chat', 'teams'] as const;
+export const channels = ['webhook', 'email', 'chat', 'teams', 'slack'] as const;
 export type Channel = (typeof channels)[number];
 const Channel = Type.Enum(channels, { title: 'Channel', description: 'A way to tell people' });
 
@@ -610,6 +610,21 @@ export const notifierContracts = {
     query: link,
     result: LinkView,
     response: 'page',
+  }),
+  'notifier.slack.decide': action({
+    summary: 'Decide as the person of an address for whom the workspace of Slack vouches',
+    access: { level: 'internal' },
+    path: { ...tenantPath, approval_id: Uuid, email: Type.String() },
+    query: {
+      decision: Decision,
+      revision: Type.Integer({
+        description: 'Of the notification_config by which the click was heard',
+      }),
+    },
+    result: Type.Object(
+      { left: Type.Integer({ description: 'How many more must approve; 0: it is decided' }) },
+      strict,
+    ),
   }),
   'notifier.links.decide': action({
     summary: 'Decide by the link in a mail, once',

@@ -49,7 +49,7 @@ const fields = {
     Type.Array(Text('Name of a channel'), {
       maxItems: 100,
       description:
-        'Where approvals about it are announced: `webhook`, `email`, `chat`, `teams`; everywhere where it names none of these. Other names are kept as they are',
+        'Where approvals about it are announced: `webhook`, `email`, `chat`, `teams`, `slack`; everywhere where it names none of these. Other names are kept as they are',
     }),
   ),
 };

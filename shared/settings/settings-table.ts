@@ -827,6 +827,12 @@ export const settingsGroups = {
       default: false,
       description: 'Webhooks and identity providers may use http',
     },
+    slack_api_url: {
+      type: 'string',
+      default: 'https://slack.com/api',
+      form: address,
+      description: "Slack's Web API; another one where a proxy is in between",
+    },
     prometheus_url: {
       type: 'string',
       default: null,

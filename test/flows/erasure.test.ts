@@ -149,6 +149,14 @@ async function fill(tenant: TenantFixture, name: string): Promise<void> {
     `INSERT INTO tenant_config.change_set_notices VALUES (gen_random_uuid(), $1, '{}', 'infinity')`,
     [id],
   );
+  await database.query(
+    `INSERT INTO notifier.slack_messages SELECT tenant_id, id, 'C0', '1.1' FROM notifier.approvals WHERE tenant_id = $1 LIMIT 1`,
+    [id],
+  );
+  await database.query(
+    `INSERT INTO notifier.slack_leases VALUES ($1, gen_random_uuid(), 'infinity')`,
+    [id],
+  );
   // The writes above are counted within seconds.
   await eventually(async () => {
     const counted = 'SELECT coalesce(sum("all"), 0)::int AS all FROM tenant_config.write_figures';

@@ -47,6 +47,8 @@ test('a node that is a gateway alone loads no library that it does not need to s
     '@node-rs/argon2',
     '@simplewebauthn/server',
     '@scalar/fastify-api-reference',
+    '@slack/web-api',
+    '@slack/socket-mode',
     'moleculer-repl',
     'preact',
   ];

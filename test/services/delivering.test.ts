@@ -168,6 +168,7 @@ describe('a channel that this release does not know', () => {
       http: unused as never,
       mailer: unused as never,
       verifiedDomains: async () => [],
+      copies: unused as never,
     });
     const open = () => ({ config: {}, groups: {}, admins: [], revision: 1 }) as never;
     const log = pino({ level: 'silent' });
@@ -176,6 +177,7 @@ describe('a channel that this release does not know', () => {
       'email',
       'chat',
       'teams',
+      'slack',
       'pager',
       '__proto__',
       'constructor',

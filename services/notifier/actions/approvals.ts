@@ -226,14 +226,16 @@ export async function planOf(
     onBehalfOf,
   );
   const context = addressOf(body);
-  const [{ config, revision, counted_recipients: counted, recent_changes: recent }, terms] =
-    await Promise.all([
-      request.call('tenant-config.notifications.open', {
-        tenant_id: tenantId,
-        asked_by: principalsOf(requester),
-      }),
-      request.call('config-resolver.approval-terms', { tenant_id: tenantId, ...context }),
-    ]);
+  const [
+    { config, revision, counted_recipients: counted, slack_counts, recent_changes: recent },
+    terms,
+  ] = await Promise.all([
+    request.call('tenant-config.notifications.open', {
+      tenant_id: tenantId,
+      asked_by: principalsOf(requester),
+    }),
+    request.call('config-resolver.approval-terms', { tenant_id: tenantId, ...context }),
+  ]);
   const {
     approver_groups: approverGroups,
     escalation,
@@ -260,6 +262,7 @@ export async function planOf(
       revision,
       ...approvers,
       recipients: counted,
+      slack_counts,
       ...channelsNamed(terms),
     },
     limits: {

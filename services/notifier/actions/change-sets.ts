@@ -35,7 +35,7 @@ export const changeSetActions = ({ db, vault, onQueued }: ChangeSetNoticeOptions
 
 function noticesOf(tenantId: string, { config }: FrozenConfig, steps: readonly ChangeSetStep[]) {
   const destinations = distinct(
-    (['webhook', 'chat', 'teams'] as const).flatMap((channel) =>
+    (['webhook', 'chat', 'teams', 'slack'] as const).flatMap((channel) =>
       channelDestinations(channel, tenantId, config, []),
     ),
   );

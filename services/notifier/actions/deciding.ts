@@ -228,8 +228,8 @@ async function settle(
     tenant_id: tenantId,
     target: id,
     payload: proofOf(changed, approver),
-    // Nobody is signed in who follows a link.
-    ...(candidate.via === 'link' && { actor: { type: 'user', id: candidate.id } as const }),
+    // Nobody is signed in who follows a link, or clicks in Slack.
+    ...(candidate.via !== 'api' && { actor: { type: 'user', id: candidate.id } as const }),
   };
   await recordEvents(manager, [auditFacts(event, request)]);
   const revision = await markChanged(manager, row);

@@ -43,11 +43,12 @@ export function linkActions(options: ApprovalOptions, decisionLinks: () => Decis
     throw new StrataError('conflict', 'This link has expired.');
   }
 
-  /** In whose name a link decides now: a member's, or that of an address without an account. */
+  /** In whose name an address decides now: a member's, or its own where it has no account. */
   async function candidateOf(
-    { tenantId, recipient }: DecisionLink,
+    { tenantId, recipient }: Pick<DecisionLink, 'tenantId' | 'recipient'>,
     row: ApprovalRow,
     { call }: Request,
+    via: 'link' | 'slack' = 'link',
   ): Promise<{ readonly candidate: Candidate; readonly tenantName: string }> {
     const found = await call('tenant-config.members.decider', {
       tenant_id: tenantId,
@@ -57,7 +58,7 @@ export function linkActions(options: ApprovalOptions, decisionLinks: () => Decis
     });
     const { decider, why_not: whyNot, revisions, tenant_name: tenantName } = found;
     const { id = recipient, name = recipient, right = null } = decider ?? {};
-    const known = { type: 'user', api_key: null, via: 'link', isMachine: false } as const;
+    const known = { type: 'user', api_key: null, via, isMachine: false } as const;
     const candidate = { ...known, id, name, email: recipient, right, whyNot, revisions };
     return { candidate, tenantName };
   }
@@ -99,7 +100,51 @@ export function linkActions(options: ApprovalOptions, decisionLinks: () => Decis
       const decided = await decide(options, tenantId, approvalId, given, find, request);
       return viewOf(link, decided, tenantName, decision === 'approve');
     },
+    /** The channel of the question gives nothing: the rights are those of the address. */
+    async 'notifier.slack.decide'(
+      { tenant_id: tenantId, approval_id: id, email, decision, revision },
+      request,
+    ) {
+      const find = async (row: ApprovalRow): Promise<Candidate> => {
+        const who = { tenantId, recipient: email };
+        const { candidate } = await candidateOf(who, row, request, 'slack');
+        // After the right was read, so that a change since then is seen under the row's lock.
+        const now = await request.call('tenant-config.notifications.open', {
+          tenant_id: tenantId,
+        });
+        if (now.revision !== revision)
+          throw new StrataError('conflict', 'The notification_config has just changed. Try again.');
+        refuseOtherSlack(vault.open(row.frozen, tenantId), now.config.slack);
+        return candidate;
+      };
+      const {
+        state,
+        policy,
+        approved_by: approvers,
+      } = await decide(options, tenantId, id, { decision }, find, request);
+      return { left: state === 'pending' ? policy.required - approvers.length : 0 };
+    },
   } satisfies Handlers;
+}
+
+/**
+ * Whoever holds an app of Slack says who clicks there. So it must be the one by which it was asked,
+ * and not the requester's doing.
+ */
+function refuseOtherSlack(
+  { config: { slack: asked }, slack_counts: counts }: FrozenConfig,
+  now: FrozenConfig['config']['slack'],
+): void {
+  if (asked?.app_token !== now?.app_token || asked?.bot_token !== now?.bot_token)
+    throw new StrataError(
+      'insufficient_role',
+      'The tokens of Slack were changed after this was asked for. Decide in Strata.',
+    );
+  if (counts !== true)
+    throw new StrataError(
+      'approval_decider_added_by_requester',
+      'Whoever asked has set up Slack in the last 24 hours. Decide in Strata.',
+    );
 }
 
 /** What the page of a link shows: what somebody needs to decide. */

@@ -98,6 +98,8 @@ export function requireRight(
       'insufficient_role',
       'Whoever this link was sent to may not decide this approval.',
     );
+  if (candidate.via === 'slack')
+    throw new StrataError('insufficient_role', 'You may not decide this approval.');
   const groups = groupsAsked(row.chain, row.hop).join(', ');
   const who =
     groups === ''

@@ -17,11 +17,13 @@ export const channelConfigOf = ({
   email,
   chat,
   teams,
+  slack,
 }: EffectiveNotifications): ChannelConfig => ({
   webhook,
   email,
   ...(chat && { chat }),
   ...(teams && { teams }),
+  ...(slack && { slack }),
 });
 
 export interface FrozenConfig {
@@ -37,6 +39,8 @@ export interface FrozenConfig {
    * kept have none.
    */
   readonly recipients?: readonly string[];
+  /** False where the requester had Slack changed shortly before: nobody decides there. */
+  readonly slack_counts?: boolean;
   /** The only channels, where the service instance names some; all of them by default. */
   readonly channels?: readonly Channel[];
   /** Groups of the chain that had somebody who could decide: after one of them no address does. */

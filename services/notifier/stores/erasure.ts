@@ -15,6 +15,8 @@ const statements = [
   `DELETE FROM notifier.deliveries WHERE id IN (
      SELECT id FROM notifier.deliveries d WHERE tenant_id = $1
        AND NOT EXISTS (SELECT FROM notifier.attempts a WHERE a.delivery_id = d.id) LIMIT $2)`,
+  `DELETE FROM notifier.slack_messages WHERE (approval_id, channel, ts) IN (
+     SELECT approval_id, channel, ts FROM notifier.slack_messages WHERE tenant_id = $1 LIMIT $2)`,
   'DELETE FROM notifier.approvals WHERE id IN (SELECT id FROM notifier.approvals WHERE tenant_id = $1 LIMIT $2)',
   'DELETE FROM notifier.automations WHERE id IN (SELECT id FROM notifier.automations WHERE tenant_id = $1 LIMIT $2)',
   `DELETE FROM notifier.decisions WHERE decision_id IN (
@@ -40,6 +42,7 @@ export async function erasePieceOfTenant(
     if (removed === mostAtOnce) isDone = false;
   }
   if (isDone)
-    await manager.query('DELETE FROM notifier.automation_tenants WHERE tenant_id = $1', [tenantId]);
+    for (const table of ['automation_tenants', 'slack_leases'])
+      await manager.query(`DELETE FROM notifier.${table} WHERE tenant_id = $1`, [tenantId]);
   return isDone;
 }

@@ -107,7 +107,10 @@ export const removeEndedApprovals =
              SELECT FROM notifier.deliveries d
              WHERE d.approval_id = a.id AND d.id NOT IN (SELECT id FROM theirs)
            )
-         RETURNING id
+         RETURNING id, tenant_id
+       ),
+       copies AS (
+         DELETE FROM notifier.slack_messages c USING approvals a WHERE c.tenant_id = a.tenant_id AND c.approval_id = a.id
        )
        SELECT (SELECT count(*) FROM approvals)::int AS approvals,
          (SELECT count(*) FROM deliveries)::int AS deliveries,

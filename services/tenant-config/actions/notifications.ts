@@ -15,9 +15,9 @@ import { concealSecrets, openSecrets } from '../../../shared/security/document-s
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { notificationContext, notificationVault } from '../documents/notification-config.ts';
 import { effectiveNotifications } from '../rules/effective-notifications.ts';
-import { countedRecipients, type RecentChange } from '../rules/recent-changes.ts';
+import { changesSlack, countedRecipients, type RecentChange } from '../rules/recent-changes.ts';
 import { recentChanges } from '../stores/recent-notifications.ts';
-import { findTenant } from '../stores/tenants.ts';
+import { findTenant, findTenantsWithSlack } from '../stores/tenants.ts';
 
 export const notificationActions = (db: DataSource, settings: () => Settings) =>
   ({
@@ -36,6 +36,8 @@ export const notificationActions = (db: DataSource, settings: () => Settings) =>
       );
       return { ...config, email: { ...config.email, from_email: sender } };
     },
+
+    'tenant-config.notifications.with-slack': () => findTenantsWithSlack(db.manager),
 
     async 'tenant-config.notifications.open'({ tenant_id, asked_by: askedBy }) {
       const scope = tenantScope(tenant_id);
@@ -61,6 +63,7 @@ export const notificationActions = (db: DataSource, settings: () => Settings) =>
         config: effectiveNotifications(config, settings()),
         revision: tenant.notification_revision,
         counted_recipients: countedRecipients(tenant.notification_config, changes),
+        slack_counts: !changesSlack(changes),
         recent_changes: changes.map(({ before, after }) => ({
           before: rulesOf(before),
           after: rulesOf(after),

@@ -72,7 +72,15 @@ const chatProblems = (config: NotificationConfig | null): Problem[] => [
     'webhook_url',
   ]),
   ...hiddenUrlProblems(config?.teams?.webhook_url, ['teams', 'webhook_url']),
+  ...tokenProblems(config?.slack?.app_token, 'xapp-', 'app_token'),
+  ...tokenProblems(config?.slack?.bot_token, 'xoxb-', 'bot_token'),
 ];
+
+/** Slack names the kind of a token by how it begins. */
+const tokenProblems = (token: string | undefined, begins: string, name: string): Problem[] =>
+  token === undefined || token === mask || token.startsWith(begins)
+    ? []
+    : [problemAt(['slack', name], `does not begin with ${begins}`)];
 
 /** Of an address that is a secret, so that it may come back masked. */
 function hiddenUrlProblems(url: string | undefined, path: readonly string[]): Problem[] {

@@ -1,7 +1,8 @@
 /** What the requester of an approval changed of the notification_config in the last 24 hours. */
+import { isDeepStrictEqual } from 'node:util';
 import type { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
 
-type Part = Pick<NotificationConfig, 'approver_groups' | 'approval_policy' | 'email'>;
+type Part = Pick<NotificationConfig, 'approver_groups' | 'approval_policy' | 'email' | 'slack'>;
 export interface RecentChange {
   readonly before: Part | null;
   readonly after: Part | null;
@@ -25,3 +26,9 @@ export function countedRecipients(
   );
   return [...new Set(recipientsOf(config))].filter((address) => !added.has(address));
 }
+
+/** Whether these changes set Slack or changed it; its tokens are compared as they are stored. */
+export const changesSlack = (changes: readonly RecentChange[]): boolean =>
+  changes.some(
+    ({ before, after }) => !isDeepStrictEqual(before?.slack ?? null, after?.slack ?? null),
+  );

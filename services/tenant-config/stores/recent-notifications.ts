@@ -57,4 +57,4 @@ export async function recentChanges(
 
 const partOf = (column: 'before' | 'after'): string =>
   `json_build_object('approver_groups', ${column}->'approver_groups',
-     'approval_policy', ${column}->'approval_policy', 'email', ${column}->'email')`;
+     'approval_policy', ${column}->'approval_policy', 'email', ${column}->'email', 'slack', ${column}->'slack')`;

@@ -27,3 +27,12 @@ export async function requireTenant(manager: EntityManager, id: string): Promise
   const found = await run(manager, tenantThatExists, [id]);
   if (found.length === 0) throw noSuchTenant();
 }
+
+/** An index of these alone finds them, however many other tenants there are. */
+export const findTenantsWithSlack = (
+  manager: EntityManager,
+): Promise<{ tenant_id: string; revision: number }[]> =>
+  manager.query(
+    `SELECT id AS tenant_id, notification_revision AS revision FROM tenant_config.tenants
+     WHERE notification_config->'slack' IS NOT NULL AND status = 'active' AND erasing_since IS NULL`,
+  );
