@@ -7,6 +7,7 @@ import { audited } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
 import { FakeSlack, slackTokens, type SlackPost } from '../support/fake-slack.ts';
 import { grown } from '../support/grown.ts';
+import { runPastedBeside } from '../support/pasted.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
@@ -213,6 +214,28 @@ test('a failure of Slack is sent again, one of the configuration is final, and n
     slack: { app_token: 'a', bot_token: 'b', channel: 'general' },
   });
   expect([refused.status, refused.body.errors.length]).toEqual([422, expect.any(Number)]);
+});
+
+test('two clicks in a row are one', async () => {
+  const { post } = await ask();
+  await Promise.all(
+    Array.from({ length: 5 }, () => slack.click('UVIEWER', post, 'strata_approve')),
+  );
+  await slack.click('UADMIN', post, 'strata_deny');
+  await whispered('UADMIN');
+  expect(slack.whispers.filter(({ user }) => user === 'UVIEWER')).toHaveLength(1);
+});
+
+test('the example of the documentation runs as pasted', async () => {
+  const output = await runPastedBeside('docs/operations/chat.md', 'Slack', {
+    STRATA: strata.url,
+    TOKEN: tenant.admin.token,
+    TENANT: tenant.id,
+    APP_TOKEN: slackTokens.app,
+    BOT_TOKEN: slackTokens.bot,
+    CHANNEL: channel,
+  });
+  expect(output).toEqual([channel, 'true']);
 });
 
 test('the socket is connected again when Slack ends it, and goes with the configuration', async () => {

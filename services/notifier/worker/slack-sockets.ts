@@ -29,6 +29,8 @@ import { slackActions } from '../rules/slack-message.ts';
 import { claimSlack, releaseSlack } from '../stores/slack-leases.ts';
 
 const lookMs = 5000;
+/** Of one tenant, at once. Each costs three calls of Slack's, which has limits of its own. */
+const mostClicking = 20;
 /** How long connections may take to end while the node stops. */
 const drainMs = 1000;
 /** For Slack's answers, and for a connection to be there. */
@@ -136,6 +138,8 @@ async function hear(
   const { slack } = opened.config;
   if (!slack) throw new Error('the configuration has no Slack any more');
   const heard = { tenantId, slack, revision: opened.revision };
+  /** Ids of those whose click is being taken. */
+  const clicking = new Set<string>();
   const { SocketModeClient: Client, LogLevel } = await import('@slack/socket-mode');
   const { slack_api_url: slackApiUrl } = settings();
   const socket = new Client({
@@ -149,7 +153,11 @@ async function hear(
     void (async () => {
       try {
         await ack();
-        await clicked(heard, body, options);
+        const { id } = body.user;
+        // The second click of two in a row; or of more people than an approval has.
+        if (clicking.has(id) || clicking.size === mostClicking) return;
+        clicking.add(id);
+        await clicked(heard, body, options).finally(() => clicking.delete(id));
       } catch (error) {
         log.warn({ err: error, tenant_id: tenantId }, 'a click in Slack was not taken');
       }
