@@ -2,7 +2,7 @@
  * Forms made from a schema: what has parts is a group of their fields, a list or map of such parts
  * one group for each.
  */
-import type { VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { pointerOf } from '../format.ts';
 import { Described } from '../parts.tsx';
@@ -42,6 +42,16 @@ export function withFit(
 /** What fields are called whose names say too little to people. */
 const labels: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   Bound: { maximum: 'at most', minimum: 'at least', enum: 'one of', const: 'always' },
+  NotificationConfig: {
+    approver_groups: 'Approver groups',
+    approval_policy: 'Approval policy',
+    escalation: 'Escalation',
+    webhook: 'Webhook',
+    email: 'Mail',
+    slack: 'Slack',
+    teams: 'Microsoft Teams',
+    chat: 'Google Chat',
+  },
 };
 
 /** Those with a label first, in its order. */
@@ -91,6 +101,63 @@ interface PartProperties extends FormProperties {
   readonly onChange: (value: unknown) => void;
 }
 
+const isSet = (value: unknown): boolean =>
+  isObject(value) ? Object.keys(value).length > 0 : value !== undefined;
+
+/** Of the document itself, or of a map's member: it begins folded where nothing in it is set. */
+function Folded({
+  label,
+  value,
+  about,
+  isOpen = isSet(value),
+  children,
+}: {
+  readonly label: ComponentChildren;
+  readonly value: unknown;
+  readonly about?: string | undefined;
+  readonly isOpen?: boolean;
+  readonly children: ComponentChildren;
+}): VNode {
+  // As it began: folding it is the reader's from there.
+  const [open] = useState(isOpen);
+  return (
+    <details class="part" open={open}>
+      <summary>
+        <bdi>{label}</bdi> {!isSet(value) && <span class="muted">not set</span>}
+        {about !== undefined && (
+          <small>
+            <Described text={about} />
+          </small>
+        )}
+      </summary>
+      {children}
+    </details>
+  );
+}
+
+/** A group of fields, which can be folded where it is a part of the document itself. */
+const Group = ({
+  label,
+  value,
+  names,
+  schema,
+  children,
+}: Pick<PartProperties, 'label' | 'value' | 'names' | 'schema'> & {
+  readonly children: ComponentChildren;
+}): VNode =>
+  names.length === 1 ? (
+    <Folded label={label} value={value} about={schema.description}>
+      {children}
+    </Folded>
+  ) : (
+    <fieldset>
+      <legend>
+        <bdi>{label}</bdi>
+      </legend>
+      {children}
+    </fieldset>
+  );
+
 function Part(properties: PartProperties): VNode {
   const { label, names, schema, value, onChange, ...form } = properties;
   const document = isObject(value) ? value : {};
@@ -101,10 +168,7 @@ function Part(properties: PartProperties): VNode {
   if (schema.shapes) return <Shapes {...properties} shapes={schema.shapes} />;
   if (schema.properties || schema.values)
     return (
-      <fieldset>
-        <legend>
-          <bdi>{label}</bdi>
-        </legend>
+      <Group {...properties}>
         {schema.properties ? (
           <SchemaFields
             {...form}
@@ -124,7 +188,7 @@ function Part(properties: PartProperties): VNode {
             onChange={settle}
           />
         )}
-      </fieldset>
+      </Group>
     );
   if (schema.type === 'array' && (schema.items?.properties || schema.items?.shapes))
     return <Items {...properties} items={schema.items} />;
@@ -147,7 +211,7 @@ function Shapes({
   shapes,
   ...properties
 }: PartProperties & { readonly shapes: readonly Schema[] }): VNode {
-  const { label, names, value, onChange, ...form } = properties;
+  const { names, value, onChange, ...form } = properties;
   const place = pointerOf(names);
   const isEmpty = !isObject(value) || Object.keys(value).length === 0;
   // An empty one fits every shape.
@@ -162,10 +226,7 @@ function Shapes({
     onChange(shape && constantsOf(shape));
   };
   return (
-    <fieldset>
-      <legend>
-        <bdi>{label}</bdi>
-      </legend>
+    <Group {...properties}>
       <label>
         <span class="name">kind</span>
         <select name={place} value={String(chosen)} disabled={form.isReadOnly} onChange={choose}>
@@ -187,7 +248,7 @@ function Shapes({
           onChange={onChange}
         />
       )}
-    </fieldset>
+    </Group>
   );
 }
 
@@ -276,6 +337,8 @@ export function MemberFields({
   ...form
 }: FieldsProperties & { readonly noun: string; readonly named: string }): VNode {
   const [name, setName] = useState('');
+  /** Members that are to be filled in now. */
+  const [added, setAdded] = useState<readonly string[]>([]);
   const listId = useId();
   const values = schema.values ?? {};
   const chosen = name.trim();
@@ -289,6 +352,7 @@ export function MemberFields({
   const add = (): void => {
     if (chosen === '' || isTaken) return;
     put(chosen, firstOf(values));
+    setAdded([...added, chosen]);
     setName('');
   };
   const addByKey = (event: KeyboardEvent): void => {
@@ -314,12 +378,12 @@ export function MemberFields({
         );
         if (hasParts && isObject(value))
           return (
-            <fieldset key={member}>
-              <legend>
-                <code>
-                  <bdi>{member}</bdi>
-                </code>
-              </legend>
+            <Folded
+              key={member}
+              label={<code>{member}</code>}
+              value={value}
+              isOpen={isSet(value) || added.includes(member)}
+            >
               {remove}
               <SchemaFields
                 {...form}
@@ -328,7 +392,7 @@ export function MemberFields({
                 above={names}
                 onChange={(next) => put(member, next)}
               />
-            </fieldset>
+            </Folded>
           );
         return (
           <div key={member} class="item">

@@ -182,6 +182,7 @@ test('routing, overrides and windows are written by forms alone', async () => {
   };
   const of = `/tenants/${acme.id}`;
   await document.open(acme.id, 'notifications');
+  await document.unfold('Webhook', 'Approver groups');
   await document.field('/webhook').selectOption({ label: 'webhook endpoint' });
   await document.field('/webhook/url').fill('https://hooks.acme.example/strata');
   await document.field('/webhook/auth').selectOption({ label: 'bearer' });
@@ -204,6 +205,7 @@ test('routing, overrides and windows are written by forms alone', async () => {
   });
 
   await document.open(acme.id, 'risk');
+  await document.unfold('cloud_run');
   await document.field('/service_overrides/cloud_run/max_cost_impact_auto').fill('2');
   await standAt(page, 'override-form');
   await publish();

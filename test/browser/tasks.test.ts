@@ -140,6 +140,7 @@ test('a webhook set up and tested without JSON: 10 clicks', () =>
   doing('webhook set up and tested', 10, async ({ page }, hand) => {
     await hand.click(page.getByRole('link', { name: 'Notifications', exact: true }));
     await hand.click(page.getByRole('link', { name: 'Edit routing' }));
+    await hand.click(page.locator('summary').getByText('Webhook', { exact: true }));
     await hand.choose(page.locator('[name="/webhook"]'), 'webhook endpoint');
     await hand.type(page.locator('[name="/webhook/url"]'), receiver.url);
     await hand.click(page.getByRole('button', { name: 'Review & publish…' }));

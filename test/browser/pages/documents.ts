@@ -18,6 +18,12 @@ export class DocumentPage {
     await this.page.getByRole('group', { name: 'Agents' }).waitFor();
   }
 
+  /** Parts in which nothing is set are folded. */
+  async unfold(...parts: readonly string[]): Promise<void> {
+    for (const part of parts)
+      await this.page.locator('details.part > summary').getByText(part, { exact: true }).click();
+  }
+
   field(place: string): Locator {
     return this.page.locator(`[name="${place}"]`);
   }
