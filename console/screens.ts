@@ -33,6 +33,7 @@ import {
 import { Rollouts } from './screens/rollouts.tsx';
 import type { PlatformScreenProperties, Role, ScreenProperties } from './screens/screen.ts';
 import { ServiceAccounts } from './screens/service-accounts.tsx';
+import { Services } from './screens/services.tsx';
 import { Tenants } from './screens/tenants.tsx';
 import { TenantUsage, UsageOfTenants } from './screens/usage.tsx';
 import { WhatIf } from './screens/what-if.tsx';
@@ -64,6 +65,7 @@ export const screens: readonly Screen[] = [
     roles: everyone,
     component: EffectiveValues,
   },
+  { name: 'services', group: 'Values', title: 'Services', roles: readers, component: Services },
   { name: 'what-if', group: 'Values', title: 'What if', roles: everyone, component: WhatIf },
   { name: 'compare', group: 'Values', title: 'Compare', roles: everyone, component: Compare },
   {

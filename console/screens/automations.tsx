@@ -17,7 +17,7 @@ import { layerTitles, type Explained } from './ladder.ts';
 import type { ScreenProperties } from './screen.ts';
 
 type Effective = ResultOf<'config-resolver.resolve'>;
-type Automation = ResultOf<'notifier.automations.list'>['items'][number];
+export type Automation = ResultOf<'notifier.automations.list'>['items'][number];
 
 const states = [
   'running',
@@ -135,10 +135,6 @@ function Limits({
   readonly tenantId: string;
   readonly effective: Effective;
 }): VNode {
-  const rows = limitKeys.flatMap((key) => {
-    const explained = explainedIn(effective, key);
-    return explained ? [{ key, explained, value: effective.values[key] }] : [];
-  });
   return (
     <section aria-label="Limits">
       <div class="heading">
@@ -151,34 +147,45 @@ function Limits({
         <a href={hrefOf(`/tenants/${tenantId}/documents/risk`)}>Risk limits</a>
         <a href={hrefOf(`/tenants/${tenantId}/documents/bounds`)}>Guardrails</a>
       </div>
-      <Table
-        label="Limits of automation"
-        look="lines"
-        columns={['Limit', 'Value', 'Decided by', { wide: 'Changed by' }, { wide: 'When' }]}
-      >
-        {rows.map(({ key, explained, value }) => (
-          <tr key={key}>
-            <th scope="row">{key}</th>
-            <td>
-              <Value value={value} />
-            </td>
-            <td>
-              {explained.enforced ? (
-                <span class="layer bound">guardrail</span>
-              ) : (
-                layerTitles[explained.layer]
-              )}
-            </td>
-            <td class="wide">
-              <Who id={explained.updated_by} name={nameBeside(explained, 'updated_by')} />
-            </td>
-            <td class="wide">
-              <Time at={explained.updated_at} />
-            </td>
-          </tr>
-        ))}
-      </Table>
+      <LimitTable effective={effective} />
     </section>
+  );
+}
+
+/** What limits automation where the values hold, and who decided each. */
+export function LimitTable({ effective }: { readonly effective: Effective }): VNode {
+  const rows = limitKeys.flatMap((key) => {
+    const explained = explainedIn(effective, key);
+    return explained ? [{ key, explained, value: effective.values[key] }] : [];
+  });
+  return (
+    <Table
+      label="Limits of automation"
+      look="lines"
+      columns={['Limit', 'Value', 'Decided by', { wide: 'Changed by' }, { wide: 'When' }]}
+    >
+      {rows.map(({ key, explained, value }) => (
+        <tr key={key}>
+          <th scope="row">{key}</th>
+          <td>
+            <Value value={value} />
+          </td>
+          <td>
+            {explained.enforced ? (
+              <span class="layer bound">guardrail</span>
+            ) : (
+              layerTitles[explained.layer]
+            )}
+          </td>
+          <td class="wide">
+            <Who id={explained.updated_by} name={nameBeside(explained, 'updated_by')} />
+          </td>
+          <td class="wide">
+            <Time at={explained.updated_at} />
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 
@@ -240,7 +247,7 @@ function RemarkOn({
   return <span class="muted">–</span>;
 }
 
-function AutomationTable({
+export function AutomationTable({
   tenantId,
   items,
 }: {

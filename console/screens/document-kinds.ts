@@ -232,6 +232,9 @@ export function linksOf(tenantId: string, kind: DocumentKind, id: string): [stri
   const asks = { agents: { agent_type: id }, services: { service_id: id } };
   const question = Object.hasOwn(asks, kind.name) && asks[kind.name as keyof typeof asks];
   return [
+    ...(kind.name === 'services'
+      ? [['Its page', `${of}/services/${encodeURIComponent(id)}`] as [string, string]]
+      : []),
     ...(question
       ? ([
           ['What holds for it', withQuery(`${of}/effective`, question)],

@@ -50,9 +50,12 @@ const ordersOf = (kind: DocumentKind): Orders<Item> => ({
 export function KindList({
   tenantId,
   kind,
+  pageOf = (id) => screenOf(tenantId, kind, id),
 }: {
   readonly tenantId: string;
   readonly kind: DocumentKind;
+  /** Where a name leads: to the document where nothing else is said. */
+  readonly pageOf?: (id: string) => string;
 }): VNode {
   const { list = '', idField = '', plural = '', columns = [] } = kind;
   const address = addressOf(list, tenantId);
@@ -98,7 +101,7 @@ export function KindList({
             return (
               <tr key={id}>
                 <th scope="row">
-                  <a href={hrefOf(screenOf(tenantId, kind, id))}>
+                  <a href={hrefOf(pageOf(id))}>
                     <bdi>{id}</bdi>
                   </a>
                 </th>

@@ -201,6 +201,8 @@ describe('walked', () => {
     const ofTenant = [
       'effective?agent_type=scaler&open=default_region',
       'compare?agent_type=scaler',
+      'services',
+      'services/checkout',
       'documents',
       'documents/risk',
       'documents/agents/scaler?as=json',

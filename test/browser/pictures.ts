@@ -150,6 +150,8 @@ async function everyScreen(folder: string, tenant: TenantFixture): Promise<void>
     '/effective?service_id=checkout&open=max_resource_scaling',
     '/what-if',
     '/compare?with_service_id=checkout',
+    '/services',
+    '/services/checkout',
     '/documents',
     '/documents/risk',
     '/documents/bounds',

@@ -296,6 +296,8 @@ describe('hostile text', () => {
       [`${at}/effective?q=max_resource_scaling`, 'platform-bound'],
       [`${at}/effective?agent_type=${encodeURIComponent(beginOf('asked'))}`, 'asked'],
       [`${at}/compare?with_agent_type=cost_optimizer`, 'global', 'agent', 'agent-key'],
+      [`${at}/services`, 'service'],
+      [`${at}/services/checkout`, 'service'],
       [`${at}/documents`, 'service', 'project'],
       [`${at}/documents/agents/cost_optimizer`, 'agent', 'agent-key', 'agent-value'],
       [`${at}/documents/agents/cost_optimizer?as=json`, 'agent-key', 'agent-value'],
