@@ -100,6 +100,8 @@ export function startSlackSockets(options: SlackSocketOptions): SlackSockets {
     log,
     look,
     retryMs: lookMs,
+    // Who says which tenants have Slack is there by then.
+    firstMs: lookMs,
     complaint: 'which tenants have Slack cannot be read; it is tried again',
   });
   return {
