@@ -40,7 +40,7 @@ import type { OwnHandler, OwnHandlers, OwnRequest } from './own-handlers.ts';
 import { takeForms } from './oauth.ts';
 import { parametersOf, urlParamsOf } from './parameters.ts';
 import { respond } from './responses.ts';
-import { restRoutes, type RestRoute } from './rest.ts';
+import { servedRoutes, type RestRoute } from './rest.ts';
 import type { Tickets } from '../streams/tickets.ts';
 
 declare module 'fastify' {
@@ -83,10 +83,10 @@ export function registerRoutes(app: FastifyInstance, options: RoutesOptions): vo
   app.decorateRequest('urlParams', undefined);
   app.decorateRequest('timeLeft', () => options.requestTimeoutMs);
   const of = (kind: Contract['response']) =>
-    restRoutes.filter(({ contract }) => contract.response === kind);
+    servedRoutes.filter(({ contract }) => contract.response === kind);
   const pages = of('page');
   const oauth = of('oauth_token');
-  for (const route of restRoutes) {
+  for (const route of servedRoutes) {
     if (!pages.includes(route) && !oauth.includes(route)) app.route(routeOf(route, options));
   }
   // Browsers send forms: what is left empty was not filled in.
@@ -343,7 +343,7 @@ function refuseOtherMethods(app: FastifyInstance): void {
   const readOnly = [...nodePaths, ...consolePaths, mcpMetadataPath];
   const allowed = new Map<string, HTTPMethods[]>(readOnly.map((path) => [path, ['GET']]));
   allowed.set(mcpPath, ['POST']);
-  for (const { rest } of restRoutes) {
+  for (const { rest } of servedRoutes) {
     const url = fastifyPath(rest.path);
     allowed.set(url, [...(allowed.get(url) ?? []), rest.method]);
   }

@@ -242,6 +242,83 @@ test.each([
   expect([all.status, all.body.errorCode, all.body.key]).toEqual([status, errorCode, undefined]);
 });
 
+/** As their sources build them (open-feature/python-sdk-contrib and go-sdk-contrib, providers/*ofrep). */
+describe('the requests of the providers for', () => {
+  interface Recorded {
+    readonly base: () => string;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly context: object;
+  }
+  const recorded: readonly (readonly [string, Recorded])[] = [
+    [
+      // urljoin(base_url, "/ofrep/…") keeps nothing of the path of its base.
+      'Python',
+      {
+        base: () => '',
+        headers: { 'user-agent': 'python-requests/2.32.3', accept: '*/*' },
+        context: { targetingKey: 'checkout', user: 'ignored', tenure: 3 },
+      },
+    ],
+    [
+      'Go',
+      {
+        base: () => at,
+        headers: { 'user-agent': 'Go-http-client/1.1', 'accept-encoding': 'gzip' },
+        context: { targetingKey: 'checkout', user: 'ignored' },
+      },
+    ],
+  ];
+
+  test.each(recorded)('%s are answered', async (_name, { base, headers, context }) => {
+    const client = new Client(strata.url, await keyOf(['config:read']));
+    const ask = (key: string, body: object): Promise<Answer> =>
+      client.post(`${base()}/ofrep/v1/evaluate/flags/${key}`, body, headers);
+    const found = await ask('max_instances', { context });
+    expect([found.status, found.body]).toEqual([
+      200,
+      {
+        key: 'max_instances',
+        value: expect.any(Number),
+        reason: 'TARGETING_MATCH',
+        variant: 'service_instance',
+        metadata: expect.any(Object),
+      },
+    ]);
+    // Without a context Python sends no member, and Go an empty one.
+    for (const body of [{}, { context: {} }])
+      expect((await ask('max_cost_impact_auto', body)).body).toMatchObject({ reason: 'STATIC' });
+    const missing = await ask('no_such_key', { context });
+    expect([missing.status, missing.body]).toMatchObject([
+      404,
+      { errorCode: 'FLAG_NOT_FOUND', errorDetails: expect.any(String) },
+    ]);
+  });
+
+  test('its own tenant are those of the credential, and of nobody else', async () => {
+    const narrow = new Client(
+      strata.url,
+      await keyOf(['config:read'], { service_ids: ['checkout'] }),
+    );
+    const own = '/ofrep/v1/evaluate/flags';
+    const all = await narrow.post(own, ofCheckout);
+    expect(all.body.flags).toContainEqual(
+      expect.objectContaining({ key: 'max_instances', variant: 'service_instance' }),
+    );
+    expect((await narrow.post(own, {})).body.code).toBe('insufficient_scope');
+    const other = await createTenant(strata.url, platform, 'Other flags');
+    const theirs = await other.viewer.post(`${own}/max_instances`, ofCheckout);
+    expect([theirs.status, theirs.body.errorCode]).toEqual([404, 'FLAG_NOT_FOUND']);
+    const named = await other.viewer.post(
+      `${own}/max_instances?tenant_id=${tenant.id}`,
+      ofCheckout,
+    );
+    expect([named.status, named.body.errorCode]).toEqual([400, 'INVALID_CONTEXT']);
+    expect((await new Client(strata.url).post(own, {})).status).toBe(401);
+    const got = await narrow.get(own);
+    expect([got.status, got.headers.get('allow')]).toEqual([405, 'POST']);
+  });
+});
+
 test('no JSON, nobody and others are refused in its form', async () => {
   const raw = await tenant.viewer.send('POST', flags('/a'), { raw: '{' });
   expect([raw.status, raw.body.errorCode]).toEqual([400, 'PARSE_ERROR']);
