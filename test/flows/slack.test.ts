@@ -222,7 +222,7 @@ test('two clicks in a row are one', async () => {
     Array.from({ length: 5 }, () => slack.click('UVIEWER', post, 'strata_approve')),
   );
   await slack.click('UADMIN', post, 'strata_deny');
-  await whispered('UADMIN');
+  await Promise.all(['UADMIN', 'UVIEWER'].map(whispered));
   expect(slack.whispers.filter(({ user }) => user === 'UVIEWER')).toHaveLength(1);
 });
 
