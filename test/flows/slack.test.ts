@@ -46,7 +46,7 @@ beforeEach(() => {
   slack.posts.clear();
   slack.whispers.length = 0;
   for (const [id, email] of [
-    ['UADMIN', tenant.emails.tenant_admin],
+    ['UADMIN', tenant.emails.tenant_admin!.toUpperCase()],
     ['UOPERATOR', tenant.emails.operator],
     ['UVIEWER', tenant.emails.viewer],
     ['UOTHER', other.emails.operator],

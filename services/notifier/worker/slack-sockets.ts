@@ -12,7 +12,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { SocketModeClient } from '@slack/socket-mode';
+import type { Logger as SlackLogger, LogLevel, SocketModeClient } from '@slack/socket-mode';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import {
@@ -142,11 +142,11 @@ async function hear(
   const heard = { tenantId, slack, revision: opened.revision };
   /** Ids of those whose click is being taken. */
   const clicking = new Set<string>();
-  const { SocketModeClient: Client, LogLevel } = await import('@slack/socket-mode');
+  const { SocketModeClient: Client, LogLevel: Level } = await import('@slack/socket-mode');
   const { slack_api_url: slackApiUrl } = settings();
   const socket = new Client({
     appToken: slack.app_token,
-    logLevel: LogLevel.ERROR,
+    logger: ownLog(log, Level.ERROR),
     // Its own attempts end the process where Slack refuses the token meanwhile.
     autoReconnectEnabled: false,
     clientOptions: { slackApiUrl, timeout: answerMs, retryConfig: { retries: 0 } },
@@ -173,6 +173,20 @@ async function hear(
     void socket.disconnect();
     throw error ?? new Error('Slack ended the connection before it said hello');
   }
+}
+
+/** In place of lines of the package's own, which are no JSON. What matters comes as an error, too. */
+function ownLog(log: Logger, level: LogLevel): SlackLogger {
+  const say = (...parts: unknown[]): void => log.debug(parts.map(String).join(' '));
+  return {
+    debug: () => {},
+    info: () => {},
+    warn: say,
+    error: say,
+    setLevel: () => {},
+    getLevel: () => level,
+    setName: () => {},
+  };
 }
 
 /** By which configuration a click was heard. */
@@ -205,7 +219,8 @@ async function clicked(
     const { left } = await call('notifier.slack.decide', {
       tenant_id: tenantId,
       approval_id: action.value ?? '',
-      email,
+      // As addresses are kept and compared.
+      email: email.toLowerCase(),
       decision,
       revision,
     });
