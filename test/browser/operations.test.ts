@@ -247,62 +247,6 @@ describe('automations', () => {
   });
 });
 
-test('a service on one page: its limits, what runs and waits, its windows and freezes, its last change', async () => {
-  const { admin, operator, id, emails } = beta;
-  const of = `/tenants/${id}`;
-  const intent = { action: 'scale', risk_level: 'low', cost_impact: 1 };
-  const zone = { timezone: 'UTC' };
-  const answers = [
-    await admin.put(`${of}/services/check-out`, {
-      service_type: 'cloud_run',
-      service_name: hostile,
-      maintenance_windows: [{ days: ['sat', 'sun'], start: '22:00', end: '23:30', ...zone }],
-    }),
-    await admin.put(`${of}/config/freezes`, {
-      sale: { during: [{ dates: everyDay, ...zone }], mode: 'warn' },
-      elsewhere: {
-        during: [{ dates: everyDay, ...zone }],
-        mode: 'warn',
-        match: { service_ids: ['other'] },
-      },
-    }),
-    await operator.post(`${of}/automations`, { ...intent, service_id: 'check-out' }),
-    await operator.post(`${of}/automations`, { ...intent, action: 'restart' }),
-    await operator.post(`${of}/automations`, {
-      ...intent,
-      risk_level: 'high',
-      service_id: 'check-out',
-    }),
-  ];
-  for (const { status, text } of answers) if (status >= 300) throw new Error(text);
-  const seen = await stage.tabOf(emails.tenant_admin!);
-  const { page } = seen;
-  await page.goto(`/console${of}/services`);
-  await page.getByRole('link', { name: 'check-out', exact: true }).click();
-  await page.getByRole('heading', { name: 'Service check-out' }).waitFor();
-  const textOf = (name: string): Promise<string> =>
-    page.getByRole('region', { name, exact: true }).innerText();
-  await eventually(async () =>
-    expect(await page.getByRole('list', { name: 'At a glance' }).innerText()).toMatch(
-      /^Running\s+1\s+Waiting for approval\s+1\s+Freezes now\s+1$/,
-    ),
-  );
-  expect(await textOf('Limits')).toMatch(/max_cost_impact_auto\s+41\s+Tenant risk limits/);
-  const running = await textOf('Running now');
-  expect(running).toMatch(/scale\s+low/);
-  expect(running).not.toContain('restart');
-  expect(await textOf('Waiting for approval')).toContain('scale on check-out');
-  expect(await textOf('Maintenance windows')).toContain('sat, sun 22:00 – 23:30 (UTC)');
-  expect(await textOf('Last changes')).toContain('Service instance check-out');
-  await standAt(page, 'service');
-  await page.getByRole('link', { name: 'Edit', exact: true }).click();
-  await page.getByRole('link', { name: 'Its page' }).waitFor();
-  await page.goto(`/console${of}/services/nothing`);
-  await page.getByText('not_found').waitFor();
-  expect(seen.faults.filter((text) => !text.includes('404'))).toEqual([]);
-  await seen.close();
-});
-
 describe('notifications', () => {
   test('a channel is tested in place; the log filters, shows every attempt, and sends again', async () => {
     const { admin, id } = acme;
@@ -906,5 +850,62 @@ test('emptied overrides show what the layers below say, before anything is publi
     )
     .waitFor();
   expect(seen.faults).toEqual([]);
+  await seen.close();
+});
+
+test('a service on one page: its limits, what runs and waits, its windows and freezes, its last change', async () => {
+  const delta = await createTenant(stage.strata.url, platform, 'Delta');
+  const { admin, operator, id, emails } = delta;
+  const of = `/tenants/${id}`;
+  const intent = { action: 'scale', risk_level: 'low', cost_impact: 1 };
+  const zone = { timezone: 'UTC' };
+  const answers = [
+    await admin.put(`${of}/services/check-out`, {
+      service_type: 'cloud_run',
+      service_name: hostile,
+      maintenance_windows: [{ days: ['sat', 'sun'], start: '22:00', end: '23:30', ...zone }],
+    }),
+    await admin.put(`${of}/config/freezes`, {
+      sale: { during: [{ dates: everyDay, ...zone }], mode: 'warn' },
+      elsewhere: {
+        during: [{ dates: everyDay, ...zone }],
+        mode: 'warn',
+        match: { service_ids: ['other'] },
+      },
+    }),
+    await operator.post(`${of}/automations`, { ...intent, service_id: 'check-out' }),
+    await operator.post(`${of}/automations`, { ...intent, action: 'restart' }),
+    await operator.post(`${of}/automations`, {
+      ...intent,
+      risk_level: 'high',
+      service_id: 'check-out',
+    }),
+  ];
+  for (const { status, text } of answers) if (status >= 300) throw new Error(text);
+  const seen = await stage.tabOf(emails.tenant_admin!);
+  const { page } = seen;
+  await page.goto(`/console${of}/services`);
+  await page.getByRole('link', { name: 'check-out', exact: true }).click();
+  await page.getByRole('heading', { name: 'Service check-out' }).waitFor();
+  const textOf = (name: string): Promise<string> =>
+    page.getByRole('region', { name, exact: true }).innerText();
+  await eventually(async () =>
+    expect(await page.getByRole('list', { name: 'At a glance' }).innerText()).toMatch(
+      /^Running\s+1\s+Waiting for approval\s+1\s+Freezes now\s+1$/,
+    ),
+  );
+  expect(await textOf('Limits')).toMatch(/max_cost_impact_auto\s+15\s+Tenant risk limits/);
+  const running = await textOf('Running now');
+  expect(running).toMatch(/scale\s+low/);
+  expect(running).not.toContain('restart');
+  expect(await textOf('Waiting for approval')).toContain('scale on check-out');
+  expect(await textOf('Maintenance windows')).toContain('sat, sun 22:00 – 23:30 (UTC)');
+  expect(await textOf('Last changes')).toContain('Service instance check-out');
+  await standAt(page, 'service');
+  await page.getByRole('link', { name: 'Edit', exact: true }).click();
+  await page.getByRole('link', { name: 'Its page' }).waitFor();
+  await page.goto(`/console${of}/services/nothing`);
+  await page.getByText('not_found').waitFor();
+  expect(seen.faults.filter((text) => !text.includes('404'))).toEqual([]);
   await seen.close();
 });
