@@ -164,6 +164,7 @@ export const TenantEntity = new EntitySchema<TenantRow>({
       columns: ['deletion_asked_at'],
       where: 'deletion_asked_at IS NOT NULL',
     },
+    { name: 'tenants_slack', columns: ['id'], where: `notification_config->'slack' IS NOT NULL` },
   ],
 });
 export const MemberEntity = new EntitySchema<MemberRow>({

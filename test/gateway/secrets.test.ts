@@ -39,6 +39,8 @@ const secrets = {
   teams: canary('teams'),
   destination: canary('destination'),
   destinationToken: canary('destination-token'),
+  slackApp: canary('slack-app'),
+  slackBot: canary('slack-bot'),
   member: canary('member-password'),
   wrongPlace: canary('wrong-place'),
   guess: canary('guess'),
@@ -68,6 +70,7 @@ beforeAll(async () => {
     LOG_LEVEL: 'trace',
     WEBHOOK_ALLOW_HTTP: 'true',
     WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+    SLACK_API_URL: 'http://127.0.0.1:9/api',
   });
   platform = await signIn(strata.url, 'admin@example.com', secrets.adminPassword);
   tenant = await createTenant(strata.url, platform, 'Canaries');
@@ -96,6 +99,11 @@ const config = {
   webhook: { endpoints },
   chat: { google_chat: { webhook_url: `https://chat.example/?key=${secrets.chat}` } },
   teams: { webhook_url: `https://teams.example/?sig=${secrets.teams}` },
+  slack: {
+    app_token: `xapp-${secrets.slackApp}`,
+    bot_token: `xoxb-${secrets.slackBot}`,
+    channel: 'C0123456789',
+  },
 };
 const mask = '********';
 
@@ -214,7 +222,7 @@ test('notices are sent with them; receivers that give back what they were sent l
     ).status,
   ).toBe(200);
   const before = answers.length;
-  for (const channel of ['webhook', 'chat', 'email', 'teams'])
+  for (const channel of ['webhook', 'chat', 'email', 'teams', 'slack'])
     note(await admin.post(`/tenants/${id}/notifications/test`, { channel }));
   const asked = note(
     await tenant.operator.post(`/tenants/${id}/approvals`, {

@@ -227,6 +227,7 @@ const badForms: Partial<Record<Field, string[]>> = {
     'postgres://u:p/w@a/b',
   ],
   prometheus_url: ['prometheus:9090', 'ftp://a'],
+  slack_api_url: ['slack.com/api', 'ftp://a'],
   redis_url: ['r:6379', 'http://r', 'redis://', 'redis://a:6379,b:x'],
   nats_nkey_seed: ['SU', 'UA'.padEnd(58, 'A')],
   secret_key: ['short', 'k'.repeat(31)],
@@ -600,6 +601,7 @@ describe('changes', () => {
       'network_rate_limit_per_minute',
       'frontend_origin',
       'cors_origins',
+      'slack_api_url',
       'prometheus_url',
       'log_level',
     ];

@@ -176,8 +176,11 @@ test('lost during migrations, of which it is the lock, it is their error', async
   const error = migrating.catch((reason: unknown) => reason);
   await eventually(async () => {
     const ended = await database.query(
-      `SELECT pg_terminate_backend(l.pid) FROM pg_locks l WHERE l.locktype = 'advisory' AND EXISTS
-         (SELECT FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(1)' AND state = 'active')`,
+      // Of this database alone: the server has those of other tests, too.
+      `WITH own AS (SELECT * FROM pg_stat_activity WHERE datname = current_database())
+       SELECT pg_terminate_backend(pid) FROM own
+       WHERE pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory')
+         AND EXISTS (SELECT FROM own WHERE query = 'SELECT pg_sleep(1)' AND state = 'active')`,
     );
     expect(ended).toHaveLength(1);
   });
