@@ -4,9 +4,9 @@
  */
 import type { KnownBlock, Button } from '@slack/web-api';
 import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
-import { costText } from './asked-because.ts';
 import { budgetHeading, budgetRows } from './budget-notice.ts';
 import { asksForDecision, tellsOfChangeSet } from './notice.ts';
+import { approvalRows, changeSetRows, type NoticeRow } from './notice-rows.ts';
 import {
   cutOff,
   headingOf,
@@ -37,48 +37,26 @@ export function slackMessage(
   if (notice.type === budgetNoticeType)
     return messageOf(budgetHeading(notice.data), budgetRows(notice.data), [], page);
   if (tellsOfChangeSet(notice)) {
-    const { title, reason, paths, note, emergency } = notice.data;
-    const changes = paths.length === 1 ? paths[0]! : `${paths.length} documents`;
-    const said = [title, reason, note, emergency].filter((text) => text !== null);
-    return messageOf(stepHeadings[notice.type], [...said, ['Changes', changes]], [], page);
+    const rows = [notice.data.title, ...changeSetRows(notice.data)];
+    return messageOf(stepHeadings[notice.type], rows, [], page);
   }
   const { type, data } = notice;
   const buttons = asksForDecision(type) ? decisionButtons(data) : [];
-  return messageOf(headingOf(notice), approvalRows(notice), buttons, page);
+  return messageOf(headingOf(notice), rowsOf(notice), buttons, page);
 }
 
-/** A text, or a name with its value. */
-type Row = string | readonly [name: string, value: string];
-
-function approvalRows({ type, data }: ChatNotice): Row[] {
-  const rows: Row[] = [data.title, ['Action', data.action], ['Risk', data.risk_level]];
-  if (data.current_group !== null) rows.push(['Asked', data.current_group]);
-  const cost = costText(data);
-  if (cost !== '') rows.push(['Cost impact', cost]);
-  if (data.asked_because) rows.push(['Why it asks', data.asked_because.join(' ')]);
-  // What exactly is approved goes before what is said of it.
-  if (data.resource !== undefined && data.resource !== null) {
-    const { resource } = data;
-    const text = typeof resource === 'string' ? resource : JSON.stringify(resource);
-    rows.push(['Resource', text]);
-    if (text.length > longestText) rows.push(cutOff);
-  }
-  if (data.description) rows.push(data.description);
-  if (data.decision) {
-    const { by, name, comment } = data.decision;
-    rows.push(['By', name ?? by]);
-    if (comment) rows.push(comment);
-  }
-  if (asksForDecision(type)) {
-    const silence = data.what_happens?.silence;
-    rows.push(silence ? ['If no one decides', silence] : ['Until', data.expires_at]);
-  }
-  return rows;
+function rowsOf(notice: ChatNotice): NoticeRow[] {
+  const { facts, resource, said } = approvalRows(notice);
+  const row = resource === undefined ? [] : [['Resource', resource] as const];
+  const cut = row.some((each) => textOf(each).length > longestText) ? [cutOff] : [];
+  return [notice.data.title, ...facts, ...row, ...cut, ...said];
 }
+
+const textOf = (row: NoticeRow): string => (typeof row === 'string' ? row : `${row[0]}: ${row[1]}`);
 
 function messageOf(
   heading: string,
-  rows: readonly Row[],
+  rows: readonly NoticeRow[],
   buttons: Button[],
   page: string | undefined,
 ): SlackMessage {
@@ -92,7 +70,7 @@ function messageOf(
       { type: 'header', text: plain(heading, longestHeading) },
       ...rows.map((row): KnownBlock => ({
         type: 'section',
-        text: plain(typeof row === 'string' ? row : `${row[0]}: ${row[1]}`),
+        text: plain(textOf(row)),
       })),
       ...(elements.length === 0 ? [] : [{ type: 'actions', elements } as const]),
     ],

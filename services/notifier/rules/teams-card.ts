@@ -4,9 +4,9 @@
  * it can neither pose as a link nor as a part of the card.
  */
 import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
-import { costText } from './asked-because.ts';
 import { budgetHeading, budgetRows } from './budget-notice.ts';
 import { asksForDecision, tellsOfChangeSet } from './notice.ts';
+import { approvalRows, changeSetRows, type NoticeRow } from './notice-rows.ts';
 import {
   cutOff,
   headingOf,
@@ -81,54 +81,28 @@ function blocksOf(notice: ChatNotice | BudgetWarned | ChangeSetStepped): TextBlo
 }
 
 function approvalBlocks(notice: ChatNotice): TextBlock[] {
-  const { type, data } = notice;
-  const above = [heading(headingOf(notice)), titled(data.title), row(['Action', data.action])];
-  above.push(row(['Risk', data.risk_level]));
-  if (data.current_group !== null) above.push(row(['Asked', data.current_group]));
-  const cost = costText(data);
-  if (cost !== '') above.push(row(['Cost impact', cost]));
-  if (data.asked_because) above.push(row(['Why it asks', data.asked_because.join(' ')]));
-
-  const below: TextBlock[] = [];
-  if (data.description) below.push(paragraph(shortenedTo(data.description, longestText)));
-  if (data.decision) {
-    const { by, name, comment } = data.decision;
-    below.push(row(['By', name ?? by]));
-    if (comment) below.push(paragraph(shortenedTo(comment, longestText)));
-  }
-  if (asksForDecision(type)) {
-    const silence = data.what_happens?.silence;
-    below.push(silence ? row(['If no one decides', silence]) : row(['Until', data.expires_at]));
-  }
-  // What exactly is approved goes before what is said of it.
-  return [...above, ...resourceBlocks(data, [...above, ...below]), ...below];
+  const { facts, resource, said } = approvalRows(notice);
+  const above = [heading(headingOf(notice)), titled(notice.data.title), ...facts.map(rowBlock)];
+  const below = said.map(rowBlock);
+  return [...above, ...resourceBlocks(resource, [...above, ...below]), ...below];
 }
 
 /** Whole where it fits; else it says that it is not. */
-function resourceBlocks(
-  { resource }: ChatNotice['data'],
-  others: readonly TextBlock[],
-): TextBlock[] {
-  if (resource === undefined || resource === null) return [];
-  const text = typeof resource === 'string' ? resource : JSON.stringify(resource);
+function resourceBlocks(text: string | undefined, others: readonly TextBlock[]): TextBlock[] {
+  if (text === undefined) return [];
   const room = longestMessage - bytesOf(others);
   const shown = row(['Resource', shortenedTo(text, room)]);
   return bytesOf(text) <= room ? [shown] : [shown, paragraph(cutOff)];
 }
 
-function changeSetBlocks({ type, data }: ChangeSetStepped): TextBlock[] {
-  const { title, reason, paths, note, emergency } = data;
-  const documents = paths.length === 1 ? paths[0]! : `${paths.length} documents`;
-  const said = [note, emergency].filter((text) => text !== null);
-  return [
-    heading(stepHeadings[type]),
-    titled(title),
-    paragraph(reason),
-    row(['Changes', documents]),
-    ...said.map((text) => paragraph(shortenedTo(text, longestText))),
-  ];
-}
+const changeSetBlocks = ({ type, data }: ChangeSetStepped): TextBlock[] => [
+  heading(stepHeadings[type]),
+  titled(data.title),
+  ...changeSetRows(data).map(rowBlock),
+];
 
+const rowBlock = (each: NoticeRow): TextBlock =>
+  typeof each === 'string' ? paragraph(shortenedTo(each, longestText)) : row(each);
 const block = (...inlines: readonly TextRun[]): TextBlock => ({ type: 'RichTextBlock', inlines });
 const heading = (text: string): TextBlock =>
   block({ type: 'TextRun', text, weight: 'bolder', size: 'large' });
