@@ -6,14 +6,15 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query } from '../address.ts';
 import { get, withQuery } from '../api.ts';
-import { nameBeside, shortJson } from '../format.ts';
+import { shortJson } from '../format.ts';
 import { lookAgainMs, useEvery, useList, useLive, useLoaded } from '../loading.ts';
 import { FilterField, type Option, SelectField } from '../fields.tsx';
 import { Pager, Table, Waiting } from '../lists.tsx';
-import { Empty, Heading, ProblemBox, Time, Value, Who } from '../parts.tsx';
+import { Empty, Heading, ProblemBox, Time, Who } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { EmergencyStop } from './emergency-stop.tsx';
-import { layerTitles, type Explained } from './ladder.ts';
+import type { Explained } from './ladder.ts';
+import { LimitTable } from './limit-table.tsx';
 import type { ScreenProperties } from './screen.ts';
 
 type Effective = ResultOf<'config-resolver.resolve'>;
@@ -147,47 +148,17 @@ function Limits({
         <a href={hrefOf(`/tenants/${tenantId}/documents/risk`)}>Risk limits</a>
         <a href={hrefOf(`/tenants/${tenantId}/documents/bounds`)}>Guardrails</a>
       </div>
-      <LimitTable effective={effective} />
+      <LimitTable label="Limits of automation" limits={limitsIn(effective)} />
     </section>
   );
 }
 
-/** What limits automation where the values hold, and who decided each. */
-export function LimitTable({ effective }: { readonly effective: Effective }): VNode {
-  const rows = limitKeys.flatMap((key) => {
+/** Those that decide over automation, in the order in which they do. */
+export const limitsIn = (effective: Effective): [string, Explained][] =>
+  limitKeys.flatMap((key): [string, Explained][] => {
     const explained = explainedIn(effective, key);
-    return explained ? [{ key, explained, value: effective.values[key] }] : [];
+    return explained ? [[key, explained]] : [];
   });
-  return (
-    <Table
-      label="Limits of automation"
-      look="lines"
-      columns={['Limit', 'Value', 'Decided by', { wide: 'Changed by' }, { wide: 'When' }]}
-    >
-      {rows.map(({ key, explained, value }) => (
-        <tr key={key}>
-          <th scope="row">{key}</th>
-          <td>
-            <Value value={value} />
-          </td>
-          <td>
-            {explained.enforced ? (
-              <span class="layer bound">guardrail</span>
-            ) : (
-              layerTitles[explained.layer]
-            )}
-          </td>
-          <td class="wide">
-            <Who id={explained.updated_by} name={nameBeside(explained, 'updated_by')} />
-          </td>
-          <td class="wide">
-            <Time at={explained.updated_at} />
-          </td>
-        </tr>
-      ))}
-    </Table>
-  );
-}
 
 function List({ tenantId }: { readonly tenantId: string }): VNode {
   const state = query.value.get('state') ?? 'running';

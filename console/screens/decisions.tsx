@@ -5,11 +5,11 @@ import { hrefOf, query, setQuery } from '../address.ts';
 import { get, withQuery } from '../api.ts';
 import { BarsByDay, dateText, type DayBar } from '../bars-by-day.tsx';
 import { anyOf, SelectField } from '../fields.tsx';
-import { nameBeside, shortJson } from '../format.ts';
+import { shortJson } from '../format.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { useLoaded } from '../loading.ts';
-import { Empty, Fact, Heading, Loading, ProblemBox, Time, Value, Who } from '../parts.tsx';
-import { layerTitles } from './ladder.ts';
+import { Empty, Fact, Heading, Loading, ProblemBox, Time } from '../parts.tsx';
+import { LimitTable } from './limit-table.tsx';
 import type { ScreenProperties } from './screen.ts';
 
 type Counts = ResultOf<'notifier.decisions.counts'>;
@@ -289,42 +289,10 @@ function OneDecision({ tenantId, id }: { readonly tenantId: string; readonly id:
           {data.explain === null ? (
             <Empty>{data.not_explained}</Empty>
           ) : (
-            <LimitsThen explain={data.explain} />
+            <LimitTable label="Limits as they were" limits={Object.entries(data.explain)} />
           )}
         </>
       )}
     </section>
   );
 }
-
-type Explain = NonNullable<ResultOf<'config-resolver.decisions.get'>['explain']>;
-
-const LimitsThen = ({ explain }: { readonly explain: Explain }): VNode => (
-  <Table
-    label="Limits as they were"
-    look="lines"
-    columns={['Limit', 'Value', 'Decided by', { wide: 'Changed by' }, { wide: 'When' }]}
-  >
-    {Object.entries(explain).map(([key, explained]) => (
-      <tr key={key}>
-        <th scope="row">{key}</th>
-        <td>
-          <Value value={explained.value} />
-        </td>
-        <td>
-          {explained.enforced ? (
-            <span class="layer bound">guardrail</span>
-          ) : (
-            layerTitles[explained.layer]
-          )}
-        </td>
-        <td class="wide">
-          <Who id={explained.updated_by} name={nameBeside(explained, 'updated_by')} />
-        </td>
-        <td class="wide">
-          <Time at={explained.updated_at} />
-        </td>
-      </tr>
-    ))}
-  </Table>
-);

@@ -18,10 +18,11 @@ import {
 } from '../loading.ts';
 import { Empty, Heading, ProblemBox } from '../parts.tsx';
 import { Tile, Tiles } from '../tiles.tsx';
-import { AutomationTable, LimitTable, type Automation } from './automations.tsx';
+import { AutomationTable, limitsIn, type Automation } from './automations.tsx';
 import { kindNamed, mayWrite, screenOf } from './document-kinds.ts';
 import { windowText } from './freeze-windows.ts';
 import { KindList } from './kind-list.tsx';
+import { LimitTable } from './limit-table.tsx';
 import { FreezesNow, LastChanges, useFreezesNow, WaitingApprovals } from './overview-lists.tsx';
 import type { ScreenProperties } from './screen.ts';
 
@@ -133,7 +134,7 @@ function OneService({ tenantId, id }: { readonly tenantId: string; readonly id: 
           <span class="grow"></span>
           <a href={hrefOf(withQuery(`${of}/effective`, { service_id: id }))}>All values</a>
         </div>
-        {effective && <LimitTable effective={effective} />}
+        {effective && <LimitTable label="Limits" limits={limitsIn(effective)} />}
       </section>
       <section aria-label="Running now">
         <h2>Running now</h2>
