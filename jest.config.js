@@ -1,4 +1,6 @@
 const ofEach = {
+  // A clone's own, so that `--onlyFailures` never means what failed in another of the same path.
+  cacheDirectory: '<rootDir>/node_modules/.cache/jest',
   testEnvironment: 'node',
   extensionsToTreatAsEsm: ['.ts'],
   testMatch: ['**/*.test.ts'],

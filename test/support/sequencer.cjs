@@ -21,11 +21,11 @@ const folders = [
 
 const placeOf = ({ path }) => folders.indexOf(basename(dirname(path)));
 
+const hasFaults = ({ path }) => ['soak', 'faults'].includes(basename(dirname(path)));
+
 /** Two others behind each file that lets a cluster have its faults, so that about one of them runs at a time and has room. */
 function spread(tests) {
-  const { true: faults = [], false: others = [] } = Object.groupBy(tests, (test) =>
-    ['soak', 'faults'].includes(basename(dirname(test.path))),
-  );
+  const { true: faults = [], false: others = [] } = Object.groupBy(tests, hasFaults);
   return [
     ...faults.flatMap((test, index) => [test, ...others.slice(2 * index, 2 * index + 2)]),
     ...others.slice(2 * faults.length),
@@ -39,5 +39,17 @@ module.exports = class LongestFirst extends TestSequencer {
     return spread(
       isTimed ? sorted : sorted.toSorted((one, other) => placeOf(one) - placeOf(other)),
     );
+  }
+
+  /**
+   * What `--onlyFailures` runs. A file that is late beside others is not late alone, but a history that was wrong once is wrong: where a
+   * file with faults has failed, nothing is run again, and the run has failed.
+   */
+  allFailedTests(tests) {
+    const failed = super.allFailedTests(tests);
+    const files = failed.filter(hasFaults).map(({ path }) => path);
+    if (files.length > 0)
+      throw new Error(`not run again, as faults may be rare: ${files.join(', ')}`);
+    return failed;
   }
 };
