@@ -135,7 +135,7 @@ export const documentKinds: readonly DocumentKind[] = [
     path: '/tenants/{tenant_id}/services/{service_id}',
     list: '/tenants/{tenant_id}/services',
     idField: 'service_id',
-    columns: ['service_name', 'service_type', 'min_instances', 'max_instances'],
+    columns: ['service_name', 'service_type', 'owner', 'labels', 'min_instances', 'max_instances'],
     writers: ['tenant_admin', 'operator'],
     configType: 'service_config',
   },

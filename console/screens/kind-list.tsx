@@ -7,7 +7,9 @@ import { useLive } from '../loading.ts';
 import { usePages } from '../pages.ts';
 import { ShowMore, Table } from '../lists.tsx';
 import { ProblemBox, Value } from '../parts.tsx';
+import { isObject, type JsonObject } from '../merge-patch.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
+import { ChangeTogether } from './change-together.tsx';
 import { addressOf, idOf, mayWrite, screenOf, type DocumentKind } from './document-kinds.ts';
 
 type Item = Readonly<Record<string, unknown>>;
@@ -66,6 +68,7 @@ export function KindList({
   const isWhole = wanted !== '' || Object.hasOwn(orders, sort.replace(/^-/, ''));
   const { items, isComplete, problem, more, reload } = usePages<Item>(address, isWhole);
   const [most, setMost] = useState(rowsAtOnce);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   useLive(reload, (change) => change.config_type === kind.configType);
   const found = items?.filter((item) => textOf(kind, item).includes(wanted));
   const shown = found && sortedBy(found, orders, sort).slice(0, most);
@@ -73,6 +76,15 @@ export function KindList({
     setMost(most + rowsAtOnce);
     more();
   };
+  const isChoosing = mayChangeTogether(kind);
+  const shownIds = shown?.map((item) => idOf(kind, item)) ?? [];
+  const toggle = (id: string): void => {
+    const next = new Set(chosen);
+    if (!next.delete(id)) next.add(id);
+    setChosen(next);
+  };
+  // What a filter hides meanwhile is not changed unseen.
+  const together = shownIds.filter((id) => chosen.has(id));
   const hasMore = found !== undefined && (found.length > most || !isComplete);
   return (
     <section class="kind">
@@ -84,6 +96,15 @@ export function KindList({
           </span>
         )}
         <span class="grow"></span>
+        {isChoosing && shownIds.length > 1 && (
+          <Together
+            tenantId={tenantId}
+            kind={kind}
+            shown={shownIds}
+            chosen={together}
+            onChosen={setChosen}
+          />
+        )}
         {mayWrite(kind) && <NewDocument tenantId={tenantId} kind={kind} />}
       </div>
       <ProblemBox problem={problem} retry={reload} />
@@ -101,19 +122,22 @@ export function KindList({
             return (
               <tr key={id}>
                 <th scope="row">
+                  {isChoosing && shownIds.length > 1 && (
+                    <input
+                      type="checkbox"
+                      class="pick"
+                      aria-label={`Choose ${id}`}
+                      checked={chosen.has(id)}
+                      onChange={() => toggle(id)}
+                    />
+                  )}
                   <a href={hrefOf(pageOf(id))}>
                     <bdi>{id}</bdi>
                   </a>
                 </th>
                 {columns.map((name) => (
                   <td key={name}>
-                    {item[name] === undefined ? (
-                      <span class="muted">–</span>
-                    ) : typeof item[name] === 'string' ? (
-                      <bdi>{item[name]}</bdi>
-                    ) : (
-                      <Value value={item[name]} longest={60} />
-                    )}
+                    <Cell value={item[name]} />
                   </td>
                 ))}
               </tr>
@@ -123,6 +147,66 @@ export function KindList({
       )}
       {hasMore && <ShowMore onClick={showMore} />}
     </section>
+  );
+}
+
+/** Labels are an object of texts. */
+function Cell({ value }: { readonly value: unknown }): VNode {
+  if (value === undefined) return <span class="muted">–</span>;
+  if (typeof value === 'string') return <bdi>{value}</bdi>;
+  return isObject(value) ? <Labels labels={value} /> : <Value value={value} longest={60} />;
+}
+
+export const Labels = ({ labels }: { readonly labels: JsonObject }): VNode => (
+  <span class="labels">
+    {Object.entries(labels).map(([name, value]) => (
+      <span class="tag" key={name}>
+        <bdi>
+          {name}: {String(value)}
+        </bdi>
+      </span>
+    ))}
+  </span>
+);
+
+/** The platform has its plan for that. */
+const mayChangeTogether = (kind: DocumentKind): boolean =>
+  kind.isPlatform !== true && mayWrite(kind);
+
+function Together({
+  tenantId,
+  kind,
+  shown,
+  chosen,
+  onChosen,
+}: {
+  readonly tenantId: string;
+  readonly kind: DocumentKind;
+  readonly shown: readonly string[];
+  readonly chosen: readonly string[];
+  readonly onChosen: (chosen: ReadonlySet<string>) => void;
+}): VNode {
+  const [isOpen, setOpen] = useState(false);
+  const areAll = chosen.length === shown.length;
+  return (
+    <>
+      <button type="button" class="small" onClick={() => onChosen(new Set(areAll ? [] : shown))}>
+        {areAll ? 'Choose none' : `Choose all ${shown.length}`}
+      </button>
+      {chosen.length > 0 && (
+        <button type="button" class="small" onClick={() => setOpen(true)}>
+          Change {chosen.length} together…
+        </button>
+      )}
+      {isOpen && (
+        <ChangeTogether
+          tenantId={tenantId}
+          kind={kind}
+          ids={chosen}
+          onClose={() => setOpen(false)}
+        />
+      )}
+    </>
   );
 }
 

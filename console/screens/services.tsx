@@ -21,7 +21,7 @@ import { Tile, Tiles } from '../tiles.tsx';
 import { AutomationTable, limitsIn, type Automation } from './automations.tsx';
 import { kindNamed, mayWrite, screenOf } from './document-kinds.ts';
 import { windowText } from './freeze-windows.ts';
-import { KindList } from './kind-list.tsx';
+import { KindList, Labels } from './kind-list.tsx';
 import { LimitTable } from './limit-table.tsx';
 import { FreezesNow, LastChanges, useFreezesNow, WaitingApprovals } from './overview-lists.tsx';
 import type { ScreenProperties } from './screen.ts';
@@ -43,7 +43,7 @@ export function Services({ tenantId, rest }: ScreenProperties): VNode {
         <p class="muted">What automation acts on, each with its limits and what became of it</p>
       </Heading>
       <form role="search" class="filter" onSubmit={(event) => event.preventDefault()}>
-        <FilterField placeholder="name" />
+        <FilterField placeholder="name, owner or label" />
       </form>
       <KindList tenantId={tenantId} kind={kind} pageOf={pageOf} />
     </section>
@@ -101,6 +101,12 @@ function OneService({ tenantId, id }: { readonly tenantId: string; readonly id: 
             </>
           )}
           <code>{service.service_type}</code>
+          {service.owner !== undefined && (
+            <>
+              , owned by <bdi>{service.owner}</bdi>
+            </>
+          )}{' '}
+          {service.labels && <Labels labels={service.labels} />}
         </p>
         <span class="grow"></span>
         <a href={document}>{mayWrite(kind) ? 'Edit' : 'Show its document'}</a>

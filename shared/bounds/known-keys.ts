@@ -7,7 +7,7 @@ import { Type, type TSchema } from 'typebox';
 import { AgentConfig } from '../contracts/agents.ts';
 import { valueTypes, type ValueType } from '../contracts/bounds.ts';
 import { RiskConfig } from '../contracts/risk.ts';
-import { ServiceInstance } from '../contracts/service-instances.ts';
+import { instanceValues, ServiceInstance } from '../contracts/service-instances.ts';
 import { ServiceType } from '../contracts/service-types.ts';
 import type { Problem } from '../errors.ts';
 import { pointerTo } from '../schema/json-pointer.ts';
@@ -33,13 +33,6 @@ const ofEnvironment = Object.fromEntries(
   }),
 );
 const { agent_type: _agentType, ...ofAgents } = AgentConfig.properties;
-const {
-  service_id: _id,
-  service_name: _name,
-  service_type: _serviceType,
-  project_id: _project,
-  ...ofInstances
-} = ServiceInstance.properties;
 const { scaling_limits, monitoring_defaults } = ServiceType.properties;
 
 /** By key, the schema of its values. A key that several documents hold means the same in each. */
@@ -47,7 +40,7 @@ const schemas: ReadonlyMap<string, TSchema> = new Map<string, TSchema>(
   Object.entries<TSchema>({
     ...ofEnvironment,
     ...ofAgents,
-    ...ofInstances,
+    ...instanceValues(ServiceInstance.properties),
     scaling_limits,
     monitoring_defaults,
     ...RiskConfig.properties.global_settings.properties,

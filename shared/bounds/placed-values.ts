@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { describe } from './bounds-document.ts';
 import { bindingOf, isEnforced, type BoundInForce, type BoundSet } from './bounds-in-force.ts';
 import { satisfies } from './limits.ts';
+import { instanceValues } from '../contracts/service-instances.ts';
 import type { Problem } from '../errors.ts';
 import { pointerTo } from '../schema/json-pointer.ts';
 
@@ -48,18 +49,9 @@ export function valuesOfAgent({ agent_type: _type, ...values }: Values): PlacedV
   return placed(values, null);
 }
 
-export function valuesOfInstance(
+export const valuesOfInstance = (
   instance: Values & { readonly service_type: string },
-): PlacedValue[] {
-  const {
-    service_id: _id,
-    service_name: _name,
-    service_type: serviceType,
-    project_id: _project,
-    ...values
-  } = instance;
-  return placed(values, serviceType);
-}
+): PlacedValue[] => placed(instanceValues(instance), instance.service_type);
 
 /** A bound that a value is outside of. */
 export interface Violation {

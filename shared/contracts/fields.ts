@@ -112,6 +112,9 @@ export const InstanceCount = Type.Integer({
 /** An object whose members Strata keeps and does not interpret. */
 export const FreeForm = Type.Record(Type.String(), Type.Unknown());
 
+export const Labels = (description: string, example: Readonly<Record<string, string>>) =>
+  Type.Record(Type.String(), Type.String({ maxLength: 500 }), { description, examples: [example] });
+
 /**
  * Who did something: the id of a person or service account, or the name of a service or operator.
  */

@@ -4,7 +4,7 @@
  */
 import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
-import { described, FreeForm, patterns, ProjectId, strict, Text } from './fields.ts';
+import { described, FreeForm, Labels, patterns, ProjectId, strict, Text } from './fields.ts';
 import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenant-document.ts';
 
 const fields = {
@@ -39,12 +39,7 @@ const fields = {
         'Automation on its instances may cost no more than `budget` in a month (UTC); false by default, and then it is information',
     }),
   ),
-  labels: Type.Optional(
-    Type.Record(Type.String(), Type.String({ maxLength: 500 }), {
-      description: 'Labels of the cloud',
-      examples: [{ team: 'checkout' }],
-    }),
-  ),
+  labels: Type.Optional(Labels('Labels of the cloud', { team: 'checkout' })),
   project_config: Type.Optional(described(FreeForm, 'Whatever else there is, kept as it is')),
 };
 export const ProjectConfig = Type.Object(

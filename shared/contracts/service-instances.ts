@@ -10,6 +10,7 @@ import {
   described,
   FreeForm,
   InstanceCount,
+  Labels,
   ProjectId,
   ServiceId,
   ServiceTypeName,
@@ -27,6 +28,8 @@ import { BusinessHours, WeeklyHours } from './weekly-hours.ts';
 
 const fields = {
   service_name: Type.Optional(Text('What people call it', 'Checkout')),
+  owner: Type.Optional(Text('Who answers for it: a team or a person', 'team-payments')),
+  labels: Type.Optional(Labels('What it is found by', { tier: 'critical' })),
   project_id: Type.Optional(ProjectId),
   custom_thresholds: Type.Optional(
     described(FreeForm, 'Thresholds of its own, kept as they are', { latency_ms: 250 }),
@@ -62,6 +65,19 @@ export const ServiceInstance = Type.Object(
   },
 );
 export type ServiceInstance = Static<typeof ServiceInstance>;
+
+/** What its layer holds, of a document or of its schema: all but what it is named and found by. */
+export function instanceValues<Fields extends Readonly<Record<string, unknown>>>({
+  service_id: _id,
+  service_name: _name,
+  service_type: _type,
+  owner: _owner,
+  labels: _labels,
+  project_id: _project,
+  ...values
+}: Fields) {
+  return values;
+}
 
 export interface ServiceInstanceAddress extends TenantAddress {
   readonly service_id: string;

@@ -909,3 +909,71 @@ test('a service on one page: its limits, what runs and waits, its windows and fr
   expect(seen.faults.filter((text) => !text.includes('404'))).toEqual([]);
   await seen.close();
 });
+
+test('several services get an owner by one change set, and are found by a label', async () => {
+  const epsilon = await createTenant(stage.strata.url, platform, 'Epsilon');
+  const { admin, id, emails } = epsilon;
+  const of = `/tenants/${id}`;
+  const services = {
+    'check-out': { tier: 'critical' },
+    payments: { tier: 'critical', team: hostile },
+    reports: { tier: 'low' },
+  };
+  for (const [name, labels] of Object.entries(services)) {
+    const { status, text } = await admin.put(`${of}/services/${name}`, {
+      service_type: 'cloud_run',
+      labels,
+    });
+    if (status >= 300) throw new Error(text);
+  }
+  const seen = await stage.tabOf(emails.operator!);
+  const { page } = seen;
+  await page.goto(`/console${of}/services`);
+  await page.getByRole('link', { name: 'reports', exact: true }).waitFor();
+  await page.getByLabel('Choose reports').check();
+  await page.getByLabel('Filter').fill('critical');
+  // What the filter hides is not changed.
+  await page.getByRole('button', { name: 'Choose all 2' }).click();
+  await standAt(page, 'services-chosen');
+  await page.getByRole('button', { name: 'Change 2 together…' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Field').selectOption('owner');
+  await dialog.getByLabel('Value').fill('team-payments');
+  await dialog.getByLabel('Reason').fill('They took them over');
+  await standAt(page, 'change-together');
+  await dialog.getByRole('button', { name: 'Make a change set' }).click();
+  await page.getByRole('heading', { name: 'Set owner of 2 services' }).waitFor();
+  await standAt(page, 'change-together-set');
+  await page.getByRole('button', { name: 'Ask for approval', exact: true }).click();
+  await page.getByText('somebody else decides it').waitFor();
+  const sets = await admin.get(`${of}/config/changesets?state=pending`);
+  const [{ id: set, digest }] = sets.body.items;
+  const approved = await admin.post(`${of}/config/changesets/${set}/approve`, { digest });
+  expect([approved.status, approved.text]).toEqual([200, expect.any(String)]);
+  await eventually(async () => {
+    const { body } = await admin.get(`${of}/services`);
+    const owners = body.items.map((each: { service_id: string; owner?: string }) => [
+      each.service_id,
+      each.owner,
+    ]);
+    expect(Object.fromEntries(owners)).toEqual({
+      'check-out': 'team-payments',
+      payments: 'team-payments',
+      reports: undefined,
+    });
+  });
+  const history = await admin.get(`${of}/config/history?config_type=service_config&limit=2`);
+  expect(history.body.items.map((each: { reason?: string }) => each.reason)).toEqual(
+    Array(2).fill('They took them over'),
+  );
+  // A label is set beside the others, and is no value of the service.
+  await page.goto(`/console${of}/services?q=payments`);
+  await page.getByRole('link', { name: 'payments', exact: true }).click();
+  await page.getByText('owned by team-payments').waitFor();
+  await page.getByText('tier: critical').waitFor();
+  const { body } = await admin.get(`${of}/config/effective?service_id=payments`);
+  expect(Object.keys(body.values)).not.toContain('labels');
+  expect(Object.keys(body.values)).not.toContain('owner');
+  expect(seen.faults).toEqual([]);
+  await seen.close();
+});

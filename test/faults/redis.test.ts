@@ -56,8 +56,11 @@ async function resetToken(nth: number): Promise<string> {
   });
 }
 
-/** A Sentinel whose own clock halted for two seconds answers as before for thirty more (TILT). */
-const failoverMs = 90_000;
+/**
+ * A Sentinel whose own clock halted for two seconds answers as before for thirty more (TILT), which
+ * on a busy machine is again and again.
+ */
+const failoverMs = 300_000;
 
 /** Asked again while Redis is away, which a failover can be twice for a client. */
 const reset = (token: string, password: string): Promise<number> =>

@@ -125,8 +125,10 @@ describe('names', () => {
   });
 
   test('an operation is read at a glance: its schemas are elsewhere', () => {
+    const withoutExamples = (name: string, value: unknown): unknown =>
+      name.startsWith('example') ? undefined : value;
     const long = operations
-      .filter(({ operation }) => JSON.stringify(operation).length > 4200)
+      .filter(({ operation }) => JSON.stringify(operation, withoutExamples).length > 3600)
       .map(({ name }) => name);
     expect(long).toEqual([]);
   });

@@ -17,7 +17,7 @@ import { globalEntryKey } from '../../../shared/contracts/global-entries.ts';
 import type { ConfigType, PlatformConfigType } from '../../../shared/contracts/history.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { riskDefaults, riskKey } from '../../../shared/contracts/risk.ts';
-import { serviceInstanceKey } from '../../../shared/contracts/service-instances.ts';
+import { instanceValues, serviceInstanceKey } from '../../../shared/contracts/service-instances.ts';
 import {
   defaultConfiguration,
   serviceTypeKey,
@@ -171,14 +171,7 @@ export const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
   service_instance: {
     parts({ tenant }) {
       if (!tenant.service) return [];
-      const {
-        service_id: _id,
-        service_name: _name,
-        service_type: _type,
-        project_id: _project,
-        ...values
-      } = tenant.service.document;
-      return [{ values, pathOf: under() }];
+      return [{ values: instanceValues(tenant.service.document), pathOf: under() }];
     },
     origin: ({ tenant, tenantId }) =>
       originOf(

@@ -1,0 +1,125 @@
+/** One field of several documents, changed by one change set. */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ParamsOf } from '../../shared/contracts/index.ts';
+import { go } from '../address.ts';
+import { call } from '../api.ts';
+import { FormDialog } from '../dialogs.tsx';
+import { Field } from '../fields.tsx';
+import { useLoaded } from '../loading.ts';
+import { Loading } from '../parts.tsx';
+import { schemaOf, type Schema } from '../schemas.ts';
+import { screenOfSet, setsOf, type ChangeSet } from './change-sets.ts';
+import { addressOf, type DocumentKind } from './document-kinds.ts';
+import { LeafField, textIn } from './schema-fields.tsx';
+
+type Body = ParamsOf<'tenant-config.changesets.create'>['body'];
+
+/** Those that one value says; what has parts of its own is edited document by document. */
+const fieldsOf = (schema: Schema, { idField }: DocumentKind): [string, Schema][] =>
+  Object.entries(schema.properties ?? {}).filter(
+    ([name, inner]) => name !== idField && !inner.properties && !inner.shapes,
+  );
+
+export function ChangeTogether({
+  tenantId,
+  kind,
+  ids,
+  onClose,
+}: {
+  readonly tenantId: string;
+  readonly kind: DocumentKind;
+  readonly ids: readonly string[];
+  readonly onClose: () => void;
+}): VNode {
+  const { data: schema } = useLoaded(kind.path, () => schemaOf(kind.path));
+  const [field, setField] = useState('');
+  const [member, setMember] = useState('');
+  const [value, setValue] = useState<unknown>();
+  const [isFit, setFit] = useState(true);
+  const [reason, setReason] = useState('');
+  const fields = schema ? fieldsOf(schema, kind) : [];
+  const chosen = fields.find(([name]) => name === field)?.[1];
+  // A label is set beside the others.
+  const isMember = chosen?.values !== undefined;
+  const name = isMember ? `${field}.${member.trim()}` : field;
+  const choose = (event: Event): void => {
+    setField(textIn(event));
+    setMember('');
+    setValue(undefined);
+    setFit(true);
+  };
+  const propose = async (): Promise<void> => {
+    const owner = setsOf(tenantId);
+    const own = value ?? null;
+    const body = { [field]: isMember ? { [member.trim()]: own } : own };
+    const items = ids.map((id) => ({
+      action: 'patch' as const,
+      path: addressOf(kind.path, tenantId, id),
+      body,
+    }));
+    const title = `${own === null ? 'Take away' : 'Set'} ${name} of ${ids.length} ${kind.name}`;
+    const sent: Body = { title, reason: reason.trim(), apply: 'on_approval', items };
+    const made = await call<ChangeSet>('POST', owner.address, { body: sent });
+    go(screenOfSet(owner, made.body.id));
+  };
+  return (
+    <FormDialog
+      title={`Change ${ids.length} ${kind.name} together`}
+      verb="Make a change set"
+      isReady={chosen !== undefined && isFit && (!isMember || member.trim() !== '')}
+      work={propose}
+      onClose={onClose}
+    >
+      <p class="fine">
+        <bdi>{ids.slice(0, 8).join(', ')}</bdi>
+        {ids.length > 8 && ` and ${ids.length - 8} more`}
+      </p>
+      {!schema && <Loading />}
+      <label>
+        Field
+        <select name="field" value={field} required onChange={choose}>
+          <option value="">choose one</option>
+          {fields.map(([each]) => (
+            <option key={each} value={each}>
+              {each}
+            </option>
+          ))}
+        </select>
+      </label>
+      {isMember && (
+        <Field
+          label="Name"
+          name="member"
+          value={member}
+          required
+          placeholder="tier"
+          onValue={setMember}
+        />
+      )}
+      {chosen && (
+        <LeafField
+          key={field}
+          name="Value"
+          place="value"
+          schema={chosen.values ?? chosen}
+          value={value}
+          isReadOnly={false}
+          onChange={setValue}
+          onFit={setFit}
+        />
+      )}
+      <p class="fine">Left empty, it is taken away from each, and lower layers show through.</p>
+      <Field
+        label="Reason"
+        name="reason"
+        value={reason}
+        required
+        maxlength={500}
+        placeholder="Why, for those who approve it and for the history"
+        onValue={setReason}
+      />
+      <p class="fine">Nothing is written until somebody else has approved the change set.</p>
+    </FormDialog>
+  );
+}
