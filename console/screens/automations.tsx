@@ -13,8 +13,7 @@ import { Pager, Table, Waiting } from '../lists.tsx';
 import { Empty, Heading, ProblemBox, Time, Who } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { EmergencyStop } from './emergency-stop.tsx';
-import type { Explained } from './ladder.ts';
-import { LimitTable } from './limit-table.tsx';
+import { explainedIn, limitsIn, LimitTable } from './limit-table.tsx';
 import type { ScreenProperties } from './screen.ts';
 
 type Effective = ResultOf<'config-resolver.resolve'>;
@@ -65,9 +64,6 @@ export function Automations({ tenantId }: ScreenProperties): VNode {
   );
 }
 
-const explainedIn = ({ explain = {} }: Effective, key: string): Explained | undefined =>
-  Object.hasOwn(explain, key) ? explain[key] : undefined;
-
 /**
  * A bar with a place for each slot, as long as they can be told apart; the number says it to
  * everybody.
@@ -116,19 +112,6 @@ function Slots({
   );
 }
 
-/** The settings that decide over automation, in the order in which they do. */
-const limitKeys = [
-  'automation_enabled',
-  'business_hours_only',
-  'max_resource_scaling',
-  'max_cost_impact_approval',
-  'max_cost_impact_auto',
-  'require_approval_for_high_risk',
-  'auto_approve_rollbacks',
-  'max_concurrent_automations',
-  'approval_timeout_minutes',
-] as const;
-
 function Limits({
   tenantId,
   effective,
@@ -152,13 +135,6 @@ function Limits({
     </section>
   );
 }
-
-/** Those that decide over automation, in the order in which they do. */
-export const limitsIn = (effective: Effective): [string, Explained][] =>
-  limitKeys.flatMap((key): [string, Explained][] => {
-    const explained = explainedIn(effective, key);
-    return explained ? [[key, explained]] : [];
-  });
 
 function List({ tenantId }: { readonly tenantId: string }): VNode {
   const state = query.value.get('state') ?? 'running';

@@ -1,9 +1,12 @@
 /** Limits of automation as they hold or held, with who decided each. */
 import type { VNode } from 'preact';
+import type { ResultOf } from '../../shared/contracts/index.ts';
 import { nameBeside } from '../format.ts';
 import { Table } from '../lists.tsx';
 import { Time, Value, Who } from '../parts.tsx';
 import { layerTitles, type Explained } from './ladder.ts';
+
+type Effective = Pick<ResultOf<'config-resolver.resolve'>, 'explain'>;
 
 export const LimitTable = ({
   label,
@@ -40,3 +43,26 @@ export const LimitTable = ({
     ))}
   </Table>
 );
+
+/** The settings that decide over automation, in the order in which they do. */
+export const limitKeys = [
+  'automation_enabled',
+  'business_hours_only',
+  'max_resource_scaling',
+  'max_cost_impact_approval',
+  'max_cost_impact_auto',
+  'require_approval_for_high_risk',
+  'auto_approve_rollbacks',
+  'max_concurrent_automations',
+  'approval_timeout_minutes',
+] as const;
+
+export const explainedIn = ({ explain = {} }: Effective, key: string): Explained | undefined =>
+  Object.hasOwn(explain, key) ? explain[key] : undefined;
+
+/** Those that decide over automation, in the order in which they do. */
+export const limitsIn = (effective: Effective): [string, Explained][] =>
+  limitKeys.flatMap((key): [string, Explained][] => {
+    const explained = explainedIn(effective, key);
+    return explained ? [[key, explained]] : [];
+  });

@@ -323,6 +323,9 @@ function Items({ items, ...properties }: PartProperties & { readonly items: Sche
   );
 }
 
+/** So many names are offered where nothing is there yet. */
+const mostFirst = 8;
+
 /**
  * A document whose members are all of one kind, by names that people choose: a group of fields for
  * each.
@@ -336,29 +339,15 @@ export function MemberFields({
   onChange,
   ...form
 }: FieldsProperties & { readonly noun: string; readonly named: string }): VNode {
-  const [name, setName] = useState('');
   /** Members that are to be filled in now. */
   const [added, setAdded] = useState<readonly string[]>([]);
-  const listId = useId();
   const values = schema.values ?? {};
-  const chosen = name.trim();
-  const isTaken = Object.hasOwn(document, chosen);
   const hasParts = values.properties ?? values.shapes;
-  const suggested = (form.suggestions?.[schema.title ?? ''] ?? []).filter(
-    (each) => !Object.hasOwn(document, each),
-  );
   const put = (member: string, value: unknown): void =>
     onChange(withValueAt(document, [member], value));
-  const add = (): void => {
-    if (chosen === '' || isTaken) return;
-    put(chosen, firstOf(values));
-    setAdded([...added, chosen]);
-    setName('');
-  };
-  const addByKey = (event: KeyboardEvent): void => {
-    if (event.key !== 'Enter') return;
-    event.preventDefault();
-    add();
+  const add = (member: string): void => {
+    put(member, firstOf(values));
+    setAdded([...added, member]);
   };
   return (
     <div class="members">
@@ -409,32 +398,88 @@ export function MemberFields({
           </div>
         );
       })}
-      {Object.keys(document).length === 0 && <p class="empty">There is no {noun} yet.</p>}
-      {!form.isReadOnly && (
-        <div class="joined">
-          <label>
-            <span class="name">New {noun}</span>
-            <input
-              value={name}
-              placeholder={named}
-              list={listId}
-              autocomplete="off"
-              spellcheck={false}
-              onKeyDown={addByKey}
-              onInput={(event: Event) => setName(textIn(event))}
-            />
-            <datalist id={listId}>
-              {suggested.map((each) => (
-                <option key={each} value={each} />
-              ))}
-            </datalist>
-          </label>
-          <button type="button" class="secondary" disabled={chosen === '' || isTaken} onClick={add}>
-            Add
-          </button>
-        </div>
+      {form.isReadOnly ? (
+        Object.keys(document).length === 0 && <p class="empty">There is no {noun} yet.</p>
+      ) : (
+        <NewMember
+          noun={noun}
+          named={named}
+          taken={Object.keys(document)}
+          suggestions={form.suggestions?.[schema.title ?? ''] ?? []}
+          onAdd={add}
+        />
       )}
     </div>
+  );
+}
+
+function NewMember({
+  noun,
+  named,
+  taken,
+  suggestions,
+  onAdd,
+}: {
+  readonly noun: string;
+  readonly named: string;
+  readonly taken: readonly string[];
+  readonly suggestions: readonly string[];
+  readonly onAdd: (member: string) => void;
+}): VNode {
+  const [name, setName] = useState('');
+  const listId = useId();
+  const chosen = name.trim();
+  const isNew = chosen !== '' && !taken.includes(chosen);
+  const suggested = suggestions.filter((each) => !taken.includes(each));
+  const first = taken.length === 0 ? suggested.slice(0, mostFirst) : [];
+  const add = (): void => {
+    onAdd(chosen);
+    setName('');
+  };
+  const addByKey = (event: KeyboardEvent): void => {
+    if (event.key !== 'Enter') return;
+    event.preventDefault();
+    if (isNew) add();
+  };
+  return (
+    <>
+      {taken.length === 0 && (
+        <p class="empty">
+          There is no {noun} yet.{first.length > 0 && ' Begin with one for:'}
+        </p>
+      )}
+      {first.length > 0 && (
+        <p class="buttons">
+          {first.map((each) => (
+            <button type="button" class="small" key={each} onClick={() => onAdd(each)}>
+              <bdi>{each}</bdi>
+            </button>
+          ))}
+        </p>
+      )}
+      <div class="joined">
+        <label>
+          <span class="name">New {noun}</span>
+          <input
+            value={name}
+            placeholder={named}
+            list={listId}
+            autocomplete="off"
+            spellcheck={false}
+            onKeyDown={addByKey}
+            onInput={(event: Event) => setName(textIn(event))}
+          />
+          <datalist id={listId}>
+            {suggested.map((each) => (
+              <option key={each} value={each} />
+            ))}
+          </datalist>
+        </label>
+        <button type="button" class="secondary" disabled={!isNew} onClick={add}>
+          Add
+        </button>
+      </div>
+    </>
   );
 }
 

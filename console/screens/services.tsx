@@ -18,11 +18,11 @@ import {
 } from '../loading.ts';
 import { Empty, Heading, ProblemBox } from '../parts.tsx';
 import { Tile, Tiles } from '../tiles.tsx';
-import { AutomationTable, limitsIn, type Automation } from './automations.tsx';
+import { AutomationTable, type Automation } from './automations.tsx';
 import { kindNamed, mayWrite, screenOf } from './document-kinds.ts';
 import { windowText } from './freeze-windows.ts';
 import { KindList, Labels } from './kind-list.tsx';
-import { LimitTable } from './limit-table.tsx';
+import { limitsIn, LimitTable } from './limit-table.tsx';
 import { FreezesNow, LastChanges, useFreezesNow, WaitingApprovals } from './overview-lists.tsx';
 import type { ScreenProperties } from './screen.ts';
 

@@ -2,21 +2,24 @@
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { get } from '../api.ts';
 import { useLoaded } from '../loading.ts';
+import { limitKeys } from './limit-table.tsx';
 
 type Suggestions = Readonly<Record<string, readonly string[]>>;
 
-/** Of members of maps, by what the map is called. The platform has none to choose from. */
+/** Of members of maps, by what the map is called. The platform has no values to choose from. */
 export function useSuggestions(tenantId: string): Suggestions {
   const { data = {} } = useLoaded(
     `suggestions ${tenantId}`,
     async (aborted): Promise<Suggestions> => {
-      if (tenantId === '') return {};
+      if (tenantId === '') return { Bounds: limitKeys };
       const of = `/tenants/${tenantId}`;
       const [contexts, effective] = await Promise.all([
         get<ResultOf<'tenant-config.contexts'>>(`${of}/contexts`, aborted),
         get<ResultOf<'config-resolver.resolve'>>(`${of}/config/effective`, aborted),
       ]);
-      return { ServiceOverrides: contexts.service_types, Bounds: Object.keys(effective.values) };
+      // What limits automation is what people guard first.
+      const keys = new Set([...limitKeys, ...Object.keys(effective.values)]);
+      return { ServiceOverrides: contexts.service_types, Bounds: [...keys] };
     },
   );
   return data;

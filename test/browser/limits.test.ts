@@ -337,3 +337,17 @@ test('an operator reads both and changes neither; the platform has its own', asy
   expect(root.faults).toEqual([]);
   await root.close();
 });
+
+test('a guardrail begins with what is guarded most', async () => {
+  const seen = await stage.tabOf(acme.emails.tenant_admin!);
+  const { page } = seen;
+  await page.goto(`/console/tenants/${acme.id}/documents/bounds`);
+  await page.getByText('Begin with one for').waitFor();
+  await standAt(page, 'guardrails-none');
+  await page.getByRole('button', { name: 'max_cost_impact_auto', exact: true }).click();
+  await page.getByLabel('at most').fill('1000');
+  expect(await page.getByText('Begin with one for').count()).toBe(0);
+  await page.getByRole('button', { name: 'Discard edits' }).click();
+  expect(seen.faults).toEqual([]);
+  await seen.close();
+});
