@@ -112,8 +112,13 @@ export const InstanceCount = Type.Integer({
 /** An object whose members Strata keeps and does not interpret. */
 export const FreeForm = Type.Record(Type.String(), Type.Unknown());
 
+/** Names and texts that something is found by. */
 export const Labels = (description: string, example: Readonly<Record<string, string>>) =>
-  Type.Record(Type.String(), Type.String({ maxLength: 500 }), { description, examples: [example] });
+  Type.Record(Type.String(), Type.String({ maxLength: 500 }), {
+    maxProperties: 64,
+    description,
+    examples: [example],
+  });
 
 /**
  * Who did something: the id of a person or service account, or the name of a service or operator.
