@@ -90,7 +90,7 @@ function NodeTable({ nodes }: { readonly nodes: readonly Node[] }): VNode {
   return (
     <Table
       label="Nodes of the cluster"
-      columns={['Node', 'State', 'Hosts', 'Release', 'Started', 'Last seen']}
+      columns={['Node', 'State', 'Lease', 'Hosts', 'Release', 'Started', 'Last seen']}
     >
       {nodes.map((each) => (
         <tr key={`${each.node} ${each.state}`}>
@@ -105,8 +105,8 @@ function NodeTable({ nodes }: { readonly nodes: readonly Node[] }): VNode {
           <td>
             <span class={`state-of ${looks[each.state]}`}>{titles[each.state]}</span>
             {each.away.length > 0 && <div class="fine">{each.away.join(', ')} away</div>}
-            {each.state === 'well' && !each.lease && <div class="fine">without a lease</div>}
           </td>
+          <td>{each.lease ? 'answers from memory' : 'none'}</td>
           <td>
             <bdi>{each.pieces.join(', ') || '–'}</bdi>
           </td>
