@@ -196,10 +196,13 @@ describe('of effective values that are kept in memory', () => {
     const all = readAll(tenants, agents);
     await all();
     expect(await statementsOf(all)).toBe(0);
-    await changed('platform');
-    const ofOne = await statementsOf(readAll(tenants.slice(0, 1), 1));
-    await changed('platform');
-    expect(await statementsOf(all)).toBe(ofOne);
+    const afterWrite = (work: () => Promise<void>) => async () => {
+      await changed('platform');
+      await work();
+    };
+    const { statements: ofOne } = await leastCostOf(afterWrite(readAll(tenants.slice(0, 1), 1)));
+    expect(ofOne).toBeGreaterThan(0);
+    expect((await leastCostOf(afterWrite(all))).statements).toBe(ofOne);
   });
 
   test("a tenant's write has only that tenant read again", async () => {
