@@ -458,7 +458,7 @@ export const failOver = (
     await writeQuietly(cluster, 3);
     // Nothing is answered while it hears nothing.
     const at = await server.failOver(() => delay(1000));
-    await delay(at + fenceMs - performance.now());
+    await delay(Math.max(0, at + fenceMs - performance.now()));
     await assertQuietly(cluster, 3);
     return undefined;
   },
