@@ -611,7 +611,7 @@ describe('the platform', () => {
     await page.getByText('No stop is in force.').waitFor();
     await standAt(page, 'platform-bounds');
     await page.goto('/console/platform/nodes');
-    await page.getByRole('group', { name: 'Nodes of the cluster' }).getByText('answers').waitFor();
+    await page.getByRole('cell', { name: 'answers from memory' }).waitFor();
     await page.getByRole('heading', { name: 'This gateway' }).waitFor();
     await standAt(page, 'nodes');
     const bodies: unknown[] = [];
