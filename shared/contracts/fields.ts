@@ -113,9 +113,13 @@ export const InstanceCount = Type.Integer({
 export const FreeForm = Type.Record(Type.String(), Type.Unknown());
 
 /** Names and texts that something is found by. */
-export const Labels = (description: string, example: Readonly<Record<string, string>>) =>
+export const Labels = (
+  description: string,
+  example: Readonly<Record<string, string>>,
+  options: { readonly maxProperties?: number } = {},
+) =>
   Type.Record(Type.String(), Type.String({ maxLength: 500 }), {
-    maxProperties: 64,
+    ...options,
     description,
     examples: [example],
   });

@@ -26,10 +26,15 @@ import {
 } from './tenant-document.ts';
 import { BusinessHours, WeeklyHours } from './weekly-hours.ts';
 
+/** A list of services shows them all. */
+const mostLabels = 64;
+
 const fields = {
   service_name: Type.Optional(Text('What people call it', 'Checkout')),
   owner: Type.Optional(Text('Who answers for it: a team or a person', 'team-payments')),
-  labels: Type.Optional(Labels('What it is found by', { tier: 'critical' })),
+  labels: Type.Optional(
+    Labels('What it is found by', { tier: 'critical' }, { maxProperties: mostLabels }),
+  ),
   project_id: Type.Optional(ProjectId),
   custom_thresholds: Type.Optional(
     described(FreeForm, 'Thresholds of its own, kept as they are', { latency_ms: 250 }),
