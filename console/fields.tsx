@@ -43,6 +43,26 @@ export const Field = ({
   </label>
 );
 
+/** Why something is changed or decided; required unless said otherwise. */
+export const ReasonField = ({
+  value,
+  required = true,
+  placeholder = 'Why, for those who approve it and for the history',
+  onValue,
+}: Pick<InputProperties, 'value' | 'required' | 'placeholder'> & {
+  readonly onValue: (value: string) => void;
+}): VNode => (
+  <Field
+    label="Reason"
+    name="reason"
+    value={value}
+    required={required}
+    maxlength={500}
+    placeholder={placeholder}
+    onValue={onValue}
+  />
+);
+
 export interface Option {
   readonly value: string;
   /** As it is shown; the value by default. */

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { useAction, type Action } from '../action.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
-import { Field } from '../fields.tsx';
+import { Field, ReasonField } from '../fields.tsx';
 import { noteStep } from '../inbox.ts';
 import { ProblemBox } from '../parts.tsx';
 import { ApplyFields, applyOf, typedOf } from './apply-fields.tsx';
@@ -221,14 +221,7 @@ function Edit({ set, address, onClose, onDone }: Asking & { readonly set: Change
         proposed: cancel this one and propose another.
       </p>
       <Field label="Title" name="title" value={title} required maxlength={200} onValue={setTitle} />
-      <Field
-        label="Reason"
-        name="reason"
-        value={reason}
-        required
-        maxlength={500}
-        onValue={setReason}
-      />
+      <ReasonField value={reason} onValue={setReason} />
       <ApplyFields typed={apply} onTyped={setApply} />
     </FormDialog>
   );

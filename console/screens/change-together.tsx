@@ -5,7 +5,7 @@ import type { ParamsOf } from '../../shared/contracts/index.ts';
 import { go } from '../address.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
-import { Field } from '../fields.tsx';
+import { Field, ReasonField } from '../fields.tsx';
 import { useLoaded } from '../loading.ts';
 import { Loading } from '../parts.tsx';
 import { schemaOf, type Schema } from '../schemas.ts';
@@ -110,15 +110,7 @@ export function ChangeTogether({
         />
       )}
       <p class="fine">Left empty, it is taken away from each, and lower layers show through.</p>
-      <Field
-        label="Reason"
-        name="reason"
-        value={reason}
-        required
-        maxlength={500}
-        placeholder="Why, for those who approve it and for the history"
-        onValue={setReason}
-      />
+      <ReasonField value={reason} onValue={setReason} />
       <p class="fine">Nothing is written until somebody else has approved the change set.</p>
     </FormDialog>
   );

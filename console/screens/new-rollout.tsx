@@ -5,7 +5,7 @@ import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { go } from '../address.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
-import { Field } from '../fields.tsx';
+import { Field, ReasonField } from '../fields.tsx';
 import { gateOf, GatesFields, manualGate, type TypedGate } from './gate-fields.tsx';
 
 /** As the server demands of a stage. */
@@ -67,14 +67,7 @@ export function NewRollout({
         so long and all of its gates pass; no answer is a wait.
       </p>
       <Field label="Title" name="title" value={title} required maxlength={200} onValue={setTitle} />
-      <Field
-        label="Reason"
-        name="reason"
-        value={reason}
-        required
-        maxlength={500}
-        onValue={setReason}
-      />
+      <ReasonField value={reason} onValue={setReason} />
       {rows.map((row, index) => (
         <fieldset class="stage" key={index}>
           <legend>Stage {index + 1}</legend>

@@ -7,7 +7,7 @@ import { useRef, useState } from 'preact/hooks';
 import { useAction } from '../action.ts';
 import { go, guardLeaving } from '../address.ts';
 import { call, Problem, type ProposedChangeSet } from '../api.ts';
-import { Field } from '../fields.tsx';
+import { Field, ReasonField } from '../fields.tsx';
 import { ProblemBox } from '../parts.tsx';
 import { ApplyFields, applyOf, typedOf } from './apply-fields.tsx';
 import { mayBreakGlass, screenOfSet, setsAt, type ChangeSet } from './change-sets.ts';
@@ -91,15 +91,7 @@ function Propose({
         and it is written once it is approved.
       </p>
       <Field label="Title" name="title" value={title} required maxlength={200} onValue={setTitle} />
-      <Field
-        label="Reason"
-        name="reason"
-        value={reason}
-        required
-        maxlength={500}
-        placeholder="Why, for those who approve it and for the history"
-        onValue={setReason}
-      />
+      <ReasonField value={reason} onValue={setReason} />
       <ApplyFields typed={apply} onTyped={setApply} />
       <ProblemBox problem={problem} />
       <footer>

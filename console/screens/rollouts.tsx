@@ -5,7 +5,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query } from '../address.ts';
 import { call, get, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
-import { Field, FilterField, SelectField } from '../fields.tsx';
+import { FilterField, SelectField, ReasonField } from '../fields.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useLoaded } from '../loading.ts';
 import { usePages } from '../pages.ts';
@@ -456,12 +456,9 @@ function Ask({
       onClose={onClose}
     >
       <p>{step.about}</p>
-      <Field
-        label="Reason"
-        name="reason"
+      <ReasonField
         value={reason}
         required={step.needsReason}
-        maxlength={500}
         placeholder={
           step.needsReason ? 'Why, for the history' : 'Why, where its gates have not passed yet'
         }

@@ -323,9 +323,6 @@ function Items({ items, ...properties }: PartProperties & { readonly items: Sche
   );
 }
 
-/** So many names are offered where nothing is there yet. */
-const mostFirst = 8;
-
 /**
  * A document whose members are all of one kind, by names that people choose: a group of fields for
  * each.
@@ -412,6 +409,9 @@ export function MemberFields({
     </div>
   );
 }
+
+/** So many names are offered where nothing is there yet. */
+const mostFirst = 8;
 
 function NewMember({
   noun,

@@ -8,6 +8,8 @@ import { applyBounds } from '../../services/config-resolver/rules/apply-bounds.t
 import { layeredMerge, type Layer } from '../../services/config-resolver/rules/layered-merge.ts';
 import { boundsProblems } from '../../shared/bounds/bounds-document.ts';
 import type { BoundSet } from '../../shared/bounds/bounds-in-force.ts';
+import { schemaOfKey } from '../../shared/bounds/known-keys.ts';
+import { valuesOfInstance } from '../../shared/bounds/placed-values.ts';
 import { Bounds, type Bound } from '../../shared/contracts/bounds.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
 import fc from '../support/properties.ts';
@@ -368,4 +370,12 @@ describe('a document of bounds', () => {
       '/automation_enabled',
     ]);
   });
+});
+
+test('what an instance is named and found by is no value that a bound is about', () => {
+  const named = { service_id: 'a', service_type: 'cloud_run', service_name: 'A', project_id: 'p' };
+  const found = { owner: 'team-payments', labels: { tier: 'critical' } };
+  const values = valuesOfInstance({ ...named, ...found, min_instances: 2 });
+  expect(values.map(({ key }) => key)).toEqual(['min_instances']);
+  expect(Object.keys({ ...named, ...found }).filter(schemaOfKey)).toEqual([]);
 });

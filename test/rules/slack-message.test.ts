@@ -33,7 +33,7 @@ test.each([
   for (const text of texts) expect(text.length).toBeLessThanOrEqual(3000);
 });
 
-test('texts are plain, and critical risk is asked about once more', () => {
+test('texts are plain, and critical risk takes a confirmation', () => {
   const { text, blocks } = slackMessage(about('vm'), 'https://strata.example/a');
   expect(text).toBe('Approval needed: Scale &lt;!channel&gt;');
   expect(JSON.stringify(blocks)).not.toContain('mrkdwn');
