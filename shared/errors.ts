@@ -27,6 +27,7 @@ export interface ProposedChangeSet {
     readonly apply?: 'manual';
     readonly managed_by?: string;
     readonly take_over?: string;
+    readonly until?: string;
   };
 }
 

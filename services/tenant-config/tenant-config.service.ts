@@ -68,6 +68,7 @@ import { restorer, rollbackAction } from './actions/rollback.ts';
 import { directoryGroupActions, scimGroupActions } from './actions/scim-groups.ts';
 import { scimActions } from './actions/scim.ts';
 import { serviceAccountActions } from './actions/service-accounts.ts';
+import { temporaryChangeActions } from './actions/temporary-changes.ts';
 import { tenantActions } from './actions/tenants.ts';
 import { usageActions } from './actions/usage.ts';
 import { violationActions } from './actions/violations.ts';
@@ -87,6 +88,7 @@ import { AgentEntity, ChangeSetEntity, ProjectEntity, ServiceInstanceEntity } fr
 import { startChangeSetNotices } from './worker/change-set-notices.ts';
 import { WriteFigures } from './stores/write-figures.ts';
 import { startErasing } from './worker/erasing.ts';
+import { showTemporaryChanges, startTemporaryChanges } from './worker/temporary-changes.ts';
 
 /** Between two times that counts are stored. */
 const countsMs = 5000;
@@ -174,6 +176,7 @@ function startLoops({ db, settings, log, call, announce, figures }: LoopOptions)
       run: (tenantId, id) =>
         call('tenant-config.changesets.run', { tenant_id: tenantId!, changeset_id: id }),
     }),
+    startTemporaryChanges({ db, log, call }),
     startChangeSetNotices({ db, log, call }),
     startBackgroundLoop({
       log,
@@ -261,6 +264,7 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
     ...violationActions(db),
     ...historyActions(db),
     ...managedFieldActions(db),
+    ...temporaryChangeActions(db, Object.values(documents)),
     ...rollbackAction(db, {
       tenant_risk_config: restorer(risk, riskKey, (tenant_id) => ({ tenant_id })),
       agent_config: restorer(agents, agentKey, namedBy('agent_type')),
@@ -289,6 +293,7 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
     async started(): Promise<void> {
       loops = startLoops({ ...options, call, announce, figures });
       showChangeSets(metrics, 'tenants', db, ChangeSetEntity);
+      showTemporaryChanges(metrics, db);
     },
     async stopped(): Promise<void> {
       await Promise.all(loops.map((loop) => loop.stop()));

@@ -237,7 +237,8 @@ function preventedBy(error: unknown): Prevented | undefined {
   return new Prevented(code === 'precondition_failed' ? 'stale' : 'suspended', noteOf(error));
 }
 
-function noteOf(error: StrataError): string {
+/** Why, in a line. */
+export function noteOf(error: StrataError): string {
   const { errors } = error.data as {
     readonly errors?: readonly { path: string; message: string }[];
   };

@@ -197,7 +197,7 @@ export class ChangeSets {
     const content: Content = {
       title,
       reason,
-      apply: checkedTime(apply),
+      apply: checkedTimes(apply, body),
       ...tried,
       ...claimsOf(body),
       authors: [author],
@@ -222,7 +222,7 @@ export class ChangeSets {
       const { items, apply, ...texts } = body;
       const claims = { ...claimsOf(row.content), ...claimsOf(body) };
       const tried = items === undefined ? {} : await this.#try(tenantId, items, claims, request);
-      return { ...texts, ...tried, ...(apply !== undefined && { apply: checkedTime(apply) }) };
+      return { ...texts, ...tried, apply: checkedTimes(apply ?? row.content.apply, claims) };
     });
   }
 
@@ -443,8 +443,11 @@ function decidingPerson(caller: Caller): StoredPerson {
   return personOf(caller);
 }
 
-function checkedTime(apply: ApplyWhen): ApplyWhen {
-  if (typeof apply === 'object' && Number.isNaN(Date.parse(apply.at)))
-    throw invalid([{ path: '/apply/at', message: 'is no time' }]);
+function checkedTimes(apply: ApplyWhen, { until }: Claims): ApplyWhen {
+  if (typeof apply !== 'object') return apply;
+  const at = Date.parse(apply.at);
+  if (Number.isNaN(at)) throw invalid([{ path: '/apply/at', message: 'is no time' }]);
+  if (until !== undefined && Date.parse(until) <= at)
+    throw invalid([{ path: '/until', message: 'is before it is applied' }]);
   return apply;
 }

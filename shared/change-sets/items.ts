@@ -76,7 +76,11 @@ export function writesOf(
 }
 
 /** The write of an item that was checked when it was proposed. */
-export function writeOf(all: AllDocuments, item: StoredItem, tenantId: string | null): ItemWrite {
+export function writeOf(
+  all: AllDocuments,
+  item: Pick<StoredItem, 'action' | 'path' | 'body'>,
+  tenantId: string | null,
+): ItemWrite {
   const write = found(all, item, tenantId);
   if (!write) throw new StrataError('conflict', `${item.path} is no document any more.`);
   return {
@@ -148,12 +152,18 @@ const named =
       throw ofItem(error, index);
     });
 
+/** What is said of all items together. */
+const saidOfAll = new Set(['/managed_by', '/take_over', '/until']);
+
 function ofItem(error: unknown, index: number): unknown {
   if (!(error instanceof StrataError)) return error;
   const { errors, managed_fields } = error.data as ErrorData;
   if (errors)
     return invalid(
-      errors.map(({ path, message }) => ({ path: `/items/${index}/body${path}`, message })),
+      errors.map(({ path, message }) => ({
+        path: saidOfAll.has(path) ? path : `/items/${index}/body${path}`,
+        message,
+      })),
     );
   return new StrataError(codeOf(error), `Item ${index}: ${error.message}`, {
     cause: error,

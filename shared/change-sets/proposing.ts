@@ -12,6 +12,7 @@ import { checkAccess } from '../access.ts';
 import type { Handlers, Request } from '../contract-runtime/request.ts';
 import { contractOf, type ActionName } from '../contracts/index.ts';
 import type { WrittenDocument } from '../documents/document.ts';
+import { claimsOf } from '../documents/managed-fields.ts';
 import { codeOf, invalid, StrataError, type ErrorData, type ProposedChangeSet } from '../errors.ts';
 import { Applying } from './apply.ts';
 import { ChangeSets, type ChangeSetOptions, type Proposed } from './change-sets.ts';
@@ -116,13 +117,12 @@ export function proposedBy(params: Params, { body }: ProposedChangeSet, reason: 
     ...(if_none_match !== undefined && { if_none_match }),
   };
   const items = body.items.map((item) => ({ ...item, ...conditions }) as unknown as ProposedItem);
-  const { title, apply, managed_by, take_over } = body;
+  const { title, apply } = body;
   return {
     title,
     reason,
     items,
     ...(apply !== undefined && { apply }),
-    ...(managed_by !== undefined && { managed_by }),
-    ...(take_over !== undefined && { take_over }),
+    ...claimsOf(body),
   };
 }

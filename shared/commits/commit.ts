@@ -107,6 +107,8 @@ export interface Policies {
    * makes it so says it to those that follow in the transaction.
    */
   managed?: boolean;
+  /** Likewise, whether it ever had changes that end by themselves (documents/temporary-changes.ts). */
+  temporary?: boolean;
 }
 /** For what is looked at and rolled back: a plan shows also what would be refused. */
 const noPolicies: Policies = { own: null, platform: null };
@@ -238,7 +240,7 @@ const nextRevision = (name: string, condition: string): Statement => ({
      FROM strata.feed_state, (SELECT ${lockExpression(`'${lockName('')}' || $1::text`)}) AS locked
      WHERE cluster = strata.cluster() AND started = pg_postmaster_start_time() AND ${condition}
      ON CONFLICT (scope) DO UPDATE SET revision = r.revision + 1, changed_at = GREATEST(r.changed_at, clock_timestamp())
-     RETURNING revision, changed_at, json_build_object('own', change_policy, 'managed', managed,
+     RETURNING revision, changed_at, json_build_object('own', change_policy, 'managed', managed, 'temporary', temporary,
        'platform', (SELECT p.change_policy FROM strata.revisions p WHERE p.scope = 'platform')) AS policies`,
 });
 const nextInTransaction = nextRevision('strata_next_revision', 'true');

@@ -41,6 +41,7 @@ export async function eraseCommits(manager: EntityManager, tenantId: string): Pr
   );
   await manager.query('DELETE FROM strata.revisions WHERE scope = ANY ($1)', [scopes]);
   await manager.query('DELETE FROM strata.managed_fields WHERE scope = ANY ($1)', [scopes]);
+  await manager.query('DELETE FROM strata.temporary_changes WHERE scope = ANY ($1)', [scopes]);
   await manager.query('DELETE FROM strata.actor_names WHERE realm = $1', [tenantId]);
   await manager.query('DELETE FROM strata.usage WHERE tenant_id = $1', [tenantId]);
   await removeSharesOf(manager, tenantHolder(tenantId));

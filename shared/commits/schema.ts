@@ -217,5 +217,32 @@ export const commitSchema: Schema = {
       );
       CREATE INDEX managed_fields_removed ON strata.managed_fields (scope, removed_at) WHERE removed_at IS NOT NULL`,
     ),
+    migration(
+      'TemporaryChanges1766200000001',
+      `
+      -- Changes that end by themselves: see ../documents/temporary-changes.ts. The counter of a scope says whether there ever was one.
+      ALTER TABLE strata.revisions ADD COLUMN temporary boolean NOT NULL DEFAULT false;
+      CREATE TABLE strata.temporary_changes (
+        id uuid PRIMARY KEY,
+        scope text NOT NULL,
+        path text NOT NULL,
+        until timestamptz NOT NULL,
+        -- When its end is tried: at until, and later where that was refused.
+        due_at timestamptz NOT NULL,
+        revision int8 NOT NULL,
+        fields json NOT NULL,
+        made json NOT NULL,
+        changed_by text NOT NULL,
+        reason text,
+        managed_by text,
+        created_at timestamptz NOT NULL,
+        ended_at timestamptz,
+        note text
+      );
+      CREATE INDEX temporary_changes_due ON strata.temporary_changes (due_at) WHERE ended_at IS NULL;
+      CREATE INDEX temporary_changes_open ON strata.temporary_changes (scope, until, id) WHERE ended_at IS NULL;
+      CREATE INDEX temporary_changes_ended ON strata.temporary_changes (scope, ended_at) WHERE ended_at IS NOT NULL;
+      CREATE INDEX temporary_changes_made ON strata.temporary_changes (scope, revision)`,
+    ),
   ],
 };

@@ -42,6 +42,11 @@ export interface Request extends Combining {
   readonly checkAnswer: (answer: unknown) => void;
   /** The change set that is being applied. Nothing that came with the call says so. */
   readonly changeSet?: AppliedChangeSet;
+  /**
+   * The temporary change that ends: what it restores was let in with it, so policies ask nothing.
+   * Nothing that came with the call says so.
+   */
+  readonly ending?: { readonly id: string };
   readonly log: Logger;
   /** Calls another service, as this service. */
   readonly call: Call;

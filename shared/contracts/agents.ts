@@ -11,6 +11,7 @@ import { documentContracts } from './document-contracts.ts';
 import { effectiveTrials } from './effective-trial.ts';
 import { AgentType, described, FreeForm, InstanceCount, strict, Text } from './fields.ts';
 import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenant-document.ts';
+import { temporary } from './temporary-changes.ts';
 import { BusinessHours } from './weekly-hours.ts';
 
 const fields = {
@@ -80,7 +81,7 @@ export const agentKey = ({ tenant_id, agent_type }: AgentAddress): string =>
 
 const agent = documentContracts({
   ...ofTenant,
-  trial: { ...dryRun, ...effectiveTrials.agents },
+  trial: { ...dryRun, ...effectiveTrials.agents, ...temporary },
   title: 'an agent configuration',
   url: '/tenants/{tenant_id}/config/agents/{agent_type}',
   path: { ...tenantPath, agent_type: AgentType },

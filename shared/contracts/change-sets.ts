@@ -21,6 +21,7 @@ import {
 import { DecisionsImpact } from './impact.ts';
 import { PlanItem, PlannedChange } from './plan.ts';
 import { platformAdmins } from './platform-document.ts';
+import { temporary } from './temporary-changes.ts';
 import { configurationReaders, operators, tenantAdmins, tenantPath } from './tenant-document.ts';
 
 export const changeSetStates = [
@@ -117,6 +118,7 @@ const ChangeSet = Type.Object(
     apply: ApplyWhen,
     digest,
     ...claims,
+    ...temporary,
     items: Type.Array(
       Type.Object(
         {
@@ -210,9 +212,11 @@ const ChangeSetChange = Type.Object(
 const Comment = Type.Optional(Type.String({ maxLength: 500, description: 'For the others' }));
 const id = { changeset_id: described(Uuid, "The change set's id") };
 
-interface Definition<Path extends TProperties> {
+interface Definition<Path extends TProperties, Own extends TProperties = TProperties> {
   readonly prefix: '' | '/tenants/{tenant_id}';
   readonly path: Path;
+  /** What it has beside what all have. */
+  readonly own: Own;
   /** What the titles of its schemas begin with. */
   readonly titled: '' | 'Platform';
   readonly example: ItemExample;
@@ -331,7 +335,9 @@ function reading<Path extends TProperties>({
 }
 
 /** One set of contracts for a tenant's change sets, one for the platform's. */
-function changeSetContracts<Path extends TProperties>(definition: Definition<Path>) {
+function changeSetContracts<Path extends TProperties, Own extends TProperties>(
+  definition: Definition<Path, Own>,
+) {
   const { prefix, path, titled, example, access, deciders, writeScope } = definition;
   const items = itemsOf(itemOf(`${titled}ChangeSetItem`, example));
   const url = `${prefix}/config/changesets` as const;
@@ -363,7 +369,7 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
         ),
       },
       body: Type.Object(
-        { title, reason, items, apply: Type.Optional(ApplyWhen), ...claims },
+        { title, reason, items, apply: Type.Optional(ApplyWhen), ...claims, ...definition.own },
         {
           ...strict,
           title: `${titled}NewChangeSet`,
@@ -378,11 +384,14 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
       summary: 'Edit a change set: it is a draft again, and its approvals are void',
       rest: `PATCH ${url}/{changeset_id}`,
       path: one,
-      body: Type.Partial(Type.Object({ title, reason, items, apply: ApplyWhen, ...claims }), {
-        ...strict,
-        title: `${titled}ChangeSetEdit`,
-        description: 'What of it becomes something else',
-      }),
+      body: Type.Partial(
+        Type.Object({ title, reason, items, apply: ApplyWhen, ...claims, ...definition.own }),
+        {
+          ...strict,
+          title: `${titled}ChangeSetEdit`,
+          description: 'What of it becomes something else',
+        },
+      ),
     }),
     submit: action({
       ...writing,
@@ -442,6 +451,7 @@ function changeSetContracts<Path extends TProperties>(definition: Definition<Pat
 const tenant = changeSetContracts({
   prefix: '/tenants/{tenant_id}',
   path: tenantPath,
+  own: temporary,
   titled: '',
   example: {
     path: '/tenants/3f0f1c9e-9a1b-4c39-9d55-3a1f0a0a7f10/config/agents/scaler',
@@ -456,6 +466,7 @@ const tenant = changeSetContracts({
 const platform = changeSetContracts({
   prefix: '',
   path: {},
+  own: {},
   titled: 'Platform',
   example: {
     path: '/config/global/http_client_timeout_seconds',

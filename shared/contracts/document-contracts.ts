@@ -39,7 +39,7 @@ interface DocumentContracts<
   readonly document: Document;
   /** What a PUT takes: the document, less what the path says and what is filled in. */
   readonly body: Body;
-  /** How its writes can be tried. */
+  /** How its writes can be tried, and whether they can be temporary. */
   readonly trial: Trial;
   readonly readers: Access;
   readonly writers: Access;

@@ -94,10 +94,13 @@ const documents = {
   after: Type.Unknown({ description: 'The document after; null where it was removed' }),
 };
 
-const ofTenant = entryFields(
-  ConfigType,
-  "The document's id in its path, such as an agent type; the tenant id where there is one per tenant",
-);
+const ofTenant = {
+  ...entryFields(
+    ConfigType,
+    "The document's id in its path, such as an agent type; the tenant id where there is one per tenant",
+  ),
+  until: Type.Optional(described(Timestamp, 'When it ends, or ended, by itself')),
+};
 const HistoryEntry = Type.Object(ofTenant, {
   ...strict,
   title: 'HistoryEntry',

@@ -31,6 +31,7 @@ import { globalEntryContracts } from './global-entries.ts';
 import { historyContracts } from './history.ts';
 import { layerContracts } from './layers.ts';
 import { managedFieldContracts } from './managed-fields.ts';
+import { temporaryChangeContracts } from './temporary-changes.ts';
 import { memberContracts } from './members.ts';
 import { notificationContracts } from './notification-config.ts';
 import { notifierContracts } from './notifier.ts';
@@ -62,6 +63,7 @@ export const contracts = {
   ...changePolicyContracts,
   ...changeSetActions,
   ...managedFieldContracts,
+  ...temporaryChangeContracts,
   // config-resolver joins what tenant-config and the notifier count
   ...usageContracts,
 

@@ -8,6 +8,7 @@ import { documentContracts } from './document-contracts.ts';
 import { effectiveTrials } from './effective-trial.ts';
 import { Slug, strict } from './fields.ts';
 import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
+import { temporary } from './temporary-changes.ts';
 import { BusinessHours, businessHoursKey } from './weekly-hours.ts';
 
 /** `denied`: those that say `deny`. */
@@ -155,7 +156,7 @@ export const riskKey = ({ tenant_id }: TenantAddress): string => `risk_config_${
 
 const risk = documentContracts({
   ...ofTenant,
-  trial: { ...dryRun, ...effectiveTrials.risk },
+  trial: { ...dryRun, ...effectiveTrials.risk, ...temporary },
   title: "the tenant's risk limits",
   url: '/tenants/{tenant_id}/config/risk',
   permanent: true,

@@ -24,6 +24,7 @@ import {
   tenantPath,
   type TenantAddress,
 } from './tenant-document.ts';
+import { temporary } from './temporary-changes.ts';
 import { BusinessHours, WeeklyHours } from './weekly-hours.ts';
 
 /** A list of services shows them all. */
@@ -92,7 +93,7 @@ export const serviceInstanceKey = ({ tenant_id, service_id }: ServiceInstanceAdd
 
 const service = documentContracts({
   ...ofTenant,
-  trial: { ...dryRun, ...effectiveTrials.services },
+  trial: { ...dryRun, ...effectiveTrials.services, ...temporary },
   title: "a service instance's overrides",
   url: '/tenants/{tenant_id}/services/{service_id}',
   path: { ...tenantPath, service_id: ServiceId },

@@ -15,7 +15,7 @@ import { platformScope, tenantScope } from '../contracts/revision-scopes.ts';
 import { StrataError } from '../errors.ts';
 import type { DocumentKind } from './document-kind.ts';
 import { pathOf } from './document-paths.ts';
-import type { Claims } from './managed-fields.ts';
+import { claimsOf, type Claims } from './managed-fields.ts';
 import type { Difference } from '../schema/diff.ts';
 
 export const policyType = 'change_policy_config';
@@ -193,7 +193,7 @@ export function approvalRequired<Address, Document>(
   address: Address,
   { verb, body }: Sent,
   left: { readonly document: Document } | undefined,
-  { reason, managed_by, take_over }: Claims & { readonly reason?: string },
+  said: Claims & { readonly reason?: string },
 ): StrataError {
   const path = pathOf(kind.actions, address);
   const tenantId = kind.tenantId(address);
@@ -205,10 +205,9 @@ export function approvalRequired<Address, Document>(
       path: `${tenantId === null ? '' : `/tenants/${tenantId}`}/config/changesets`,
       body: {
         title: `${action} ${path}`.slice(0, 200),
-        reason: reason ?? '',
+        reason: said.reason ?? '',
         items: [{ action, path, ...(written !== undefined && { body: written }) }],
-        ...(managed_by !== undefined && { managed_by }),
-        ...(take_over !== undefined && { take_over }),
+        ...claimsOf(said),
       },
     },
   });

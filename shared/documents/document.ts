@@ -25,6 +25,7 @@ export type { Attempt, WrittenDocument } from './written.ts';
 import type { DocumentKind, Draft, Findings, Stored } from './document-kind.ts';
 import { sizeWithinLimits } from './document-size.ts';
 import { claimsOf, ownersAfter, storeManaged, type Claims } from './managed-fields.ts';
+import { storeTemporary, temporaryAfter, type TemporaryWrite } from './temporary-changes.ts';
 import { checkPreconditions } from './preconditions.ts';
 
 /** The options of every write, as `write()` in `shared/contracts/contract.ts` defines them. */
@@ -130,8 +131,11 @@ interface Plan<Document> {
 }
 
 /** As many as one answer names. */
-const warningsOf = <Document>(next: Next<Document> | null): { warnings?: Problem[] } => {
-  const warned = next?.findings.warned ?? [];
+const warningsOf = <Document>(
+  next: Next<Document> | null,
+  temporary?: TemporaryWrite,
+): { warnings?: Problem[] } => {
+  const warned = [...(next?.findings.warned ?? []), ...(temporary?.warned ?? [])];
   return warned.length === 0 ? {} : { warnings: boundedProblems(warned) };
 };
 
@@ -302,9 +306,19 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
         by: updatedBy,
         at,
       });
-      const required = kind.approvedElsewhere
-        ? null
-        : requiredOf(kind, params, policies, { before, after, changes });
+      const temporary = await temporaryAfter(manager, kind, params, policies, {
+        changes,
+        isRemoved,
+        isNew: current === null,
+        revision,
+        at: changedAt,
+        by: updatedBy,
+        reason,
+      });
+      const required =
+        kind.approvedElsewhere || request.ending
+          ? null
+          : requiredOf(kind, params, policies, { before, after, changes });
       if (required && !isDryRun) {
         const { changeSet } = request;
         const left = isRemoved ? undefined : { document: this.#conceal(after as Document) };
@@ -313,7 +327,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
       }
       const isUnchanged = current !== null && next !== null && changes.length === 0;
       if (isUnchanged && sent.isAlone && !isDryRun && !kind.commitsAlone && !owners)
-        return this.#unchanged(plan, current, author, cacheKeys);
+        return this.#unchanged(plan, current, author, cacheKeys, temporary);
       const event = {
         action: `config.${kind.auditName}.${pastTense[action]}`,
         tenant_id: kind.tenantId(params),
@@ -323,12 +337,13 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
           reason,
           changes,
           ...(request.changeSet && { changeset_id: request.changeSet.id }),
+          ...(request.ending && { temporary_change_id: request.ending.id }),
           ...claimsOf(params),
         },
       };
       const answer: WrittenDocument<Document> = isDryRun
-        ? { dry_run: true, changes, invalidates: [...cacheKeys], ...warningsOf(next) }
-        : this.#answerTo(plan, written);
+        ? { dry_run: true, changes, invalidates: [...cacheKeys], ...warningsOf(next, temporary) }
+        : this.#answerTo(plan, written, temporary);
       // Nothing is stored behind an answer that will not be given.
       request.checkAnswer(answer);
       await letOthersRun(bytes);
@@ -340,9 +355,11 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
         store: async () => {
           const record = { revision, action, before, after, at, reason, isTrial: isDryRun };
           await kind.store(manager, params, record, request);
-          if (!owners || isDryRun) return;
-          await storeManaged(manager, owners);
-          policies.managed = true;
+          if (isDryRun) return;
+          if (owners) await storeManaged(manager, owners);
+          if (temporary) await storeTemporary(manager, temporary);
+          policies.managed ||= owners !== undefined;
+          policies.temporary ||= temporary !== undefined;
         },
       };
     };
@@ -414,8 +431,9 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     { document: _current, ...as }: Stored<Document>,
     author: string | null,
     keys: readonly string[],
+    temporary: TemporaryWrite | undefined,
   ): Judged<Attempt<Document>> {
-    const answer = this.#answerTo(plan, { ...as, updated_by_name: author });
+    const answer = this.#answerTo(plan, { ...as, updated_by_name: author }, temporary);
     const document = plan.next!.document;
     const result = {
       answer,
@@ -430,6 +448,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
   #answerTo(
     { next, isNew = false }: Plan<Document>,
     written: Omit<Stored<Document>, 'document'>,
+    temporary: TemporaryWrite | undefined,
   ): WrittenDocument<Document> {
     if (next === null) return { outcome: 'deleted', document: null, ...written };
     return {
@@ -437,7 +456,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
       document: this.#conceal(next.document),
       ...written,
       ...(next.findings.requiresRestart && { requires_restart: true as const }),
-      ...warningsOf(next),
+      ...warningsOf(next, temporary),
     };
   }
 

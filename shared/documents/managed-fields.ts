@@ -24,24 +24,27 @@ import type { Policies } from '../commits/commit.ts';
 import type { ManagedDocument, ManagedField } from '../contracts/managed-fields.ts';
 import { platformScope, tenantOfScope, tenantScope } from '../contracts/revision-scopes.ts';
 import { invalid, StrataError } from '../errors.ts';
-import { leavesOf, type Difference } from '../schema/diff.ts';
+import { ancestorsOf, leavesOf, touching, type Difference } from '../schema/diff.ts';
 import type { DocumentKind } from './document-kind.ts';
 import { pathOf } from './document-paths.ts';
 import { decodeCursor, defaultLimit, encodeCursor } from './paging.ts';
 
 export type StoredField = Omit<ManagedField, 'taken_by_name'>;
 
-/** What a write says of owners. */
+/** What a write says of itself beside its body, also as an item of a change set. */
 export interface Claims {
   /** The folder that it comes from. */
   readonly managed_by?: string;
   /** Owners whose fields it may change, with commas between them. */
   readonly take_over?: string;
+  /** When it ends by itself (`temporary-changes.ts`). */
+  readonly until?: string;
 }
 
-export const claimsOf = ({ managed_by, take_over }: Claims): Claims => ({
+export const claimsOf = ({ managed_by, take_over, until }: Claims): Claims => ({
   ...(managed_by !== undefined && { managed_by }),
   ...(take_over !== undefined && { take_over }),
+  ...(until !== undefined && { until }),
 });
 
 export interface ManagedWrite extends Claims {
@@ -62,23 +65,6 @@ const mostFields = 2000;
 const mostRemoved = 1000;
 /** How many one refusal names. */
 const mostNamed = 20;
-
-function* ancestorsOf(path: string): Iterable<string> {
-  for (let end = path.lastIndexOf('/'); end >= 0; end = path.lastIndexOf('/', end - 1)) {
-    yield path.slice(0, end);
-    if (end === 0) return;
-  }
-}
-
-/** Whether a pointer leads to, into or around something that changes. */
-function touching(changes: readonly Difference[]): (path: string) => boolean {
-  const changed = new Set(changes.map(({ path }) => path));
-  const around = new Set(changes.flatMap(({ path }) => [...ancestorsOf(path)]));
-  return (path) =>
-    changed.has(path) ||
-    around.has(path) ||
-    [...ancestorsOf(path)].some((each) => changed.has(each));
-}
 
 /** Whose the fields are after a write, and which of them it may not change. */
 export function managedAfter(

@@ -55,3 +55,21 @@ export function leavesOf(value: unknown, path = ''): string[] {
 
 const own = (value: Record<string, unknown>, name: string): unknown =>
   Object.hasOwn(value, name) ? value[name] : undefined;
+
+/** The pointers above one, the nearest first; that of the whole is the last. */
+export function* ancestorsOf(path: string): Iterable<string> {
+  for (let end = path.lastIndexOf('/'); end >= 0; end = path.lastIndexOf('/', end - 1)) {
+    yield path.slice(0, end);
+    if (end === 0) return;
+  }
+}
+
+/** Whether a pointer leads to, into or around something that changes. */
+export function touching(changes: readonly Difference[]): (path: string) => boolean {
+  const changed = new Set(changes.map(({ path }) => path));
+  const around = new Set(changes.flatMap(({ path }) => [...ancestorsOf(path)]));
+  return (path) =>
+    changed.has(path) ||
+    around.has(path) ||
+    [...ancestorsOf(path)].some((each) => changed.has(each));
+}

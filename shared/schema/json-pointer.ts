@@ -7,3 +7,36 @@ export const pointerToken = (name: string): string =>
 /** The pointer to what `path` leads to, name by name; '' is the whole document. */
 export const pointerTo = (path: readonly string[]): string =>
   path.map((name) => `/${pointerToken(name)}`).join('');
+
+/** The names that a pointer leads by. */
+export const namesOf = (pointer: string): string[] =>
+  pointer
+    .split('/')
+    .slice(1)
+    .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
+
+const membersOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Readonly<Record<string, unknown>>)
+    : {};
+
+/** Undefined where there is nothing. A list has no members: it is one value. */
+export const valueAt = (value: unknown, names: readonly string[]): unknown =>
+  names.reduce<unknown>((inner, name) => {
+    const members = membersOf(inner);
+    return Object.hasOwn(members, name) ? members[name] : undefined;
+  }, value);
+
+/** A copy with another value at a place, or without the place for undefined. */
+export function withValueAt(
+  value: unknown,
+  [name, ...inner]: readonly string[],
+  next: unknown,
+): unknown {
+  if (name === undefined) return next;
+  const members = new Map(Object.entries(membersOf(value)));
+  const below = withValueAt(members.get(name), inner, next);
+  if (below === undefined) members.delete(name);
+  else members.set(name, below);
+  return Object.fromEntries(members);
+}

@@ -13,6 +13,7 @@ import {
   withAuthors,
 } from '../../../shared/documents/history.ts';
 import { defaultLimit } from '../../../shared/documents/paging.ts';
+import { untilOfRevisions } from '../../../shared/documents/temporary-changes.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { HistoryEntity, type HistoryRow } from '../schema.ts';
 
@@ -26,6 +27,20 @@ const summaryColumns = {
   changeset_id: true,
 } as const satisfies { readonly [Column in keyof HistoryRow]?: true };
 
+/** Of the changes that end by themselves, when. */
+async function withUntil<Entry extends { readonly revision: number }>(
+  db: DataSource,
+  tenantId: string,
+  entries: readonly Entry[],
+): Promise<(Entry & { until?: string })[]> {
+  const revisions = entries.map(({ revision }) => revision);
+  const ends = await untilOfRevisions(db.manager, tenantScope(tenantId), revisions);
+  return entries.map((entry) => {
+    const until = ends.get(entry.revision);
+    return until === undefined ? entry : { ...entry, until };
+  });
+}
+
 export const historyActions = (db: DataSource) =>
   ({
     async 'tenant-config.history.list'(params) {
@@ -34,14 +49,15 @@ export const historyActions = (db: DataSource) =>
         db.manager
           .createQueryBuilder(HistoryEntity, 'h')
           .where('h.tenant_id = :tenant_id', { tenant_id });
-      return historyPage(db.manager, rows, params, tenant_id);
+      const page = await historyPage(db.manager, rows, params, tenant_id);
+      return { ...page, items: await withUntil(db, tenant_id, page.items) };
     },
 
     async 'tenant-config.history.get'({ tenant_id, revision }) {
       const row = await db.manager.findOneBy(HistoryEntity, { tenant_id, revision });
       if (!row) throw new StrataError('not_found', 'The history has no such revision.');
       const [entry] = await withAuthors(db.manager, tenant_id, [historyDetail(row)]);
-      return entry!;
+      return (await withUntil(db, tenant_id, [entry!]))[0]!;
     },
 
     async 'tenant-config.history.resource'({ tenant_id, revision }) {

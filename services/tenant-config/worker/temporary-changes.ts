@@ -1,0 +1,68 @@
+/**
+ * Ends temporary changes whose time has come, by the database's clock, on whichever node looks first.
+ * Each ends in one transaction with its document: once, or not at all.
+ */
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import type { DataSource } from 'typeorm';
+import {
+  startBackgroundLoop,
+  type BackgroundLoop,
+} from '../../../shared/concurrency/background-loop.ts';
+import type { Call } from '../../../shared/contract-runtime/request.ts';
+import { tenantOfScope } from '../../../shared/contracts/revision-scopes.ts';
+import {
+  dueTemporaries,
+  secondsLate,
+  tryLater,
+} from '../../../shared/documents/temporary-changes.ts';
+import { isOutage } from '../../../shared/errors.ts';
+import { askedOfDatabase, showFigure } from '../../../shared/telemetry/figures.ts';
+
+const pollMs = 1000;
+const batch = 20;
+
+interface Options {
+  readonly db: DataSource;
+  readonly log: Logger;
+  readonly call: Call;
+}
+
+export function startTemporaryChanges({ db, log, call }: Options): BackgroundLoop {
+  /** One that cannot end holds up no other. Answers the outage that kept it from ending. */
+  async function attempt(scope: string, id: string): Promise<unknown> {
+    const address = { tenant_id: tenantOfScope(scope)!, temporary_change_id: id };
+    try {
+      await call('tenant-config.temporary-changes.end', address);
+      return undefined;
+    } catch (error) {
+      if (isOutage(error)) return error;
+      log.error({ err: error, ...address }, 'a temporary change did not end; it is tried again');
+      await tryLater(db.manager, id);
+      return undefined;
+    }
+  }
+  return startBackgroundLoop({
+    log,
+    async look(stopping) {
+      const due = await dueTemporaries(db.manager, batch);
+      let outage: unknown;
+      for (const { id, scope } of due)
+        if (!stopping.aborted) outage = (await attempt(scope, id)) ?? outage;
+      if (outage !== undefined) throw outage;
+      return due.length === batch ? 0 : pollMs;
+    },
+    retryMs: pollMs,
+    complaint: 'temporary changes cannot end; it is tried again',
+    firstMs: pollMs,
+  });
+}
+
+export function showTemporaryChanges(metrics: Registry, db: DataSource): void {
+  showFigure(metrics, {
+    name: 'strata_temporary_changes_late_seconds',
+    help: 'For how long the temporary change that should have ended first is still there',
+    type: 'gauge',
+    read: askedOfDatabase(() => secondsLate(db.manager)),
+  });
+}

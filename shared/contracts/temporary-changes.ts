@@ -1,0 +1,90 @@
+/** Changes of a tenant's values that end by themselves. */
+import { Type, type Static } from 'typebox';
+import { action } from './contract.ts';
+import { Page, page } from './envelopes.ts';
+import {
+  ActorName,
+  Author,
+  CreatedAt,
+  described,
+  Nullable,
+  strict,
+  Timestamp,
+  Uuid,
+} from './fields.ts';
+import { configurationReaders, tenantPath } from './tenant-document.ts';
+
+/** Of a write that can be temporary, and of a change set of such writes. */
+export const temporary = {
+  until: Type.Optional(
+    described(
+      Timestamp,
+      'What the write changes ends by itself then: each field becomes what it was before, unless it was changed since',
+    ),
+  ),
+};
+
+const TemporaryField = Type.Object(
+  {
+    path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
+    value: Type.Optional(
+      Type.Unknown({ description: 'What it is until then; absent where the field was removed' }),
+    ),
+    then: Type.Optional(
+      Type.Unknown({ description: 'What it becomes; absent where the field goes' }),
+    ),
+  },
+  { ...strict, title: 'TemporaryField', description: 'A field that becomes what it was before' },
+);
+export type TemporaryField = Static<typeof TemporaryField>;
+
+const TemporaryChange = Type.Object(
+  {
+    id: described(Uuid, 'Its id'),
+    document: Type.String({ description: 'The path of the document, as its own write has it' }),
+    fields: Type.Array(TemporaryField, {
+      description: 'Those that end; what was changed since is none of them',
+    }),
+    until: described(Timestamp, 'When it ends'),
+    revision: Type.Integer({ description: 'Of the write that made it' }),
+    changed_by: Author,
+    changed_by_name: ActorName,
+    reason: Nullable(Type.String({ description: 'Why, in the words of who wrote it' })),
+    note: Nullable(
+      Type.String({
+        description: 'Why it could not end at its time; it is tried again each minute',
+      }),
+    ),
+    created_at: CreatedAt,
+  },
+  { ...strict, title: 'TemporaryChange', description: 'A change that ends by itself' },
+);
+export type TemporaryChange = Static<typeof TemporaryChange>;
+
+export const temporaryChangeContracts = {
+  'tenant-config.temporary-changes.list': action({
+    summary: 'List the changes that end by themselves, the next one first',
+    rest: 'GET /tenants/{tenant_id}/config/temporary-changes',
+    access: { level: 'tenant', roles: configurationReaders },
+    keyScope: 'config:read',
+    path: tenantPath,
+    query: {
+      document: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 500,
+          description: 'Only of this document, by its path',
+        }),
+      ),
+      ...page,
+    },
+    result: Page(TemporaryChange),
+    response: 'list',
+  }),
+  'tenant-config.temporary-changes.end': action({
+    summary: 'End a temporary change whose time has come',
+    access: { level: 'internal' },
+    path: { ...tenantPath, temporary_change_id: described(Uuid, "The temporary change's id") },
+    result: Type.Null(),
+  }),
+} as const;

@@ -1,0 +1,410 @@
+/**
+ * Changes that end by themselves: a write with `until` keeps beside its document what each field was
+ * before, and at that time each becomes it again (`tenant-config.temporary-changes.end`).
+ *
+ * | A field that                               | at the end                        |
+ * | ------------------------------------------ | --------------------------------- |
+ * | nobody has changed since                   | becomes what it was before        |
+ * | was changed since, for good                | stays as it is                    |
+ * | was changed since, until another time      | becomes what the first one found  |
+ *
+ * Without such a change there is nothing: the counter of a scope says whether there ever was one, and
+ * only then a write looks here.
+ */
+import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import type { EntityManager } from 'typeorm';
+import { namesIn, realmOf } from '../commits/actor-names.ts';
+import type { Policies } from '../commits/commit.ts';
+import { tenantScope } from '../contracts/revision-scopes.ts';
+import type { TemporaryChange, TemporaryField } from '../contracts/temporary-changes.ts';
+import { invalid, StrataError, type Problem } from '../errors.ts';
+import { leavesOf, touching, type Difference } from '../schema/diff.ts';
+import { namesOf, pointerToken, valueAt, withValueAt } from '../schema/json-pointer.ts';
+import type { DocumentKind } from './document-kind.ts';
+import { pathOf } from './document-paths.ts';
+import { decodeCursor, defaultLimit, encodeCursor } from './paging.ts';
+
+/** For longer than this something is no exception. */
+const mostDays = 366;
+/** Open ones of a scope, and those that are kept after they ended. */
+const mostOpen = 1000;
+const mostEnded = 1000;
+
+/** What a change did, for its end. */
+export interface Temporary {
+  readonly fields: readonly TemporaryField[];
+  /** The objects that it made, which go with their last field. */
+  readonly made: readonly string[];
+}
+
+export interface StoredTemporary extends Temporary {
+  readonly id: string;
+  /** Of the document, as its own write has it. */
+  readonly path: string;
+  readonly until: Date;
+  readonly revision: number;
+  readonly changed_by: string;
+  readonly reason: string | null;
+  /** The folder that it came from. */
+  readonly managed_by: string | null;
+  readonly created_at: Date;
+  /** Why its end was refused the last time; null where it was not. */
+  readonly note: string | null;
+}
+
+/** The value under this name, where there is one. */
+const given = (name: 'value' | 'then', value: unknown): object =>
+  value === undefined ? {} : { [name]: value };
+
+/** Field by field, since others may change the neighbours of one. */
+export function temporaryOf(changes: readonly Difference[]): Temporary {
+  const fields = changes.flatMap(({ path, before, after }) => {
+    const leaves = new Set([before, after].flatMap((side) => leavesIn(side, path)));
+    return [...leaves].map((leaf): TemporaryField => {
+      const names = namesOf(leaf.slice(path.length));
+      return {
+        path: leaf,
+        ...given('value', valueAt(after, names)),
+        ...given('then', valueAt(before, names)),
+      };
+    });
+  });
+  const made = changes.flatMap(({ path, before, after }) =>
+    before === undefined ? objectsIn(after, path) : [],
+  );
+  return { fields, made };
+}
+
+const leavesIn = (side: unknown, path: string): string[] =>
+  side === undefined ? [] : leavesOf(side, path);
+
+/** The pointers of an object and of those inside of it, the innermost first. */
+function objectsIn(value: unknown, path: string): string[] {
+  if (!isObject(value)) return [];
+  const inside = Object.entries(value).flatMap(([name, member]) =>
+    objectsIn(member, `${path}/${pointerToken(name)}`),
+  );
+  return [...inside, path];
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The document after the end; undefined where no field is any more as the change left it. */
+export function restored(document: unknown, { fields, made }: Temporary): unknown {
+  const standing = fields.filter(({ path, value }) =>
+    isDeepStrictEqual(valueAt(document, namesOf(path)), value),
+  );
+  if (standing.length === 0) return undefined;
+  // What goes does so first: it may be inside of what takes its place.
+  const inOrder = standing.toSorted(
+    (one, other) => Number('then' in one) - Number('then' in other),
+  );
+  const next = inOrder.reduce(
+    (rest, { path, then }) => withValueAt(rest, namesOf(path), then),
+    document,
+  );
+  return made.reduce((rest, path) => {
+    const names = namesOf(path);
+    const isEmpty = isDeepStrictEqual(valueAt(rest, names), {});
+    return isEmpty ? withValueAt(rest, names, undefined) : rest;
+  }, next);
+}
+
+/**
+ * The change of now, with what its fields were for good where an earlier one had changed them; a
+ * field that becomes just that ends nowhere.
+ */
+export function following(added: Temporary, earlier: readonly Temporary[]): Temporary {
+  const stood = new Map(earlier.flatMap(({ fields }) => fields.map((each) => [each.path, each])));
+  const made = new Set([...added.made, ...earlier.flatMap((each) => each.made)]);
+  const fields = added.fields.flatMap((field): TemporaryField[] => {
+    const first = stood.get(field.path);
+    if (!first || !isDeepStrictEqual(first.value, field.then)) return [field];
+    if (isDeepStrictEqual(first.then, field.value)) return [];
+    const { then: _then, ...others } = field;
+    return [{ ...others, ...given('then', first.then) }];
+  });
+  return { fields, made: [...made] };
+}
+
+/** What is left of earlier changes, of which a write changes some fields. */
+export function untouched<One extends Temporary>(
+  earlier: readonly One[],
+  changes: readonly Difference[],
+): One[] {
+  const isTouched = touching(changes);
+  return earlier.map((each) => ({
+    ...each,
+    fields: each.fields.filter(({ path }) => !isTouched(path)),
+  }));
+}
+
+/** What a write does to the temporary changes of its document. */
+export interface TemporaryWrite {
+  readonly scope: string;
+  /** Those of which it changes fields, with the others. */
+  readonly touched: readonly StoredTemporary[];
+  readonly added?: StoredTemporary;
+  /** Says which fields of the document still end. */
+  readonly warned: Problem[];
+}
+
+type Kind<Address> = Pick<
+  DocumentKind<Address, unknown>,
+  'actions' | 'tenantId' | 'mayBeTemporary'
+>;
+
+interface Write {
+  readonly changes: readonly Difference[];
+  readonly isRemoved: boolean;
+  readonly isNew: boolean;
+  readonly revision: number;
+  readonly at: Date;
+  readonly by: string;
+  readonly reason: string | null;
+}
+interface Asked {
+  readonly until?: string;
+  readonly managed_by?: string;
+}
+
+/** Undefined where there is nothing to keep. Throws 422 for what cannot end, or not then. */
+export async function temporaryAfter<Address>(
+  manager: EntityManager,
+  kind: Kind<Address>,
+  params: Address & Asked,
+  { temporary = false }: Policies,
+  write: Write,
+): Promise<TemporaryWrite | undefined> {
+  const tenantId = kind.tenantId(params);
+  if (tenantId === null || (!temporary && params.until === undefined)) return undefined;
+  const scope = tenantScope(tenantId);
+  const path = pathOf(kind.actions, params);
+  const earlier = temporary ? await openOf(manager, scope, path) : [];
+  const left = untouched(earlier, write.changes);
+  const added =
+    params.until === undefined ? undefined : addedBy(kind, { ...params, path }, write, earlier);
+  if (earlier.length === 0 && !added) return undefined;
+  if (added) await requireRoom(manager, scope);
+  const warned = left.flatMap(({ fields, until }) =>
+    fields.map(({ path: field, then }) => ({
+      path: field,
+      message: `is temporary: at ${until.toISOString()} it ${then === undefined ? 'goes' : `becomes ${JSON.stringify(then)}`} again`,
+    })),
+  );
+  const touched = left.filter(({ fields }, index) => fields.length < earlier[index]!.fields.length);
+  return { scope, touched, ...(added && { added }), warned };
+}
+
+function addedBy(
+  { mayBeTemporary }: Pick<Kind<unknown>, 'mayBeTemporary'>,
+  { until, managed_by: folder, path }: Asked & { readonly path: string },
+  { changes, isRemoved, isNew, revision, at, by, reason }: Write,
+  earlier: readonly StoredTemporary[],
+): StoredTemporary | undefined {
+  const ends = new Date(until!);
+  const problem = (message: string): StrataError => invalid([{ path: '/until', message }]);
+  if (!mayBeTemporary)
+    throw problem('is for risk limits, agent configurations and service instances');
+  if (isRemoved || isNew) throw problem('is for a document that is there, and stays');
+  if (!(ends > at)) throw problem('has passed');
+  if (ends.getTime() - at.getTime() > mostDays * 86_400_000)
+    throw problem(`is more than ${mostDays} days away`);
+  const change = temporaryOf(changes);
+  if (change.fields.length === 0) throw problem('has nothing to end: the write changes nothing');
+  const { fields, made } = following(change, earlier);
+  if (fields.length === 0) return undefined;
+  return {
+    id: randomUUID(),
+    path,
+    until: ends,
+    revision,
+    fields,
+    made,
+    changed_by: by,
+    reason,
+    managed_by: folder ?? null,
+    created_at: at,
+    note: null,
+  };
+}
+
+const columns = `id, path, until, revision, fields, made, changed_by, reason, managed_by, created_at, note`;
+
+const openOf = (manager: EntityManager, scope: string, path: string): Promise<StoredTemporary[]> =>
+  manager.query(
+    `SELECT ${columns} FROM strata.temporary_changes
+     WHERE scope = $1 AND path = $2 AND ended_at IS NULL ORDER BY revision`,
+    [scope, path],
+  );
+
+async function requireRoom(manager: EntityManager, scope: string): Promise<void> {
+  const [counted] = await manager.query<{ open: number }[]>(
+    'SELECT count(*)::int AS open FROM strata.temporary_changes WHERE scope = $1 AND ended_at IS NULL',
+    [scope],
+  );
+  if (counted!.open >= mostOpen)
+    throw new StrataError(
+      'quota_exceeded',
+      `There are ${mostOpen} temporary changes, as many as there may be. End one first.`,
+    );
+}
+
+/** Under the lock of the scope's counter. One without a field left has ended. */
+export async function storeTemporary(
+  manager: EntityManager,
+  { scope, touched, added }: TemporaryWrite,
+): Promise<void> {
+  for (const { id, fields } of touched)
+    await manager.query(
+      `UPDATE strata.temporary_changes
+       SET fields = $2, ended_at = CASE WHEN $3 THEN clock_timestamp() END WHERE id = $1`,
+      [id, JSON.stringify(fields), fields.length === 0],
+    );
+  if (!added) return;
+  const { fields, made, until, ...said } = added;
+  await manager.query(
+    `INSERT INTO strata.temporary_changes (scope, due_at, ${columns})
+     VALUES ($1, $4, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+    [
+      scope,
+      said.id,
+      said.path,
+      until,
+      said.revision,
+      JSON.stringify(fields),
+      JSON.stringify(made),
+      said.changed_by,
+      said.reason,
+      said.managed_by,
+      said.created_at,
+      said.note,
+    ],
+  );
+  await manager.query(
+    'UPDATE strata.revisions SET temporary = true WHERE scope = $1 AND NOT temporary',
+    [scope],
+  );
+  await manager.query(
+    `DELETE FROM strata.temporary_changes WHERE scope = $1 AND ended_at <= (
+       SELECT ended_at FROM strata.temporary_changes WHERE scope = $1 AND ended_at IS NOT NULL
+       ORDER BY ended_at DESC OFFSET $2 LIMIT 1)`,
+    [scope, mostEnded],
+  );
+}
+
+/** One whose time has come, by the database's clock; undefined where it has ended. */
+export async function dueTemporary(
+  manager: EntityManager,
+  scope: string,
+  id: string,
+): Promise<StoredTemporary | undefined> {
+  const [row] = await manager.query<StoredTemporary[]>(
+    `SELECT ${columns} FROM strata.temporary_changes
+     WHERE scope = $1 AND id = $2 AND ended_at IS NULL AND until <= clock_timestamp()`,
+    [scope, id],
+  );
+  return row;
+}
+
+/** Whatever it has left: what is not restored by now is not to be. */
+export async function endTemporary(manager: EntityManager, id: string): Promise<void> {
+  await manager.query(
+    `UPDATE strata.temporary_changes SET ended_at = clock_timestamp(), note = NULL
+     WHERE id = $1 AND ended_at IS NULL`,
+    [id],
+  );
+}
+
+const againAfter = '1 minute';
+/** The others come first until then. */
+export async function tryLater(
+  manager: EntityManager,
+  id: string,
+  /** Why it was refused. */
+  note: string | null = null,
+): Promise<void> {
+  await manager.query(
+    `UPDATE strata.temporary_changes SET note = $2, due_at = clock_timestamp() + interval '${againAfter}'
+     WHERE id = $1 AND ended_at IS NULL`,
+    [id, note?.slice(0, 1000) ?? null],
+  );
+}
+
+/** Those whose end is to be tried now, of all scopes, the longest due first. */
+export const dueTemporaries = (
+  manager: EntityManager,
+  limit: number,
+): Promise<{ id: string; scope: string }[]> =>
+  manager.query(
+    `SELECT id, scope FROM strata.temporary_changes
+     WHERE ended_at IS NULL AND due_at <= now() ORDER BY due_at LIMIT ${limit}`,
+  );
+
+/** For how many seconds the one that should have ended first has been late; 0 where none is. */
+export async function secondsLate(manager: EntityManager): Promise<number> {
+  const [row] = await manager.query<{ late: number }[]>(
+    `SELECT coalesce(extract(epoch FROM now() - min(until)), 0)::float8 AS late
+     FROM strata.temporary_changes WHERE ended_at IS NULL AND due_at <= now() + interval '${againAfter}' AND until <= now()`,
+  );
+  return row!.late;
+}
+
+/** When writes of these revisions end, or ended, by revision. */
+export async function untilOfRevisions(
+  manager: EntityManager,
+  scope: string,
+  revisions: readonly number[],
+): Promise<ReadonlyMap<number, string>> {
+  const rows = await manager.query<{ revision: number; until: Date }[]>(
+    'SELECT revision, until FROM strata.temporary_changes WHERE scope = $1 AND revision = ANY ($2)',
+    [scope, revisions],
+  );
+  return new Map(rows.map(({ revision, until }) => [revision, until.toISOString()]));
+}
+
+export async function openTemporaries(
+  manager: EntityManager,
+  tenantId: string,
+  {
+    document,
+    limit = defaultLimit,
+    cursor,
+  }: { readonly document?: string; readonly limit?: number; readonly cursor?: string },
+) {
+  const [time, id] = decodeCursor(cursor, 'time')?.split(' ') ?? [];
+  const rows = await manager.query<StoredTemporary[]>(
+    `SELECT ${columns} FROM strata.temporary_changes
+     WHERE scope = $1 AND ended_at IS NULL AND ($2::text IS NULL OR path = $2)
+       AND ($3::timestamptz IS NULL OR (until, id) > ($3::timestamptz, $4::uuid))
+     ORDER BY until, id LIMIT $5`,
+    [tenantScope(tenantId), document ?? null, time ?? null, id ?? null, limit + 1],
+  );
+  const shown = rows.slice(0, limit);
+  const names = await namesIn(
+    manager,
+    realmOf(tenantId),
+    shown.map(({ changed_by: author }) => author),
+  );
+  const last = shown.at(-1);
+  return {
+    items: shown.map((row) => viewOf(row, names.of(row.changed_by))),
+    next_cursor:
+      rows.length > limit ? encodeCursor(`${last!.until.toISOString()} ${last!.id}`) : null,
+  };
+}
+
+const viewOf = (row: StoredTemporary, name: string | null): TemporaryChange => ({
+  id: row.id,
+  document: row.path,
+  fields: [...row.fields],
+  until: row.until.toISOString(),
+  revision: row.revision,
+  changed_by: row.changed_by,
+  changed_by_name: name,
+  reason: row.reason,
+  note: row.note,
+  created_at: row.created_at.toISOString(),
+});
