@@ -5,7 +5,7 @@ import { query, setQuery } from './address.ts';
 interface InputProperties {
   readonly name: string;
   readonly value: string;
-  readonly type?: 'text' | 'email' | 'password' | 'search' | 'number';
+  readonly type?: 'text' | 'email' | 'password' | 'search' | 'number' | 'datetime-local';
   readonly required?: boolean;
   readonly minlength?: number;
   readonly maxlength?: number | undefined;

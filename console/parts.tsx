@@ -61,7 +61,13 @@ export const Time = ({ at }: { readonly at: string | null | undefined }): VNode 
     </time>
   );
 
-/** How far something is, such as `pending`. */
+/** When what holds for a while ends, or ended. */
+export const Ends = ({ at }: { readonly at: string }): VNode => (
+  <span class="fine">
+    {Date.parse(at) > Date.now() ? 'ends' : 'ended'} <Time at={at} />
+  </span>
+);
+
 /** What people call a state of the API. */
 export const stateTitle = (state: string): string =>
   state === 'exhausted' ? 'no one decided' : state;

@@ -96,6 +96,13 @@ const writeFlags: Readonly<Record<string, Flag>> = {
     summary: 'folders, with commas, whose fields are changed by hand',
   },
 };
+const temporaryFlags: Readonly<Record<string, Flag>> = {
+  ...writeFlags,
+  until: {
+    type: 'string',
+    summary: 'when it ends by itself (RFC 3339): each field becomes what it was',
+  },
+};
 /** The parameters that every write has. */
 const writeOptions = (flags: Input['flags']) =>
   given({
@@ -104,6 +111,7 @@ const writeOptions = (flags: Input['flags']) =>
     propose: flags.propose,
     break_glass: textOf(flags['break-glass']),
     take_over: textOf(flags['take-over']),
+    until: textOf(flags.until),
     if_match:
       typeof flags['if-match'] === 'string' ? `"${revisionOf(flags['if-match'])}"` : undefined,
   });
@@ -169,7 +177,7 @@ const set: Command = {
   complete: completeAddress,
   flags: {
     replace: { type: 'boolean', summary: 'replace the whole document, or create it' },
-    ...writeFlags,
+    ...temporaryFlags,
   },
   async run({ session, args, rest, flags, answer }) {
     const verb = flags.replace ? 'put' : 'patch';
@@ -192,7 +200,7 @@ const patch: Command = {
   parameters: '<resource> <address...> <json>',
   summary: 'merge JSON into a document (RFC 7396)',
   complete: completeAddress,
-  flags: writeFlags,
+  flags: temporaryFlags,
   async run({ session, args, rest, flags, answer }) {
     const { action, address, left } = await addressed(args.resource!, 'patch', rest, session);
     if (left.length !== 1)
@@ -208,7 +216,7 @@ const unset: Command = {
   parameters: '<resource> <address...> [path...]',
   summary: 'take values out of a document, or with --all the document: lower layers show through',
   complete: completeAddress,
-  flags: { all: { type: 'boolean', summary: 'the whole document' }, ...writeFlags },
+  flags: { all: { type: 'boolean', summary: 'the whole document' }, ...temporaryFlags },
   async run({ session, args, rest, flags, answer }) {
     const verb = flags.all ? 'delete' : 'patch';
     const { action, address, left } = await addressed(args.resource!, verb, rest, session);

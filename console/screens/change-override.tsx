@@ -5,9 +5,11 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { FormDialog } from '../dialogs.tsx';
-import { longJson, removalAt, settingAt } from '../format.ts';
+import { Field } from '../fields.tsx';
+import { localTime, longJson, removalAt, settingAt } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { Dialog, ProblemBox, Value } from '../parts.tsx';
+import { timeTyped } from './as-of.tsx';
 import { changesValue, EffectOf } from './effect.tsx';
 import { titleOf, type Rung } from './ladder.ts';
 import { ReviewAndPublish } from './review.tsx';
@@ -58,11 +60,13 @@ export const ClearOverride = (properties: Properties): VNode | null => (
   />
 );
 
-/** First the value is typed, then it is reviewed. */
+/** First the value is typed, and until when it holds, then it is reviewed. */
 export function EditOverride(properties: Properties): VNode | null {
   const { name, rung, onClose } = properties;
   const [typed, setTyped] = useState(textOf(rung.value));
+  const [end, setEnd] = useState('');
   const [next, setNext] = useState<{ readonly value: unknown }>();
+  const until = timeTyped(end) || undefined;
   const read = async (): Promise<void> => setNext({ value: valueOf(typed, rung.value) });
   if (next)
     return (
@@ -73,9 +77,17 @@ export function EditOverride(properties: Properties): VNode | null {
         about={
           <p>
             {titleOf(rung)} will say <Value value={next.value} /> instead of{' '}
-            <Value value={rung.value} />.
+            <Value value={rung.value} />
+            {until !== undefined && (
+              <span>
+                {' '}
+                until {localTime(until)}, and <Value value={rung.value} /> again from then on
+              </span>
+            )}
+            .
           </p>
         }
+        until={until}
         verb="Publish"
       />
     );
@@ -85,6 +97,13 @@ export function EditOverride(properties: Properties): VNode | null {
         {titleOf(rung)}
         <ValueInput of={rung.value} text={typed} onText={setTyped} />
       </label>
+      <Field
+        label="Until (your time; empty for good)"
+        name="until"
+        type="datetime-local"
+        value={end}
+        onValue={setEnd}
+      />
     </FormDialog>
   );
 }
@@ -143,6 +162,7 @@ function ReviewOverride({
   title,
   patch,
   about,
+  until,
   verb,
   onClose,
   onChanged,
@@ -150,6 +170,7 @@ function ReviewOverride({
   readonly title: string;
   readonly patch: unknown;
   readonly about: VNode;
+  readonly until?: string | undefined;
   readonly verb: string;
 }): VNode | null {
   const address = addressOf(tenantId, rung, question);
@@ -177,6 +198,7 @@ function ReviewOverride({
       body={patch}
       revision={stored.revision}
       about={about}
+      until={until}
       effect={{
         context: {
           ...(question.agent_type && { agent_type: question.agent_type }),

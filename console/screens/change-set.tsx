@@ -160,6 +160,14 @@ function Facts({ set, owner }: { readonly set: ChangeSet; readonly owner: SetOwn
       <Fact name={set.state === 'applied' ? 'Was to be applied' : 'It is applied'}>
         <Scheduled set={set} />
       </Fact>
+      {set.until !== undefined && (
+        <Fact name="Ends by itself">
+          {localTime(set.until)}{' '}
+          <span class="fine">
+            <Time at={set.until} />
+          </span>
+        </Fact>
+      )}
       {revisions && (
         <Fact name="Written as">
           {revisions.map((revision, index) => (

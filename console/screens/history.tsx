@@ -10,7 +10,7 @@ import { nameBeside, namesIn } from '../format.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { Pager, Waiting } from '../lists.tsx';
 import { saveText } from '../files.ts';
-import { Changes, Columns, Empty, Heading, Time, Who } from '../parts.tsx';
+import { Ends, Changes, Columns, Empty, Heading, Time, Who } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { sentenceOf } from './change-sentence.ts';
@@ -206,6 +206,40 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
   );
 }
 
+/** Which document, how it was written and why. */
+const What = ({ entry, owner }: { readonly entry: Entry; readonly owner: Owner }): VNode => (
+  <>
+    <span class={`state-of ${entry.action}`}>{entry.action}</span>{' '}
+    <bdi>{nameOfDocument(entry, owner)}</bdi>
+    {entry.changeset_id !== undefined && (
+      <>
+        {' '}
+        <a class="tag" href={hrefOf(screenOfSet(setsOf(owner.tenantId), entry.changeset_id))}>
+          change set
+        </a>
+      </>
+    )}
+    {entry.break_glass && (
+      <>
+        {' '}
+        <span class="state-of emergency">break-glass</span>
+      </>
+    )}
+    {'until' in entry && entry.until !== undefined && (
+      <div>
+        <Ends at={entry.until} />
+      </div>
+    )}
+    {entry.reason !== null && (
+      <div class="fine said">
+        <q>
+          <bdi>{entry.reason}</bdi>
+        </q>
+      </div>
+    )}
+  </>
+);
+
 function EntryRow({
   entry,
   owner,
@@ -221,7 +255,7 @@ function EntryRow({
   readonly onTakeBack: (way: Way) => void;
   readonly onRevert: (change: Change) => void;
 }): VNode {
-  const { revision, action, changes, reason, purged } = entry;
+  const { revision, action, changes, purged } = entry;
   const id = `changes-${revision}`;
   const hasValues = action !== 'purge' && (!purged || changes.length > 0);
   return (
@@ -240,29 +274,7 @@ function EntryRow({
           </button>
         </th>
         <td>
-          <span class={`state-of ${action}`}>{action}</span>{' '}
-          <bdi>{nameOfDocument(entry, owner)}</bdi>
-          {entry.changeset_id !== undefined && (
-            <>
-              {' '}
-              <a class="tag" href={hrefOf(screenOfSet(setsOf(owner.tenantId), entry.changeset_id))}>
-                change set
-              </a>
-            </>
-          )}
-          {entry.break_glass && (
-            <>
-              {' '}
-              <span class="state-of emergency">break-glass</span>
-            </>
-          )}
-          {reason !== null && (
-            <div class="fine said">
-              <q>
-                <bdi>{reason}</bdi>
-              </q>
-            </div>
-          )}
+          <What entry={entry} owner={owner} />
         </td>
         <td>
           {changes.slice(0, 3).map((change) => (

@@ -4,7 +4,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { get } from '../api.ts';
 import { shortJson } from '../format.ts';
 import { useLoaded } from '../loading.ts';
-import { Columns, Time, Value, Who } from '../parts.tsx';
+import { Ends, Columns, Time, Value, Who } from '../parts.tsx';
 import { hasRole, readsConfiguration, tenant } from '../session.ts';
 import { glyphOf, layerTitles, titleOf, type Explained, type Rung, type Way } from './ladder.ts';
 
@@ -61,7 +61,7 @@ export function Ladder({
   readonly onChange?: ((way: Way, rung: Rung) => void) | undefined;
 }): VNode {
   const { enforced, warned } = explained;
-  const reasons = useReasons(rungs);
+  const said = useSaid(rungs);
   return (
     <div class="ladder" role="group" tabindex={-1} aria-label={`Layers of ${name}`}>
       {enforced && (
@@ -107,7 +107,7 @@ export function Ladder({
             <RungRow
               key={`${rung.layer} ${rung.path ?? ''}`}
               rung={rung}
-              reason={reasons.get(rung.revision ?? 0)}
+              said={said.get(rung.revision ?? 0)}
               onChange={onChange}
             />
           ))}
@@ -117,21 +117,23 @@ export function Ladder({
   );
 }
 
+type Said = Pick<Detail, 'reason' | 'until'>;
+
 /**
- * Why, by revision, of what the tenant's own layers say: from its history, for whoever may read that.
+ * Why, and until when, by revision, of what the tenant's own layers say: from its history, for
+ * whoever may read that.
  */
-function useReasons(rungs: readonly Rung[]): ReadonlyMap<number, string> {
+function useSaid(rungs: readonly Rung[]): ReadonlyMap<number, Said> {
   const id = tenant.value?.id;
   const mayRead = readsConfiguration();
   const own = mayRead ? rungs.filter(({ isEditable }) => isEditable) : [];
   const revisions = [...new Set(own.flatMap(({ revision }) => revision ?? []))];
-  const { data } = useLoaded(`reasons ${id} ${revisions.join(' ')}`, async (aborted) => {
+  const { data } = useLoaded(`said ${id} ${revisions.join(' ')}`, async (aborted) => {
     const read = revisions.map(async (revision) => {
       const address = `/tenants/${id}/config/history/${revision}`;
-      const { reason } = await get<Pick<Detail, 'reason'>>(address, aborted);
-      return reason === null ? [] : [[revision, reason] as const];
+      return [revision, await get<Said>(address, aborted)] as const;
     });
-    return new Map((await Promise.all(read)).flat());
+    return new Map(await Promise.all(read));
   });
   return data ?? new Map();
 }
@@ -145,11 +147,11 @@ const stateTexts = {
 
 function RungRow({
   rung,
-  reason,
+  said: { reason, until } = { reason: null },
   onChange,
 }: {
   readonly rung: Rung;
-  readonly reason: string | undefined;
+  readonly said: Said | undefined;
   /** Absent where what is shown is of another moment. */
   readonly onChange?: ((way: Way, rung: Rung) => void) | undefined;
 }): VNode {
@@ -162,10 +164,17 @@ function RungRow({
         {titleOf(rung)}
       </th>
       <td>{isSet && <Value value={value} longest={200} />}</td>
-      <td class="state">{stateTexts[state]}</td>
+      <td class="state">
+        {stateTexts[state]}
+        {until !== undefined && (
+          <div>
+            <Ends at={until} />
+          </div>
+        )}
+      </td>
       <td>
         {isSet && <Who id={updatedBy} name={rung.updatedByName} />}
-        {reason !== undefined && (
+        {reason !== null && (
           <div class="fine said">
             <q>
               <bdi>{reason}</bdi>

@@ -63,9 +63,8 @@ function Propose({
     }));
     const body = { title: title.trim(), reason: reason.trim(), apply: await applyOf(apply) };
     if (opened.current === undefined) {
-      const { managed_by, take_over } = refused.body;
-      const claims = { ...(managed_by && { managed_by }), ...(take_over && { take_over }) };
-      const sending = { body: { ...body, ...claims, items } };
+      // With what else the write said, such as when it ends.
+      const sending = { body: { ...refused.body, ...body, items } };
       const made = await call<ChangeSet>('POST', refused.path, sending);
       if (isNew && made.body.items.some(({ base }) => base !== null)) {
         await call('POST', `${refused.path}/${made.body.id}/cancel`);

@@ -6,7 +6,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { go, guardLeaving } from '../address.ts';
-import { call, problemOf, type Problem } from '../api.ts';
+import { call, problemOf, withQuery, type Problem } from '../api.ts';
 import { useLoaded } from '../loading.ts';
 import { Changes, Dialog } from '../parts.tsx';
 import { addToPlan, type PlanItem } from '../plan-items.ts';
@@ -49,6 +49,8 @@ export interface Review {
   readonly hasImpact?: boolean;
   /** Whether it can be one of several writes of a plan. */
   readonly isPlannable?: boolean;
+  /** When the change ends by itself; absent where it does not. */
+  readonly until?: string | undefined;
   /** Why, where that was said already. */
   readonly reason?: string;
   readonly verb: string;
@@ -70,7 +72,7 @@ function conditionOf({ revision, isNew }: Review): Record<string, string> {
 
 export function ReviewAndPublish(review: Review): VNode {
   const { title, address, method, body, revision, about, verb, onClose, onPublished } = review;
-  const { hasImpact = false, isPlannable = false, effect } = review;
+  const { hasImpact = false, isPlannable = false, effect, until } = review;
   const [reason, setReason] = useState(review.reason ?? '');
   const [refusal, setRefusal] = useState<Problem>();
   const [isBusy, setBusy] = useState(false);
@@ -79,9 +81,9 @@ export function ReviewAndPublish(review: Review): VNode {
   const condition = conditionOf(review);
   const headers = { ...condition, ...(owners !== undefined && { 'x-take-over': owners }) };
   const sent = body === undefined ? {} : { body };
-  const key = JSON.stringify([method, address, body, revision, owners]);
+  const key = JSON.stringify([method, address, body, revision, owners, until]);
   const trial = useLoaded(key, async (aborted) => {
-    const path = trialAddress(address, { hasImpact, context: effect?.context });
+    const path = trialAddress(address, { hasImpact, context: effect?.context, until });
     const sending = { ...sent, headers, signal: aborted };
     const answer = await withRecentSignIn(() => call<Trial>(method, path, sending));
     return answer.body;
@@ -95,7 +97,8 @@ export function ReviewAndPublish(review: Review): VNode {
   const write = async (more: Readonly<Record<string, string>> = {}): Promise<void> => {
     const why = reason.trim();
     const said = why !== '' && { 'x-change-reason': headerText(why) };
-    await call(method, address, { ...sent, headers: { ...headers, ...said, ...more } });
+    const path = withQuery(address, { ...(until !== undefined && { until }) });
+    await call(method, path, { ...sent, headers: { ...headers, ...said, ...more } });
     onPublished();
   };
   const publish = async (event: Event): Promise<void> => {
@@ -215,7 +218,7 @@ const Tried = ({
     </div>
     {warnings.map(({ path, message }) => (
       <p class="warning" key={path}>
-        Outside of a guardrail that warns: <code>{path}</code> {message}
+        <code>{path}</code> {message}
       </p>
     ))}
     {impact && <BlastRadius impact={impact} isComplete={complete} />}

@@ -29,9 +29,15 @@ export function trialAddress(
   {
     hasImpact = false,
     context,
-  }: { readonly hasImpact?: boolean; readonly context?: Context | undefined },
+    until,
+  }: {
+    readonly hasImpact?: boolean;
+    readonly context?: Context | undefined;
+    readonly until?: string | undefined;
+  },
 ): string {
   const parameters = new URLSearchParams({ dry_run: 'true' });
+  if (until !== undefined) parameters.set('until', until);
   if (hasImpact) parameters.set('impact', 'true');
   if (context) parameters.set('effective', 'true');
   const own = ownNames.find(({ pattern }) => pattern.test(address))?.names ?? [];

@@ -219,6 +219,7 @@ export const topics: readonly Topic[] = [
     description: 'Every write with what it changed, and the way back to what one left behind.',
     actions: [
       'tenant-config.history',
+      'tenant-config.temporary-changes',
       'tenant-config.rollback',
       'global-config.history',
       'global-config.rollback',

@@ -30,7 +30,7 @@ const TemporaryField = Type.Object(
     value: Type.Optional(
       Type.Unknown({ description: 'What it is until then; absent where the field was removed' }),
     ),
-    then: Type.Optional(
+    becomes: Type.Optional(
       Type.Unknown({ description: 'What it becomes; absent where the field goes' }),
     ),
   },

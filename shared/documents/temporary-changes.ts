@@ -54,7 +54,7 @@ export interface StoredTemporary extends Temporary {
 }
 
 /** The value under this name, where there is one. */
-const given = (name: 'value' | 'then', value: unknown): object =>
+const given = (name: 'value' | 'becomes', value: unknown): object =>
   value === undefined ? {} : { [name]: value };
 
 /** Field by field, since others may change the neighbours of one. */
@@ -66,7 +66,7 @@ export function temporaryOf(changes: readonly Difference[]): Temporary {
       return {
         path: leaf,
         ...given('value', valueAt(after, names)),
-        ...given('then', valueAt(before, names)),
+        ...given('becomes', valueAt(before, names)),
       };
     });
   });
@@ -99,10 +99,10 @@ export function restored(document: unknown, { fields, made }: Temporary): unknow
   if (standing.length === 0) return undefined;
   // What goes does so first: it may be inside of what takes its place.
   const inOrder = standing.toSorted(
-    (one, other) => Number('then' in one) - Number('then' in other),
+    (one, other) => Number('becomes' in one) - Number('becomes' in other),
   );
   const next = inOrder.reduce(
-    (rest, { path, then }) => withValueAt(rest, namesOf(path), then),
+    (rest, { path, becomes }) => withValueAt(rest, namesOf(path), becomes),
     document,
   );
   return made.reduce((rest, path) => {
@@ -121,10 +121,10 @@ export function following(added: Temporary, earlier: readonly Temporary[]): Temp
   const made = new Set([...added.made, ...earlier.flatMap((each) => each.made)]);
   const fields = added.fields.flatMap((field): TemporaryField[] => {
     const first = stood.get(field.path);
-    if (!first || !isDeepStrictEqual(first.value, field.then)) return [field];
-    if (isDeepStrictEqual(first.then, field.value)) return [];
-    const { then: _then, ...others } = field;
-    return [{ ...others, ...given('then', first.then) }];
+    if (!first || !isDeepStrictEqual(first.value, field.becomes)) return [field];
+    if (isDeepStrictEqual(first.becomes, field.value)) return [];
+    const { becomes: _becomes, ...others } = field;
+    return [{ ...others, ...given('becomes', first.becomes) }];
   });
   return { fields, made: [...made] };
 }
@@ -189,9 +189,9 @@ export async function temporaryAfter<Address>(
   if (earlier.length === 0 && !added) return undefined;
   if (added) await requireRoom(manager, scope);
   const warned = left.flatMap(({ fields, until }) =>
-    fields.map(({ path: field, then }) => ({
+    fields.map(({ path: field, becomes }) => ({
       path: field,
-      message: `is temporary: at ${until.toISOString()} it ${then === undefined ? 'goes' : `becomes ${JSON.stringify(then)}`} again`,
+      message: `is temporary: at ${until.toISOString()} it ${becomes === undefined ? 'goes' : `becomes ${JSON.stringify(becomes)}`} again`,
     })),
   );
   const touched = left.filter(({ fields }, index) => fields.length < earlier[index]!.fields.length);

@@ -977,3 +977,39 @@ test('several services get an owner by one change set, and are found by a label'
   expect(seen.faults).toEqual([]);
   await seen.close();
 });
+
+test('a value holds until a time, as its ladder and history say', async () => {
+  const zeta = await createTenant(stage.strata.url, platform, 'Zeta');
+  const { admin, id, emails } = zeta;
+  const of = `/tenants/${id}`;
+  const service = `${of}/services/check-out`;
+  const made = await admin.put(service, { service_type: 'cloud_run', max_instances: 8 });
+  expect([made.status, made.text]).toEqual([201, expect.any(String)]);
+  const seen = await stage.tabOf(emails.tenant_admin!);
+  const { page } = seen;
+  await page.goto(`/console${of}/effective?service_id=check-out&open=max_instances`);
+  const ladder = page.getByRole('group', { name: 'Layers of max_instances' });
+  await ladder.getByRole('button', { name: 'Edit…' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Service instance').fill('20');
+  const tomorrow = new Date(Date.now() + 86_400_000);
+  await dialog.getByLabel('Until').fill(`${tomorrow.toISOString().slice(0, 10)}T06:00`);
+  await standAt(page, 'value-for-a-while');
+  await dialog.getByRole('button', { name: 'Review' }).click();
+  await dialog.getByText('again from then on').waitFor();
+  await dialog.getByLabel('Reason').fill('Sale of the week');
+  await standAt(page, 'value-for-a-while-review');
+  await dialog.getByRole('button', { name: 'Publish' }).click();
+  await ladder.getByText('ends in').waitFor();
+  await standAt(page, 'ladder-until');
+  const { body } = await admin.get(`${of}/config/temporary-changes`);
+  expect(body.items).toMatchObject([
+    { document: service, fields: [{ path: '/max_instances', value: 20, becomes: 8 }] },
+  ]);
+  await page.goto(`/console${of}/history`);
+  await page.getByText('Sale of the week').waitFor();
+  await page.getByText('ends in').waitFor();
+  await standAt(page, 'history-until');
+  expect(seen.faults).toEqual([]);
+  await seen.close();
+});

@@ -1,6 +1,6 @@
 /** Changes with an end: at their time each field becomes what it was, once, and everybody sees it. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { requireProvedAudit } from '../support/audit.ts';
+import { audited, requireProvedAudit } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -66,7 +66,7 @@ test('a value ends at its time, which effective values, history and audit show',
   const [made] = await open(service());
   expect([made]).toMatchObject([
     {
-      fields: [{ path: '/max_instances', value: 20, then: 8 }],
+      fields: [{ path: '/max_instances', value: 20, becomes: 8 }],
       until,
       reason: 'Sale of the week',
       note: null,
@@ -90,13 +90,9 @@ test('a value ends at its time, which effective values, history and audit show',
   expect(items[0].until).toBeUndefined();
   const detail = good(await tenant.admin.get(`${history}/${made.revision}`)).body;
   expect(detail.until).toBe(until);
-  const events = await eventually(async () => {
-    const audit = `/audit/tenants/${tenant.id}?action=config.service.updated&limit=2`;
-    const { items: found } = good(await tenant.admin.get(audit)).body;
-    expect(found[0].payload.temporary_change_id).toBeDefined();
-    return found;
-  });
-  expect(events[1].payload.until).toBe(until);
+  const action = 'config.service.updated';
+  await audited(platform, action, ({ payload }) => payload.temporary_change_id === made.id);
+  await audited(platform, action, ({ payload }) => payload.until === until);
 });
 
 test('an override that was not there before goes again, and its object with it', async () => {
@@ -138,7 +134,7 @@ describe('what is changed since', () => {
     const later = soon(7_200_000);
     good(await tenant.admin.patch(temporarily(path, later), { max_instances: 7 }));
     expect(await open(path)).toMatchObject([
-      { until: later, fields: [{ path: '/max_instances', value: 7, then: 4 }] },
+      { until: later, fields: [{ path: '/max_instances', value: 7, becomes: 4 }] },
     ]);
     await passTime(path);
     await eventually(async () =>
@@ -244,7 +240,7 @@ describe('with a change_policy', () => {
     expect(shown).toBe(until);
     good(await tenant.admin.post(`${opened.path}/approve`, { digest }));
     expect(await value()).toBe(10);
-    expect(await open(path)).toMatchObject([{ until, fields: [{ value: 10, then: 4 }] }]);
+    expect(await open(path)).toMatchObject([{ until, fields: [{ value: 10, becomes: 4 }] }]);
     await passTime(path);
     await eventually(async () => expect(await value()).toBe(4));
   });
@@ -264,7 +260,7 @@ describe('with a change_policy', () => {
     good(await tenant.operator.post(`${one}/apply`));
     const answer = await tenant.operator.patch(path, { max_instances: 4 });
     expect([answer.status, answer.body.detail.code]).toEqual([403, 'change_approval_required']);
-    expect(await open(path)).toMatchObject([{ fields: [{ value: 2, then: 4 }] }]);
+    expect(await open(path)).toMatchObject([{ fields: [{ value: 2, becomes: 4 }] }]);
   });
 
   test('an approved one whose end has come meanwhile is not applied', async () => {

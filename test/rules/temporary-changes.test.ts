@@ -54,7 +54,7 @@ test('what others changed since stays, and the rest is what it was', () => {
       const end = restored(since, left!) ?? since;
       const fields = new Set(left!.fields.map(({ path }) => path));
       for (const { path } of temporaryOf(diff(since, end)).fields) expect(fields).toContain(path);
-      const own = new Map(left!.fields.map(({ path, then }) => [path, then]));
+      const own = new Map(left!.fields.map(({ path, becomes }) => [path, becomes]));
       for (const { path, value } of temporaryOf(diff(since, end)).fields)
         expect([path, value]).toEqual([path, own.get(path)]);
     }),
