@@ -61,12 +61,21 @@ export const Time = ({ at }: { readonly at: string | null | undefined }): VNode 
     </time>
   );
 
-/** When what holds for a while ends, or ended. */
-export const Ends = ({ at }: { readonly at: string }): VNode => (
-  <span class="fine">
-    {Date.parse(at) > Date.now() ? 'ends' : 'ended'} <Time at={at} />
-  </span>
-);
+/** When what holds for a while ends, or ended, where it does not hold still. */
+export function Ends({
+  at,
+  isInForce = false,
+}: {
+  readonly at: string;
+  readonly isInForce?: boolean;
+}): VNode {
+  const past = isInForce ? 'should have ended' : 'ended';
+  return (
+    <span class="fine">
+      {Date.parse(at) > Date.now() ? 'ends' : past} <Time at={at} />
+    </span>
+  );
+}
 
 /** What people call a state of the API. */
 export const stateTitle = (state: string): string =>

@@ -168,7 +168,7 @@ function RungRow({
         {stateTexts[state]}
         {until !== undefined && (
           <div>
-            <Ends at={until} />
+            <Ends at={until} isInForce={onChange !== undefined} />
           </div>
         )}
       </td>

@@ -138,6 +138,16 @@ function documentsOf({ db, settings }: Pick<TenantConfigOptions, 'db' | 'setting
   };
 }
 
+/**
+ * Those whose changes may end by themselves, without quotas: whoever has used up those of the tenant
+ * would keep what was to end.
+ */
+const endingDocuments = ({ db, settings }: Pick<TenantConfigOptions, 'db' | 'settings'>) => [
+  documentActions(db, riskKind(settings)),
+  documentActions(db, agentKind),
+  documentActions(db, serviceInstanceKind),
+];
+
 /** Writes whose dry run also says what would become of an effective configuration. */
 function trialsOf(db: DataSource, documents: ReturnType<typeof documentsOf>) {
   return {
@@ -264,7 +274,7 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
     ...violationActions(db),
     ...historyActions(db),
     ...managedFieldActions(db),
-    ...temporaryChangeActions(db, Object.values(documents)),
+    ...temporaryChangeActions(db, endingDocuments({ db, settings })),
     ...rollbackAction(db, {
       tenant_risk_config: restorer(risk, riskKey, (tenant_id) => ({ tenant_id })),
       agent_config: restorer(agents, agentKey, namedBy('agent_type')),

@@ -343,11 +343,15 @@ export const dueTemporaries = (
      WHERE ended_at IS NULL AND due_at <= now() ORDER BY due_at LIMIT ${limit}`,
   );
 
-/** For how many seconds the one that should have ended first has been late; 0 where none is. */
+/**
+ * For how many seconds the one that should have ended first has been late; 0 where none is. Without
+ * those that a rule refuses, which is the tenant's to see to.
+ */
 export async function secondsLate(manager: EntityManager): Promise<number> {
   const [row] = await manager.query<{ late: number }[]>(
     `SELECT coalesce(extract(epoch FROM now() - min(until)), 0)::float8 AS late
-     FROM strata.temporary_changes WHERE ended_at IS NULL AND due_at <= now() + interval '${againAfter}' AND until <= now()`,
+     FROM strata.temporary_changes
+     WHERE ended_at IS NULL AND note IS NULL AND until <= now() AND due_at <= now() + interval '${againAfter}'`,
   );
   return row!.late;
 }

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
@@ -128,6 +129,20 @@ test('an emergency stop is possible where the quota of changes is used up', asyn
   const stop = { global_settings: { max_concurrent_automations: 0 } };
   const stopped = await tenant.admin.patch(`/tenants/${tenant.id}/config/risk`, stop);
   expect([stopped.status, (await change()).status]).toEqual([200, 429]);
+});
+
+test('a temporary change ends also where the quota of changes is used up', async () => {
+  const tenant = await createTenant(strata.url, platform, 'Temporary');
+  const agent = `/tenants/${tenant.id}/config/agents/while`;
+  await tenant.admin.put(agent, { custom: { n: 1 } });
+  const until = encodeURIComponent(new Date(Date.now() + 60_000).toISOString());
+  const made = await tenant.admin.patch(`${agent}?until=${until}`, { custom: { n: 2 } });
+  while ((await kinds.history_per_hour(tenant)).status < 300);
+  await database.query('UPDATE strata.temporary_changes SET until = now(), due_at = now()');
+  await eventually(async () =>
+    expect((await tenant.admin.get(agent)).body.custom).toEqual({ n: 1 }),
+  );
+  expect([made.status, (await kinds.history_per_hour(tenant)).status]).toEqual([200, 429]);
 });
 
 test('what is removed makes room', async () => {

@@ -2,7 +2,7 @@
 import type { DataSource } from 'typeorm';
 import { noteOf } from '../../../shared/change-sets/apply.ts';
 import { placingsOf, writeOf, type AllDocuments } from '../../../shared/change-sets/items.ts';
-import { commitChanges } from '../../../shared/commits/commit.ts';
+import { auditFacts, commitChanges, recordEvents } from '../../../shared/commits/commit.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { readManaged } from '../../../shared/documents/managed-fields.ts';
@@ -60,14 +60,24 @@ export function temporaryChangeActions(db: DataSource, documents: AllDocuments) 
     } catch (error) {
       if (!(error instanceof StrataError) || statusOf(codeOf(error)) >= 500) throw error;
       if (codeOf(error) === 'precondition_failed') return false;
-      await tryLater(manager, id, noteOf(error));
-      request.log.error(
-        { err: error, tenant_id: tenantId, temporary_change_id: id },
-        'a temporary change could not end; it is tried again each minute',
-      );
+      await refuse(tenantId, row, noteOf(error), request);
       return true;
     }
   }
+
+  /** The audit says it once: whose rules they are sees to it. */
+  const refuse = (tenantId: string, row: StoredTemporary, why: string, request: Request) =>
+    db.transaction(async (manager) => {
+      await tryLater(manager, row.id, why);
+      if (row.note !== null) return;
+      const event = {
+        action: 'config.temporary_change.refused',
+        tenant_id: tenantId,
+        target: row.path,
+        payload: { temporary_change_id: row.id, until: row.until.toISOString(), why },
+      };
+      await recordEvents(manager, [auditFacts(event, request)]);
+    });
 
   return {
     'tenant-config.temporary-changes.list': ({ tenant_id: id, ...asked }) =>

@@ -46,9 +46,16 @@ export function startTemporaryChanges({ db, log, call }: Options): BackgroundLoo
     log,
     async look(stopping) {
       const due = await dueTemporaries(db.manager, batch);
-      let outage: unknown;
-      for (const { id, scope } of due)
-        if (!stopping.aborted) outage = (await attempt(scope, id)) ?? outage;
+      const tenants = [...Map.groupBy(due, ({ scope }) => scope)];
+      const outages = await Promise.all(
+        tenants.map(async ([scope, ofTenant]) => {
+          let outage: unknown;
+          for (const { id } of ofTenant)
+            if (!stopping.aborted) outage = (await attempt(scope, id)) ?? outage;
+          return outage;
+        }),
+      );
+      const outage = outages.find((each) => each !== undefined);
       if (outage !== undefined) throw outage;
       return due.length === batch ? 0 : pollMs;
     },
