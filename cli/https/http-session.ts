@@ -13,6 +13,7 @@ import {
   type ResultOf,
 } from '../../shared/contracts/index.ts';
 import type { Credentials } from './credentials.ts';
+import { whileAlive } from './liveness.ts';
 import type { SignIn } from './sign-ins.ts';
 
 export interface HttpSession extends Session {
@@ -220,7 +221,7 @@ async function send(
   let response: Response;
   let text: string;
   try {
-    response = await fetch(url + path, {
+    const asking = {
       method,
       headers: {
         accept: 'application/json',
@@ -231,8 +232,10 @@ async function send(
       ...(body !== undefined && { body: JSON.stringify(body) }),
       // A credential goes nowhere else.
       redirect: 'error',
-      signal,
-    });
+    } as const;
+    response = await whileAlive(url, signal, (aborts) =>
+      fetch(url + path, { ...asking, signal: aborts }),
+    );
     text = await response.text();
   } catch (error) {
     throw unreachable(error, url);

@@ -6,8 +6,14 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import {
+  createServer as createTcpServer,
+  type AddressInfo,
+  type Server,
+  type Socket,
+} from 'node:net';
 import { dirname, join } from 'node:path';
 import { table } from '../../cli/https/table.ts';
 import { installClient, nodes, type InstalledClient } from '../support/client-package.ts';
@@ -273,6 +279,62 @@ describe('what goes wrong', () => {
     expect(asked).toHaveLength(1);
     const nowhere = await cli.run(['whoami'], { environment: { STRATA_URL: '' } });
     expect(nowhere.err).toMatch(/^strata: no_url: where is Strata\?/);
+  });
+});
+
+describe('a host that is slow', () => {
+  const listening = async (server: Server): Promise<string> => {
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  };
+
+  test('one that takes connections and answers nothing is given up within seconds', async () => {
+    const sockets = new Set<Socket>();
+    const mute = createTcpServer((socket) => {
+      sockets.add(socket.on('error', () => {}));
+    });
+    const began = performance.now();
+    const given = await cli.run(['whoami', '--url', await listening(mute)]);
+    const tookMs = performance.now() - began;
+    for (const socket of sockets) socket.destroy();
+    mute.close();
+    expect(given).toMatchObject({
+      code: 1,
+      out: '',
+      err: expect.stringMatching(/^strata: unreachable: .* answers nothing, .*check --url.*\n$/),
+    });
+    // The request, and the question whether the host is alive.
+    expect(sockets.size).toBe(2);
+    expect(tookMs).toBeLessThan(10_000);
+  });
+
+  test('one that is alive is waited for, and the question carries no credential', async () => {
+    const asked: IncomingMessage[] = [];
+    const slow = createServer((request, response) => {
+      asked.push(request);
+      if (request.url === '/healthz') {
+        response.end('{}');
+        // Longer than the question may take: it has been answered.
+        setTimeout(answer, 2000);
+      }
+    });
+    const answer = async (): Promise<void> => {
+      const url = `${strata.url}${asked[0]!.url}`;
+      const { authorization = '' } = asked[0]!.headers;
+      const answered = await fetch(url, { headers: { authorization } });
+      waiting!.end(await answered.text());
+    };
+    let waiting: ServerResponse | undefined;
+    slow.once('request', (_request, response) => {
+      waiting = response;
+    });
+    const given = await cli.run(['whoami', '--url', await listening(slow)]);
+    slow.close();
+    expect(given).toMatchObject({ code: 0, err: '' });
+    expect(given.out).toContain('Acme Robots');
+    expect(asked.map(({ url }) => url)).toEqual(['/auth/me', '/healthz']);
+    expect(asked[1]!.headers.authorization).toBeUndefined();
   });
 });
 
