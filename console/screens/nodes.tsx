@@ -14,6 +14,7 @@ import { Dialog, Fact, Heading, ProblemBox, Time } from '../parts.tsx';
 
 type Reload = ResultOf<'cluster.reload'>;
 type Node = ResultOf<'cluster.nodes'>['items'][number];
+type Backlog = NonNullable<ResultOf<'cluster.nodes'>['backlog']>;
 type Readiness = Readonly<Record<string, unknown>>;
 
 /** A trial of a reload is answered by every node. */
@@ -62,6 +63,7 @@ export function Nodes(): VNode {
           Asking every node…
         </p>
       )}
+      {data?.backlog && <Waiting backlog={data.backlog} />}
       {data && <NodeTable nodes={data.items} />}
       {ready.data && <Needs ready={ready.data} />}
       {settings.data && <Environment answer={settings.data} />}
@@ -85,12 +87,24 @@ const titles: Readonly<Record<Node['state'], string>> = {
   lost: 'lost',
 };
 
+/** What waits in the database is no node's: whichever is free does it. */
+function Waiting({ backlog }: { readonly backlog: Backlog }): VNode {
+  const counted = (count: number | null, what: string): string =>
+    `${count?.toLocaleString() ?? 'nobody knows how many'} ${what}`;
+  return (
+    <p class="muted">
+      Waiting in the database, for any node: {counted(backlog.notices, 'notices')},{' '}
+      {counted(backlog.audit_events, 'audit events')}.
+    </p>
+  );
+}
+
 /** Those that are there, and the newest of those that have gone. */
 function NodeTable({ nodes }: { readonly nodes: readonly Node[] }): VNode {
   return (
     <Table
       label="Nodes of the cluster"
-      columns={['Node', 'State', 'Lease', 'Hosts', 'Release', 'Started', 'Last seen']}
+      columns={['Node', 'State', 'Lease', 'Sending', 'Hosts', 'Release', 'Started', 'Last seen']}
     >
       {nodes.map((each) => (
         <tr key={`${each.node} ${each.state}`}>
@@ -107,6 +121,7 @@ function NodeTable({ nodes }: { readonly nodes: readonly Node[] }): VNode {
             {each.away.length > 0 && <div class="fine">{each.away.join(', ')} away</div>}
           </td>
           <td>{each.lease ? 'answers from memory' : 'none'}</td>
+          <td class="number">{each.sending ?? '–'}</td>
           <td>
             <bdi>{each.pieces.join(', ') || '–'}</bdi>
           </td>

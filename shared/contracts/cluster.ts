@@ -129,10 +129,28 @@ const ClusterNode = Type.Object(
     last_seen_at: described(Timestamp, 'When the node that answers last observed it'),
     lease: Type.Boolean({ description: 'It may answer reads from its memory' }),
     away: Type.Array(Type.String(), { description: 'What it needs and does not reach' }),
+    sending: described(
+      Nullable(Type.Integer()),
+      'Notices that it is sending now; null: it sends none, or does not say',
+    ),
   },
   { ...strict, title: 'ClusterNode', description: 'A node of the cluster, or one that has gone' },
 );
 export type ClusterNode = Static<typeof ClusterNode>;
+
+/** What waits in the database, for whichever node is free: the same on every node. */
+const waiting = {
+  audit_events: described(
+    Nullable(Type.Integer()),
+    'Audit events that the audit service does not have yet, up to 10,000; null: no node says',
+  ),
+  notices: described(
+    Nullable(Type.Integer()),
+    'Notices that are not settled yet, also those that wait for another attempt, up to 10,000; null: no node says',
+  ),
+};
+const Backlog = Type.Object({ ...waiting, sending: Nullable(Type.Integer()) }, strict);
+export type Backlog = Static<typeof Backlog>;
 
 /** The figures of one cache of a node since it started; `keys` where they were asked for. */
 export const CacheFigures = Type.Object(
@@ -200,6 +218,12 @@ export const clusterContracts = {
     result: Type.Object(
       {
         at: described(Timestamp, 'When they were asked'),
+        backlog: Type.Optional(
+          Type.Object(waiting, {
+            ...strict,
+            description: 'Work that waits in the database, for whichever node is free',
+          }),
+        ),
         items: Type.Array(ClusterNode, { description: 'Those that are there first, by name' }),
       },
       { ...strict, title: 'ClusterNodes', description: 'Who is in the cluster, and who was' },
@@ -254,6 +278,12 @@ export const clusterContracts = {
     summary: 'Whether what this node needs answers: bus, database, Redis, change feed',
     access: observer,
     result: Type.Record(Type.String(), Type.Boolean()),
+    changesNothing: true,
+  }),
+  'cluster.node.backlog': action({
+    summary: 'What this node knows of work that is not done yet',
+    access: observer,
+    result: Backlog,
     changesNothing: true,
   }),
   'cluster.node.unknown-calls': action({

@@ -66,7 +66,7 @@ export interface Node {
 export interface NodeParts {
   readonly options: BrokerOptions;
   readonly coherence: Coherence;
-  readonly bus: Bus;
+  readonly metrics: Registry;
   readonly log: Logger;
 }
 
@@ -96,6 +96,7 @@ export function nodeOptions({
     staleIdentityMs: () => settings.current.access_token_ttl_seconds * 1000,
     log,
   });
+  const metrics = createMetrics({ coherence, bus, commits });
   const lifecycle = nodeLifecycle({
     settings,
     commits,
@@ -106,6 +107,7 @@ export function nodeOptions({
     coherence,
     bus,
     running,
+    metrics,
     log,
   });
   const contracts = contractMiddleware({
@@ -144,17 +146,17 @@ export function nodeOptions({
     // A broker that stops lets running requests end, this long at most.
     tracking: { enabled: true, shutdownTimeout: 10_000 },
   };
-  return { options, coherence, bus, log };
+  return { options, coherence, metrics, log };
 }
 
 export function createNode(options: NodeOptions): Node {
-  const { options: brokerOptions, coherence, bus, log } = nodeOptions(options);
+  const { options: brokerOptions, coherence, metrics, log } = nodeOptions(options);
   return {
     broker: new ServiceBroker(brokerOptions),
     coherence,
     localCache: createLocalCache(coherence),
     log,
-    metrics: createMetrics({ coherence, bus, commits: options.commits }),
+    metrics,
   };
 }
 

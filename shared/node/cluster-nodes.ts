@@ -5,7 +5,8 @@
 import type { ServiceBroker } from 'moleculer';
 import { serviceCaller } from '../access.ts';
 import { callAs, type Handlers } from '../contract-runtime/request.ts';
-import type { ClusterNode } from '../contracts/cluster.ts';
+import type { Backlog, ClusterNode } from '../contracts/cluster.ts';
+import type { ParamsOf, ResultOf } from '../contracts/index.ts';
 import { nodesOf, rememberGone, type GoneNode, type NodeInfo } from './nodes.ts';
 
 /** A node that takes longer is shown as silent. */
@@ -18,10 +19,14 @@ type Health = Readonly<Record<string, boolean>>;
 
 export function clusterNodes(broker: ServiceBroker): Handlers {
   const gone = rememberGone(broker);
-  async function healthOf(nodeID: string, requestId: string): Promise<Health | undefined> {
+  async function said<A extends 'cluster.node.health' | 'cluster.node.backlog'>(
+    action: A,
+    nodeID: string,
+    requestId: string,
+  ): Promise<ResultOf<A> | undefined> {
     const options = { caller: serviceCaller('cluster'), requestId, nodeID, timeout: patienceMs };
     try {
-      return await callAs(broker, 'cluster.node.health', {}, options);
+      return await callAs(broker, action, {} as ParamsOf<A>, options);
     } catch {
       return undefined;
     }
@@ -29,13 +34,34 @@ export function clusterNodes(broker: ServiceBroker): Handlers {
   return {
     'cluster.nodes': async (_params, { requestId }) => {
       const there = nodesOf(broker).filter(isMember);
-      const known = there.map(async (node) => ofNode(node, await healthOf(node.id, requestId)));
+      const known = await Promise.all(
+        there.map(async (node) => {
+          const [health, backlog] = await Promise.all([
+            said('cluster.node.health', node.id, requestId),
+            said('cluster.node.backlog', node.id, requestId),
+          ]);
+          return { node, health, backlog };
+        }),
+      );
       return {
         at: new Date().toISOString(),
-        items: [...(await Promise.all(known)), ...gone().filter(isMember).map(ofGone)],
+        backlog: waitingIn(known.map(({ backlog }) => backlog)),
+        items: [
+          ...known.map(({ node, health, backlog }) => ofNode(node, health, backlog)),
+          ...gone().filter(isMember).map(ofGone),
+        ],
       };
     },
   };
+}
+
+/** Of the database, as the nodes read it one after the other; null where none could. */
+function waitingIn(backlogs: readonly (Backlog | undefined)[]) {
+  const most = (part: 'audit_events' | 'notices'): number | null => {
+    const read = backlogs.map((each) => each?.[part] ?? null).filter((each) => each !== null);
+    return read.length === 0 ? null : Math.max(...read);
+  };
+  return { audit_events: most('audit_events'), notices: most('notices') };
 }
 
 const piecesOf = ({ about, services }: NodeInfo): string[] =>
@@ -52,8 +78,12 @@ const factsOf = (node: NodeInfo) => ({
   last_seen_at: node.seenAt.toISOString(),
 });
 
-function ofNode(node: NodeInfo, health: Health | undefined): ClusterNode {
-  const facts = factsOf(node);
+function ofNode(
+  node: NodeInfo,
+  health: Health | undefined,
+  backlog: Backlog | undefined,
+): ClusterNode {
+  const facts = { ...factsOf(node), sending: backlog?.sending ?? null };
   if (health === undefined) return { ...facts, state: 'silent', away: [], lease: false };
   const away = Object.keys(health).filter((part) => !health[part]);
   const state = away.length === 0 ? 'well' : 'unwell';
@@ -65,4 +95,5 @@ const ofGone = (node: GoneNode): ClusterNode => ({
   state: node.isLost ? 'lost' : 'left',
   away: [],
   lease: false,
+  sending: null,
 });

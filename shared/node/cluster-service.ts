@@ -4,6 +4,7 @@
  */
 import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
 import { serviceCaller } from '../access.ts';
 import type { Coherence } from '../coherence/coherence.ts';
 import { settingsReloadedKey, settingsReplacedKey } from '../contracts/feed.ts';
@@ -12,6 +13,7 @@ import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { Change } from '../commits/commit.ts';
 import type { LiveSettings } from '../settings/live-settings.ts';
 import { describeUnknown, unknownSettings } from '../settings/settings.ts';
+import { readBacklog } from './backlog.ts';
 import { clusterNodes } from './cluster-nodes.ts';
 import { clusterOperations } from './cluster-operations.ts';
 import { callAs, type Handlers } from '../contract-runtime/request.ts';
@@ -27,6 +29,8 @@ export interface ClusterServiceOptions {
   readonly log: Logger;
   /** Names what this node needs and whether it answers: `{ database: true, … }`. */
   readonly health: () => Promise<Record<string, boolean>>;
+  /** What this node measures. */
+  readonly metrics: Registry;
 }
 
 /** A committed change, broadcast to every node. */
@@ -94,6 +98,7 @@ function nodeHandlers({
   settings,
   running,
   health,
+  metrics,
   log,
 }: ClusterServiceOptions): Handlers {
   const { caches } = coherence;
@@ -140,6 +145,8 @@ function nodeHandlers({
     },
 
     'cluster.node.health': () => health(),
+
+    'cluster.node.backlog': () => readBacklog(metrics),
 
     'cluster.node.unknown-calls': async ({ body }) => ({ unknown: running.unknownOf(body.ids) }),
 

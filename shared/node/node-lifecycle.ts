@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Middleware, ServiceBroker } from 'moleculer';
 import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../access.ts';
 import type { BackgroundLoop } from '../concurrency/background-loop.ts';
@@ -39,6 +40,7 @@ export interface LifecycleOptions {
   readonly coherence: Coherence;
   readonly bus: Bus;
   readonly running: RunningCalls;
+  readonly metrics: Registry;
   readonly log: Logger;
 }
 
@@ -49,7 +51,7 @@ export interface NodeLifecycle {
 }
 
 export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
-  const { settings, commits, connections, silent, coherence, bus, running, log } = options;
+  const { settings, commits, connections, silent, coherence, bus, log } = options;
   const { node_id: nodeId, coherence_fence_ms: fenceMs } = settings.current;
   // One process polls for itself alone.
   const gatherMs = settings.current.nats_url === null ? 0 : fenceMs * gatheredShare;
@@ -72,7 +74,7 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
         // that choose nodes by it.
         broker.getCpuUsage = async () => ({ avg: 0, usages: [] });
         const health = healthCheck(broker, options);
-        broker.createService(clusterService({ broker, coherence, settings, running, log, health }));
+        broker.createService(clusterService({ ...options, broker, health }));
         if (feed && commits) broker.createService(feedService(feed, commits));
       },
       // What services do when they start may write.

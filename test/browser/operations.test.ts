@@ -612,6 +612,9 @@ describe('the platform', () => {
     await standAt(page, 'platform-bounds');
     await page.goto('/console/platform/nodes');
     await page.getByRole('cell', { name: 'answers from memory' }).waitFor();
+    await page
+      .getByText(/^Waiting in the database, for any node: \d+ notices, \d+ audit/)
+      .waitFor();
     await page.getByRole('heading', { name: 'This gateway' }).waitFor();
     await standAt(page, 'nodes');
     const bodies: unknown[] = [];

@@ -715,14 +715,45 @@ test('nodes: each with its release, what it hosts, and how it is', async () => {
   const environment = { STRATA_API_KEY: key };
   const shown = await cli.run(['nodes'], { environment });
   expect(shown).toMatchObject({ code: 0, err: '' });
-  expect(shown.out).toMatch(/^node +host +pieces +release +state +lease +started +last_seen\n/);
+  expect(shown.out).toMatch(
+    /^node +host +pieces +release +state +lease +sending +started +last_seen\n/,
+  );
   const [{ node, pieces, state }, ...others] = JSON.parse(
     (await cli.run(['nodes', '--json'], { environment })).out,
   );
   expect([state, others]).toEqual(['well', []]);
   expect(shown.out.split('\n')[1]).toMatch(
-    new RegExp(`^${node} .*${pieces.join(',')} .* well +yes `),
+    new RegExp(`^${node} .*${pieces.join(',')} .* well +yes +\\d+ `),
   );
+});
+
+test('nodes: what a node sends, and what waits for any of them', async () => {
+  const another = await createTenant(strata.url, platform, 'Slow Hooks');
+  const held: ServerResponse[] = [];
+  const receiver = await startReceiver((_n, response) => {
+    held.push(response);
+  });
+  await another.admin.put(`/tenants/${another.id}/config/notifications`, {
+    webhook: { url: receiver.url },
+  });
+  const asks = { action: 'scale', title: 'Twice', risk_level: 'low' };
+  await another.operator.post(`/tenants/${another.id}/approvals`, asks);
+  await receiver.wait(() => true);
+  const { body } = await platform.get('/config/nodes');
+  expect(body.backlog).toEqual({ notices: expect.any(Number), audit_events: expect.any(Number) });
+  expect(body.backlog.notices).toBeGreaterThanOrEqual(1);
+  expect(body.items).toEqual([expect.objectContaining({ sending: 1 })]);
+  const shown = await asPlatform('nodes');
+  expect(shown.out).toMatch(/\nwaiting for any node: [1-9]\d* notices, \d+ audit events\n$/);
+
+  for (const response of held) response.writeHead(204).end();
+  await eventually(async () =>
+    expect((await platform.get('/config/nodes')).body).toMatchObject({
+      backlog: { notices: 0 },
+      items: [{ sending: 0 }],
+    }),
+  );
+  await receiver.close();
 });
 
 describe('completion', () => {
