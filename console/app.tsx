@@ -37,6 +37,7 @@ import { ResetPassword } from './screens/reset-password.tsx';
 import { SignIn, SignInAgain } from './screens/sign-in.tsx';
 import { SingleSignOn } from './screens/single-sign-on.tsx';
 import { nextTheme, theme } from './theme.ts';
+import { VisitBar } from './visit.tsx';
 
 type Effective = ResultOf<'config-resolver.resolve'>;
 
@@ -150,6 +151,7 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
       </a>
       <TopBar signedIn={signedIn} />
       <Banners />
+      <VisitBar />
       {current !== null && <Stopped key={current.id} tenantId={current.id} />}
       <div class="columns">
         {(current !== null || isPlatformAdmin.value) && (
@@ -211,7 +213,8 @@ function TopBar({ signedIn }: { readonly signedIn: Tokens }): VNode {
 }
 
 function TenantChoice({ signedIn }: { readonly signedIn: Tokens }): VNode {
-  const { memberships, tenant: current } = signedIn;
+  const { memberships, tenant: current, visit } = signedIn;
+  if (visit) return <span class="muted">Looking inside</span>;
   if (memberships.length === 0) return <span class="muted">No tenant</span>;
   if (memberships.length === 1 && current) {
     const roles = current.roles.join(', ').replaceAll('_', ' ');

@@ -14,6 +14,10 @@ const inWords = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style:
 /** In the time zone of whoever reads. */
 export const localTime = (at: string): string => day.format(new Date(at));
 
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
+/** Such as 14:32, by the clock of whoever reads. */
+export const clockTime = (at: string): string => clock.format(new Date(at));
+
 /** Such as 2026-01-31, by the clock of whoever reads. */
 export function localDate(at: Date): string {
   const two = (value: number): string => String(value).padStart(2, '0');

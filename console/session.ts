@@ -18,8 +18,10 @@ export const hasEnded = signal(false);
 
 export const tenant = computed(() => tokens.value?.tenant ?? null);
 export const user = computed(() => tokens.value?.user ?? null);
+/** Whether the session looks into a tenant for the platform, and does nothing else meanwhile. */
+const isVisiting = computed(() => tokens.value?.visit !== undefined);
 export const isPlatformAdmin = computed(
-  () => user.value?.platform_roles.includes('platform_admin') ?? false,
+  () => !isVisiting.value && (user.value?.platform_roles.includes('platform_admin') ?? false),
 );
 /** Whether the person has one of the roles in the tenant that they act for. */
 export const hasRole = (...roles: readonly TenantRole[]): boolean =>

@@ -2,7 +2,7 @@
  * Who calls, and the one check of whether they may. It runs on every node in front of every action
  * and fails closed.
  */
-import type { Access, Contract } from './contracts/contract.ts';
+import { isRead, type Access, type Contract } from './contracts/contract.ts';
 import type { KeyScope, TenantRole } from './contracts/roles.ts';
 import type { SignInMethod } from './contracts/sign-in-policy.ts';
 import { powerOf, scopeOfPower, type PowerName } from './contracts/consequences.ts';
@@ -32,6 +32,11 @@ export interface Caller {
    * password.
    */
   readonly stronger_sign_in_required?: boolean;
+  /**
+   * The session looks into its tenant for the platform: its roles are those of a viewer, and it has
+   * none of the platform's while it does.
+   */
+  readonly visit?: { readonly id: string; readonly until: string };
   /** The tenant that the session is good for and no other: its own provider signed it in. */
   readonly confined_to?: string;
   /** How the session was signed in. */
@@ -109,7 +114,10 @@ export const isPublic = (access: Access, params: Params): boolean =>
  * tenant, role, the API key's right and what it is narrowed to, and how long ago the sign-in was.
  */
 export function checkAccess(
-  contract: Pick<Contract, 'access' | 'keyScope' | 'leadsTo' | 'narrow' | 'rest' | 'params'>,
+  contract: Pick<
+    Contract,
+    'access' | 'keyScope' | 'leadsTo' | 'narrow' | 'rest' | 'params' | 'cache' | 'changesNothing'
+  >,
   caller: Caller | undefined,
   params: Params,
 ): void {
@@ -120,6 +128,7 @@ export function checkAccess(
   if (caller.type === 'service' && admitsServices(access)) return;
   if (access.level === 'internal' || caller.type === 'service')
     throw new StrataError('insufficient_role');
+  if (caller.visit !== undefined) checkVisit(contract);
   // Also a type that does not exist: whatever is no operator is checked as a user.
   if (caller.type !== 'operator') checkUser(access, caller, params);
   const power = powerOf(contract.leadsTo, params);
@@ -129,6 +138,16 @@ export function checkAccess(
   if (wantsRecentSignIn(access, caller, params) && !isRecent(caller))
     throw new StrataError('auth_reauth_required');
 }
+
+/** A visit reads, by GET, and is left. Services read on behalf of it by what has no route. */
+function checkVisit(contract: Parameters<typeof checkAccess>[0]): void {
+  const { access, rest } = contract;
+  if (isLeaving(access)) return;
+  const reads = rest === undefined ? isRead(contract) : rest.method === 'GET';
+  if (!reads) throw new StrataError('visit_reads_only');
+}
+
+const isLeaving = (access: Access): boolean => 'whileVisiting' in access;
 
 /** Whether a call would be let through, for answers that show some callers more than others. */
 export function mayCall(
@@ -187,15 +206,21 @@ function checkUser(access: Access, caller: Caller, params: Params): void {
     throw new StrataError('insufficient_role', 'This needs the role platform_admin.');
   if (access.level === 'tenant_or_platform' && isPlatformAdmin(caller)) return;
   if (access.level === 'tenant' || access.level === 'tenant_or_platform')
-    checkMember(access.roles, caller, params);
+    checkMember(access, caller, params);
 }
 
 /** The tenant is the one that the parameters name or, where they name none, the caller's own. */
-function checkMember(roles: readonly TenantRole[], caller: Caller, params: Params): void {
+function checkMember(
+  access: Access & { readonly roles: readonly TenantRole[] },
+  caller: Caller,
+  params: Params,
+): void {
+  const { roles } = access;
   const { tenant_id: named = caller.tenant_id } = params;
   if (caller.tenant_id === null || named !== caller.tenant_id)
     throw new StrataError('tenant_mismatch');
   if (roles.some((role) => caller.roles.includes(role))) return;
+  if (caller.visit !== undefined && isLeaving(access)) return;
   throw needsOneOf(roles);
 }
 

@@ -19,7 +19,8 @@ const presets: readonly Preset[] = [
   { title: 'Approvals', action: 'approval.' },
   {
     title: 'People and keys',
-    action: 'tenant.member,tenant.invitation,tenant.service_account,auth.api_key,auth.user_',
+    action:
+      'tenant.member,tenant.visit,tenant.invitation,tenant.service_account,auth.api_key,auth.user_',
   },
 ];
 

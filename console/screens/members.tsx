@@ -20,6 +20,7 @@ import { user } from '../session.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { askersOf, groupNames, routesOf } from './approver-groups.ts';
 import { DirectoryGroups } from './directory-groups.tsx';
+import { Visits } from './visits.tsx';
 import { groupsTyped, Rights, type Typed } from './rights.tsx';
 import type { ScreenProperties } from './screen.ts';
 
@@ -124,6 +125,7 @@ export function Members({ tenantId }: ScreenProperties): VNode {
         </Table>
       )}
       <DirectoryGroups tenantId={tenantId} approverGroups={groups} onChanged={reload} />
+      <Visits tenantId={tenantId} />
       {invitation && areGroupsKnown && (
         <Invite
           address={address}

@@ -12,11 +12,15 @@ import { usePages } from '../pages.ts';
 import { RowButton, ShowMore, Table } from '../lists.tsx';
 import { anyOf, Field, FilterField, SelectField } from '../fields.tsx';
 import { Empty, Heading, Loading, ProblemBox, Time } from '../parts.tsx';
+import { LookInside } from '../visit.tsx';
 
 type Tenant = ResultOf<'tenant-config.tenants.list'>['items'][number];
 type Created = ResultOf<'tenant-config.tenants.create'>;
 
-type Open = { readonly what: 'new' } | { readonly what: Change; readonly tenant: Tenant };
+type Open =
+  | { readonly what: 'new' }
+  | { readonly what: 'visit'; readonly tenant: Tenant }
+  | { readonly what: Change; readonly tenant: Tenant };
 
 /** A tenant is disabled before it can be deleted. */
 type Change = 'rename' | 'disable' | 'enable' | 'delete';
@@ -66,7 +70,10 @@ export function Tenants(): VNode {
           }}
         />
       )}
-      {open && open.what !== 'new' && <ChangeTenant {...open} onClose={close} onChanged={done} />}
+      {open?.what === 'visit' && <LookInside tenant={open.tenant} onClose={close} />}
+      {open && open.what !== 'new' && open.what !== 'visit' && (
+        <ChangeTenant {...open} onClose={close} onChanged={done} />
+      )}
     </section>
   );
 }
@@ -124,6 +131,14 @@ function TenantTable({
               <Time at={made} />
             </td>
             <td class="action">
+              {status === 'active' && (
+                <RowButton
+                  label={`Look inside ${name}`}
+                  onClick={() => onOpen({ what: 'visit', tenant })}
+                >
+                  Look inside…
+                </RowButton>
+              )}{' '}
               <RowButton
                 label={`Rename ${name}`}
                 onClick={() => onOpen({ what: 'rename', tenant })}

@@ -57,6 +57,7 @@ type Resolving =
   | 'auth.trust.resolve'
   | 'auth.workload-issuers.resolve'
   | 'tenant-config.members.resolve'
+  | 'tenant-config.visits.resolve'
   | 'tenant-config.service-accounts.resolve';
 
 interface Resolved<T> {
@@ -86,12 +87,19 @@ interface Verified {
   readonly ended: ErrorCode;
 }
 
-/** What somebody is in the tenant of their credential. */
+/** What somebody is in the tenant of their credential; a visitor also has until when. */
 interface Standing {
   readonly tenant_status: 'active' | 'disabled';
   readonly roles: Caller['roles'];
   /** Absent for a service account, which does not sign in. */
   readonly sign_in_policy?: SignInPolicy;
+  readonly visit?: NonNullable<Caller['visit']>;
+}
+
+/** A standing, and what it followed from. */
+interface Found {
+  readonly value: Standing | null;
+  readonly entries: readonly (CachedEntry<unknown> | undefined)[];
 }
 
 interface KnownIdentity {
@@ -255,18 +263,49 @@ async function verifyWorkloadToken(
  */
 async function standingOf(
   resolve: Resolve,
-  { holder: { type, id, tenant_id: tenantId }, ended }: Pick<Verified, 'holder' | 'ended'>,
+  verified: Pick<Verified, 'holder' | 'ended' | 'own'>,
   call: CallOptions,
-): Promise<Resolved<Standing> | undefined> {
+): Promise<Found | undefined> {
+  const { type, id, tenant_id: tenantId } = verified.holder;
   if (tenantId === null) return undefined;
   if (type === 'user') {
     const member = { tenant_id: tenantId, user_id: id };
-    return resolve('tenant-config.members.resolve', member, call);
+    const { value, entry } = await resolve('tenant-config.members.resolve', member, call);
+    if (value !== null) return { value, entries: [entry] };
+    const visiting = await visitOf(resolve, verified, member, call);
+    return { value: visiting.value, entries: [entry, ...visiting.entries] };
   }
   const params = { tenant_id: tenantId, account_id: id };
   const account = await resolve('tenant-config.service-accounts.resolve', params, call);
-  if (account.value?.status !== 'active') throw new StrataError(ended);
-  return account;
+  if (account.value?.status !== 'active') throw new StrataError(verified.ended);
+  return { value: account.value, entries: [account.entry] };
+}
+
+/**
+ * What a platform administrator is in a tenant that they look into: a viewer, in the session that
+ * began the visit and no other, by no key, until it ends. The database ends it by its clock; this
+ * one holds also where nothing of the database arrives any more.
+ */
+async function visitOf(
+  resolve: Resolve,
+  { holder, own }: Pick<Verified, 'holder' | 'own'>,
+  visitor: { readonly tenant_id: string; readonly user_id: string },
+  call: CallOptions,
+): Promise<Found> {
+  const mayVisit = own.session_id !== undefined && holder.platform_roles.includes('platform_admin');
+  if (!mayVisit) return { value: null, entries: [] };
+  const { value: visit, entry } = await resolve('tenant-config.visits.resolve', visitor, call);
+  const isOpen = visit?.session_id === own.session_id && Date.parse(visit!.until) > Date.now();
+  if (!visit || !isOpen) return { value: null, entries: [entry] };
+  const { id, until, tenant_status, sign_in_policy } = visit;
+  const value: Standing = {
+    tenant_status,
+    sign_in_policy,
+    roles: ['viewer'],
+    visit: { id, until },
+    ...(isStale(visit) && { stale: true }),
+  };
+  return { value, entries: [entry] };
 }
 
 export function createAuthenticator(
@@ -315,10 +354,11 @@ export function createAuthenticator(
     { identities }: KeyMaterial,
     call: CallOptions,
   ): Promise<Identity> {
-    const { holder, stale, platformPolicy, expiresAt, own, rolesWithin } = verified;
+    const { holder, stale, platformPolicy, own, rolesWithin } = verified;
     const standing = await standingOf(resolve, verified, call);
-    const entries = [...verified.entries, ...(standing ? [standing.entry] : [])];
+    const entries = [...verified.entries, ...(standing?.entries ?? [])];
     const inTenant = standing?.value ?? null;
+    const visit = inTenant?.visit;
     const isDisabled = inTenant?.tenant_status === 'disabled';
     const roles = (inTenant?.roles ?? []).filter((role) => rolesWithin?.includes(role) ?? true);
     const { signed_in_with: method } = own;
@@ -328,6 +368,8 @@ export function createAuthenticator(
       caller: {
         ...holder,
         tenant_id: inTenant ? holder.tenant_id : null,
+        // Whoever looks into a tenant does nothing else meanwhile.
+        ...(visit && { visit, platform_roles: [] }),
         roles: isDisabled ? [] : roles,
         ...(isDisabled && { tenant_disabled: true }),
         ...(isWeak && { stronger_sign_in_required: true }),
@@ -335,6 +377,7 @@ export function createAuthenticator(
       },
       stale: stale || isStale(inTenant),
     };
+    const expiresAt = Math.min(verified.expiresAt, visit ? Date.parse(visit.until) : Infinity);
     const present = entries.filter((each) => each !== undefined);
     if (present.length === entries.length)
       identities.set(tailOf(credential), { credential, identity, expiresAt, entries: present });

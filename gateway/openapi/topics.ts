@@ -237,6 +237,7 @@ export const topics: readonly Topic[] = [
     actions: [
       'tenant-config.tenants',
       'tenant-config.members',
+      'tenant-config.visits',
       'tenant-config.access-report',
       'config-resolver.usage',
       'auth.users',

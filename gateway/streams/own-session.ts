@@ -1,6 +1,6 @@
 /**
  * What somebody who is signed in has to know of themselves: that their session ended, and that
- * their membership of a tenant is another one, or is no more.
+ * their membership of a tenant, or their visit of one, is another one, or is no more.
  *
  * A change of all of a tenant's memberships, as of its name or status, is told to those who are
  * signed in to it: who else is a member the gateway does not know, and they learn it when they go there.

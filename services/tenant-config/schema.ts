@@ -289,6 +289,36 @@ export const ChangeSetNoticeEntity = new EntitySchema<{
     { name: 'change_set_notices_tenant', columns: ['tenant_id'] },
   ],
 });
+export interface VisitRow {
+  tenant_id: string;
+  id: string;
+  user_id: string;
+  /** The session that began it, and no other looks. */
+  session_id: string;
+  reason: string;
+  created_at: Date;
+  until: Date;
+  ended_at: Date | null;
+}
+export const VisitEntity = new EntitySchema<VisitRow>({
+  name: 'Visit',
+  tableName: 'visits',
+  schema,
+  columns: {
+    tenant_id: uuidKey,
+    id: uuidKey,
+    user_id: { type: 'uuid' },
+    session_id: { type: 'uuid' },
+    reason: { type: 'text' },
+    created_at: time,
+    until: time,
+    ended_at: { ...time, nullable: true },
+  },
+  indices: [
+    { name: 'visits_newest', columns: ['tenant_id', 'created_at', 'id'] },
+    { name: 'visits_open', columns: ['until'], where: 'ended_at IS NULL' },
+  ],
+});
 export const WriteFiguresEntity = new EntitySchema<{
   tenant_id: string;
   bucket: Date;
@@ -347,6 +377,7 @@ export const tenantConfigSchema: Schema = {
     ChangeSetEntity,
     ChangeSetNoticeEntity,
     WriteFiguresEntity,
+    VisitEntity,
     HistoryEntity,
   ],
   migrations: [
@@ -487,6 +518,15 @@ export const tenantConfigSchema: Schema = {
     migration(
       'TenantConfigSlack1766300000002',
       `CREATE INDEX tenants_slack ON tenant_config.tenants (id) WHERE notification_config->'slack' IS NOT NULL`,
+    ),
+    migration(
+      'TenantConfigVisits1766500000001',
+      `CREATE TABLE tenant_config.visits (
+         tenant_id uuid NOT NULL, id uuid NOT NULL, user_id uuid NOT NULL, session_id uuid NOT NULL, reason text NOT NULL,
+         created_at timestamptz NOT NULL, until timestamptz NOT NULL, ended_at timestamptz, PRIMARY KEY (tenant_id, id)
+       )`,
+      'CREATE INDEX visits_newest ON tenant_config.visits (tenant_id, created_at, id)',
+      'CREATE INDEX visits_open ON tenant_config.visits (until) WHERE ended_at IS NULL',
     ),
   ],
 };

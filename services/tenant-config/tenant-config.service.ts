@@ -72,6 +72,7 @@ import { temporaryChangeActions } from './actions/temporary-changes.ts';
 import { tenantActions } from './actions/tenants.ts';
 import { usageActions } from './actions/usage.ts';
 import { violationActions } from './actions/violations.ts';
+import { visitActions } from './actions/visits.ts';
 import { counting, writeFigureActions } from './actions/write-figures.ts';
 import { agentKind } from './documents/agent.ts';
 import { boundsKind } from './documents/bounds.ts';
@@ -89,6 +90,7 @@ import { startChangeSetNotices } from './worker/change-set-notices.ts';
 import { WriteFigures } from './stores/write-figures.ts';
 import { startErasing } from './worker/erasing.ts';
 import { showTemporaryChanges, startTemporaryChanges } from './worker/temporary-changes.ts';
+import { startEndingVisits } from './worker/visits.ts';
 
 /** Between two times that counts are stored. */
 const countsMs = 5000;
@@ -178,6 +180,7 @@ interface LoopOptions extends TenantConfigOptions {
 function startLoops({ db, settings, log, call, announce, figures }: LoopOptions): BackgroundLoop[] {
   return [
     startErasing({ db, settings, log, call, announce }),
+    startEndingVisits({ db, log, call }),
     startSchedule({
       db,
       entity: ChangeSetEntity,
@@ -226,6 +229,7 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
     ...scimActions(db, settings),
     ...scimGroupActions(db, settings),
     ...directoryGroupActions(db),
+    ...visitActions(db),
     ...accessReportActions(db, settings),
     ...serviceAccountActions(db, settings),
 

@@ -64,6 +64,19 @@ const identity = {
   user: User,
   tenant: described(Nullable(TenantRef), 'The tenant that it acts in; null outside of all'),
   memberships: Type.Array(MembershipRef, { description: 'Tenants that it could switch to' }),
+  visit: Type.Optional(
+    Type.Object(
+      {
+        id: described(Uuid, "The visit's id"),
+        until: described(Timestamp, 'When it ends by itself'),
+      },
+      {
+        ...strict,
+        title: 'OpenVisit',
+        description: 'Only while the session looks into the tenant for the platform, read-only',
+      },
+    ),
+  ),
 };
 const SessionId = described(Uuid, "The session's id");
 
@@ -195,17 +208,21 @@ const AccountDetail = Type.Object(
 const open: Access = { level: 'public' };
 const signedIn: Access = { level: 'authenticated' };
 /** What nobody is kept from by a tenant that was disabled, or by a policy on how to sign in. */
-const anywhere: Access = { level: 'authenticated', inDisabledTenant: true, withAnySignIn: true };
+const anywhere = {
+  level: 'authenticated',
+  inDisabledTenant: true,
+  withAnySignIn: true,
+} as const satisfies Access;
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 /** Somebody who found an open session may end that one, and no other. */
-const recentlyForAll: Access = {
+const recentlyForAll = {
   ...anywhere,
   recent: {
     to: 'end all sessions',
     includes: ({ body }) => isObject(body) && 'all' in body && body.all === true,
   },
-};
+} as const satisfies Access;
 const recentlyForOthers: Access = {
   ...anywhere,
   recent: {
@@ -259,7 +276,7 @@ export const authContracts = {
   'auth.logout': action({
     summary: 'End this session, or all of them',
     rest: 'POST /auth/logout',
-    access: recentlyForAll,
+    access: { ...recentlyForAll, whileVisiting: true },
     leadsTo: 'removal',
     keyScope: 'auth:self',
     body: Type.Object(
@@ -380,7 +397,7 @@ export const authContracts = {
   'auth.switch-tenant': action({
     summary: 'Continue in another of my tenants, in the same session',
     rest: 'POST /auth/switch-tenant',
-    access: anywhere,
+    access: { ...anywhere, whileVisiting: true },
     leadsTo: 'own_sign_in',
     keyScope: null,
     body: Type.Object({ tenant_id: described(Uuid, 'The tenant to go to') }, strict),

@@ -31,6 +31,7 @@ export interface RecentFor {
  *   leave, to go elsewhere;
  * - `withAnySignIn` also admits a session by password alone where a policy wants more: to look, to
  *   leave, to register a passkey;
+ * - `whileVisiting` also admits a visitor of the tenant, who else only reads (`visits.ts`): to leave;
  * - `recent` asks for a sign-in of the last 10 minutes for the calls that it names. What is powerful
  *   (`leadsTo`) asks for it by itself.
  */
@@ -42,6 +43,7 @@ export type Access =
       readonly recent?: RecentFor;
       readonly inDisabledTenant?: true;
       readonly withAnySignIn?: true;
+      readonly whileVisiting?: true;
     }
   | { readonly level: 'platform_admin'; readonly services?: boolean; readonly publicWith?: string }
   | {
@@ -53,6 +55,7 @@ export type Access =
       readonly level: 'tenant_or_platform';
       readonly roles: readonly TenantRole[];
       readonly services?: boolean;
+      readonly whileVisiting?: true;
     }
   | { readonly level: 'internal' };
 
@@ -166,7 +169,11 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
 }
 
 /** Whether a call leaves everything as it was. */
-export const isRead = ({ rest, cache, changesNothing }: Contract): boolean =>
+export const isRead = ({
+  rest,
+  cache,
+  changesNothing,
+}: Pick<Contract, 'rest' | 'cache' | 'changesNothing'>): boolean =>
   cache !== undefined || rest?.method === 'GET' || changesNothing === true;
 
 /** A tenant's revision, or a tenant's and the platform's. */

@@ -91,6 +91,10 @@ export const errorTable = {
     status: 403,
     message: 'The change_policy has this changed under four eyes: propose it as a change set.',
   },
+  visit_reads_only: {
+    status: 403,
+    message: 'You are looking into this tenant, read-only. End the visit to do this.',
+  },
   tenant_mismatch: { status: 403, message: 'You are not a member of this tenant.' },
   auth_no_tenant_membership: { status: 403, message: 'You are not a member of that tenant.' },
   auth_tenant_disabled: { status: 403, message: 'The tenant is disabled.' },

@@ -48,6 +48,7 @@ import { serviceInstanceContracts } from './service-instances.ts';
 import { serviceTypeContracts } from './service-types.ts';
 import { tenantContracts } from './tenants.ts';
 import { usageContracts } from './usage.ts';
+import { visitContracts } from './visits.ts';
 import { watchContracts } from './watch.ts';
 
 export const contracts = {
@@ -113,6 +114,7 @@ export const contracts = {
   // every node, and what the gateway answers itself: streams, and the console's session
   ...clusterContracts,
   ...feedContracts,
+  ...visitContracts,
   ...watchContracts,
   ...consoleSessionContracts,
 } as const;

@@ -92,9 +92,9 @@ interface MemberAddress {
 }
 export const memberKey = ({ tenant_id, user_id }: MemberAddress): string =>
   `member_${tenant_id}_${user_id}`;
-/** Whose membership a cache key is of; undefined where it is of something else. */
+/** Whose membership or visit a cache key is of; undefined where it is of something else. */
 export function memberOfKey(key: string): MemberAddress | undefined {
-  const [, tenantId, userId] = /^member_([0-9a-f-]{36})_([0-9a-f-]{36})$/.exec(key) ?? [];
+  const [, tenantId, userId] = /^(?:member|visit)_([0-9a-f-]{36})_([0-9a-f-]{36})$/.exec(key) ?? [];
   return tenantId === undefined || userId === undefined
     ? undefined
     : { tenant_id: tenantId, user_id: userId };

@@ -982,8 +982,8 @@ test('several services get an owner by one change set, and are found by a label'
 });
 
 test('a value holds until a time, as its ladder and history say', async () => {
-  const zeta = await createTenant(stage.strata.url, platform, 'Zeta');
-  const { admin, id, emails } = zeta;
+  const theta = await createTenant(stage.strata.url, platform, 'Theta');
+  const { admin, id, emails } = theta;
   const of = `/tenants/${id}`;
   const service = `${of}/services/check-out`;
   const made = await admin.put(service, { service_type: 'cloud_run', max_instances: 8 });
@@ -1013,6 +1013,60 @@ test('a value holds until a time, as its ladder and history say', async () => {
   await page.getByText('Sale of the week').waitFor();
   await page.getByText('ends in').waitFor();
   await standAt(page, 'history-until');
+  expect(seen.faults).toEqual([]);
+  await seen.close();
+});
+
+test('a platform administrator looks inside a tenant, read-only, and the tenant sees it', async () => {
+  const zeta = await createTenant(stage.strata.url, platform, `Zeta ${hostile}`);
+  const seen = await asPlatform();
+  const { page } = seen;
+  const tenants = new TenantsPage(page);
+  await tenants.open();
+  await page.getByRole('searchbox', { name: 'Name' }).fill('zeta');
+  await page.getByRole('button', { name: /^Look inside Zeta/ }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Reason').fill(`Ticket 4711 ${hostile}`);
+  await standAt(page, 'look-inside');
+  await dialog.getByRole('button', { name: 'Look inside', exact: true }).click();
+  const bar = page.getByText(/^You are looking at Zeta .*, read-only, until \d/);
+  await bar.waitFor();
+  await page.getByRole('heading', { name: 'Effective values' }).waitFor();
+  expect(new URL(page.url()).pathname).toBe(`/console/tenants/${zeta.id}/effective`);
+  await page.getByRole('rowheader', { name: 'automation_enabled' }).waitFor();
+  // What is the platform's is not offered meanwhile, and the bar stays wherever one goes.
+  await page.getByRole('link', { name: 'Nodes' }).waitFor({ state: 'detached' });
+  await standAt(page, 'looking-inside');
+  await page.goto('/console/platform/tenants');
+  await page.getByText('Only administrators of the platform see this.').waitFor();
+  await bar.waitFor();
+
+  const theirs = await stage.tabOf(zeta.emails.tenant_admin!);
+  await theirs.page.goto(`/console/tenants/${zeta.id}/members`);
+  const visits = theirs.page.getByRole('region', { name: 'Visits of the platform' }).first();
+  await visits.getByText('Ticket 4711').waitFor();
+  await standAt(theirs.page, 'visits');
+  await theirs.page.getByRole('button', { name: 'End the visit' }).click();
+  await visits.getByText('open', { exact: true }).waitFor({ state: 'detached' });
+  expect(theirs.faults).toEqual([]);
+  await theirs.close();
+
+  // The visitor's page hears of it by itself.
+  await bar.waitFor({ state: 'detached' });
+  await tenants.open();
+  await page.getByRole('searchbox', { name: 'Name' }).fill('zeta');
+  await page.getByRole('button', { name: /^Look inside Zeta/ }).click();
+  await dialog.getByLabel('Reason').fill('The same ticket, once more');
+  await dialog.getByRole('button', { name: 'Look inside', exact: true }).click();
+  await bar.waitFor();
+  await page.getByRole('button', { name: 'End', exact: true }).click();
+  await bar.waitFor({ state: 'detached' });
+  await page.getByRole('heading', { name: 'Tenants' }).waitFor();
+  const { body } = await zeta.admin.get(`/tenants/${zeta.id}/visits`);
+  expect(body.items.map((each: { ended_at: string | null }) => each.ended_at)).toEqual([
+    expect.any(String),
+    expect.any(String),
+  ]);
   expect(seen.faults).toEqual([]);
   await seen.close();
 });

@@ -150,6 +150,11 @@ async function fill(tenant: TenantFixture, name: string): Promise<void> {
     [id],
   );
   await database.query(
+    `INSERT INTO tenant_config.visits
+     SELECT $1, gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'a ticket', now(), now(), now()`,
+    [id],
+  );
+  await database.query(
     `INSERT INTO notifier.slack_messages SELECT tenant_id, id, 'C0', '1.1' FROM notifier.approvals WHERE tenant_id = $1 LIMIT 1`,
     [id],
   );

@@ -289,6 +289,10 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
     await platform.patch(`/tenants/${leaving.id}`, { status: 'disabled' });
     return { values: { tenant_id: leaving.id } };
   },
+  'tenant-config.visits.end': async () => {
+    const reason = exampleOf('/tenants/{tenant_id}/visits');
+    return { values: { visit_id: await idOf(platform.post(inTenant('/visits'), reason)) } };
+  },
   'audit.cut': async () => {
     const { body } = await platform.get('/audit/export?limit=1');
     const [{ seq, hash }] = body.items;

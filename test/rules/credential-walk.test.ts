@@ -6,7 +6,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { checkAccess, type Caller } from '../../shared/access.ts';
 import { isPower, scopeOfPower, type LeadsTo } from '../../shared/contracts/consequences.ts';
-import { type Contract } from '../../shared/contracts/contract.ts';
+import { isRead, type Contract } from '../../shared/contracts/contract.ts';
 import { keyScopes, type KeyScope } from '../../shared/contracts/roles.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
 import type { NarrowedTo } from '../../shared/contracts/narrow-keys.ts';
@@ -84,6 +84,7 @@ const shutOut: readonly [kind: string, Caller | undefined, code: string, except:
   ],
   ['a key without scopes', keyOf([], everything), 'insufficient_scope', 'none'],
 ];
+const visiting = { visit: { id: 'a visit', until: minutesAgo(-30) } };
 const admits: Readonly<Record<string, (contract: Contract) => boolean>> = {
   none: () => false,
   own: ({ access }) => access.level === 'authenticated',
@@ -102,6 +103,40 @@ describe.each(shutOut)('%s', (_kind, caller, code, except) => {
         expect(['tenant_mismatch', 'insufficient_role']).toContain(refusal);
       else expect(['insufficient_role', code]).toContain(refusal);
     }
+  });
+});
+
+describe('a visitor of a tenant', () => {
+  const viewer = person({ roles: ['viewer'] });
+  const visitor = person({ roles: ['viewer'], ...visiting });
+  /** Whoever made the caller left the roles that they have elsewhere. */
+  const careless = person({ ...everything, ...visiting });
+
+  test.each(all)('%s', (_name, contract) => {
+    const { access, rest } = contract;
+    if (access.level === 'public' || access.level === 'internal') return;
+    for (const params of callsOf(contract)) {
+      if ('whileVisiting' in access) {
+        expect(refusalOf(contract, visitor, params)).toBeUndefined();
+        continue;
+      }
+      const reads = rest ? rest.method === 'GET' : isRead(contract);
+      const expected = reads ? refusalOf(contract, viewer, params) : 'visit_reads_only';
+      expect(refusalOf(contract, visitor, params)).toBe(expected);
+      if (!reads) expect(refusalOf(contract, careless, params)).toBe('visit_reads_only');
+      expect(refusalOf(contract, visitor, { ...params, tenant_id: other })).toBe(
+        reads ? refusalOf(contract, viewer, { ...params, tenant_id: other }) : 'visit_reads_only',
+      );
+    }
+  });
+
+  test('only leaves by a write', () => {
+    const leaving = all.filter(([, { access }]) => 'whileVisiting' in access);
+    expect(leaving.map(([name]) => name).toSorted()).toEqual([
+      'auth.logout',
+      'auth.switch-tenant',
+      'tenant-config.visits.end',
+    ]);
   });
 });
 

@@ -19,6 +19,7 @@ import {
 } from '../accounts/rules/memberships.ts';
 import { idleSeconds } from './rules/refresh-tokens.ts';
 import type { UserRow } from '../schema.ts';
+import { visitOf } from './visits.ts';
 import { entryEvent, identityEvent, recordEvent } from '../stores/audit-events.ts';
 import {
   endSessions,
@@ -64,6 +65,7 @@ export const identityOf = (
     platform_roles: platformRolesIn({ confined_to: confinedTo }, user, settings),
   },
   tenant: current && { id: current.tenant_id, name: current.tenant_name, roles: current.roles },
+  ...(current?.visit && { visit: current.visit }),
   memberships: memberships
     .filter(({ tenant_id: id }) => confinedTo === null || id === confinedTo)
     .map(({ tenant_id, tenant_name: name, roles }) => ({ tenant_id, name, roles })),
@@ -114,13 +116,28 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
   ): Promise<TokenResponse> {
     const memberships = await call('tenant-config.members.of', { user_id: user.id });
     const membership = memberships.find(({ tenant_id: id }) => id === session.tenant_id) ?? null;
+    // A tenant knows those who visit it by no name.
     await noteName(user, membership);
     const current = settings();
+    const platformRoles = platformRolesIn(session, user, current);
+    const visiting =
+      !membership && session.tenant_id !== null
+        ? await visitOf(
+            {
+              userId: user.id,
+              sessionId: session.id,
+              tenantId: session.tenant_id,
+              platformRoles,
+            },
+            call,
+          )
+        : undefined;
+    const standing = membership ?? visiting ?? null;
     const accessToken = createAccessTokens(current).issue({
       sub: user.id,
       sid: session.id,
       tid: session.tenant_id,
-      roles: [...platformRolesIn(session, user, current), ...(membership?.roles ?? [])],
+      roles: [...platformRoles, ...(standing?.roles ?? [])],
     });
     const secondsLeft = Math.floor((session.expires_at.getTime() - Date.now()) / 1000);
     return {
@@ -130,7 +147,7 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
       refresh_token: refreshToken,
       refresh_expires_in: Math.min(idleSeconds, secondsLeft),
       session_id: session.id,
-      ...identityOf(user, membership, memberships, session.confined_to, current),
+      ...identityOf(user, standing, memberships, session.confined_to, current),
     };
   }
 

@@ -32,6 +32,7 @@ import {
   ServiceAccountEntity,
   ServiceInstanceEntity,
   TenantEntity,
+  VisitEntity,
   WriteFiguresEntity,
 } from '../schema.ts';
 import { isDue, quietSince } from '../stores/erasing.ts';
@@ -65,6 +66,7 @@ export const erasingActions = (db: DataSource, settings: () => Settings) =>
         await manager.delete(ServiceAccountEntity, { tenant_id: id });
         await manager.delete(ScimUserEntity, { tenant_id: id });
         await manager.delete(DirectoryGroupEntity, { tenant_id: id });
+        await manager.delete(VisitEntity, { tenant_id: id });
         return allGone;
       });
       const isBegun = await db.manager.existsBy(TenantEntity, {

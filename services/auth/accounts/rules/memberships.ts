@@ -2,7 +2,11 @@
 import type { ResultOf } from '../../../../shared/contracts/index.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 
-export type Membership = ResultOf<'tenant-config.members.of'>[number];
+type MembershipOfNow = ResultOf<'tenant-config.members.of'>[number];
+/** With a visit where the person is no member and looks into the tenant for the platform. */
+export type Membership = Omit<MembershipOfNow, 'groups'> & {
+  readonly visit?: { readonly id: string; readonly until: string };
+};
 
 const isOpen = ({ tenant_status: status }: Membership): boolean => status === 'active';
 

@@ -17,6 +17,7 @@ import type { Settings } from '../../../../shared/settings/settings.ts';
 import type { AccountNotices } from '../../accounts/mail/account-notices.ts';
 import { platformRolesIn } from '../../accounts/rules/accounts.ts';
 import { requireMembership } from '../../accounts/rules/memberships.ts';
+import { visitOfCaller } from '../visits.ts';
 import { ownSessionOf } from '../rules/own-session.ts';
 import { sessionView } from '../rules/session-view.ts';
 import { refreshKeyOf } from '../rules/refresh-tokens.ts';
@@ -56,6 +57,14 @@ async function serviceAccountOf(
     memberships: [{ tenant_id: tenantId, name: tenantName, roles: [...roles] }],
     session_id: null,
   };
+}
+
+/** Throws where the caller is no member of the tenant and has begun no visit of it. */
+async function requireWayInto(tenantId: string, { caller, call }: Request): Promise<void> {
+  const memberships = await call('tenant-config.members.of', { user_id: caller.id });
+  const isMember = memberships.some(({ tenant_id: id }) => id === tenantId);
+  const visit = isMember ? undefined : await visitOfCaller(caller, tenantId, call);
+  requireMembership(visit ? [visit] : memberships, tenantId);
 }
 
 /**
@@ -154,8 +163,7 @@ export function sessionActions(
      */
     async 'auth.switch-tenant'({ body: { tenant_id: tenantId } }, request) {
       const { user_id: userId, session_id: sessionId } = ownSessionOf(request.caller);
-      const memberships = await request.call('tenant-config.members.of', { user_id: userId });
-      requireMembership(memberships, tenantId);
+      await requireWayInto(tenantId, request);
       await takeShares(db, request.caller, [
         {
           what: 'tenant switch',
@@ -194,7 +202,8 @@ export function sessionActions(
       const user = await findUser(db.manager, caller.id);
       if (!user) throw new StrataError('not_found', 'There is no account for this caller.');
       const memberships = await call('tenant-config.members.of', { user_id: user.id });
-      const current = memberships.find(({ tenant_id: id }) => id === caller.tenant_id) ?? null;
+      const member = memberships.find(({ tenant_id: id }) => id === caller.tenant_id);
+      const current = member ?? (await visitOfCaller(caller, caller.tenant_id, call)) ?? null;
       return {
         ...identityOf(user, current, memberships, caller.confined_to ?? null, settings()),
         service_account: null,

@@ -1,0 +1,60 @@
+/** Who of the platform has looked into the tenant, and why; an open visit is ended here. */
+import type { VNode } from 'preact';
+import type { Visit } from '../../shared/contracts/visits.ts';
+import { useAction } from '../action.ts';
+import { RowButton, ShowMore, Table } from '../lists.tsx';
+import { usePages } from '../pages.ts';
+import { ProblemBox, Time } from '../parts.tsx';
+import { endVisit } from '../visit.tsx';
+
+export function Visits({ tenantId }: { readonly tenantId: string }): VNode | null {
+  const { items, isComplete, problem, more, reload } = usePages<Visit>(
+    `/tenants/${tenantId}/visits`,
+    false,
+  );
+  const ending = useAction();
+  const end = ({ id }: Visit): void =>
+    void ending.run(async () => {
+      await endVisit(tenantId, id);
+      reload();
+    });
+  if (items?.length === 0) return null;
+  return (
+    <section aria-label="Visits of the platform">
+      <h2>Visits of the platform</h2>
+      <p class="muted">
+        A platform administrator looked into this tenant as a viewer does, and could change nothing.
+      </p>
+      <ProblemBox problem={problem ?? ending.problem} retry={reload} />
+      {items && (
+        <Table
+          label="Visits of the platform"
+          columns={['Begun', 'Reason', 'Ended', { unseen: 'Actions' }]}
+        >
+          {items.map((visit) => (
+            <tr key={visit.id}>
+              <th scope="row">
+                <Time at={visit.created_at} />
+                <div class="fine">
+                  <code>{visit.user_id}</code>
+                </div>
+              </th>
+              <td>
+                <bdi>{visit.reason}</bdi>
+              </td>
+              <td>{visit.ended_at === null ? 'open' : <Time at={visit.ended_at} />}</td>
+              <td class="action">
+                {visit.ended_at === null && (
+                  <RowButton label="End the visit" isDangerous onClick={() => end(visit)}>
+                    End
+                  </RowButton>
+                )}
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {items && !isComplete && <ShowMore onClick={more} />}
+    </section>
+  );
+}

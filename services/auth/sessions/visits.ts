@@ -1,0 +1,44 @@
+/** Where a session looks into a tenant for the platform (`shared/contracts/visits.ts`). */
+import type { Caller } from '../../../shared/access.ts';
+import type { Call } from '../../../shared/contract-runtime/request.ts';
+import { codeOf } from '../../../shared/errors.ts';
+import type { Membership } from '../accounts/rules/memberships.ts';
+
+interface Visiting {
+  readonly userId: string;
+  readonly sessionId: string;
+  readonly tenantId: string;
+  /** Of the session: none where it is confined to one tenant. */
+  readonly platformRoles: readonly string[];
+}
+
+/** What the session is in the tenant while its visit is open; undefined where it has none. */
+export async function visitOf(
+  { userId, sessionId, tenantId, platformRoles }: Visiting,
+  call: Call,
+): Promise<Membership | undefined> {
+  if (!platformRoles.includes('platform_admin')) return undefined;
+  const address = { tenant_id: tenantId, user_id: userId };
+  try {
+    const visit = await call('tenant-config.visits.resolve', address);
+    const isOpen = visit.session_id === sessionId && Date.parse(visit.until) > Date.now();
+    if (!isOpen) return undefined;
+    const { id, until, tenant_name, tenant_status, sign_in_policy } = visit;
+    const tenant = { tenant_id: tenantId, tenant_name, tenant_status, sign_in_policy };
+    return { ...tenant, roles: ['viewer'], visit: { id, until } };
+  } catch (error) {
+    if (codeOf(error) === 'not_found') return undefined;
+    throw error;
+  }
+}
+
+/** The same of a caller, whose role of the platform the gateway takes while they visit. */
+export async function visitOfCaller(
+  { id, session_id: sessionId, platform_roles: roles, visit }: Caller,
+  tenantId: string | null,
+  call: Call,
+): Promise<Membership | undefined> {
+  if (tenantId === null || sessionId === undefined) return undefined;
+  const platformRoles = visit ? ['platform_admin'] : roles;
+  return visitOf({ userId: id, sessionId, tenantId, platformRoles }, call);
+}

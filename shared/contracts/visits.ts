@@ -1,0 +1,118 @@
+/**
+ * Visits: a platform administrator looks into one tenant, as its viewers do, for a bounded time and
+ * for a reason that the tenant reads. A visit is no membership: nothing that asks for members knows
+ * of it.
+ */
+import { Type, type Static } from 'typebox';
+import { action, type Access } from './contract.ts';
+import { Page, page } from './envelopes.ts';
+import {
+  CreatedAt,
+  described,
+  Nullable,
+  strict,
+  TenantId,
+  Timestamp,
+  UserId,
+  Uuid,
+} from './fields.ts';
+import { memberScope } from './revision-scopes.ts';
+import { SignInPolicy } from './sign-in-policy.ts';
+import { tenantPath } from './tenant-document.ts';
+
+export const visitMinutes = 30;
+
+const Visit = Type.Object(
+  {
+    id: described(Uuid, 'Its id'),
+    tenant_id: described(TenantId, 'The tenant that is looked into'),
+    user_id: described(UserId, 'The platform administrator who looks'),
+    reason: Type.String({ description: 'Why, in their words' }),
+    created_at: CreatedAt,
+    until: described(Timestamp, 'When it ends by itself'),
+    ended_at: Nullable(described(Timestamp, 'When it ended; null while it is open')),
+  },
+  { ...strict, title: 'Visit', description: 'A platform administrator looks into a tenant' },
+);
+export type Visit = Static<typeof Visit>;
+
+const visitPath = { ...tenantPath, visit_id: described(Uuid, "The visit's id") };
+const hosts = { level: 'tenant_or_platform', roles: ['tenant_admin'] } as const satisfies Access;
+
+interface VisitorAddress {
+  readonly tenant_id: string;
+  readonly user_id: string;
+}
+export const visitKey = ({ tenant_id, user_id }: VisitorAddress): string =>
+  `visit_${tenant_id}_${user_id}`;
+
+export const visitContracts = {
+  'tenant-config.visits.begin': action({
+    summary: `Look into a tenant, as a viewer, for ${visitMinutes} minutes`,
+    rest: 'POST /tenants/{tenant_id}/visits',
+    access: { level: 'platform_admin' },
+    leadsTo: 'sign_in',
+    keyScope: null,
+    path: tenantPath,
+    body: Type.Object(
+      {
+        reason: Type.String({
+          minLength: 10,
+          maxLength: 500,
+          pattern: '\\S',
+          description: 'Why; the tenant reads it',
+          examples: ['Ticket 4711: a value is not what they expect'],
+        }),
+      },
+      { ...strict, title: 'VisitRequest', description: 'Why a tenant is looked into' },
+    ),
+    result: Visit,
+    response: 'created',
+  }),
+  'tenant-config.visits.list': action({
+    summary: 'Who of the platform has looked into the tenant, newest first',
+    rest: 'GET /tenants/{tenant_id}/visits',
+    access: hosts,
+    keyScope: 'members:read',
+    path: tenantPath,
+    query: page,
+    result: Page(Visit),
+    response: 'list',
+  }),
+  'tenant-config.visits.end': action({
+    summary: 'End a visit; one that has ended stays as it is',
+    rest: 'POST /tenants/{tenant_id}/visits/{visit_id}/end',
+    access: { ...hosts, whileVisiting: true },
+    leadsTo: 'removal',
+    keyScope: 'members:write',
+    path: visitPath,
+    result: Visit,
+  }),
+  'tenant-config.visits.expire': action({
+    summary: 'End a visit whose time is over',
+    access: { level: 'internal' },
+    path: visitPath,
+    result: Type.Null(),
+  }),
+  'tenant-config.visits.resolve': action({
+    summary: 'The open visit of a person, as the gateway needs it',
+    access: { level: 'internal' },
+    path: { ...tenantPath, user_id: UserId },
+    result: Type.Object(
+      {
+        id: Uuid,
+        session_id: Uuid,
+        until: Timestamp,
+        tenant_name: Type.String(),
+        tenant_status: Type.Enum(['active', 'disabled']),
+        sign_in_policy: SignInPolicy,
+      },
+      strict,
+    ),
+    cache: {
+      cache: 'identity',
+      key: visitKey,
+      revisionScopes: ({ tenant_id }) => [memberScope(tenant_id)],
+    },
+  }),
+} as const;
