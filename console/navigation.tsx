@@ -5,7 +5,7 @@ import { hrefOf } from './address.ts';
 import { useWaiting } from './inbox.ts';
 import { shownTitle } from './parts.tsx';
 import { platformScreens, visibleScreens } from './screens.ts';
-import { isPlatformAdmin, readsConfiguration } from './session.ts';
+import { decides, isPlatformAdmin } from './session.ts';
 
 /** What the address names: a screen of a tenant, or one of the platform. */
 export interface Place {
@@ -30,8 +30,8 @@ export function Navigation({
   readonly tenantId: string | undefined;
   readonly place: Place;
 }): VNode {
-  const decides = tenantId !== undefined && readsConfiguration();
-  const waiting = useWaiting(decides ? tenantId : undefined);
+  const isAsked = tenantId !== undefined && decides();
+  const waiting = useWaiting(isAsked ? tenantId : undefined);
   const ofPlatform = useWaiting(isPlatformAdmin.value ? '' : undefined);
   const groups = new Map<string, Link[]>();
   const add = (group: string, link: Link): void => {

@@ -1,6 +1,6 @@
 /** The table of screens: their names in the address, their titles, and who is offered them. */
 import type { ComponentType } from 'preact';
-import { hasRole } from './session.ts';
+import { hasRole, isVisiting } from './session.ts';
 import { AccessOverTime } from './screens/access-report.tsx';
 import { Accounts } from './screens/accounts.tsx';
 import { Approvals } from './screens/approvals.tsx';
@@ -44,6 +44,8 @@ interface Screen {
   /** Of the navigation. */
   readonly group: 'Tenant' | 'Values' | 'Limits' | 'Approvals' | 'Delivery' | 'People' | 'History';
   readonly roles: readonly Role[];
+  /** It asks by POST, which a visitor may not. */
+  readonly isQuestion?: true;
   readonly component: ComponentType<ScreenProperties>;
 }
 
@@ -66,7 +68,14 @@ export const screens: readonly Screen[] = [
     component: EffectiveValues,
   },
   { name: 'services', group: 'Values', title: 'Services', roles: readers, component: Services },
-  { name: 'what-if', group: 'Values', title: 'What if', roles: everyone, component: WhatIf },
+  {
+    name: 'what-if',
+    group: 'Values',
+    title: 'What if',
+    roles: everyone,
+    isQuestion: true,
+    component: WhatIf,
+  },
   { name: 'compare', group: 'Values', title: 'Compare', roles: everyone, component: Compare },
   {
     name: 'documents',
@@ -237,4 +246,6 @@ export const firstScreen = (): string => visibleScreens()[0]!.name;
 
 /** Of the tenant, for the one who is signed in. */
 export const visibleScreens = (): readonly Screen[] =>
-  screens.filter(({ roles }) => hasRole(...roles));
+  screens.filter(
+    ({ roles, isQuestion = false }) => hasRole(...roles) && !(isQuestion && isVisiting.value),
+  );

@@ -19,15 +19,16 @@ export const hasEnded = signal(false);
 export const tenant = computed(() => tokens.value?.tenant ?? null);
 export const user = computed(() => tokens.value?.user ?? null);
 /** Whether the session looks into a tenant for the platform, and does nothing else meanwhile. */
-const isVisiting = computed(() => tokens.value?.visit !== undefined);
+export const isVisiting = computed(() => tokens.value?.visit !== undefined);
 export const isPlatformAdmin = computed(
   () => !isVisiting.value && (user.value?.platform_roles.includes('platform_admin') ?? false),
 );
 /** Whether the person has one of the roles in the tenant that they act for. */
 export const hasRole = (...roles: readonly TenantRole[]): boolean =>
   tenant.value?.roles.some((role) => roles.includes(role)) ?? false;
-/** Whether the person reads the tenant's configuration, and is asked to approve. */
 export const readsConfiguration = (): boolean => hasRole('tenant_admin', 'operator', 'reviewer');
+/** Whether the person is asked to approve, as all are who read the configuration as members. */
+export const decides = (): boolean => readsConfiguration() && !isVisiting.value;
 
 type News = { readonly what: 'signed_out' | 'changed' };
 const otherTabs = new BroadcastChannel('strata-session');

@@ -22,7 +22,7 @@ export function LookInside({
   const work = async (): Promise<void> => {
     await call('POST', `/tenants/${tenant.id}/visits`, { body: { reason: reason.trim() } });
     await switchTenant(tenant.id);
-    // The shell goes where a viewer begins.
+    // The shell goes where whoever reads begins.
     go('');
   };
   return (
@@ -33,7 +33,7 @@ export function LookInside({
       onClose={onClose}
     >
       <p>
-        For 30 minutes you see what a viewer sees, and change nothing, here or elsewhere. The
+        For 30 minutes you see what a reviewer sees, and change nothing, here or elsewhere. The
         tenant’s administrators are told by mail, and read the reason.
       </p>
       <Field

@@ -33,8 +33,8 @@ export interface Caller {
    */
   readonly stronger_sign_in_required?: boolean;
   /**
-   * The session looks into its tenant for the platform: its roles are those of a viewer, and it has
-   * none of the platform's while it does.
+   * The session looks into its tenant for the platform: its roles are what it reads there, and it
+   * has none of the platform's while it does.
    */
   readonly visit?: { readonly id: string; readonly until: string };
   /** The tenant that the session is good for and no other: its own provider signed it in. */

@@ -11,7 +11,7 @@ import { FilterField, SelectField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { Empty, Fact, Heading, ProblemBox, State, stateTitle, Time, Who } from '../parts.tsx';
 import { setsForMe, useWhatWaits } from '../inbox.ts';
-import { readsConfiguration, user } from '../session.ts';
+import { decides, user } from '../session.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { SetTable } from './change-sets.tsx';
 import { setsOf } from './change-sets.ts';
@@ -324,7 +324,7 @@ function Decide({
     const said = comment.trim();
     void act(decision, 'decision', { decision, ...(said !== '' && { comment: said }) });
   };
-  if (!readsConfiguration()) return <div />;
+  if (!decides()) return <div />;
   if (isOwn) return <p class="notice">You asked for this, so somebody else decides it.</p>;
   const refused = approval.viewer?.may_decide === false;
   return (

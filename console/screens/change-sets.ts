@@ -1,7 +1,7 @@
 /** Change sets as the API has them: whose they are, and what somebody may do with one. */
 import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { nameOf } from '../people.ts';
-import { hasRole, isPlatformAdmin, readsConfiguration, user } from '../session.ts';
+import { decides, hasRole, isPlatformAdmin, user } from '../session.ts';
 import {
   documentAt,
   documentKinds,
@@ -59,18 +59,18 @@ export const isToReview = ({ break_glass: emergency }: ChangeSet): boolean =>
 
 const isOwn = ({ authors }: ChangeSet): boolean => authors.some(({ id }) => id === user.value?.id);
 
-const decides = ({ tenantId }: SetOwner): boolean =>
-  tenantId === '' ? isPlatformAdmin.value : readsConfiguration();
+const isDecider = ({ tenantId }: SetOwner): boolean =>
+  tenantId === '' ? isPlatformAdmin.value : decides();
 
 /** As far as this page knows: the server also asks for the groups that approve it. */
 export const mayDecide = (set: ChangeSet, owner: SetOwner): boolean =>
-  set.state === 'pending' && decides(owner) && !isOwn(set) && !hasApproved(set);
+  set.state === 'pending' && isDecider(owner) && !isOwn(set) && !hasApproved(set);
 
 export const hasApproved = ({ approved_by: approvals }: ChangeSet): boolean =>
   approvals.some(({ id }) => id === user.value?.id);
 
 export const mayReview = (set: ChangeSet, owner: SetOwner): boolean =>
-  isToReview(set) && decides(owner) && !isOwn(set) && set.break_glass?.by !== user.value?.id;
+  isToReview(set) && isDecider(owner) && !isOwn(set) && set.break_glass?.by !== user.value?.id;
 
 export const waitsForMe = (set: ChangeSet, owner: SetOwner): boolean =>
   mayDecide(set, owner) || mayReview(set, owner);

@@ -23,7 +23,8 @@ export function Visits({ tenantId }: { readonly tenantId: string }): VNode | nul
     <section aria-label="Visits of the platform">
       <h2>Visits of the platform</h2>
       <p class="muted">
-        A platform administrator looked into this tenant as a viewer does, and could change nothing.
+        A platform administrator read this tenant as a reviewer does, and could change and decide
+        nothing.
       </p>
       <ProblemBox problem={problem ?? ending.problem} retry={reload} />
       {items && (

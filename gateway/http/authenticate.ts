@@ -14,6 +14,7 @@ import { callAs, type CallOptions } from '../../shared/contract-runtime/request.
 import type { ErrorCode } from '../../shared/contracts/error-codes.ts';
 import { contractTable, type ParamsOf, type ResultOf } from '../../shared/contracts/index.ts';
 import { needsStrongerSignIn, type SignInPolicy } from '../../shared/contracts/sign-in-policy.ts';
+import { visitRoles } from '../../shared/contracts/visits.ts';
 import { codeOf, StrataError } from '../../shared/errors.ts';
 import { upTo } from '../../shared/concurrency/growing-cache.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
@@ -282,7 +283,7 @@ async function standingOf(
 }
 
 /**
- * What a platform administrator is in a tenant that they look into: a viewer, in the session that
+ * What a platform administrator is in a tenant that they look into: a reader, in the session that
  * began the visit and no other, by no key, until it ends. The database ends it by its clock; this
  * one holds also where nothing of the database arrives any more.
  */
@@ -301,7 +302,7 @@ async function visitOf(
   const value: Standing = {
     tenant_status,
     sign_in_policy,
-    roles: ['viewer'],
+    roles: visitRoles,
     visit: { id, until },
     ...(isStale(visit) && { stale: true }),
   };

@@ -1,5 +1,5 @@
 /**
- * Visits: a platform administrator looks into one tenant, as its viewers do, for a bounded time and
+ * Visits: a platform administrator reads one tenant, as its reviewers do, for a bounded time and
  * for a reason that the tenant reads. A visit is no membership: nothing that asks for members knows
  * of it.
  */
@@ -17,10 +17,13 @@ import {
   Uuid,
 } from './fields.ts';
 import { memberScope } from './revision-scopes.ts';
+import type { TenantRole } from './roles.ts';
 import { SignInPolicy } from './sign-in-policy.ts';
 import { tenantPath } from './tenant-document.ts';
 
 export const visitMinutes = 30;
+/** What of the tenant a visitor reads. They decide nothing, as they write nothing. */
+export const visitRoles = ['reviewer'] as const satisfies readonly TenantRole[];
 
 const Visit = Type.Object(
   {
@@ -48,7 +51,7 @@ export const visitKey = ({ tenant_id, user_id }: VisitorAddress): string =>
 
 export const visitContracts = {
   'tenant-config.visits.begin': action({
-    summary: `Look into a tenant, as a viewer, for ${visitMinutes} minutes`,
+    summary: `Look into a tenant, read-only, for ${visitMinutes} minutes`,
     rest: 'POST /tenants/{tenant_id}/visits',
     access: { level: 'platform_admin' },
     leadsTo: 'sign_in',

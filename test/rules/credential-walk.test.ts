@@ -10,6 +10,7 @@ import { isRead, type Contract } from '../../shared/contracts/contract.ts';
 import { keyScopes, type KeyScope } from '../../shared/contracts/roles.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
 import type { NarrowedTo } from '../../shared/contracts/narrow-keys.ts';
+import { visitRoles } from '../../shared/contracts/visits.ts';
 import { codeOf } from '../../shared/errors.ts';
 
 const own = '3c1d7a52-0f5e-4b7e-9b52-6f0d5a1b2c3d';
@@ -107,8 +108,8 @@ describe.each(shutOut)('%s', (_kind, caller, code, except) => {
 });
 
 describe('a visitor of a tenant', () => {
-  const viewer = person({ roles: ['viewer'] });
-  const visitor = person({ roles: ['viewer'], ...visiting });
+  const reader = person({ roles: visitRoles });
+  const visitor = person({ roles: visitRoles, ...visiting });
   /** Whoever made the caller left the roles that they have elsewhere. */
   const careless = person({ ...everything, ...visiting });
 
@@ -121,11 +122,11 @@ describe('a visitor of a tenant', () => {
         continue;
       }
       const reads = rest ? rest.method === 'GET' : isRead(contract);
-      const expected = reads ? refusalOf(contract, viewer, params) : 'visit_reads_only';
+      const expected = reads ? refusalOf(contract, reader, params) : 'visit_reads_only';
       expect(refusalOf(contract, visitor, params)).toBe(expected);
       if (!reads) expect(refusalOf(contract, careless, params)).toBe('visit_reads_only');
       expect(refusalOf(contract, visitor, { ...params, tenant_id: other })).toBe(
-        reads ? refusalOf(contract, viewer, { ...params, tenant_id: other }) : 'visit_reads_only',
+        reads ? refusalOf(contract, reader, { ...params, tenant_id: other }) : 'visit_reads_only',
       );
     }
   });

@@ -1,6 +1,7 @@
 /** Where a session looks into a tenant for the platform (`shared/contracts/visits.ts`). */
 import type { Caller } from '../../../shared/access.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
+import { visitRoles } from '../../../shared/contracts/visits.ts';
 import { codeOf } from '../../../shared/errors.ts';
 import type { Membership } from '../accounts/rules/memberships.ts';
 
@@ -25,7 +26,7 @@ export async function visitOf(
     if (!isOpen) return undefined;
     const { id, until, tenant_name, tenant_status, sign_in_policy } = visit;
     const tenant = { tenant_id: tenantId, tenant_name, tenant_status, sign_in_policy };
-    return { ...tenant, roles: ['viewer'], visit: { id, until } };
+    return { ...tenant, roles: [...visitRoles], visit: { id, until } };
   } catch (error) {
     if (codeOf(error) === 'not_found') return undefined;
     throw error;
