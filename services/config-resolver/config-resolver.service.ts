@@ -15,6 +15,7 @@ import { impactActions } from './actions/impact.ts';
 import { overTimeImpactActions } from './actions/impact-over-time.ts';
 import { layersInMemory } from './actions/layers-in-memory.ts';
 import { replayActions } from './actions/replay.ts';
+import { ReplayThread } from './actions/replay-thread.ts';
 import { usageActions } from './actions/usage.ts';
 import { Environments } from './rules/environments.ts';
 
@@ -32,15 +33,17 @@ export const configResolverService = ({
 }): ServiceSchema => {
   const inMemory = layersInMemory();
   const environments = new Environments(settings());
-  return serviceOf('config-resolver', {
+  const replayThread = new ReplayThread();
+  const handlers = {
     ...effectiveActions(settings, environments, inMemory),
     ...digestActions(settings, environments, inMemory),
     ...decideActions(recorder),
     ...decisionActions(settings),
-    ...replayActions(settings),
+    ...replayActions(settings, replayThread),
     ...flagActions(),
     ...impactActions(settings),
     ...overTimeImpactActions(),
     ...usageActions(settings),
-  });
+  };
+  return serviceOf('config-resolver', handlers, { stopped: () => replayThread.stop() });
 };

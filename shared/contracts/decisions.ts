@@ -309,8 +309,9 @@ export const decisionContracts = {
       after: Type.Optional(Type.String({ maxLength: 100, description: 'Time and id' })),
       limit: Type.Integer({ minimum: 1, maximum: 5000 }),
     },
-    // Of rows of the notifier's own, many at a time.
-    result: Type.Unsafe<Replayable[]>(Type.Array(Type.Unknown())),
+    result: Type.Array(Type.String(), {
+      description: 'JSON arrays of them, one after the other, as the database wrote them',
+    }),
   }),
   'tenant-config.proposed': action({
     summary: 'The documents that deciding goes by, as a proposal would leave them',

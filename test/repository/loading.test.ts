@@ -55,6 +55,13 @@ test('a node that is a gateway alone loads no library that it does not need to s
   expect(packages.filter((each) => ofOthers.includes(each))).toEqual([]);
 });
 
+test('the thread of replays loads no library that talks to others', () => {
+  const run = './services/config-resolver/actions/replay-run.ts';
+  const { packages } = loadedBy(['--input-type=module', '-e', `await import('${run}')`]);
+  const ofOthers = ['typeorm', 'pg', 'nats', 'ioredis', 'fastify', 'got', 'prom-client'];
+  expect(packages.filter((each) => ofOthers.includes(each))).toEqual([]);
+});
+
 test('what is kept of an earlier start is read by the next without the compiler', () => {
   const kept = mkdtempSync(join(tmpdir(), 'strata-kept-'));
   try {

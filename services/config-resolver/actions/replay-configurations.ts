@@ -8,8 +8,7 @@ import { decidingLimits, limitNames } from '../../../shared/contracts/risk.ts';
 import { defaultConfiguration } from '../../../shared/contracts/service-types.ts';
 import type { ServiceInstance } from '../../../shared/contracts/service-instances.ts';
 import { businessHoursKey } from '../../../shared/contracts/weekly-hours.ts';
-import { codeOf, invalid } from '../../../shared/errors.ts';
-import { momentOf } from '../../../shared/schema/moment.ts';
+import { codeOf } from '../../../shared/errors.ts';
 import { explainValues, placesOf } from '../rules/explain.ts';
 import type { AuthorAt, Sources } from '../rules/layers.ts';
 import { overTimeOf } from '../rules/over-time.ts';
@@ -17,15 +16,14 @@ import type { Then } from '../rules/replay.ts';
 import { unknownNames } from '../rules/unknown.ts';
 import { authorsAt, placeName } from './authors.ts';
 import { unknownPast } from './digests.ts';
-import type { Slices } from './slices.ts';
 import { namesOf, sourcesOf, type Question } from './sources.ts';
 
-type Proposed = ParamsOf<'config-resolver.decisions.replay'>['body']['proposed'];
 type TenantThen = ResultOf<'tenant-config.layers.then'>;
 type PlatformThen = ResultOf<'global-config.layers'>;
 type AuthorsOfPlatform = 'global-config.layers.authors';
 type PlatformAuthors = ResultOf<AuthorsOfPlatform>;
-type Pair = Pick<Replayable, 'tenant' | 'platform'>;
+/** The revisions that a configuration is of. */
+export type Pair = Pick<Replayable, 'tenant' | 'platform'>;
 
 /** What the rules look at. There may be many others, above all of the platform's. */
 const keysThatDecide: ReadonlySet<string> = new Set([
@@ -72,26 +70,13 @@ export class Configurations {
     this.#pair = pair;
   }
 
-  static async of(
-    tenantId: string,
-    { as_of: asOf, ...body }: Proposed,
-    options: Options,
-  ): Promise<Configurations> {
-    if (asOf !== undefined) {
-      const pair = await pairAt(tenantId, asOf, options.call);
-      return new Configurations(tenantId, options, [], pair);
-    }
-    const documents = await options.call('tenant-config.proposed', { tenant_id: tenantId, body });
-    return new Configurations(tenantId, options, documents);
-  }
-
   /** By what it was made, and would be. It is among those that were loaded. */
   of(decision: Replayable): readonly [Then, Then] {
     return this.#known.get(keyOf(decision)) ?? ['not_found', 'not_found'];
   }
 
   /** Merges what these decisions want, of each revision and context once. */
-  async load(decisions: readonly Replayable[], slices: Slices): Promise<void> {
+  async load(decisions: readonly Replayable[]): Promise<void> {
     const missing = new Map(
       decisions.flatMap((each) => {
         const key = keyOf(each);
@@ -111,16 +96,14 @@ export class Configurations {
     for (const [key, decision] of missing) {
       const layers = await this.#layersOf(decision, questions);
       sources.set(key, this.#sourcesOf(this.#questionOf(decision), layers, []));
-      if (slices.isOver()) await slices.breathe();
     }
-    const authors = await this.#authorsOf(missing, sources, slices);
+    const authors = await this.#authorsOf(missing, sources);
     for (const [key, decision] of missing) {
       const question = this.#questionOf(decision);
       const before = this.#thenOf(question, sources.get(key)!, authors.get(pairKey(decision)));
       const layers = await this.#layersOf(this.#pair ?? decision, questions);
       const proposed = this.#sourcesOf(question, layers, this.#documents);
       this.#known.set(key, [before, this.#thenOf(question, proposed)]);
-      if (slices.isOver()) await slices.breathe();
     }
   }
 
@@ -128,7 +111,6 @@ export class Configurations {
   async #authorsOf(
     missing: ReadonlyMap<string, Replayable>,
     sources: ReadonlyMap<string, Found>,
-    slices: Slices,
   ): Promise<Map<string, AuthorAt>> {
     const together = Map.groupBy(missing, ([, decision]) => pairKey(decision));
     const authors = new Map<string, AuthorAt>();
@@ -142,7 +124,6 @@ export class Configurations {
       const distinct = [...new Map(places.map((place) => [placeName(place), place])).values()];
       const { call } = this.#options;
       authors.set(pair, await authorsAt(all[0]!, distinct, call, this.#platformAuthors));
-      if (slices.isOver()) await slices.breathe();
     });
     return authors;
   }
@@ -263,16 +244,6 @@ const pairKey = ({ tenant, platform }: Pair): string => `${tenant}.${platform}`;
 function keyOf({ intent, ...pair }: Replayable): string {
   const { agent_type: agent = '', service_id: service = '', service_type: type = '' } = intent;
   return `${pairKey(pair)} ${agent} ${service} ${type}`;
-}
-
-/** Throws 422 for what is no moment, and `before_history` for one before the tenant. */
-async function pairAt(tenantId: string, asOf: string, call: Call): Promise<Pair> {
-  const moment = momentOf(asOf)?.toISOString();
-  if (moment === undefined)
-    throw invalid([{ path: '/proposed/as_of', message: 'is no moment that exists' }]);
-  const tenant = await call('tenant-config.layers', { tenant_id: tenantId, as_of: moment });
-  const platform = await call('global-config.layers', { as_of: moment });
-  return { tenant: tenant.revision, platform: platform.revision };
 }
 
 /** With these documents in the place of those of then. */

@@ -1,31 +1,28 @@
-/**
- * Replaying decisions. Those of one revision of tenant and platform, and of one context, are made by
- * one merged configuration; what a page of them needs is read together.
- */
+/** Replaying decisions: what is asked and answered. The work is done in a thread beside the node's. */
 import { createHash } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import canonicalize from 'canonicalize';
 import { Type, type Static } from 'typebox';
-import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
-import { ReplayTotals, type Replay, type Replayable } from '../../../shared/contracts/decisions.ts';
+import type { Call, Handlers, Request } from '../../../shared/contract-runtime/request.ts';
+import { ReplayTotals, type Replay } from '../../../shared/contracts/decisions.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { strict } from '../../../shared/contracts/fields.ts';
 import type { DecisionsImpact } from '../../../shared/contracts/impact.ts';
 import { decodeCursor, encodeCursor, momentIn } from '../../../shared/documents/paging.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
+import { momentOf } from '../../../shared/schema/moment.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { environmentDefaults } from '../rules/layers.ts';
-import { nothingReplayed, Replaying } from '../rules/replay.ts';
-import { Configurations } from './replay-configurations.ts';
-import { Slices } from './slices.ts';
+import type { Pair } from './replay-configurations.ts';
+import type { ReplayRun } from './replay-run.ts';
+import type { ReplayThread } from './replay-thread.ts';
 
 type Asked = ParamsOf<'config-resolver.decisions.replay'>['body'];
 
 /** After this long an answer is given of the decisions that were looked at. */
 const patienceMs = 8000;
-const pageSize = 400;
 const defaultItems = 50;
 
 const Position = Type.Object(
@@ -78,7 +75,7 @@ const baseOf = (tenantId: string, { from, until, proposed }: Asked): string =>
     .update(canonicalize([tenantId, from, until ?? null, proposed])!)
     .digest('base64url');
 
-export function replayActions(settings: () => Settings) {
+export function replayActions(settings: () => Settings, thread: ReplayThread) {
   /** Tenants that a replay of this node is about: one at a time, since it takes much. */
   const running = new Set<string>();
   return {
@@ -91,13 +88,14 @@ export function replayActions(settings: () => Settings) {
         );
       running.add(tenantId);
       try {
-        return await replay(tenantId, body, settings(), request);
+        return await replay(tenantId, body, settings(), thread, request);
       } finally {
         running.delete(tenantId);
       }
     },
 
-    'config-resolver.decisions.impact': ({ body }, request) => impact(body, settings(), request),
+    'config-resolver.decisions.impact': ({ body }, request) =>
+      impact(body, settings(), thread, request),
   } satisfies Handlers;
 }
 
@@ -105,42 +103,36 @@ async function replay(
   tenantId: string,
   body: Asked,
   settings: Settings,
+  thread: ReplayThread,
   request: Request,
 ): Promise<Replay> {
-  const giveUp = performance.now() + patienceMs;
   const base = baseOf(tenantId, body);
   const begun = body.cursor === undefined ? undefined : decode(body.cursor, base);
   const from = momentIn('from', body.from).toISOString();
   const until = momentIn('until', begun?.until ?? body.until ?? new Date().toISOString()).toJSON();
-  const configurations = await Configurations.of(tenantId, body.proposed, {
-    environment: environmentDefaults(settings),
-    call: request.call,
-  });
-  const replaying = new Replaying(begun?.counted ?? nothingReplayed());
-  replaying.budgets.restore(begun?.budgets ?? []);
-  replaying.hasNewBudgets = begun?.has_new_budgets ?? false;
-  const items: Replay['items'] = [];
-  let leftOut = 0;
-  const { isThrough, after } = await run({
+  const run: ReplayRun = {
     tenantId,
     span: { from, until },
-    after: decodeCursor(begun?.after, 'time'),
-    giveUp,
-    configurations,
-    replaying,
-    request,
-    onChanged(item) {
-      if (items.length < (body.limit ?? defaultItems)) items.push(item);
-      else leftOut += 1;
-    },
-  });
-  const counted = replaying.totals();
-  const budgets = replaying.budgets.save();
-  const startsAgain = replaying.hasNewBudgets || (!isThrough && budgets === undefined);
+    patienceMs,
+    environment: environmentDefaults(settings),
+    ...(await proposedBy(tenantId, body.proposed, request.call)),
+    mostItems: body.limit ?? defaultItems,
+    ...(begun && {
+      begun: {
+        after: decodeCursor(begun.after, 'time'),
+        counted: begun.counted,
+        budgets: begun.budgets,
+        hasNewBudgets: begun.has_new_budgets,
+      },
+    }),
+  };
+  const found = await thread.run(run, request);
+  const { isThrough, after, counted, budgets } = found;
+  const startsAgain = found.hasNewBudgets || (!isThrough && budgets === undefined);
   return {
     ...counted,
-    items,
-    items_left_out: leftOut,
+    items: found.items,
+    items_left_out: found.itemsLeftOut,
     not_replayed: [
       'slots',
       'approvals',
@@ -161,48 +153,23 @@ async function replay(
   };
 }
 
-interface Run {
-  readonly tenantId: string;
-  readonly span: { readonly from: string; readonly until: string };
-  /** The decision to continue after. */
-  readonly after?: string | undefined;
-  /** By `performance.now()`: no page begins later, but the first does. */
-  readonly giveUp: number;
-  readonly configurations: Configurations;
-  readonly replaying: Replaying;
-  readonly request: Pick<Request, 'call'>;
-  readonly onChanged: (item: Replay['items'][number]) => void;
+async function proposedBy(
+  tenantId: string,
+  { as_of: asOf, ...body }: Asked['proposed'],
+  call: Call,
+): Promise<Pick<ReplayRun, 'documents' | 'pair'>> {
+  if (asOf !== undefined) return { documents: [], pair: await pairAt(tenantId, asOf, call) };
+  return { documents: await call('tenant-config.proposed', { tenant_id: tenantId, body }) };
 }
 
-/** Page by page, until all are looked at or the time is over. */
-async function run(options: Run): Promise<{ isThrough: boolean; after: string | undefined }> {
-  const { tenantId, span, giveUp, configurations, replaying, request, onChanged } = options;
-  const slices = new Slices();
-  function pageAfter(last: string | undefined): Promise<Replayable[]> {
-    const part = { ...span, ...(last !== undefined && { after: last }), limit: pageSize };
-    const page = request.call('notifier.decisions.replayable', { tenant_id: tenantId, ...part });
-    // An error is met where the page is looked at, if it comes to that.
-    page.catch(() => {});
-    return page;
-  }
-  let { after } = options;
-  let next = pageAfter(after);
-  let isThrough: boolean;
-  do {
-    const page = await next;
-    const last = page.at(-1);
-    if (last) after = `${last.decided_at} ${last.id}`;
-    isThrough = page.length < pageSize;
-    // The database reads it while this one is looked at.
-    if (!isThrough) next = pageAfter(after);
-    await configurations.load(page, slices);
-    for (const decision of page) {
-      const item = replaying.look(decision, ...configurations.of(decision));
-      if (item) onChanged(item);
-      if (slices.isOver()) await slices.breathe();
-    }
-  } while (!isThrough && performance.now() < giveUp);
-  return { isThrough, after };
+/** Throws 422 for what is no moment, and `before_history` for one before the tenant. */
+async function pairAt(tenantId: string, asOf: string, call: Call): Promise<Pair> {
+  const moment = momentOf(asOf)?.toISOString();
+  if (moment === undefined)
+    throw invalid([{ path: '/proposed/as_of', message: 'is no moment that exists' }]);
+  const tenant = await call('tenant-config.layers', { tenant_id: tenantId, as_of: moment });
+  const platform = await call('global-config.layers', { as_of: moment });
+  return { tenant: tenant.revision, platform: platform.revision };
 }
 
 /** How far an impact looks back, how long it may take, and at how many tenants it looks. */
@@ -213,6 +180,7 @@ const mostTenants = 1000;
 async function impact(
   { tenant_id: tenantId, documents }: ParamsOf<'config-resolver.decisions.impact'>['body'],
   settings: Settings,
+  thread: ReplayThread,
   request: Request,
 ): Promise<DecisionsImpact> {
   const giveUp = performance.now() + impactMs;
@@ -227,16 +195,14 @@ async function impact(
         : [tenantId];
   const found = { from, tenants: 0, total: 0, changed: {} as Record<string, number>, unknown: 0 };
   const span = { from, until: until.toISOString() };
-  const options = { environment: environmentDefaults(settings), call: request.call };
+  const environment = environmentDefaults(settings);
   let isWhole = tenants.length <= mostTenants;
   for (const id of tenants.slice(0, mostTenants)) {
-    if (performance.now() > giveUp) return { ...found, complete: false };
-    const configurations = new Configurations(id, options, documents);
-    const replaying = new Replaying(nothingReplayed());
-    const onChanged = (): void => undefined;
-    const own = { tenantId: id, span, giveUp, configurations, replaying, request, onChanged };
-    const { isThrough } = await run(own);
-    const { total, changed, unknown } = replaying.totals();
+    const patience = giveUp - performance.now();
+    if (patience < 0) return { ...found, complete: false };
+    const own = { tenantId: id, span, patienceMs: patience, environment, documents, mostItems: 0 };
+    const { isThrough, counted } = await thread.run(own, request);
+    const { total, changed, unknown } = counted;
     found.tenants += 1;
     found.total += total;
     for (const [change, count] of Object.entries(changed))

@@ -21,7 +21,10 @@ interface Line {
   readonly charged: bigint[];
   readonly more: bigint[];
 }
-type Saved = readonly [budget: string, sums: readonly (readonly [number, string, string])[]];
+export type SavedBudgets = readonly [
+  budget: string,
+  sums: readonly (readonly [number, string, string])[],
+];
 
 /** Sums that a cursor has room for. */
 const mostSaved = 5000;
@@ -87,7 +90,7 @@ export class ReplayedBudgets {
   }
 
   /** For a cursor; undefined where it is too much. */
-  save(): Saved[] | undefined {
+  save(): SavedBudgets[] | undefined {
     const lines = [...this.#lines];
     const size = lines.reduce((sum, [, { buckets }]) => sum + buckets.length, 0);
     if (size > mostSaved) return undefined;
@@ -97,7 +100,7 @@ export class ReplayedBudgets {
     ]);
   }
 
-  restore(saved: readonly Saved[]): void {
+  restore(saved: readonly SavedBudgets[]): void {
     for (const [key, sums] of saved)
       this.#lines.set(key, {
         buckets: sums.map(([bucket]) => bucket),
