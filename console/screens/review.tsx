@@ -7,6 +7,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { go, guardLeaving } from '../address.ts';
 import { call, problemOf, withQuery, type Problem } from '../api.ts';
+import { ReasonField } from '../fields.tsx';
 import { useLoaded } from '../loading.ts';
 import { Changes, Dialog } from '../parts.tsx';
 import { addToPlan, type PlanItem } from '../plan-items.ts';
@@ -164,7 +165,12 @@ export function ReviewAndPublish(review: Review): VNode {
         {outdated && !onOutdated && (
           <p>Close this, look at the document as it is now, and begin again.</p>
         )}
-        <ReasonField value={reason} onValue={setReason} />
+        <ReasonField
+          value={reason}
+          required={false}
+          placeholder="Why, for the history"
+          onValue={setReason}
+        />
         <footer>
           <button type="button" class="secondary" onClick={onClose}>
             Cancel
@@ -182,26 +188,6 @@ export function ReviewAndPublish(review: Review): VNode {
     </Dialog>
   );
 }
-
-const ReasonField = ({
-  value,
-  onValue,
-}: {
-  readonly value: string;
-  readonly onValue: (value: string) => void;
-}): VNode => (
-  <label>
-    Reason
-    <input
-      name="reason"
-      maxlength={500}
-      value={value}
-      placeholder="Why, for the history"
-      autocomplete="off"
-      onInput={({ currentTarget }) => onValue(currentTarget.value)}
-    />
-  </label>
-);
 
 /** What the trial said: of the document, of effective values and guardrails, and of tenants. */
 const Tried = ({

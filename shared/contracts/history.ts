@@ -99,7 +99,7 @@ const ofTenant = {
     ConfigType,
     "The document's id in its path, such as an agent type; the tenant id where there is one per tenant",
   ),
-  until: Type.Optional(described(Timestamp, 'When it ends, or ended, by itself')),
+  until: Type.Optional(described(Timestamp, 'When what it changed ends by itself, or has ended')),
 };
 const HistoryEntry = Type.Object(ofTenant, {
   ...strict,

@@ -27,6 +27,9 @@ import { decodeCursor, defaultLimit, encodeCursor } from './paging.ts';
 
 /** For longer than this something is no exception. */
 const mostDays = 366;
+/** Of one, in fields and in bytes of JSON: it is kept as often as there are such changes. */
+const mostFields = 100;
+const mostBytes = 16 * 1024;
 /** Open ones of a scope, and those that are kept after they ended. */
 const mostOpen = 1000;
 const mostEnded = 1000;
@@ -214,6 +217,9 @@ function addedBy(
     throw problem(`is more than ${mostDays} days away`);
   const change = temporaryOf(changes);
   if (change.fields.length === 0) throw problem('has nothing to end: the write changes nothing');
+  const bytes = Buffer.byteLength(JSON.stringify(change));
+  if (change.fields.length > mostFields || bytes > mostBytes)
+    throw problem(`is for at most ${mostFields} fields and ${mostBytes} bytes of changes`);
   const { fields, made } = following(change, earlier);
   if (fields.length === 0) return undefined;
   return {
@@ -356,14 +362,15 @@ export async function secondsLate(manager: EntityManager): Promise<number> {
   return row!.late;
 }
 
-/** When writes of these revisions end, or ended, by revision. */
+/** When writes of these revisions end, or have ended, also early, by revision. */
 export async function untilOfRevisions(
   manager: EntityManager,
   scope: string,
   revisions: readonly number[],
 ): Promise<ReadonlyMap<number, string>> {
   const rows = await manager.query<{ revision: number; until: Date }[]>(
-    'SELECT revision, until FROM strata.temporary_changes WHERE scope = $1 AND revision = ANY ($2)',
+    `SELECT revision, LEAST(until, ended_at) AS until FROM strata.temporary_changes
+     WHERE scope = $1 AND revision = ANY ($2)`,
     [scope, revisions],
   );
   return new Map(rows.map(({ revision, until }) => [revision, until.toISOString()]));

@@ -90,6 +90,8 @@ async function fill(tenant: TenantFixture, name: string): Promise<void> {
   const { id, admin, operator: member } = tenant;
   const at = `/tenants/${id}`;
   await done(admin.put(`${at}/config/agents/scaler`, { default_region: name }));
+  const until = encodeURIComponent(new Date(Date.now() + 3_600_000).toISOString());
+  await done(admin.patch(`${at}/config/agents/scaler?until=${until}`, { custom: { n: 1 } }));
   const service = { service_type: 'cloud_run', service_name: name };
   await done(admin.put(`${at}/services/checkout`, service));
   await done(admin.put(`${at}/projects/shop/config`, { name }));
@@ -166,7 +168,7 @@ async function fill(tenant: TenantFixture, name: string): Promise<void> {
   await eventually(async () => {
     const counted = 'SELECT coalesce(sum("all"), 0)::int AS all FROM tenant_config.write_figures';
     const [row] = await database.query<{ all: number }>(`${counted} WHERE tenant_id = $1`, [id]);
-    expect(row!.all).toBe(9);
+    expect(row!.all).toBe(10);
   });
   await done(new Client(gateway.url, apiKey).get(`${at}/config/risk`));
   for (const read of ['config/risk', 'config/agents/scaler', 'services/checkout', 'config/bounds'])

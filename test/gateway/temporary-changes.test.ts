@@ -149,6 +149,9 @@ describe('what is changed since', () => {
     good(await tenant.admin.delete(path));
     expect(await open(path)).toEqual([]);
     expect((await tenant.admin.get(path)).status).toBe(404);
+    const history = at('/config/history?resource_id=gone');
+    const [, temporary] = good(await tenant.admin.get(history)).body.items;
+    expect(Date.parse(temporary.until)).toBeLessThanOrEqual(Date.now());
   });
 
   test('a write of the same value says that it still ends', async () => {
@@ -180,6 +183,16 @@ describe('422 for', () => {
       'what changes nothing',
       () => tenant.admin.patch(temporarily(risk(), far()), {}),
       'has nothing to end: the write changes nothing',
+    ],
+    [
+      'more than is an exception',
+      () => {
+        const many = Object.fromEntries(
+          Array.from({ length: 101 }, (_, index) => [`n${index}`, 1]),
+        );
+        return tenant.admin.patch(temporarily(service(), far()), { custom_thresholds: many });
+      },
+      'is for at most 100 fields and 16384 bytes of changes',
     ],
     [
       'a new document',
