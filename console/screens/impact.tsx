@@ -39,7 +39,7 @@ export function PastDecisions({
   });
   return (
     <p>
-      Of {total} decisions of the last 7 days{' '}
+      Of {total} decisions of the last 30 days{' '}
       <strong>{changes.length === 0 ? 'none changes' : changes.join(', ')}</strong>.
       {unknown > 0 && ` ${unknown} could not be made again.`}
       {!complete && ' There are more, for which there was no time.'}

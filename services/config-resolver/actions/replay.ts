@@ -173,7 +173,7 @@ async function pairAt(tenantId: string, asOf: string, call: Call): Promise<Pair>
 }
 
 /** How far an impact looks back, how long it may take, and at how many tenants it looks. */
-const impactDays = 7;
+const impactDays = 30;
 const impactMs = 1000;
 const mostTenants = 1000;
 
