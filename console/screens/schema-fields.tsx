@@ -8,7 +8,9 @@ import { longJson } from '../format.ts';
 import { Described } from '../parts.tsx';
 import type { Schema } from '../schemas.ts';
 import { typedText, valueOf } from '../typed-values.ts';
+import { documentKinds } from './document-kinds.ts';
 import { useOwner } from './managed.tsx';
+import { platformKinds } from './platform-kinds.ts';
 
 export interface FieldProperties {
   readonly name: string;
@@ -167,6 +169,11 @@ function LinesField({
   );
 }
 
+/** Kinds of documents, as people call them. */
+const kindTitles = new Map(
+  [...platformKinds, ...documentKinds].map(({ configType, title }) => [configType, title]),
+);
+
 /** Some of a few. */
 function SomeField({
   name,
@@ -196,7 +203,7 @@ function SomeField({
             disabled={isReadOnly}
             onChange={() => toggle(choice)}
           />
-          {String(choice)}
+          {kindTitles.get(String(choice)) ?? String(choice)}
         </label>
       ))}
       <Hint id={hintId(place)} text={hintOf(schema)} />
