@@ -109,22 +109,25 @@ const namedBy =
   (tenantId: string, id: string) =>
     ({ tenant_id: tenantId, [name]: id }) as Record<'tenant_id' | Name, string>;
 
-function documentsOf({ db, settings }: Pick<TenantConfigOptions, 'db' | 'settings'>) {
-  const risk = documentActions(db, withinQuotas(riskKind(settings), settings, 'limits'));
-  const agents = documentActions(db, withinQuotas(agentKind, settings, 'documents'));
-  const services = documentActions(db, withinQuotas(serviceInstanceKind, settings, 'documents'));
-  const projects = documentActions(db, withinQuotas(projectKind, settings, 'documents'));
-  const bounds = documentActions(db, withinQuotas(boundsKind, settings, 'limits'));
-  const budgets = documentActions(db, withinQuotas(budgetsKind, settings, 'limits'));
-  const freezes = documentActions(db, withinQuotas(freezesKind, settings, 'limits'));
-  const changePolicy = documentActions(db, withinQuotas(changePolicyKind, settings, 'limits'));
+function documentsOf(
+  { db, settings }: Pick<TenantConfigOptions, 'db' | 'settings'>,
+  within: typeof withinQuotas,
+) {
+  const risk = documentActions(db, within(riskKind(settings), settings, 'limits'));
+  const agents = documentActions(db, within(agentKind, settings, 'documents'));
+  const services = documentActions(db, within(serviceInstanceKind, settings, 'documents'));
+  const projects = documentActions(db, within(projectKind, settings, 'documents'));
+  const bounds = documentActions(db, within(boundsKind, settings, 'limits'));
+  const budgets = documentActions(db, within(budgetsKind, settings, 'limits'));
+  const freezes = documentActions(db, within(freezesKind, settings, 'limits'));
+  const changePolicy = documentActions(db, within(changePolicyKind, settings, 'limits'));
   const eventDestinations = documentActions(
     db,
-    withinQuotas(eventDestinationsKind(settings), settings, 'settings'),
+    within(eventDestinationsKind(settings), settings, 'settings'),
   );
   const notifications = documentActions(
     db,
-    withinQuotas(notificationKind(db, settings), settings, 'settings'),
+    within(notificationKind(db, settings), settings, 'settings'),
   );
   return {
     risk,
@@ -140,15 +143,8 @@ function documentsOf({ db, settings }: Pick<TenantConfigOptions, 'db' | 'setting
   };
 }
 
-/**
- * Those whose changes may end by themselves, without quotas: whoever has used up those of the tenant
- * would keep what was to end.
- */
-const endingDocuments = ({ db, settings }: Pick<TenantConfigOptions, 'db' | 'settings'>) => [
-  documentActions(db, riskKind(settings)),
-  documentActions(db, agentKind),
-  documentActions(db, serviceInstanceKind),
-];
+/** For the ends of temporary changes: whoever used up the tenant's quotas would keep what was to end. */
+const withoutQuotas: typeof withinQuotas = (kind) => kind;
 
 /** Writes whose dry run also says what would become of an effective configuration. */
 function trialsOf(db: DataSource, documents: ReturnType<typeof documentsOf>) {
@@ -206,7 +202,7 @@ function startLoops({ db, settings, log, call, announce, figures }: LoopOptions)
 
 export function tenantConfigService(options: TenantConfigOptions): ServiceSchema {
   const { db, settings, metrics } = options;
-  const documents = documentsOf({ db, settings });
+  const documents = documentsOf({ db, settings }, withinQuotas);
   const { risk, agents, services, projects, bounds, budgets, freezes } = documents;
   const { changePolicy, eventDestinations, notifications } = documents;
   const changeSets = tenantChangeSetOptions(db, Object.values(documents));
@@ -278,7 +274,7 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
     ...violationActions(db),
     ...historyActions(db),
     ...managedFieldActions(db),
-    ...temporaryChangeActions(db, endingDocuments({ db, settings })),
+    ...temporaryChangeActions(db, Object.values(documentsOf({ db, settings }, withoutQuotas))),
     ...rollbackAction(db, {
       tenant_risk_config: restorer(risk, riskKey, (tenant_id) => ({ tenant_id })),
       agent_config: restorer(agents, agentKey, namedBy('agent_type')),

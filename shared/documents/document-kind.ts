@@ -113,8 +113,6 @@ export interface DocumentKind<Address, Document, Context = undefined> {
   readonly commitsAlone?: true;
   /** What it does was approved in another place, so that policies ask nothing of the write itself. */
   readonly approvedElsewhere?: true;
-  /** Its writes may end by themselves (temporary-changes.ts). It has no secrets. */
-  readonly mayBeTemporary?: true;
   /** It has no PUT, so no folder sets it. */
   readonly hasNoPut?: true;
   /** It has no DELETE, so what made it is not taken back. */

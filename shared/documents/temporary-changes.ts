@@ -16,6 +16,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { EntityManager } from 'typeorm';
 import { namesIn, realmOf } from '../commits/actor-names.ts';
 import type { Policies } from '../commits/commit.ts';
+import { contractOf } from '../contracts/index.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { TemporaryChange, TemporaryField } from '../contracts/temporary-changes.ts';
 import { invalid, StrataError, type Problem } from '../errors.ts';
@@ -154,10 +155,11 @@ export interface TemporaryWrite {
   readonly warned: Problem[];
 }
 
-type Kind<Address> = Pick<
-  DocumentKind<Address, unknown>,
-  'actions' | 'tenantId' | 'mayBeTemporary'
->;
+type Kind<Address> = Pick<DocumentKind<Address, unknown>, 'actions' | 'tenantId'>;
+
+/** Whether the contract of its writes takes an end. Such a kind has no secrets. */
+const mayBeTemporary = (actions: string): boolean =>
+  'until' in (contractOf(`${actions}.put`)?.params.properties ?? {});
 
 interface Write {
   readonly changes: readonly Difference[];
@@ -202,14 +204,14 @@ export async function temporaryAfter<Address>(
 }
 
 function addedBy(
-  { mayBeTemporary }: Pick<Kind<unknown>, 'mayBeTemporary'>,
+  { actions }: Pick<Kind<unknown>, 'actions'>,
   { until, managed_by: folder, path }: Asked & { readonly path: string },
   { changes, isRemoved, isNew, revision, at, by, reason }: Write,
   earlier: readonly StoredTemporary[],
 ): StoredTemporary | undefined {
   const ends = new Date(until!);
   const problem = (message: string): StrataError => invalid([{ path: '/until', message }]);
-  if (!mayBeTemporary)
+  if (!mayBeTemporary(actions))
     throw problem('is for risk limits, agent configurations and service instances');
   if (isRemoved || isNew) throw problem('is for a document that is there, and stays');
   if (!(ends > at)) throw problem('has passed');

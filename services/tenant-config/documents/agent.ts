@@ -17,7 +17,6 @@ export const agentKind: DocumentKind<AgentAddress, AgentConfig, readonly BoundSe
     actions: 'tenant-config.agents',
     resourceId,
   }),
-  mayBeTemporary: true,
   schema: AgentConfig,
   prepare: ({ tenant_id }, request) => boundsForValues(tenant_id, request),
   complete: (draft, { agent_type }) => ({ agent_type, ...draft }),

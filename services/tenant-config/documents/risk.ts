@@ -30,7 +30,6 @@ export function riskKind(
       actions: 'tenant-config.risk',
       resourceId,
     }),
-    mayBeTemporary: true,
     // A tenant always has limits, also after an undo of what seeded them.
     isAlwaysThere: true,
     schema: RiskConfig,

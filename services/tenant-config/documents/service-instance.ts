@@ -28,7 +28,6 @@ export const serviceInstanceKind: DocumentKind<ServiceInstanceAddress, ServiceIn
     actions: 'tenant-config.services',
     resourceId,
   }),
-  mayBeTemporary: true,
   schema: ServiceInstance,
   async prepare({ tenant_id }, request) {
     const [types, sets] = await Promise.all([
