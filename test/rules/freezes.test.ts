@@ -137,7 +137,7 @@ describe('windows', () => {
   }
 
   const zones = Intl.supportedValuesOf('timeZone');
-  const end = Date.UTC(2036, 0, 1);
+  const end = Date.UTC(2030, 0, 1);
   let seed = 7;
   const random = (below: number): number => {
     seed = (seed * 48_271) % 2_147_483_647;
@@ -148,7 +148,7 @@ describe('windows', () => {
     return new Date(Math.max(0, of) * 60_000).toISOString().slice(11, 16);
   };
 
-  test('of every zone, around every change of its clocks in ten years, are what Temporal says', () => {
+  test('of every zone, around every change of its clocks in four years, are what Temporal says', () => {
     let changes = 0;
     for (const timezone of zones) {
       let at = Date.UTC(2026, 0, 1);

@@ -83,7 +83,7 @@ test('every contract refuses with a reason what its schema refuses, and nothing 
   addFormats.default(oracle);
   const random = randomFrom(20_260_101);
   const faultRates = [0, 0.1, 0.2, 0.3, 0.4, 0.5];
-  const runs = Math.ceil(30_000 / Object.keys(contracts).length);
+  const runs = Math.ceil(15_000 / Object.keys(contracts).length);
   let refused = 0;
   for (const [name, { params }] of Object.entries(contracts)) {
     const isValid = oracle.compile(params);
@@ -98,7 +98,7 @@ test('every contract refuses with a reason what its schema refuses, and nothing 
       if (!expected) refused += 1;
     }
   }
-  expect(refused).toBeGreaterThan(20_000);
+  expect(refused).toBeGreaterThan(10_000);
 });
 
 describe('costs at most five times as much at four times the entries', () => {

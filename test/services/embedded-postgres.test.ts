@@ -1,6 +1,6 @@
 /** The embedded database over ends of every kind, with real processes. */
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { spawn, type ChildProcess } from 'node:child_process';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -27,12 +27,24 @@ const opened: EmbeddedPostgres[] = [];
 const dismissals: (() => void)[] = [];
 let dataDir: string;
 let cluster: string;
+/** A directory with a cluster that was stopped in order: to make one takes a second. */
+let made: string;
 
-beforeEach(() => {
+function useNewDirectory(): void {
   dataDir = mkdtempSync(join(tmpdir(), 'strata-embedded-'));
   chmodSync(dataDir, 0o755);
   cluster = join(dataDir, 'postgres');
+}
+/** The directory of this test has a cluster already. */
+const copyMade = (): Buffer => execFileSync('cp', ['-a', `${made}/.`, dataDir]);
+
+beforeAll(async () => {
+  useNewDirectory();
+  made = dataDir;
+  await (await openEmbeddedPostgres({ dataDir })).stop();
 });
+afterAll(() => rmSync(made, { recursive: true, force: true }));
+beforeEach(useNewDirectory);
 afterEach(async () => {
   for (const child of children.splice(0)) await kill(child);
   for (const { stop } of opened.splice(0)) await stop();
@@ -127,6 +139,7 @@ test('what was written before a stop is there after the next start', async () =>
 });
 
 test('it listens on loopback alone, asks for a password, and waits for the disk', async () => {
+  copyMade();
   const { url } = await open();
   const settings = await query<{ name: string; setting: string }>(
     url,
@@ -148,6 +161,7 @@ test('it listens on loopback alone, asks for a password, and waits for the disk'
 });
 
 test('after kill -9 the left-over server is stopped, and what was committed is there', async () => {
+  copyMade();
   const owner = spawnOwner();
   const url = await addressOf(owner);
   await query(url, 'CREATE TABLE kept (n int)');
@@ -168,6 +182,7 @@ test('after kill -9 the left-over server is stopped, and what was committed is t
 });
 
 test('after kill -9 of Strata and of the server, what was committed is there', async () => {
+  copyMade();
   const owner = spawnOwner();
   const url = await addressOf(owner);
   await query(url, 'CREATE TABLE kept AS SELECT 1 AS n');
@@ -198,6 +213,7 @@ test.each([
 });
 
 test('a second live process on the same directory is refused, and the first is not disturbed', async () => {
+  copyMade();
   const owner = spawnOwner();
   const url = await addressOf(owner);
   await expect(open()).rejects.toThrow(`Another Strata (process ${owner.pid}) uses ${dataDir}`);
@@ -207,7 +223,7 @@ test('a second live process on the same directory is refused, and the first is n
 });
 
 test('of many that find the same dead holder, one starts', async () => {
-  await (await open()).stop();
+  copyMade();
   writeFileSync(join(dataDir, 'strata.lock'), String(process.pid));
   const answers = await Promise.allSettled([1, 2, 3, 4].map(() => addressOf(spawnOwner())));
   expect(answers.map(({ status }) => status).toSorted()).toEqual([
@@ -226,7 +242,7 @@ test.each([
   ['names a process that is gone', () => `4194303\n${cluster}\n0\n5432\n\n127.0.0.1\n`],
   ['is empty', () => ''],
 ])('a pid file that %s does not prevent a start', async (_, text) => {
-  await (await open()).stop();
+  copyMade();
   // Its arguments name the cluster, and it is the server's own user's: PostgreSQL takes no other
   // for a server.
   const { uid, gid } = statSync(cluster);
