@@ -10,7 +10,7 @@ import { Client, type Answer } from '../support/strata.ts';
 
 let cluster: Cluster;
 beforeAll(async () => {
-  cluster = await startCluster({ gateways: 2, cuttable: ['gateway-2'] });
+  cluster = await startCluster({ gateways: 2, once: true, cuttable: ['gateway-2'] });
 });
 afterAll(async () => {
   await cluster?.stop();

@@ -13,7 +13,7 @@ let cluster: Cluster;
 /** Takes its time, in which the other tests run. */
 let outlived: Promise<void>;
 beforeAll(async () => {
-  cluster = await startCluster({ gateways: 3, cuttable: [cutOff] });
+  cluster = await startCluster({ gateways: 3, once: true, cuttable: [cutOff] });
   outlived = outliveTrust();
   outlived.catch(() => {});
 });
