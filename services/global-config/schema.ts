@@ -175,6 +175,63 @@ const seeds = [
   ],
 ] as const;
 
+/** The table behind a `singleEntity`. */
+const singleTable = (name: string): string => `
+  CREATE TABLE global_config.${name} (
+    id text PRIMARY KEY, document json NOT NULL, revision int8 NOT NULL, updated_by text NOT NULL,
+    updated_at timestamptz NOT NULL
+  )`;
+
+/** The tables with a column `document`, by what the history calls their documents. */
+const documentTables = {
+  bounds_config: 'bounds',
+  budgets_config: 'budgets',
+  freezes_config: 'freezes',
+  change_policy_config: 'change_policies',
+  rollout_config: 'rollouts',
+  event_destinations_config: 'event_destinations',
+} as const;
+
+const baselineOf = (type: keyof typeof documentTables): string =>
+  `SELECT '${type}', id, document, revision, updated_by, updated_at FROM global_config.${documentTables[type]}`;
+
+/**
+ * The function that begins the history again, with the documents that there are by then. Its caller
+ * has locked the platform's counter, as every write of the platform does: none is half done. What is
+ * stored has been so since the counter's time; to the millisecond, as in the history.
+ */
+const beginHistory = (...documents: (keyof typeof documentTables)[]): string => `
+  CREATE OR REPLACE FUNCTION global_config.begin_history() RETURNS void LANGUAGE plpgsql AS $$
+  BEGIN
+    DELETE FROM global_config.history_beginning;
+    INSERT INTO global_config.history_beginning (revision, at)
+    SELECT revision, date_trunc('milliseconds', changed_at) FROM strata.revisions WHERE scope = 'platform';
+    DELETE FROM global_config.history_baseline;
+    INSERT INTO global_config.history_baseline
+    SELECT 'global_config', config_key,
+      CASE WHEN data_type IS NULL
+        THEN json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
+          'requires_restart', requires_restart)
+        ELSE json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
+          'requires_restart', requires_restart, 'data_type', data_type)
+      END,
+      revision, updated_by, updated_at
+    FROM global_config.global_configurations
+    UNION ALL
+    SELECT 'service_type_config', service_type || '/' || configuration_name,
+      json_build_object('service_type', service_type, 'configuration_name', configuration_name,
+        'default_settings', default_settings, 'scaling_limits', scaling_limits,
+        'monitoring_defaults', monitoring_defaults, 'is_active', is_active),
+      revision, updated_by, updated_at
+    FROM global_config.service_type_configurations
+    UNION ALL ${documents.map(baselineOf).join(' UNION ALL ')};
+  END $$`;
+
+/** Begins the history again after a write that left no row in it, by a node of an earlier release. */
+const hasHistory = (table: string): string => `
+  CREATE CONSTRAINT TRIGGER has_history AFTER INSERT OR UPDATE OR DELETE ON global_config.${table}
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION global_config.begin_history_anew()`;
+
 export const globalConfigSchema: Schema = {
   schema,
   entities: [
@@ -207,12 +264,7 @@ export const globalConfigSchema: Schema = {
        '${JSON.stringify(monitoring)}', true, 0, 'system', now())`,
       ),
     ),
-    migration(
-      'GlobalConfigBounds1763700000701',
-      `CREATE TABLE global_config.bounds (
-        id text PRIMARY KEY, document json NOT NULL, revision int8 NOT NULL, updated_by text NOT NULL, updated_at timestamptz NOT NULL
-      )`,
-    ),
+    migration('GlobalConfigBounds1763700000701', singleTable('bounds')),
     migration(
       'GlobalConfigHistory1763700000801',
       `CREATE TABLE global_config.configuration_history (
@@ -228,34 +280,7 @@ export const globalConfigSchema: Schema = {
         config_type text NOT NULL, resource_id text NOT NULL, document json NOT NULL, revision int8 NOT NULL,
         updated_by text NOT NULL, updated_at timestamptz NOT NULL, PRIMARY KEY (config_type, resource_id)
       )`,
-      `-- Whoever calls it has locked the platform's counter, as every write of the platform does: none is half done. What is stored has
-      -- been so since the counter's time; to the millisecond, as in the history.
-      CREATE FUNCTION global_config.begin_history() RETURNS void LANGUAGE plpgsql AS $$
-      BEGIN
-        DELETE FROM global_config.history_beginning;
-        INSERT INTO global_config.history_beginning (revision, at)
-        SELECT revision, date_trunc('milliseconds', changed_at) FROM strata.revisions WHERE scope = 'platform';
-        DELETE FROM global_config.history_baseline;
-        INSERT INTO global_config.history_baseline
-        SELECT 'global_config', config_key,
-          CASE WHEN data_type IS NULL
-            THEN json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
-              'requires_restart', requires_restart)
-            ELSE json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
-              'requires_restart', requires_restart, 'data_type', data_type)
-          END,
-          revision, updated_by, updated_at
-        FROM global_config.global_configurations
-        UNION ALL
-        SELECT 'service_type_config', service_type || '/' || configuration_name,
-          json_build_object('service_type', service_type, 'configuration_name', configuration_name,
-            'default_settings', default_settings, 'scaling_limits', scaling_limits,
-            'monitoring_defaults', monitoring_defaults, 'is_active', is_active),
-          revision, updated_by, updated_at
-        FROM global_config.service_type_configurations
-        UNION ALL
-        SELECT 'bounds_config', id, document, revision, updated_by, updated_at FROM global_config.bounds;
-      END $$`,
+      beginHistory('bounds_config'),
       `-- A node of the release before writes documents without their history, while nodes are replaced one after the other.
       CREATE FUNCTION global_config.begin_history_anew() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN
@@ -267,12 +292,7 @@ export const globalConfigSchema: Schema = {
         END IF;
         RETURN NULL;
       END $$`,
-      ...['global_configurations', 'service_type_configurations', 'bounds'].map(
-        (
-          table,
-        ) => `CREATE CONSTRAINT TRIGGER has_history AFTER INSERT OR UPDATE OR DELETE ON global_config.${table}
-          DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION global_config.begin_history_anew()`,
-      ),
+      ...['global_configurations', 'service_type_configurations', 'bounds'].map(hasHistory),
       "SELECT FROM strata.revisions WHERE scope = 'platform' FOR UPDATE",
       'SELECT global_config.begin_history()',
     ),
@@ -288,87 +308,15 @@ export const globalConfigSchema: Schema = {
     migration('GlobalConfigKeyChanges1764900000102', keyChangesOfHistory(schema, '')),
     migration(
       'GlobalConfigLimitsOverTime1765100000002',
-      ...['budgets', 'freezes'].map(
-        (table) => `CREATE TABLE global_config.${table} (
-          id text PRIMARY KEY, document json NOT NULL, revision int8 NOT NULL, updated_by text NOT NULL, updated_at timestamptz NOT NULL
-        )`,
-      ),
-      `CREATE OR REPLACE FUNCTION global_config.begin_history() RETURNS void LANGUAGE plpgsql AS $$
-      BEGIN
-        DELETE FROM global_config.history_beginning;
-        INSERT INTO global_config.history_beginning (revision, at)
-        SELECT revision, date_trunc('milliseconds', changed_at) FROM strata.revisions WHERE scope = 'platform';
-        DELETE FROM global_config.history_baseline;
-        INSERT INTO global_config.history_baseline
-        SELECT 'global_config', config_key,
-          CASE WHEN data_type IS NULL
-            THEN json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
-              'requires_restart', requires_restart)
-            ELSE json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
-              'requires_restart', requires_restart, 'data_type', data_type)
-          END,
-          revision, updated_by, updated_at
-        FROM global_config.global_configurations
-        UNION ALL
-        SELECT 'service_type_config', service_type || '/' || configuration_name,
-          json_build_object('service_type', service_type, 'configuration_name', configuration_name,
-            'default_settings', default_settings, 'scaling_limits', scaling_limits,
-            'monitoring_defaults', monitoring_defaults, 'is_active', is_active),
-          revision, updated_by, updated_at
-        FROM global_config.service_type_configurations
-        UNION ALL
-        SELECT 'bounds_config', id, document, revision, updated_by, updated_at FROM global_config.bounds
-        UNION ALL
-        SELECT 'budgets_config', id, document, revision, updated_by, updated_at FROM global_config.budgets
-        UNION ALL
-        SELECT 'freezes_config', id, document, revision, updated_by, updated_at FROM global_config.freezes;
-      END $$`,
-      ...['budgets', 'freezes'].map(
-        (
-          table,
-        ) => `CREATE CONSTRAINT TRIGGER has_history AFTER INSERT OR UPDATE OR DELETE ON global_config.${table}
-          DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION global_config.begin_history_anew()`,
-      ),
+      ...['budgets', 'freezes'].map(singleTable),
+      beginHistory('bounds_config', 'budgets_config', 'freezes_config'),
+      ...['budgets', 'freezes'].map(hasHistory),
     ),
     migration(
       'GlobalConfigChangePolicies1765400000003',
-      `CREATE TABLE global_config.change_policies (
-        id text PRIMARY KEY, document json NOT NULL, revision int8 NOT NULL, updated_by text NOT NULL, updated_at timestamptz NOT NULL
-      )`,
-      `CREATE OR REPLACE FUNCTION global_config.begin_history() RETURNS void LANGUAGE plpgsql AS $$
-      BEGIN
-        DELETE FROM global_config.history_beginning;
-        INSERT INTO global_config.history_beginning (revision, at)
-        SELECT revision, date_trunc('milliseconds', changed_at) FROM strata.revisions WHERE scope = 'platform';
-        DELETE FROM global_config.history_baseline;
-        INSERT INTO global_config.history_baseline
-        SELECT 'global_config', config_key,
-          CASE WHEN data_type IS NULL
-            THEN json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
-              'requires_restart', requires_restart)
-            ELSE json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
-              'requires_restart', requires_restart, 'data_type', data_type)
-          END,
-          revision, updated_by, updated_at
-        FROM global_config.global_configurations
-        UNION ALL
-        SELECT 'service_type_config', service_type || '/' || configuration_name,
-          json_build_object('service_type', service_type, 'configuration_name', configuration_name,
-            'default_settings', default_settings, 'scaling_limits', scaling_limits,
-            'monitoring_defaults', monitoring_defaults, 'is_active', is_active),
-          revision, updated_by, updated_at
-        FROM global_config.service_type_configurations
-        UNION ALL
-        SELECT 'bounds_config', id, document, revision, updated_by, updated_at FROM global_config.bounds
-        UNION ALL
-        SELECT 'budgets_config', id, document, revision, updated_by, updated_at FROM global_config.budgets
-        UNION ALL
-        SELECT 'freezes_config', id, document, revision, updated_by, updated_at FROM global_config.freezes
-        UNION ALL
-        SELECT 'change_policy_config', id, document, revision, updated_by, updated_at FROM global_config.change_policies;
-      END $$`,
-      `CREATE CONSTRAINT TRIGGER has_history AFTER INSERT OR UPDATE OR DELETE ON global_config.change_policies
-        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION global_config.begin_history_anew()`,
+      singleTable('change_policies'),
+      beginHistory('bounds_config', 'budgets_config', 'freezes_config', 'change_policy_config'),
+      hasHistory('change_policies'),
     ),
     migration(
       'GlobalConfigChangeSets1765400000013',
@@ -383,42 +331,14 @@ export const globalConfigSchema: Schema = {
       )`,
       'CREATE INDEX rollouts_newest ON global_config.rollouts (created_at, id)',
       `CREATE INDEX rollouts_open ON global_config.rollouts (state) WHERE state IN ('planned', 'running', 'held')`,
-      `CREATE OR REPLACE FUNCTION global_config.begin_history() RETURNS void LANGUAGE plpgsql AS $$
-      BEGIN
-        DELETE FROM global_config.history_beginning;
-        INSERT INTO global_config.history_beginning (revision, at)
-        SELECT revision, date_trunc('milliseconds', changed_at) FROM strata.revisions WHERE scope = 'platform';
-        DELETE FROM global_config.history_baseline;
-        INSERT INTO global_config.history_baseline
-        SELECT 'global_config', config_key,
-          CASE WHEN data_type IS NULL
-            THEN json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
-              'requires_restart', requires_restart)
-            ELSE json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
-              'requires_restart', requires_restart, 'data_type', data_type)
-          END,
-          revision, updated_by, updated_at
-        FROM global_config.global_configurations
-        UNION ALL
-        SELECT 'service_type_config', service_type || '/' || configuration_name,
-          json_build_object('service_type', service_type, 'configuration_name', configuration_name,
-            'default_settings', default_settings, 'scaling_limits', scaling_limits,
-            'monitoring_defaults', monitoring_defaults, 'is_active', is_active),
-          revision, updated_by, updated_at
-        FROM global_config.service_type_configurations
-        UNION ALL
-        SELECT 'bounds_config', id, document, revision, updated_by, updated_at FROM global_config.bounds
-        UNION ALL
-        SELECT 'budgets_config', id, document, revision, updated_by, updated_at FROM global_config.budgets
-        UNION ALL
-        SELECT 'freezes_config', id, document, revision, updated_by, updated_at FROM global_config.freezes
-        UNION ALL
-        SELECT 'change_policy_config', id, document, revision, updated_by, updated_at FROM global_config.change_policies
-        UNION ALL
-        SELECT 'rollout_config', id, document, revision, updated_by, updated_at FROM global_config.rollouts;
-      END $$`,
-      `CREATE CONSTRAINT TRIGGER has_history AFTER INSERT OR UPDATE OR DELETE ON global_config.rollouts
-        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION global_config.begin_history_anew()`,
+      beginHistory(
+        'bounds_config',
+        'budgets_config',
+        'freezes_config',
+        'change_policy_config',
+        'rollout_config',
+      ),
+      hasHistory('rollouts'),
     ),
     migration(
       'GlobalConfigBreakGlass1765500000023',
@@ -438,47 +358,16 @@ export const globalConfigSchema: Schema = {
     ),
     migration(
       'GlobalConfigEventDestinations1766100000001',
-      `CREATE TABLE global_config.event_destinations (
-        id text PRIMARY KEY, document json NOT NULL, revision int8 NOT NULL, updated_by text NOT NULL, updated_at timestamptz NOT NULL
-      )`,
-      `CREATE OR REPLACE FUNCTION global_config.begin_history() RETURNS void LANGUAGE plpgsql AS $$
-      BEGIN
-        DELETE FROM global_config.history_beginning;
-        INSERT INTO global_config.history_beginning (revision, at)
-        SELECT revision, date_trunc('milliseconds', changed_at) FROM strata.revisions WHERE scope = 'platform';
-        DELETE FROM global_config.history_baseline;
-        INSERT INTO global_config.history_baseline
-        SELECT 'global_config', config_key,
-          CASE WHEN data_type IS NULL
-            THEN json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
-              'requires_restart', requires_restart)
-            ELSE json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
-              'requires_restart', requires_restart, 'data_type', data_type)
-          END,
-          revision, updated_by, updated_at
-        FROM global_config.global_configurations
-        UNION ALL
-        SELECT 'service_type_config', service_type || '/' || configuration_name,
-          json_build_object('service_type', service_type, 'configuration_name', configuration_name,
-            'default_settings', default_settings, 'scaling_limits', scaling_limits,
-            'monitoring_defaults', monitoring_defaults, 'is_active', is_active),
-          revision, updated_by, updated_at
-        FROM global_config.service_type_configurations
-        UNION ALL
-        SELECT 'bounds_config', id, document, revision, updated_by, updated_at FROM global_config.bounds
-        UNION ALL
-        SELECT 'budgets_config', id, document, revision, updated_by, updated_at FROM global_config.budgets
-        UNION ALL
-        SELECT 'freezes_config', id, document, revision, updated_by, updated_at FROM global_config.freezes
-        UNION ALL
-        SELECT 'change_policy_config', id, document, revision, updated_by, updated_at FROM global_config.change_policies
-        UNION ALL
-        SELECT 'rollout_config', id, document, revision, updated_by, updated_at FROM global_config.rollouts
-        UNION ALL
-        SELECT 'event_destinations_config', id, document, revision, updated_by, updated_at FROM global_config.event_destinations;
-      END $$`,
-      `CREATE CONSTRAINT TRIGGER has_history AFTER INSERT OR UPDATE OR DELETE ON global_config.event_destinations
-        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION global_config.begin_history_anew()`,
+      singleTable('event_destinations'),
+      beginHistory(
+        'bounds_config',
+        'budgets_config',
+        'freezes_config',
+        'change_policy_config',
+        'rollout_config',
+        'event_destinations_config',
+      ),
+      hasHistory('event_destinations'),
     ),
     migration('GlobalConfigChangeSetReminders1766200000002', ...remindedChangeSets(schema)),
   ],
