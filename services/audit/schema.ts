@@ -2,29 +2,25 @@
  * The tables of audit. `chains` holds each chain's head; events are never changed, and go only
  * where their hash is kept: a trigger refuses anything else.
  */
-import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { AuditEventFacts } from '../../shared/commits/commit.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
+import {
+  flag,
+  int4,
+  int8,
+  json,
+  nullable,
+  primary,
+  text,
+  textOf,
+  time,
+  uuid,
+  tablesOf,
+  type RowOf,
+} from '../../shared/database/table.ts';
 
-export interface EventRow {
-  chain: string;
-  seq: number;
-  id: string;
-  action: string;
-  actor_type: AuditEventFacts['actor']['type'];
-  actor_id: string;
-  tenant_id: string | null;
-  target: string | null;
-  payload: unknown;
-  request_id: string | null;
-  occurred_at: Date;
-  hash: string;
-}
-export interface ChainRow {
-  chain: string;
-  seq: number;
-  hash: string;
-}
+const schema = 'audit';
+const { table, entities } = tablesOf(schema);
 
 /** The event as it was handed over, which is what its hash is over. */
 export const eventFrom = (row: EventRow): AuditEventFacts => ({
@@ -38,202 +34,108 @@ export const eventFrom = (row: EventRow): AuditEventFacts => ({
   occurred_at: row.occurred_at.toISOString(),
 });
 
-const text: EntitySchemaColumnOptions = { type: 'text' };
-const nullableText: EntitySchemaColumnOptions = { type: 'text', nullable: true };
+export const EventEntity = table('events', {
+  chain: primary(text),
+  seq: primary(int8),
+  id: uuid,
+  action: text,
+  actor_type: textOf<AuditEventFacts['actor']['type']>(),
+  actor_id: text,
+  tenant_id: nullable(uuid),
+  target: nullable(text),
+  payload: json(),
+  request_id: nullable(text),
+  occurred_at: time,
+  hash: text,
+});
+export type EventRow = RowOf<typeof EventEntity>;
 
-export const EventEntity = new EntitySchema<EventRow>({
-  name: 'AuditEvent',
-  tableName: 'events',
-  schema: 'audit',
-  columns: {
-    chain: { type: 'text', primary: true },
-    seq: { type: 'int8', primary: true },
-    id: { type: 'uuid', unique: true },
-    action: text,
-    actor_type: text,
-    actor_id: text,
-    tenant_id: { type: 'uuid', nullable: true },
-    target: nullableText,
-    payload: { type: 'json' },
-    request_id: nullableText,
-    occurred_at: { type: 'timestamptz' },
-    hash: text,
-  },
-  indices: [
-    { name: 'events_time', columns: ['occurred_at', 'chain', 'seq'] },
-    { name: 'events_chain_time', columns: ['chain', 'occurred_at', 'seq'] },
-    {
-      name: 'events_account',
-      columns: ['target', 'occurred_at', 'chain', 'seq'],
-      where: "action LIKE 'auth.%'",
-    },
-  ],
+export const ChainEntity = table('chains', {
+  chain: primary(text),
+  seq: int8,
+  hash: text,
 });
-export const ChainEntity = new EntitySchema<ChainRow>({
-  name: 'AuditChain',
-  tableName: 'chains',
-  schema: 'audit',
-  columns: { chain: { type: 'text', primary: true }, seq: { type: 'int8' }, hash: text },
-});
+export type ChainRow = RowOf<typeof ChainEntity>;
 
 /** A chain whose tenant was erased: stores/erased-chains.ts. */
-export const ErasedChainEntity = new EntitySchema<{
-  chain: string;
+export const ErasedChainEntity = table('erased_chains', {
+  chain: primary(text),
   /** When all its events were erased; null while there are some. */
-  erased_at: Date | null;
+  erased_at: nullable(time),
   /** The number of the event in the platform's chain that tells of it. */
-  proof_seq: number | null;
-}>({
-  name: 'ErasedAuditChain',
-  tableName: 'erased_chains',
-  schema: 'audit',
-  columns: {
-    chain: { type: 'text', primary: true },
-    erased_at: { type: 'timestamptz', nullable: true },
-    proof_seq: { type: 'int8', nullable: true },
-  },
+  proof_seq: nullable(int8),
 });
+
 /** What is kept of an event that was erased. */
-export const ErasedLinkEntity = new EntitySchema<ChainRow>({
-  name: 'ErasedAuditLink',
-  tableName: 'erased_links',
-  schema: 'audit',
-  columns: {
-    chain: { type: 'text', primary: true },
-    seq: { type: 'int8', primary: true },
-    hash: text,
-  },
+export const ErasedLinkEntity = table('erased_links', {
+  chain: primary(text),
+  seq: primary(int8),
+  hash: text,
 });
 
 /** Where a chain was cut: stores/cuts.ts. */
-export const CutEntity = new EntitySchema<{
-  chain: string;
-  seq: number;
-  hash: string;
-  cut_at: Date;
-  cut_by: string;
-  public_key: string;
-  signature: string;
-}>({
-  name: 'AuditCut',
-  tableName: 'cuts',
-  schema: 'audit',
-  columns: {
-    chain: { type: 'text', primary: true },
-    seq: { type: 'int8' },
-    hash: text,
-    cut_at: { type: 'timestamptz' },
-    cut_by: text,
-    public_key: text,
-    signature: text,
-  },
+export const CutEntity = table('cuts', {
+  chain: primary(text),
+  seq: int8,
+  hash: text,
+  cut_at: time,
+  cut_by: text,
+  public_key: text,
+  signature: text,
 });
 
 /** How far an event destination has come: stores/destinations.ts. */
-export interface DestinationRow {
-  readonly chain: string;
-  readonly name: string;
+export const DestinationEntity = table('destinations', {
+  chain: primary(text),
+  name: primary(text),
   /** Of the document that the row follows. */
-  readonly revision: number;
+  revision: int8,
   /** Origin of its address. */
-  readonly target: string;
-  readonly max_seconds: number;
+  target: text,
+  max_seconds: int4,
   /** Why nothing is sent; null where something is. */
-  readonly stopped: 'paused' | 'gone' | null;
+  stopped: nullable(textOf<'paused' | 'gone'>()),
   /** The last event that it has accepted: the cursor. */
-  readonly seq: number;
+  seq: int8,
   /** Between the cursor and this event there is none that it wants. */
-  readonly searched: number;
+  searched: int8,
   /** The newest event of the chain. */
-  readonly head: number;
+  head: int8,
   /** Whether it gets checkpoints. */
-  readonly checkpoints: boolean;
+  checkpoints: { ...flag, default: false },
   /** Of the last checkpoint that it has accepted, and of the newest one for it: audit.checkpoints.number. */
-  readonly checkpoint_sent: number;
-  readonly checkpoint_head: number;
+  checkpoint_sent: { ...int8, default: 0 },
+  checkpoint_head: { ...int8, default: 0 },
   /** When somebody may take it to send, where a head is ahead. */
-  readonly due_at: Date;
+  due_at: time,
   /** Of the one who sends now, if anybody does. */
-  readonly lease: string | null;
-  readonly failures: number;
+  lease: nullable(uuid),
+  failures: { ...int4, default: 0 },
   /** The most events of a batch since one was refused as too large. */
-  readonly most_events: number | null;
+  most_events: nullable(int4),
   /** The end of a batch that failed, so that its repetition is the same batch. */
-  readonly until_seq: number | null;
+  until_seq: nullable(int8),
   /** An event that was refused as too large by itself. */
-  readonly too_large_seq: number | null;
+  too_large_seq: nullable(int8),
   /** How often its cursor was moved back: a part of the names of batches. */
-  readonly replays: number;
-  readonly delivered_at: Date | null;
-  readonly status: number | null;
-  readonly error: string | null;
-}
-const int8: EntitySchemaColumnOptions = { type: 'int8' };
-const nullableInt8: EntitySchemaColumnOptions = { type: 'int8', nullable: true };
-export const DestinationEntity = new EntitySchema<DestinationRow>({
-  name: 'EventDestination',
-  tableName: 'destinations',
-  schema: 'audit',
-  columns: {
-    chain: { type: 'text', primary: true },
-    name: { type: 'text', primary: true },
-    revision: int8,
-    target: text,
-    max_seconds: { type: 'int' },
-    stopped: nullableText,
-    seq: int8,
-    searched: int8,
-    head: int8,
-    checkpoints: { type: 'boolean', default: false },
-    checkpoint_sent: { type: 'int8', default: 0 },
-    checkpoint_head: { type: 'int8', default: 0 },
-    due_at: { type: 'timestamptz' },
-    lease: { type: 'uuid', nullable: true },
-    failures: { type: 'int', default: 0 },
-    most_events: { type: 'int', nullable: true },
-    until_seq: nullableInt8,
-    too_large_seq: nullableInt8,
-    replays: { type: 'int', default: 0 },
-    delivered_at: { type: 'timestamptz', nullable: true },
-    status: { type: 'int', nullable: true },
-    error: nullableText,
-  },
-  indices: [
-    {
-      name: 'destinations_due',
-      columns: ['due_at'],
-      where: '(head > searched OR checkpoint_head > checkpoint_sent) AND stopped IS NULL',
-    },
-  ],
+  replays: { ...int4, default: 0 },
+  delivered_at: nullable(time),
+  status: nullable(int4),
+  error: nullable(text),
 });
+export type DestinationRow = RowOf<typeof DestinationEntity>;
+
 /** Chains whose event_destinations were written, up to the event of this number. */
-export const DestinationChangeEntity = new EntitySchema<{
-  chain: string;
-  seq: number;
+export const DestinationChangeEntity = table('destination_changes', {
+  chain: primary(text),
+  seq: int8,
   /** When the document is read again, where that failed. */
-  retry_at: Date;
-}>({
-  name: 'EventDestinationChange',
-  tableName: 'destination_changes',
-  schema: 'audit',
-  columns: {
-    chain: { type: 'text', primary: true },
-    seq: int8,
-    retry_at: { type: 'timestamptz' },
-  },
+  retry_at: time,
 });
 
 export const auditSchema: Schema = {
-  schema: 'audit',
-  entities: [
-    EventEntity,
-    ChainEntity,
-    ErasedChainEntity,
-    ErasedLinkEntity,
-    CutEntity,
-    DestinationEntity,
-    DestinationChangeEntity,
-  ],
+  schema,
+  entities,
   migrations: [
     migration(
       'Audit1763700000003',

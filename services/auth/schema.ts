@@ -1,409 +1,218 @@
 /**
- * Tables of sign-in: their rows, their entities, and the migrations that make them. A test compares
- * the last two.
+ * Tables of sign-in: their entities, and the migrations that make them. A test compares the columns
+ * of both.
  */
-import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { KeyScope, TenantRole } from '../../shared/contracts/roles.ts';
 import type { TrustRule, WorkloadIssuer } from '../../shared/contracts/auth-workload.ts';
 import type { NarrowedTo } from '../../shared/contracts/narrow-keys.ts';
 import type { SignInMethod } from '../../shared/contracts/sign-in-policy.ts';
 import { countedBy } from '../../shared/commits/usage.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
+import {
+  arrayOf,
+  bytea,
+  flag,
+  int4,
+  int8,
+  jsonb,
+  nullable,
+  primary,
+  text,
+  textOf,
+  time,
+  uuid,
+  tablesOf,
+  type RowOf,
+} from '../../shared/database/table.ts';
 import { statusHistoryTable } from './accounts/stores/status-history.ts';
 
-export interface UserRow {
-  id: string;
-  /** As `addressOf` gives it. */
-  email: string;
-  /** The person has proved that the address is theirs. */
-  email_verified: boolean;
-  display_name: string | null;
-  /** argon2id in PHC string form; null where the person signs in without a password. */
-  password_hash: string | null;
-  status: 'active' | 'disabled';
-  created_at: Date;
-  /** Since when it is being erased: all that is left is the id, for whoever finishes that. */
-  erasing_since: Date | null;
-}
+const schema = 'auth';
+const { table, entities } = tablesOf(schema);
 
-export interface SessionRow {
-  id: string;
-  user_id: string;
+export const UserEntity = table('users', {
+  id: primary(uuid),
+  /** As `addressOf` gives it. */
+  email: text,
+  /** The person has proved that the address is theirs. */
+  email_verified: flag,
+  display_name: nullable(text),
+  /** argon2id in PHC string form; null where the person signs in without a password. */
+  password_hash: nullable(text),
+  status: textOf<'active' | 'disabled'>(),
+  created_at: time,
+  /** Since when it is being erased: all that is left is the id, for whoever finishes that. */
+  erasing_since: nullable(time),
+});
+export type UserRow = RowOf<typeof UserEntity>;
+
+export const SessionEntity = table('sessions', {
+  id: primary(uuid),
+  user_id: uuid,
   /** What the session is for; null for a platform administrator without a tenant. */
-  tenant_id: string | null;
-  created_at: Date;
+  tenant_id: nullable(uuid),
+  created_at: time,
   /**
    * When its person last proved who they are: some actions want that recent. Through a provider it
    * is what the provider says (`auth_time`), or long ago where it says nothing.
    */
-  authenticated_at: Date;
-  method: SignInMethod;
+  authenticated_at: time,
+  method: { ...textOf<SignInMethod>(), default: 'password' },
   /** Through which provider; null for other methods. */
-  provider_id: string | null;
+  provider_id: nullable(uuid),
   /**
    * The tenant that it is good for and no other, because it goes back to that tenant's provider,
    * which may say of anybody that they signed in; null for one that is good for all.
    */
-  confined_to: string | null;
-  last_used_at: Date;
-  expires_at: Date;
-  revoked_at: Date | null;
-  user_agent: string | null;
-  ip: string | null;
-}
+  confined_to: nullable(uuid),
+  last_used_at: time,
+  expires_at: time,
+  revoked_at: nullable(time),
+  user_agent: nullable(text),
+  ip: nullable(text),
+});
+export type SessionRow = RowOf<typeof SessionEntity>;
 
 /**
  * Where a person was last, of sessions that are removed already: stores/retention.ts writes it, a
  * sign-in lands there.
  */
-export interface LastUsedTenantRow {
-  user_id: string;
-  tenant_id: string;
-  last_used_at: Date;
-}
+export const LastUsedTenantEntity = table('last_used_tenants', {
+  user_id: primary(uuid),
+  tenant_id: primary(uuid),
+  last_used_at: time,
+});
+export type LastUsedTenantRow = RowOf<typeof LastUsedTenantEntity>;
 
-export interface PasskeyRow {
-  id: string;
-  user_id: string;
-  /** base64url, as the browser gives it. */
-  credential_id: string;
-  /** COSE_Key (RFC 9052, 7). */
-  public_key: Buffer;
-  /** The signature counter of its last use. */
-  counter: number;
-  name: string | null;
-  /** The model of the authenticator. */
-  aaguid: string;
-  transports: string[];
-  /** May be synchronized between devices; fixed when it is made. */
-  backup_eligible: boolean;
-  backed_up: boolean;
-  /** As of the session that registered it: it signs in to no more than that session could. */
-  confined_to: string | null;
-  created_at: Date;
-  last_used_at: Date | null;
-}
-
-export interface RefreshRow {
+export const RefreshEntity = table('refresh_tokens', {
   /** SHA-256 of the token, as hex: the token itself is not stored. */
-  hash: string;
-  session_id: string;
-  created_at: Date;
-  used_at: Date | null;
+  hash: primary(text),
+  session_id: uuid,
+  created_at: time,
+  used_at: nullable(time),
   /** Hash of the token that it was exchanged for. */
-  successor: string | null;
-}
+  successor: nullable(text),
+});
+export type RefreshRow = RowOf<typeof RefreshEntity>;
+
+export const PasskeyEntity = table('passkeys', {
+  id: primary(uuid),
+  user_id: uuid,
+  /** base64url, as the browser gives it. */
+  credential_id: text,
+  /** COSE_Key (RFC 9052, 7). */
+  public_key: bytea,
+  /** The signature counter of its last use. */
+  counter: int8,
+  name: nullable(text),
+  /** The model of the authenticator. */
+  aaguid: uuid,
+  transports: arrayOf(text),
+  /** May be synchronized between devices; fixed when it is made. */
+  backup_eligible: flag,
+  backed_up: flag,
+  /** As of the session that registered it: it signs in to no more than that session could. */
+  confined_to: nullable(uuid),
+  created_at: time,
+  last_used_at: nullable(time),
+});
+export type PasskeyRow = RowOf<typeof PasskeyEntity>;
 
 /**
  * What a person was asked: to join a tenant. There is one for each membership that is not accepted
  * yet.
  */
-export interface InvitationRow {
-  id: string;
-  tenant_id: string;
-  user_id: string;
+export const InvitationEntity = table('invitations', {
+  id: primary(uuid),
+  tenant_id: uuid,
+  user_id: uuid,
   /** As it was when the mail was sent. */
-  tenant_name: string;
+  tenant_name: text,
   /** SHA-256 of the mailed token, as hex: the token itself is not stored. */
-  token_hash: string;
+  token_hash: text,
   /** Whoever sent it: a user id, or the name of a service or operator. */
-  invited_by: string;
-  created_at: Date;
-  expires_at: Date;
+  invited_by: text,
+  created_at: time,
+  expires_at: time,
   /** When the mailed link was used. */
-  used_at: Date | null;
-}
+  used_at: nullable(time),
+});
+export type InvitationRow = RowOf<typeof InvitationEntity>;
 
-export interface SsoProviderRow {
-  id: string;
-  name: string;
-  issuer: string;
-  client_id: string;
+export const SsoProviderEntity = table('sso_providers', {
+  id: primary(uuid),
+  name: text,
+  issuer: text,
+  client_id: text,
   /** Sealed. */
-  client_secret: string;
+  client_secret: text,
   /** The tenant whose people it signs in; null for the platform's own. */
-  tenant_id: string | null;
-  domains: { domain: string; verified: boolean }[];
+  tenant_id: nullable(uuid),
+  domains: jsonb<{ domain: string; verified: boolean }[]>(),
   /** Whether it may make accounts at their first sign-in, and with which roles in the tenant. */
-  jit_enabled: boolean;
-  default_roles: TenantRole[];
-  redirect_uris: string[];
-  enabled: boolean;
-  created_at: Date;
-  updated_at: Date;
-}
+  jit_enabled: flag,
+  default_roles: arrayOf(textOf<TenantRole>()),
+  redirect_uris: arrayOf(text),
+  enabled: flag,
+  created_at: time,
+  updated_at: time,
+});
+export type SsoProviderRow = RowOf<typeof SsoProviderEntity>;
 
 /** Who somebody is at an issuer. */
-export interface SsoIdentityRow {
-  issuer: string;
-  subject: string;
-  user_id: string;
-  created_at: Date;
-}
+export const SsoIdentityEntity = table('sso_identities', {
+  issuer: primary(text),
+  subject: primary(text),
+  user_id: uuid,
+  created_at: time,
+});
+export type SsoIdentityRow = RowOf<typeof SsoIdentityEntity>;
 
-export interface ApiKeyRow {
-  id: string;
+export const ApiKeyEntity = table('api_keys', {
+  id: primary(uuid),
   /** The person whose it is; null where it is a service account's. */
-  user_id: string | null;
-  service_account_id: string | null;
-  tenant_id: string | null;
+  user_id: nullable(uuid),
+  service_account_id: nullable(uuid),
+  tenant_id: nullable(uuid),
   /** User id; null for keys from before it was kept. */
-  made_by: string | null;
+  made_by: nullable(text),
   /** As of the session that made it: a confined key has no right on the platform. */
-  confined_to: string | null;
+  confined_to: nullable(uuid),
   /** How the session that gave it its secret was signed in; null for keys from before it was kept. */
-  made_with: SignInMethod | null;
-  name: string;
-  scopes: KeyScope[];
+  made_with: nullable(textOf<SignInMethod>()),
+  name: text,
+  scopes: arrayOf(textOf<KeyScope>()),
   /** Null: it is for all that its scopes open. */
-  narrowed_to: NarrowedTo | null;
+  narrowed_to: nullable(jsonb<NarrowedTo>()),
   /** HMAC-SHA-256 of the secret, as hex. */
-  hash: string;
-  created_at: Date;
-  expires_at: Date;
+  hash: text,
+  created_at: time,
+  expires_at: time,
   /** Lifetime that was asked for; a rotation begins it again. */
-  days: number;
-  last_used_at: Date | null;
-}
+  days: int4,
+  last_used_at: nullable(time),
+});
+export type ApiKeyRow = RowOf<typeof ApiKeyEntity>;
 
 /** Whose tokens stand for a service account. */
-export interface WorkloadTrustRow {
-  tenant_id: string;
-  account_id: string;
-  revision: number;
-  rules: TrustRule[];
-}
+export const WorkloadTrustEntity = table('workload_trust', {
+  account_id: primary(uuid),
+  tenant_id: uuid,
+  revision: int8,
+  rules: jsonb<TrustRule[]>(),
+});
+export type WorkloadTrustRow = RowOf<typeof WorkloadTrustEntity>;
 
 /** The issuers that rules may name, in one row. */
-export interface WorkloadIssuersRow {
-  id: number;
-  revision: number;
-  issuers: WorkloadIssuer[];
-}
-
-const text: EntitySchemaColumnOptions = { type: 'text' };
-const nullableText: EntitySchemaColumnOptions = { type: 'text', nullable: true };
-const time: EntitySchemaColumnOptions = { type: 'timestamptz' };
-const nullableTime: EntitySchemaColumnOptions = { type: 'timestamptz', nullable: true };
-
-export const UserEntity = new EntitySchema<UserRow>({
-  name: 'User',
-  tableName: 'users',
-  schema: 'auth',
-  columns: {
-    id: { type: 'uuid', primary: true },
-    email: { type: 'text', unique: true },
-    email_verified: { type: 'boolean' },
-    display_name: nullableText,
-    password_hash: nullableText,
-    status: text,
-    created_at: time,
-    erasing_since: nullableTime,
-  },
-  indices: [
-    {
-      name: 'users_erasing',
-      columns: ['erasing_since'],
-      where: 'erasing_since IS NOT NULL',
-    },
-  ],
+export const WorkloadIssuersEntity = table('workload_issuers', {
+  id: primary(int4),
+  revision: int8,
+  issuers: jsonb<WorkloadIssuer[]>(),
 });
-
-export const SessionEntity = new EntitySchema<SessionRow>({
-  name: 'Session',
-  tableName: 'sessions',
-  schema: 'auth',
-  columns: {
-    id: { type: 'uuid', primary: true },
-    user_id: { type: 'uuid' },
-    tenant_id: { type: 'uuid', nullable: true },
-    created_at: time,
-    authenticated_at: time,
-    method: { type: 'text', default: 'password' },
-    provider_id: { type: 'uuid', nullable: true },
-    confined_to: { type: 'uuid', nullable: true },
-    last_used_at: time,
-    expires_at: time,
-    revoked_at: nullableTime,
-    user_agent: nullableText,
-    ip: nullableText,
-  },
-  indices: [{ name: 'sessions_last_used', columns: ['user_id', 'last_used_at'] }],
-});
-
-export const LastUsedTenantEntity = new EntitySchema<LastUsedTenantRow>({
-  name: 'LastUsedTenant',
-  tableName: 'last_used_tenants',
-  schema: 'auth',
-  columns: {
-    user_id: { type: 'uuid', primary: true },
-    tenant_id: { type: 'uuid', primary: true },
-    last_used_at: time,
-  },
-});
-
-export const RefreshEntity = new EntitySchema<RefreshRow>({
-  name: 'RefreshToken',
-  tableName: 'refresh_tokens',
-  schema: 'auth',
-  columns: {
-    hash: { type: 'text', primary: true },
-    session_id: { type: 'uuid' },
-    created_at: time,
-    used_at: nullableTime,
-    successor: nullableText,
-  },
-  indices: [{ name: 'refresh_tokens_session_id', columns: ['session_id'] }],
-});
-
-export const PasskeyEntity = new EntitySchema<PasskeyRow>({
-  name: 'Passkey',
-  tableName: 'passkeys',
-  schema: 'auth',
-  columns: {
-    id: { type: 'uuid', primary: true },
-    user_id: { type: 'uuid' },
-    credential_id: { type: 'text', unique: true },
-    public_key: { type: 'bytea' },
-    counter: { type: 'bigint' },
-    name: nullableText,
-    aaguid: { type: 'uuid' },
-    transports: { type: 'text', array: true },
-    backup_eligible: { type: 'boolean' },
-    backed_up: { type: 'boolean' },
-    confined_to: { type: 'uuid', nullable: true },
-    created_at: time,
-    last_used_at: nullableTime,
-  },
-  indices: [{ name: 'passkeys_user_id', columns: ['user_id'] }],
-});
-
-export const InvitationEntity = new EntitySchema<InvitationRow>({
-  name: 'Invitation',
-  tableName: 'invitations',
-  schema: 'auth',
-  columns: {
-    id: { type: 'uuid', primary: true },
-    tenant_id: { type: 'uuid' },
-    user_id: { type: 'uuid' },
-    tenant_name: text,
-    token_hash: text,
-    invited_by: text,
-    created_at: time,
-    expires_at: time,
-    used_at: nullableTime,
-  },
-  indices: [
-    { name: 'invitations_member', columns: ['user_id', 'tenant_id'], unique: true },
-    { name: 'invitations_token_hash', columns: ['token_hash'], unique: true },
-    { name: 'invitations_expiry', columns: ['expires_at'] },
-  ],
-});
-
-export const SsoProviderEntity = new EntitySchema<SsoProviderRow>({
-  name: 'SsoProvider',
-  tableName: 'sso_providers',
-  schema: 'auth',
-  columns: {
-    id: { type: 'uuid', primary: true },
-    name: text,
-    issuer: text,
-    client_id: text,
-    client_secret: text,
-    tenant_id: { type: 'uuid', nullable: true },
-    domains: { type: 'jsonb' },
-    jit_enabled: { type: 'boolean' },
-    default_roles: { type: 'text', array: true },
-    redirect_uris: { type: 'text', array: true },
-    enabled: { type: 'boolean' },
-    created_at: time,
-    updated_at: time,
-  },
-});
-
-export const SsoIdentityEntity = new EntitySchema<SsoIdentityRow>({
-  name: 'SsoIdentity',
-  tableName: 'sso_identities',
-  schema: 'auth',
-  columns: {
-    issuer: { type: 'text', primary: true },
-    subject: { type: 'text', primary: true },
-    user_id: { type: 'uuid' },
-    created_at: time,
-  },
-  indices: [{ name: 'sso_identities_user_id', columns: ['user_id'] }],
-});
-
-export const ApiKeyEntity = new EntitySchema<ApiKeyRow>({
-  name: 'ApiKey',
-  tableName: 'api_keys',
-  schema: 'auth',
-  columns: {
-    id: { type: 'uuid', primary: true },
-    user_id: { type: 'uuid', nullable: true },
-    service_account_id: { type: 'uuid', nullable: true },
-    tenant_id: { type: 'uuid', nullable: true },
-    made_by: nullableText,
-    confined_to: { type: 'uuid', nullable: true },
-    made_with: nullableText,
-    name: text,
-    scopes: { type: 'text', array: true },
-    narrowed_to: { type: 'jsonb', nullable: true },
-    hash: text,
-    created_at: time,
-    expires_at: time,
-    days: { type: 'int4' },
-    last_used_at: nullableTime,
-  },
-  indices: [
-    { name: 'api_keys_user_id', columns: ['user_id'] },
-    { name: 'api_keys_service_account_id', columns: ['service_account_id'] },
-    { name: 'api_keys_tenant_id', columns: ['tenant_id', 'id'] },
-  ],
-  checks: [
-    { name: 'api_keys_one_owner', expression: 'num_nonnulls(user_id, service_account_id) = 1' },
-  ],
-});
-
-export const WorkloadTrustEntity = new EntitySchema<WorkloadTrustRow>({
-  name: 'WorkloadTrust',
-  tableName: 'workload_trust',
-  schema: 'auth',
-  columns: {
-    account_id: { type: 'uuid', primary: true },
-    tenant_id: { type: 'uuid' },
-    revision: { type: 'bigint' },
-    rules: { type: 'jsonb' },
-  },
-  indices: [{ name: 'workload_trust_tenant_id', columns: ['tenant_id'] }],
-});
-
-export const WorkloadIssuersEntity = new EntitySchema<WorkloadIssuersRow>({
-  name: 'WorkloadIssuers',
-  tableName: 'workload_issuers',
-  schema: 'auth',
-  columns: {
-    id: { type: 'int4', primary: true },
-    revision: { type: 'bigint' },
-    issuers: { type: 'jsonb' },
-  },
-});
+export type WorkloadIssuersRow = RowOf<typeof WorkloadIssuersEntity>;
 
 export const authSchema: Schema = {
-  schema: 'auth',
-  entities: [
-    UserEntity,
-    SessionEntity,
-    LastUsedTenantEntity,
-    RefreshEntity,
-    PasskeyEntity,
-    SsoProviderEntity,
-    SsoIdentityEntity,
-    ApiKeyEntity,
-    InvitationEntity,
-    WorkloadTrustEntity,
-    WorkloadIssuersEntity,
-  ],
+  schema,
+  entities,
   migrations: [
     migration(
       'Auth1763700000004',

@@ -1,5 +1,4 @@
 /** The tables of global-config. Values are kept as `json`, which keeps them as sent. */
-import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { PlatformConfigType } from '../../shared/contracts/history.ts';
 import type { RolloutState, StoredRollout } from '../../shared/contracts/rollouts.ts';
 import type { ServiceType } from '../../shared/contracts/service-types.ts';
@@ -11,121 +10,66 @@ import {
   waitingChangeSets,
 } from '../../shared/change-sets/schema.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
-import { keyChangesOfHistory, keyChangesTable } from '../../shared/documents/key-changes.ts';
 import {
-  historyColumns,
-  type HistoryRow as AnyHistoryRow,
-} from '../../shared/documents/history.ts';
-
-export interface GlobalRow {
-  config_key: string;
-  config_value: unknown;
-  is_public: boolean;
-  requires_restart: boolean;
-  data_type: 'json' | null;
-  revision: number;
-  updated_by: string;
-  updated_at: Date;
-}
-export interface ServiceTypeRow extends ServiceType {
-  revision: number;
-  updated_by: string;
-  updated_at: Date;
-}
-
-/** One row: a document that the platform has one of. */
-export interface SingleRow {
-  id: string;
-  document: unknown;
-  revision: number;
-  updated_by: string;
-  updated_at: Date;
-}
-
-/** A rollout, with what it is found by. */
-export interface RolloutRow extends Omit<SingleRow, 'document'> {
-  document: StoredRollout;
-  state: RolloutState;
-  created_at: Date;
-}
-
-export type HistoryRow = AnyHistoryRow<PlatformConfigType>;
+  flag,
+  int8,
+  json,
+  nullable,
+  primary,
+  text,
+  textOf,
+  time,
+  tablesOf,
+  type RowOf,
+} from '../../shared/database/table.ts';
+import { keyChangesOfHistory, keyChangesTable } from '../../shared/documents/key-changes.ts';
+import { historyColumns } from '../../shared/documents/history.ts';
 
 const schema = 'global_config';
-const text: EntitySchemaColumnOptions = { type: 'text' };
-const key: EntitySchemaColumnOptions = { type: 'text', primary: true };
-const json: EntitySchemaColumnOptions = { type: 'json' };
-const flag: EntitySchemaColumnOptions = { type: 'boolean' };
-const written = {
-  revision: { type: 'int8' },
-  updated_by: text,
-  updated_at: { type: 'timestamptz' },
-} as const;
+const { table, entities } = tablesOf(schema);
+const written = { revision: int8, updated_by: text, updated_at: time };
 
-export const GlobalEntity = new EntitySchema<GlobalRow>({
-  name: 'GlobalConfiguration',
-  tableName: 'global_configurations',
-  schema,
-  columns: {
-    config_key: key,
-    config_value: json,
-    is_public: flag,
-    requires_restart: flag,
-    data_type: { ...text, nullable: true },
-    ...written,
-  },
+export const GlobalEntity = table('global_configurations', {
+  config_key: primary(text),
+  config_value: json(),
+  is_public: flag,
+  requires_restart: flag,
+  data_type: nullable(textOf<'json'>()),
+  ...written,
 });
-export const ServiceTypeEntity = new EntitySchema<ServiceTypeRow>({
-  name: 'ServiceTypeConfiguration',
-  tableName: 'service_type_configurations',
-  schema,
-  columns: {
-    service_type: key,
-    configuration_name: key,
-    default_settings: json,
-    scaling_limits: json,
-    monitoring_defaults: json,
-    is_active: flag,
-    ...written,
-  },
-});
+export type GlobalRow = RowOf<typeof GlobalEntity>;
 
-const singleEntity = (name: string, tableName: string): EntitySchema<SingleRow> =>
-  new EntitySchema<SingleRow>({
-    name,
-    tableName,
-    schema,
-    columns: { id: key, document: json, ...written },
-  });
-export const BoundsEntity = singleEntity('PlatformBounds', 'bounds');
-export const BudgetsEntity = singleEntity('PlatformBudgets', 'budgets');
-export const FreezesEntity = singleEntity('PlatformFreezes', 'freezes');
-export const ChangePolicyEntity = singleEntity('PlatformChangePolicy', 'change_policies');
-export const EventDestinationsEntity = singleEntity(
-  'PlatformEventDestinations',
-  'event_destinations',
-);
-export const ChangeSetEntity = changeSetEntity(schema);
-export const RolloutEntity = new EntitySchema<RolloutRow>({
-  name: 'Rollout',
-  tableName: 'rollouts',
-  schema,
-  columns: {
-    id: key,
-    document: json,
-    state: text,
-    created_at: { type: 'timestamptz' },
-    ...written,
-  },
-  indices: [
-    { name: 'rollouts_newest', columns: ['created_at', 'id'] },
-    {
-      name: 'rollouts_open',
-      columns: ['state'],
-      where: "state IN ('planned', 'running', 'held')",
-    },
-  ],
+export const ServiceTypeEntity = table('service_type_configurations', {
+  service_type: primary(textOf<ServiceType['service_type']>()),
+  configuration_name: primary(text),
+  default_settings: json<ServiceType['default_settings']>(),
+  scaling_limits: json<ServiceType['scaling_limits']>(),
+  monitoring_defaults: json<ServiceType['monitoring_defaults']>(),
+  is_active: flag,
+  ...written,
 });
+export type ServiceTypeRow = RowOf<typeof ServiceTypeEntity>;
+
+/** A table with one row: a document that the platform has one of. */
+const single = (name: string) => table(name, { id: primary(text), document: json(), ...written });
+export type SingleRow = RowOf<ReturnType<typeof single>>;
+export const BoundsEntity = single('bounds');
+export const BudgetsEntity = single('budgets');
+export const FreezesEntity = single('freezes');
+export const ChangePolicyEntity = single('change_policies');
+export const EventDestinationsEntity = single('event_destinations');
+
+export const ChangeSetEntity = changeSetEntity(table);
+
+/** A rollout, with what it is found by. */
+export const RolloutEntity = table('rollouts', {
+  id: primary(text),
+  document: json<StoredRollout>(),
+  state: textOf<RolloutState>(),
+  created_at: time,
+  ...written,
+});
+export type RolloutRow = RowOf<typeof RolloutEntity>;
 
 /**
  * ConfigurationHistory of the platform: one row for each of its revisions since the history began.
@@ -133,16 +77,8 @@ export const RolloutEntity = new EntitySchema<RolloutRow>({
  * write that leaves no row, by a node of an earlier release, begins the history again, so that it is
  * whole from its beginning on.
  */
-export const HistoryEntity = new EntitySchema<HistoryRow>({
-  name: 'PlatformConfigurationHistory',
-  tableName: 'configuration_history',
-  schema,
-  columns: historyColumns,
-  indices: [
-    { name: 'history_resource', columns: ['config_type', 'resource_id', 'revision'] },
-    { name: 'history_changed_at', columns: ['changed_at', 'revision'] },
-  ],
-});
+export const HistoryEntity = table('configuration_history', historyColumns<PlatformConfigType>());
+export type HistoryRow = RowOf<typeof HistoryEntity>;
 
 /**
  * The four managed service types. They are rows, so that an operator changes them without a
@@ -175,7 +111,7 @@ const seeds = [
   ],
 ] as const;
 
-/** The table behind a `singleEntity`. */
+/** The table behind a `single`. */
 const singleTable = (name: string): string => `
   CREATE TABLE global_config.${name} (
     id text PRIMARY KEY, document json NOT NULL, revision int8 NOT NULL, updated_by text NOT NULL,
@@ -234,18 +170,7 @@ const hasHistory = (table: string): string => `
 
 export const globalConfigSchema: Schema = {
   schema,
-  entities: [
-    GlobalEntity,
-    ServiceTypeEntity,
-    BoundsEntity,
-    BudgetsEntity,
-    FreezesEntity,
-    ChangePolicyEntity,
-    EventDestinationsEntity,
-    ChangeSetEntity,
-    RolloutEntity,
-    HistoryEntity,
-  ],
+  entities,
   migrations: [
     migration(
       'GlobalConfiguration1763700000002',

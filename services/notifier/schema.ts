@@ -3,11 +3,9 @@
  * endpoints.
  *
  * Every timer is a column and every clock the database's, so that a node that dies loses no timer
- * and nodes need not agree on the time. The interfaces say what a row holds, the entities map them
- * for TypeORM, the migration makes the tables; a house test (test/services/schema-drift.test.ts) holds
- * entities and migration equal.
+ * and nodes need not agree on the time. The entities say what a row holds, the migrations make the
+ * tables; a house test (test/services/schema-drift.test.ts) holds the columns of both equal.
  */
-import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { BudgetNotice, BudgetUsage } from '../../shared/contracts/budget-usage.ts';
 import type { AutomationState } from '../../shared/contracts/automations.ts';
 import type { Decided, Intent } from '../../shared/contracts/decide.ts';
@@ -22,6 +20,23 @@ import type {
   RiskLevel,
 } from '../../shared/contracts/notifier.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
+import {
+  arrayOf,
+  flag,
+  float8,
+  int4,
+  int8,
+  json,
+  nullable,
+  numeric,
+  primary,
+  text,
+  textOf,
+  time,
+  uuid,
+  tablesOf,
+  type RowOf,
+} from '../../shared/database/table.ts';
 
 export interface ApprovalContext {
   agent_type?: string;
@@ -66,161 +81,9 @@ export interface StoredApprover {
   right: DecisionRight;
 }
 
-/**
- * One request for approval. Whoever locks its row while it is pending decides, escalates or ends
- * it.
- */
-export interface ApprovalRow {
-  id: string;
-  tenant_id: string;
-  state: ApprovalState;
-  action: string;
-  risk_level: RiskLevel;
-  title: string;
-  description: string | null;
-  resource: string | Record<string, unknown> | null;
-  cost_impact: number | null;
-  /** What an automation says of why it asks (rules/asked-because.ts); null where none asks. */
-  cost_currency: string | null;
-  asked_because: string[] | null;
-  metadata: Record<string, unknown> | null;
-  /** Escalations so far: 0 asks the first group of the chain. */
-  hop: number;
-  max_hops: number;
-  window_seconds: number;
-  /** Approver groups in the order in which they are asked. */
-  chain: string[];
-  /** What the approval is about; null where nothing that has configuration. */
-  context: ApprovalContext | null;
-  /** As it was when the approval was made; null for those from before there was one. */
-  policy: FrozenPolicy | null;
-  /** Those who have approved so far, in order; null for none. */
-  approved_by: StoredApprover[] | null;
-  /**
-   * The FrozenConfig (rules/frozen-config.ts), sealed: what the configuration was when the approval
-   * was asked for.
-   */
-  frozen: string;
-  requested_by: StoredRequester;
-  request_id: string;
-  idempotency_key: string | null;
-  /**
-   * SHA-256 of the request, which tells a repetition of an idempotency key from another request
-   * with it.
-   */
-  request_hash: string;
-  created_at: Date;
-  expires_at: Date;
-  /** Whether expires_at was asked for; if not, it moves so that the escalation can end first. */
-  expires_fixed: boolean;
-  /**
-   * When the next hop is due; null while acknowledged, and once the approval is not pending any
-   * more.
-   */
-  escalates_at: Date | null;
-  /** When those who are asked then are reminded; null once they were, and where nobody is. */
-  reminds_at: Date | null;
-  acknowledged_by: string | null;
-  acknowledged_at: Date | null;
-  decided_by: string | null;
-  /** What people called them when they decided; null where that was before it was kept. */
-  decided_by_name: string | null;
-  decided_at: Date | null;
-  comment: string | null;
-  via: DecisionVia | null;
-  /**
-   * Of its last change, in the scope `approvals:<tenant>`; null where that was before they were
-   * counted.
-   */
-  revision: number | null;
-  /** An automation waits for its end, and has not taken notice of it yet. */
-  awaited: boolean;
-}
-
-/** One notice to one destination: a row of the queue while it is pending. */
-export interface DeliveryRow {
-  id: string;
-  tenant_id: string;
-  /** Null where it tells of a budget or a change set. */
-  approval_id: string | null;
-  type: DeliveredType;
-  hop: number;
-  channel: Channel;
-  /** EndpointRow.key of the destination. */
-  endpoint_key: string;
-  /**
-   * Which of the channel's destinations in the frozen configuration: the index of a webhook
-   * endpoint, `google_chat`, `teams`, or a mail address in lower case.
-   */
-  place: string;
-  /** The destination as people are shown it: the origin of the endpoint, or the mail address. */
-  target: string;
-  /** The exact bytes of every attempt, as text. */
-  body: string;
-  state: DeliveryState;
-  /** Attempts recorded in all. */
-  attempts: number;
-  /**
-   * Attempts recorded since it was queued, or replayed last: 0 says that the next one is a first
-   * send.
-   */
-  round: number;
-  next_attempt_at: Date;
-  /**
-   * Id of the worker that has claimed it. It stays when the claim ends without a record, as a sign
-   * that the notice may have been sent.
-   */
-  lease: string | null;
-  /** When the claim ends, unless the worker renews it. */
-  lease_until: Date | null;
-  created_at: Date;
-  settled_at: Date | null;
-  reason: string | null;
-  /** Its endpoint's `due_at` does not count it yet: no worker has looked at it. */
-  fresh: boolean;
-  /** A sealed FrozenConfig (rules/frozen-config.ts) where it has no approval that keeps one. */
-  frozen: string | null;
-}
-
 /** Where a notice goes: one endpoint, chat space or mail address. */
 export type Destination = Pick<DeliveryRow, 'channel' | 'place' | 'target' | 'endpoint_key'>;
 
-/** One recorded attempt at a delivery, as the delivery log shows it. */
-export interface AttemptRow {
-  delivery_id: string;
-  n: number;
-  at: Date;
-  duration_ms: number;
-  status: number | null;
-  answer: string | null;
-  error: string | null;
-}
-
-/**
- * What works or fails together: one webhook endpoint or chat space of a tenant, or all of a
- * tenant's mail. Sends in flight, the circuit breaker and the pause are counted by it.
- */
-export interface EndpointRow {
-  key: string;
-  /**
-   * When deliveries were last claimed from it; the longest ago comes first. Notices that wait for
-   * it make it at most 12 h ago.
-   */
-  served_at: Date;
-  /** Failures in a row. */
-  failures: number;
-  /** While the circuit breaker is open: when its next probe may pass. */
-  blocked_until: Date | null;
-  /** Revision of the configuration with which it answered 410 Gone; null unless it is paused. */
-  paused_revision: number | null;
-  /**
-   * When it may have something to give, leaving out what is fresh; never later than it does. Null
-   * where nothing waits.
-   */
-  due_at: Date | null;
-}
-
-/** What automation asked to do, and how far that went. */
 /** A part of a budget that an automation may spend, as the ledger has it. */
 export interface Hold {
   readonly budget: string;
@@ -228,43 +91,6 @@ export interface Hold {
   readonly bucket: string;
   /** A decimal. */
   readonly amount: string;
-}
-export interface AutomationRow {
-  id: string;
-  tenant_id: string;
-  state: AutomationState;
-  intent: Intent;
-  decided: Pick<Decided, 'decision' | 'reasons' | 'warnings' | 'retry_at' | 'revision'>;
-  approval_id: string | null;
-  ttl_seconds: number;
-  requested_by: { type: string; id: string };
-  request_id: string;
-  idempotency_key: string | null;
-  request_hash: string;
-  created_at: Date;
-  /** When its approval was granted: its place among those that wait for a slot. */
-  granted_at: Date | null;
-  started_at: Date | null;
-  /** When its slot, or its place among those that wait, is given up; null once it has ended. */
-  expires_at: Date | null;
-  ended_at: Date | null;
-  outcome: string | null;
-  /** What is done to what, exactly; null where that was not said. */
-  resource: unknown;
-  parameters: unknown;
-  /** Stands for exactly this action; null for those from before it was kept. */
-  action_digest: string | null;
-  /** When and by whom it was redeemed, which is once; null: not yet. */
-  redeemed_at: Date | null;
-  redeemed_by: string | null;
-  /** Whom its grants are for; null: whoever verifies them as from here. */
-  audience: string | null;
-  /** What it holds of budgets, or held; null for nothing. */
-  holds: readonly Hold[] | null;
-  /** What it cost, as who finished it says; null where nobody did. */
-  actual_cost: number | null;
-  /** Null for those from before it was kept. */
-  weighed: Weighed | null;
 }
 
 /** What an automation was decided by beside the configuration, so that it can be decided again. */
@@ -277,360 +103,284 @@ export interface Weighed {
   readonly balances: readonly Pick<BudgetUsage, 'by' | 'name' | 'spent' | 'held'>[];
 }
 
-/** A recorded answer of `decide`. */
-export interface DecisionRow {
-  decision_id: string;
-  tenant_id: string;
-  /** By the clock of the node that decided. */
-  decided_at: Date;
-  at: Date;
-  intent: Intent;
-  decided: Pick<RecordedDecision, 'reasons' | 'warnings' | 'retry_at' | 'budgets'>;
-  decision: Decided['decision'];
-  /** The rule that decided; `none` for none. */
-  rule: string;
-  service_id: string | null;
-  tenant_revision: number;
-  platform_revision: number;
-  is_rollback_proven: boolean;
-  stale: boolean;
-}
-
-const text: EntitySchemaColumnOptions = { type: 'text' };
-const optionalText: EntitySchemaColumnOptions = { type: 'text', nullable: true };
-const uuid: EntitySchemaColumnOptions = { type: 'uuid' };
-const integer: EntitySchemaColumnOptions = { type: 'int4' };
-const time: EntitySchemaColumnOptions = { type: 'timestamptz' };
-const optionalTime: EntitySchemaColumnOptions = { type: 'timestamptz', nullable: true };
-const optionalJson: EntitySchemaColumnOptions = { type: 'json', nullable: true };
 const schema = 'notifier';
+const { table, entities } = tablesOf(schema);
 
-export const ApprovalEntity = new EntitySchema<ApprovalRow>({
-  name: 'Approval',
-  tableName: 'approvals',
-  schema,
-  columns: {
-    id: { type: 'uuid', primary: true },
-    tenant_id: uuid,
-    state: text,
-    action: text,
-    risk_level: text,
-    title: text,
-    description: optionalText,
-    resource: optionalJson,
-    cost_impact: { type: 'float8', nullable: true },
-    cost_currency: optionalText,
-    asked_because: { type: 'text', array: true, nullable: true },
-    metadata: optionalJson,
-    hop: integer,
-    max_hops: integer,
-    window_seconds: integer,
-    chain: { type: 'text', array: true },
-    context: optionalJson,
-    policy: optionalJson,
-    approved_by: optionalJson,
-    frozen: text,
-    requested_by: { type: 'json' },
-    request_id: text,
-    idempotency_key: optionalText,
-    request_hash: text,
-    created_at: time,
-    expires_at: time,
-    expires_fixed: { type: 'boolean' },
-    escalates_at: optionalTime,
-    reminds_at: optionalTime,
-    acknowledged_by: optionalText,
-    acknowledged_at: optionalTime,
-    decided_by: optionalText,
-    decided_by_name: optionalText,
-    decided_at: optionalTime,
-    comment: optionalText,
-    via: optionalText,
-    revision: { type: 'int8', nullable: true },
-    awaited: { type: 'boolean', default: true },
-  },
-  indices: [
-    { name: 'approvals_idempotency', columns: ['tenant_id', 'idempotency_key'], unique: true },
-    { name: 'approvals_tenant', columns: ['tenant_id', 'created_at', 'id'] },
-    { name: 'approvals_pending', columns: ['tenant_id'], where: `state = 'pending'` },
-    { name: 'approvals_ended', columns: ['created_at'], where: `state <> 'pending'` },
-    { name: 'approvals_changes', columns: ['tenant_id', 'revision'] },
-    { name: 'approvals_awaited', columns: ['tenant_id'], where: `awaited AND state <> 'pending'` },
-  ],
+/**
+ * One request for approval. Whoever locks its row while it is pending decides, escalates or ends
+ * it.
+ */
+export const ApprovalEntity = table('approvals', {
+  id: primary(uuid),
+  tenant_id: uuid,
+  state: textOf<ApprovalState>(),
+  action: text,
+  risk_level: textOf<RiskLevel>(),
+  title: text,
+  description: nullable(text),
+  resource: nullable(json<string | Record<string, unknown>>()),
+  cost_impact: nullable(float8),
+  /** What an automation says of why it asks (rules/asked-because.ts); null where none asks. */
+  cost_currency: nullable(text),
+  asked_because: nullable(arrayOf(text)),
+  metadata: nullable(json<Record<string, unknown>>()),
+  /** Escalations so far: 0 asks the first group of the chain. */
+  hop: int4,
+  max_hops: int4,
+  window_seconds: int4,
+  /** Approver groups in the order in which they are asked. */
+  chain: arrayOf(text),
+  /** What the approval is about; null where nothing that has configuration. */
+  context: nullable(json<ApprovalContext>()),
+  /** As it was when the approval was made; null for those from before there was one. */
+  policy: nullable(json<FrozenPolicy>()),
+  /** Those who have approved so far, in order; null for none. */
+  approved_by: nullable(json<StoredApprover[]>()),
+  /**
+   * The FrozenConfig (rules/frozen-config.ts), sealed: what the configuration was when the approval
+   * was asked for.
+   */
+  frozen: text,
+  requested_by: json<StoredRequester>(),
+  request_id: text,
+  idempotency_key: nullable(text),
+  /**
+   * SHA-256 of the request, which tells a repetition of an idempotency key from another request
+   * with it.
+   */
+  request_hash: text,
+  created_at: time,
+  expires_at: time,
+  /** Whether expires_at was asked for; if not, it moves so that the escalation can end first. */
+  expires_fixed: flag,
+  /**
+   * When the next hop is due; null while acknowledged, and once the approval is not pending any
+   * more.
+   */
+  escalates_at: nullable(time),
+  /** When those who are asked then are reminded; null once they were, and where nobody is. */
+  reminds_at: nullable(time),
+  acknowledged_by: nullable(text),
+  acknowledged_at: nullable(time),
+  decided_by: nullable(text),
+  /** What people called them when they decided; null where that was before it was kept. */
+  decided_by_name: nullable(text),
+  decided_at: nullable(time),
+  comment: nullable(text),
+  via: nullable(textOf<DecisionVia>()),
+  /**
+   * Of its last change, in the scope `approvals:<tenant>`; null where that was before they were
+   * counted.
+   */
+  revision: nullable(int8),
+  /** An automation waits for its end, and has not taken notice of it yet. */
+  awaited: { ...flag, default: true },
 });
-export const DeliveryEntity = new EntitySchema<DeliveryRow>({
-  name: 'Delivery',
-  tableName: 'deliveries',
-  schema,
-  columns: {
-    id: { type: 'uuid', primary: true },
-    tenant_id: uuid,
-    approval_id: { type: 'uuid', nullable: true },
-    type: text,
-    hop: integer,
-    channel: text,
-    endpoint_key: text,
-    place: text,
-    target: text,
-    body: text,
-    state: text,
-    attempts: integer,
-    round: integer,
-    next_attempt_at: time,
-    lease: { type: 'uuid', nullable: true },
-    lease_until: optionalTime,
-    created_at: time,
-    settled_at: optionalTime,
-    reason: optionalText,
-    fresh: { type: 'boolean', default: true },
-    frozen: optionalText,
-  },
-  indices: [
-    { name: 'deliveries_tenant', columns: ['tenant_id', 'created_at', 'id'] },
-    { name: 'deliveries_approval', columns: ['approval_id'] },
-    {
-      name: 'deliveries_waiting',
-      columns: ['endpoint_key', 'next_attempt_at'],
-      where: `state = 'pending'`,
-    },
-    {
-      name: 'deliveries_leased',
-      columns: ['endpoint_key', 'lease_until'],
-      where: `state = 'pending'`,
-    },
-    { name: 'deliveries_settled', columns: ['settled_at'], where: `state <> 'pending'` },
-    {
-      name: 'deliveries_fresh',
-      columns: ['endpoint_key'],
-      where: `state = 'pending' AND fresh`,
-    },
-  ],
-});
-export const AttemptEntity = new EntitySchema<AttemptRow>({
-  name: 'Attempt',
-  tableName: 'attempts',
-  schema,
-  columns: {
-    delivery_id: { type: 'uuid', primary: true },
-    n: { type: 'int4', primary: true },
-    at: time,
-    duration_ms: integer,
-    status: { type: 'int4', nullable: true },
-    answer: optionalText,
-    error: optionalText,
-  },
-});
-export const EndpointEntity = new EntitySchema<EndpointRow>({
-  name: 'Endpoint',
-  tableName: 'endpoints',
-  schema,
-  columns: {
-    key: { type: 'text', primary: true },
-    served_at: time,
-    failures: integer,
-    blocked_until: optionalTime,
-    paused_revision: { type: 'int8', nullable: true },
-    due_at: optionalTime,
-  },
-  indices: [{ name: 'endpoints_due', columns: ['due_at'], where: 'due_at IS NOT NULL' }],
-});
+export type ApprovalRow = RowOf<typeof ApprovalEntity>;
 
-export const AutomationEntity = new EntitySchema<AutomationRow>({
-  name: 'Automation',
-  tableName: 'automations',
-  schema,
-  columns: {
-    id: { type: 'uuid', primary: true },
-    tenant_id: uuid,
-    state: text,
-    intent: { type: 'json' },
-    decided: { type: 'json' },
-    approval_id: { type: 'uuid', nullable: true },
-    ttl_seconds: integer,
-    requested_by: { type: 'json' },
-    request_id: text,
-    idempotency_key: optionalText,
-    request_hash: text,
-    created_at: time,
-    granted_at: optionalTime,
-    started_at: optionalTime,
-    expires_at: optionalTime,
-    ended_at: optionalTime,
-    outcome: optionalText,
-    resource: { type: 'json', nullable: true },
-    parameters: { type: 'json', nullable: true },
-    action_digest: optionalText,
-    redeemed_at: optionalTime,
-    redeemed_by: optionalText,
-    audience: optionalText,
-    holds: { type: 'json', nullable: true },
-    actual_cost: { type: 'float8', nullable: true },
-    weighed: optionalJson,
-  },
-  indices: [
-    { name: 'automations_idempotency', columns: ['tenant_id', 'idempotency_key'], unique: true },
-    { name: 'automations_tenant', columns: ['tenant_id', 'created_at', 'id'] },
-    {
-      name: 'automations_live',
-      columns: ['tenant_id'],
-      where: `state IN ('waiting_approval', 'waiting_slot', 'running')`,
-    },
-    { name: 'automations_ended', columns: ['ended_at'], where: 'ended_at IS NOT NULL' },
-    {
-      name: 'automations_expiring',
-      columns: ['expires_at'],
-      where: `state IN ('waiting_slot', 'running')`,
-    },
-    {
-      name: 'automations_waiting',
-      columns: ['tenant_id', 'granted_at', 'created_at', 'id'],
-      where: `state = 'waiting_slot'`,
-    },
-  ],
+/** One notice to one destination: a row of the queue while it is pending. */
+export const DeliveryEntity = table('deliveries', {
+  id: primary(uuid),
+  tenant_id: uuid,
+  /** Null where it tells of a budget or a change set. */
+  approval_id: nullable(uuid),
+  type: textOf<DeliveredType>(),
+  hop: int4,
+  channel: textOf<Channel>(),
+  /** EndpointRow.key of the destination. */
+  endpoint_key: text,
+  /**
+   * Which of the channel's destinations in the frozen configuration: the index of a webhook
+   * endpoint, `google_chat`, `teams`, or a mail address in lower case.
+   */
+  place: text,
+  /** The destination as people are shown it: the origin of the endpoint, or the mail address. */
+  target: text,
+  /** The exact bytes of every attempt, as text. */
+  body: text,
+  state: textOf<DeliveryState>(),
+  /** Attempts recorded in all. */
+  attempts: int4,
+  /**
+   * Attempts recorded since it was queued, or replayed last: 0 says that the next one is a first
+   * send.
+   */
+  round: int4,
+  next_attempt_at: time,
+  /**
+   * Id of the worker that has claimed it. It stays when the claim ends without a record, as a sign
+   * that the notice may have been sent.
+   */
+  lease: nullable(uuid),
+  /** When the claim ends, unless the worker renews it. */
+  lease_until: nullable(time),
+  created_at: time,
+  settled_at: nullable(time),
+  reason: nullable(text),
+  /** Its endpoint's `due_at` does not count it yet: no worker has looked at it. */
+  fresh: { ...flag, default: true },
+  /** A sealed FrozenConfig (rules/frozen-config.ts) where it has no approval that keeps one. */
+  frozen: nullable(text),
 });
+export type DeliveryRow = RowOf<typeof DeliveryEntity>;
+
+/** One recorded attempt at a delivery, as the delivery log shows it. */
+export const AttemptEntity = table('attempts', {
+  delivery_id: primary(uuid),
+  n: primary(int4),
+  at: time,
+  duration_ms: int4,
+  status: nullable(int4),
+  answer: nullable(text),
+  error: nullable(text),
+});
+export type AttemptRow = RowOf<typeof AttemptEntity>;
+
+/**
+ * What works or fails together: one webhook endpoint or chat space of a tenant, or all of a
+ * tenant's mail. Sends in flight, the circuit breaker and the pause are counted by it.
+ */
+export const EndpointEntity = table('endpoints', {
+  key: primary(text),
+  /**
+   * When deliveries were last claimed from it; the longest ago comes first. Notices that wait for
+   * it make it at most 12 h ago.
+   */
+  served_at: time,
+  /** Failures in a row. */
+  failures: int4,
+  /** While the circuit breaker is open: when its next probe may pass. */
+  blocked_until: nullable(time),
+  /** Revision of the configuration with which it answered 410 Gone; null unless it is paused. */
+  paused_revision: nullable(int8),
+  /**
+   * When it may have something to give, leaving out what is fresh; never later than it does. Null
+   * where nothing waits.
+   */
+  due_at: nullable(time),
+});
+export type EndpointRow = RowOf<typeof EndpointEntity>;
+
+/** What automation asked to do, and how far that went. */
+export const AutomationEntity = table('automations', {
+  id: primary(uuid),
+  tenant_id: uuid,
+  state: textOf<AutomationState>(),
+  intent: json<Intent>(),
+  decided: json<Pick<Decided, 'decision' | 'reasons' | 'warnings' | 'retry_at' | 'revision'>>(),
+  approval_id: nullable(uuid),
+  ttl_seconds: int4,
+  requested_by: json<{ type: string; id: string }>(),
+  request_id: text,
+  idempotency_key: nullable(text),
+  request_hash: text,
+  created_at: time,
+  /** When its approval was granted: its place among those that wait for a slot. */
+  granted_at: nullable(time),
+  started_at: nullable(time),
+  /** When its slot, or its place among those that wait, is given up; null once it has ended. */
+  expires_at: nullable(time),
+  ended_at: nullable(time),
+  outcome: nullable(text),
+  /** What is done to what, exactly; null where that was not said. */
+  resource: nullable(json()),
+  parameters: nullable(json()),
+  /** Stands for exactly this action; null for those from before it was kept. */
+  action_digest: nullable(text),
+  /** When and by whom it was redeemed, which is once; null: not yet. */
+  redeemed_at: nullable(time),
+  redeemed_by: nullable(text),
+  /** Whom its grants are for; null: whoever verifies them as from here. */
+  audience: nullable(text),
+  /** What it holds of budgets, or held; null for nothing. */
+  holds: nullable(json<readonly Hold[]>()),
+  /** What it cost, as who finished it says; null where nobody did. */
+  actual_cost: nullable(float8),
+  /** Null for those from before it was kept. */
+  weighed: nullable(json<Weighed>()),
+});
+export type AutomationRow = RowOf<typeof AutomationEntity>;
+
 /** One row per tenant that ever had an automation; whoever gives or takes slots locks it. */
-export interface AutomationTenantRow {
-  tenant_id: string;
+export const AutomationTenantEntity = table('automation_tenants', {
+  tenant_id: primary(uuid),
   /**
    * When somebody looks at those who wait for a slot, if nothing that frees one is observed before;
    * null where nobody waits.
    */
-  look_at: Date | null;
-}
-export const AutomationTenantEntity = new EntitySchema<AutomationTenantRow>({
-  name: 'AutomationTenant',
-  tableName: 'automation_tenants',
-  schema,
-  columns: { tenant_id: { type: 'uuid', primary: true }, look_at: optionalTime },
-  indices: [
-    { name: 'automation_tenants_look', columns: ['look_at'], where: 'look_at IS NOT NULL' },
-  ],
+  look_at: nullable(time),
 });
+export type AutomationTenantRow = RowOf<typeof AutomationTenantEntity>;
 
-export const DecisionEntity = new EntitySchema<DecisionRow>({
-  name: 'Decision',
-  tableName: 'decisions',
-  schema,
-  columns: {
-    decision_id: { type: 'uuid', primary: true },
-    tenant_id: uuid,
-    decided_at: time,
-    at: time,
-    intent: { type: 'json' },
-    decided: { type: 'json' },
-    decision: text,
-    rule: text,
-    service_id: optionalText,
-    tenant_revision: { type: 'int8' },
-    platform_revision: { type: 'int8' },
-    is_rollback_proven: { type: 'boolean' },
-    stale: { type: 'boolean' },
-  },
-  indices: [
-    { name: 'decisions_tenant', columns: ['tenant_id', 'decided_at', 'decision_id'] },
-    { name: 'decisions_decided', columns: ['decided_at'] },
-  ],
+/** A recorded answer of `decide`. */
+export const DecisionEntity = table('decisions', {
+  decision_id: primary(uuid),
+  tenant_id: uuid,
+  /** By the clock of the node that decided. */
+  decided_at: time,
+  at: time,
+  intent: json<Intent>(),
+  decided: json<Pick<RecordedDecision, 'reasons' | 'warnings' | 'retry_at' | 'budgets'>>(),
+  decision: textOf<Decided['decision']>(),
+  /** The rule that decided; `none` for none. */
+  rule: text,
+  service_id: nullable(text),
+  tenant_revision: int8,
+  platform_revision: int8,
+  is_rollback_proven: flag,
+  stale: flag,
 });
+export type DecisionRow = RowOf<typeof DecisionEntity>;
 
 /** What a budget has spent and holds in five minutes (stores/ledger.ts). */
-export const LedgerEntity = new EntitySchema({
-  name: 'Ledger',
-  tableName: 'ledger',
-  schema,
-  columns: {
-    tenant_id: { type: 'uuid', primary: true },
-    budget: { type: 'text', primary: true },
-    bucket: { type: 'timestamptz', primary: true },
-    spent: { type: 'numeric' },
-    held: { type: 'numeric' },
-  },
-  indices: [{ name: 'ledger_bucket', columns: ['bucket'] }],
+export const LedgerEntity = table('ledger', {
+  tenant_id: primary(uuid),
+  budget: primary(text),
+  bucket: primary(time),
+  spent: numeric,
+  held: numeric,
 });
+
 /** A budget that has come to its `warn_at`. */
-export interface BudgetWarningRow {
-  tenant_id: string;
+export const BudgetWarningEntity = table('budget_warnings', {
+  tenant_id: primary(uuid),
   /** As `ledgerKey` names it. */
-  budget: string;
+  budget: primary(text),
   /** Until when nothing more is said of it. */
-  until: Date;
+  until: time,
   /** What people are still to be told of it; null once the notices are queued. */
-  notice: BudgetNotice['data'] | null;
+  notice: nullable(json<BudgetNotice['data']>()),
   /** When some node queues the notices; null once they are. */
-  notice_due_at: Date | null;
-}
-export const BudgetWarningEntity = new EntitySchema<BudgetWarningRow>({
-  name: 'BudgetWarning',
-  tableName: 'budget_warnings',
-  schema,
-  columns: {
-    tenant_id: { type: 'uuid', primary: true },
-    budget: { type: 'text', primary: true },
-    until: time,
-    notice: optionalJson,
-    notice_due_at: optionalTime,
-  },
-  indices: [
-    {
-      name: 'budget_warnings_due',
-      columns: ['notice_due_at'],
-      where: 'notice_due_at IS NOT NULL',
-    },
-  ],
+  notice_due_at: nullable(time),
 });
+export type BudgetWarningRow = RowOf<typeof BudgetWarningEntity>;
 
 /** What grants are signed with (stores/grant-keys.ts). */
-export const GrantKeyEntity = new EntitySchema({
-  name: 'GrantKey',
-  tableName: 'grant_keys',
-  schema,
-  columns: {
-    kid: { type: 'uuid', primary: true },
-    /** Of the public key, as a JWK has it. */
-    x: text,
-    /** The private key. */
-    sealed: text,
-    created_at: time,
-  },
+export const GrantKeyEntity = table('grant_keys', {
+  kid: primary(uuid),
+  /** Of the public key, as a JWK has it. */
+  x: text,
+  /** The private key. */
+  sealed: text,
+  created_at: time,
 });
 
-export const SlackMessageEntity = new EntitySchema({
-  name: 'SlackMessage',
-  tableName: 'slack_messages',
-  schema,
-  columns: {
-    tenant_id: { type: 'uuid', primary: true },
-    approval_id: { type: 'uuid', primary: true },
-    channel: { type: 'text', primary: true },
-    ts: { type: 'text', primary: true },
-  },
+export const SlackMessageEntity = table('slack_messages', {
+  tenant_id: primary(uuid),
+  approval_id: primary(uuid),
+  channel: primary(text),
+  ts: primary(text),
 });
-export const SlackLeaseEntity = new EntitySchema({
-  name: 'SlackLease',
-  tableName: 'slack_leases',
-  schema,
-  columns: {
-    tenant_id: { type: 'uuid', primary: true },
-    holder: { type: 'uuid' },
-    held_until: time,
-  },
+
+export const SlackLeaseEntity = table('slack_leases', {
+  tenant_id: primary(uuid),
+  holder: uuid,
+  held_until: time,
 });
 
 export const notifierSchema: Schema = {
   schema,
-  entities: [
-    ApprovalEntity,
-    DeliveryEntity,
-    AttemptEntity,
-    EndpointEntity,
-    AutomationEntity,
-    AutomationTenantEntity,
-    DecisionEntity,
-    LedgerEntity,
-    BudgetWarningEntity,
-    GrantKeyEntity,
-    SlackMessageEntity,
-    SlackLeaseEntity,
-  ],
+  entities,
   migrations: [
     migration(
       'Notifier1763700000006',

@@ -2,7 +2,6 @@
  * The tables of tenant-config. Documents are kept as `json`, which keeps them as sent; `jsonb`
  * would reorder and renumber.
  */
-import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { ChangeSetStep } from '../../shared/contracts/change-set-notices.ts';
 import type { TenantRole } from '../../shared/contracts/roles.ts';
 import type { ConfigType } from '../../shared/contracts/history.ts';
@@ -17,105 +16,30 @@ import {
   waitingChangeSets,
 } from '../../shared/change-sets/schema.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
+import {
+  arrayOf,
+  int4,
+  int8,
+  json,
+  nullable,
+  primary,
+  text,
+  textOf,
+  time,
+  uuid,
+  tablesOf,
+  type RowOf,
+} from '../../shared/database/table.ts';
 import type { Stored } from '../../shared/documents/document-kind.ts';
 import { keyChangesOfHistory, keyChangesTable } from '../../shared/documents/key-changes.ts';
-import {
-  historyColumns,
-  type HistoryRow as AnyHistoryRow,
-} from '../../shared/documents/history.ts';
+import { historyColumns } from '../../shared/documents/history.ts';
 import type { Rights } from './rules/directory-groups.ts';
 import type { Given } from './rules/given.ts';
 import type { ScimProfile } from './rules/scim.ts';
 import { membershipHistoryTable } from './stores/membership-history.ts';
 
-export interface TenantRow {
-  id: string;
-  name: string;
-  status: 'active' | 'disabled';
-  sign_in_policy: SignInPolicy;
-  created_at: Date;
-  updated_at: Date;
-  notification_config: NotificationConfig | null;
-  notification_revision: number;
-  notification_updated_by: string;
-  notification_updated_at: Date;
-  /** When its deletion was asked for; null where it was not, or that was taken back. */
-  deletion_asked_at: Date | null;
-  /** Since when it is being erased, which nothing takes back: it exists for nobody any more. */
-  erasing_since: Date | null;
-  /** The services that have nothing left of it; null for none. */
-  erased_by: string[] | null;
-  /** Since when `membership_history` tells who was in it; null: since there is one. */
-  memberships_known_since: Date | null;
-}
-export interface MemberRow {
-  tenant_id: string;
-  user_id: string;
-  roles: TenantRole[];
-  groups: string[];
-  /** Whoever is invited has no right anywhere until they accept. */
-  status: 'invited' | 'active';
-  /** When the person was invited or, without an invitation, made a member. */
-  added_at: Date;
-  /** By whom and when roles and groups were given; null where that was before it was kept. */
-  given: Given | null;
-  /** What people gave; null where groups of the directory add nothing to it. */
-  by_hand: Rights | null;
-}
-/** What a directory says of a person; it stays when their membership ends. */
-export interface ScimUserRow {
-  tenant_id: string;
-  user_id: string;
-  /** The address, as the directory writes it. */
-  user_name: string;
-  external_id: string | null;
-  profile: ScimProfile;
-  created_at: Date;
-  updated_at: Date;
-  /** Since when the directory has it no more; null while it has. */
-  deleted_at: Date | null;
-}
-/** A group of a directory: it says who is in it, an administrator what that gives. */
-export interface DirectoryGroupRow extends Rights {
-  tenant_id: string;
-  id: string;
-  display_name: string;
-  external_id: string | null;
-  /** Users whom the directory has provisioned, active or not. */
-  members: string[];
-  created_at: Date;
-  updated_at: Date;
-}
-export interface ServiceAccountRow {
-  tenant_id: string;
-  id: string;
-  name: string;
-  description: string | null;
-  roles: TenantRole[];
-  status: 'active' | 'disabled';
-  created_by: string;
-  created_at: Date;
-  updated_at: Date;
-  /** By whom and when roles were given; null where that was before it was kept. */
-  given: Given | null;
-}
-/** A row of a table of documents. */
-export interface DocumentRow {
-  tenant_id: string;
-  id: string;
-  document: unknown;
-  revision: number;
-  updated_by: string;
-  updated_at: Date;
-}
-export interface HistoryRow extends AnyHistoryRow<ConfigType> {
-  tenant_id: string;
-  /**
-   * In whose hands the change was (stores/givers.ts); null but for a notification_config, which says
-   * who decides.
-   */
-  principals: string[] | null;
-}
+const schema = 'tenant_config';
+const { table, entities } = tablesOf(schema);
 
 /**
  * The document of a row. It passed its kind's schema when it was written, so its type is taken on
@@ -130,227 +54,150 @@ export const storedFrom = <Document>(
   updated_at: row.updated_at.toISOString(),
 });
 
-const schema = 'tenant_config';
-const text: EntitySchemaColumnOptions = { type: 'text' };
-const key: EntitySchemaColumnOptions = { type: 'text', primary: true };
-const uuidKey: EntitySchemaColumnOptions = { type: 'uuid', primary: true };
-const int8: EntitySchemaColumnOptions = { type: 'int8' };
-const time: EntitySchemaColumnOptions = { type: 'timestamptz' };
-const json: EntitySchemaColumnOptions = { type: 'json' };
+export const TenantEntity = table('tenants', {
+  id: primary(uuid),
+  name: text,
+  status: textOf<'active' | 'disabled'>(),
+  sign_in_policy: { ...textOf<SignInPolicy>(), default: 'any' },
+  created_at: time,
+  updated_at: time,
+  notification_config: nullable(json<NotificationConfig>()),
+  notification_revision: int8,
+  notification_updated_by: text,
+  notification_updated_at: time,
+  /** When its deletion was asked for; null where it was not, or that was taken back. */
+  deletion_asked_at: nullable(time),
+  /** Since when it is being erased, which nothing takes back: it exists for nobody any more. */
+  erasing_since: nullable(time),
+  /** The services that have nothing left of it; null for none. */
+  erased_by: nullable(arrayOf(text)),
+  /** Since when `membership_history` tells who was in it; null: since there is one. */
+  memberships_known_since: nullable(time),
+});
+export type TenantRow = RowOf<typeof TenantEntity>;
 
-export const TenantEntity = new EntitySchema<TenantRow>({
-  name: 'Tenant',
-  tableName: 'tenants',
-  schema,
-  columns: {
-    id: uuidKey,
-    name: text,
-    status: text,
-    sign_in_policy: { ...text, default: 'any' },
-    created_at: time,
+export const MemberEntity = table('members', {
+  tenant_id: primary(uuid),
+  user_id: primary(uuid),
+  roles: arrayOf(textOf<TenantRole>()),
+  groups: arrayOf(text),
+  /** Whoever is invited has no right anywhere until they accept. */
+  status: textOf<'invited' | 'active'>(),
+  /** When the person was invited or, without an invitation, made a member. */
+  added_at: time,
+  /** By whom and when roles and groups were given; null where that was before it was kept. */
+  given: nullable(json<Given>()),
+  /** What people gave; null where groups of the directory add nothing to it. */
+  by_hand: nullable(json<Rights>()),
+});
+export type MemberRow = RowOf<typeof MemberEntity>;
+
+/** What a directory says of a person; it stays when their membership ends. */
+export const ScimUserEntity = table('scim_users', {
+  tenant_id: primary(uuid),
+  user_id: primary(uuid),
+  /** The address, as the directory writes it. */
+  user_name: text,
+  external_id: nullable(text),
+  profile: json<ScimProfile>(),
+  created_at: time,
+  updated_at: time,
+  /** Since when the directory has it no more; null while it has. */
+  deleted_at: nullable(time),
+});
+export type ScimUserRow = RowOf<typeof ScimUserEntity>;
+
+/** A group of a directory: it says who is in it, an administrator what that gives. */
+export const DirectoryGroupEntity = table('directory_groups', {
+  tenant_id: primary(uuid),
+  id: primary(uuid),
+  display_name: text,
+  external_id: nullable(text),
+  /** Users whom the directory has provisioned, active or not. */
+  members: arrayOf(uuid),
+  roles: arrayOf(textOf<TenantRole>()),
+  groups: arrayOf(text),
+  created_at: time,
+  updated_at: time,
+});
+export type DirectoryGroupRow = RowOf<typeof DirectoryGroupEntity>;
+
+export const ServiceAccountEntity = table('service_accounts', {
+  tenant_id: primary(uuid),
+  id: primary(uuid),
+  name: text,
+  description: nullable(text),
+  roles: arrayOf(textOf<TenantRole>()),
+  status: textOf<'active' | 'disabled'>(),
+  created_by: text,
+  created_at: time,
+  updated_at: time,
+  /** By whom and when roles were given; null where that was before it was kept. */
+  given: nullable(json<Given>()),
+});
+export type ServiceAccountRow = RowOf<typeof ServiceAccountEntity>;
+/** A table of documents. */
+const documents = (name: string) =>
+  table(name, {
+    tenant_id: primary(uuid),
+    id: primary(text),
+    document: json(),
+    revision: int8,
+    updated_by: text,
     updated_at: time,
-    notification_config: { ...json, nullable: true },
-    notification_revision: int8,
-    notification_updated_by: text,
-    notification_updated_at: time,
-    deletion_asked_at: { ...time, nullable: true },
-    erasing_since: { ...time, nullable: true },
-    erased_by: { type: 'text', array: true, nullable: true },
-    memberships_known_since: { ...time, nullable: true },
-  },
-  indices: [
-    {
-      name: 'tenants_deletion',
-      columns: ['deletion_asked_at'],
-      where: 'deletion_asked_at IS NOT NULL',
-    },
-    { name: 'tenants_slack', columns: ['id'], where: `notification_config->'slack' IS NOT NULL` },
-  ],
-});
-export const MemberEntity = new EntitySchema<MemberRow>({
-  name: 'Member',
-  tableName: 'members',
-  schema,
-  columns: {
-    tenant_id: uuidKey,
-    user_id: uuidKey,
-    roles: { type: 'text', array: true },
-    groups: { type: 'text', array: true },
-    status: text,
-    added_at: time,
-    given: { ...json, nullable: true },
-    by_hand: { ...json, nullable: true },
-  },
-  indices: [{ name: 'members_user_id', columns: ['user_id'] }],
-});
-export const ScimUserEntity = new EntitySchema<ScimUserRow>({
-  name: 'ScimUser',
-  tableName: 'scim_users',
-  schema,
-  columns: {
-    tenant_id: uuidKey,
-    user_id: uuidKey,
-    user_name: text,
-    external_id: { ...text, nullable: true },
-    profile: json,
-    created_at: time,
-    updated_at: time,
-    deleted_at: { ...time, nullable: true },
-  },
-  indices: [
-    { name: 'scim_users_external_id', columns: ['tenant_id', 'external_id'], unique: true },
-    { name: 'scim_users_user_id', columns: ['user_id'] },
-  ],
-});
-export const DirectoryGroupEntity = new EntitySchema<DirectoryGroupRow>({
-  name: 'DirectoryGroup',
-  tableName: 'directory_groups',
-  schema,
-  columns: {
-    tenant_id: uuidKey,
-    id: uuidKey,
-    display_name: text,
-    external_id: { ...text, nullable: true },
-    members: { type: 'uuid', array: true },
-    roles: { type: 'text', array: true },
-    groups: { type: 'text', array: true },
-    created_at: time,
-    updated_at: time,
-  },
-  indices: [
-    { name: 'directory_groups_external_id', columns: ['tenant_id', 'external_id'], unique: true },
-  ],
-});
-export const ServiceAccountEntity = new EntitySchema<ServiceAccountRow>({
-  name: 'ServiceAccount',
-  tableName: 'service_accounts',
-  schema,
-  columns: {
-    tenant_id: uuidKey,
-    id: uuidKey,
-    name: text,
-    description: { ...text, nullable: true },
-    roles: { type: 'text', array: true },
-    status: text,
-    created_by: text,
-    created_at: time,
-    updated_at: time,
-    given: { ...json, nullable: true },
-  },
-});
-const documentEntity = (name: string, tableName: string): EntitySchema<DocumentRow> =>
-  new EntitySchema<DocumentRow>({
-    name,
-    tableName,
-    schema,
-    columns: {
-      tenant_id: uuidKey,
-      id: key,
-      document: json,
-      revision: int8,
-      updated_by: text,
-      updated_at: time,
-    },
   });
-export const RiskEntity = documentEntity('TenantRiskConfiguration', 'tenant_risk_configurations');
-export const AgentEntity = documentEntity('AgentConfiguration', 'agent_configurations');
-export const ServiceInstanceEntity = documentEntity(
-  'ServiceConfiguration',
-  'service_configurations',
-);
-export const ProjectEntity = documentEntity('CloudProject', 'cloud_projects');
-export const BoundsEntity = documentEntity('TenantBounds', 'bounds');
-export const BudgetsEntity = documentEntity('TenantBudgets', 'budgets');
-export const FreezesEntity = documentEntity('TenantFreezes', 'freezes');
-export const ChangePolicyEntity = documentEntity('TenantChangePolicy', 'change_policies');
-export const EventDestinationsEntity = documentEntity(
-  'TenantEventDestinations',
-  'event_destinations',
-);
-export const ChangeSetEntity = changeSetEntity(schema);
-export const ChangeSetNoticeEntity = new EntitySchema<{
-  id: string;
-  tenant_id: string;
-  notice: ChangeSetStep;
+export type DocumentRow = RowOf<ReturnType<typeof documents>>;
+export const RiskEntity = documents('tenant_risk_configurations');
+export const AgentEntity = documents('agent_configurations');
+export const ServiceInstanceEntity = documents('service_configurations');
+export const ProjectEntity = documents('cloud_projects');
+export const BoundsEntity = documents('bounds');
+export const BudgetsEntity = documents('budgets');
+export const FreezesEntity = documents('freezes');
+export const ChangePolicyEntity = documents('change_policies');
+export const EventDestinationsEntity = documents('event_destinations');
+export const ChangeSetEntity = changeSetEntity(table);
+
+export const ChangeSetNoticeEntity = table('change_set_notices', {
+  id: primary(uuid),
+  tenant_id: uuid,
+  notice: json<ChangeSetStep>(),
   /** A claim moves it. */
-  due_at: Date;
-}>({
-  name: 'ChangeSetNotice',
-  tableName: 'change_set_notices',
-  schema,
-  columns: {
-    id: uuidKey,
-    tenant_id: { type: 'uuid' },
-    notice: json,
-    due_at: time,
-  },
-  indices: [
-    { name: 'change_set_notices_due', columns: ['due_at'] },
-    { name: 'change_set_notices_tenant', columns: ['tenant_id'] },
-  ],
-});
-export interface VisitRow {
-  tenant_id: string;
-  id: string;
-  user_id: string;
-  /** The session that began it, and no other looks. */
-  session_id: string;
-  reason: string;
-  created_at: Date;
-  until: Date;
-  ended_at: Date | null;
-}
-export const VisitEntity = new EntitySchema<VisitRow>({
-  name: 'Visit',
-  tableName: 'visits',
-  schema,
-  columns: {
-    tenant_id: uuidKey,
-    id: uuidKey,
-    user_id: { type: 'uuid' },
-    session_id: { type: 'uuid' },
-    reason: { type: 'text' },
-    created_at: time,
-    until: time,
-    ended_at: { ...time, nullable: true },
-  },
-  indices: [
-    { name: 'visits_newest', columns: ['tenant_id', 'created_at', 'id'] },
-    { name: 'visits_open', columns: ['until'], where: 'ended_at IS NULL' },
-  ],
-});
-export const WriteFiguresEntity = new EntitySchema<{
-  tenant_id: string;
-  bucket: Date;
-  all: number;
-  bad: number;
-}>({
-  name: 'WriteFigures',
-  tableName: 'write_figures',
-  schema,
-  columns: {
-    tenant_id: uuidKey,
-    bucket: { type: 'timestamptz', primary: true },
-    all: { type: 'int4' },
-    bad: { type: 'int4' },
-  },
-  indices: [{ name: 'write_figures_bucket', columns: ['bucket'] }],
-});
-export const HistoryEntity = new EntitySchema<HistoryRow>({
-  name: 'ConfigurationHistory',
-  tableName: 'configuration_history',
-  schema,
-  columns: {
-    tenant_id: uuidKey,
-    ...historyColumns,
-    principals: { ...json, nullable: true },
-  },
-  indices: [
-    { name: 'history_resource', columns: ['tenant_id', 'config_type', 'resource_id', 'revision'] },
-  ],
+  due_at: time,
 });
 
-/** The table behind a `documentEntity`. */
+export const VisitEntity = table('visits', {
+  tenant_id: primary(uuid),
+  id: primary(uuid),
+  user_id: uuid,
+  /** The session that began it, and no other looks. */
+  session_id: uuid,
+  reason: text,
+  created_at: time,
+  until: time,
+  ended_at: nullable(time),
+});
+export type VisitRow = RowOf<typeof VisitEntity>;
+
+export const WriteFiguresEntity = table('write_figures', {
+  tenant_id: primary(uuid),
+  bucket: primary(time),
+  all: int4,
+  bad: int4,
+});
+
+export const HistoryEntity = table('configuration_history', {
+  tenant_id: primary(uuid),
+  ...historyColumns<ConfigType>(),
+  /**
+   * In whose hands the change was (stores/givers.ts); null but for a notification_config, which says
+   * who decides.
+   */
+  principals: nullable(json<string[]>()),
+});
+export type HistoryRow = RowOf<typeof HistoryEntity>;
+
+/** The table behind a `documents`. */
 const documentTable = (name: string): string => `
   CREATE TABLE tenant_config.${name} (
     tenant_id uuid NOT NULL, id text NOT NULL, document json NOT NULL, revision int8 NOT NULL, updated_by text NOT NULL,
@@ -359,27 +206,7 @@ const documentTable = (name: string): string => `
 
 export const tenantConfigSchema: Schema = {
   schema,
-  entities: [
-    TenantEntity,
-    MemberEntity,
-    ServiceAccountEntity,
-    ScimUserEntity,
-    DirectoryGroupEntity,
-    RiskEntity,
-    AgentEntity,
-    ServiceInstanceEntity,
-    ProjectEntity,
-    BoundsEntity,
-    BudgetsEntity,
-    FreezesEntity,
-    ChangePolicyEntity,
-    EventDestinationsEntity,
-    ChangeSetEntity,
-    ChangeSetNoticeEntity,
-    WriteFiguresEntity,
-    VisitEntity,
-    HistoryEntity,
-  ],
+  entities,
   migrations: [
     migration(
       'TenantConfiguration1763700000001',

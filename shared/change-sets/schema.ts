@@ -1,7 +1,18 @@
 /** The table of change sets, which tenant-config and global-config have one of each. */
-import { EntitySchema } from 'typeorm';
 import type { Caller } from '../access.ts';
 import type { ApplyWhen, ChangeSetState } from '../contracts/change-sets.ts';
+import {
+  int8,
+  json,
+  nullable,
+  primary,
+  text,
+  textOf,
+  time,
+  uuid,
+  type RowOf,
+  type Table,
+} from '../database/table.ts';
 import type { Claims } from '../documents/managed-fields.ts';
 import type { Difference } from '../schema/diff.ts';
 
@@ -56,55 +67,27 @@ export interface Content extends Claims {
   readonly moved?: readonly (Difference & { readonly resource: string })[];
 }
 
-export interface ChangeSetRow {
-  id: string;
-  /** Null for the platform's. */
-  tenant_id: string | null;
-  state: ChangeSetState;
-  digest: string;
-  content: Content;
-  created_at: Date;
-  /** Each change makes it another one: what was read is as it was while this is the same. */
-  updated_at: Date;
-  /** When it is applied, once it is scheduled; when its reviewers are reminded, while it is pending. */
-  due_at: Date | null;
-  /** Of its last change, in the scope of change sets; null where it was before they were counted. */
-  revision: number | null;
-}
-
 /** What an index of those has; figures.ts asks for them in the same words. */
 const unreviewed = `state = 'applied' AND content->'break_glass'->>'at' IS NOT NULL
   AND content->'break_glass'->>'reviewed_by' IS NULL`;
 
-export const changeSetEntity = (schema: string): EntitySchema<ChangeSetRow> =>
-  new EntitySchema<ChangeSetRow>({
-    name: `ChangeSetOf_${schema}`,
-    tableName: 'change_sets',
-    schema,
-    columns: {
-      id: { type: 'uuid', primary: true },
-      tenant_id: { type: 'uuid', nullable: true },
-      state: { type: 'text' },
-      digest: { type: 'text' },
-      content: { type: 'json' },
-      created_at: { type: 'timestamptz' },
-      updated_at: { type: 'timestamptz' },
-      due_at: { type: 'timestamptz', nullable: true },
-      revision: { type: 'int8', nullable: true },
-    },
-    indices: [
-      { name: 'change_sets_changes', columns: ['tenant_id', 'revision'] },
-      { name: 'change_sets_newest', columns: ['tenant_id', 'created_at', 'id'] },
-      { name: 'change_sets_due', columns: ['due_at'], where: "state = 'scheduled'" },
-      {
-        name: 'change_sets_waiting',
-        columns: ['state'],
-        where: "state IN ('pending', 'suspended')",
-      },
-      { name: 'change_sets_unreviewed', columns: ['state'], where: unreviewed },
-      { name: 'change_sets_reminders', columns: ['due_at'], where: "state = 'pending'" },
-    ],
+export const changeSetEntity = (table: Table) =>
+  table('change_sets', {
+    id: primary(uuid),
+    /** Null for the platform's. */
+    tenant_id: nullable(uuid),
+    state: textOf<ChangeSetState>(),
+    digest: text,
+    content: json<Content>(),
+    created_at: time,
+    /** Each change makes it another one: what was read is as it was while this is the same. */
+    updated_at: time,
+    /** When it is applied, once it is scheduled; when its reviewers are reminded, while it is pending. */
+    due_at: nullable(time),
+    /** Of its last change, in the scope of change sets; null where it was before they were counted. */
+    revision: nullable(int8),
   });
+export type ChangeSetRow = RowOf<ReturnType<typeof changeSetEntity>>;
 
 export const changeSetTable = (schema: string): string[] => [
   `CREATE TABLE ${schema}.change_sets (

@@ -2,10 +2,22 @@
  * ConfigurationHistory: one row for each write of a document, of the tenants' and of the platform's
  * alike. What a row has, how a write becomes one, and what readers are shown of it.
  */
-import type { EntityManager, EntitySchemaColumnOptions, SelectQueryBuilder } from 'typeorm';
+import type { EntityManager, SelectQueryBuilder } from 'typeorm';
 import type { Request } from '../contract-runtime/request.ts';
 import { idsByAddress, namesIn, type Realm } from '../commits/actor-names.ts';
 import type { WriteAction } from '../contracts/history.ts';
+import {
+  flag,
+  int8,
+  json,
+  nullable,
+  primary,
+  text,
+  textOf,
+  time,
+  uuid,
+  type RowWith,
+} from '../database/table.ts';
 import { invalid } from '../errors.ts';
 import { diff } from '../schema/diff.ts';
 import { concealSecrets } from '../security/document-secrets.ts';
@@ -13,44 +25,28 @@ import type { Stored, WriteRecord } from './document-kind.ts';
 import { decodeCursor, defaultLimit, momentIn, readPage } from './paging.ts';
 
 /**
- * A row, without the columns that say whose history it is. `before` and `after` are null where
- * there was no document.
+ * The columns but for those that say whose history it is. `before` and `after` are null where there
+ * was no document.
  */
-export interface HistoryRow<ConfigType extends string> {
-  revision: number;
-  config_type: ConfigType;
-  resource_id: string;
-  action: WriteAction;
-  changed_by: string;
-  changed_at: Date;
-  reason: string | null;
-  request_id: string | null;
-  before: unknown;
-  after: unknown;
-  /** The change set that it was a part of; null for a write by itself. */
-  changeset_id: string | null;
-  /** Whether it was written without the approvals that it needed. */
-  break_glass: boolean;
-}
-
-const text: EntitySchemaColumnOptions = { type: 'text' };
-const json: EntitySchemaColumnOptions = { type: 'json', nullable: true };
-
-/** Its columns for an entity. */
-export const historyColumns = {
-  revision: { type: 'int8', primary: true },
-  config_type: text,
+export const historyColumns = <ConfigType extends string>() => ({
+  revision: primary(int8),
+  config_type: textOf<ConfigType>(),
   resource_id: text,
-  action: text,
+  action: textOf<WriteAction>(),
   changed_by: text,
-  changed_at: { type: 'timestamptz' },
-  reason: { ...text, nullable: true },
-  request_id: { ...text, nullable: true },
-  before: json,
-  after: json,
-  changeset_id: { type: 'uuid', nullable: true },
-  break_glass: { type: 'boolean', default: false },
-} as const satisfies Record<keyof HistoryRow<string>, EntitySchemaColumnOptions>;
+  changed_at: time,
+  reason: nullable(text),
+  request_id: nullable(text),
+  before: nullable(json()),
+  after: nullable(json()),
+  /** The change set that it was a part of; null for a write by itself. */
+  changeset_id: nullable(uuid),
+  /** Whether it was written without the approvals that it needed. */
+  break_glass: { ...flag, default: false },
+});
+export type HistoryRow<ConfigType extends string> = RowWith<
+  ReturnType<typeof historyColumns<ConfigType>>
+>;
 
 /** A document, as the history names it. */
 export interface HistoryName<ConfigType extends string> {

@@ -1,6 +1,7 @@
 /**
- * Migrations and entities describe the same tables: what the mapper would still change is nothing.
- * What grows in them is said.
+ * Migrations and entities describe the same columns and primary keys: what the mapper would still
+ * change of them is nothing. Indexes and constraints are the migrations' alone, so that it would
+ * drop them. What grows in the tables is said.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
@@ -25,7 +26,10 @@ test.each(schemas.filter(({ entities }) => entities.length > 0))('$schema', asyn
   const source = await openDatabase(options, schema);
   try {
     const { upQueries } = await source.driver.createSchemaBuilder().log();
-    expect(upQueries.map(({ query }) => query)).toEqual([]);
+    const changes = upQueries
+      .map(({ query }) => query)
+      .filter((query) => !/^DROP INDEX |^ALTER TABLE \S+ DROP CONSTRAINT /.test(query));
+    expect(changes).toEqual([]);
   } finally {
     await source.destroy();
   }
