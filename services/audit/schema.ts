@@ -57,33 +57,6 @@ export const ChainEntity = table('chains', {
 });
 export type ChainRow = RowOf<typeof ChainEntity>;
 
-/** A chain whose tenant was erased: stores/erased-chains.ts. */
-export const ErasedChainEntity = table('erased_chains', {
-  chain: primary(text),
-  /** When all its events were erased; null while there are some. */
-  erased_at: nullable(time),
-  /** The number of the event in the platform's chain that tells of it. */
-  proof_seq: nullable(int8),
-});
-
-/** What is kept of an event that was erased. */
-export const ErasedLinkEntity = table('erased_links', {
-  chain: primary(text),
-  seq: primary(int8),
-  hash: text,
-});
-
-/** Where a chain was cut: stores/cuts.ts. */
-export const CutEntity = table('cuts', {
-  chain: primary(text),
-  seq: int8,
-  hash: text,
-  cut_at: time,
-  cut_by: text,
-  public_key: text,
-  signature: text,
-});
-
 /** How far an event destination has come: stores/destinations.ts. */
 export const DestinationEntity = table('destinations', {
   chain: primary(text),
@@ -125,14 +98,6 @@ export const DestinationEntity = table('destinations', {
 });
 export type DestinationRow = RowOf<typeof DestinationEntity>;
 
-/** Chains whose event_destinations were written, up to the event of this number. */
-export const DestinationChangeEntity = table('destination_changes', {
-  chain: primary(text),
-  seq: int8,
-  /** When the document is read again, where that failed. */
-  retry_at: time,
-});
-
 export const auditSchema: Schema = {
   schema,
   entities,
@@ -158,6 +123,8 @@ export const auditSchema: Schema = {
       'AuditEventsOfChains1764100000001',
       'CREATE INDEX events_chain_time ON audit.events (chain, occurred_at, seq)',
     ),
+    // Chains whose tenant was erased (stores/erased-chains.ts): erased_at is null while some of the
+    // events are there, proof_seq the number of the event in the platform's chain that tells of it.
     migration(
       'AuditErasedChains1764400000001',
       'CREATE TABLE audit.erased_chains (chain text PRIMARY KEY, erased_at timestamptz, proof_seq int8)',
@@ -203,6 +170,8 @@ export const auditSchema: Schema = {
          replays int NOT NULL DEFAULT 0, delivered_at timestamptz, status int, error text, PRIMARY KEY (chain, name)
        )`,
       'CREATE INDEX destinations_due ON audit.destinations (due_at) WHERE head > searched AND stopped IS NULL',
+      // Chains whose event_destinations were written, up to the event of this number; retry_at is when
+      // the document is read again, where that failed.
       'CREATE TABLE audit.destination_changes (chain text PRIMARY KEY, seq int8 NOT NULL, retry_at timestamptz NOT NULL)',
     ),
     migration(

@@ -72,17 +72,6 @@ export const SessionEntity = table('sessions', {
 });
 export type SessionRow = RowOf<typeof SessionEntity>;
 
-/**
- * Where a person was last, of sessions that are removed already: stores/retention.ts writes it, a
- * sign-in lands there.
- */
-export const LastUsedTenantEntity = table('last_used_tenants', {
-  user_id: primary(uuid),
-  tenant_id: primary(uuid),
-  last_used_at: time,
-});
-export type LastUsedTenantRow = RowOf<typeof LastUsedTenantEntity>;
-
 export const RefreshEntity = table('refresh_tokens', {
   /** SHA-256 of the token, as hex: the token itself is not stored. */
   hash: primary(text),
@@ -165,7 +154,6 @@ export const SsoIdentityEntity = table('sso_identities', {
   user_id: uuid,
   created_at: time,
 });
-export type SsoIdentityRow = RowOf<typeof SsoIdentityEntity>;
 
 export const ApiKeyEntity = table('api_keys', {
   id: primary(uuid),
@@ -208,7 +196,6 @@ export const WorkloadIssuersEntity = table('workload_issuers', {
   revision: int8,
   issuers: jsonb<WorkloadIssuer[]>(),
 });
-export type WorkloadIssuersRow = RowOf<typeof WorkloadIssuersEntity>;
 
 export const authSchema: Schema = {
   schema,
@@ -345,6 +332,8 @@ export const authSchema: Schema = {
       'AuthRetention1764100000001',
       'CREATE INDEX sessions_end ON auth.sessions ((LEAST(revoked_at, expires_at)))',
       'CREATE INDEX invitations_expiry ON auth.invitations (expires_at)',
+      // Where a person was last, of sessions that are removed already: stores/retention.ts writes it,
+      // a sign-in lands there.
       `CREATE TABLE auth.last_used_tenants (
         user_id uuid NOT NULL,
         tenant_id uuid NOT NULL,

@@ -28,7 +28,6 @@ import {
   int8,
   json,
   nullable,
-  numeric,
   primary,
   text,
   textOf,
@@ -234,7 +233,6 @@ export const AttemptEntity = table('attempts', {
   answer: nullable(text),
   error: nullable(text),
 });
-export type AttemptRow = RowOf<typeof AttemptEntity>;
 
 /**
  * What works or fails together: one webhook endpoint or chat space of a tenant, or all of a
@@ -310,7 +308,6 @@ export const AutomationTenantEntity = table('automation_tenants', {
    */
   look_at: nullable(time),
 });
-export type AutomationTenantRow = RowOf<typeof AutomationTenantEntity>;
 
 /** A recorded answer of `decide`. */
 export const DecisionEntity = table('decisions', {
@@ -332,15 +329,6 @@ export const DecisionEntity = table('decisions', {
 });
 export type DecisionRow = RowOf<typeof DecisionEntity>;
 
-/** What a budget has spent and holds in five minutes (stores/ledger.ts). */
-export const LedgerEntity = table('ledger', {
-  tenant_id: primary(uuid),
-  budget: primary(text),
-  bucket: primary(time),
-  spent: numeric,
-  held: numeric,
-});
-
 /** A budget that has come to its `warn_at`. */
 export const BudgetWarningEntity = table('budget_warnings', {
   tenant_id: primary(uuid),
@@ -354,29 +342,6 @@ export const BudgetWarningEntity = table('budget_warnings', {
   notice_due_at: nullable(time),
 });
 export type BudgetWarningRow = RowOf<typeof BudgetWarningEntity>;
-
-/** What grants are signed with (stores/grant-keys.ts). */
-export const GrantKeyEntity = table('grant_keys', {
-  kid: primary(uuid),
-  /** Of the public key, as a JWK has it. */
-  x: text,
-  /** The private key. */
-  sealed: text,
-  created_at: time,
-});
-
-export const SlackMessageEntity = table('slack_messages', {
-  tenant_id: primary(uuid),
-  approval_id: primary(uuid),
-  channel: primary(text),
-  ts: primary(text),
-});
-
-export const SlackLeaseEntity = table('slack_leases', {
-  tenant_id: primary(uuid),
-  holder: uuid,
-  held_until: time,
-});
 
 export const notifierSchema: Schema = {
   schema,
@@ -545,6 +510,7 @@ export const notifierSchema: Schema = {
     migration(
       'Budgets1765100000003',
       'ALTER TABLE notifier.automations ADD COLUMN holds json, ADD COLUMN actual_cost float8',
+      // What a budget has spent and holds in five minutes: see stores/ledger.ts.
       `CREATE TABLE notifier.ledger (
          tenant_id uuid NOT NULL, budget text NOT NULL, bucket timestamptz NOT NULL, spent numeric NOT NULL,
          held numeric NOT NULL, PRIMARY KEY (tenant_id, budget, bucket)
@@ -567,6 +533,7 @@ export const notifierSchema: Schema = {
     ),
     migration(
       'Grants1765200000002',
+      // What grants are signed with (stores/grant-keys.ts): x is of the public key, as a JWK has it.
       `CREATE TABLE notifier.grant_keys (
          kid uuid PRIMARY KEY, x text NOT NULL, sealed text NOT NULL, created_at timestamptz NOT NULL
        )`,

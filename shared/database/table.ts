@@ -17,8 +17,6 @@ export const time: Column<Date> = { type: 'timestamptz' };
 export const flag: Column<boolean> = { type: 'boolean' };
 export const int4: Column<number> = { type: 'int4' };
 export const int8: Column<number> = { type: 'int8' };
-/** A decimal, which no number holds exactly. */
-export const numeric: Column<string> = { type: 'numeric' };
 export const bytea: Column<Buffer> = { type: 'bytea' };
 export const float8: Column<number> = { type: 'float8' };
 
