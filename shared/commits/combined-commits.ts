@@ -70,7 +70,7 @@ export type Judge<T> = (manager: EntityManager, counted: Promise<Counted>) => Pr
 /** The same for a commit of its own, or one with a fixed number of changes. */
 export const storing =
   <T>(judge: Judge<T>): Work<T> =>
-  async (manager, revision, at, policies) => {
+  async (manager, at, revision, policies) => {
     const judged = await judge(manager, Promise.resolve({ revision, at, policies }));
     await judged.store?.();
     return judged;
@@ -113,7 +113,7 @@ export async function commitCombined<T>(
   by: Combining,
   scope: string,
   judge: Judge<T>,
-): Promise<Outcome<T>> {
+): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let judged: Judged<T> | undefined;
   const judgeAndKeep: Judge<T> = async (manager, counted) => {
@@ -122,7 +122,7 @@ export async function commitCombined<T>(
   };
   queueIn(db).add(scope, { by, judge: judgeAndKeep, resolve, reject });
   await promise;
-  return judged!;
+  return judged!.result;
 }
 
 /** Thrown inside the transaction to roll it back where no write in it is to be stored. */

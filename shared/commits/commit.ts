@@ -86,12 +86,12 @@ class Discarded<T> extends Error {
 }
 
 /**
- * What one change writes: given the revision that its rows will carry, and the time of the change.
+ * What one change writes: given the time of the change, and the revision that its rows will carry.
  */
 export type Work<T> = (
   manager: EntityManager,
-  revision: number,
   at: Date,
+  revision: number,
   policies: Policies,
 ) => Promise<Outcome<T>>;
 
@@ -117,11 +117,10 @@ const noPolicies: Policies = { own: null, platform: null };
  * One change of a revision scope: `platform`, `auth`, `tenant:<id>` or `members:<id>`.
  *
  * The scope's counter is locked first. So writers of one scope follow each other, revisions have no
- * gaps, and what `work` reads is current. `work` is given the revision
- * that its rows will carry and the time of the change. That is the database's, taken under the
- * lock: clocks of nodes differ, and a later revision must not look older. With `discard` everything
- * is done and then rolled back, and the outcome is what it would have been. Throws what `work` and
- * the database throw; then nothing is committed.
+ * gaps, and what `work` reads is current. The time that it is given is the database's, taken under
+ * the lock: clocks of nodes differ, and a later revision must not look older. With `discard`
+ * everything is done and then rolled back, and the result is what it would have been. Throws what
+ * `work` and the database throw; then nothing is committed.
  */
 export async function commitChange<T>(
   db: DataSource,
@@ -129,9 +128,9 @@ export async function commitChange<T>(
   scope: string,
   work: Work<T>,
   options: { readonly discard?: boolean } = {},
-): Promise<Outcome<T>> {
+): Promise<T> {
   const [outcome] = await commitChanges(db, by, scope, [work], options);
-  return outcome!;
+  return outcome!.result;
 }
 
 type Finished<T> = (manager: EntityManager, outcomes: readonly Outcome<T>[]) => Promise<void>;
@@ -164,7 +163,7 @@ export async function commitChanges<T>(
       let change: Change | undefined;
       for (const work of works) {
         const { revision, changed_at: at, policies } = await lockAndCount(manager, scope);
-        const done = await work(manager, revision, at, policies);
+        const done = await work(manager, at, revision, policies);
         outcomes.push(done);
         if (discard) continue;
         const id = await recordChanges(manager, scope, [recordOf(by, { revision, at }, done)]);
@@ -202,7 +201,7 @@ export async function tryChanges<T>(
       const { revision, changed_at: at } = await nextOf(manager, scope);
       const outcomes: Outcome<T>[] = [];
       for (const work of works)
-        outcomes.push(await work(manager, revision + outcomes.length, at, noPolicies));
+        outcomes.push(await work(manager, at, revision + outcomes.length, noPolicies));
       await finished(manager, outcomes);
       throw new Discarded(outcomes);
     });

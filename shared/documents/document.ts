@@ -230,13 +230,13 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     judge: Judge<Attempt<Document>>,
   ): Promise<WrittenDocument<Document>> {
     const scope = this.#scopeOf(params);
-    const { result } =
+    const { answer } =
       params.dry_run === true || this.#kind.commitsAlone
         ? await commitChange(this.#db, request, scope, storing(judge), {
             discard: params.dry_run === true,
           })
         : await commitCombined(this.#db, request, scope, judge);
-    return result.answer;
+    return answer;
   }
 
   /** The write of a verb, up to its commit. */

@@ -31,7 +31,7 @@ export const historyActions = (db: DataSource) =>
      * platform drops what nodes remember of the past.
      */
     async 'global-config.history.purge'({ body: { reason, ...name } }, request) {
-      const work: Work<ResultOf<'global-config.history.purge'>> = async (manager, revision, at) => {
+      const work: Work<ResultOf<'global-config.history.purge'>> = async (manager, at, revision) => {
         const by = { purged_by: request.caller.id, purged_at: at, reason };
         const changeSets = await purgeChangeSets(manager, name);
         const rollouts = await purgeRollouts(manager, name, by);
@@ -54,7 +54,6 @@ export const historyActions = (db: DataSource) =>
         ];
         return { result: { revision, ...name, ...purged, at: time }, keys: [], events };
       };
-      const { result } = await commitChange(db, request, platformScope, work);
-      return result;
+      return commitChange(db, request, platformScope, work);
     },
   }) satisfies Handlers;

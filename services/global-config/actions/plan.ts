@@ -140,8 +140,8 @@ export class Planner {
     for (const [index, write] of writes.entries()) {
       if ('problems' in write) continue;
       const work = await this.#prepare(write, request);
-      works.push((manager, revision, at, policies) =>
-        work(manager, revision, at, policies).catch((error: unknown) => {
+      works.push((manager, at, revision, policies) =>
+        work(manager, at, revision, policies).catch((error: unknown) => {
           throw errorOfItem(error, index, items);
         }),
       );
@@ -154,10 +154,10 @@ export class Planner {
     let after: PlatformLayers | undefined;
     let first: { revision: number; at: string } | undefined;
     const [begin, ...others] = works;
-    const beginning: Work<AnyAttempt> = async (manager, revision, at, policies) => {
+    const beginning: Work<AnyAttempt> = async (manager, at, revision, policies) => {
       first = { revision: revision - 1, at: at.toISOString() };
       before = await readPlatformLayers(manager);
-      return begin!(manager, revision, at, policies);
+      return begin!(manager, at, revision, policies);
     };
     const outcomes = await tryChanges(
       this.#db,
@@ -312,9 +312,9 @@ export class Planner {
       request,
     );
     const [first, ...others] = works;
-    const onlyThen: Work<AnyAttempt> = async (manager, revision, at, policies) => {
+    const onlyThen: Work<AnyAttempt> = async (manager, at, revision, policies) => {
       await requireRevision(manager, planned, revision - 1);
-      return first!(manager, revision, at, policies);
+      return first!(manager, at, revision, policies);
     };
     const answerOf = (outcomes: readonly { readonly result: AnyAttempt }[]) =>
       appliedPlan(

@@ -117,7 +117,7 @@ export class Rollouts {
         created_by: request.caller.id,
         created_at: at.toISOString(),
       });
-      const work: Work<Attempt<StoredRollout>> = async (manager, revision, at, policies) => {
+      const work: Work<Attempt<StoredRollout>> = async (manager, at, revision, policies) => {
         await source.require(manager, revision - 1);
         await requireBase(manager, items);
         await requireNoOther(manager, id, items);
@@ -125,7 +125,7 @@ export class Rollouts {
         requireApproved(items, approvals, policies, { ...claims, reason: body.reason });
         await removeOldest(manager);
         const place = await this.#place(documentAt(at), body.reason, request);
-        return place(manager, revision, at, policies);
+        return place(manager, at, revision, policies);
       };
       const [done] = await commitChanges(this.#db, request, platformScope, [work], {
         begin: source.begin,
@@ -206,18 +206,18 @@ export class Rollouts {
       for (const { item, document: becomes } of writes)
         works.push(await this.#rolledOut.work(item, becomes, why, request));
       // Last, so that at no revision between a tenant has another side than before and after.
-      works.push(async (manager, revision, at, policies) => {
+      works.push(async (manager, at, revision, policies) => {
         const revisions = writes.map((_write, index) => revision - writes.length + index);
         const place = await this.#place({ ...document, ...next(at, revisions) }, why, request);
-        return place(manager, revision, at, policies);
+        return place(manager, at, revision, policies);
       });
       const [first, ...others] = works;
-      const begin: Work<Attempt<unknown>> = async (manager, revision, at, policies) => {
+      const begin: Work<Attempt<unknown>> = async (manager, at, revision, policies) => {
         const now = await manager.findOneBy(RolloutEntity, { id });
         if (now?.revision !== found.revision) throw new Outdated();
         if (run) await endTurn(manager, run.turn, run.answers);
         await require?.(manager, at, policies);
-        return first!(manager, revision, at, policies);
+        return first!(manager, at, revision, policies);
       };
       const outcomes = await commitChanges(this.#db, request, platformScope, [begin, ...others], {
         finished: async (_manager, done) => {

@@ -29,14 +29,14 @@ export function boundActions(db: DataSource, bounds: DocumentActions<TenantAddre
       );
     const { impact: _impact, cursor, tenant_id: tenantId, ...own } = params;
     const work = await bounds.prepare(verb, { tenant_id: tenantId, ...own }, request);
-    const withBase: Work<Based> = async (manager, revision, at, policies) => {
+    const withBase: Work<Based> = async (manager, at, revision, policies) => {
       const platform = await revisionOf(manager, platformScope);
-      const done = await work(manager, revision, at, policies);
+      const done = await work(manager, at, revision, policies);
       const base = { platform, tenant: revision - 1, at: at.toISOString() };
       return { ...done, result: { ...done.result, base } };
     };
     const scope = tenantScope(tenantId);
-    const { result } = await commitChange(db, request, scope, withBase, { discard: true });
+    const result = await commitChange(db, request, scope, withBase, { discard: true });
     const { answer, before, after, base } = result;
     const { platform, tenant } = base;
     const found = await request.call('config-resolver.impact', {

@@ -53,7 +53,7 @@ export function withEffectiveTrials<Address extends TenantAddress, Document>(
     const { for_agent_type, for_service_id, for_service_type, tenant_id } = params;
     const work = await documents.prepare(verb, params, request);
     const scope = tenantScope(tenant_id);
-    const { result } = await commitChange(db, request, scope, work, { discard: true });
+    const result = await commitChange(db, request, scope, work, { discard: true });
     const { answer, before, after } = result;
     const { effective } = await request.call('config-resolver.preview', {
       tenant_id,

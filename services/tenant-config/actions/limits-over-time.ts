@@ -30,7 +30,7 @@ function tried<Document extends Budgets | Freezes>(
     const { impact: _impact, tenant_id: tenantId, ...own } = params;
     const work = await document.prepare(verb, { tenant_id: tenantId, ...own }, request);
     const scope = tenantScope(tenantId);
-    const { result } = await commitChange(db, request, scope, work, { discard: true });
+    const result = await commitChange(db, request, scope, work, { discard: true });
     const { answer, before, after } = result;
     const over_time = await request.call('config-resolver.impact.over-time', {
       body: { by: 'tenant', tenant_id: tenantId, ...of({ before, after }) },

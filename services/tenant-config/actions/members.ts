@@ -165,33 +165,28 @@ const listActions = (db: DataSource, settings: () => Settings) =>
       });
       const address = { tenant_id, user_id: account.id };
       const status = account.admitted ? 'active' : 'invited';
-      const { result } = await commitChange(
-        db,
-        request,
-        memberScope(tenant_id),
-        async (manager, _revision, at) => {
-          const known = await manager.findOneBy(MemberEntity, address);
-          if (known) throw new StrataError('conflict', alreadyThere[known.status]);
-          if (status === 'invited') await requireRoomToInvite(manager, tenant_id, settings());
-          await requireQuota(manager, tenant_id, 'members', settings());
-          const gift = await giftOf(manager, tenant_id, request.caller, at);
-          const byDirectory = await directoryRightsOf(manager, tenant_id, account.id);
-          const standing = together({ roles, groups }, byDirectory);
-          const given = givenNow(standing, gift);
-          const row: MemberRow = { ...address, ...standing, status, added_at: at, given };
-          await manager.insert(MemberEntity, row);
-          const action = account.admitted ? 'added' : 'invited';
-          return {
-            result: row,
-            keys: [memberKey(address)],
-            events: [
-              memberEvent(action, tenant_id, account.id, { roles: row.roles, groups: row.groups }),
-            ],
-          };
-        },
-      );
+      const row = await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
+        const known = await manager.findOneBy(MemberEntity, address);
+        if (known) throw new StrataError('conflict', alreadyThere[known.status]);
+        if (status === 'invited') await requireRoomToInvite(manager, tenant_id, settings());
+        await requireQuota(manager, tenant_id, 'members', settings());
+        const gift = await giftOf(manager, tenant_id, request.caller, at);
+        const byDirectory = await directoryRightsOf(manager, tenant_id, account.id);
+        const standing = together({ roles, groups }, byDirectory);
+        const given = givenNow(standing, gift);
+        const row: MemberRow = { ...address, ...standing, status, added_at: at, given };
+        await manager.insert(MemberEntity, row);
+        const action = account.admitted ? 'added' : 'invited';
+        return {
+          result: row,
+          keys: [memberKey(address)],
+          events: [
+            memberEvent(action, tenant_id, account.id, { roles: row.roles, groups: row.groups }),
+          ],
+        };
+      });
       if (status === 'invited') await tryToInvite(tenant, account.id, request);
-      const [member] = await withAccounts(db, [result], request);
+      const [member] = await withAccounts(db, [row], request);
       return member!;
     },
 
@@ -206,29 +201,24 @@ const listActions = (db: DataSource, settings: () => Settings) =>
     },
 
     async 'tenant-config.members.patch'({ tenant_id, user_id, body }, request) {
-      const { result } = await commitChange(
-        db,
-        request,
-        memberScope(tenant_id),
-        async (manager, _revision, at) => {
-          const before = await findMember(manager, tenant_id, user_id);
-          const standing = await standingAfter(manager, before, body);
-          const after: MemberRow = { ...before, ...standing };
-          checkGrant(request.caller, after.roles, before.roles);
-          const { roles, groups } = after;
-          const gift = await giftOf(manager, tenant_id, request.caller, at);
-          const given = givenNow(after, gift, before);
-          await manager.update(MemberEntity, { tenant_id, user_id }, { ...standing, given });
-          if (isAdministrator(before)) await requireAdministrator(manager, tenant_id);
-          const changes = diff({ roles: before.roles, groups: before.groups }, { roles, groups });
-          return {
-            result: after,
-            keys: request.keys,
-            events: [memberEvent('updated', tenant_id, user_id, { changes })],
-          };
-        },
-      );
-      const [member] = await withAccounts(db, [result], request);
+      const row = await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
+        const before = await findMember(manager, tenant_id, user_id);
+        const standing = await standingAfter(manager, before, body);
+        const after: MemberRow = { ...before, ...standing };
+        checkGrant(request.caller, after.roles, before.roles);
+        const { roles, groups } = after;
+        const gift = await giftOf(manager, tenant_id, request.caller, at);
+        const given = givenNow(after, gift, before);
+        await manager.update(MemberEntity, { tenant_id, user_id }, { ...standing, given });
+        if (isAdministrator(before)) await requireAdministrator(manager, tenant_id);
+        const changes = diff({ roles: before.roles, groups: before.groups }, { roles, groups });
+        return {
+          result: after,
+          keys: request.keys,
+          events: [memberEvent('updated', tenant_id, user_id, { changes })],
+        };
+      });
+      const [member] = await withAccounts(db, [row], request);
       return member!;
     },
 
@@ -266,24 +256,18 @@ const membershipActions = (db: DataSource, settings: () => Settings) =>
       findMemberships(db.manager, user_id, 'invited'),
 
     async 'tenant-config.members.accept'({ tenant_id, user_id }, request) {
-      const { result } = await commitChange(
-        db,
-        request,
-        memberScope(tenant_id),
-        async (manager, _revision, at) => {
-          const tenant = await findTenant(manager, tenant_id);
-          if (tenant.status === 'disabled') throw new StrataError('auth_tenant_disabled');
-          const row = await findMember(manager, tenant_id, user_id);
-          const membership = membershipOf(tenant, row);
-          if (row.status === 'active') return { result: membership, keys: [], events: [] };
-          return {
-            result: membership,
-            keys: [memberKey({ tenant_id, user_id })],
-            events: [await admit(manager, row, at)],
-          };
-        },
-      );
-      return result;
+      return commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
+        const tenant = await findTenant(manager, tenant_id);
+        if (tenant.status === 'disabled') throw new StrataError('auth_tenant_disabled');
+        const row = await findMember(manager, tenant_id, user_id);
+        const membership = membershipOf(tenant, row);
+        if (row.status === 'active') return { result: membership, keys: [], events: [] };
+        return {
+          result: membership,
+          keys: [memberKey({ tenant_id, user_id })],
+          events: [await admit(manager, row, at)],
+        };
+      });
     },
 
     async 'tenant-config.members.decline'({ tenant_id, user_id }, request) {
@@ -336,7 +320,7 @@ const membershipActions = (db: DataSource, settings: () => Settings) =>
 
     async 'tenant-config.members.provision'({ tenant_id, user_id, body: { roles } }, request) {
       const address = { tenant_id, user_id };
-      await commitChange(db, request, memberScope(tenant_id), async (manager, _revision, at) => {
+      await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
         await requireTenant(manager, tenant_id);
         // Whoever is invited, perhaps to more than this, accepts that by themselves.
         const isKnown = await manager.existsBy(MemberEntity, address);

@@ -86,31 +86,26 @@ export function scimGroupActions(db: DataSource, settings: () => Settings) {
       show(await findDirectoryGroup(db.manager, tenant_id, group_id), excludedAttributes),
 
     async 'tenant-config.scim.groups.create'({ tenant_id, body }, request) {
-      const { result } = await commitChange(
-        db,
-        request,
-        memberScope(tenant_id),
-        async (manager, _revision, at) => {
-          const made = { tenant_id, id: randomUUID(), roles: [], groups: [], members: [] };
-          const existing = await manager.countBy(DirectoryGroupEntity, { tenant_id });
-          if (existing >= mostDirectoryGroups)
-            throw new StrataError(
-              'conflict',
-              `The tenant has ${existing} groups of its directory, and none has more. Assign fewer to Strata.`,
-            );
-          const after = groupState(body);
-          const row = { ...made, ...(await requireState(manager, made, after, [])) };
-          const dated = { ...row, created_at: at, updated_at: at };
-          await manager.insert(DirectoryGroupEntity, dated);
-          const { displayName, members } = after;
-          return {
-            result: dated,
-            keys: [],
-            events: [groupEvent('created', made, { display_name: displayName, members })],
-          };
-        },
-      );
-      return show(result);
+      const row = await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
+        const made = { tenant_id, id: randomUUID(), roles: [], groups: [], members: [] };
+        const existing = await manager.countBy(DirectoryGroupEntity, { tenant_id });
+        if (existing >= mostDirectoryGroups)
+          throw new StrataError(
+            'conflict',
+            `The tenant has ${existing} groups of its directory, and none has more. Assign fewer to Strata.`,
+          );
+        const after = groupState(body);
+        const row = { ...made, ...(await requireState(manager, made, after, [])) };
+        const dated = { ...row, created_at: at, updated_at: at };
+        await manager.insert(DirectoryGroupEntity, dated);
+        const { displayName, members } = after;
+        return {
+          result: dated,
+          keys: [],
+          events: [groupEvent('created', made, { display_name: displayName, members })],
+        };
+      });
+      return show(row);
     },
 
     async 'tenant-config.scim.groups.put'({ tenant_id, group_id: id, body }, request) {
@@ -124,7 +119,7 @@ export function scimGroupActions(db: DataSource, settings: () => Settings) {
 
     async 'tenant-config.scim.groups.delete'({ tenant_id, group_id: id }, request) {
       const address = { tenant_id, id };
-      await commitChange(db, request, memberScope(tenant_id), async (manager, _revision, at) => {
+      await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
         const { members, ...row } = await findDirectoryGroup(manager, tenant_id, id);
         await manager.delete(DirectoryGroupEntity, address);
         const followed = await followDirectoryGroups(manager, tenant_id, members, request, at);
@@ -150,34 +145,29 @@ export const directoryGroupActions = (db: DataSource) =>
     },
 
     async 'tenant-config.directory-groups.put'({ tenant_id, group_id: id, body }, request) {
-      const { result } = await commitChange(
-        db,
-        request,
-        memberScope(tenant_id),
-        async (manager, _revision, at) => {
-          const before = await findDirectoryGroup(manager, tenant_id, id);
-          const { roles, groups } = body;
-          const changes = diff({ roles: before.roles, groups: before.groups }, { roles, groups });
-          if (changes.length === 0) return { result: before, keys: [], events: [] };
-          const gives = { roles, groups, updated_at: at };
-          await manager.update(DirectoryGroupEntity, { tenant_id, id }, gives);
-          const followed = await followDirectoryGroups(
-            manager,
-            tenant_id,
-            before.members,
-            request,
-            at,
-          );
-          const payload = { display_name: before.display_name, changes };
-          const event = groupEvent('given', { tenant_id, id }, payload);
-          return {
-            result: { ...before, ...gives },
-            keys: followed.keys,
-            events: [event, ...followed.events],
-          };
-        },
-      );
-      return directoryGroup(result);
+      const row = await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
+        const before = await findDirectoryGroup(manager, tenant_id, id);
+        const { roles, groups } = body;
+        const changes = diff({ roles: before.roles, groups: before.groups }, { roles, groups });
+        if (changes.length === 0) return { result: before, keys: [], events: [] };
+        const gives = { roles, groups, updated_at: at };
+        await manager.update(DirectoryGroupEntity, { tenant_id, id }, gives);
+        const followed = await followDirectoryGroups(
+          manager,
+          tenant_id,
+          before.members,
+          request,
+          at,
+        );
+        const payload = { display_name: before.display_name, changes };
+        const event = groupEvent('given', { tenant_id, id }, payload);
+        return {
+          result: { ...before, ...gives },
+          keys: followed.keys,
+          events: [event, ...followed.events],
+        };
+      });
+      return directoryGroup(row);
     },
   }) satisfies Handlers;
 
@@ -219,36 +209,30 @@ async function change(
   request: Request,
 ): Promise<DirectoryGroupRow> {
   const { tenant_id: tenantId, id } = address;
-  const { result } = await commitChange(
-    db,
-    request,
-    memberScope(tenantId),
-    async (manager, _revision, at) => {
-      const row = await findDirectoryGroup(manager, tenantId, id);
-      const before = groupStateOfRow(row);
-      const after = afterOf(before);
-      if (isDeepStrictEqual(before, after)) return { result: row, keys: [], events: [] };
-      const said = {
-        ...(await requireState(manager, address, after, row.members)),
-        updated_at: at,
-      };
-      await manager.update(DirectoryGroupEntity, { tenant_id: tenantId, id }, said);
-      const [had, has] = [new Set(before.members), new Set(after.members)];
-      const added = after.members.filter((each) => !had.has(each));
-      const removed = before.members.filter((each) => !has.has(each));
-      const moved = [...added, ...removed];
-      const followed = await followDirectoryGroups(manager, tenantId, moved, request, at);
-      const names = diff(
-        { display_name: before.displayName, external_id: before.externalId },
-        { display_name: after.displayName, external_id: after.externalId },
-      );
-      const event = groupEvent('updated', address, { changes: names, added, removed });
-      return {
-        result: { ...row, ...said },
-        keys: followed.keys,
-        events: [event, ...followed.events],
-      };
-    },
-  );
-  return result;
+  return commitChange(db, request, memberScope(tenantId), async (manager, at) => {
+    const row = await findDirectoryGroup(manager, tenantId, id);
+    const before = groupStateOfRow(row);
+    const after = afterOf(before);
+    if (isDeepStrictEqual(before, after)) return { result: row, keys: [], events: [] };
+    const said = {
+      ...(await requireState(manager, address, after, row.members)),
+      updated_at: at,
+    };
+    await manager.update(DirectoryGroupEntity, { tenant_id: tenantId, id }, said);
+    const [had, has] = [new Set(before.members), new Set(after.members)];
+    const added = after.members.filter((each) => !had.has(each));
+    const removed = before.members.filter((each) => !has.has(each));
+    const moved = [...added, ...removed];
+    const followed = await followDirectoryGroups(manager, tenantId, moved, request, at);
+    const names = diff(
+      { display_name: before.displayName, external_id: before.externalId },
+      { display_name: after.displayName, external_id: after.externalId },
+    );
+    const event = groupEvent('updated', address, { changes: names, added, removed });
+    return {
+      result: { ...row, ...said },
+      keys: followed.keys,
+      events: [event, ...followed.events],
+    };
+  });
 }

@@ -79,11 +79,11 @@ export function scimActions(db: DataSource, settings: () => Settings) {
       const state = stateOf(body);
       const account = await admit(db, tenant_id, state.userName, settings(), request);
       const address = { tenant_id, user_id: account.id };
-      const { result: isInvited } = await commitChange(
+      const isInvited = await commitChange(
         db,
         request,
         memberScope(tenant_id),
-        async (manager, _revision, at) => {
+        async (manager, at) => {
           const known = await manager.findOneBy(ScimUserEntity, address);
           if (known && known.deleted_at === null) throw new StrataError('scim_uniqueness');
           await requireFreeExternalId(manager, address, state.externalId);
@@ -116,7 +116,7 @@ export function scimActions(db: DataSource, settings: () => Settings) {
     /** The row stays, so that no sign-in brings the person back. */
     async 'tenant-config.scim.users.delete'({ tenant_id, user_id }, request) {
       const address = { tenant_id, user_id };
-      await commitChange(db, request, memberScope(tenant_id), async (manager, _revision, at) => {
+      await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
         await findScimUser(manager, tenant_id, user_id);
         const left = await leave(manager, address);
         await leaveDirectoryGroups(manager, tenant_id, user_id);
@@ -259,23 +259,17 @@ async function change(
   const account = returns
     ? await admit(db, tenantId, found.userName, settings(), request)
     : undefined;
-  const { result } = await commitChange(
-    db,
-    request,
-    memberScope(tenantId),
-    async (manager, _revision, at) => {
-      const before = stateOfRow(await findScimUser(manager, tenantId, userId));
-      const after = afterOf(before);
-      await requireFreeExternalId(manager, address, after.externalId);
-      const entry = { ...address, manager, request, at, settings: settings() };
-      const { result: isInvited, keys, events } = await follow(entry, after.active, account);
-      const isActive = after.active;
-      if (isDeepStrictEqual(before, after))
-        return { result: { isInvited, isActive }, keys, events };
-      await manager.update(ScimUserEntity, address, { ...saidOf(after), updated_at: at });
-      const event = scimEvent('updated', address, { changes: diff(before, after) });
-      return { result: { isInvited, isActive }, keys, events: [...events, event] };
-    },
-  );
-  await afterwards(db, address, result, request);
+  const row = await commitChange(db, request, memberScope(tenantId), async (manager, at) => {
+    const before = stateOfRow(await findScimUser(manager, tenantId, userId));
+    const after = afterOf(before);
+    await requireFreeExternalId(manager, address, after.externalId);
+    const entry = { ...address, manager, request, at, settings: settings() };
+    const { result: isInvited, keys, events } = await follow(entry, after.active, account);
+    const isActive = after.active;
+    if (isDeepStrictEqual(before, after)) return { result: { isInvited, isActive }, keys, events };
+    await manager.update(ScimUserEntity, address, { ...saidOf(after), updated_at: at });
+    const event = scimEvent('updated', address, { changes: diff(before, after) });
+    return { result: { isInvited, isActive }, keys, events: [...events, event] };
+  });
+  await afterwards(db, address, row, request);
 }

@@ -93,62 +93,52 @@ export const serviceAccountActions = (db: DataSource, settings: () => Settings) 
     async 'tenant-config.service-accounts.create'({ tenant_id, body }, request) {
       const { name, description = null, roles } = body;
       checkGrant(request.caller, roles);
-      const { result } = await commitChange(
-        db,
-        request,
-        memberScope(tenant_id),
-        async (manager, _revision, at) => {
-          await requireTenant(manager, tenant_id);
-          await requireQuota(manager, tenant_id, 'service_accounts', settings());
-          const gift = await giftOf(manager, tenant_id, request.caller, at);
-          const given = givenNow({ roles, groups: [] }, gift);
-          const row = newAccount({ tenant_id, name, description, roles, given }, request, at);
-          await manager.insert(ServiceAccountEntity, row);
-          await noteActor(manager, [tenant_id], { id: row.id, name, address: null });
-          request.checkAnswer(viewOf(row));
-          return {
-            result: row,
-            keys: [serviceAccountKey({ tenant_id, account_id: row.id })],
-            events: [eventOf('created', row, { name, roles })],
-          };
-        },
-      );
-      return viewOf(result);
+      const row = await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
+        await requireTenant(manager, tenant_id);
+        await requireQuota(manager, tenant_id, 'service_accounts', settings());
+        const gift = await giftOf(manager, tenant_id, request.caller, at);
+        const given = givenNow({ roles, groups: [] }, gift);
+        const row = newAccount({ tenant_id, name, description, roles, given }, request, at);
+        await manager.insert(ServiceAccountEntity, row);
+        await noteActor(manager, [tenant_id], { id: row.id, name, address: null });
+        request.checkAnswer(viewOf(row));
+        return {
+          result: row,
+          keys: [serviceAccountKey({ tenant_id, account_id: row.id })],
+          events: [eventOf('created', row, { name, roles })],
+        };
+      });
+      return viewOf(row);
     },
 
     /** Roles and status hold on every node at once: the account's cached state is dropped. */
     async 'tenant-config.service-accounts.patch'({ tenant_id, account_id: id, body }, request) {
-      const { result } = await commitChange(
-        db,
-        request,
-        memberScope(tenant_id),
-        async (manager, _revision, at) => {
-          const before = await findAccount(manager, tenant_id, id);
-          const changed = { ...before, ...body, updated_at: at };
-          const gift = await giftOf(manager, tenant_id, request.caller, at);
-          const given = givenNow({ roles: changed.roles, groups: [] }, gift, {
-            ...before,
-            // Whoever enables an account gives it its roles.
-            roles: before.status === 'active' ? before.roles : [],
-            groups: [],
-          });
-          const after: ServiceAccountRow = { ...changed, given };
-          const hadRoles = before.status === 'active' ? before.roles : [];
-          checkGrant(request.caller, after.roles, hadRoles);
-          const { name, description, roles, status, updated_at } = after;
-          const change = { name, description, roles, status, updated_at, given };
-          await manager.update(ServiceAccountEntity, { tenant_id, id }, change);
-          await noteActor(manager, [tenant_id], { id, name, address: null });
-          const changes = diff(settingsOf(before), settingsOf(after));
-          request.checkAnswer(viewOf(after));
-          return {
-            result: after,
-            keys: request.keys,
-            events: [eventOf('updated', after, { changes })],
-          };
-        },
-      );
-      return viewOf(result);
+      const row = await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
+        const before = await findAccount(manager, tenant_id, id);
+        const changed = { ...before, ...body, updated_at: at };
+        const gift = await giftOf(manager, tenant_id, request.caller, at);
+        const given = givenNow({ roles: changed.roles, groups: [] }, gift, {
+          ...before,
+          // Whoever enables an account gives it its roles.
+          roles: before.status === 'active' ? before.roles : [],
+          groups: [],
+        });
+        const after: ServiceAccountRow = { ...changed, given };
+        const hadRoles = before.status === 'active' ? before.roles : [];
+        checkGrant(request.caller, after.roles, hadRoles);
+        const { name, description, roles, status, updated_at } = after;
+        const change = { name, description, roles, status, updated_at, given };
+        await manager.update(ServiceAccountEntity, { tenant_id, id }, change);
+        await noteActor(manager, [tenant_id], { id, name, address: null });
+        const changes = diff(settingsOf(before), settingsOf(after));
+        request.checkAnswer(viewOf(after));
+        return {
+          result: after,
+          keys: request.keys,
+          events: [eventOf('updated', after, { changes })],
+        };
+      });
+      return viewOf(row);
     },
 
     /**

@@ -72,11 +72,11 @@ const createAction = (db: DataSource, settings: () => Settings) =>
       const administrator = { user_id: account.id, email: account.email, status } as const;
       const id = randomUUID();
       const risk = seedRisk(settings(), types);
-      const { result } = await commitChange(
+      const result = await commitChange(
         db,
         request,
         tenantScope(id),
-        async (manager, revision, now) => {
+        async (manager, now, revision) => {
           const tenant: TenantRow = {
             id,
             name,
@@ -161,34 +161,29 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
     async 'tenant-config.tenants.patch'({ tenant_id: id, body }, request) {
       checkTenantChange(request.caller, id, body);
       const { end_password_keys: endsKeys = false, ...asked } = body;
-      const { result } = await commitChange(
-        db,
-        request,
-        memberScope(id),
-        async (manager, _revision, at) => {
-          const before = await findTenant(manager, id);
-          const after: TenantRow = { ...before, ...asked, updated_at: at };
-          if (after.status === 'active') after.deletion_asked_at = null;
-          const { name, status, sign_in_policy, updated_at, deletion_asked_at } = after;
-          const change = { name, status, sign_in_policy, updated_at, deletion_asked_at };
-          await manager.update(TenantEntity, { id }, change);
-          const changes = diff(
-            {
-              name: before.name,
-              status: before.status,
-              sign_in_policy: before.sign_in_policy,
-              erase_at: eraseTime(before, settings()),
-            },
-            { name, status, sign_in_policy, erase_at: eraseTime(after, settings()) },
-          );
-          request.checkAnswer({ ...tenantOf(after), password_keys: null });
-          return {
-            result: after,
-            keys: [wholeScopeKey],
-            events: [{ action: 'tenant.updated', tenant_id: id, target: id, payload: { changes } }],
-          };
-        },
-      );
+      const row = await commitChange(db, request, memberScope(id), async (manager, at) => {
+        const before = await findTenant(manager, id);
+        const after: TenantRow = { ...before, ...asked, updated_at: at };
+        if (after.status === 'active') after.deletion_asked_at = null;
+        const { name, status, sign_in_policy, updated_at, deletion_asked_at } = after;
+        const change = { name, status, sign_in_policy, updated_at, deletion_asked_at };
+        await manager.update(TenantEntity, { id }, change);
+        const changes = diff(
+          {
+            name: before.name,
+            status: before.status,
+            sign_in_policy: before.sign_in_policy,
+            erase_at: eraseTime(before, settings()),
+          },
+          { name, status, sign_in_policy, erase_at: eraseTime(after, settings()) },
+        );
+        request.checkAnswer({ ...tenantOf(after), password_keys: null });
+        return {
+          result: after,
+          keys: [wholeScopeKey],
+          events: [{ action: 'tenant.updated', tenant_id: id, target: id, payload: { changes } }],
+        };
+      });
       // After the policy holds: until then sessions by password may make further keys.
       const passwordKeys =
         body.sign_in_policy === 'passkey_or_sso'
@@ -197,27 +192,22 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
               body: { end: endsKeys, actor: actorOf(request.caller) },
             })
           : null;
-      return { ...tenantOf(result), password_keys: passwordKeys };
+      return { ...tenantOf(row), password_keys: passwordKeys };
     },
 
     async 'tenant-config.tenants.delete'({ tenant_id: id }, request) {
-      const { result } = await commitChange(
-        db,
-        request,
-        memberScope(id),
-        async (manager, _revision, at) => {
-          const before = await findTenant(manager, id);
-          if (before.status !== 'disabled') throw new StrataError('tenant_not_disabled');
-          if (before.deletion_asked_at !== null) return { result: before, keys: [], events: [] };
-          const after: TenantRow = { ...before, deletion_asked_at: at };
-          await manager.update(TenantEntity, { id }, { deletion_asked_at: at });
-          request.checkAnswer(tenantOf(after));
-          const payload = { erase_at: eraseTime(after, settings()) };
-          const event = { action: 'tenant.deletion_asked', tenant_id: id, target: id, payload };
-          return { result: after, keys: [], events: [event] };
-        },
-      );
-      return tenantOf(result);
+      const row = await commitChange(db, request, memberScope(id), async (manager, at) => {
+        const before = await findTenant(manager, id);
+        if (before.status !== 'disabled') throw new StrataError('tenant_not_disabled');
+        if (before.deletion_asked_at !== null) return { result: before, keys: [], events: [] };
+        const after: TenantRow = { ...before, deletion_asked_at: at };
+        await manager.update(TenantEntity, { id }, { deletion_asked_at: at });
+        request.checkAnswer(tenantOf(after));
+        const payload = { erase_at: eraseTime(after, settings()) };
+        const event = { action: 'tenant.deletion_asked', tenant_id: id, target: id, payload };
+        return { result: after, keys: [], events: [event] };
+      });
+      return tenantOf(row);
     },
   } satisfies Handlers;
 }

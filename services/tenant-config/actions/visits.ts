@@ -66,26 +66,21 @@ export const visitActions = (db: DataSource) =>
     /** Whoever begins again, such as in another session, ends what was open of theirs. */
     async 'tenant-config.visits.begin'({ tenant_id, body: { reason } }, request) {
       const visitor = visitorOf(request.caller);
-      const { result } = await commitChange(
-        db,
-        request,
-        memberScope(tenant_id),
-        async (manager) => {
-          const tenant = await findTenant(manager, tenant_id);
-          if (tenant.status === 'disabled') throw new StrataError('auth_tenant_disabled');
-          const member = { tenant_id, user_id: visitor.user_id };
-          if (await manager.existsBy(MemberEntity, { ...member, status: 'active' }))
-            throw new StrataError('conflict', 'You are a member of this tenant: go there as one.');
-          const before = await end(manager, member, 'begun_again');
-          const row = await insertVisit(manager, { tenant_id, ...visitor, reason });
-          return {
-            result: row,
-            keys: [visitKey(row)],
-            events: [...before.events, visitEvent('begun', row)],
-          };
-        },
-      );
-      return visitView(result);
+      const row = await commitChange(db, request, memberScope(tenant_id), async (manager) => {
+        const tenant = await findTenant(manager, tenant_id);
+        if (tenant.status === 'disabled') throw new StrataError('auth_tenant_disabled');
+        const member = { tenant_id, user_id: visitor.user_id };
+        if (await manager.existsBy(MemberEntity, { ...member, status: 'active' }))
+          throw new StrataError('conflict', 'You are a member of this tenant: go there as one.');
+        const before = await end(manager, member, 'begun_again');
+        const row = await insertVisit(manager, { tenant_id, ...visitor, reason });
+        return {
+          result: row,
+          keys: [visitKey(row)],
+          events: [...before.events, visitEvent('begun', row)],
+        };
+      });
+      return visitView(row);
     },
 
     async 'tenant-config.visits.list'({ tenant_id, limit = defaultLimit, cursor }) {

@@ -263,7 +263,7 @@ const changeActions = (db: DataSource, settings: () => Settings, notices: Accoun
       const disables = status === 'disabled';
       if (disables && id === request.caller.id)
         throw new StrataError('conflict', 'You cannot disable your own account.');
-      const { result } = await commitChange(db, request, authScope, async (manager) => {
+      const result = await commitChange(db, request, authScope, async (manager) => {
         const user = await lockAccount(manager, id);
         if (!user || user.erasing_since !== null)
           throw new StrataError('not_found', 'There is no such account.');
@@ -289,7 +289,7 @@ const changeActions = (db: DataSource, settings: () => Settings, notices: Accoun
      * sets a password and registers a passkey.
      */
     async 'auth.users.recover'({ user_id: id }, request) {
-      const { result: user } = await commitChange(db, request, authScope, async (manager) => {
+      const user = await commitChange(db, request, authScope, async (manager) => {
         const locked = await lockForChange(manager, id);
         if (!locked || locked.erasing_since !== null)
           throw new StrataError('not_found', 'There is no such account.');

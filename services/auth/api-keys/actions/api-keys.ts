@@ -150,7 +150,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
       const ids = { user_id: userId, service_account_id: null, tenant_id: tenantId };
       const holder = { ...ids, made_by: userId };
       const { row, key } = makeApiKey(holder, body, settings());
-      const { result } = await commitChange(db, request, authScope, async (manager) => {
+      const result = await commitChange(db, request, authScope, async (manager) => {
         const { user, session } = await requireOpenSession(manager, ownSessionOf(request.caller));
         await requireRoomForKey(manager, userId, tenantId, settings());
         if (tenantId !== null) await requireQuota(manager, tenantId, 'api_keys', settings());
@@ -201,7 +201,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
       const { id: userId, signed_in_with: signedInWith = 'password' } = request.caller;
       const known = await db.manager.findOneBy(ApiKeyEntity, { id, user_id: userId });
       if (known) await requireAccepted(signedInWith, userId, known.tenant_id, request.call);
-      const { result } = await commitChange(db, request, authScope, async (manager) => {
+      const result = await commitChange(db, request, authScope, async (manager) => {
         const { user, session } = await requireOpenSession(manager, ownSessionOf(request.caller));
         const row = await lockOwnKey(manager, request.caller.id, id);
         requireGoodFor(session.confined_to, row.confined_to);

@@ -74,7 +74,7 @@ export function passwordKeyActions(db: DataSource, notices: AccountNotices) {
         const rows = await findKeys(db.manager, tenantId, maxPasswordKeysShown);
         return { count, ended: false, items: rows.map(viewOf) };
       }
-      const { result: ended } = await commitChange(db, request, authScope, async (manager) => {
+      const ended = await commitChange(db, request, authScope, async (manager) => {
         const [rows] = await manager.query<[KeyWithAddress[], number]>(
           `DELETE FROM auth.api_keys k WHERE ${isByPassword}
            RETURNING k.*, (SELECT email FROM auth.users u WHERE u.id = k.user_id) AS email`,

@@ -71,7 +71,7 @@ export function serviceAccountKeyActions(db: DataSource, settings: () => Setting
       await request.call('tenant-config.service-accounts.resolve', address);
       const owner = { user_id: null, ...keysOf(address), made_by: request.caller.id };
       const { row, key } = makeApiKey(owner, body, settings());
-      const { result } = await commitChange(db, request, authScope, async (manager) => {
+      const result = await commitChange(db, request, authScope, async (manager) => {
         const { session } = await requireOpenSession(manager, ownSessionOf(request.caller));
         await requireRoom(manager, address);
         await requireQuota(manager, address.tenant_id, 'api_keys', settings());

@@ -154,7 +154,7 @@ export function passwordActions(
       const hash = await hashing.hash(newPassword, networkOf(request.client.ip));
       const grant = await shortLived.take<ResetGrant>(grantKey(token));
       if (!grant) throw new StrataError('auth_password_reset_invalid');
-      const { result: user } = await commitChange(db, request, authScope, async (manager) => {
+      const user = await commitChange(db, request, authScope, async (manager) => {
         const locked = await lockForChange(manager, grant.user_id);
         if (!locked || grantFor(locked).from !== grant.from)
           throw new StrataError('auth_password_reset_invalid');

@@ -173,7 +173,7 @@ export function sessionActions(
           setting: 'TENANT_SWITCHES_PER_MINUTE',
         },
       ]);
-      const { result } = await commitChange(db, request, authScope, async (manager) => {
+      const result = await commitChange(db, request, authScope, async (manager) => {
         const before = await manager.findOne(SessionEntity, {
           where: { id: sessionId, revoked_at: IsNull() },
           lock: { mode: 'pessimistic_write' },

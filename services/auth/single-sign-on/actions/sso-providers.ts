@@ -144,7 +144,7 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
 
     async 'auth.sso.providers.create'({ body }, request) {
       await check(body, guard, request);
-      const { result } = await commitChange(db, request, authScope, async (manager) => {
+      const result = await commitChange(db, request, authScope, async (manager) => {
         const row = rowOf(randomUUID(), body, null, settings());
         await requireFreeDomains(manager, row);
         await manager.insert(SsoProviderEntity, row);
@@ -157,7 +157,7 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
 
     async 'auth.sso.providers.put'({ id, body }, request) {
       await check(body, guard, request);
-      const { result } = await commitChange(db, request, authScope, async (manager) => {
+      const result = await commitChange(db, request, authScope, async (manager) => {
         const before = await find(manager, id);
         const row = rowOf(id, body, before, settings());
         await requireFreeDomains(manager, row);

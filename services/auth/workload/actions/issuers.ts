@@ -24,7 +24,7 @@ export const workloadIssuerActions = (db: DataSource, guard: Guard) =>
     async 'auth.workload-issuers.put'({ body }, request) {
       const problems = await issuerProblems(body.issuers, guard);
       if (problems.length > 0) throw invalid(problems);
-      const { result } = await commitChange(db, request, authScope, async (manager, revision) => {
+      return commitChange(db, request, authScope, async (manager, _at, revision) => {
         const before = await findIssuers(manager);
         requireRead(body.revision, before.revision);
         // With other keys it is another one, whose id no token names that was given before.
@@ -48,7 +48,6 @@ export const workloadIssuerActions = (db: DataSource, guard: Guard) =>
           ],
         };
       });
-      return result;
     },
 
     'auth.workload-issuers.resolve': () =>

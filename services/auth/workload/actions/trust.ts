@@ -33,44 +33,38 @@ export function trustActions(db: DataSource, settings: () => Settings) {
     async 'auth.trust.put'({ body, ...address }, request) {
       const account = await request.call('tenant-config.service-accounts.resolve', address);
       const base = nameOf(settings().base_url);
-      const { result } = await commitChange(
-        db,
-        request,
-        authScope,
-        async (manager, revision, at) => {
-          await requireOpenSession(manager, ownSessionOf(request.caller));
-          const { issuers } = await findIssuers(manager);
-          const names = new Set(issuers.map(({ issuer }) => issuer));
-          const problems = problemsOfRules(body.rules, { base, account, issuers: names });
-          if (problems.length > 0) throw invalid(problems);
-          const before = await findTrust(manager, address);
-          requireRead(body.revision, before.revision);
-          const rules = storedRules(body.rules, before.rules, {
-            audience: addressOf(base, address),
-            by: request.caller.id,
-            at,
-            newId: randomUUID,
-          });
-          await manager.save(WorkloadTrustEntity, { ...address, revision, rules });
-          const payload = {
-            added: onlyIn(rules, before.rules),
-            removed: onlyIn(before.rules, rules),
-          };
-          return {
-            result: { rules, revision },
-            keys: request.keys,
-            events: [
-              {
-                action: 'auth.workload_trust_changed',
-                tenant_id: address.tenant_id,
-                target: address.account_id,
-                payload,
-              },
-            ],
-          };
-        },
-      );
-      return result;
+      return commitChange(db, request, authScope, async (manager, at, revision) => {
+        await requireOpenSession(manager, ownSessionOf(request.caller));
+        const { issuers } = await findIssuers(manager);
+        const names = new Set(issuers.map(({ issuer }) => issuer));
+        const problems = problemsOfRules(body.rules, { base, account, issuers: names });
+        if (problems.length > 0) throw invalid(problems);
+        const before = await findTrust(manager, address);
+        requireRead(body.revision, before.revision);
+        const rules = storedRules(body.rules, before.rules, {
+          audience: addressOf(base, address),
+          by: request.caller.id,
+          at,
+          newId: randomUUID,
+        });
+        await manager.save(WorkloadTrustEntity, { ...address, revision, rules });
+        const payload = {
+          added: onlyIn(rules, before.rules),
+          removed: onlyIn(before.rules, rules),
+        };
+        return {
+          result: { rules, revision },
+          keys: request.keys,
+          events: [
+            {
+              action: 'auth.workload_trust_changed',
+              tenant_id: address.tenant_id,
+              target: address.account_id,
+              payload,
+            },
+          ],
+        };
+      });
     },
 
     async 'auth.trust.delete'(address, request) {
