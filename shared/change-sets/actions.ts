@@ -8,7 +8,7 @@ import { changeSetScope } from '../contracts/revision-scopes.ts';
 import { readSnapshot } from '../commits/commit.ts';
 import { claimsOf } from '../documents/managed-fields.ts';
 import { codeOf, StrataError } from '../errors.ts';
-import { decodeCursor, defaultLimit, readPage, timeAndId } from '../documents/paging.ts';
+import { defaultLimit, newestFirst } from '../documents/paging.ts';
 import { Applying } from './apply.ts';
 import { decidingDocument, decisionsImpact } from './deciding-documents.ts';
 import { writeOf } from './items.ts';
@@ -49,24 +49,16 @@ export function changeSetHandlers(options: ChangeSetOptions) {
       if (!params.impact) return view(row);
       return { ...(await view(row)), impact: await impactOf(options, row, call) };
     },
-    async list({ limit = defaultLimit, cursor, state, ...of }: Of & Platform<'list'>) {
+    async list({ limit, cursor, state, ...of }: Of & Platform<'list'>) {
       const tenantId = tenantOf(of);
-      const rowsAfter = (key: string | undefined) => {
+      const matching = () => {
         const query = db.manager.createQueryBuilder(entity, 'c');
         if (tenantId === null) query.where('c.tenant_id IS NULL');
         else query.where('c.tenant_id = :tenantId', { tenantId });
         if (state !== undefined) query.andWhere('c.state = :state', { state });
-        if (key !== undefined)
-          query.andWhere('(c.created_at, c.id) < (:time::timestamptz, :id::uuid)', timeAndId(key));
-        return query.orderBy('c.created_at', 'DESC').addOrderBy('c.id', 'DESC');
+        return query;
       };
-      const page = await readPage({
-        limit,
-        after: decodeCursor(cursor, 'time'),
-        rowsAfter,
-        keyOf: (row) => `${row.created_at.toISOString()} ${row.id}`,
-        itemOf: (row) => row,
-      });
+      const page = await newestFirst({ limit, cursor }, matching, (row) => row);
       return { ...page, items: await viewsOf(page.items, false) };
     },
     async changes({ after, limit = defaultLimit, ...of }: Of & Platform<'changes'>) {

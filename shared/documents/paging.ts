@@ -2,7 +2,15 @@
  * Pages of lists. A page ends with a cursor, the sort key of its last item in base64url, opaque to
  * clients; it ends by count, and where items are large by bytes.
  */
-import type { ObjectLiteral, SelectQueryBuilder } from 'typeorm';
+import {
+  MoreThan,
+  type EntityManager,
+  type EntitySchema,
+  type FindOptionsOrder,
+  type FindOptionsWhere,
+  type ObjectLiteral,
+  type SelectQueryBuilder,
+} from 'typeorm';
 import { defaultPageSize } from '../contracts/envelopes.ts';
 import { invalid } from '../errors.ts';
 import { momentOf } from '../schema/moment.ts';
@@ -108,6 +116,34 @@ export async function readPage<Row extends ObjectLiteral, Item>({
   return { items, next_cursor: isEnd ? null : encodeCursor(last!) };
 }
 
+/** What is asked for of a list. */
+interface PageParams {
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+/** A page of the rows of a query, whatever their size, those made last first. */
+export function newestFirst<Row extends { readonly id: string; readonly created_at: Date }, Item>(
+  { limit = defaultLimit, cursor }: PageParams,
+  query: () => SelectQueryBuilder<Row>,
+  itemOf: (row: Row) => Item,
+) {
+  const rowsAfter = (key: string | undefined): SelectQueryBuilder<Row> => {
+    const rows = query();
+    const [time, id] = [`${rows.alias}.created_at`, `${rows.alias}.id`];
+    if (key !== undefined)
+      rows.andWhere(`(${time}, ${id}) < (:time::timestamptz, :id)`, timeAndId(key));
+    return rows.orderBy({ [time]: 'DESC', [id]: 'DESC' });
+  };
+  return readPage({
+    limit,
+    after: decodeCursor(cursor, 'time'),
+    rowsAfter,
+    keyOf: (row) => `${row.created_at.toISOString()} ${row.id}`,
+    itemOf,
+  });
+}
+
 /** The sizes of the query's first rows, in bytes of text, which is more than they have as JSON. */
 async function sizesOf<Row extends ObjectLiteral>(
   query: SelectQueryBuilder<Row>,
@@ -154,6 +190,21 @@ export function pageOf<Row, Item>(
     items: shown.map(itemOf),
     next_cursor: last === undefined ? null : encodeCursor(keyOf(last)),
   };
+}
+
+/** A page of the rows that match, which are small, in the order of their ids. */
+export async function pageById<Row extends { readonly id: string }, Item>(
+  manager: EntityManager,
+  entity: EntitySchema<Row>,
+  matching: FindOptionsWhere<Row>,
+  { limit = defaultLimit, cursor }: PageParams,
+  itemOf: (row: Row) => Item,
+) {
+  const after = decodeCursor(cursor, 'id');
+  const where = { ...matching, ...(after !== undefined && { id: MoreThan(after) }) };
+  const order = { id: 'ASC' } as FindOptionsOrder<Row>;
+  const rows = await manager.find(entity, { where, order, take: limit + 1 });
+  return pageOf(rows, limit, ({ id }) => id, itemOf);
 }
 
 /** The moment that a parameter names. Throws 422 for a date that does not exist. */

@@ -2,12 +2,7 @@
 import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import type { Rollout } from '../../../shared/contracts/rollouts.ts';
-import {
-  decodeCursor,
-  defaultLimit,
-  readPage,
-  timeAndId,
-} from '../../../shared/documents/paging.ts';
+import { newestFirst } from '../../../shared/documents/paging.ts';
 import { storedRollout } from '../documents/rollout.ts';
 import { RolloutEntity } from '../schema.ts';
 import type { RolloutGates } from './rollout-gates.ts';
@@ -27,21 +22,12 @@ export function rolloutActions(
   return {
     'global-config.rollouts.create': ({ body }, request) => view(rollouts.create(body, request)),
     'global-config.rollouts.get': ({ rollout_id: id }) => view(rollouts.find(id)),
-    async 'global-config.rollouts.list'({ limit = defaultLimit, cursor, state }) {
-      const rowsAfter = (key: string | undefined) => {
-        const query = db.manager.createQueryBuilder(RolloutEntity, 'r').where('true');
-        if (state !== undefined) query.andWhere('r.state = :state', { state });
-        if (key !== undefined)
-          query.andWhere('(r.created_at, r.id) < (:time::timestamptz, :id)', timeAndId(key));
-        return query.orderBy('r.created_at', 'DESC').addOrderBy('r.id', 'DESC');
+    async 'global-config.rollouts.list'({ state, ...asked }) {
+      const matching = () => {
+        const query = db.manager.createQueryBuilder(RolloutEntity, 'r');
+        return state === undefined ? query : query.where('r.state = :state', { state });
       };
-      const page = await readPage({
-        limit,
-        after: decodeCursor(cursor, 'time'),
-        rowsAfter,
-        keyOf: (row) => `${row.created_at.toISOString()} ${row.id}`,
-        itemOf: storedRollout,
-      });
+      const page = await newestFirst(asked, matching, storedRollout);
       return { ...page, items: await rollouts.views(page.items) };
     },
     'global-config.rollouts.advance': ({ rollout_id: id, body }, request) =>

@@ -40,7 +40,7 @@ import {
 } from '../schema.ts';
 import { changedAfter, markChanged, requireApproval } from '../stores/approvals.ts';
 import { databaseTime } from '../stores/clock.ts';
-import { newestFirst } from '../stores/newest-first.ts';
+import { newestOfTenant } from '../stores/newest-first.ts';
 import { queueNotices } from '../stores/notices.ts';
 import { requireRoom } from '../stores/usage.ts';
 import { acknowledge, callingCandidate, decide, type ApprovalOptions } from './deciding.ts';
@@ -53,7 +53,7 @@ export function approvalActions(options: ApprovalOptions) {
       return approvalView(await requestApproval(options, tenantId, body, request));
     },
 
-    'notifier.approvals.list': (params) => newestFirst(db, ApprovalEntity, params, approvalView),
+    'notifier.approvals.list': (params) => newestOfTenant(db, ApprovalEntity, params, approvalView),
 
     async 'notifier.approvals.get'(
       { tenant_id: tenantId, approval_id: id, revision, wait = 0 },

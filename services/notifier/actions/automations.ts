@@ -35,7 +35,7 @@ import {
 } from '../stores/automations.ts';
 import { clockTime, databaseTime } from '../stores/clock.ts';
 import { charge, judgeBudgets } from '../stores/ledger.ts';
-import { newestFirst } from '../stores/newest-first.ts';
+import { newestOfTenant } from '../stores/newest-first.ts';
 import { requireRoom } from '../stores/usage.ts';
 import type { TenantChanges } from '../worker/tenant-changes.ts';
 import {
@@ -80,7 +80,7 @@ export function automationActions(options: AutomationOptions) {
         from: momentAt('/started_from', from),
         until: momentAt('/started_until', until),
       };
-      return newestFirst(db, AutomationEntity, params, automationView, (query) =>
+      return newestOfTenant(db, AutomationEntity, params, automationView, (query) =>
         startedWithin(query, span),
       );
     },

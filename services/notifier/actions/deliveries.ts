@@ -4,12 +4,7 @@ import type { Handlers, Request } from '../../../shared/contract-runtime/request
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
-import {
-  decodeCursor,
-  defaultLimit,
-  readPage,
-  timeAndId,
-} from '../../../shared/documents/paging.ts';
+import { newestFirst } from '../../../shared/documents/paging.ts';
 import { webhookId } from '../rules/notice.ts';
 import { AttemptEntity, DeliveryEntity, type DeliveryRow } from '../schema.ts';
 import type { TakeMails } from '../stores/mail-shares.ts';
@@ -39,27 +34,18 @@ export function deliveryActions(db: DataSource, onQueued: () => void, takeMails:
       approval_id: approvalId,
       state,
       channel,
-      limit = defaultLimit,
-      cursor,
+      ...page
     }) {
-      const rowsAfter = (key: string | undefined) => {
+      const matching = () => {
         const query = db.manager
           .createQueryBuilder(DeliveryEntity, 'd')
           .where('d.tenant_id = :tenantId', { tenantId });
         if (approvalId !== undefined) query.andWhere('d.approval_id = :approvalId', { approvalId });
         if (state !== undefined) query.andWhere('d.state = :state', { state });
         if (channel !== undefined) query.andWhere('d.channel = :channel', { channel });
-        if (key !== undefined)
-          query.andWhere('(d.created_at, d.id) < (:time, :id)', timeAndId(key));
-        return query.orderBy({ 'd.created_at': 'DESC', 'd.id': 'DESC' });
+        return query;
       };
-      return readPage({
-        limit,
-        after: decodeCursor(cursor, 'time'),
-        rowsAfter,
-        keyOf: (row) => `${row.created_at.toISOString()} ${row.id}`,
-        itemOf: deliveryView,
-      });
+      return newestFirst(page, matching, deliveryView);
     },
 
     async 'notifier.deliveries.get'({ tenant_id: tenantId, delivery_id: id }) {

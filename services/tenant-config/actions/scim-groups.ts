@@ -9,13 +9,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { MoreThan, Not, type DataSource, type EntityManager } from 'typeorm';
+import { Not, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { commitChange, type EventDraft } from '../../../shared/commits/commit.ts';
 import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
 import { mostDirectoryGroups } from '../../../shared/contracts/scim-groups.ts';
 import { mostListed } from '../../../shared/contracts/scim.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { pageById } from '../../../shared/documents/paging.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
@@ -134,15 +134,8 @@ export function scimGroupActions(db: DataSource, settings: () => Settings) {
 /** What administrators do. */
 export const directoryGroupActions = (db: DataSource) =>
   ({
-    async 'tenant-config.directory-groups.list'({ tenant_id, limit = defaultLimit, cursor }) {
-      const after = decodeCursor(cursor, 'id');
-      const rows = await db.manager.find(DirectoryGroupEntity, {
-        where: { tenant_id, ...(after !== undefined && { id: MoreThan(after) }) },
-        order: { id: 'ASC' },
-        take: limit + 1,
-      });
-      return pageOf(rows, limit, ({ id }) => id, directoryGroup);
-    },
+    'tenant-config.directory-groups.list': ({ tenant_id, ...page }) =>
+      pageById(db.manager, DirectoryGroupEntity, { tenant_id }, page, directoryGroup),
 
     async 'tenant-config.directory-groups.put'({ tenant_id, group_id: id, body }, request) {
       const row = await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {

@@ -3,14 +3,14 @@
  * `members:<id>`; their keys are `auth`'s.
  */
 import { randomUUID } from 'node:crypto';
-import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { noteActor } from '../../../shared/commits/actor-names.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
 import { serviceAccountKey } from '../../../shared/contracts/service-accounts.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { pageById } from '../../../shared/documents/paging.ts';
 import { requireQuota } from '../../../shared/commits/usage.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { StrataError } from '../../../shared/errors.ts';
@@ -80,15 +80,8 @@ const newAccount = (
 
 export const serviceAccountActions = (db: DataSource, settings: () => Settings) =>
   ({
-    async 'tenant-config.service-accounts.list'({ tenant_id, limit = defaultLimit, cursor }) {
-      const after = decodeCursor(cursor, 'id');
-      const rows = await db.manager.find(ServiceAccountEntity, {
-        where: { tenant_id, ...(after !== undefined && { id: MoreThan(after) }) },
-        order: { id: 'ASC' },
-        take: limit + 1,
-      });
-      return pageOf(rows, limit, ({ id }) => id, viewOf);
-    },
+    'tenant-config.service-accounts.list': ({ tenant_id, ...page }) =>
+      pageById(db.manager, ServiceAccountEntity, { tenant_id }, page, viewOf),
 
     async 'tenant-config.service-accounts.create'({ tenant_id, body }, request) {
       const { name, description = null, roles } = body;

@@ -2,7 +2,7 @@
  * API keys. They belong to who made them, in the tenant they were signed in to. Only a sign-in
  * makes or changes one, never a key; the contracts say so by `keyScope: null`.
  */
-import { IsNull, LessThanOrEqual, MoreThan, type DataSource, type EntityManager } from 'typeorm';
+import { IsNull, LessThanOrEqual, type DataSource, type EntityManager } from 'typeorm';
 import type { Caller } from '../../../../shared/access.ts';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../../shared/commits/commit.ts';
@@ -11,7 +11,7 @@ import { apiKeyCacheKey } from '../../../../shared/contracts/auth-api-keys.ts';
 import { requireQuota } from '../../../../shared/commits/usage.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import type { ResultOf } from '../../../../shared/contracts/index.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
+import { pageById } from '../../../../shared/documents/paging.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../../shared/security/api-keys.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
@@ -167,18 +167,9 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
       return { ...apiKeyView(row), api_key: key };
     },
 
-    async 'auth.api-key.list'({ limit = defaultLimit, cursor }, { caller }) {
-      const after = decodeCursor(cursor, 'id');
-      const rows = await db.manager.find(ApiKeyEntity, {
-        where: {
-          user_id: caller.id,
-          ...(caller.confined_to !== undefined && { tenant_id: caller.confined_to }),
-          ...(after === undefined ? {} : { id: MoreThan(after) }),
-        },
-        order: { id: 'ASC' },
-        take: limit + 1,
-      });
-      return pageOf(rows, limit, ({ id }) => id, listedApiKey);
+    async 'auth.api-key.list'(page, { caller: { id, confined_to: confinedTo } }) {
+      const own = { user_id: id, ...(confinedTo !== undefined && { tenant_id: confinedTo }) };
+      return pageById(db.manager, ApiKeyEntity, own, page, listedApiKey);
     },
 
     async 'auth.api-key.revoke'({ key_id: id }, request) {

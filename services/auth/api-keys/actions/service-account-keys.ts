@@ -2,7 +2,7 @@
  * API keys of service accounts. The accounts are tenant-config's, which says at each use whether
  * one is there and which roles it has; a key whose account is gone is invalid.
  */
-import { LessThanOrEqual, MoreThan, type DataSource, type EntityManager } from 'typeorm';
+import { LessThanOrEqual, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, type EventDraft } from '../../../../shared/commits/commit.ts';
 import { apiKeyCacheKey } from '../../../../shared/contracts/auth-api-keys.ts';
@@ -10,7 +10,7 @@ import { trustCacheKey } from '../../../../shared/contracts/auth-workload.ts';
 import { requireQuota } from '../../../../shared/commits/usage.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import { maxKeysOfServiceAccount } from '../../../../shared/contracts/service-accounts.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
+import { pageById } from '../../../../shared/documents/paging.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
 import {
@@ -86,15 +86,10 @@ export function serviceAccountKeyActions(db: DataSource, settings: () => Setting
       return { ...apiKeyView(row), api_key: key };
     },
 
-    async 'auth.service-account-key.list'({ limit = defaultLimit, cursor, ...address }, request) {
+    async 'auth.service-account-key.list'({ limit, cursor, ...address }, request) {
       await request.call('tenant-config.service-accounts.resolve', address);
-      const after = decodeCursor(cursor, 'id');
-      const rows = await db.manager.find(ApiKeyEntity, {
-        where: { ...keysOf(address), ...(after === undefined ? {} : { id: MoreThan(after) }) },
-        order: { id: 'ASC' },
-        take: limit + 1,
-      });
-      return pageOf(rows, limit, ({ id }) => id, listedApiKey);
+      const page = { limit, cursor };
+      return pageById(db.manager, ApiKeyEntity, keysOf(address), page, listedApiKey);
     },
 
     async 'auth.service-account-key.revoke'({ key_id: id, ...address }, request) {

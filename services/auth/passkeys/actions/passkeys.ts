@@ -3,11 +3,11 @@
  * listing and removing them.
  */
 import { randomUUID } from 'node:crypto';
-import { MoreThan, type DataSource } from 'typeorm';
+import type { DataSource } from 'typeorm';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import type { ResultOf } from '../../../../shared/contracts/index.ts';
 import { isUniqueViolation } from '../../../../shared/database/failures.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
+import { pageById } from '../../../../shared/documents/paging.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
 import type { AccountNotices } from '../../accounts/mail/account-notices.ts';
@@ -121,18 +121,9 @@ export function passkeyActions(
       return viewOf(row);
     },
 
-    async 'auth.webauthn.credentials.list'({ limit = defaultLimit, cursor }, { caller }) {
-      const after = decodeCursor(cursor, 'id');
-      const rows = await db.manager.find(PasskeyEntity, {
-        where: {
-          user_id: caller.id,
-          ...(caller.confined_to !== undefined && { confined_to: caller.confined_to }),
-          ...(after === undefined ? {} : { id: MoreThan(after) }),
-        },
-        order: { id: 'ASC' },
-        take: limit + 1,
-      });
-      return pageOf(rows, limit, ({ id }) => id, viewOf);
+    async 'auth.webauthn.credentials.list'(page, { caller: { id, confined_to } }) {
+      const own = { user_id: id, ...(confined_to !== undefined && { confined_to }) };
+      return pageById(db.manager, PasskeyEntity, own, page, viewOf);
     },
 
     async 'auth.webauthn.credentials.remove'({ id }, request) {

@@ -3,12 +3,12 @@
  * an address.
  */
 import { randomUUID } from 'node:crypto';
-import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, type EventDraft } from '../../../../shared/commits/commit.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import type { ResultOf } from '../../../../shared/contracts/index.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
+import { pageById } from '../../../../shared/documents/paging.ts';
 import { codeOf, invalid, StrataError } from '../../../../shared/errors.ts';
 import type { Guard } from '../../../../shared/outgoing/guard.ts';
 import { diff } from '../../../../shared/schema/diff.ts';
@@ -124,18 +124,12 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
   return {
     'auth.sso.providers.domains': ({ tenant_id }) => findVerifiedDomains(db.manager, tenant_id),
 
-    async 'auth.sso.providers.list'({ limit = defaultLimit, cursor, email }) {
+    async 'auth.sso.providers.list'({ email, ...page }) {
       if (email !== undefined) {
         const serving = await findProvidersOfAddress(db.manager, email);
         return { items: serving.map(({ id, name }) => ({ id, name })), next_cursor: null };
       }
-      const after = decodeCursor(cursor, 'id');
-      const rows = await db.manager.find(SsoProviderEntity, {
-        where: after === undefined ? {} : { id: MoreThan(after) },
-        order: { id: 'ASC' },
-        take: limit + 1,
-      });
-      return pageOf(rows, limit, ({ id }) => id, viewOf);
+      return pageById(db.manager, SsoProviderEntity, {}, page, viewOf);
     },
 
     async 'auth.sso.providers.get'({ id }) {
