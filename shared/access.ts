@@ -139,6 +139,15 @@ export function checkAccess(
     throw new StrataError('auth_reauth_required');
 }
 
+/**
+ * Whether a visit is open to a session: to the one that began it and no other, until it ends. The
+ * database ends it by its clock; this one holds also where nothing of the database arrives any more.
+ */
+export const isOpenTo = (
+  sessionId: string | undefined,
+  visit: { readonly session_id: string; readonly until: string },
+): boolean => visit.session_id === sessionId && Date.parse(visit.until) > Date.now();
+
 /** A visit reads, by GET, and is left. Services read on behalf of it by what has no route. */
 function checkVisit(contract: Parameters<typeof checkAccess>[0]): void {
   const { access, rest } = contract;

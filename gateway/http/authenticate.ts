@@ -7,7 +7,7 @@ import { LRUCache } from 'lru-cache';
 import type { ServiceBroker } from 'moleculer';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
-import { serviceCaller, type Caller } from '../../shared/access.ts';
+import { isOpenTo, serviceCaller, type Caller } from '../../shared/access.ts';
 import type { CachedEntry } from '../../shared/coherence/entry.ts';
 import { cachedAnswer, type LocalCache } from '../../shared/contract-runtime/local-cache.ts';
 import { callAs, type CallOptions } from '../../shared/contract-runtime/request.ts';
@@ -284,8 +284,7 @@ async function standingOf(
 
 /**
  * What a platform administrator is in a tenant that they look into: a reader, in the session that
- * began the visit and no other, by no key, until it ends. The database ends it by its clock; this
- * one holds also where nothing of the database arrives any more.
+ * began the visit and by no key, until it ends.
  */
 async function visitOf(
   resolve: Resolve,
@@ -296,8 +295,7 @@ async function visitOf(
   const mayVisit = own.session_id !== undefined && holder.platform_roles.includes('platform_admin');
   if (!mayVisit) return { value: null, entries: [] };
   const { value: visit, entry } = await resolve('tenant-config.visits.resolve', visitor, call);
-  const isOpen = visit?.session_id === own.session_id && Date.parse(visit!.until) > Date.now();
-  if (!visit || !isOpen) return { value: null, entries: [entry] };
+  if (!visit || !isOpenTo(own.session_id, visit)) return { value: null, entries: [entry] };
   const { id, until, tenant_status, sign_in_policy } = visit;
   const value: Standing = {
     tenant_status,

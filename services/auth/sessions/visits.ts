@@ -1,5 +1,5 @@
 /** Where a session looks into a tenant for the platform (`shared/contracts/visits.ts`). */
-import type { Caller } from '../../../shared/access.ts';
+import { isOpenTo, type Caller } from '../../../shared/access.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { visitRoles } from '../../../shared/contracts/visits.ts';
 import { codeOf } from '../../../shared/errors.ts';
@@ -22,8 +22,7 @@ export async function visitOf(
   const address = { tenant_id: tenantId, user_id: userId };
   try {
     const visit = await call('tenant-config.visits.resolve', address);
-    const isOpen = visit.session_id === sessionId && Date.parse(visit.until) > Date.now();
-    if (!isOpen) return undefined;
+    if (!isOpenTo(sessionId, visit)) return undefined;
     const { id, until, tenant_name, tenant_status, sign_in_policy } = visit;
     const tenant = { tenant_id: tenantId, tenant_name, tenant_status, sign_in_policy };
     return { ...tenant, roles: [...visitRoles], visit: { id, until } };
