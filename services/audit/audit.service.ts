@@ -2,15 +2,12 @@
  * audit: append-only events, chained by hash per tenant and for the platform; query, and proof of
  * the chains.
  */
-import { randomUUID } from 'node:crypto';
-import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import type { ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
-import { serviceCaller } from '../../shared/access.ts';
 import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
-import { callAs, type Call } from '../../shared/contract-runtime/request.ts';
-import { serviceOf } from '../../shared/contract-runtime/service.ts';
+import { serviceOf, type Started } from '../../shared/contract-runtime/service.ts';
 import { startSweeping, type Sweeper } from '../../shared/database/sweeper.ts';
 import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createHttpClient } from '../../shared/outgoing/http-client.ts';
@@ -47,13 +44,6 @@ export function auditService({ db, settings, log, metrics }: AuditOptions): Serv
   let sweeping: Sweeper | undefined;
   let pushing: Pusher | undefined;
   let mailing: BackgroundLoop | undefined;
-  let broker: ServiceBroker | undefined;
-  /** For background work, each call a request of its own. */
-  const call: Call = (action, params) => {
-    if (!broker) throw new Error('audit has not started');
-    const by = { caller: serviceCaller('audit'), requestId: randomUUID() };
-    return callAs(broker, action, params, by);
-  };
   const http = createHttpClient(createGuard(settings), settings);
   const readLags = askedOfDatabase(() => longestLags(db.manager));
   const wakePushing = (): void => pushing?.wake();
@@ -73,7 +63,7 @@ export function auditService({ db, settings, log, metrics }: AuditOptions): Serv
     ...destinationActions({ db, settings, http, onReplay: wakePushing }),
   };
   const lifecycle = {
-    async started(): Promise<void> {
+    async started({ call }: Started): Promise<void> {
       erasing = startErasingChains(db, log);
       checkpoints = startCheckpoints({ db, settings, log });
       pushing = startPushing({ db, http, log, call });
@@ -105,10 +95,5 @@ export function auditService({ db, settings, log, metrics }: AuditOptions): Serv
       await erasing?.stop();
     },
   };
-  return {
-    ...serviceOf('audit', handlers, lifecycle),
-    created() {
-      broker = this.broker;
-    },
-  };
+  return serviceOf('audit', handlers, lifecycle);
 }

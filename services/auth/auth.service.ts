@@ -15,16 +15,13 @@
  * `sign-in/` is what all ways share, `stores/` the rows and counters behind them, `rules/` what is
  * decided without either.
  */
-import { randomUUID } from 'node:crypto';
-import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import type { ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
-import { serviceCaller } from '../../shared/access.ts';
 import type { StartWork } from '../../shared/node/readiness.ts';
-import { callAs, type Call } from '../../shared/contract-runtime/request.ts';
 import { removeEndedShares } from '../../shared/commits/shares.ts';
-import { serviceOf } from '../../shared/contract-runtime/service.ts';
+import { serviceOf, type Started } from '../../shared/contract-runtime/service.ts';
 import { erasesTenants } from '../../shared/node/tenant-erasure.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
 import { createGuard } from '../../shared/outgoing/guard.ts';
@@ -165,17 +162,8 @@ export function authService({
   onceServing('first_admin', () => announceFirstAdmin(db, settings(), hashing, onFirstAdmin));
   const handlers = withFailureCodes(withNetworkLimits(actions, settings, networkThrottle));
   let sweeping: Sweeper | undefined;
-  let broker: ServiceBroker | undefined;
-  /** For background work, each call a request of its own. */
-  const call: Call = (action, params) => {
-    if (!broker) throw new Error('auth has not started');
-    return callAs(broker, action, params, {
-      caller: serviceCaller('auth'),
-      requestId: randomUUID(),
-    });
-  };
   const lifecycle = {
-    async started(): Promise<void> {
+    async started({ call }: Started): Promise<void> {
       showExchanges(metrics, exchanges);
       const sweeps = {
         sessions: removeEndedSessions(settings),
@@ -198,13 +186,7 @@ export function authService({
     log,
     erase: (ask, tenant_id) => ask('auth.tenants.erase', { tenant_id }),
   });
-  return {
-    ...serviceOf('auth', handlers, lifecycle),
-    events,
-    created() {
-      broker = this.broker;
-    },
-  };
+  return { ...serviceOf('auth', handlers, lifecycle), events };
 }
 
 /** How exchanges of tokens end, for Prometheus. */

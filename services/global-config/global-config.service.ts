@@ -14,18 +14,15 @@
  * | event_destinations | `event-destinations` | `event_destinations_config` | `event_destinations_platform` | `config.event_destinations.…` | `event_destinations` |
  * | rollout      | `rollouts`      | `rollout_config`      | none                    | `config.rollout.…`      | `rollouts`                    |
  */
-import { randomUUID } from 'node:crypto';
-import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import type { ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
-import { serviceCaller } from '../../shared/access.ts';
 import { showChangeSets } from '../../shared/change-sets/figures.ts';
 import { withProposals } from '../../shared/change-sets/proposing.ts';
 import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
-import { callAs, type Call } from '../../shared/contract-runtime/request.ts';
-import { serviceOf } from '../../shared/contract-runtime/service.ts';
+import { serviceOf, type Started } from '../../shared/contract-runtime/service.ts';
 import type { ParamsOf } from '../../shared/contracts/index.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
 import { boundActions } from './actions/bounds.ts';
@@ -59,7 +56,6 @@ export function globalConfigService(options: GlobalConfigOptions): ServiceSchema
   const planner = new Planner(db);
   const changeSets = platformChangeSetOptions(db, settings);
   const answers = new GateAnswers();
-  let broker: ServiceBroker | undefined;
   let loops: BackgroundLoop[] = [];
   const handlers = {
     ...entryActions(db, planner),
@@ -82,12 +78,7 @@ export function globalConfigService(options: GlobalConfigOptions): ServiceSchema
       appliedPlan(written, (body as ParamsOf<'global-config.plan.apply'>['body']).items),
   };
   const lifecycle = {
-    async started(): Promise<void> {
-      const call: Call = (action, params) =>
-        callAs(broker!, action, params, {
-          caller: serviceCaller('global-config'),
-          requestId: randomUUID(),
-        });
+    async started({ call }: Started): Promise<void> {
       const run = (_tenant: string | null, id: string) =>
         call('global-config.changesets.run', { changeset_id: id });
       const runRollout = (id: string) => call('global-config.rollouts.run', { rollout_id: id });
@@ -102,10 +93,5 @@ export function globalConfigService(options: GlobalConfigOptions): ServiceSchema
       await Promise.all(loops.map((loop) => loop.stop()));
     },
   };
-  return {
-    ...serviceOf('global-config', withProposals(handlers, changeSets, writtenAs), lifecycle),
-    created() {
-      broker = this.broker;
-    },
-  };
+  return serviceOf('global-config', withProposals(handlers, changeSets, writtenAs), lifecycle);
 }

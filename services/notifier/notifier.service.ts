@@ -10,16 +10,14 @@
  * (worker/escalate.ts), gives slots to automations (worker/automations.ts), tells that budgets run
  * out (worker/warnings.ts) and removes what has had its time (stores/retention.ts).
  */
-import { randomUUID } from 'node:crypto';
-import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
+import type { Context, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
-import { serviceCaller } from '../../shared/access.ts';
 import type { Coherence } from '../../shared/coherence/coherence.ts';
 import { askedOfDatabase, showFigure } from '../../shared/telemetry/figures.ts';
-import { callAs, type Call } from '../../shared/contract-runtime/request.ts';
-import { serviceOf } from '../../shared/contract-runtime/service.ts';
+import type { Call } from '../../shared/contract-runtime/request.ts';
+import { serviceOf, type Started } from '../../shared/contract-runtime/service.ts';
 import { erasesTenants } from '../../shared/node/tenant-erasure.ts';
 import { platformScope } from '../../shared/contracts/revision-scopes.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
@@ -96,18 +94,18 @@ const approvalsEvent = 'notifier.approvals';
 export function notifierService(options: NotifierOptions): ServiceSchema {
   const { db, settings, http, mailer, log, metrics, coherence } = options;
   const vault = createFrozenConfigVault(settings);
-  let broker: ServiceBroker | undefined;
+  let own: Started | undefined;
   let workers: Workers | undefined;
 
   // Wakes the workers of every notifier node, this one included. A node that misses it finds the
   // notices at its next poll.
   const onQueued = (): void => {
-    void broker?.broadcast(queuedEvent, {}, ['notifier']);
+    void own?.broker.broadcast(queuedEvent, {}, ['notifier']);
   };
   const held = new HeldRequests(settings);
   const wakeSlots = (tenantId: string): void => workers?.givingSlots.wake(tenantId);
   const announce = (tenantId: string): void => {
-    void broker?.broadcast(automationsEvent, { tenant_id: tenantId }, ['notifier']);
+    void own?.broker.broadcast(automationsEvent, { tenant_id: tenantId }, ['notifier']);
   };
   const changes = new TenantChanges({
     announce: (tenantId) => {
@@ -120,17 +118,15 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   const approvalChanges = new TenantChanges({
     announce: (tenantId) => {
       wakeSlots(tenantId);
-      void broker?.broadcast(approvalsEvent, { tenant_id: tenantId }, ['notifier']);
+      void own?.broker.broadcast(approvalsEvent, { tenant_id: tenantId }, ['notifier']);
     },
     read: readChangedIn<ApprovalRow>(db, 'approvals'),
     held,
   });
   const onChanged = (tenantId: string): void => approvalChanges.announce(tenantId);
-  /** For background work, each call a request of its own. */
   const call: Call = (action, params) => {
-    if (!broker) throw new Error('the notifier has not started');
-    const by = { caller: serviceCaller('notifier'), requestId: randomUUID() };
-    return callAs(broker, action, params, by);
+    if (!own) throw new Error('the notifier has not started');
+    return own.call(action, params);
   };
   const verifiedDomains = (tenantId: string): Promise<readonly string[]> =>
     call('auth.sso.providers.domains', { tenant_id: tenantId });
@@ -167,7 +163,8 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   };
   let stopListening = (): void => {};
   const lifecycle = {
-    async started(): Promise<void> {
+    async started(started: Started): Promise<void> {
+      own = started;
       const { open } = vault;
       workers = startWorkers({ ...options, ...approvals, open, sender, call, announce });
       const { givingSlots } = workers;
@@ -185,9 +182,6 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
 
   return {
     ...serviceOf('notifier', handlers, lifecycle),
-    created() {
-      broker = this.broker;
-    },
     events: {
       ...erasesTenants({
         service: 'notifier',

@@ -17,18 +17,16 @@
  * | event_destinations    | `event-destinations` | `event_destinations_config` | `event_destinations_…` | `config.event_destinations.…` | `event_destinations` |
  * | notification_config   | `notifications` | `notification_config`| `notification_config_…` | `config.notifications.…` | a column of `tenants`   |
  */
-import { randomUUID } from 'node:crypto';
-import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import type { ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
-import { serviceCaller } from '../../shared/access.ts';
 import {
   startBackgroundLoop,
   type BackgroundLoop,
 } from '../../shared/concurrency/background-loop.ts';
-import { callAs, type Call } from '../../shared/contract-runtime/request.ts';
-import { serviceOf } from '../../shared/contract-runtime/service.ts';
+import type { Call } from '../../shared/contract-runtime/request.ts';
+import { serviceOf, type Started } from '../../shared/contract-runtime/service.ts';
 import { agentKey, type AgentConfig } from '../../shared/contracts/agents.ts';
 import { tenantBoundsKey } from '../../shared/contracts/bounds.ts';
 import { tenantBudgetsKey } from '../../shared/contracts/budgets.ts';
@@ -207,15 +205,7 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
   const { changePolicy, eventDestinations, notifications } = documents;
   const changeSets = tenantChangeSetOptions(db, Object.values(documents));
   const writes = trialsOf(db, documents);
-  let broker: ServiceBroker | undefined;
   let loops: readonly BackgroundLoop[] = [];
-  /** For background work, each call a request of its own. */
-  const call: Call = (action, params) => {
-    if (!broker) throw new Error('tenant-config has not started');
-    const by = { caller: serviceCaller('tenant-config'), requestId: randomUUID() };
-    return callAs(broker, action, params, by);
-  };
-  const announce = (): void => void broker?.emit(erasingEvent, {}, [...erasingServices]);
 
   const handlers = {
     ...tenantActions(db, settings),
@@ -300,7 +290,8 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
   };
   const figures = new WriteFigures();
   const lifecycle = {
-    async started(): Promise<void> {
+    async started({ broker, call }: Started): Promise<void> {
+      const announce = (): void => void broker.emit(erasingEvent, {}, [...erasingServices]);
       loops = startLoops({ ...options, call, announce, figures });
       showChangeSets(metrics, 'tenants', db, ChangeSetEntity);
       showTemporaryChanges(metrics, db);
@@ -309,14 +300,6 @@ export function tenantConfigService(options: TenantConfigOptions): ServiceSchema
       await Promise.all(loops.map((loop) => loop.stop()));
     },
   };
-  return {
-    ...serviceOf(
-      'tenant-config',
-      counting(withProposals(handlers, changeSets), figures),
-      lifecycle,
-    ),
-    created() {
-      broker = this.broker;
-    },
-  };
+  const counted = counting(withProposals(handlers, changeSets), figures);
+  return serviceOf('tenant-config', counted, lifecycle);
 }

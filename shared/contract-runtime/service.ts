@@ -1,12 +1,21 @@
 /** Makes Moleculer services of plain handlers, so that these know nothing of Moleculer. */
-import type { Context, ServiceSchema } from 'moleculer';
+import { randomUUID } from 'node:crypto';
+import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
+import { serviceCaller } from '../access.ts';
 import type { ActionName } from '../contracts/index.ts';
-import type { Handlers, Request } from './request.ts';
+import { callAs, type Call, type Handlers, type Request } from './request.ts';
 import { fingerprintOf } from './skew.ts';
 
+/** What a service works with by itself, once it has started. */
+export interface Started {
+  readonly broker: ServiceBroker;
+  /** Makes each call as a request of its own. */
+  readonly call: Call;
+}
+
 interface Lifecycle {
-  started?: () => Promise<void>;
-  stopped?: () => Promise<void>;
+  readonly started?: (own: Started) => Promise<void>;
+  readonly stopped?: () => Promise<void>;
 }
 
 /**
@@ -22,7 +31,7 @@ type AnyHandler = (params: unknown, request: Request) => Promise<unknown>;
 export function serviceOf(
   name: string,
   handlers: Handlers,
-  lifecycle: Lifecycle = {},
+  { started, stopped }: Lifecycle = {},
 ): ServiceSchema {
   const prefix = `${name}.`;
   // Object.keys forgets the type of the keys.
@@ -35,7 +44,18 @@ export function serviceOf(
       return [action.slice(prefix.length), actionOf(action, handler)];
     }),
   );
-  return { name, actions, ...lifecycle };
+  return {
+    name,
+    actions,
+    async started() {
+      const { broker } = this;
+      const caller = serviceCaller(name);
+      const call: Call = (action, params) =>
+        callAs(broker, action, params, { caller, requestId: randomUUID() });
+      await started?.({ broker, call });
+    },
+    ...(stopped && { stopped }),
+  };
 }
 
 /**
