@@ -30,7 +30,6 @@ import {
   tablesOf,
   type RowOf,
 } from '../../shared/database/table.ts';
-import type { Stored } from '../../shared/documents/document-kind.ts';
 import { keyChangesOfHistory, keyChangesTable } from '../../shared/documents/key-changes.ts';
 import { historyColumns } from '../../shared/documents/history.ts';
 import type { Rights } from './rules/directory-groups.ts';
@@ -40,19 +39,6 @@ import { membershipHistoryTable } from './stores/membership-history.ts';
 
 const schema = 'tenant_config';
 const { table, entities } = tablesOf(schema);
-
-/**
- * The document of a row. It passed its kind's schema when it was written, so its type is taken on
- * trust.
- */
-export const storedFrom = <Document>(
-  row: Pick<DocumentRow, 'document' | 'revision' | 'updated_by' | 'updated_at'>,
-): Stored<Document> => ({
-  document: row.document as Document,
-  revision: row.revision,
-  updated_by: row.updated_by,
-  updated_at: row.updated_at.toISOString(),
-});
 
 export const TenantEntity = table('tenants', {
   id: primary(uuid),

@@ -35,6 +35,27 @@ export interface Stored<Document> {
   readonly updated_at: string;
 }
 
+/**
+ * The document of a row. It passed its kind's schema when it was written, so its type is taken on
+ * trust.
+ */
+export const storedFrom = <Document>({
+  document,
+  revision,
+  updated_by,
+  updated_at,
+}: {
+  readonly document: unknown;
+  readonly revision: number;
+  readonly updated_by: string;
+  readonly updated_at: Date;
+}): Stored<Document> => ({
+  document: document as Document,
+  revision,
+  updated_by,
+  updated_at: updated_at.toISOString(),
+});
+
 /** What a write finds. */
 export interface Before<Document> {
   /** As it is stored; null where there is none. */

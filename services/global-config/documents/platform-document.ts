@@ -5,7 +5,11 @@
 import type { EntityManager, EntitySchema } from 'typeorm';
 import type { PlatformConfigType } from '../../../shared/contracts/history.ts';
 import { allEnded } from '../../../shared/database/all-ended.ts';
-import type { DocumentKind, Stored } from '../../../shared/documents/document-kind.ts';
+import {
+  storedFrom,
+  type DocumentKind,
+  type Stored,
+} from '../../../shared/documents/document-kind.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
 import type { SingleRow } from '../schema.ts';
 import { recordHistory } from '../stores/history.ts';
@@ -60,10 +64,7 @@ export function platformDocument<Address, Document>({
 /** The id of the row of a document that the platform has one of, in the history and in events. */
 const id = 'platform';
 
-/**
- * A document that the platform has one of, in a table of its own. It passed its kind's schema when
- * it was written, so its type is taken on trust.
- */
+/** A document that the platform has one of, in a table of its own. */
 export const singleDocument = <Document>(
   entity: EntitySchema<SingleRow>,
   names: {
@@ -77,14 +78,7 @@ export const singleDocument = <Document>(
     resourceId: () => id,
     async find(manager) {
       const row = await manager.findOneBy(entity, { id });
-      if (!row) return null;
-      const { document, revision, updated_by, updated_at } = row;
-      return {
-        document: document as Document,
-        revision,
-        updated_by,
-        updated_at: updated_at.toISOString(),
-      };
+      return row && storedFrom<Document>(row);
     },
     async save(manager, _address, { document, revision, updated_by, updated_at }) {
       const row = { id, document, revision, updated_by, updated_at: new Date(updated_at) };

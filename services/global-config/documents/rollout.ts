@@ -4,7 +4,7 @@
  */
 import { StoredRollout } from '../../../shared/contracts/rollouts.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
-import type { DocumentKind, Stored } from '../../../shared/documents/document-kind.ts';
+import { storedFrom, type DocumentKind } from '../../../shared/documents/document-kind.ts';
 import { RolloutEntity, type RolloutRow } from '../schema.ts';
 import { platformDocument } from './platform-document.ts';
 
@@ -12,12 +12,7 @@ export interface RolloutAddress {
   readonly rollout_id: string;
 }
 
-export const storedRollout = (row: RolloutRow): Stored<StoredRollout> => ({
-  document: row.document,
-  revision: row.revision,
-  updated_by: row.updated_by,
-  updated_at: row.updated_at.toISOString(),
-});
+export const storedRollout = storedFrom<StoredRollout>;
 
 export const rolloutKind: DocumentKind<RolloutAddress, StoredRollout> = {
   ...platformDocument<RolloutAddress, StoredRollout>({

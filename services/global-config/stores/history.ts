@@ -6,7 +6,11 @@ import type { EntityManager } from 'typeorm';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { PlatformConfigType } from '../../../shared/contracts/history.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
-import type { Stored, WriteRecord } from '../../../shared/documents/document-kind.ts';
+import {
+  storedFrom,
+  type Stored,
+  type WriteRecord,
+} from '../../../shared/documents/document-kind.ts';
 import {
   historyRowOf,
   type HistoryName,
@@ -19,7 +23,7 @@ import {
   type Place,
 } from '../../../shared/documents/key-changes.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { HistoryEntity, type HistoryRow } from '../schema.ts';
+import { HistoryEntity, type HistoryRow, type SingleRow } from '../schema.ts';
 import { refusePurged } from './purges.ts';
 
 export async function recordHistory(
@@ -112,8 +116,7 @@ export async function revisionAt(manager: EntityManager, moment: Date): Promise<
 /**
  * What all documents of a kind were at a revision that is not before the history: what the last
  * entry of each until then left behind, else the baseline. `holds` is a condition in SQL on
- * `document`. The documents passed their schemas when they were written, so their types are taken
- * on trust.
+ * `document`.
  */
 export async function documentsAt<Document>(
   manager: EntityManager,
@@ -121,7 +124,7 @@ export async function documentsAt<Document>(
   revision: number,
   holds = 'true',
 ): Promise<Stored<Document>[]> {
-  const rows = await manager.query<StoredRow[]>(
+  const rows = await manager.query<Omit<SingleRow, 'id'>[]>(
     `WITH last AS (
        SELECT resource_id, max(revision) AS revision FROM global_config.configuration_history
        WHERE config_type = $1 AND revision <= $2 AND action <> 'purge'
@@ -138,11 +141,7 @@ export async function documentsAt<Document>(
      ) AS left_behind WHERE document IS NOT NULL AND ${holds} ORDER BY resource_id`,
     [configType, revision],
   );
-  return rows.map(({ document, updated_at: at, ...written }) => ({
-    ...written,
-    document: document as Document,
-    updated_at: at.toISOString(),
-  }));
+  return rows.map((row) => storedFrom<Document>(row));
 }
 
 /**
@@ -159,13 +158,6 @@ export async function withdrawnSince(
     [revision],
   );
   return new Set(rows.map(({ key }) => key));
-}
-
-interface StoredRow {
-  readonly document: unknown;
-  readonly revision: number;
-  readonly updated_by: string;
-  readonly updated_at: Date;
 }
 
 async function unknownRevision(manager: EntityManager, revision: number): Promise<StrataError> {

@@ -15,7 +15,7 @@ import type { ProjectLimits } from '../../../shared/contracts/layers.ts';
 import type { ProjectConfig } from '../../../shared/contracts/projects.ts';
 import type { RiskConfig } from '../../../shared/contracts/risk.ts';
 import type { ServiceInstance } from '../../../shared/contracts/service-instances.ts';
-import type { Stored } from '../../../shared/documents/document-kind.ts';
+import { storedFrom, type Stored } from '../../../shared/documents/document-kind.ts';
 import { leftBehind } from '../../../shared/documents/history.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { nearestNames } from '../../../shared/nearest.ts';
@@ -27,7 +27,6 @@ import {
   ProjectEntity,
   RiskEntity,
   ServiceInstanceEntity,
-  storedFrom,
 } from '../schema.ts';
 import { enforcedProjects } from '../stores/enforced-projects.ts';
 import {

@@ -1,6 +1,7 @@
 import type { DataSource, EntitySchema } from 'typeorm';
+import { storedFrom } from '../../../shared/documents/document-kind.ts';
 import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
-import { storedFrom, type DocumentRow } from '../schema.ts';
+import type { DocumentRow } from '../schema.ts';
 
 interface Params {
   readonly tenant_id: string;

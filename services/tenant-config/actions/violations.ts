@@ -13,6 +13,7 @@ import {
   serviceInstanceKey,
   type ServiceInstance,
 } from '../../../shared/contracts/service-instances.ts';
+import { storedFrom } from '../../../shared/documents/document-kind.ts';
 import {
   encodeCursor,
   decodeCursor,
@@ -34,7 +35,6 @@ import {
   BoundsEntity,
   RiskEntity,
   ServiceInstanceEntity,
-  storedFrom,
   TenantEntity,
   type DocumentRow,
 } from '../schema.ts';

@@ -7,8 +7,8 @@ import type { ConfigType } from '../../../shared/contracts/history.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import { allEnded } from '../../../shared/database/all-ended.ts';
 import { run, type Statement } from '../../../shared/database/prepared-statements.ts';
-import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
-import { storedFrom, type DocumentRow } from '../schema.ts';
+import { storedFrom, type DocumentKind } from '../../../shared/documents/document-kind.ts';
+import type { DocumentRow } from '../schema.ts';
 import { historyEntry, historyValues, type HistoryName } from '../stores/history.ts';
 import { noSuchTenant } from '../stores/tenants.ts';
 

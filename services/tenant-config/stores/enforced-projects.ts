@@ -1,7 +1,7 @@
 import type { EntityManager } from 'typeorm';
 import type { ProjectConfig } from '../../../shared/contracts/projects.ts';
-import type { Stored } from '../../../shared/documents/document-kind.ts';
-import { ProjectEntity, storedFrom } from '../schema.ts';
+import { storedFrom, type Stored } from '../../../shared/documents/document-kind.ts';
+import { ProjectEntity } from '../schema.ts';
 
 /** The tenant's projects whose budget is to be enforced, by name. */
 export async function enforcedProjects(
