@@ -1,6 +1,5 @@
 /** Asking for approval, and reading approvals. Deciding is in deciding.ts. */
-import canonicalize from 'canonicalize';
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
 import { isMachine } from '../../../shared/access.ts';
 import { BatchQueue } from '../../../shared/concurrency/batch-queue.ts';
@@ -40,6 +39,7 @@ import {
 } from '../schema.ts';
 import { changedAfter, markChanged, requireApproval } from '../stores/approvals.ts';
 import { databaseTime } from '../stores/clock.ts';
+import { findRepeated, hashOf } from '../stores/idempotency.ts';
 import { newestOfTenant } from '../stores/newest-first.ts';
 import { queueNotices } from '../stores/notices.ts';
 import { requireRoom } from '../stores/usage.ts';
@@ -108,7 +108,7 @@ export async function requestApproval(
   onBehalfOf?: StoredRequester['for'],
 ): Promise<ApprovalRow> {
   const { db, settings, takeMails } = options;
-  const repeated = await findRepeated(db.manager, tenantId, body);
+  const repeated = await findRepeated(db.manager, ApprovalEntity, tenantId, body);
   if (repeated) return repeated;
   refuseLarge(body);
   await requireRoom(db.manager, tenantId, 'approvals_pending', settings());
@@ -125,7 +125,7 @@ export async function requestApproval(
     return made;
   }
   // A request with the same key was faster.
-  const faster = await findRepeated(db.manager, tenantId, body);
+  const faster = await findRepeated(db.manager, ApprovalEntity, tenantId, body);
   if (!faster) throw new Error('an approval with the same idempotency_key is gone');
   return faster;
 }
@@ -174,31 +174,6 @@ export interface ApprovalPlan {
   readonly policy: FrozenPolicy;
   readonly terms: ApprovalTerms;
   readonly requester: StoredRequester;
-}
-
-export const hashOf = (body: object): string => {
-  const text = canonicalize(body) ?? '';
-  return createHash('sha256').update(text).digest('hex');
-};
-
-/**
- * The approval that was made under the request's idempotency key, if any; refuses the key for
- * another request.
- */
-async function findRepeated(
-  manager: EntityManager,
-  tenantId: string,
-  body: ApprovalRequest,
-): Promise<ApprovalRow | null> {
-  const { idempotency_key: key } = body;
-  if (key === undefined) return null;
-  const row = await manager.findOneBy(ApprovalEntity, {
-    tenant_id: tenantId,
-    idempotency_key: key,
-  });
-  if (row && row.request_hash !== hashOf(body))
-    throw new StrataError('conflict', 'This idempotency_key was used for another request.');
-  return row;
 }
 
 /**

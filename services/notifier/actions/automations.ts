@@ -34,13 +34,13 @@ import {
   startedWithin,
 } from '../stores/automations.ts';
 import { clockTime, databaseTime } from '../stores/clock.ts';
+import { findRepeated, hashOf } from '../stores/idempotency.ts';
 import { charge, judgeBudgets } from '../stores/ledger.ts';
 import { newestOfTenant } from '../stores/newest-first.ts';
 import { requireRoom } from '../stores/usage.ts';
 import type { TenantChanges } from '../worker/tenant-changes.ts';
 import {
   announceApproval,
-  hashOf,
   insertApproval,
   planOf,
   type ApprovalPlan,
@@ -214,7 +214,7 @@ async function start(
   let hasTakenMails = false;
   let over: readonly DecisionReason[] = [];
   for (let tries = 1; tries <= mostTries; tries += 1) {
-    const repeated = await findRepeated(db.manager, tenantId, body);
+    const repeated = await findRepeated(db.manager, AutomationEntity, tenantId, body);
     if (repeated) return repeated;
     const admission = await decide(least);
     const approval = needsApproval(admission, over.length > 0)
@@ -253,26 +253,6 @@ async function start(
     'service_unavailable',
     'The newest configuration cannot be read, so nothing was started. Try again.',
   );
-}
-
-/**
- * The automation that was made under the request's idempotency key, if any; refuses the key for
- * another request.
- */
-async function findRepeated(
-  manager: EntityManager,
-  tenantId: string,
-  body: StartBody,
-): Promise<AutomationRow | null> {
-  const { idempotency_key: key } = body;
-  if (key === undefined) return null;
-  const row = await manager.findOneBy(AutomationEntity, {
-    tenant_id: tenantId,
-    idempotency_key: key,
-  });
-  if (row && row.request_hash !== hashOf(body))
-    throw new StrataError('conflict', 'This idempotency_key was used for another request.');
-  return row;
 }
 
 /** What decisions look at. */
@@ -350,7 +330,7 @@ async function insert(
 ): Promise<AutomationRow | null> {
   const { tenantId, body, intent, approval } = made;
   await lockSlots(manager, tenantId);
-  if (await findRepeated(manager, tenantId, body)) return null;
+  if (await findRepeated(manager, AutomationEntity, tenantId, body)) return null;
   const settled = await settleDue(manager, tenantId);
   if (settled.length > 0) await lookAgainIn(manager, tenantId, 0);
   const admission = await newestAdmission(manager, tenantId, made.admission, made.decideAgain);
