@@ -124,6 +124,19 @@ async function admit(manager: EntityManager, row: MemberRow, at: Date): Promise<
   return byThemselves(memberEvent('joined', tenantId, userId, { roles, groups }), userId);
 }
 
+/** Ends the membership of somebody who has not accepted it; of anybody else nothing changes. */
+async function uninvite(
+  address: Pick<MemberRow, 'tenant_id' | 'user_id'>,
+  event: EventDraft,
+  db: DataSource,
+  request: Request,
+): Promise<null> {
+  return commitChange(db, request, memberScope(address.tenant_id), async (manager) => {
+    const { affected } = await manager.delete(MemberEntity, { ...address, status: 'invited' });
+    return { result: null, keys: [], events: affected ? [event] : [] };
+  });
+}
+
 export const memberActions = (db: DataSource, settings: () => Settings) => ({
   ...listActions(db, settings),
   ...membershipActions(db, settings),
@@ -271,23 +284,13 @@ const membershipActions = (db: DataSource, settings: () => Settings) =>
     },
 
     async 'tenant-config.members.decline'({ tenant_id, user_id }, request) {
-      await commitChange(db, request, memberScope(tenant_id), async (manager) => {
-        const invited = { tenant_id, user_id, status: 'invited' } as const;
-        const { affected } = await manager.delete(MemberEntity, invited);
-        const event = byThemselves(memberEvent('declined', tenant_id, user_id, {}), user_id);
-        return { result: undefined, keys: [], events: affected ? [event] : [] };
-      });
-      return null;
+      const declined = memberEvent('declined', tenant_id, user_id, {});
+      return uninvite({ tenant_id, user_id }, byThemselves(declined, user_id), db, request);
     },
 
     async 'tenant-config.members.lapse'({ tenant_id, user_id }, request) {
-      await commitChange(db, request, memberScope(tenant_id), async (manager) => {
-        const invited = { tenant_id, user_id, status: 'invited' } as const;
-        const { affected } = await manager.delete(MemberEntity, invited);
-        const event = memberEvent('removed', tenant_id, user_id, { because: 'invitation_expired' });
-        return { result: undefined, keys: [], events: affected ? [event] : [] };
-      });
-      return null;
+      const event = memberEvent('removed', tenant_id, user_id, { because: 'invitation_expired' });
+      return uninvite({ tenant_id, user_id }, event, db, request);
     },
 
     /**
