@@ -122,6 +122,7 @@ export const ServiceAccountEntity = table('service_accounts', {
   given: nullable(json<Given>()),
 });
 export type ServiceAccountRow = RowOf<typeof ServiceAccountEntity>;
+
 /** A table of documents. */
 const documents = (name: string) =>
   table(name, {
@@ -142,6 +143,18 @@ export const BudgetsEntity = documents('budgets');
 export const FreezesEntity = documents('freezes');
 export const ChangePolicyEntity = documents('change_policies');
 export const EventDestinationsEntity = documents('event_destinations');
+export const documentEntities = [
+  RiskEntity,
+  AgentEntity,
+  ServiceInstanceEntity,
+  ProjectEntity,
+  BoundsEntity,
+  BudgetsEntity,
+  FreezesEntity,
+  ChangePolicyEntity,
+  EventDestinationsEntity,
+];
+
 export const ChangeSetEntity = changeSetEntity(table);
 
 export const ChangeSetNoticeEntity = table('change_set_notices', {

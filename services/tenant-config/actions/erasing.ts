@@ -16,21 +16,13 @@ import { wholeScopeKey } from '../../../shared/contracts/feed.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import {
-  AgentEntity,
-  BoundsEntity,
-  BudgetsEntity,
-  ChangePolicyEntity,
   ChangeSetEntity,
   ChangeSetNoticeEntity,
   DirectoryGroupEntity,
-  EventDestinationsEntity,
-  FreezesEntity,
+  documentEntities,
   MemberEntity,
-  ProjectEntity,
-  RiskEntity,
   ScimUserEntity,
   ServiceAccountEntity,
-  ServiceInstanceEntity,
   TenantEntity,
   VisitEntity,
   WriteFiguresEntity,
@@ -39,17 +31,6 @@ import { isDue, quietSince } from '../stores/erasing.ts';
 
 /** Nobody is told more of the change than that all of it is gone. */
 const allGone = { result: undefined, keys: [wholeScopeKey], events: [] } as const;
-const documents = [
-  RiskEntity,
-  AgentEntity,
-  ServiceInstanceEntity,
-  ProjectEntity,
-  BoundsEntity,
-  BudgetsEntity,
-  FreezesEntity,
-  ChangePolicyEntity,
-  EventDestinationsEntity,
-] as const;
 
 export const erasingActions = (db: DataSource, settings: () => Settings) =>
   ({
@@ -78,7 +59,7 @@ export const erasingActions = (db: DataSource, settings: () => Settings) =>
         await manager.delete(ChangeSetEntity, { tenant_id: id });
         await manager.delete(ChangeSetNoticeEntity, { tenant_id: id });
         await manager.delete(WriteFiguresEntity, { tenant_id: id });
-        for (const entity of documents) await manager.delete(entity, { tenant_id: id });
+        for (const entity of documentEntities) await manager.delete(entity, { tenant_id: id });
         return allGone;
       });
       return null;

@@ -8,6 +8,7 @@ import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import { eraseCommits, hasWaitingEvents } from '../../../shared/commits/erase.ts';
 import { erasedAction, erasingServices } from '../../../shared/contracts/tenants.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
+import { documentEntities } from '../schema.ts';
 
 /** Of a tenant: its deletion was asked for $1 days ago, and nobody has taken it back. */
 const due = `status = 'disabled' AND erasing_since IS NULL
@@ -39,24 +40,15 @@ export async function dueTenants(
   return rows.map(({ id }) => id);
 }
 
-const documentTables = [
-  'tenant_risk_configurations',
-  'agent_configurations',
-  'service_configurations',
-  'cloud_projects',
-  'bounds',
-  'budgets',
-  'freezes',
-  'change_policies',
-  'event_destinations',
-];
-
 /**
  * Whether an erasure was cut off after it began: the tenant is gone, and documents of it are not.
  */
 export async function hasDocuments(manager: EntityManager, id: string): Promise<boolean> {
-  const anyOf = documentTables
-    .map((table) => `EXISTS (SELECT FROM tenant_config.${table} WHERE tenant_id = $1)`)
+  const anyOf = documentEntities
+    .map(
+      ({ options: { tableName } }) =>
+        `EXISTS (SELECT FROM tenant_config.${tableName} WHERE tenant_id = $1)`,
+    )
     .join(' OR ');
   const [found] = await manager.query<{ remain: boolean }[]>(`SELECT ${anyOf} AS remain`, [id]);
   return found!.remain;
