@@ -3,15 +3,15 @@
  * the chains.
  */
 import type { ServiceSchema } from 'moleculer';
-import type { Logger } from 'pino';
-import type { Registry } from 'prom-client';
-import type { DataSource } from 'typeorm';
 import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
-import { serviceOf, type Started } from '../../shared/contract-runtime/service.ts';
+import {
+  serviceOf,
+  type ServiceOptions,
+  type Started,
+} from '../../shared/contract-runtime/service.ts';
 import { startSweeping, type Sweeper } from '../../shared/database/sweeper.ts';
 import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createHttpClient } from '../../shared/outgoing/http-client.ts';
-import type { Settings } from '../../shared/settings/settings.ts';
 import { askedOfDatabase, showFigure } from '../../shared/telemetry/figures.ts';
 import { checkpointActions } from './actions/checkpoints.ts';
 import { cutActions } from './actions/cuts.ts';
@@ -28,17 +28,10 @@ import { startMailing } from './worker/mailing.ts';
 import { startPushing, type Pusher } from './worker/pushing.ts';
 import { Verifications } from './worker/verifications.ts';
 
-export interface AuditOptions {
-  readonly db: DataSource;
-  readonly settings: () => Settings;
-  readonly log: Logger;
-  readonly metrics: Registry;
-}
-
 /** Each takes a connection, of which lists and events need some. */
 const mostVerifications = 2;
 
-export function auditService({ db, settings, log, metrics }: AuditOptions): ServiceSchema {
+export function auditService({ db, settings, log, metrics }: ServiceOptions): ServiceSchema {
   let erasing: BackgroundLoop | undefined;
   let checkpoints: Checkpoints | undefined;
   let sweeping: Sweeper | undefined;

@@ -16,19 +16,20 @@
  * decided without either.
  */
 import type { ServiceSchema } from 'moleculer';
-import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import type { DataSource } from 'typeorm';
 import type { StartWork } from '../../shared/node/readiness.ts';
 import { removeEndedShares } from '../../shared/commits/shares.ts';
-import { serviceOf, type Started } from '../../shared/contract-runtime/service.ts';
+import {
+  serviceOf,
+  type ServiceOptions,
+  type Started,
+} from '../../shared/contract-runtime/service.ts';
 import { erasesTenants } from '../../shared/node/tenant-erasure.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
 import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createGuardedFetch } from '../../shared/outgoing/guarded-fetch.ts';
 import { createHttpClient } from '../../shared/outgoing/http-client.ts';
 import { startSweeping, type Sweeper } from '../../shared/database/sweeper.ts';
-import type { Settings } from '../../shared/settings/settings.ts';
 import { showFigure } from '../../shared/telemetry/figures.ts';
 import type { ShortLivedState } from '../../shared/concurrency/short-lived-state.ts';
 import { apiKeyActions } from './api-keys/actions/api-keys.ts';
@@ -76,13 +77,9 @@ import { createIssuerKeys } from './workload/oidc/issuer-keys.ts';
 import { createChallenges } from './passkeys/webauthn/challenges.ts';
 import { createRelyingParty } from './passkeys/webauthn/relying-party.ts';
 
-export interface AuthOptions {
-  readonly db: DataSource;
-  readonly settings: () => Settings;
+export interface AuthOptions extends ServiceOptions {
   readonly shortLived: ShortLivedState;
   readonly mailer: Mailer;
-  readonly log: Logger;
-  readonly metrics: Registry;
   readonly onceServing: (name: StartWork, work: () => Promise<void>) => void;
   /**
    * Called where an empty database got its first platform admin. Shows the password before it

@@ -15,16 +15,16 @@
  * | rollout      | `rollouts`      | `rollout_config`      | none                    | `config.rollout.…`      | `rollouts`                    |
  */
 import type { ServiceSchema } from 'moleculer';
-import type { Logger } from 'pino';
-import type { Registry } from 'prom-client';
-import type { DataSource } from 'typeorm';
 import { showChangeSets } from '../../shared/change-sets/figures.ts';
 import { withProposals } from '../../shared/change-sets/proposing.ts';
 import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
-import { serviceOf, type Started } from '../../shared/contract-runtime/service.ts';
+import {
+  serviceOf,
+  type ServiceOptions,
+  type Started,
+} from '../../shared/contract-runtime/service.ts';
 import type { ParamsOf } from '../../shared/contracts/index.ts';
-import type { Settings } from '../../shared/settings/settings.ts';
 import { boundActions } from './actions/bounds.ts';
 import { changeActions } from './actions/changes.ts';
 import { changePolicyActions } from './actions/change-policy.ts';
@@ -44,14 +44,7 @@ import { rolloutActions } from './actions/rollouts.ts';
 import { serviceTypeActions } from './actions/service-types.ts';
 import { ChangeSetEntity } from './schema.ts';
 
-export interface GlobalConfigOptions {
-  readonly db: DataSource;
-  readonly settings: () => Settings;
-  readonly log: Logger;
-  readonly metrics: Registry;
-}
-
-export function globalConfigService(options: GlobalConfigOptions): ServiceSchema {
+export function globalConfigService(options: ServiceOptions): ServiceSchema {
   const { db, settings, log, metrics } = options;
   const planner = new Planner(db);
   const changeSets = platformChangeSetOptions(db, settings);

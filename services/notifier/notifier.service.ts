@@ -11,20 +11,22 @@
  * out (worker/warnings.ts) and removes what has had its time (stores/retention.ts).
  */
 import type { Context, ServiceSchema } from 'moleculer';
-import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import type { Coherence } from '../../shared/coherence/coherence.ts';
 import { askedOfDatabase, showFigure } from '../../shared/telemetry/figures.ts';
 import type { Call } from '../../shared/contract-runtime/request.ts';
-import { serviceOf, type Started } from '../../shared/contract-runtime/service.ts';
+import {
+  serviceOf,
+  type ServiceOptions,
+  type Started,
+} from '../../shared/contract-runtime/service.ts';
 import { erasesTenants } from '../../shared/node/tenant-erasure.ts';
 import { platformScope } from '../../shared/contracts/revision-scopes.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
 import { startSweeping } from '../../shared/database/sweeper.ts';
 import type { HttpClient } from '../../shared/outgoing/http-client.ts';
 import { HeldRequests } from '../../shared/concurrency/held-requests.ts';
-import type { Settings } from '../../shared/settings/settings.ts';
 import { accessActions } from './actions/access.ts';
 import { approvalActions } from './actions/approvals.ts';
 import { automationActions } from './actions/automations.ts';
@@ -73,13 +75,9 @@ import { startSlotClock } from './worker/slot-clock.ts';
 import { TenantChanges } from './worker/tenant-changes.ts';
 import { startTellingWarnings, type WarningOptions } from './worker/warnings.ts';
 
-export interface NotifierOptions {
-  readonly db: DataSource;
-  readonly settings: () => Settings;
+export interface NotifierOptions extends ServiceOptions {
   readonly http: HttpClient;
   readonly mailer: Mailer;
-  readonly log: Logger;
-  readonly metrics: Registry;
   /** Which changes every node is told of, by the feed at the latest. */
   readonly coherence: Pick<Coherence, 'onChange' | 'onReset'>;
 }

@@ -18,15 +18,16 @@
  * | notification_config   | `notifications` | `notification_config`| `notification_config_…` | `config.notifications.…` | a column of `tenants`   |
  */
 import type { ServiceSchema } from 'moleculer';
-import type { Logger } from 'pino';
-import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import {
   startBackgroundLoop,
   type BackgroundLoop,
 } from '../../shared/concurrency/background-loop.ts';
-import type { Call } from '../../shared/contract-runtime/request.ts';
-import { serviceOf, type Started } from '../../shared/contract-runtime/service.ts';
+import {
+  serviceOf,
+  type ServiceOptions,
+  type Started,
+} from '../../shared/contract-runtime/service.ts';
 import { agentKey, type AgentConfig } from '../../shared/contracts/agents.ts';
 import { tenantBoundsKey } from '../../shared/contracts/bounds.ts';
 import { tenantBudgetsKey } from '../../shared/contracts/budgets.ts';
@@ -45,7 +46,6 @@ import { showChangeSets } from '../../shared/change-sets/figures.ts';
 import { withProposals } from '../../shared/change-sets/proposing.ts';
 import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import { documentActions } from '../../shared/documents/document.ts';
-import type { Settings } from '../../shared/settings/settings.ts';
 import { accessReportActions } from './actions/access-report.ts';
 import { boundActions } from './actions/bounds.ts';
 import { tenantChangeSetOptions, tenantChangeSets } from './actions/change-sets.ts';
@@ -93,14 +93,6 @@ import { startEndingVisits } from './worker/visits.ts';
 /** Between two times that counts are stored. */
 const countsMs = 5000;
 
-export interface TenantConfigOptions {
-  readonly db: DataSource;
-  /** The settings in use now; a reload replaces them. */
-  readonly settings: () => Settings;
-  readonly log: Logger;
-  readonly metrics: Registry;
-}
-
 /** The address of a document that has a name of its own in its tenant. */
 const namedBy =
   <Name extends string>(name: Name) =>
@@ -108,7 +100,7 @@ const namedBy =
     ({ tenant_id: tenantId, [name]: id }) as Record<'tenant_id' | Name, string>;
 
 function documentsOf(
-  { db, settings }: Pick<TenantConfigOptions, 'db' | 'settings'>,
+  { db, settings }: Pick<ServiceOptions, 'db' | 'settings'>,
   within: typeof withinQuotas,
 ) {
   const risk = documentActions(db, within(riskKind(settings), settings, 'limits'));
@@ -165,13 +157,12 @@ function trialsOf(db: DataSource, documents: ReturnType<typeof documentsOf>) {
   };
 }
 
-interface LoopOptions extends TenantConfigOptions {
-  readonly call: Call;
+interface Loops extends ServiceOptions, Pick<Started, 'call'> {
   readonly announce: () => void;
   readonly figures: WriteFigures;
 }
 
-function startLoops({ db, settings, log, call, announce, figures }: LoopOptions): BackgroundLoop[] {
+function startLoops({ db, settings, log, call, announce, figures }: Loops): BackgroundLoop[] {
   return [
     startErasing({ db, settings, log, call, announce }),
     startEndingVisits({ db, log, call }),
@@ -198,7 +189,7 @@ function startLoops({ db, settings, log, call, announce, figures }: LoopOptions)
   ];
 }
 
-export function tenantConfigService(options: TenantConfigOptions): ServiceSchema {
+export function tenantConfigService(options: ServiceOptions): ServiceSchema {
   const { db, settings, metrics } = options;
   const documents = documentsOf({ db, settings }, withinQuotas);
   const { risk, agents, services, projects, bounds, budgets, freezes } = documents;

@@ -1,10 +1,23 @@
 /** Makes Moleculer services of plain handlers, so that these know nothing of Moleculer. */
 import { randomUUID } from 'node:crypto';
 import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../access.ts';
 import type { ActionName } from '../contracts/index.ts';
+import type { Settings } from '../settings/settings.ts';
 import { callAs, type Call, type Handlers, type Request } from './request.ts';
 import { fingerprintOf } from './skew.ts';
+
+/** What a service with tables is given. */
+export interface ServiceOptions {
+  readonly db: DataSource;
+  /** The settings in use now; a reload replaces them. */
+  readonly settings: () => Settings;
+  readonly log: Logger;
+  readonly metrics: Registry;
+}
 
 /** What a service works with by itself, once it has started. */
 export interface Started {
@@ -12,6 +25,9 @@ export interface Started {
   /** Makes each call as a request of its own. */
   readonly call: Call;
 }
+
+/** What a loop of a service works with. */
+export type LoopOptions = Pick<ServiceOptions, 'db' | 'log'> & Pick<Started, 'call'>;
 
 interface Lifecycle {
   readonly started?: (own: Started) => Promise<void>;

@@ -2,20 +2,14 @@
  * The loop that signs the heads of the chains each hour, and says which chains no longer agree with
  * what was signed before. One node signs at a time; each looks for itself.
  */
-import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import {
   startBackgroundLoop,
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
-import type { Settings } from '../../../shared/settings/settings.ts';
+import type { ServiceOptions } from '../../../shared/contract-runtime/service.ts';
 import { disagreeing, mayLockSigning, signHeads } from '../stores/checkpoints.ts';
 
-export interface CheckpointsOptions {
-  readonly db: DataSource;
-  readonly settings: () => Settings;
-  readonly log: Logger;
-}
 export interface Checkpoints extends BackgroundLoop {
   /** How many chains no longer agree with their newest checkpoint; undefined before the first look. */
   readonly broken: () => number | undefined;
@@ -25,7 +19,11 @@ export interface Checkpoints extends BackgroundLoop {
 const chainsAtOnce = 100;
 const retryMs = 60_000;
 
-export function startCheckpoints({ db, settings, log }: CheckpointsOptions): Checkpoints {
+export function startCheckpoints({
+  db,
+  settings,
+  log,
+}: Omit<ServiceOptions, 'metrics'>): Checkpoints {
   let broken: number | undefined;
 
   /** Null where another node is signing. */

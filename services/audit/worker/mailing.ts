@@ -2,13 +2,11 @@
  * Has those concerned told by mail what was done, until auth has sent it. A mail may come twice where
  * a node dies between sending and noting that.
  */
-import type { Logger } from 'pino';
-import type { DataSource } from 'typeorm';
 import {
   startBackgroundLoop,
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
-import type { Call } from '../../../shared/contract-runtime/request.ts';
+import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
 import { claimMails, hasPower, isOfChangeSet, removeMails } from '../stores/mail-notices.ts';
 
 /** For what other nodes left: what is recorded here wakes the loop. */
@@ -32,13 +30,7 @@ async function untilDrained(work: Promise<unknown>, stopping: AbortSignal): Prom
   }
 }
 
-export interface MailingOptions {
-  readonly db: DataSource;
-  readonly log: Logger;
-  readonly call: Call;
-}
-
-export const startMailing = ({ db, log, call }: MailingOptions): BackgroundLoop =>
+export const startMailing = ({ db, log, call }: LoopOptions): BackgroundLoop =>
   startBackgroundLoop({
     log,
     retryMs: pollMs,

@@ -1,11 +1,9 @@
 /** One attempt at the next batch of one destination. */
 import { randomUUID } from 'node:crypto';
-import type { Logger } from 'pino';
-import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../../shared/access.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
-import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { destinationDefaults } from '../../../shared/contracts/event-destinations.ts';
+import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
 import { tenantOfChain } from '../../../shared/security/audit-chain.ts';
 import { waitBefore } from '../../../shared/outgoing/backoff.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
@@ -17,11 +15,8 @@ import { endClaim, type Claim, type Ended } from '../stores/destinations.ts';
 import { readBatch } from '../stores/event-batches.ts';
 import { openDestinations } from './open-destinations.ts';
 
-export interface PushOptions {
-  readonly db: DataSource;
+export interface PushOptions extends LoopOptions {
   readonly http: HttpClient;
-  readonly log: Logger;
-  readonly call: Call;
 }
 
 /** Less than a claim lasts. */

@@ -2,24 +2,16 @@
  * Hands steps of change sets to the notifier until it has queued them. Each is queued once, also
  * where it is handed over twice.
  */
-import type { Logger } from 'pino';
-import type { DataSource } from 'typeorm';
 import {
   startBackgroundLoop,
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
-import type { Call } from '../../../shared/contract-runtime/request.ts';
+import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
 import { claimNotices, removeNotices } from '../stores/change-set-notices.ts';
 
 const pollMs = 1000;
 
-export interface ChangeSetNoticeOptions {
-  readonly db: DataSource;
-  readonly log: Logger;
-  readonly call: Call;
-}
-
-export const startChangeSetNotices = ({ db, log, call }: ChangeSetNoticeOptions): BackgroundLoop =>
+export const startChangeSetNotices = ({ db, log, call }: LoopOptions): BackgroundLoop =>
   startBackgroundLoop({
     log,
     retryMs: pollMs,

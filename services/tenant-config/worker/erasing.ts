@@ -3,13 +3,11 @@
  * and ends those that all have confirmed. It goes by what is stored, so whatever a node that is
  * gone left undone, another does within seconds.
  */
-import type { Logger } from 'pino';
-import type { DataSource } from 'typeorm';
 import {
   startBackgroundLoop,
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
-import type { Call } from '../../../shared/contract-runtime/request.ts';
+import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { dueTenants, endErasure, eraseHistory, hasDocuments } from '../stores/erasing.ts';
 
@@ -18,11 +16,8 @@ const pollMs = 5000;
 const busyPollMs = 1000;
 const batchRows = 1000;
 
-export interface ErasingOptions {
-  readonly db: DataSource;
+export interface ErasingOptions extends LoopOptions {
   readonly settings: () => Settings;
-  readonly log: Logger;
-  readonly call: Call;
   /** Has the services ask which tenants are being erased. */
   readonly announce: () => void;
 }

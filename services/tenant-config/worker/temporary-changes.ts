@@ -2,15 +2,14 @@
  * Ends temporary changes whose time has come, by the database's clock, on whichever node looks first.
  * Each ends in one transaction with its document: once, or not at all.
  */
-import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import {
   startBackgroundLoop,
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
-import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { tenantOfScope } from '../../../shared/contracts/revision-scopes.ts';
+import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
 import {
   dueTemporaries,
   secondsLate,
@@ -22,13 +21,7 @@ import { askedOfDatabase, showFigure } from '../../../shared/telemetry/figures.t
 const pollMs = 1000;
 const batch = 20;
 
-interface Options {
-  readonly db: DataSource;
-  readonly log: Logger;
-  readonly call: Call;
-}
-
-export function startTemporaryChanges({ db, log, call }: Options): BackgroundLoop {
+export function startTemporaryChanges({ db, log, call }: LoopOptions): BackgroundLoop {
   /** One that cannot end holds up no other. Answers the outage that kept it from ending. */
   async function attempt(scope: string, id: string): Promise<unknown> {
     const address = { tenant_id: tenantOfScope(scope)!, temporary_change_id: id };

@@ -1,22 +1,14 @@
 /** Ends visits whose time is over by the database's clock, and has the audit say so. */
-import type { Logger } from 'pino';
-import type { DataSource } from 'typeorm';
 import {
   startBackgroundLoop,
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
-import type { Call } from '../../../shared/contract-runtime/request.ts';
+import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
 import { dueVisits } from '../stores/visits.ts';
 
 const pollMs = 5000;
 
-export interface EndingOptions {
-  readonly db: DataSource;
-  readonly log: Logger;
-  readonly call: Call;
-}
-
-export const startEndingVisits = ({ db, log, call }: EndingOptions): BackgroundLoop =>
+export const startEndingVisits = ({ db, log, call }: LoopOptions): BackgroundLoop =>
   startBackgroundLoop({
     log,
     retryMs: pollMs,
