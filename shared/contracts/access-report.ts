@@ -9,12 +9,13 @@ import { action } from './contract.ts';
 import { TenantRole } from './roles.ts';
 import {
   described,
+  DescribedObject,
   Email,
   Line,
   Nullable,
-  strict,
   TenantId,
   Timestamp,
+  TitledObject,
   UserId,
   Uuid,
 } from './fields.ts';
@@ -25,76 +26,57 @@ import { tenantAdmins, tenantPath } from './tenant-document.ts';
 const Roles = Type.Array(TenantRole, { description: 'Roles in the tenant' });
 const Ids = (description: string) => Type.Array(Uuid, { description });
 
-const ReportedMember = Type.Object(
-  {
-    user_id: UserId,
-    email: described(Nullable(Email), 'As it is now; null: the account was erased'),
-    display_name: Nullable(
-      Type.String({ description: 'As it is now; null: none, or they have not accepted' }),
-    ),
-    roles: Roles,
-    groups: Type.Array(Type.String(), { description: 'Approver groups' }),
-    status: MemberStatus,
-    account_status: Nullable(
-      Type.Enum(['active', 'disabled'], {
-        description: 'Of the account then; null: not known, or they had not accepted',
-      }),
-    ),
-    can_act: Nullable(
-      Type.Boolean({
-        description: 'Whether they could use their roles; null: not known',
-      }),
-    ),
-  },
-  { ...strict, title: 'ReportedMember', description: 'A person in the tenant then' },
-);
-const ReportedAccount = Type.Object(
+const ReportedMember = TitledObject('ReportedMember', 'A person in the tenant then', {
+  user_id: UserId,
+  email: described(Nullable(Email), 'As it is now; null: the account was erased'),
+  display_name: Nullable(
+    Type.String({ description: 'As it is now; null: none, or they have not accepted' }),
+  ),
+  roles: Roles,
+  groups: Type.Array(Type.String(), { description: 'Approver groups' }),
+  status: MemberStatus,
+  account_status: Nullable(
+    Type.Enum(['active', 'disabled'], {
+      description: 'Of the account then; null: not known, or they had not accepted',
+    }),
+  ),
+  can_act: Nullable(
+    Type.Boolean({ description: 'Whether they could use their roles; null: not known' }),
+  ),
+});
+const ReportedAccount = TitledObject(
+  'ReportedServiceAccount',
+  'A service account of the tenant then',
   {
     id: described(Uuid, "The service account's id"),
     name: Line(100, 'What it was called then'),
     roles: Roles,
     status: Type.Enum(['active', 'disabled'], { description: 'Then' }),
   },
-  {
-    ...strict,
-    title: 'ReportedServiceAccount',
-    description: 'A service account of the tenant then',
-  },
 );
-const ReportedGroup = Type.Object(
-  {
-    name: Type.String({ description: 'The approver group' }),
-    members: Ids('Who was in it'),
-    deciders: Ids('Those of them who could decide'),
-  },
-  { ...strict, title: 'ReportedGroup', description: 'An approver group then' },
-);
-const Deciders = Type.Object(
-  {
-    hop: Type.Integer({ description: 'Escalations after which they could decide' }),
-    right: Type.Enum(decisionRights, { description: 'By which right' }),
-    ids: Ids('Of people and service accounts'),
-  },
-  { ...strict, title: 'ReportedDeciders', description: 'Who could decide, from one hop on' },
-);
-const ReportedRoute = Type.Object(
-  {
-    action: Nullable(
-      Type.String({ description: 'Of this action at any risk; null: of all others' }),
-    ),
-    risk_level: described(Nullable(RiskLevel), 'At this risk; null: at any'),
-    chain: Type.Array(Type.String(), {
-      description: 'Groups, in the order in which they are asked',
-    }),
-    deciders: Type.Array(Deciders, { description: 'Who could decide, by hop and right' }),
-    recipients: Type.Array(Type.String(), {
-      description: 'Addresses that decide by a mailed link, where they belong to no account',
-    }),
-  },
-  { ...strict, title: 'ReportedRoute', description: 'Who is asked, and who could decide' },
-);
+const ReportedGroup = TitledObject('ReportedGroup', 'An approver group then', {
+  name: Type.String({ description: 'The approver group' }),
+  members: Ids('Who was in it'),
+  deciders: Ids('Those of them who could decide'),
+});
+const Deciders = TitledObject('ReportedDeciders', 'Who could decide, from one hop on', {
+  hop: Type.Integer({ description: 'Escalations after which they could decide' }),
+  right: Type.Enum(decisionRights, { description: 'By which right' }),
+  ids: Ids('Of people and service accounts'),
+});
+const ReportedRoute = TitledObject('ReportedRoute', 'Who is asked, and who could decide', {
+  action: Nullable(Type.String({ description: 'Of this action at any risk; null: of all others' })),
+  risk_level: described(Nullable(RiskLevel), 'At this risk; null: at any'),
+  chain: Type.Array(Type.String(), { description: 'Groups, in the order in which they are asked' }),
+  deciders: Type.Array(Deciders, { description: 'Who could decide, by hop and right' }),
+  recipients: Type.Array(Type.String(), {
+    description: 'Addresses that decide by a mailed link, where they belong to no account',
+  }),
+});
 
-export const AccessReport = Type.Object(
+export const AccessReport = TitledObject(
+  'AccessReport',
+  'Who was in a tenant at a moment, and who could approve what',
   {
     tenant_id: TenantId,
     at: described(Timestamp, 'The moment that it is of'),
@@ -110,38 +92,27 @@ export const AccessReport = Type.Object(
     members: Type.Array(ReportedMember, { description: 'By address' }),
     service_accounts: Type.Array(ReportedAccount, { description: 'By name' }),
     groups: Type.Array(ReportedGroup, { description: 'Those with members, and those asked' }),
-    approvals: Type.Object(
-      {
-        required: Type.Record(Type.String(), Type.Integer(), {
-          description: 'Risk level to how many must approve',
-        }),
-        allow_self: Type.Boolean({ description: 'The requester may decide, too' }),
-        machines: Type.Boolean({ description: 'API keys may decide' }),
-        max_hops: Type.Integer({ description: 'Hops after the first notice' }),
-        window_minutes: Type.Integer({ description: 'Wait from hop to hop' }),
-        routes: Type.Array(ReportedRoute, {
-          description: 'Of an approval that is asked for at that moment by nobody of them',
-        }),
-      },
-      { ...strict, description: 'Who could approve what automation asked for' },
-    ),
-    change_sets: Type.Object(
-      {
-        policy: described(Nullable(ChangePolicy), "The tenant's change_policy; null: none"),
-        approvers: Ids("Who could approve by it; the platform's may want more"),
-      },
-      { ...strict, description: 'Who could approve changes of the configuration' },
-    ),
+    approvals: DescribedObject('Who could approve what automation asked for', {
+      required: Type.Record(Type.String(), Type.Integer(), {
+        description: 'Risk level to how many must approve',
+      }),
+      allow_self: Type.Boolean({ description: 'The requester may decide, too' }),
+      machines: Type.Boolean({ description: 'API keys may decide' }),
+      max_hops: Type.Integer({ description: 'Hops after the first notice' }),
+      window_minutes: Type.Integer({ description: 'Wait from hop to hop' }),
+      routes: Type.Array(ReportedRoute, {
+        description: 'Of an approval that is asked for at that moment by nobody of them',
+      }),
+    }),
+    change_sets: DescribedObject('Who could approve changes of the configuration', {
+      policy: described(Nullable(ChangePolicy), "The tenant's change_policy; null: none"),
+      approvers: Ids("Who could approve by it; the platform's may want more"),
+    }),
     bounds: described(Nullable(Bounds), "The tenant's bounds; null: none"),
     platform_bounds: described(
       Nullable(Bounds),
       "The platform's bounds, which hold in every tenant; null: none, or, where the report is not complete, from before their history",
     ),
-  },
-  {
-    ...strict,
-    title: 'AccessReport',
-    description: 'Who was in a tenant at a moment, and who could approve what',
   },
 );
 export type AccessReport = Static<typeof AccessReport>;

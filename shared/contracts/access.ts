@@ -6,7 +6,16 @@
 import { Type, type Static, type TSchema } from 'typebox';
 import { action, submission, type Access } from './contract.ts';
 import { valueReaders } from './roles.ts';
-import { described, FreeForm, Line, strict, TenantId, Timestamp, Uuid } from './fields.ts';
+import {
+  described,
+  DescribedObject,
+  FreeForm,
+  Line,
+  TenantId,
+  Timestamp,
+  TitledObject,
+  Uuid,
+} from './fields.ts';
 import { operators } from './tenant-document.ts';
 
 /** Newer versions of the protocol add members. */
@@ -71,18 +80,15 @@ const Question = Type.Object(question, {
 });
 export type Question = Static<typeof Question>;
 
-const Answer = Type.Object(
-  {
-    decision: Type.Boolean({ description: 'Whether it may' }),
-    context: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), {
-        description:
-          'Why not (`reason`, `reasons`, `error`), by which `revision`, and with `access_request` how to ask for approval',
-      }),
-    ),
-  },
-  { ...strict, title: 'AccessAnswer', description: 'An answer of AuthZEN' },
-);
+const Answer = TitledObject('AccessAnswer', 'An answer of AuthZEN', {
+  decision: Type.Boolean({ description: 'Whether it may' }),
+  context: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description:
+        'Why not (`reason`, `reasons`, `error`), by which `revision`, and with `access_request` how to ask for approval',
+    }),
+  ),
+});
 export type Answer = Static<typeof Answer>;
 
 /** Of one batch. */
@@ -101,44 +107,31 @@ const defaults = {
   context: optional(Context),
 };
 
-const Task = Type.Object(
-  {
-    id: described(Uuid, "The approval's id"),
-    status: Type.Enum(['pending', 'approved', 'denied', 'expired', 'cancelled', 'failed'], {
-      description: 'Only `pending` changes; `expired` also where every group was asked',
+const Task = TitledObject('AccessTask', 'A request for approval', {
+  id: described(Uuid, "The approval's id"),
+  status: Type.Enum(['pending', 'approved', 'denied', 'expired', 'cancelled', 'failed'], {
+    description: 'Only `pending` changes; `expired` also where every group was asked',
+  }),
+  status_endpoint: Type.String({ description: 'Where to ask for it again' }),
+  expires_at: described(Timestamp, 'Until when it can be decided'),
+  links: DescribedObject('What else can be done with it', {
+    cancel: Type.String({ description: 'Where to withdraw it' }),
+  }),
+});
+const TaskAnswer = TitledObject('AccessTaskAnswer', 'A request, and what came of it', {
+  task: Task,
+  result: optional(
+    DescribedObject('Of one that was approved', {
+      mode: Type.Literal('reevaluate', { description: 'Ask again, with `context.approval`' }),
+      approval: DescribedObject('For `context.approval`, unchanged', {
+        id: described(Uuid, "The approval's id"),
+        approved_at: described(Timestamp, 'When it was approved'),
+        approved_until: described(Timestamp, 'Until when it counts'),
+        state: Type.String({ description: 'A JWS, opaque to the gateway' }),
+      }),
     }),
-    status_endpoint: Type.String({ description: 'Where to ask for it again' }),
-    expires_at: described(Timestamp, 'Until when it can be decided'),
-    links: Type.Object(
-      { cancel: Type.String({ description: 'Where to withdraw it' }) },
-      { ...strict, description: 'What else can be done with it' },
-    ),
-  },
-  { ...strict, title: 'AccessTask', description: 'A request for approval' },
-);
-const TaskAnswer = Type.Object(
-  {
-    task: Task,
-    result: optional(
-      Type.Object(
-        {
-          mode: Type.Literal('reevaluate', { description: 'Ask again, with `context.approval`' }),
-          approval: Type.Object(
-            {
-              id: described(Uuid, "The approval's id"),
-              approved_at: described(Timestamp, 'When it was approved'),
-              approved_until: described(Timestamp, 'Until when it counts'),
-              state: Type.String({ description: 'A JWS, opaque to the gateway' }),
-            },
-            { ...strict, description: 'For `context.approval`, unchanged' },
-          ),
-        },
-        { ...strict, description: 'Of one that was approved' },
-      ),
-    ),
-  },
-  { ...strict, title: 'AccessTaskAnswer', description: 'A request, and what came of it' },
-);
+  ),
+});
 export type TaskAnswer = Static<typeof TaskAnswer>;
 
 const evaluates: Access = { level: 'tenant', roles: valueReaders, services: true };
@@ -155,19 +148,16 @@ export const accessContracts = {
     rest: 'GET /.well-known/authzen-configuration/tenants/{tenant_id}',
     access: { level: 'public' },
     path: tenantPath,
-    result: Type.Object(
-      {
-        policy_decision_point: Type.String({ description: 'Which it is' }),
-        access_evaluation_endpoint: Type.String({ description: 'For one question' }),
-        access_evaluations_endpoint: Type.String({ description: 'For several' }),
-        access_request_endpoint: Type.String({ description: 'For requests for approval' }),
-        jwks_uri: Type.String({ description: 'What signs denials and approvals' }),
-        capabilities: Type.Array(Type.String({ description: 'A URN' }), {
-          description: 'What it can beside: access requests, by draft 1 of their profile',
-        }),
-      },
-      { ...strict, title: 'AccessConfiguration', description: 'Metadata of AuthZEN' },
-    ),
+    result: TitledObject('AccessConfiguration', 'Metadata of AuthZEN', {
+      policy_decision_point: Type.String({ description: 'Which it is' }),
+      access_evaluation_endpoint: Type.String({ description: 'For one question' }),
+      access_evaluations_endpoint: Type.String({ description: 'For several' }),
+      access_request_endpoint: Type.String({ description: 'For requests for approval' }),
+      jwks_uri: Type.String({ description: 'What signs denials and approvals' }),
+      capabilities: Type.Array(Type.String({ description: 'A URN' }), {
+        description: 'What it can beside: access requests, by draft 1 of their profile',
+      }),
+    }),
   }),
   'notifier.access.evaluate': action({
     summary: 'Whether a subject may do an action to a resource (AuthZEN)',
@@ -223,10 +213,9 @@ export const accessContracts = {
     ),
     result: Type.Union([
       Answer,
-      Type.Object(
-        { evaluations: Type.Array(Answer, { description: 'In the order of the questions' }) },
-        { ...strict, title: 'AccessAnswers', description: 'Several answers' },
-      ),
+      TitledObject('AccessAnswers', 'Several answers', {
+        evaluations: Type.Array(Answer, { description: 'In the order of the questions' }),
+      }),
     ]),
   }),
   'notifier.access.request': submission({
@@ -241,29 +230,23 @@ export const accessContracts = {
       conflict: `${problems}:duplicate_request`,
     },
     path: tenantPath,
-    body: Type.Object(
-      {
-        ...question,
-        denial: Type.Object(
-          {
-            binding_token: Type.String({
-              maxLength: 10_000,
-              description: 'Of `context.access_request`, unchanged',
-            }),
-            expires_at: described(Timestamp, 'Of `context.access_request`, unchanged'),
-            evaluation_id: optional(described(Uuid, 'Of the context')),
-            evaluated_at: optional(described(Timestamp, 'Of the context')),
-            reason: optional(Line(100, 'Of the context')),
-          },
-          { ...strict, description: 'What was denied' },
-        ),
-        client: optional(described(FreeForm, 'Which program asks; nothing relies on it', {})),
-        requested_access: optional(
-          described(FreeForm, 'Shown to nobody: what is asked for is exactly what was denied', {}),
-        ),
-      },
-      { ...strict, title: 'AccessRequest', description: 'A denied question, for people' },
-    ),
+    body: TitledObject('AccessRequest', 'A denied question, for people', {
+      ...question,
+      denial: DescribedObject('What was denied', {
+        binding_token: Type.String({
+          maxLength: 10_000,
+          description: 'Of `context.access_request`, unchanged',
+        }),
+        expires_at: described(Timestamp, 'Of `context.access_request`, unchanged'),
+        evaluation_id: optional(described(Uuid, 'Of the context')),
+        evaluated_at: optional(described(Timestamp, 'Of the context')),
+        reason: optional(Line(100, 'Of the context')),
+      }),
+      client: optional(described(FreeForm, 'Which program asks; nothing relies on it', {})),
+      requested_access: optional(
+        described(FreeForm, 'Shown to nobody: what is asked for is exactly what was denied', {}),
+      ),
+    }),
     result: TaskAnswer,
     response: 'accepted',
   }),

@@ -9,7 +9,7 @@ import { Type, type Static } from 'typebox';
 import { dryRun } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
 import { effectiveTrials } from './effective-trial.ts';
-import { AgentType, described, FreeForm, InstanceCount, strict, Text } from './fields.ts';
+import { AgentType, described, FreeForm, InstanceCount, Text, TitledObject } from './fields.ts';
 import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenant-document.ts';
 import { temporary } from './temporary-changes.ts';
 import { BusinessHours } from './weekly-hours.ts';
@@ -39,13 +39,10 @@ const fields = {
     Type.String({ minLength: 1, maxLength: 64, description: 'Such as 500m' }),
   ),
   default_scaling: Type.Optional(
-    Type.Object(
-      {
-        min_instances: Type.Optional(InstanceCount),
-        max_instances: Type.Optional(InstanceCount),
-      },
-      { ...strict, title: 'Scaling', description: 'Between how many instances it scales' },
-    ),
+    TitledObject('Scaling', 'Between how many instances it scales', {
+      min_instances: Type.Optional(InstanceCount),
+      max_instances: Type.Optional(InstanceCount),
+    }),
   ),
   monitoring_thresholds: Type.Optional(
     Type.Record(Type.String(), Type.Number(), {
@@ -63,13 +60,10 @@ const fields = {
   business_hours: Type.Optional(BusinessHours),
   custom: Type.Optional(described(FreeForm, 'Whatever else the agent wants, kept as it is')),
 };
-export const AgentConfig = Type.Object(
+export const AgentConfig = TitledObject(
+  'AgentConfig',
+  'What a tenant sets for one type of agent: the layer `agent`',
   { agent_type: AgentType, ...fields },
-  {
-    ...strict,
-    title: 'AgentConfig',
-    description: 'What a tenant sets for one type of agent: the layer `agent`',
-  },
 );
 export type AgentConfig = Static<typeof AgentConfig>;
 
@@ -86,14 +80,10 @@ const agent = documentContracts({
   url: '/tenants/{tenant_id}/config/agents/{agent_type}',
   path: { ...tenantPath, agent_type: AgentType },
   document: AgentConfig,
-  body: Type.Object(
-    { agent_type: Type.Optional(AgentType), ...fields },
-    {
-      ...strict,
-      title: 'AgentConfigBody',
-      description: 'An agent configuration, as it is written',
-    },
-  ),
+  body: TitledObject('AgentConfigBody', 'An agent configuration, as it is written', {
+    agent_type: Type.Optional(AgentType),
+    ...fields,
+  }),
   key: agentKey,
 });
 

@@ -2,7 +2,17 @@
 import { Type } from 'typebox';
 import { action } from './contract.ts';
 import { Page, page } from './envelopes.ts';
-import { ActorName, described, Nullable, strict, TenantId, Timestamp, Uuid } from './fields.ts';
+import {
+  ActorName,
+  described,
+  DescribedObject,
+  Nullable,
+  StrictObject,
+  TenantId,
+  Timestamp,
+  TitledObject,
+  Uuid,
+} from './fields.ts';
 
 const facts = {
   id: described(Uuid, 'Names the event'),
@@ -12,15 +22,12 @@ const facts = {
     description: 'What was done, such as config.risk.updated',
     examples: ['config.risk.updated'],
   }),
-  actor: Type.Object(
-    {
-      type: Type.Enum(['user', 'service', 'operator', 'system'], {
-        description: 'A person, a service or service account, an operator, or Strata itself',
-      }),
-      id: Type.String({ description: 'Their id, or the name of a service' }),
-    },
-    { ...strict, description: 'Who did it' },
-  ),
+  actor: DescribedObject('Who did it', {
+    type: Type.Enum(['user', 'service', 'operator', 'system'], {
+      description: 'A person, a service or service account, an operator, or Strata itself',
+    }),
+    id: Type.String({ description: 'Their id, or the name of a service' }),
+  }),
   tenant_id: described(Nullable(Uuid), "The tenant; null for what is the platform's"),
   target: Nullable(
     Type.String({
@@ -32,58 +39,46 @@ const facts = {
   occurred_at: described(Timestamp, 'When it happened'),
 };
 /** What a service hands over; the audit service gives it its place in the chain. */
-export const AuditFacts = Type.Object(facts, strict);
+export const AuditFacts = StrictObject(facts);
 /**
  * As it is read. Neither the name nor `hash` is part of what the hash is over, which is the facts
  * and `seq`.
  */
-export const AuditEvent = Type.Object(
-  {
-    ...facts,
-    actor: Type.Object(
-      { ...facts.actor.properties, name: ActorName },
-      { ...strict, title: 'AuditActor', description: 'Who did it' },
-    ),
-    seq: Type.Integer({ description: 'Its place in the chain, from 1' }),
-    hash: Type.String({ description: 'Over the facts, `seq` and the hash of the event before' }),
-  },
-  { ...strict, title: 'AuditEvent', description: 'What was done, and its place in the chain' },
-);
+export const AuditEvent = TitledObject('AuditEvent', 'What was done, and its place in the chain', {
+  ...facts,
+  actor: TitledObject('AuditActor', 'Who did it', { ...facts.actor.properties, name: ActorName }),
+  seq: Type.Integer({ description: 'Its place in the chain, from 1' }),
+  hash: Type.String({ description: 'Over the facts, `seq` and the hash of the event before' }),
+});
 
 /** As it is exported: beside its hash the previous one, so that an export stands alone. */
-const ExportedEvent = Type.Object(
-  {
-    ...AuditEvent.properties,
-    previous: Type.String({ description: 'The hash of the event before, which `hash` is over' }),
-  },
-  { ...strict, title: 'ExportedAuditEvent', description: 'An event, and how it joins the chain' },
-);
+const ExportedEvent = TitledObject('ExportedAuditEvent', 'An event, and how it joins the chain', {
+  ...AuditEvent.properties,
+  previous: Type.String({ description: 'The hash of the event before, which `hash` is over' }),
+});
 
 /** In place of events that an export leaves out, so that what it has still joins. */
-const SkippedEvents = Type.Object(
-  {
-    skipped: Type.Enum(['filtered', 'cut'], {
-      description: 'Other actions than were asked for, or what was cut off the chain',
+const SkippedEvents = TitledObject('SkippedAuditEvents', 'Events that are left out', {
+  skipped: Type.Enum(['filtered', 'cut'], {
+    description: 'Other actions than were asked for, or what was cut off the chain',
+  }),
+  from: Type.Integer({ description: 'The number of the first event that is left out' }),
+  seq: Type.Integer({ description: 'The number of the last one' }),
+  hash: Type.String({ description: 'The hash of the last one, which the next line follows' }),
+  previous: Nullable(
+    Type.String({
+      description: 'The hash of the event before the first; null where that was cut off, too',
     }),
-    from: Type.Integer({ description: 'The number of the first event that is left out' }),
-    seq: Type.Integer({ description: 'The number of the last one' }),
-    hash: Type.String({ description: 'The hash of the last one, which the next line follows' }),
-    previous: Nullable(
-      Type.String({
-        description: 'The hash of the event before the first; null where that was cut off, too',
-      }),
-    ),
-  },
-  { ...strict, title: 'SkippedAuditEvents', description: 'Events that are left out' },
-);
+  ),
+});
 
 /** What its owner sees of an event about their account: all but its place in the chain. */
 const { target: _target, ...told } = facts;
-const Activity = Type.Object(told, {
-  ...strict,
-  title: 'Activity',
-  description: 'What happened to an account, as its owner sees it',
-});
+const Activity = TitledObject(
+  'Activity',
+  'What happened to an account, as its owner sees it',
+  told,
+);
 
 const cut = {
   seq: Type.Integer({ description: 'Number of the last event that was cut off' }),
@@ -101,35 +96,29 @@ const refusal = {
   event_id: described(Uuid, 'The event that the audit does not accept'),
   since: described(Timestamp, 'When it was first refused'),
 };
-const WaitingChain = Type.Object(
-  {
-    tenant_id: described(Nullable(Uuid), "Whose chain; null for the platform's"),
-    ...refusal,
-    action: Nullable(Type.String({ description: 'What the event tells; null where it is gone' })),
-    error: Type.String({ description: 'Why it was refused last: a code and a message' }),
-    tries: Type.Integer({ description: 'How often it was refused' }),
-    retry_at: described(Timestamp, 'When it is tried again'),
-  },
-  { ...strict, title: 'WaitingChain', description: 'A chain whose next event is refused' },
-);
+const WaitingChain = TitledObject('WaitingChain', 'A chain whose next event is refused', {
+  tenant_id: described(Nullable(Uuid), "Whose chain; null for the platform's"),
+  ...refusal,
+  action: Nullable(Type.String({ description: 'What the event tells; null where it is gone' })),
+  error: Type.String({ description: 'Why it was refused last: a code and a message' }),
+  tries: Type.Integer({ description: 'How often it was refused' }),
+  retry_at: described(Timestamp, 'When it is tried again'),
+});
 
-const Checkpoint = Type.Object(
-  {
-    tenant_id: described(Nullable(Uuid), "Whose chain; null for the platform's"),
-    seq: Type.Integer({ description: 'Number of the newest event then' }),
-    hash: Type.String({ description: 'Its hash' }),
-    made_at: described(Timestamp, 'When it was signed'),
-    note: Type.String({
-      description:
-        'A signed note (c2sp.org/signed-note): a line that names its kind, chain, seq, hash and made_at on lines of their own, and the signatures',
-    }),
-    verifier_key: Type.String({
-      description:
-        'Verifies the notes that are made now. Pin it elsewhere: a server that is not trusted can say any key',
-    }),
-  },
-  { ...strict, title: 'AuditCheckpoint', description: 'How far a chain reached, signed' },
-);
+const Checkpoint = TitledObject('AuditCheckpoint', 'How far a chain reached, signed', {
+  tenant_id: described(Nullable(Uuid), "Whose chain; null for the platform's"),
+  seq: Type.Integer({ description: 'Number of the newest event then' }),
+  hash: Type.String({ description: 'Its hash' }),
+  made_at: described(Timestamp, 'When it was signed'),
+  note: Type.String({
+    description:
+      'A signed note (c2sp.org/signed-note): a line that names its kind, chain, seq, hash and made_at on lines of their own, and the signatures',
+  }),
+  verifier_key: Type.String({
+    description:
+      'Verifies the notes that are made now. Pin it elsewhere: a server that is not trusted can say any key',
+  }),
+});
 
 const reader = { level: 'tenant_or_platform', roles: ['tenant_admin'] } as const;
 
@@ -141,7 +130,7 @@ export const auditContracts = {
     summary: 'Record events; an event already recorded counts as recorded',
     access: { level: 'internal' },
     body: Type.Array(AuditFacts, { maxItems: 500 }),
-    result: Type.Object({ recorded: Type.Integer() }, strict),
+    result: StrictObject({ recorded: Type.Integer() }),
   }),
   'audit.events.list': action({
     summary: 'Audit events, oldest first by default',
@@ -233,24 +222,21 @@ export const auditContracts = {
     access: { level: 'platform_admin' },
     leadsTo: 'proof',
     keyScope: null,
-    body: Type.Object(
-      {
-        tenant_id: Type.Optional(
-          described(Nullable(Uuid), "The tenant whose chain it is; without it the platform's"),
-        ),
-        seq: Type.Integer({ minimum: 1, description: 'Number of the last event that goes' }),
-        hash: Type.String({
-          pattern: '^[0-9a-f]{64}$',
-          description: 'Its hash, as in an export of the chain',
-          examples: ['9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
-        }),
-      },
-      { ...strict, title: 'AuditCutRequest', description: 'What is cut off a chain' },
-    ),
-    result: Type.Object(
-      { tenant_id: described(Nullable(Uuid), "The tenant; null for the platform's chain"), ...cut },
-      { ...strict, title: 'AuditCut', description: 'The statement in place of what was cut off' },
-    ),
+    body: TitledObject('AuditCutRequest', 'What is cut off a chain', {
+      tenant_id: Type.Optional(
+        described(Nullable(Uuid), "The tenant whose chain it is; without it the platform's"),
+      ),
+      seq: Type.Integer({ minimum: 1, description: 'Number of the last event that goes' }),
+      hash: Type.String({
+        pattern: '^[0-9a-f]{64}$',
+        description: 'Its hash, as in an export of the chain',
+        examples: ['9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
+      }),
+    }),
+    result: TitledObject('AuditCut', 'The statement in place of what was cut off', {
+      tenant_id: described(Nullable(Uuid), "The tenant; null for the platform's chain"),
+      ...cut,
+    }),
   }),
   'audit.waiting.list': action({
     summary: 'Chains that wait, because the audit does not accept their next event',
@@ -267,18 +253,14 @@ export const auditContracts = {
     access: { level: 'platform_admin' },
     leadsTo: 'operations',
     keyScope: 'platform:write',
-    body: Type.Object(
-      {
-        tenant_id: Type.Optional(
-          described(Nullable(Uuid), "Whose chain; null for the platform's, without it all"),
-        ),
-      },
-      { ...strict, title: 'AuditRetryRequest', description: 'Which chains are tried again' },
-    ),
-    result: Type.Object(
-      { chains: Type.Integer({ description: 'How many chains are tried again' }) },
-      { ...strict, title: 'AuditRetry', description: 'How many chains are tried again' },
-    ),
+    body: TitledObject('AuditRetryRequest', 'Which chains are tried again', {
+      tenant_id: Type.Optional(
+        described(Nullable(Uuid), "Whose chain; null for the platform's, without it all"),
+      ),
+    }),
+    result: TitledObject('AuditRetry', 'How many chains are tried again', {
+      chains: Type.Integer({ description: 'How many chains are tried again' }),
+    }),
   }),
   'audit.checkpoints.list': action({
     summary:
@@ -301,65 +283,51 @@ export const auditContracts = {
         Type.String({ maxLength: 2000, description: 'next_cursor of the piece before' }),
       ),
     },
-    result: Type.Object(
-      {
-        valid: Nullable(
-          Type.Boolean({
-            description:
-              'True once everything is proved, false from the first broken link on; null while there are more pieces and nothing is broken',
-          }),
-        ),
-        chains: Type.Array(
-          Type.Object(
-            {
-              tenant_id: described(Nullable(TenantId), "Whose chain; null for the platform's"),
-              events: Type.Integer({ description: 'How many hold, from the first on' }),
-              head: Nullable(
-                Type.String({
-                  description:
-                    'Hash of the last event; null where there is none, the chain is broken, or continues in the next piece',
-                }),
-              ),
-              cut: Type.Optional(
-                Type.Object(cut, {
-                  ...strict,
-                  title: 'CutOfChain',
-                  description: 'The chain was cut here, and is proved from here on',
-                }),
-              ),
-              waits_at: Type.Optional(
-                Type.Object(refusal, {
-                  ...strict,
-                  description: 'The event that comes next is refused, and those after it wait',
-                }),
-              ),
-              erased_at: Type.Optional(
-                Type.String({
-                  format: 'date-time',
-                  description:
-                    'The tenant was erased: hashes of its events are left, and they hold',
-                }),
-              ),
-              broken_at: Type.Optional(
-                Type.Object(
-                  {
-                    seq: Type.Integer({ description: 'The place in the chain' }),
-                    id: Nullable(Type.String({ description: 'Of the event, where there is one' })),
-                    problem: Type.String({ description: 'What is wrong there' }),
-                  },
-                  { ...strict, description: 'The first broken link; absent where there is none' },
-                ),
-              ),
-            },
-            strict,
+    result: StrictObject({
+      valid: Nullable(
+        Type.Boolean({
+          description:
+            'True once everything is proved, false from the first broken link on; null while there are more pieces and nothing is broken',
+        }),
+      ),
+      chains: Type.Array(
+        StrictObject({
+          tenant_id: described(Nullable(TenantId), "Whose chain; null for the platform's"),
+          events: Type.Integer({ description: 'How many hold, from the first on' }),
+          head: Nullable(
+            Type.String({
+              description:
+                'Hash of the last event; null where there is none, the chain is broken, or continues in the next piece',
+            }),
           ),
-          { description: 'The chains of this piece' },
-        ),
-        next_cursor: Nullable(
-          Type.String({ description: 'For the next piece; null where all is verified' }),
-        ),
-      },
-      strict,
-    ),
+          cut: Type.Optional(
+            TitledObject('CutOfChain', 'The chain was cut here, and is proved from here on', cut),
+          ),
+          waits_at: Type.Optional(
+            DescribedObject(
+              'The event that comes next is refused, and those after it wait',
+              refusal,
+            ),
+          ),
+          erased_at: Type.Optional(
+            Type.String({
+              format: 'date-time',
+              description: 'The tenant was erased: hashes of its events are left, and they hold',
+            }),
+          ),
+          broken_at: Type.Optional(
+            DescribedObject('The first broken link; absent where there is none', {
+              seq: Type.Integer({ description: 'The place in the chain' }),
+              id: Nullable(Type.String({ description: 'Of the event, where there is one' })),
+              problem: Type.String({ description: 'What is wrong there' }),
+            }),
+          ),
+        }),
+        { description: 'The chains of this piece' },
+      ),
+      next_cursor: Nullable(
+        Type.String({ description: 'For the next piece; null where all is verified' }),
+      ),
+    }),
   }),
 } as const;

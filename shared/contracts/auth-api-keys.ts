@@ -9,10 +9,11 @@ import {
   described,
   Email,
   Nullable,
-  strict,
-  Timestamp,
-  Uuid,
   SomeOf,
+  StrictObject,
+  Timestamp,
+  TitledObject,
+  Uuid,
 } from './fields.ts';
 import { NarrowedTo } from './narrow-keys.ts';
 import { authScope } from './revision-scopes.ts';
@@ -35,34 +36,27 @@ const key = {
   expires_at: described(Timestamp, 'When it ends'),
   created_at: CreatedAt,
 };
-export const IssuedApiKey = Type.Object(
-  { ...key, api_key: Type.String({ description: 'The key itself, shown this once' }) },
-  { ...strict, title: 'IssuedApiKey', description: 'A new API key, with its secret' },
-);
-export const ApiKey = Type.Object(
-  {
-    ...key,
-    last_used_at: described(
-      Nullable(Timestamp),
-      'When it was last used, to the minute; null: never',
-    ),
-    made_with: described(
-      Nullable(SignInMethod),
-      'How the person who made it, or gave it its secret, was signed in; null where that was not kept yet',
-    ),
-  },
-  { ...strict, title: 'ApiKey', description: 'An API key, without its secret' },
-);
+export const IssuedApiKey = TitledObject('IssuedApiKey', 'A new API key, with its secret', {
+  ...key,
+  api_key: Type.String({ description: 'The key itself, shown this once' }),
+});
+export const ApiKey = TitledObject('ApiKey', 'An API key, without its secret', {
+  ...key,
+  last_used_at: described(Nullable(Timestamp), 'When it was last used, to the minute; null: never'),
+  made_with: described(
+    Nullable(SignInMethod),
+    'How the person who made it, or gave it its secret, was signed in; null where that was not kept yet',
+  ),
+});
 /** Whose a key is. */
-const Owner = Type.Object(
-  {
-    type: Type.Enum(['user', 'service_account'], { description: 'A person, or a service account' }),
-    id: described(Uuid, "The account's id"),
-  },
-  strict,
-);
+const Owner = StrictObject({
+  type: Type.Enum(['user', 'service_account'], { description: 'A person, or a service account' }),
+  id: described(Uuid, "The account's id"),
+});
 /** A key that a session by password alone made, as it is listed for the tenant's administrators. */
-const PasswordKey = Type.Object(
+const PasswordKey = TitledObject(
+  'PasswordKey',
+  'An API key that somebody made who was signed in by password alone',
   {
     id: key.id,
     prefix: key.prefix,
@@ -76,15 +70,12 @@ const PasswordKey = Type.Object(
     expires_at: key.expires_at,
     last_used_at: ApiKey.properties.last_used_at,
   },
-  {
-    ...strict,
-    title: 'PasswordKey',
-    description: 'An API key that somebody made who was signed in by password alone',
-  },
 );
 /** How many of them an answer lists. */
 export const maxPasswordKeysShown = 100;
-export const PasswordKeys = Type.Object(
+export const PasswordKeys = TitledObject(
+  'PasswordKeys',
+  'API keys for the tenant that people made who were signed in by password alone',
   {
     count: Type.Integer({ minimum: 0, description: 'How many there are, or were until now' }),
     ended: Type.Boolean({ description: 'They were ended; else they stay good' }),
@@ -93,36 +84,25 @@ export const PasswordKeys = Type.Object(
       description: `The first ${maxPasswordKeysShown} of them`,
     }),
   },
-  {
-    ...strict,
-    title: 'PasswordKeys',
-    description: 'API keys for the tenant that people made who were signed in by password alone',
-  },
 );
 
 /** What is asked for. */
-export const NewApiKey = Type.Object(
-  {
-    name: Type.String({
-      minLength: 1,
-      maxLength: 100,
-      pattern: '^[^\\x00-\\x1f\\x7f]*$',
-      description: 'What its owner calls it',
-      examples: ['deploy-pipeline'],
-    }),
-    scopes: Type.Optional(
-      SomeOf(keyScopes, {
-        minItems: 1,
-        description: 'What it may do; config:read by default',
-      }),
-    ),
-    narrowed_to: Type.Optional(described(NarrowedTo, 'What it is for; all by default')),
-    expires_in_days: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 365, default: 90, description: 'Days until it ends' }),
-    ),
-  },
-  { ...strict, title: 'NewApiKey', description: 'An API key that is asked for' },
-);
+export const NewApiKey = TitledObject('NewApiKey', 'An API key that is asked for', {
+  name: Type.String({
+    minLength: 1,
+    maxLength: 100,
+    pattern: '^[^\\x00-\\x1f\\x7f]*$',
+    description: 'What its owner calls it',
+    examples: ['deploy-pipeline'],
+  }),
+  scopes: Type.Optional(
+    SomeOf(keyScopes, { minItems: 1, description: 'What it may do; config:read by default' }),
+  ),
+  narrowed_to: Type.Optional(described(NarrowedTo, 'What it is for; all by default')),
+  expires_in_days: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 365, default: 90, description: 'Days until it ends' }),
+  ),
+});
 /** Where every node caches what it knows of an API key. */
 export const apiKeyCacheKey = ({ key_id: id }: { key_id: string }): string => `api_key_${id}`;
 
@@ -176,25 +156,22 @@ export const apiKeyContracts = {
     summary: 'An API key as the gateway needs it',
     access: { level: 'internal' },
     path: keyPath,
-    result: Type.Object(
-      {
-        /** Whose it is: a person's, or a service account's of the tenant. */
-        owner: Owner,
-        tenant_id: Nullable(Uuid),
-        platform_roles: Type.Array(Type.String()),
-        name: Type.String(),
-        /** Who made it; null for a service account's key from before that was kept. */
-        made_by: Nullable(Type.String()),
-        /** As of the session that made it: the tenant that it is good for and no other. */
-        confined_to: Type.Optional(Uuid),
-        scopes: Scopes,
-        narrowed_to: Type.Optional(NarrowedTo),
-        hash: Type.String(),
-        expires_at: Timestamp,
-        usable: Type.Boolean(),
-      },
-      strict,
-    ),
+    result: StrictObject({
+      /** Whose it is: a person's, or a service account's of the tenant. */
+      owner: Owner,
+      tenant_id: Nullable(Uuid),
+      platform_roles: Type.Array(Type.String()),
+      name: Type.String(),
+      /** Who made it; null for a service account's key from before that was kept. */
+      made_by: Nullable(Type.String()),
+      /** As of the session that made it: the tenant that it is good for and no other. */
+      confined_to: Type.Optional(Uuid),
+      scopes: Scopes,
+      narrowed_to: Type.Optional(NarrowedTo),
+      hash: Type.String(),
+      expires_at: Timestamp,
+      usable: Type.Boolean(),
+    }),
     cache: { cache: 'identity', key: apiKeyCacheKey, revisionScopes: () => [authScope] },
   }),
   'auth.api-key.by-password': action({
@@ -212,7 +189,7 @@ export const apiKeyContracts = {
     summary: 'Say which those are, or end them, as the tenant now wants stronger sign-ins',
     access: { level: 'internal' },
     path: tenantPath,
-    body: Type.Object({ end: Type.Boolean(), actor: AuditFacts.properties.actor }, strict),
+    body: StrictObject({ end: Type.Boolean(), actor: AuditFacts.properties.actor }),
     result: PasswordKeys,
   }),
   'auth.api-key.used': action({

@@ -8,36 +8,40 @@ import { Password, TenantRef, TokenResponse } from './auth.ts';
 import { action, type Access } from './contract.ts';
 import { TenantRole } from './roles.ts';
 import { Page, page } from './envelopes.ts';
-import { CreatedAt, described, Email, strict, Timestamp, UserId, Uuid } from './fields.ts';
+import {
+  CreatedAt,
+  described,
+  DescribedObject,
+  Email,
+  StrictObject,
+  Timestamp,
+  TitledObject,
+  UserId,
+  Uuid,
+} from './fields.ts';
 
 const open: Access = { level: 'public' };
 const signedIn: Access = { level: 'authenticated' };
 const invitationPath = { invitation_id: described(Uuid, "The invitation's id") };
 
-const Invitation = Type.Object(
-  {
-    id: described(Uuid, 'Names the invitation'),
-    tenant: Type.Object(
-      { id: described(Uuid, "The tenant's id"), name: Type.String({ description: 'Its name' }) },
-      { ...strict, description: 'Who invites' },
-    ),
-    roles: Type.Array(TenantRole, { description: 'Roles that a member will have' }),
-    created_at: CreatedAt,
-    expires_at: described(Timestamp, 'Until when it can be accepted'),
-  },
-  { ...strict, title: 'Invitation', description: 'A membership that is offered' },
-);
+const Invitation = TitledObject('Invitation', 'A membership that is offered', {
+  id: described(Uuid, 'Names the invitation'),
+  tenant: DescribedObject('Who invites', {
+    id: described(Uuid, "The tenant's id"),
+    name: Type.String({ description: 'Its name' }),
+  }),
+  roles: Type.Array(TenantRole, { description: 'Roles that a member will have' }),
+  created_at: CreatedAt,
+  expires_at: described(Timestamp, 'Until when it can be accepted'),
+});
 /** The link has been accepted, and is no sign-in: the person has a way to sign in already. */
-const SignInRequired = Type.Object(
+const SignInRequired = TitledObject(
+  'SignInRequired',
+  'The invitation is accepted; the person signs in as usual',
   {
     sign_in_required: Type.Literal(true, { description: 'The link alone signs nobody in' }),
     email: Email,
     tenant: TenantRef,
-  },
-  {
-    ...strict,
-    title: 'SignInRequired',
-    description: 'The invitation is accepted; the person signs in as usual',
   },
 );
 
@@ -49,20 +53,17 @@ export const invitationContracts = {
     access: open,
     leadsTo: 'own_sign_in',
     networkLimited: 'failures',
-    body: Type.Object(
-      {
-        token: Type.String({
-          minLength: 1,
-          maxLength: 500,
-          description: 'From the link in the mail',
-          examples: ['dGhlLXRva2VuLWluLXRoZS1tYWls'],
-        }),
-        password: Type.Optional(
-          described(Password, 'For an account that has no way to sign in yet: its password'),
-        ),
-      },
-      { ...strict, title: 'InvitationAcceptance', description: 'Accepting by the mailed link' },
-    ),
+    body: TitledObject('InvitationAcceptance', 'Accepting by the mailed link', {
+      token: Type.String({
+        minLength: 1,
+        maxLength: 500,
+        description: 'From the link in the mail',
+        examples: ['dGhlLXRva2VuLWluLXRoZS1tYWls'],
+      }),
+      password: Type.Optional(
+        described(Password, 'For an account that has no way to sign in yet: its password'),
+      ),
+    }),
     result: Type.Union([TokenResponse, SignInRequired]),
     response: 'token',
   }),
@@ -97,15 +98,12 @@ export const invitationContracts = {
   'auth.invitations.send': action({
     summary: 'Mail a link to the invited person; the link of an earlier mail ends',
     access: { level: 'internal' },
-    body: Type.Object(
-      {
-        tenant_id: Uuid,
-        tenant_name: Type.String(),
-        user_id: Uuid,
-        actor: AuditFacts.properties.actor,
-      },
-      strict,
-    ),
+    body: StrictObject({
+      tenant_id: Uuid,
+      tenant_name: Type.String(),
+      user_id: Uuid,
+      actor: AuditFacts.properties.actor,
+    }),
     result: Type.Null(),
   }),
   'auth.invitations.end': action({

@@ -12,7 +12,16 @@ import { Type, type TSchema } from 'typebox';
 import { claimedAddress, TokenResponse } from './auth.ts';
 import { action, type Access } from './contract.ts';
 import { Page, page } from './envelopes.ts';
-import { CreatedAt, described, Nullable, strict, Timestamp, Uuid } from './fields.ts';
+import {
+  CreatedAt,
+  described,
+  DescribedObject,
+  Nullable,
+  StrictObject,
+  Timestamp,
+  TitledObject,
+  Uuid,
+} from './fields.ts';
 
 /**
  * What browsers make grows with them: fields beyond the ones named here are let through and not
@@ -106,113 +115,75 @@ const Assertion = credential<AuthenticationResponseJSON>(
 
 const Timeout = Type.Integer({ description: 'Milliseconds that the browser waits' });
 const CreationOptions = Type.Unsafe<PublicKeyCredentialCreationOptionsJSON>(
-  Type.Object(
-    {
-      challenge: Challenge,
-      rp: Type.Object(
-        {
-          id: Type.String({ description: 'Host name that passkeys are bound to' }),
-          name: Type.String({ description: 'What the browser calls Strata' }),
-        },
-        { ...strict, description: 'Whom the passkey is for' },
-      ),
-      user: Type.Object(
-        {
-          id: Type.String({ description: "The account's id, in base64url" }),
-          name: Type.String({ description: 'Its mail address' }),
-          displayName: Type.String({ description: 'What the person is called' }),
-        },
-        { ...strict, description: 'Whose passkey it will be' },
-      ),
-      pubKeyCredParams: Type.Array(
-        Type.Object(
-          {
-            alg: Type.Integer({ description: 'Number of the algorithm (COSE)', examples: [-7] }),
-            type: PublicKeyType,
-          },
-          strict,
-        ),
-        { description: 'Algorithms that are taken, the preferred first' },
-      ),
-      timeout: Timeout,
-      attestation: Type.Literal('none', { description: 'Makers of authenticators are not asked' }),
-      excludeCredentials: Type.Array(
-        Type.Object(
-          {
-            id: CredentialId,
-            type: PublicKeyType,
-            transports: Type.Array(Transport, { description: 'How it is reached' }),
-          },
-          strict,
-        ),
-        { description: 'Passkeys that the account has already' },
-      ),
-      authenticatorSelection: Type.Object(
-        {
-          residentKey: Verified,
-          requireResidentKey: Type.Literal(true, { description: 'The passkey knows its account' }),
-          userVerification: Verified,
-        },
-        { ...strict, description: 'What the authenticator has to be capable of' },
-      ),
-      extensions: Type.Object(
-        { credProps: Type.Literal(true, { description: 'Say whether it is a passkey' }) },
-        { ...strict, description: 'Extensions that are asked for' },
-      ),
-      hints: Type.Array(Type.String(), { description: 'Which authenticators to offer first' }),
-    },
-    {
-      ...strict,
-      title: 'PasskeyCreationOptions',
-      description: 'For PublicKeyCredential.parseCreationOptionsFromJSON()',
-    },
-  ),
+  TitledObject('PasskeyCreationOptions', 'For PublicKeyCredential.parseCreationOptionsFromJSON()', {
+    challenge: Challenge,
+    rp: DescribedObject('Whom the passkey is for', {
+      id: Type.String({ description: 'Host name that passkeys are bound to' }),
+      name: Type.String({ description: 'What the browser calls Strata' }),
+    }),
+    user: DescribedObject('Whose passkey it will be', {
+      id: Type.String({ description: "The account's id, in base64url" }),
+      name: Type.String({ description: 'Its mail address' }),
+      displayName: Type.String({ description: 'What the person is called' }),
+    }),
+    pubKeyCredParams: Type.Array(
+      StrictObject({
+        alg: Type.Integer({ description: 'Number of the algorithm (COSE)', examples: [-7] }),
+        type: PublicKeyType,
+      }),
+      { description: 'Algorithms that are taken, the preferred first' },
+    ),
+    timeout: Timeout,
+    attestation: Type.Literal('none', { description: 'Makers of authenticators are not asked' }),
+    excludeCredentials: Type.Array(
+      StrictObject({
+        id: CredentialId,
+        type: PublicKeyType,
+        transports: Type.Array(Transport, { description: 'How it is reached' }),
+      }),
+      { description: 'Passkeys that the account has already' },
+    ),
+    authenticatorSelection: DescribedObject('What the authenticator has to be capable of', {
+      residentKey: Verified,
+      requireResidentKey: Type.Literal(true, { description: 'The passkey knows its account' }),
+      userVerification: Verified,
+    }),
+    extensions: DescribedObject('Extensions that are asked for', {
+      credProps: Type.Literal(true, { description: 'Say whether it is a passkey' }),
+    }),
+    hints: Type.Array(Type.String(), { description: 'Which authenticators to offer first' }),
+  }),
 );
 const RequestOptions = Type.Unsafe<PublicKeyCredentialRequestOptionsJSON>(
-  Type.Object(
-    {
-      challenge: Challenge,
-      rpId: Type.String({ description: 'Host name that passkeys are bound to' }),
-      timeout: Timeout,
-      userVerification: Verified,
-      allowCredentials: Type.Array(Type.Never(), {
-        description: 'Always empty: the authenticator knows whose passkeys it has',
-      }),
-      extensions: Type.Object({}, { ...strict, description: 'None' }),
-    },
-    {
-      ...strict,
-      title: 'PasskeyRequestOptions',
-      description: 'For PublicKeyCredential.parseRequestOptionsFromJSON()',
-    },
-  ),
+  TitledObject('PasskeyRequestOptions', 'For PublicKeyCredential.parseRequestOptionsFromJSON()', {
+    challenge: Challenge,
+    rpId: Type.String({ description: 'Host name that passkeys are bound to' }),
+    timeout: Timeout,
+    userVerification: Verified,
+    allowCredentials: Type.Array(Type.Never(), {
+      description: 'Always empty: the authenticator knows whose passkeys it has',
+    }),
+    extensions: DescribedObject('None', {}),
+  }),
 );
 /** A ceremony that has begun. */
 const Ceremony = <T extends TSchema>(publicKey: T) =>
-  Type.Object(
-    {
-      challenge_id: described(Uuid, 'Names the ceremony when it ends'),
-      publicKey,
-      expires_in: Type.Integer({ description: 'Seconds in which the challenge can be used, once' }),
-    },
-    strict,
-  );
+  StrictObject({
+    challenge_id: described(Uuid, 'Names the ceremony when it ends'),
+    publicKey,
+    expires_in: Type.Integer({ description: 'Seconds in which the challenge can be used, once' }),
+  });
 
-export const Passkey = Type.Object(
-  {
-    id: described(Uuid, 'Names the passkey'),
-    name: Nullable(Name),
-    aaguid: Type.String({
-      description: 'Model of the authenticator; zeros where it does not tell',
-    }),
-    transports: Type.Array(Transport, { description: 'How it is reached' }),
-    backup_eligible: Type.Boolean({ description: 'May be synchronized between devices' }),
-    backed_up: Type.Boolean({ description: 'Is synchronized now' }),
-    created_at: CreatedAt,
-    last_used_at: described(Nullable(Timestamp), 'When it last signed in; null: never'),
-  },
-  { ...strict, title: 'Passkey', description: 'A passkey of an account' },
-);
+export const Passkey = TitledObject('Passkey', 'A passkey of an account', {
+  id: described(Uuid, 'Names the passkey'),
+  name: Nullable(Name),
+  aaguid: Type.String({ description: 'Model of the authenticator; zeros where it does not tell' }),
+  transports: Type.Array(Transport, { description: 'How it is reached' }),
+  backup_eligible: Type.Boolean({ description: 'May be synchronized between devices' }),
+  backed_up: Type.Boolean({ description: 'Is synchronized now' }),
+  created_at: CreatedAt,
+  last_used_at: described(Nullable(Timestamp), 'When it last signed in; null: never'),
+});
 
 const open: Access = { level: 'public' };
 const signedIn: Access = { level: 'authenticated' };
@@ -225,17 +196,14 @@ export const passkeyContracts = {
     access: open,
     leadsTo: 'own_sign_in',
     networkLimited: 'calls',
-    body: Type.Object(
-      {
-        email: Type.Optional(
-          Type.String({
-            ...claimedAddress,
-            description: 'Then only a passkey of this account completes the sign-in',
-          }),
-        ),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      email: Type.Optional(
+        Type.String({
+          ...claimedAddress,
+          description: 'Then only a passkey of this account completes the sign-in',
+        }),
+      ),
+    }),
     result: Ceremony(RequestOptions),
   }),
   'auth.webauthn.login.verify': action({
@@ -243,16 +211,13 @@ export const passkeyContracts = {
     rest: 'POST /auth/webauthn/login/verify',
     access: open,
     leadsTo: 'own_sign_in',
-    body: Type.Object(
-      {
-        challenge_id: described(Uuid, 'Of the ceremony that began'),
-        credential: Assertion,
-        tenant_id: Type.Optional(
-          described(Uuid, 'The tenant to act in; the one last used by default'),
-        ),
-      },
-      { ...strict, title: 'PasskeySignIn', description: 'Signing in with a passkey' },
-    ),
+    body: TitledObject('PasskeySignIn', 'Signing in with a passkey', {
+      challenge_id: described(Uuid, 'Of the ceremony that began'),
+      credential: Assertion,
+      tenant_id: Type.Optional(
+        described(Uuid, 'The tenant to act in; the one last used by default'),
+      ),
+    }),
     result: TokenResponse,
     response: 'token',
     failures: { database: 'auth_webauthn_db_error', unexpected: 'auth_webauthn_internal_error' },
@@ -264,7 +229,7 @@ export const passkeyContracts = {
     leadsTo: 'sign_in',
     networkLimited: 'calls',
     keyScope: null,
-    body: Type.Object({}, strict),
+    body: StrictObject({}),
     result: Ceremony(CreationOptions),
   }),
   'auth.webauthn.register.verify': action({
@@ -273,14 +238,11 @@ export const passkeyContracts = {
     access: registering,
     leadsTo: 'sign_in',
     keyScope: null,
-    body: Type.Object(
-      {
-        challenge_id: described(Uuid, 'Of the ceremony that began'),
-        credential: Attestation,
-        name: Type.Optional(Name),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      challenge_id: described(Uuid, 'Of the ceremony that began'),
+      credential: Attestation,
+      name: Type.Optional(Name),
+    }),
     result: Passkey,
     response: 'created',
   }),

@@ -9,10 +9,11 @@ import {
   described,
   Email,
   Nullable,
-  strict,
+  SomeOf,
+  StrictObject,
+  TitledObject,
   UpdatedAt,
   Uuid,
-  SomeOf,
 } from './fields.ts';
 
 const Name = Type.String({
@@ -41,16 +42,13 @@ const Domain = Type.String({
 });
 
 const Domains = Type.Array(
-  Type.Object(
-    {
-      domain: Domain,
-      verified: Type.Boolean({
-        description:
-          'Its owner was checked: only then does an e-mail address of it identify an account',
-      }),
-    },
-    { ...strict, title: 'ProviderDomain', description: 'A domain of mail addresses' },
-  ),
+  TitledObject('ProviderDomain', 'A domain of mail addresses', {
+    domain: Domain,
+    verified: Type.Boolean({
+      description:
+        'Its owner was checked: only then does an e-mail address of it identify an account',
+    }),
+  }),
   { maxItems: 100, description: 'Domains whose people it signs in' },
 );
 const RedirectUris = Type.Array(Address('An address of the application', callback), {
@@ -69,25 +67,24 @@ const MakesAccounts = Type.Boolean({
 });
 const Enabled = Type.Boolean({ description: 'People may sign in through it' });
 
-const Provider = Type.Object(
-  {
-    id: ProviderId,
-    name: Name,
-    issuer: Issuer,
-    client_id: ClientId(),
-    client_secret: Type.String({ description: 'Always the mask', examples: ['********'] }),
-    tenant_id: OfTenant,
-    domains: Domains,
-    jit_enabled: MakesAccounts,
-    default_roles: Roles,
-    redirect_uris: RedirectUris,
-    enabled: Enabled,
-    created_at: CreatedAt,
-    updated_at: UpdatedAt,
-  },
-  { ...strict, title: 'IdentityProvider', description: 'An OpenID Connect provider' },
-);
-const ProviderBody = Type.Object(
+const Provider = TitledObject('IdentityProvider', 'An OpenID Connect provider', {
+  id: ProviderId,
+  name: Name,
+  issuer: Issuer,
+  client_id: ClientId(),
+  client_secret: Type.String({ description: 'Always the mask', examples: ['********'] }),
+  tenant_id: OfTenant,
+  domains: Domains,
+  jit_enabled: MakesAccounts,
+  default_roles: Roles,
+  redirect_uris: RedirectUris,
+  enabled: Enabled,
+  created_at: CreatedAt,
+  updated_at: UpdatedAt,
+});
+const ProviderBody = TitledObject(
+  'IdentityProviderBody',
+  'An OpenID Connect provider, as it is written',
   {
     name: Name,
     issuer: Issuer,
@@ -106,35 +103,23 @@ const ProviderBody = Type.Object(
     redirect_uris: RedirectUris,
     enabled: Type.Optional(Enabled),
   },
-  {
-    ...strict,
-    title: 'IdentityProviderBody',
-    description: 'An OpenID Connect provider, as it is written',
-  },
 );
 
-const ProviderName = Type.Object(
-  { id: ProviderId, name: Name },
-  {
-    ...strict,
-    title: 'IdentityProviderName',
-    description: 'What everybody may know of a provider',
-  },
-);
+const ProviderName = TitledObject('IdentityProviderName', 'What everybody may know of a provider', {
+  id: ProviderId,
+  name: Name,
+});
 
 const Challenge = Type.String({
   pattern: '^[A-Za-z0-9_-]{43}$',
   description: 'base64url(SHA-256(client_verifier)), RFC 7636',
   examples: ['E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'],
 });
-const Started = Type.Object(
-  {
-    authorization_url: Type.String({ description: 'Where the browser goes next' }),
-    state: Type.String({ description: 'Comes back from the provider with the code' }),
-    expires_in: Type.Integer({ description: 'Seconds until it has to have come back' }),
-  },
-  { ...strict, title: 'SsoStarted', description: 'A sign-in that has begun' },
-);
+const Started = TitledObject('SsoStarted', 'A sign-in that has begun', {
+  authorization_url: Type.String({ description: 'Where the browser goes next' }),
+  state: Type.String({ description: 'Comes back from the provider with the code' }),
+  expires_in: Type.Integer({ description: 'Seconds until it has to have come back' }),
+});
 
 const open: Access = { level: 'public' };
 const admins: Access = { level: 'platform_admin' };
@@ -148,31 +133,28 @@ export const ssoContracts = {
     access: open,
     leadsTo: 'own_sign_in',
     networkLimited: 'calls',
-    body: Type.Object(
-      {
-        provider_id: Type.Optional(
-          described(Uuid, 'Which provider; without it the one of the domain of `email`'),
+    body: StrictObject({
+      provider_id: Type.Optional(
+        described(Uuid, 'Which provider; without it the one of the domain of `email`'),
+      ),
+      email: Type.Optional(
+        described(
+          Email,
+          "The person's address, whose domain names the provider",
+          'ada@acme.example',
         ),
-        email: Type.Optional(
-          described(
-            Email,
-            "The person's address, whose domain names the provider",
-            'ada@acme.example',
-          ),
-        ),
-        redirect_uri: RedirectUri,
-        client_challenge: Challenge,
-        max_age: Type.Optional(
-          Type.Integer({
-            minimum: 0,
-            maximum: 86_400 * 30,
-            description:
-              'Seconds since the person signed in at the provider, who else signs in there again; 0 for always, as where `auth_reauth_required` asks for a recent sign-in',
-          }),
-        ),
-      },
-      strict,
-    ),
+      ),
+      redirect_uri: RedirectUri,
+      client_challenge: Challenge,
+      max_age: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: 86_400 * 30,
+          description:
+            'Seconds since the person signed in at the provider, who else signs in there again; 0 for always, as where `auth_reauth_required` asks for a recent sign-in',
+        }),
+      ),
+    }),
     result: Started,
   }),
   'auth.login.sso': action({
@@ -180,29 +162,26 @@ export const ssoContracts = {
     rest: 'POST /auth/login/sso',
     access: open,
     leadsTo: 'own_sign_in',
-    body: Type.Object(
-      {
-        code: Type.String({ minLength: 1, maxLength: 4096, description: 'From the provider' }),
-        state: Type.String({
-          minLength: 1,
+    body: TitledObject('ProviderSignIn', 'Signing in through a provider', {
+      code: Type.String({ minLength: 1, maxLength: 4096, description: 'From the provider' }),
+      state: Type.String({
+        minLength: 1,
+        maxLength: 500,
+        description: 'From the provider, as Strata gave it out',
+      }),
+      client_verifier: Type.String({
+        pattern: '^[A-Za-z0-9._~-]{43,128}$',
+        description: 'What client_challenge was made of, RFC 7636',
+        examples: ['dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'],
+      }),
+      iss: Type.Optional(
+        Type.String({
           maxLength: 500,
-          description: 'From the provider, as Strata gave it out',
+          description:
+            'As the provider sent it (RFC 9207); required where it says that it sends it',
         }),
-        client_verifier: Type.String({
-          pattern: '^[A-Za-z0-9._~-]{43,128}$',
-          description: 'What client_challenge was made of, RFC 7636',
-          examples: ['dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'],
-        }),
-        iss: Type.Optional(
-          Type.String({
-            maxLength: 500,
-            description:
-              'As the provider sent it (RFC 9207); required where it says that it sends it',
-          }),
-        ),
-      },
-      { ...strict, title: 'ProviderSignIn', description: 'Signing in through a provider' },
-    ),
+      ),
+    }),
     result: TokenResponse,
     response: 'token',
     failures: { database: 'auth_sso_db_error', unexpected: 'auth_sso_internal_error' },
@@ -214,14 +193,11 @@ export const ssoContracts = {
     access: { level: 'authenticated' },
     leadsTo: 'sign_in',
     keyScope: null,
-    body: Type.Object(
-      {
-        provider_id: ProviderId,
-        redirect_uri: RedirectUri,
-        client_challenge: Challenge,
-      },
-      strict,
-    ),
+    body: StrictObject({
+      provider_id: ProviderId,
+      redirect_uri: RedirectUri,
+      client_challenge: Challenge,
+    }),
     result: Started,
   }),
   'auth.sso.providers.list': action({

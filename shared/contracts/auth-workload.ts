@@ -6,7 +6,17 @@
 import { Type, type Static } from 'typebox';
 import { action } from './contract.ts';
 import { KeyScope, keyScopes, tenantRoles } from './roles.ts';
-import { Author, CreatedAt, described, Line, Nullable, SomeOf, strict, Uuid } from './fields.ts';
+import {
+  Author,
+  CreatedAt,
+  described,
+  Line,
+  Nullable,
+  SomeOf,
+  StrictObject,
+  TitledObject,
+  Uuid,
+} from './fields.ts';
 import { NarrowedTo } from './narrow-keys.ts';
 import { authScope } from './revision-scopes.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
@@ -81,24 +91,21 @@ const rule = {
     }),
   ),
 };
-const NewRule = Type.Object(rule, {
-  ...strict,
-  title: 'TrustRuleBody',
-  description: 'Whose tokens stand for the account, as it is written',
-});
-export type NewTrustRule = Static<typeof NewRule>;
-const Rule = Type.Object(
-  {
-    id: described(Uuid, 'Of the rule as it is; a rule that changes is another one'),
-    ...rule,
-    audience: described(Line(500, ''), 'What `aud` of a token is'),
-    scopes: Type.Array(KeyScope, { description: 'What its tokens may do' }),
-    max_ttl: Type.Integer({ description: 'Seconds that its tokens are good for' }),
-    made_by: Author,
-    created_at: CreatedAt,
-  },
-  { ...strict, title: 'TrustRule', description: 'Whose tokens stand for the account' },
+const NewRule = TitledObject(
+  'TrustRuleBody',
+  'Whose tokens stand for the account, as it is written',
+  rule,
 );
+export type NewTrustRule = Static<typeof NewRule>;
+const Rule = TitledObject('TrustRule', 'Whose tokens stand for the account', {
+  id: described(Uuid, 'Of the rule as it is; a rule that changes is another one'),
+  ...rule,
+  audience: described(Line(500, ''), 'What `aud` of a token is'),
+  scopes: Type.Array(KeyScope, { description: 'What its tokens may do' }),
+  max_ttl: Type.Integer({ description: 'Seconds that its tokens are good for' }),
+  made_by: Author,
+  created_at: CreatedAt,
+});
 export type TrustRule = Static<typeof Rule>;
 
 const DocumentRevision = Type.Integer({
@@ -108,47 +115,37 @@ const DocumentRevision = Type.Integer({
 const Read = Type.Optional(
   described(DocumentRevision, 'The revision that was read: another one is 412'),
 );
-const Trust = Type.Object(
-  { rules: Type.Array(Rule, { description: 'Any one is enough' }), revision: DocumentRevision },
-  { ...strict, title: 'WorkloadTrust', description: 'Whom a service account trusts' },
-);
+const Trust = TitledObject('WorkloadTrust', 'Whom a service account trusts', {
+  rules: Type.Array(Rule, { description: 'Any one is enough' }),
+  revision: DocumentRevision,
+});
 
-const jwks = Type.Object(
-  {
-    keys: Type.Array(Type.Record(Type.String(), Type.Unknown(), { description: 'A public key' }), {
-      minItems: 1,
-      maxItems: 20,
-      description: 'Public keys (RFC 7517), each with `kid` and `kty`',
-    }),
-  },
-  {
-    ...strict,
-    title: 'PublicKeys',
-    description: 'Its keys, for an issuer that Strata cannot reach',
-  },
-);
+const jwks = TitledObject('PublicKeys', 'Its keys, for an issuer that Strata cannot reach', {
+  keys: Type.Array(Type.Record(Type.String(), Type.Unknown(), { description: 'A public key' }), {
+    minItems: 1,
+    maxItems: 20,
+    description: 'Public keys (RFC 7517), each with `kid` and `kty`',
+  }),
+});
 const issuer = {
   issuer: Issuer,
   jwks: Type.Optional(Nullable(jwks)),
 };
-const IssuerBody = Type.Object(issuer, {
-  ...strict,
-  title: 'WorkloadIssuerBody',
-  description: 'An issuer; its keys are found by OpenID Connect Discovery unless they are given',
-});
+const IssuerBody = TitledObject(
+  'WorkloadIssuerBody',
+  'An issuer; its keys are found by OpenID Connect Discovery unless they are given',
+  issuer,
+);
 export type NewWorkloadIssuer = Static<typeof IssuerBody>;
-const WorkloadIssuer = Type.Object(
-  { id: described(Uuid, 'Of the issuer with these keys'), ...issuer },
-  { ...strict, title: 'WorkloadIssuer', description: 'An issuer whose tokens tenants may trust' },
-);
+const WorkloadIssuer = TitledObject('WorkloadIssuer', 'An issuer whose tokens tenants may trust', {
+  id: described(Uuid, 'Of the issuer with these keys'),
+  ...issuer,
+});
 export type WorkloadIssuer = Static<typeof WorkloadIssuer>;
-const Issuers = Type.Object(
-  {
-    issuers: Type.Array(WorkloadIssuer, { description: 'Those that rules may name' }),
-    revision: DocumentRevision,
-  },
-  { ...strict, title: 'WorkloadIssuers', description: 'The issuers that the platform allows' },
-);
+const Issuers = TitledObject('WorkloadIssuers', 'The issuers that the platform allows', {
+  issuers: Type.Array(WorkloadIssuer, { description: 'Those that rules may name' }),
+  revision: DocumentRevision,
+});
 
 /** Without the tenant, which must not be left in records of changes once it is erased. */
 export const trustCacheKey = ({ account_id: id }: { readonly account_id: string }): string =>
@@ -176,16 +173,13 @@ export const workloadContracts = {
     leadsTo: 'credentials',
     keyScope: null,
     path: accountPath,
-    body: Type.Object(
-      {
-        rules: Type.Array(NewRule, {
-          maxItems: maxTrustRules,
-          description: 'All of them: what is left out is removed',
-        }),
-        revision: Read,
-      },
-      { ...strict, title: 'WorkloadTrustBody', description: 'All rules of a service account' },
-    ),
+    body: TitledObject('WorkloadTrustBody', 'All rules of a service account', {
+      rules: Type.Array(NewRule, {
+        maxItems: maxTrustRules,
+        description: 'All of them: what is left out is removed',
+      }),
+      revision: Read,
+    }),
     result: Trust,
     drops: (params) => [trustCacheKey(params)],
   }),
@@ -205,16 +199,13 @@ export const workloadContracts = {
     access: { level: 'internal' },
     path: account,
     result: Type.Array(
-      Type.Object(
-        {
-          id: Uuid,
-          label: Type.String(),
-          made_by: Type.String(),
-          roles: Type.Array(Type.Enum(tenantRoles)),
-          narrowed_to: Type.Optional(NarrowedTo),
-        },
-        strict,
-      ),
+      StrictObject({
+        id: Uuid,
+        label: Type.String(),
+        made_by: Type.String(),
+        roles: Type.Array(Type.Enum(tenantRoles)),
+        narrowed_to: Type.Optional(NarrowedTo),
+      }),
     ),
     cache: { cache: 'identity', key: trustCacheKey, revisionScopes: () => [authScope] },
   }),
@@ -232,16 +223,13 @@ export const workloadContracts = {
     access: { level: 'platform_admin' },
     leadsTo: 'sign_in',
     keyScope: 'identity:manage',
-    body: Type.Object(
-      {
-        issuers: Type.Array(IssuerBody, {
-          maxItems: maxIssuers,
-          description: 'All of them: what is left out is removed',
-        }),
-        revision: Read,
-      },
-      { ...strict, title: 'WorkloadIssuersBody', description: 'All issuers that are allowed' },
-    ),
+    body: TitledObject('WorkloadIssuersBody', 'All issuers that are allowed', {
+      issuers: Type.Array(IssuerBody, {
+        maxItems: maxIssuers,
+        description: 'All of them: what is left out is removed',
+      }),
+      revision: Read,
+    }),
     result: Issuers,
     drops: () => [workloadIssuersKey],
   }),
@@ -257,53 +245,47 @@ export const workloadContracts = {
     access: { level: 'public' },
     leadsTo: 'own_sign_in',
     networkLimited: 'failures',
-    body: Type.Object(
-      {
-        grant_type: Type.String({
-          maxLength: 200,
-          description: 'The only grant there is',
-          examples: [tokenExchange],
+    body: TitledObject('TokenExchange', 'A token exchange (RFC 8693, 2.1)', {
+      grant_type: Type.String({
+        maxLength: 200,
+        description: 'The only grant there is',
+        examples: [tokenExchange],
+      }),
+      subject_token: Type.String({
+        minLength: 1,
+        maxLength: longestSubjectToken,
+        description: "The JWT of the workload's platform",
+        examples: ['eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl'],
+      }),
+      subject_token_type: Type.String({
+        maxLength: 200,
+        description: 'What it is',
+        examples: [jwtTokenType],
+      }),
+      audience: Type.Optional(
+        Type.String({
+          maxLength: 500,
+          description:
+            "The account's address, BASE_URL/tenants/…/service-accounts/…; by default what `aud` of the token is",
         }),
-        subject_token: Type.String({
-          minLength: 1,
-          maxLength: longestSubjectToken,
-          description: "The JWT of the workload's platform",
-          examples: ['eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl'],
+      ),
+      scope: Type.Optional(
+        Type.String({
+          maxLength: 500,
+          description: 'Scopes with spaces between them; those of the rule by default',
         }),
-        subject_token_type: Type.String({
-          maxLength: 200,
-          description: 'What it is',
-          examples: [jwtTokenType],
-        }),
-        audience: Type.Optional(
-          Type.String({
-            maxLength: 500,
-            description:
-              "The account's address, BASE_URL/tenants/…/service-accounts/…; by default what `aud` of the token is",
-          }),
-        ),
-        scope: Type.Optional(
-          Type.String({
-            maxLength: 500,
-            description: 'Scopes with spaces between them; those of the rule by default',
-          }),
-        ),
-        requested_token_type: Type.Optional(
-          Type.String({ maxLength: 200, description: 'An access token, the only type there is' }),
-        ),
-      },
-      { ...strict, title: 'TokenExchange', description: 'A token exchange (RFC 8693, 2.1)' },
-    ),
-    result: Type.Object(
-      {
-        access_token: Type.String({ description: 'For Authorization: Bearer' }),
-        issued_token_type: Type.Literal(accessTokenType, { description: 'What it is' }),
-        token_type: Type.Literal('Bearer', { description: 'How it is sent' }),
-        expires_in: Type.Integer({ description: 'Seconds that it is good for' }),
-        scope: Type.String({ description: 'What it may do, with spaces between scopes' }),
-      },
-      { ...strict, title: 'ExchangedToken', description: 'A token of a service account' },
-    ),
+      ),
+      requested_token_type: Type.Optional(
+        Type.String({ maxLength: 200, description: 'An access token, the only type there is' }),
+      ),
+    }),
+    result: TitledObject('ExchangedToken', 'A token of a service account', {
+      access_token: Type.String({ description: 'For Authorization: Bearer' }),
+      issued_token_type: Type.Literal(accessTokenType, { description: 'What it is' }),
+      token_type: Type.Literal('Bearer', { description: 'How it is sent' }),
+      expires_in: Type.Integer({ description: 'Seconds that it is good for' }),
+      scope: Type.String({ description: 'What it may do, with spaces between scopes' }),
+    }),
     response: 'oauth_token',
   }),
 } as const;

@@ -7,10 +7,12 @@ import { Page, page } from './envelopes.ts';
 import {
   CreatedAt,
   described,
+  DescribedObject,
   Email,
   Nullable,
-  strict,
+  StrictObject,
   Timestamp,
+  TitledObject,
   UserId,
   Uuid,
 } from './fields.ts';
@@ -35,52 +37,50 @@ export const Password = Type.String({
 });
 const Roles = Type.Array(TenantRole, { description: 'Roles in the tenant' });
 
-export const User = Type.Object(
-  {
-    id: described(Uuid, "The account's id"),
-    email: Email,
-    display_name: Nullable(
-      Type.String({
-        description: 'What the person is called; null where nobody said',
-        examples: ['Ada Lovelace'],
-      }),
-    ),
-    platform_roles: Type.Array(Type.String(), {
-      description: '`platform_admin` for those who administer the platform',
+export const User = TitledObject('User', 'An account', {
+  id: described(Uuid, "The account's id"),
+  email: Email,
+  display_name: Nullable(
+    Type.String({
+      description: 'What the person is called; null where nobody said',
+      examples: ['Ada Lovelace'],
     }),
-  },
-  { ...strict, title: 'User', description: 'An account' },
-);
+  ),
+  platform_roles: Type.Array(Type.String(), {
+    description: '`platform_admin` for those who administer the platform',
+  }),
+});
 const TenantName = Type.String({ description: "The tenant's name", examples: ['Acme'] });
-export const TenantRef = Type.Object(
-  { id: described(Uuid, "The tenant's id"), name: TenantName, roles: Roles },
-  { ...strict, title: 'TenantRef', description: 'The tenant that a session acts in' },
-);
-const MembershipRef = Type.Object(
-  { tenant_id: described(Uuid, "The tenant's id"), name: TenantName, roles: Roles },
-  { ...strict, title: 'MembershipRef', description: 'A tenant that an account belongs to' },
-);
+export const TenantRef = TitledObject('TenantRef', 'The tenant that a session acts in', {
+  id: described(Uuid, "The tenant's id"),
+  name: TenantName,
+  roles: Roles,
+});
+const MembershipRef = TitledObject('MembershipRef', 'A tenant that an account belongs to', {
+  tenant_id: described(Uuid, "The tenant's id"),
+  name: TenantName,
+  roles: Roles,
+});
 const identity = {
   user: User,
   tenant: described(Nullable(TenantRef), 'The tenant that it acts in; null outside of all'),
   memberships: Type.Array(MembershipRef, { description: 'Tenants that it could switch to' }),
   visit: Type.Optional(
-    Type.Object(
+    TitledObject(
+      'OpenVisit',
+      'Only while the session looks into the tenant for the platform, read-only',
       {
         id: described(Uuid, "The visit's id"),
         until: described(Timestamp, 'When it ends by itself'),
-      },
-      {
-        ...strict,
-        title: 'OpenVisit',
-        description: 'Only while the session looks into the tenant for the platform, read-only',
       },
     ),
   ),
 };
 const SessionId = described(Uuid, "The session's id");
 
-export const TokenResponse = Type.Object(
+export const TokenResponse = TitledObject(
+  'TokenResponse',
+  'A session that has begun or continues',
   {
     access_token: Type.String({ description: 'For Authorization: Bearer' }),
     token_type: Type.Literal('Bearer', { description: 'How it is sent' }),
@@ -96,51 +96,46 @@ export const TokenResponse = Type.Object(
     session_id: SessionId,
     ...identity,
   },
-  { ...strict, title: 'TokenResponse', description: 'A session that has begun or continues' },
 );
 
 /** What a request needs of a session, whatever signed it in. Cached under `session_{sid}`. */
-export const SessionState = Type.Object(
-  {
-    session_id: Uuid,
-    user_id: Uuid,
-    tenant_id: Nullable(Uuid),
-    platform_roles: Type.Array(Type.String()),
-    status: Type.Enum(['active', 'revoked']),
-    authenticated_at: Timestamp,
-    method: SignInMethod,
-    /** The tenant that it is good for and no other. */
-    confined_to: Type.Optional(Uuid),
-    /** The platform's, which binds its administrators. */
-    sign_in_policy: SignInPolicy,
-  },
-  strict,
-);
+export const SessionState = StrictObject({
+  session_id: Uuid,
+  user_id: Uuid,
+  tenant_id: Nullable(Uuid),
+  platform_roles: Type.Array(Type.String()),
+  status: Type.Enum(['active', 'revoked']),
+  authenticated_at: Timestamp,
+  method: SignInMethod,
+  /** The tenant that it is good for and no other. */
+  confined_to: Type.Optional(Uuid),
+  /** The platform's, which binds its administrators. */
+  sign_in_policy: SignInPolicy,
+});
 
-export const Session = Type.Object(
-  {
-    id: SessionId,
-    tenant_id: described(Nullable(Uuid), 'The tenant that it acts in; null outside of all'),
-    method: described(SignInMethod, 'How its person signed in'),
-    confined_to: described(
-      Nullable(Uuid),
-      "The tenant that it is good for and no other, since that tenant's own provider signed it in; null for all",
-    ),
-    created_at: CreatedAt,
-    last_used_at: described(Timestamp, 'When it was last refreshed'),
-    expires_at: described(Timestamp, 'When it ends, unless it is refreshed'),
-    ip: Nullable(
-      Type.String({ description: 'Address that it began from', examples: ['203.0.113.7'] }),
-    ),
-    user_agent: Nullable(Type.String({ description: 'Browser or program that it began in' })),
-    current: Type.Boolean({ description: 'The session of this request' }),
-  },
-  { ...strict, title: 'Session', description: 'A session of an account' },
-);
+export const Session = TitledObject('Session', 'A session of an account', {
+  id: SessionId,
+  tenant_id: described(Nullable(Uuid), 'The tenant that it acts in; null outside of all'),
+  method: described(SignInMethod, 'How its person signed in'),
+  confined_to: described(
+    Nullable(Uuid),
+    "The tenant that it is good for and no other, since that tenant's own provider signed it in; null for all",
+  ),
+  created_at: CreatedAt,
+  last_used_at: described(Timestamp, 'When it was last refreshed'),
+  expires_at: described(Timestamp, 'When it ends, unless it is refreshed'),
+  ip: Nullable(
+    Type.String({ description: 'Address that it began from', examples: ['203.0.113.7'] }),
+  ),
+  user_agent: Nullable(Type.String({ description: 'Browser or program that it began in' })),
+  current: Type.Boolean({ description: 'The session of this request' }),
+});
 const UserStatus = Type.Enum(['active', 'disabled'], {
   description: 'A disabled account can do nothing',
 });
-export const ManagedUser = Type.Object(
+export const ManagedUser = TitledObject(
+  'ManagedUser',
+  "An account, as the platform's administrators see it",
   {
     ...User.properties,
     email_verified: Type.Boolean({
@@ -148,11 +143,6 @@ export const ManagedUser = Type.Object(
     }),
     status: UserStatus,
     created_at: CreatedAt,
-  },
-  {
-    ...strict,
-    title: 'ManagedUser',
-    description: "An account, as the platform's administrators see it",
   },
 );
 
@@ -165,43 +155,34 @@ const keptOutBy = [
   'policy',
 ] as const;
 
-const AccountDetail = Type.Object(
+const AccountDetail = TitledObject(
+  'AccountDetail',
+  'An account, what it is entered with, and what keeps its person out',
   {
     ...ManagedUser.properties,
     kept_out_by: Type.Array(Type.Enum(keptOutBy), {
       description:
         'What keeps the person out now, as far as the account says; empty where nothing does. `policy`: every tenant wants a passkey or a provider, and there is neither',
     }),
-    signs_in_with: Type.Object(
-      {
-        password: Type.Boolean({ description: 'Whether there is a password' }),
-        passkeys: Type.Integer({ description: 'How many passkeys' }),
-        providers: Type.Array(Type.String({ description: 'An issuer' }), {
-          description: 'Providers that know the person',
-        }),
-      },
-      { ...strict, description: 'What the account can be entered with' },
-    ),
+    signs_in_with: DescribedObject('What the account can be entered with', {
+      password: Type.Boolean({ description: 'Whether there is a password' }),
+      passkeys: Type.Integer({ description: 'How many passkeys' }),
+      providers: Type.Array(Type.String({ description: 'An issuer' }), {
+        description: 'Providers that know the person',
+      }),
+    }),
     memberships: Type.Array(
-      Type.Object(
-        {
-          tenant_id: described(Uuid, 'The tenant'),
-          name: Type.String({ description: 'What it is called' }),
-          status: Type.Enum(['active', 'disabled'], { description: "The tenant's status" }),
-          roles: Type.Array(Type.String({ description: 'A role' }), {
-            description: 'Roles of the person in it',
-          }),
-        },
-        strict,
-      ),
+      StrictObject({
+        tenant_id: described(Uuid, 'The tenant'),
+        name: Type.String({ description: 'What it is called' }),
+        status: Type.Enum(['active', 'disabled'], { description: "The tenant's status" }),
+        roles: Type.Array(Type.String({ description: 'A role' }), {
+          description: 'Roles of the person in it',
+        }),
+      }),
       { description: 'Tenants that the person is an active member of' },
     ),
     sessions: Type.Array(Session, { description: 'The open ones, newest first, at most 50' }),
-  },
-  {
-    ...strict,
-    title: 'AccountDetail',
-    description: 'An account, what it is entered with, and what keeps its person out',
   },
 );
 
@@ -239,16 +220,13 @@ export const authContracts = {
     rest: 'POST /auth/login',
     access: open,
     leadsTo: 'own_sign_in',
-    body: Type.Object(
-      {
-        email: Type.String(claimedAddress),
-        password: Password,
-        tenant_id: Type.Optional(
-          described(Uuid, 'The tenant to act in; the one last used by default'),
-        ),
-      },
-      { ...strict, title: 'PasswordSignIn', description: 'Signing in with a password' },
-    ),
+    body: TitledObject('PasswordSignIn', 'Signing in with a password', {
+      email: Type.String(claimedAddress),
+      password: Password,
+      tenant_id: Type.Optional(
+        described(Uuid, 'The tenant to act in; the one last used by default'),
+      ),
+    }),
     result: TokenResponse,
     response: 'token',
     failures: { database: 'auth_login_db_error', unexpected: 'auth_login_internal_error' },
@@ -258,17 +236,14 @@ export const authContracts = {
     rest: 'POST /auth/refresh',
     access: open,
     leadsTo: 'own_sign_in',
-    body: Type.Object(
-      {
-        refresh_token: Type.String({
-          minLength: 1,
-          maxLength: 500,
-          description: 'Of the answer before',
-          examples: ['bmV2ZXItZ2l2ZW4tb3V0'],
-        }),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      refresh_token: Type.String({
+        minLength: 1,
+        maxLength: 500,
+        description: 'Of the answer before',
+        examples: ['bmV2ZXItZ2l2ZW4tb3V0'],
+      }),
+    }),
     result: TokenResponse,
     response: 'token',
     failures: { database: 'auth_refresh_db_error', unexpected: 'auth_refresh_internal_error' },
@@ -279,14 +254,11 @@ export const authContracts = {
     access: { ...recentlyForAll, whileVisiting: true },
     leadsTo: 'removal',
     keyScope: 'auth:self',
-    body: Type.Object(
-      {
-        all: Type.Optional(
-          Type.Boolean({ description: 'End all sessions of the account, not this one alone' }),
-        ),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      all: Type.Optional(
+        Type.Boolean({ description: 'End all sessions of the account, not this one alone' }),
+      ),
+    }),
     result: Type.Null(),
     response: 'nothing',
   }),
@@ -296,23 +268,17 @@ export const authContracts = {
     access: anywhere,
     keyScope: 'auth:self',
     narrow: 'own',
-    result: Type.Object(
-      {
-        ...identity,
-        user: described(Nullable(User), "Who calls; null for a service account's API key"),
-        service_account: Nullable(
-          Type.Object(
-            {
-              id: described(Uuid, "The service account's id"),
-              name: Type.String({ description: 'Its name' }),
-            },
-            { ...strict, description: "Whose API key this is, where it is no person's" },
-          ),
-        ),
-        session_id: described(Nullable(Uuid), 'The session; null with an API key'),
-      },
-      { ...strict, title: 'Me', description: 'Who calls, and what they belong to' },
-    ),
+    result: TitledObject('Me', 'Who calls, and what they belong to', {
+      ...identity,
+      user: described(Nullable(User), "Who calls; null for a service account's API key"),
+      service_account: Nullable(
+        DescribedObject("Whose API key this is, where it is no person's", {
+          id: described(Uuid, "The service account's id"),
+          name: Type.String({ description: 'Its name' }),
+        }),
+      ),
+      session_id: described(Nullable(Uuid), 'The session; null with an API key'),
+    }),
   }),
   'auth.password.change': action({
     summary: 'Change my password; ends my other sessions',
@@ -320,20 +286,17 @@ export const authContracts = {
     access: signedIn,
     leadsTo: 'own_sign_in',
     keyScope: null,
-    body: Type.Object(
-      {
-        current_password: described(Password, 'The password until now'),
-        new_password: described(
-          Password,
-          'The password from now on: 12 to 256 characters, and no common one',
-          'another horse battery staple',
-        ),
-        end_api_keys: Type.Optional(
-          Type.Boolean({ description: 'End my API keys too, in all tenants' }),
-        ),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      current_password: described(Password, 'The password until now'),
+      new_password: described(
+        Password,
+        'The password from now on: 12 to 256 characters, and no common one',
+        'another horse battery staple',
+      ),
+      end_api_keys: Type.Optional(
+        Type.Boolean({ description: 'End my API keys too, in all tenants' }),
+      ),
+    }),
     result: Type.Null(),
     response: 'nothing',
   }),
@@ -344,11 +307,10 @@ export const authContracts = {
     access: open,
     leadsTo: 'own_sign_in',
     networkLimited: 'calls',
-    body: Type.Object({ email: Type.String(claimedAddress) }, strict),
-    result: Type.Object(
-      { expires_in: Type.Integer({ description: 'Seconds that the link is good for' }) },
-      strict,
-    ),
+    body: StrictObject({ email: Type.String(claimedAddress) }),
+    result: StrictObject({
+      expires_in: Type.Integer({ description: 'Seconds that the link is good for' }),
+    }),
     response: 'accepted',
   }),
   'auth.password.reset': action({
@@ -357,21 +319,18 @@ export const authContracts = {
     access: open,
     leadsTo: 'own_sign_in',
     networkLimited: 'calls',
-    body: Type.Object(
-      {
-        token: Type.String({
-          minLength: 1,
-          maxLength: 500,
-          description: 'From the link in the mail',
-          examples: ['dGhlLXRva2VuLWluLXRoZS1tYWls'],
-        }),
-        new_password: described(
-          Password,
-          'The password from now on: 12 to 256 characters, and no common one',
-        ),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      token: Type.String({
+        minLength: 1,
+        maxLength: 500,
+        description: 'From the link in the mail',
+        examples: ['dGhlLXRva2VuLWluLXRoZS1tYWls'],
+      }),
+      new_password: described(
+        Password,
+        'The password from now on: 12 to 256 characters, and no common one',
+      ),
+    }),
     result: Type.Null(),
     response: 'nothing',
   }),
@@ -400,7 +359,7 @@ export const authContracts = {
     access: { ...anywhere, whileVisiting: true },
     leadsTo: 'own_sign_in',
     keyScope: null,
-    body: Type.Object({ tenant_id: described(Uuid, 'The tenant to go to') }, strict),
+    body: StrictObject({ tenant_id: described(Uuid, 'The tenant to go to') }),
     result: TokenResponse,
     response: 'token',
   }),
@@ -450,10 +409,7 @@ export const authContracts = {
     leadsTo: 'sign_in',
     keyScope: 'identity:manage',
     path: { user_id: UserId },
-    body: Type.Object(
-      { status: UserStatus },
-      { ...strict, title: 'AccountPatch', description: 'What changes of an account' },
-    ),
+    body: TitledObject('AccountPatch', 'What changes of an account', { status: UserStatus }),
     result: ManagedUser,
   }),
   'auth.users.delete': action({
@@ -480,37 +436,31 @@ export const authContracts = {
   'auth.users.ensure': action({
     summary: 'The account of an e-mail address, made where there is none',
     access: { level: 'internal' },
-    body: Type.Object(
-      {
-        email: Email,
-        tenant_id: Type.Optional(Uuid),
-        tenant_name: Type.String(),
-        password: Type.Optional(
-          Type.String({
-            maxLength: 1024,
-            description: "The platform administrator's word for a new account, which proves it",
-          }),
-        ),
-      },
-      strict,
-    ),
-    result: Type.Object(
-      {
-        id: Uuid,
-        email: Email,
-        admitted: Type.Boolean({
-          description: 'The person need not accept: somebody who may has vouched for the address',
+    body: StrictObject({
+      email: Email,
+      tenant_id: Type.Optional(Uuid),
+      tenant_name: Type.String(),
+      password: Type.Optional(
+        Type.String({
+          maxLength: 1024,
+          description: "The platform administrator's word for a new account, which proves it",
         }),
-      },
-      strict,
-    ),
+      ),
+    }),
+    result: StrictObject({
+      id: Uuid,
+      email: Email,
+      admitted: Type.Boolean({
+        description: 'The person need not accept: somebody who may has vouched for the address',
+      }),
+    }),
   }),
   'auth.users.get': action({
     summary: 'Accounts by id',
     access: { level: 'internal' },
     changesNothing: true,
     path: { user_ids: Type.Array(Uuid) },
-    result: Type.Array(Type.Object({ ...User.properties, status: UserStatus }, strict)),
+    result: Type.Array(StrictObject({ ...User.properties, status: UserStatus })),
   }),
   'auth.users.at': action({
     summary: 'Accounts by id, with what each was at a moment',
@@ -518,15 +468,12 @@ export const authContracts = {
     changesNothing: true,
     path: { user_ids: Type.Array(Uuid), at: Timestamp },
     result: Type.Array(
-      Type.Object(
-        {
-          id: Uuid,
-          email: Type.String(),
-          display_name: Nullable(Type.String()),
-          status: Nullable(Type.Enum(['active', 'disabled'], { description: 'Null: not known' })),
-        },
-        strict,
-      ),
+      StrictObject({
+        id: Uuid,
+        email: Type.String(),
+        display_name: Nullable(Type.String()),
+        status: Nullable(Type.Enum(['active', 'disabled'], { description: 'Null: not known' })),
+      }),
     ),
   }),
   'auth.power-notices.send': action({
@@ -553,7 +500,7 @@ export const authContracts = {
     changesNothing: true,
     path: { email: Type.String({ maxLength: 254 }) },
     result: Nullable(
-      Type.Object({ id: Uuid, email_verified: Type.Boolean(), status: UserStatus }, strict),
+      StrictObject({ id: Uuid, email_verified: Type.Boolean(), status: UserStatus }),
     ),
   }),
 } as const;

@@ -10,11 +10,13 @@ import { decided, intent } from './decide.ts';
 import {
   CreatedAt,
   described,
+  DescribedObject,
   Line,
   Nullable,
-  strict,
+  StrictObject,
   TenantId,
   Timestamp,
+  TitledObject,
   Uuid,
 } from './fields.ts';
 import { CostImpact, deciderRoles, longestWait, Resource, timeToWait } from './notifier.ts';
@@ -65,46 +67,40 @@ const Grant = Type.String({
 
 /** In seconds. */
 export const automationTtl = { least: 5, most: 86_400, default: 300 } as const;
-const Automation = Type.Object(
-  {
-    id: described(Uuid, "The automation's id"),
-    tenant_id: TenantId,
-    state: AutomationState,
-    ...intent,
-    ...decided,
-    ...exactly,
-    action_digest: Type.Optional(ActionDigest),
-    grant: Type.Optional(
-      described(
-        Grant,
-        'Of one that runs and was not redeemed, for callers who may write automations: what executes it verifies this, and redeems it or `action_digest`',
-      ),
+const Automation = TitledObject('Automation', 'An automation that runs under the limits', {
+  id: described(Uuid, "The automation's id"),
+  tenant_id: TenantId,
+  state: AutomationState,
+  ...intent,
+  ...decided,
+  ...exactly,
+  action_digest: Type.Optional(ActionDigest),
+  grant: Type.Optional(
+    described(
+      Grant,
+      'Of one that runs and was not redeemed, for callers who may write automations: what executes it verifies this, and redeems it or `action_digest`',
     ),
-    redeemed_at: Type.Optional(described(Timestamp, 'When an executor redeemed it')),
-    redeemed_by: Type.Optional(Type.String({ description: 'The executor that did' })),
-    approval_id: Type.Optional(described(Uuid, 'The approval that it waits or waited for')),
-    ttl_seconds: Type.Integer({ description: 'How long it runs without a heartbeat' }),
-    requested_by: Type.Object(
-      {
-        type: Type.String({ description: 'A user, a service account or a service' }),
-        id: Type.String({ description: 'Their id, or the name of the service' }),
-      },
-      { ...strict, description: 'Who started it' },
-    ),
-    created_at: CreatedAt,
-    started_at: described(Nullable(Timestamp), 'When it got its slot; null: not yet'),
-    expires_at: Nullable(
-      Type.String({
-        format: 'date-time',
-        description: 'Of one that runs or waits: when its slot, or its place, is released',
-      }),
-    ),
-    ended_at: described(Nullable(Timestamp), 'When it ended; null: not yet'),
-    outcome: Nullable(Type.String({ description: 'How it ended, in the words of who ended it' })),
-    actual_cost: Type.Optional(described(CostImpact, 'What it cost, as who ended it says', 18.5)),
-  },
-  { ...strict, title: 'Automation', description: 'An automation that runs under the limits' },
-);
+  ),
+  redeemed_at: Type.Optional(described(Timestamp, 'When an executor redeemed it')),
+  redeemed_by: Type.Optional(Type.String({ description: 'The executor that did' })),
+  approval_id: Type.Optional(described(Uuid, 'The approval that it waits or waited for')),
+  ttl_seconds: Type.Integer({ description: 'How long it runs without a heartbeat' }),
+  requested_by: DescribedObject('Who started it', {
+    type: Type.String({ description: 'A user, a service account or a service' }),
+    id: Type.String({ description: 'Their id, or the name of the service' }),
+  }),
+  created_at: CreatedAt,
+  started_at: described(Nullable(Timestamp), 'When it got its slot; null: not yet'),
+  expires_at: Nullable(
+    Type.String({
+      format: 'date-time',
+      description: 'Of one that runs or waits: when its slot, or its place, is released',
+    }),
+  ),
+  ended_at: described(Nullable(Timestamp), 'When it ended; null: not yet'),
+  outcome: Nullable(Type.String({ description: 'How it ended, in the words of who ended it' })),
+  actual_cost: Type.Optional(described(CostImpact, 'What it cost, as who ended it says', 18.5)),
+});
 
 /** Whoever is asked to approve one looks at it. */
 const readers: Access = { level: 'tenant', roles: deciderRoles, services: true };
@@ -121,30 +117,27 @@ export const automationContracts = {
     keyScope: 'automations:write',
     narrow: ['service_ids', 'agent_types'],
     path: tenantPath,
-    body: Type.Object(
-      {
-        ...intent,
-        ...exactly,
-        title: Type.Optional(Line(300, 'One line for approvers')),
-        description: Type.Optional(
-          Type.String({ maxLength: 10_000, description: 'What approvers need to decide' }),
-        ),
-        audience: Type.Optional(
-          Line(200, 'Whom its grants are for, their `aud`; BASE_URL of Strata by default'),
-        ),
-        ttl_seconds: Type.Optional(
-          Type.Integer({
-            minimum: automationTtl.least,
-            maximum: automationTtl.most,
-            description: `How long it runs without a heartbeat; ${automationTtl.default} by default`,
-          }),
-        ),
-        idempotency_key: Type.Optional(
-          Line(200, 'The same key with the same request gives the same automation'),
-        ),
-      },
-      { ...strict, title: 'AutomationRequest', description: 'What automation wants to do' },
-    ),
+    body: TitledObject('AutomationRequest', 'What automation wants to do', {
+      ...intent,
+      ...exactly,
+      title: Type.Optional(Line(300, 'One line for approvers')),
+      description: Type.Optional(
+        Type.String({ maxLength: 10_000, description: 'What approvers need to decide' }),
+      ),
+      audience: Type.Optional(
+        Line(200, 'Whom its grants are for, their `aud`; BASE_URL of Strata by default'),
+      ),
+      ttl_seconds: Type.Optional(
+        Type.Integer({
+          minimum: automationTtl.least,
+          maximum: automationTtl.most,
+          description: `How long it runs without a heartbeat; ${automationTtl.default} by default`,
+        }),
+      ),
+      idempotency_key: Type.Optional(
+        Line(200, 'The same key with the same request gives the same automation'),
+      ),
+    }),
     result: Automation,
     response: 'created',
   }),
@@ -205,7 +198,7 @@ export const automationContracts = {
     keyScope: 'automations:write',
     narrow: 'row',
     path: automationPath,
-    body: Type.Object(
+    body: StrictObject(
       {
         action_digest: Type.Optional(ActionDigest),
         grant: Type.Optional(
@@ -214,7 +207,6 @@ export const automationContracts = {
         executor: Line(200, 'What executes it, for the audit'),
       },
       {
-        ...strict,
         // The executor, and either of what is redeemed.
         minProperties: 2,
         title: 'Redemption',
@@ -227,25 +219,19 @@ export const automationContracts = {
     summary: 'The keys that grants are verified with, as a JWK Set',
     rest: 'GET /.well-known/jwks.json',
     access: { level: 'public' },
-    result: Type.Object(
-      {
-        keys: Type.Array(
-          Type.Object(
-            {
-              kty: Type.Literal('OKP', { description: 'Of RFC 8037' }),
-              crv: Type.Literal('Ed25519', { description: 'The curve' }),
-              x: Type.String({ description: 'The public key, in base64url' }),
-              kid: described(Uuid, 'Which key: grants name it in their header'),
-              use: Type.Literal('sig', { description: 'It verifies signatures' }),
-              alg: Type.Literal('EdDSA', { description: 'Of these' }),
-            },
-            { ...strict, title: 'GrantKey', description: 'A public key (RFC 7517)' },
-          ),
-          { description: 'The newest first; it may sign only later' },
-        ),
-      },
-      { ...strict, title: 'GrantKeys', description: 'A JWK Set (RFC 7517)' },
-    ),
+    result: TitledObject('GrantKeys', 'A JWK Set (RFC 7517)', {
+      keys: Type.Array(
+        TitledObject('GrantKey', 'A public key (RFC 7517)', {
+          kty: Type.Literal('OKP', { description: 'Of RFC 8037' }),
+          crv: Type.Literal('Ed25519', { description: 'The curve' }),
+          x: Type.String({ description: 'The public key, in base64url' }),
+          kid: described(Uuid, 'Which key: grants name it in their header'),
+          use: Type.Literal('sig', { description: 'It verifies signatures' }),
+          alg: Type.Literal('EdDSA', { description: 'Of these' }),
+        }),
+        { description: 'The newest first; it may sign only later' },
+      ),
+    }),
   }),
   'notifier.automations.finish': action({
     summary: 'End an automation, or withdraw one that waits',
@@ -255,18 +241,15 @@ export const automationContracts = {
     keyScope: 'automations:write',
     narrow: 'row',
     path: automationPath,
-    body: Type.Object(
-      {
-        outcome: Line(200, 'How it ended, such as succeeded'),
-        actual_cost: Type.Optional(
-          described(
-            CostImpact,
-            'What it cost: less than its `cost_impact` gives the rest back to budgets, more is counted as well; without it, all that it held is spent',
-          ),
+    body: StrictObject({
+      outcome: Line(200, 'How it ended, such as succeeded'),
+      actual_cost: Type.Optional(
+        described(
+          CostImpact,
+          'What it cost: less than its `cost_impact` gives the rest back to budgets, more is counted as well; without it, all that it held is spent',
         ),
-      },
-      strict,
-    ),
+      ),
+    }),
     result: Automation,
   }),
 } as const;

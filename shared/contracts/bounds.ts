@@ -7,7 +7,7 @@ import { Type, type Static } from 'typebox';
 import { action, dryRun } from './contract.ts';
 import { Page, page } from './envelopes.ts';
 import { documentContracts } from './document-contracts.ts';
-import { Nullable, ServiceTypeName, strict, TenantId } from './fields.ts';
+import { Nullable, ServiceTypeName, strict, TenantId, TitledObject } from './fields.ts';
 import { impactQuery } from './impact.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
 import { ofTenant, tenantPath, tenantReaders, type TenantAddress } from './tenant-document.ts';
@@ -34,26 +34,23 @@ const limits = {
     Type.Enum(valueTypes, { description: 'The type of JSON that values must have' }),
   ),
 };
-export const Bound = Type.Object(
-  {
-    ...limits,
-    mode: Type.Optional(
-      Type.Enum(['enforce', 'warn'], {
-        description: '`warn` changes no value, and says where one is outside; `enforce` by default',
-      }),
-    ),
-    service_types: Type.Optional(
-      Type.Array(ServiceTypeName, {
-        minItems: 1,
-        maxItems: 100,
-        uniqueItems: true,
-        description: 'Only for these service types',
-      }),
-    ),
-    reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why, for people' })),
-  },
-  { ...strict, title: 'Bound', description: 'What an effective value has to be' },
-);
+export const Bound = TitledObject('Bound', 'What an effective value has to be', {
+  ...limits,
+  mode: Type.Optional(
+    Type.Enum(['enforce', 'warn'], {
+      description: '`warn` changes no value, and says where one is outside; `enforce` by default',
+    }),
+  ),
+  service_types: Type.Optional(
+    Type.Array(ServiceTypeName, {
+      minItems: 1,
+      maxItems: 100,
+      uniqueItems: true,
+      description: 'Only for these service types',
+    }),
+  ),
+  reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why, for people' })),
+});
 export type Bound = Static<typeof Bound>;
 
 const Key = Type.String({
@@ -95,38 +92,31 @@ const tenant = documentContracts({
 });
 
 /** A stored value that a bound is against, and so is held within it when it is read. */
-const Violation = Type.Object(
-  {
-    tenant_id: TenantId,
-    tenant_name: Type.String({ description: "The tenant's name" }),
-    config_type: Type.Enum(
-      ['tenant_risk_config', 'agent_config', 'service_config', 'bounds_config'],
-      { description: 'Kind of the document that holds the value' },
-    ),
-    resource_id: Type.String({ description: "The document's id, such as an agent type" }),
-    source: Type.String({ description: "The document's cache key" }),
-    path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
-    key: Type.String({ description: 'The key of effective configurations' }),
-    service_type: Nullable(
-      Type.String({ description: 'What the value is for; null: every service type' }),
-    ),
-    value: Type.Optional(Type.Unknown({ description: 'Absent where it is large' })),
-    by: Type.Enum(['platform', 'service_type', 'tenant'], { description: 'Whose rule it is' }),
-    rule: Bound,
-    revision: Type.Union([Type.Integer(), Type.Null()], {
-      description: 'Of the document with the rule',
-    }),
-    problem: Type.Enum(['outside', 'contradicts'], {
-      description:
-        '`outside`: the value is not what the rule allows. `contradicts`: it is a bound, and yields to the rule',
-    }),
-  },
-  {
-    ...strict,
-    title: 'BoundViolation',
-    description: 'A stored value that a bound is against',
-  },
-);
+const Violation = TitledObject('BoundViolation', 'A stored value that a bound is against', {
+  tenant_id: TenantId,
+  tenant_name: Type.String({ description: "The tenant's name" }),
+  config_type: Type.Enum(
+    ['tenant_risk_config', 'agent_config', 'service_config', 'bounds_config'],
+    { description: 'Kind of the document that holds the value' },
+  ),
+  resource_id: Type.String({ description: "The document's id, such as an agent type" }),
+  source: Type.String({ description: "The document's cache key" }),
+  path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
+  key: Type.String({ description: 'The key of effective configurations' }),
+  service_type: Nullable(
+    Type.String({ description: 'What the value is for; null: every service type' }),
+  ),
+  value: Type.Optional(Type.Unknown({ description: 'Absent where it is large' })),
+  by: Type.Enum(['platform', 'service_type', 'tenant'], { description: 'Whose rule it is' }),
+  rule: Bound,
+  revision: Type.Union([Type.Integer(), Type.Null()], {
+    description: 'Of the document with the rule',
+  }),
+  problem: Type.Enum(['outside', 'contradicts'], {
+    description:
+      '`outside`: the value is not what the rule allows. `contradicts`: it is a bound, and yields to the rule',
+  }),
+});
 export type Violation = Static<typeof Violation>;
 
 const violations = {

@@ -2,7 +2,15 @@
 import { Type, type Static } from 'typebox';
 import { BudgetInForce, budgetOwner, Currency } from './budgets.ts';
 import { action, type Access } from './contract.ts';
-import { described, strict, TenantId, Timestamp, Uuid } from './fields.ts';
+import {
+  described,
+  DescribedObject,
+  StrictObject,
+  TenantId,
+  Timestamp,
+  TitledObject,
+  Uuid,
+} from './fields.ts';
 import { budgetNoticeType, deciderRoles } from './notifier.ts';
 
 const decimal = (description: string, example: string) =>
@@ -21,65 +29,53 @@ export const balance = {
   ),
 };
 
-export const BudgetUsage = Type.Object(
-  {
-    ...balance,
-    amount: decimal('Its amount', '500.00'),
-    rule: BudgetInForce.properties.rule,
-    from: described(Timestamp, 'When the period began'),
-  },
-  { ...strict, title: 'BudgetUsage', description: 'What a budget has spent in a period' },
-);
+export const BudgetUsage = TitledObject('BudgetUsage', 'What a budget has spent in a period', {
+  ...balance,
+  amount: decimal('Its amount', '500.00'),
+  rule: BudgetInForce.properties.rule,
+  from: described(Timestamp, 'When the period began'),
+});
 export type BudgetUsage = Static<typeof BudgetUsage>;
 
 /** What a webhook receives of a budget. */
-export const BudgetNotice = Type.Object(
-  {
-    type: Type.Literal(budgetNoticeType, { description: 'What has happened' }),
-    id: Type.String({
-      description: 'Names the notice, the same in every attempt',
-      examples: ['ntf_3f9d1c527a414f0e9b6c0d5e8a1b2c3d'],
-    }),
-    timestamp: described(Timestamp, 'When it was made'),
-    data: Type.Object(
-      {
-        tenant_id: TenantId,
-        by: balance.by,
-        name: balance.name,
-        amount: decimal('Its amount', '500.00'),
-        currency: Type.Optional(Currency),
-        warn_at: Type.Number({ description: 'The share of the amount that it has come to' }),
-        spent: balance.spent,
-        held: balance.held,
-        asked: decimal(
-          'What started in addition, and brought it there; 0 where what others cost did',
-          '20',
-        ),
-        resets_at: balance.resets_at,
-      },
-      { ...strict, description: 'The budget as it was then' },
+export const BudgetNotice = TitledObject('BudgetNotice', 'A budget has come to its `warn_at`', {
+  type: Type.Literal(budgetNoticeType, { description: 'What has happened' }),
+  id: Type.String({
+    description: 'Names the notice, the same in every attempt',
+    examples: ['ntf_3f9d1c527a414f0e9b6c0d5e8a1b2c3d'],
+  }),
+  timestamp: described(Timestamp, 'When it was made'),
+  data: DescribedObject('The budget as it was then', {
+    tenant_id: TenantId,
+    by: balance.by,
+    name: balance.name,
+    amount: decimal('Its amount', '500.00'),
+    currency: Type.Optional(Currency),
+    warn_at: Type.Number({ description: 'The share of the amount that it has come to' }),
+    spent: balance.spent,
+    held: balance.held,
+    asked: decimal(
+      'What started in addition, and brought it there; 0 where what others cost did',
+      '20',
     ),
-  },
-  { ...strict, title: 'BudgetNotice', description: 'A budget has come to its `warn_at`' },
-);
+    resets_at: balance.resets_at,
+  }),
+});
 export type BudgetNotice = Static<typeof BudgetNotice>;
 
 /** Automations of a tenant that run, or wait for an approval or a slot, and ask for the same. */
-const LiveAutomations = Type.Object(
-  {
-    tenant_id: Uuid,
-    agent_type: Type.Optional(Type.String()),
-    service_id: Type.Optional(Type.String()),
-    service_type: Type.Optional(Type.String()),
-    action: Type.String(),
-    risk_level: Type.String(),
-    is_rollback: Type.Boolean({ description: 'Whether they say so' }),
-    cost_impact: Type.Optional(Type.Number()),
-    running: Type.Integer(),
-    waiting: Type.Integer(),
-  },
-  strict,
-);
+const LiveAutomations = StrictObject({
+  tenant_id: Uuid,
+  agent_type: Type.Optional(Type.String()),
+  service_id: Type.Optional(Type.String()),
+  service_type: Type.Optional(Type.String()),
+  action: Type.String(),
+  risk_level: Type.String(),
+  is_rollback: Type.Boolean({ description: 'Whether they say so' }),
+  cost_impact: Type.Optional(Type.Number()),
+  running: Type.Integer(),
+  waiting: Type.Integer(),
+});
 export type LiveAutomations = Static<typeof LiveAutomations>;
 
 /** The ledger keeps at least so many (`removeOldLedger`). */
@@ -98,13 +94,10 @@ export const budgetUsageContracts = {
         described(Timestamp, 'In the periods that this moment is in; now by default'),
       ),
     },
-    result: Type.Object(
-      {
-        at: described(Timestamp, 'The moment'),
-        items: Type.Array(BudgetUsage, { description: "The platform's budgets first" }),
-      },
-      { ...strict, title: 'BudgetsUsage', description: 'What budgets have spent' },
-    ),
+    result: TitledObject('BudgetsUsage', 'What budgets have spent', {
+      at: described(Timestamp, 'The moment'),
+      items: Type.Array(BudgetUsage, { description: "The platform's budgets first" }),
+    }),
   }),
   'notifier.budgets.days': action({
     summary: 'What a budget has spent on each of the last days',
@@ -123,69 +116,50 @@ export const budgetUsageContracts = {
         }),
       ),
     },
-    result: Type.Object(
-      {
-        items: Type.Array(
-          Type.Object(
-            {
-              date: Type.String({
-                format: 'date',
-                description: "By the clocks of the budget's zone",
-                examples: ['2026-11-25'],
-              }),
-              from: described(Timestamp, 'When the day began'),
-              until: described(Timestamp, 'When it ends'),
-              spent: balance.spent,
-              held: balance.held,
-            },
-            { ...strict, description: 'A day' },
-          ),
-          { description: 'Every day, the oldest first' },
-        ),
-      },
-      { ...strict, title: 'BudgetDays', description: 'What a budget has spent by day' },
-    ),
+    result: TitledObject('BudgetDays', 'What a budget has spent by day', {
+      items: Type.Array(
+        DescribedObject('A day', {
+          date: Type.String({
+            format: 'date',
+            description: "By the clocks of the budget's zone",
+            examples: ['2026-11-25'],
+          }),
+          from: described(Timestamp, 'When the day began'),
+          until: described(Timestamp, 'When it ends'),
+          spent: balance.spent,
+          held: balance.held,
+        }),
+        { description: 'Every day, the oldest first' },
+      ),
+    }),
   }),
   'notifier.budgets.standing': action({
     summary: 'What tenants have spent of some budgets, and which of their automations are live',
     access: { level: 'internal' },
     changesNothing: true,
-    body: Type.Object(
-      {
-        tenant_id: Type.Optional(Uuid),
-        budgets: Type.Array(
-          Type.Object(
-            {
-              budget: BudgetInForce,
-              least: Type.String({
-                description:
-                  'Tenants that have spent less, and have nothing that waits, are left out',
-              }),
-            },
-            strict,
-          ),
-        ),
-      },
-      strict,
-    ),
-    result: Type.Object(
-      {
-        at: Timestamp,
-        spending: Type.Array(
-          Type.Object(
-            {
-              tenant_id: Uuid,
-              index: Type.Integer({ description: 'Of the budget among those asked for' }),
-              spent: Type.String(),
-              held: Type.String(),
-            },
-            strict,
-          ),
-        ),
-        live: Type.Array(LiveAutomations),
-        complete: Type.Boolean({ description: 'False: there are more than are answered' }),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      tenant_id: Type.Optional(Uuid),
+      budgets: Type.Array(
+        StrictObject({
+          budget: BudgetInForce,
+          least: Type.String({
+            description: 'Tenants that have spent less, and have nothing that waits, are left out',
+          }),
+        }),
+      ),
+    }),
+    result: StrictObject({
+      at: Timestamp,
+      spending: Type.Array(
+        StrictObject({
+          tenant_id: Uuid,
+          index: Type.Integer({ description: 'Of the budget among those asked for' }),
+          spent: Type.String(),
+          held: Type.String(),
+        }),
+      ),
+      live: Type.Array(LiveAutomations),
+      complete: Type.Boolean({ description: 'False: there are more than are answered' }),
+    }),
   }),
 } as const;

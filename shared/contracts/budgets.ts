@@ -17,6 +17,7 @@ import {
   SomeOf,
   strict,
   Text,
+  TitledObject,
 } from './fields.ts';
 import { impactQuery } from './impact.ts';
 import { ActionToApprove, riskLevels } from './notifier.ts';
@@ -27,7 +28,9 @@ const someNames = <Name extends typeof Identifier>(name: Name, description: stri
   Type.Optional(Type.Array(name, { minItems: 1, maxItems: 100, uniqueItems: true, description }));
 
 /** Which automations a budget or a freeze is about. */
-export const LimitMatch = Type.Object(
+export const LimitMatch = TitledObject(
+  'LimitMatch',
+  'Which automations it is about: those that fit every field. Without it, all',
   {
     actions: someNames(ActionToApprove, 'Only these actions'),
     agent_types: someNames(AgentType, 'Only of these agent types'),
@@ -45,11 +48,6 @@ export const LimitMatch = Type.Object(
     risk_levels: Type.Optional(
       SomeOf([...riskLevels], { minItems: 1, description: 'Only of these risk levels' }),
     ),
-  },
-  {
-    ...strict,
-    title: 'LimitMatch',
-    description: 'Which automations it is about: those that fit every field. Without it, all',
   },
 );
 export type LimitMatch = Static<typeof LimitMatch>;
@@ -96,7 +94,9 @@ export const Currency = Type.String({
   examples: ['EUR'],
 });
 
-export const Budget = Type.Object(
+export const Budget = TitledObject(
+  'AutomationBudget',
+  'How much automation may spend in a period',
   {
     amount: DecimalText,
     counts: Type.Optional(
@@ -141,11 +141,6 @@ export const Budget = Type.Object(
     ),
     reason: limitReason,
   },
-  {
-    ...strict,
-    title: 'AutomationBudget',
-    description: 'How much automation may spend in a period',
-  },
 );
 export type Budget = Static<typeof Budget>;
 
@@ -159,19 +154,16 @@ export const Budgets = Type.Record(LimitName, Budget, {
 export type Budgets = Static<typeof Budgets>;
 
 /** One budget, and whose it is. */
-export const BudgetInForce = Type.Object(
-  {
-    by: budgetOwner,
-    name: described(
-      Identifier,
-      'Its name in the document; the project, of one of a project',
-      'daily',
-    ),
-    rule: Budget,
-    revision: Type.Integer({ description: 'Of the document' }),
-  },
-  { ...strict, title: 'BudgetInForce', description: 'A budget that holds here' },
-);
+export const BudgetInForce = TitledObject('BudgetInForce', 'A budget that holds here', {
+  by: budgetOwner,
+  name: described(
+    Identifier,
+    'Its name in the document; the project, of one of a project',
+    'daily',
+  ),
+  rule: Budget,
+  revision: Type.Integer({ description: 'Of the document' }),
+});
 export type BudgetInForce = Static<typeof BudgetInForce>;
 
 export const platformBudgetsKey = 'budgets_platform';

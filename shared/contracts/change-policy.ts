@@ -5,7 +5,7 @@
  */
 import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
-import { SomeOf, strict } from './fields.ts';
+import { SomeOf, StrictObject, TitledObject } from './fields.ts';
 import { configTypes, platformConfigTypes } from './history.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
 import { dryRun } from './contract.ts';
@@ -54,10 +54,9 @@ const groups = optional(
   }),
 );
 
-export const ChangePolicy = Type.Object(
+export const ChangePolicy = StrictObject(
   { config_types: ofKinds(configTypes), ...rules, groups },
   {
-    ...strict,
     title: 'ChangePolicy',
     description: "What of a tenant's configuration is changed under four eyes alone",
     examples: [{ config_types: ['tenant_risk_config', 'bounds_config'], tightening: 'free' }],
@@ -65,22 +64,18 @@ export const ChangePolicy = Type.Object(
 );
 export type ChangePolicy = Static<typeof ChangePolicy>;
 
-export const PlatformChangePolicy = Type.Object(
+export const PlatformChangePolicy = StrictObject(
   {
     platform: optional(
-      Type.Object(
+      TitledObject(
+        'ChangePolicyOfPlatform',
+        "For the platform's own documents, which its administrators approve",
         { config_types: ofKinds(guardedTypes), ...rules },
-        {
-          ...strict,
-          title: 'ChangePolicyOfPlatform',
-          description: "For the platform's own documents, which its administrators approve",
-        },
       ),
     ),
     tenants: optional(ChangePolicy),
   },
   {
-    ...strict,
     title: 'PlatformChangePolicy',
     description: 'What is changed under four eyes alone, of the platform and of every tenant',
     examples: [{ platform: { required: 1 } }],

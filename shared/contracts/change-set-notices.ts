@@ -2,65 +2,64 @@
 import { Type, type Static } from 'typebox';
 import { ApplyWhen, changeSetStates } from './change-sets.ts';
 import { action } from './contract.ts';
-import { Author, described, Nullable, strict, TenantId, Timestamp, Uuid } from './fields.ts';
+import {
+  Author,
+  described,
+  DescribedObject,
+  Nullable,
+  StrictObject,
+  TenantId,
+  Timestamp,
+  TitledObject,
+  Uuid,
+} from './fields.ts';
 import { changeSetNoticeTypes } from './notifier.ts';
 
 const people = (description: string) => Type.Array(Author, { description });
 
 /** What a webhook receives of a change set. */
-export const ChangeSetNotice = Type.Object(
-  {
-    type: Type.Enum(changeSetNoticeTypes, { description: 'What has happened' }),
-    id: Type.String({
-      description: 'Names the notice, the same in every attempt',
-      examples: ['ntf_3f9d1c527a414f0e9b6c0d5e8a1b2c3d'],
+export const ChangeSetNotice = TitledObject('ChangeSetNotice', 'A step of a change set', {
+  type: Type.Enum(changeSetNoticeTypes, { description: 'What has happened' }),
+  id: Type.String({
+    description: 'Names the notice, the same in every attempt',
+    examples: ['ntf_3f9d1c527a414f0e9b6c0d5e8a1b2c3d'],
+  }),
+  timestamp: described(Timestamp, 'When it was made'),
+  data: DescribedObject('The change set as it was then, without what it writes', {
+    tenant_id: TenantId,
+    changeset_id: described(Uuid, 'Its id'),
+    state: Type.Enum(changeSetStates, { description: 'What it is by that' }),
+    by: described(Author, 'Who did it; a service where its time had come'),
+    title: Type.String({
+      description: 'What it is, in a line',
+      examples: ['Longer time-outs'],
     }),
-    timestamp: described(Timestamp, 'When it was made'),
-    data: Type.Object(
-      {
-        tenant_id: TenantId,
-        changeset_id: described(Uuid, 'Its id'),
-        state: Type.Enum(changeSetStates, { description: 'What it is by that' }),
-        by: described(Author, 'Who did it; a service where its time had come'),
-        title: Type.String({
-          description: 'What it is, in a line',
-          examples: ['Longer time-outs'],
-        }),
-        reason: Type.String({ description: 'Why', examples: ['Slow networks'] }),
-        paths: Type.Array(Type.String(), {
-          description: 'Of the documents that it writes',
-          examples: [['/tenants/3f9d1c52-7a41-4f0e-9b6c-0d5e8a1b2c3d/config/agents/scaler']],
-        }),
-        apply: ApplyWhen,
-        digest: Type.String({ description: 'What is approved' }),
-        required: Type.Integer({ description: 'How many people have to approve it' }),
-        groups: Type.Array(Type.String(), { description: 'Whose members approve; empty for all' }),
-        authors: people('Who wrote and edited it'),
-        approved_by: people('Who has approved it'),
-        note: Nullable(
-          Type.String({ description: 'Why it is stale, suspended, rejected or failed' }),
-        ),
-        emergency: Nullable(
-          Type.String({ description: 'Why it was applied without approvals; null otherwise' }),
-        ),
-      },
-      { ...strict, description: 'The change set as it was then, without what it writes' },
+    reason: Type.String({ description: 'Why', examples: ['Slow networks'] }),
+    paths: Type.Array(Type.String(), {
+      description: 'Of the documents that it writes',
+      examples: [['/tenants/3f9d1c52-7a41-4f0e-9b6c-0d5e8a1b2c3d/config/agents/scaler']],
+    }),
+    apply: ApplyWhen,
+    digest: Type.String({ description: 'What is approved' }),
+    required: Type.Integer({ description: 'How many people have to approve it' }),
+    groups: Type.Array(Type.String(), { description: 'Whose members approve; empty for all' }),
+    authors: people('Who wrote and edited it'),
+    approved_by: people('Who has approved it'),
+    note: Nullable(Type.String({ description: 'Why it is stale, suspended, rejected or failed' })),
+    emergency: Nullable(
+      Type.String({ description: 'Why it was applied without approvals; null otherwise' }),
     ),
-  },
-  { ...strict, title: 'ChangeSetNotice', description: 'A step of a change set' },
-);
+  }),
+});
 export type ChangeSetNotice = Static<typeof ChangeSetNotice>;
 
 /** A step as tenant-config hands it over; its `id` is that of the step. */
-export const ChangeSetStep = Type.Object(
-  {
-    id: Uuid,
-    type: ChangeSetNotice.properties.type,
-    timestamp: Timestamp,
-    data: ChangeSetNotice.properties.data,
-  },
-  strict,
-);
+export const ChangeSetStep = StrictObject({
+  id: Uuid,
+  type: ChangeSetNotice.properties.type,
+  timestamp: Timestamp,
+  data: ChangeSetNotice.properties.data,
+});
 export type ChangeSetStep = Static<typeof ChangeSetStep>;
 
 export const changeSetNoticeContracts = {
@@ -69,6 +68,6 @@ export const changeSetNoticeContracts = {
     access: { level: 'internal' },
     path: { tenant_id: TenantId },
     body: Type.Array(ChangeSetStep),
-    result: Type.Object({ queued: Type.Integer() }, strict),
+    result: StrictObject({ queued: Type.Integer() }),
   }),
 } as const;

@@ -11,10 +11,13 @@ import {
   Author,
   CreatedAt,
   described,
+  DescribedObject,
   Line,
   Nullable,
   strict,
+  StrictObject,
   Timestamp,
+  TitledObject,
   UpdatedAt,
   Uuid,
 } from './fields.ts';
@@ -47,10 +50,7 @@ export const ApplyWhen = Type.Union(
   [
     Type.Literal('on_approval'),
     Type.Literal('manual'),
-    Type.Object(
-      { at: described(Timestamp, 'Not before') },
-      { ...strict, title: 'ApplyAt', description: 'At a time' },
-    ),
+    TitledObject('ApplyAt', 'At a time', { at: described(Timestamp, 'Not before') }),
   ],
   {
     description:
@@ -65,24 +65,21 @@ interface ItemExample {
 }
 /** One write, of a document whose example is shown. */
 const itemOf = (title: string, example: ItemExample) =>
-  Type.Object(
-    {
-      ...PlanItem.properties,
-      path: Type.String({
-        minLength: 1,
-        maxLength: 500,
-        description: 'The path of a document, as its own write has it',
-        examples: [example.path],
+  TitledObject(title, 'One write of a change set', {
+    ...PlanItem.properties,
+    path: Type.String({
+      minLength: 1,
+      maxLength: 500,
+      description: 'The path of a document, as its own write has it',
+      examples: [example.path],
+    }),
+    body: Type.Optional(
+      Type.Unknown({
+        description: 'As the write takes it; none for a delete',
+        examples: [example.body],
       }),
-      body: Type.Optional(
-        Type.Unknown({
-          description: 'As the write takes it; none for a delete',
-          examples: [example.body],
-        }),
-      ),
-    },
-    { ...strict, title, description: 'One write of a change set' },
-  );
+    ),
+  });
 type Item = ReturnType<typeof itemOf>;
 export type ChangeSetItem = Static<Item>;
 
@@ -104,110 +101,90 @@ const digest = Type.String({
   examples: ['9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
 });
 
-const Person = Type.Object(
-  { type: Type.String({ description: 'What kind of caller it was' }), id: Author, name: ActorName },
-  strict,
-);
+const Person = StrictObject({
+  type: Type.String({ description: 'What kind of caller it was' }),
+  id: Author,
+  name: ActorName,
+});
 
-const ChangeSet = Type.Object(
-  {
-    id: described(Uuid, 'Its id'),
-    state: State,
-    title,
-    reason,
-    apply: ApplyWhen,
-    digest,
-    ...claims,
-    ...temporary,
-    items: Type.Array(
-      Type.Object(
-        {
-          action: PlanItem.properties.action,
-          path: Type.String({ description: 'The path of the document' }),
-          body: Type.Optional(
-            Type.Unknown({
-              description:
-                'As it was sent; none for a delete, in lists, and where its documents hold secrets',
-            }),
-          ),
-          base: Nullable(
-            Type.Integer({ description: 'Its revision when it was proposed; null for none' }),
-          ),
-        },
-        strict,
-      ),
-      { description: 'The writes, in order' },
-    ),
-    changes: Type.Array(PlannedChange, { description: 'What it changes in the documents' }),
-    moved: Type.Optional(
-      Type.Array(PlannedChange, {
-        description: 'What others had changed in the documents before it was rebased',
-      }),
-    ),
-    authors: Type.Array(Person, {
-      description: 'Who wrote and edited it; neither they nor the makers of their keys approve it',
-    }),
-    required: Type.Integer({ description: 'How many people have to approve it' }),
-    groups: Type.Array(Type.String({ description: 'Approver group' }), {
-      description: 'Whose members approve; empty for everybody who decides approvals',
-    }),
-    approved_by: Type.Array(
-      Type.Object(
-        {
-          ...Person.properties,
-          at: described(Timestamp, 'When'),
-          comment: Nullable(Type.String({ description: 'What they said' })),
-        },
-        strict,
-      ),
-      { description: 'Who has approved exactly this digest' },
-    ),
-    break_glass: Type.Optional(
-      Type.Object(
-        {
-          by: Author,
-          at: described(Timestamp, 'When'),
-          reason: Type.String({ description: 'Why it could not wait' }),
-          reviewed_by: Nullable(Author),
-        },
-        { ...strict, description: 'Where it was applied without the approvals it needed' },
-      ),
-    ),
-    note: Nullable(
-      Type.String({
-        description: 'Why it is stale, suspended, rejected or failed; null otherwise',
-      }),
-    ),
-    ended_by: Nullable(Author),
-    revisions: Type.Optional(
-      Type.Array(Type.Integer(), { description: 'Of the items, once it is applied' }),
-    ),
-    impact: Type.Optional(
-      Type.Object(
-        { decisions: Type.Optional(DecisionsImpact) },
-        {
-          ...strict,
+const ChangeSet = TitledObject('ChangeSet', 'Writes that are made together once approved', {
+  id: described(Uuid, 'Its id'),
+  state: State,
+  title,
+  reason,
+  apply: ApplyWhen,
+  digest,
+  ...claims,
+  ...temporary,
+  items: Type.Array(
+    StrictObject({
+      action: PlanItem.properties.action,
+      path: Type.String({ description: 'The path of the document' }),
+      body: Type.Optional(
+        Type.Unknown({
           description:
-            'With `impact`; without `decisions` where none is kept, and while the notifier is away',
-        },
+            'As it was sent; none for a delete, in lists, and where its documents hold secrets',
+        }),
       ),
+      base: Nullable(
+        Type.Integer({ description: 'Its revision when it was proposed; null for none' }),
+      ),
+    }),
+    { description: 'The writes, in order' },
+  ),
+  changes: Type.Array(PlannedChange, { description: 'What it changes in the documents' }),
+  moved: Type.Optional(
+    Type.Array(PlannedChange, {
+      description: 'What others had changed in the documents before it was rebased',
+    }),
+  ),
+  authors: Type.Array(Person, {
+    description: 'Who wrote and edited it; neither they nor the makers of their keys approve it',
+  }),
+  required: Type.Integer({ description: 'How many people have to approve it' }),
+  groups: Type.Array(Type.String({ description: 'Approver group' }), {
+    description: 'Whose members approve; empty for everybody who decides approvals',
+  }),
+  approved_by: Type.Array(
+    StrictObject({
+      ...Person.properties,
+      at: described(Timestamp, 'When'),
+      comment: Nullable(Type.String({ description: 'What they said' })),
+    }),
+    { description: 'Who has approved exactly this digest' },
+  ),
+  break_glass: Type.Optional(
+    DescribedObject('Where it was applied without the approvals it needed', {
+      by: Author,
+      at: described(Timestamp, 'When'),
+      reason: Type.String({ description: 'Why it could not wait' }),
+      reviewed_by: Nullable(Author),
+    }),
+  ),
+  note: Nullable(
+    Type.String({ description: 'Why it is stale, suspended, rejected or failed; null otherwise' }),
+  ),
+  ended_by: Nullable(Author),
+  revisions: Type.Optional(
+    Type.Array(Type.Integer(), { description: 'Of the items, once it is applied' }),
+  ),
+  impact: Type.Optional(
+    DescribedObject(
+      'With `impact`; without `decisions` where none is kept, and while the notifier is away',
+      { decisions: Type.Optional(DecisionsImpact) },
     ),
-    created_at: CreatedAt,
-    updated_at: UpdatedAt,
-  },
-  { ...strict, title: 'ChangeSet', description: 'Writes that are made together once approved' },
-);
+  ),
+  created_at: CreatedAt,
+  updated_at: UpdatedAt,
+});
 export type ChangeSet = Static<typeof ChangeSet>;
 
 /** What a stream says of a change set: that it changed, and what it is by now. */
-const ChangeSetChange = Type.Object(
-  {
-    revision: Type.Integer({ description: 'Of the change sets' }),
-    changeset_id: described(Uuid, 'Its id'),
-    state: State,
-  },
-  { ...strict, title: 'ChangeSetChange', description: 'That a change set changed' },
-);
+const ChangeSetChange = TitledObject('ChangeSetChange', 'That a change set changed', {
+  revision: Type.Integer({ description: 'Of the change sets' }),
+  changeset_id: described(Uuid, 'Its id'),
+  state: State,
+});
 
 const Comment = Type.Optional(Type.String({ maxLength: 500, description: 'For the others' }));
 const id = { changeset_id: described(Uuid, "The change set's id") };
@@ -248,17 +225,14 @@ function emergencies<Path extends TProperties>({
         'Apply a change set without approvals, in an emergency: administrators are notified, and somebody else reviews it',
       rest: `POST ${url}/{changeset_id}/break-glass`,
       path: one,
-      body: Type.Object(
-        {
-          reason: Type.String({
-            minLength: 20,
-            maxLength: 500,
-            description: 'Why it cannot wait, kept with it and in the audit',
-            examples: ['Payments are down since 03:10, and nobody else is awake'],
-          }),
-        },
-        { ...strict, title: 'BreakGlass', description: 'Why it cannot wait' },
-      ),
+      body: TitledObject('BreakGlass', 'Why it cannot wait', {
+        reason: Type.String({
+          minLength: 20,
+          maxLength: 500,
+          description: 'Why it cannot wait, kept with it and in the audit',
+          examples: ['Payments are down since 03:10, and nobody else is awake'],
+        }),
+      }),
     }),
     review: action({
       ...deciding,
@@ -314,13 +288,10 @@ function reading<Path extends TProperties>({
         ),
         limit: page.limit,
       },
-      result: Type.Object(
-        {
-          items: Type.Array(ChangeSetChange),
-          revision: Type.Integer({ description: "The scope's revision, at least" }),
-        },
-        strict,
-      ),
+      result: StrictObject({
+        items: Type.Array(ChangeSetChange),
+        revision: Type.Integer({ description: "The scope's revision, at least" }),
+      }),
       changesNothing: true,
     }),
     watch: stream({
@@ -368,14 +339,14 @@ function changeSetContracts<Path extends TProperties, Own extends TProperties>(
           Type.Boolean({ description: 'Ask for its approval at once: it is no draft first' }),
         ),
       },
-      body: Type.Object(
-        { title, reason, items, apply: Type.Optional(ApplyWhen), ...claims, ...definition.own },
-        {
-          ...strict,
-          title: `${titled}NewChangeSet`,
-          description: 'A change set, as it is proposed',
-        },
-      ),
+      body: TitledObject(`${titled}NewChangeSet`, 'A change set, as it is proposed', {
+        title,
+        reason,
+        items,
+        apply: Type.Optional(ApplyWhen),
+        ...claims,
+        ...definition.own,
+      }),
       response: 'created',
     }),
     ...reading(definition),
@@ -404,20 +375,14 @@ function changeSetContracts<Path extends TProperties, Own extends TProperties>(
       summary: 'Approve a change set, by its digest',
       rest: `POST ${url}/{changeset_id}/approve`,
       path: one,
-      body: Type.Object(
-        { digest, comment: Comment },
-        { ...strict, title: 'ChangeSetApproval', description: 'What is approved' },
-      ),
+      body: TitledObject('ChangeSetApproval', 'What is approved', { digest, comment: Comment }),
     }),
     reject: action({
       ...deciding,
       summary: 'Reject a change set, which ends it',
       rest: `POST ${url}/{changeset_id}/reject`,
       path: one,
-      body: Type.Object(
-        { comment: Comment },
-        { ...strict, title: 'ChangeSetRejection', description: 'Why it is rejected' },
-      ),
+      body: TitledObject('ChangeSetRejection', 'Why it is rejected', { comment: Comment }),
     }),
     cancel: action({
       ...writing,

@@ -5,7 +5,16 @@
  */
 import { Type, type Static } from 'typebox';
 import { action } from './contract.ts';
-import { described, Nullable, strict, TenantId, Timestamp, Uuid } from './fields.ts';
+import {
+  described,
+  DescribedObject,
+  Nullable,
+  StrictObject,
+  TenantId,
+  Timestamp,
+  TitledObject,
+  Uuid,
+} from './fields.ts';
 import { tenantAdmins } from './tenant-document.ts';
 
 const internal = { level: 'internal' } as const;
@@ -18,124 +27,102 @@ const observer = { level: 'platform_admin', services: true } as const;
  */
 const minTimeoutMs = 15_000;
 
-export const ReloadRequest = Type.Object(
-  {
-    reload_env: Type.Optional(
-      Type.Boolean({
-        description: 'Read the settings from the environment again',
-        examples: [true],
-      }),
+export const ReloadRequest = StrictObject({
+  reload_env: Type.Optional(
+    Type.Boolean({
+      description: 'Read the settings from the environment again',
+      examples: [true],
+    }),
+  ),
+  invalidate: Type.Optional(
+    DescribedObject(
+      'Whose cached effective configurations are dropped: all, unless tenants are named and no setting changed',
+      {
+        all: Type.Optional(Type.Boolean({ description: 'Those of every tenant' })),
+        tenant_ids: Type.Optional(
+          Type.Array(Type.String({ format: 'uuid', maxLength: 36 }), {
+            maxItems: 1000,
+            description: 'Those of these tenants',
+          }),
+        ),
+      },
     ),
-    invalidate: Type.Optional(
-      Type.Object(
-        {
-          all: Type.Optional(Type.Boolean({ description: 'Those of every tenant' })),
-          tenant_ids: Type.Optional(
-            Type.Array(Type.String({ format: 'uuid', maxLength: 36 }), {
-              maxItems: 1000,
-              description: 'Those of these tenants',
-            }),
-          ),
-        },
-        {
-          ...strict,
-          description:
-            'Whose cached effective configurations are dropped: all, unless tenants are named and no setting changed',
-        },
+  ),
+  reinit: Type.Optional(
+    DescribedObject('Caches that begin again', {
+      configuration_service: Type.Optional(
+        Type.Boolean({ description: 'The cache of stored documents' }),
       ),
-    ),
-    reinit: Type.Optional(
-      Type.Object(
-        {
-          configuration_service: Type.Optional(
-            Type.Boolean({ description: 'The cache of stored documents' }),
-          ),
-          dynamic_config_service: Type.Optional(
-            Type.Boolean({ description: 'The cache of effective configurations' }),
-          ),
-        },
-        { ...strict, description: 'Caches that begin again' },
+      dynamic_config_service: Type.Optional(
+        Type.Boolean({ description: 'The cache of effective configurations' }),
       ),
-    ),
-    dry_run: Type.Optional(
-      Type.Boolean({ description: 'Show what would happen, do nothing', examples: [true] }),
-    ),
-  },
-  strict,
-);
+    }),
+  ),
+  dry_run: Type.Optional(
+    Type.Boolean({ description: 'Show what would happen, do nothing', examples: [true] }),
+  ),
+});
 
 /**
  * Whose effective values (`dynamic_config_service`): everybody's, or those of the tenants. Neither
  * means none.
  */
-export const Invalidated = Type.Object(
-  {
-    all: Type.Boolean({ description: 'Those of every tenant' }),
-    tenant_ids: Type.Array(Type.String(), { description: 'Those of these tenants' }),
-  },
-  { ...strict, description: 'Whose cached effective configurations are dropped' },
-);
+export const Invalidated = DescribedObject('Whose cached effective configurations are dropped', {
+  all: Type.Boolean({ description: 'Those of every tenant' }),
+  tenant_ids: Type.Array(Type.String(), { description: 'Those of these tenants' }),
+});
 
 /** A node that did not do its part: it failed, or it did not answer in 5 seconds. */
-export const NodeError = Type.Object(
-  {
-    node: Type.String({ description: 'Which node' }),
-    action: Type.String({ description: 'What it was asked to do' }),
-    message: Type.String({ description: 'What went wrong' }),
-  },
-  { ...strict, title: 'NodeError', description: 'A node that did not do its part' },
-);
+export const NodeError = TitledObject('NodeError', 'A node that did not do its part', {
+  node: Type.String({ description: 'Which node' }),
+  action: Type.String({ description: 'What it was asked to do' }),
+  message: Type.String({ description: 'What went wrong' }),
+});
 const errors = Type.Optional(
   Type.Array(NodeError, { description: 'Nodes that did not do their part; absent where all did' }),
 );
 
-export const ReloadResponse = Type.Object(
-  {
-    status: Type.Union([Type.Literal('ok'), Type.Literal('partial')], {
-      description: '`partial` where some node did not do its part',
-    }),
-    reloaded_env: Type.Boolean({ description: 'Whether settings were read again' }),
-    invalidated: Invalidated,
-    reinitialized: Type.Array(Type.String(), { description: 'Caches that began again' }),
-    timestamp: described(Timestamp, 'When it was done'),
-    requires_restart: Type.Array(Type.String(), {
-      description: 'Settings that changed but need a restart',
-    }),
-    changed_settings: Type.Array(Type.String(), {
-      description: 'Names of settings with a new value',
-    }),
-    nodes: Type.Array(Type.String(), { description: 'Nodes that did their part' }),
-    dry_run: Type.Optional(Type.Literal(true, { description: 'Nothing was done' })),
-    errors,
-  },
-  { ...strict, title: 'ReloadResponse', description: 'What a reload did, or would do' },
-);
+export const ReloadResponse = TitledObject('ReloadResponse', 'What a reload did, or would do', {
+  status: Type.Union([Type.Literal('ok'), Type.Literal('partial')], {
+    description: '`partial` where some node did not do its part',
+  }),
+  reloaded_env: Type.Boolean({ description: 'Whether settings were read again' }),
+  invalidated: Invalidated,
+  reinitialized: Type.Array(Type.String(), { description: 'Caches that began again' }),
+  timestamp: described(Timestamp, 'When it was done'),
+  requires_restart: Type.Array(Type.String(), {
+    description: 'Settings that changed but need a restart',
+  }),
+  changed_settings: Type.Array(Type.String(), {
+    description: 'Names of settings with a new value',
+  }),
+  nodes: Type.Array(Type.String(), { description: 'Nodes that did their part' }),
+  dry_run: Type.Optional(Type.Literal(true, { description: 'Nothing was done' })),
+  errors,
+});
 
 /** `left` said that it goes, `lost` fell silent: both as the node that answers has seen it. */
 const nodeStates = ['well', 'unwell', 'silent', 'left', 'lost'] as const;
-const ClusterNode = Type.Object(
-  {
-    node: Type.String({ description: 'Its NODE_ID', examples: ['gateway-1'] }),
-    host: Type.String({ description: 'The machine or pod that it is or was on' }),
-    state: Type.Enum(nodeStates, {
-      description:
-        '`well`: all that it needs answers; `unwell`: `away` says what does not; `silent`: it did not answer; `left`: it said that it ends; `lost`: it fell silent and is gone',
-    }),
-    pieces: Type.Array(Type.String(), {
-      description: 'What it hosts; of a node of an earlier release without its gateway',
-    }),
-    release: described(Nullable(Type.String()), 'That it runs; null: it does not say'),
-    started_at: described(Nullable(Timestamp), 'When it started; null: it does not say'),
-    last_seen_at: described(Timestamp, 'When the node that answers last observed it'),
-    lease: Type.Boolean({ description: 'It may answer reads from its memory' }),
-    away: Type.Array(Type.String(), { description: 'What it needs and does not reach' }),
-    sending: described(
-      Nullable(Type.Integer()),
-      'Notices that it is sending now; null: it sends none, or does not say',
-    ),
-  },
-  { ...strict, title: 'ClusterNode', description: 'A node of the cluster, or one that has gone' },
-);
+const ClusterNode = TitledObject('ClusterNode', 'A node of the cluster, or one that has gone', {
+  node: Type.String({ description: 'Its NODE_ID', examples: ['gateway-1'] }),
+  host: Type.String({ description: 'The machine or pod that it is or was on' }),
+  state: Type.Enum(nodeStates, {
+    description:
+      '`well`: all that it needs answers; `unwell`: `away` says what does not; `silent`: it did not answer; `left`: it said that it ends; `lost`: it fell silent and is gone',
+  }),
+  pieces: Type.Array(Type.String(), {
+    description: 'What it hosts; of a node of an earlier release without its gateway',
+  }),
+  release: described(Nullable(Type.String()), 'That it runs; null: it does not say'),
+  started_at: described(Nullable(Timestamp), 'When it started; null: it does not say'),
+  last_seen_at: described(Timestamp, 'When the node that answers last observed it'),
+  lease: Type.Boolean({ description: 'It may answer reads from its memory' }),
+  away: Type.Array(Type.String(), { description: 'What it needs and does not reach' }),
+  sending: described(
+    Nullable(Type.Integer()),
+    'Notices that it is sending now; null: it sends none, or does not say',
+  ),
+});
 export type ClusterNode = Static<typeof ClusterNode>;
 
 /** What waits in the database, for whichever node is free: the same on every node. */
@@ -149,22 +136,19 @@ const waiting = {
     'Notices that are not settled yet, also those that wait for another attempt, up to 10,000; null: no node says',
   ),
 };
-const Backlog = Type.Object({ ...waiting, sending: Nullable(Type.Integer()) }, strict);
+const Backlog = StrictObject({ ...waiting, sending: Nullable(Type.Integer()) });
 export type Backlog = Static<typeof Backlog>;
 
 /** The figures of one cache of a node since it started; `keys` where they were asked for. */
-export const CacheFigures = Type.Object(
-  {
-    entries: Type.Integer(),
-    bytes: Type.Integer(),
-    hits: Type.Integer(),
-    misses: Type.Integer(),
-    drops: Type.Integer(),
-    stale: Type.Integer(),
-    keys: Type.Optional(Type.Array(Type.String())),
-  },
-  strict,
-);
+export const CacheFigures = StrictObject({
+  entries: Type.Integer(),
+  bytes: Type.Integer(),
+  hits: Type.Integer(),
+  misses: Type.Integer(),
+  drops: Type.Integer(),
+  stale: Type.Integer(),
+  keys: Type.Optional(Type.Array(Type.String())),
+});
 
 export const clusterContracts = {
   'cluster.reload': action({
@@ -185,27 +169,21 @@ export const clusterContracts = {
     leadsTo: 'operations',
     keyScope: 'config:write',
     query: { tenant_id: Type.Optional(described(Uuid, "The caller's own tenant, by its id")) },
-    body: Type.Object(
-      {
-        keys: Type.Optional(
-          Type.Array(Type.String({ minLength: 1, maxLength: 300 }), {
-            maxItems: 1000,
-            description: 'Cache keys; all of the tenant without',
-          }),
-        ),
-      },
-      strict,
-    ),
-    result: Type.Object(
-      {
-        tenant_id: TenantId,
-        invalidated: Type.Array(Type.String(), { description: 'Cache keys that were dropped' }),
-        nodes: Type.Integer({ description: 'How many nodes did it' }),
-        timestamp: described(Timestamp, 'When it was done'),
-        errors,
-      },
-      { ...strict, title: 'CacheInvalidation', description: 'What was dropped' },
-    ),
+    body: StrictObject({
+      keys: Type.Optional(
+        Type.Array(Type.String({ minLength: 1, maxLength: 300 }), {
+          maxItems: 1000,
+          description: 'Cache keys; all of the tenant without',
+        }),
+      ),
+    }),
+    result: TitledObject('CacheInvalidation', 'What was dropped', {
+      tenant_id: TenantId,
+      invalidated: Type.Array(Type.String(), { description: 'Cache keys that were dropped' }),
+      nodes: Type.Integer({ description: 'How many nodes did it' }),
+      timestamp: described(Timestamp, 'When it was done'),
+      errors,
+    }),
     response: 'reload',
     minTimeoutMs,
   }),
@@ -215,62 +193,50 @@ export const clusterContracts = {
     rest: 'GET /config/nodes',
     access: observer,
     keyScope: 'platform:read',
-    result: Type.Object(
-      {
-        at: described(Timestamp, 'When they were asked'),
-        backlog: Type.Optional(
-          Type.Object(waiting, {
-            ...strict,
-            description: 'Work that waits in the database, for whichever node is free',
-          }),
-        ),
-        items: Type.Array(ClusterNode, { description: 'Those that are there first, by name' }),
-      },
-      { ...strict, title: 'ClusterNodes', description: 'Who is in the cluster, and who was' },
-    ),
+    result: TitledObject('ClusterNodes', 'Who is in the cluster, and who was', {
+      at: described(Timestamp, 'When they were asked'),
+      backlog: Type.Optional(
+        DescribedObject('Work that waits in the database, for whichever node is free', waiting),
+      ),
+      items: Type.Array(ClusterNode, { description: 'Those that are there first, by name' }),
+    }),
     changesNothing: true,
   }),
 
   'cluster.node.reload-environment': action({
     summary: "Replace this node's settings by what its environment says now",
     access: internal,
-    body: Type.Object({ dry_run: Type.Boolean() }, strict),
-    result: Type.Object(
-      {
-        changed_settings: Type.Array(Type.String()),
-        requires_restart: Type.Array(Type.String()),
-        /** Why the environment is not valid; the settings stay as they were. */
-        problem: Nullable(Type.String()),
-      },
-      strict,
-    ),
+    body: StrictObject({ dry_run: Type.Boolean() }),
+    result: StrictObject({
+      changed_settings: Type.Array(Type.String()),
+      requires_restart: Type.Array(Type.String()),
+      /** Why the environment is not valid; the settings stay as they were. */
+      problem: Nullable(Type.String()),
+    }),
   }),
   'cluster.node.clear': action({
     summary: "Clear this node's caches",
     access: internal,
-    body: Type.Object(
-      {
-        configuration_service: Type.Boolean(),
-        dynamic_config_service: Invalidated,
-        dry_run: Type.Boolean(),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      configuration_service: Type.Boolean(),
+      dynamic_config_service: Invalidated,
+      dry_run: Type.Boolean(),
+    }),
     result: Type.Null(),
   }),
   'cluster.node.drop': action({
     summary: "Drop a tenant's cached entries on this node, or the named ones",
     access: internal,
-    body: Type.Object(
-      { tenant_id: Type.String(), keys: Type.Optional(Type.Array(Type.String())) },
-      strict,
-    ),
-    result: Type.Object({ dropped: Type.Array(Type.String()) }, strict),
+    body: StrictObject({
+      tenant_id: Type.String(),
+      keys: Type.Optional(Type.Array(Type.String())),
+    }),
+    result: StrictObject({ dropped: Type.Array(Type.String()) }),
   }),
   'cluster.node.caches': action({
     summary: "This node's caches: figures, and the keys where asked",
     access: observer,
-    body: Type.Object({ keys: Type.Optional(Type.Boolean()) }, strict),
+    body: StrictObject({ keys: Type.Optional(Type.Boolean()) }),
     result: Type.Record(Type.String(), CacheFigures),
     changesNothing: true,
   }),
@@ -289,15 +255,15 @@ export const clusterContracts = {
   'cluster.node.unknown-calls': action({
     summary: 'Which of these calls the node is not working on: it never got them, or has answered',
     access: internal,
-    body: Type.Object({ ids: Type.Array(Type.String()) }, strict),
-    result: Type.Object({ unknown: Type.Array(Type.String()) }, strict),
+    body: StrictObject({ ids: Type.Array(Type.String()) }),
+    result: StrictObject({ unknown: Type.Array(Type.String()) }),
   }),
   // Asked across releases: its parameters never change.
   'cluster.node.takes': action({
     summary: 'The JSON Schema of the parameters that an action of this node takes',
     access: internal,
-    body: Type.Object({ action: Type.String() }, strict),
-    result: Type.Object({ schema: Nullable(Type.String()) }, strict),
+    body: StrictObject({ action: Type.String() }),
+    result: StrictObject({ schema: Nullable(Type.String()) }),
     changesNothing: true,
   }),
 } as const;

@@ -9,14 +9,14 @@ import { passkeyContracts } from './auth-passkeys.ts';
 import { ssoContracts } from './auth-sso.ts';
 import { authContracts, TokenResponse } from './auth.ts';
 import { action, type Access } from './contract.ts';
-import { described, Nullable, strict, Uuid } from './fields.ts';
+import { described, Nullable, StrictObject, TitledObject, Uuid } from './fields.ts';
 
 const { refresh_token: _inTheCookie, ...shown } = TokenResponse.properties;
-export const ConsoleTokens = Type.Object(shown, {
-  ...strict,
-  title: 'ConsoleTokens',
-  description: 'A session of the console; its refresh token is in a cookie',
-});
+export const ConsoleTokens = TitledObject(
+  'ConsoleTokens',
+  'A session of the console; its refresh token is in a cookie',
+  shown,
+);
 
 const accept = invitationContracts['auth.invitations.accept'];
 const SignInRequired = accept.result.anyOf[1];
@@ -46,7 +46,7 @@ export const consoleSessionContracts = {
     rest: `POST ${session}/refresh`,
     access: open,
     leadsTo: 'own_sign_in',
-    body: Type.Object({ tenant_id: Type.Optional(described(Uuid, 'The tenant to go to')) }, strict),
+    body: StrictObject({ tenant_id: Type.Optional(described(Uuid, 'The tenant to go to')) }),
     result: Nullable(ConsoleTokens),
     response: 'token_or_nothing',
   }),

@@ -5,7 +5,14 @@
 import { Type } from 'typebox';
 import { action } from './contract.ts';
 import { valueReaders } from './roles.ts';
-import { AgentType, Nullable, ServiceId, ServiceTypeName, strict } from './fields.ts';
+import {
+  AgentType,
+  Nullable,
+  ServiceId,
+  ServiceTypeName,
+  StrictObject,
+  TitledObject,
+} from './fields.ts';
 import { tenantPath } from './tenant-document.ts';
 
 /** Of agent types, and of services, in one answer. */
@@ -19,28 +26,20 @@ export const contextContracts = {
     access: { level: 'tenant', roles: valueReaders },
     keyScope: 'config:read',
     path: tenantPath,
-    result: Type.Object(
-      {
-        agent_types: Type.Array(AgentType, {
-          description: 'Agent types that have a configuration',
+    result: TitledObject('Contexts', 'What can be asked for by name', {
+      agent_types: Type.Array(AgentType, { description: 'Agent types that have a configuration' }),
+      services: Type.Array(
+        StrictObject({
+          service_id: ServiceId,
+          service_name: Nullable(Type.String({ description: 'What people call it' })),
+          service_type: ServiceTypeName,
         }),
-        services: Type.Array(
-          Type.Object(
-            {
-              service_id: ServiceId,
-              service_name: Nullable(Type.String({ description: 'What people call it' })),
-              service_type: ServiceTypeName,
-            },
-            strict,
-          ),
-          { description: "The tenant's service instances" },
-        ),
-        service_types: Type.Array(ServiceTypeName, { description: 'Those that are active' }),
-        complete: Type.Boolean({
-          description: `False where there are more than ${mostContexts} agent types or services`,
-        }),
-      },
-      { ...strict, title: 'Contexts', description: 'What can be asked for by name' },
-    ),
+        { description: "The tenant's service instances" },
+      ),
+      service_types: Type.Array(ServiceTypeName, { description: 'Those that are active' }),
+      complete: Type.Boolean({
+        description: `False where there are more than ${mostContexts} agent types or services`,
+      }),
+    }),
   }),
 } as const;

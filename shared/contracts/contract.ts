@@ -6,7 +6,7 @@
 import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
 import type { LeadsTo } from './consequences.ts';
 import type { ErrorCode } from './error-codes.ts';
-import { described, FolderName, FolderNames, strict } from './fields.ts';
+import { described, FolderName, FolderNames, StrictObject } from './fields.ts';
 import type { Narrow } from './narrow-keys.ts';
 import type { RevisionScope } from './revision-scopes.ts';
 import type { KeyScope, TenantRole } from './roles.ts';
@@ -303,7 +303,7 @@ type BodyProperty<Body> = Body extends TSchema ? { body: Body } : Empty;
  * through type parameters.
  */
 const parametersOf = <P extends TProperties>(properties: TProperties): TObject<P> =>
-  Type.Object(properties, strict) as TSchema as TObject<P>;
+  StrictObject(properties) as TSchema as TObject<P>;
 
 function define<
   H extends TProperties,

@@ -8,13 +8,14 @@ import { layerNames, Revisions, stale } from './effective-config.ts';
 import {
   AgentType,
   described,
-  Nullable,
   Identifier,
+  Nullable,
   ServiceId,
   ServiceTypeName,
-  strict,
+  StrictObject,
   TenantId,
   Timestamp,
+  TitledObject,
   Uuid,
 } from './fields.ts';
 import { ActionToApprove, CostImpact, RiskLevel } from './notifier.ts';
@@ -40,7 +41,7 @@ export const decisionRules = [
 ] as const;
 
 /** Either field; a rollback is proven by what it names, never by saying that it is one. */
-const TakesBack = Type.Object(
+const TakesBack = StrictObject(
   {
     automation_id: Type.Optional(
       described(Uuid, 'An automation of the tenant that ran, for the same service'),
@@ -55,7 +56,6 @@ const TakesBack = Type.Object(
     ),
   },
   {
-    ...strict,
     minProperties: 1,
     maxProperties: 1,
     title: 'TakesBack',
@@ -81,11 +81,7 @@ export const intent = {
   ),
   takes_back: Type.Optional(TakesBack),
 } as const satisfies TProperties;
-export const Intent = Type.Object(intent, {
-  ...strict,
-  title: 'Intent',
-  description: 'What automation says of what it wants to do',
-});
+export const Intent = TitledObject('Intent', 'What automation says of what it wants to do', intent);
 export type Intent = Static<typeof Intent>;
 
 /** A risk setting as reasons show it. */
@@ -101,28 +97,23 @@ const setting = {
   revision: Nullable(Type.Integer({ description: 'Of that document' })),
 } as const satisfies TProperties;
 
-export const DecisionReason = Type.Object(
-  {
-    rule: Type.Enum(decisionRules, {
-      description: 'Which rule, by its risk setting; they decide in this order',
-    }),
-    asked: Type.Unknown({ description: 'What meets it' }),
-    name: Type.Optional(described(Identifier, 'Of the budget or freeze')),
-    spent: Type.Optional(
-      Type.String({ description: 'Of a budget: what its period has spent, as a decimal' }),
-    ),
-    held: Type.Optional(
-      Type.String({
-        description: 'Of a budget: what automations that run may spend, as a decimal',
-      }),
-    ),
-    resets_at: Type.Optional(
-      described(Timestamp, 'When the period of the budget, or the freeze, ends'),
-    ),
-    ...setting,
-  },
-  { ...strict, title: 'DecisionReason', description: 'A rule that applies' },
-);
+export const DecisionReason = TitledObject('DecisionReason', 'A rule that applies', {
+  rule: Type.Enum(decisionRules, {
+    description: 'Which rule, by its risk setting; they decide in this order',
+  }),
+  asked: Type.Unknown({ description: 'What meets it' }),
+  name: Type.Optional(described(Identifier, 'Of the budget or freeze')),
+  spent: Type.Optional(
+    Type.String({ description: 'Of a budget: what its period has spent, as a decimal' }),
+  ),
+  held: Type.Optional(
+    Type.String({ description: 'Of a budget: what automations that run may spend, as a decimal' }),
+  ),
+  resets_at: Type.Optional(
+    described(Timestamp, 'When the period of the budget, or the freeze, ends'),
+  ),
+  ...setting,
+});
 export type DecisionReason = Static<typeof DecisionReason>;
 
 export const decided = {
@@ -132,13 +123,10 @@ export const decided = {
   }),
   warnings: Type.Optional(
     Type.Array(
-      Type.Object(
-        {
-          path: Type.String({ description: 'JSON Pointer (RFC 6901) into the request' }),
-          message: Type.String({ description: 'Why it does not count, and what to name' }),
-        },
-        { ...strict, title: 'DecisionWarning', description: 'What did not count' },
-      ),
+      TitledObject('DecisionWarning', 'What did not count', {
+        path: Type.String({ description: 'JSON Pointer (RFC 6901) into the request' }),
+        message: Type.String({ description: 'Why it does not count, and what to name' }),
+      }),
       { description: 'Absent where everything that was said counts' },
     ),
   ),
@@ -150,32 +138,26 @@ export const decided = {
   ),
   revision: described(Revisions, 'Of the configuration that decided'),
 } as const satisfies TProperties;
-export const Decided = Type.Object(
-  {
-    // Of an answer of `decide`; not said by a node of an earlier release.
-    decision_id: Type.Optional(
-      described(Uuid, 'Of this answer; it is found by it where it was recorded'),
+export const Decided = TitledObject('Decided', 'Whether automation may act, and why', {
+  // Of an answer of `decide`; not said by a node of an earlier release.
+  decision_id: Type.Optional(
+    described(Uuid, 'Of this answer; it is found by it where it was recorded'),
+  ),
+  ...decided,
+  budgets: Type.Optional(
+    Type.Array(
+      TitledObject('BudgetBalance', 'What a budget has left', {
+        ...balance,
+        as_of: described(Timestamp, 'When it was so; others may have started since'),
+      }),
+      {
+        description:
+          'That it counts against, as this node knows them. Only a start charges them, and only what a start says binds',
+      },
     ),
-    ...decided,
-    budgets: Type.Optional(
-      Type.Array(
-        Type.Object(
-          {
-            ...balance,
-            as_of: described(Timestamp, 'When it was so; others may have started since'),
-          },
-          { ...strict, title: 'BudgetBalance', description: 'What a budget has left' },
-        ),
-        {
-          description:
-            'That it counts against, as this node knows them. Only a start charges them, and only what a start says binds',
-        },
-      ),
-    ),
-    stale: Type.Optional(stale),
-  },
-  { ...strict, title: 'Decided', description: 'Whether automation may act, and why' },
-);
+  ),
+  stale: Type.Optional(stale),
+});
 export type Decided = Static<typeof Decided>;
 
 export const decideContracts = {
@@ -187,19 +169,16 @@ export const decideContracts = {
     narrow: ['service_ids', 'agent_types'],
     changesNothing: true,
     path: { tenant_id: TenantId },
-    body: Type.Object(
-      {
-        ...intent,
-        at: Type.Optional(described(Timestamp, 'When it would act; now by default')),
-        record: Type.Optional(
-          Type.Boolean({
-            description:
-              'Record it before it is answered, whatever `record_decisions` of the risk limits says',
-          }),
-        ),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      ...intent,
+      at: Type.Optional(described(Timestamp, 'When it would act; now by default')),
+      record: Type.Optional(
+        Type.Boolean({
+          description:
+            'Record it before it is answered, whatever `record_decisions` of the risk limits says',
+        }),
+      ),
+    }),
     result: Decided,
   }),
   'config-resolver.admission': action({
@@ -216,21 +195,16 @@ export const decideContracts = {
         }),
       ),
     },
-    body: Type.Object({ ...intent, at: Timestamp }, strict),
-    result: Type.Object(
-      {
-        decided: Decided,
-        slots: Type.Object(setting, strict),
-        is_proven: Type.Boolean({ description: 'Whether what `takes_back` names was found' }),
-        // Not said by a node of an earlier release.
-        budgets: Type.Optional(
-          Type.Array(BudgetInForce, {
-            description: "That it counts against, the platform's first",
-          }),
-        ),
-      },
-      strict,
-    ),
+    body: StrictObject({ ...intent, at: Timestamp }),
+    result: StrictObject({
+      decided: Decided,
+      slots: StrictObject(setting),
+      is_proven: Type.Boolean({ description: 'Whether what `takes_back` names was found' }),
+      // Not said by a node of an earlier release.
+      budgets: Type.Optional(
+        Type.Array(BudgetInForce, { description: "That it counts against, the platform's first" }),
+      ),
+    }),
   }),
   'config-resolver.approval-terms': action({
     summary: 'What an approval may cost and how long it waits, by the effective risk settings',
@@ -242,15 +216,12 @@ export const decideContracts = {
       service_id: intent.service_id,
       service_type: intent.service_type,
     },
-    result: Type.Object(
-      {
-        max_cost_impact_approval: Type.Object(setting, strict),
-        approval_timeout_minutes: Type.Object(setting, strict),
-        notification_channels: Type.Optional(
-          Type.Unknown({ description: 'Where notices of it go, as its service instance says' }),
-        ),
-      },
-      strict,
-    ),
+    result: StrictObject({
+      max_cost_impact_approval: StrictObject(setting),
+      approval_timeout_minutes: StrictObject(setting),
+      notification_channels: Type.Optional(
+        Type.Unknown({ description: 'Where notices of it go, as its service instance says' }),
+      ),
+    }),
   }),
 } as const;

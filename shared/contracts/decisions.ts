@@ -9,7 +9,18 @@ import { action, type Access } from './contract.ts';
 import { AutomationDecision, Decided, DecisionReason, decisionRules, Intent } from './decide.ts';
 import { Explanation, Revisions, stale } from './effective-config.ts';
 import { Page, page } from './envelopes.ts';
-import { described, Nullable, ServiceId, strict, TenantId, Timestamp, Uuid } from './fields.ts';
+import {
+  described,
+  DescribedObject,
+  Nullable,
+  ServiceId,
+  strict,
+  StrictObject,
+  TenantId,
+  Timestamp,
+  TitledObject,
+  Uuid,
+} from './fields.ts';
 import { DecisionsImpact } from './impact.ts';
 import { deciderRoles } from './notifier.ts';
 import { PlanItem } from './plan.ts';
@@ -35,44 +46,36 @@ const record = {
   stale: Type.Optional(stale),
 };
 const recorded = { title: 'RecordedDecision', description: 'A decision that was recorded' };
-export const RecordedDecision = Type.Object(record, { ...strict, ...recorded });
+export const RecordedDecision = StrictObject(record, { ...recorded });
 export type RecordedDecision = Static<typeof RecordedDecision>;
-const DecisionOfTenant = Type.Object({ tenant_id: TenantId, ...record }, strict);
+const DecisionOfTenant = StrictObject({ tenant_id: TenantId, ...record });
 export type DecisionOfTenant = Static<typeof DecisionOfTenant>;
 
 /** https://www.openpolicyagent.org/docs/management-decision-logs, of its fields those that there are. */
-const OpaDecision = Type.Object(
+const OpaDecision = TitledObject(
+  'OpaDecision',
+  "A decision that was recorded, by the names of OPA's decision logs",
   {
     decision_id: record.decision_id,
     timestamp: record.decided_at,
     path: Type.Literal('strata/decide', { description: 'What was asked' }),
-    input: Type.Object(
-      { tenant_id: TenantId, at: record.at, ...Intent.properties },
-      { ...strict, description: 'What automation said' },
-    ),
-    result: Type.Object(
-      {
-        decision: record.decision,
-        reasons: record.reasons,
-        warnings: record.warnings,
-        retry_at: record.retry_at,
-        stale: record.stale,
-      },
-      { ...strict, description: 'What was answered' },
-    ),
+    input: DescribedObject('What automation said', {
+      tenant_id: TenantId,
+      at: record.at,
+      ...Intent.properties,
+    }),
+    result: DescribedObject('What was answered', {
+      decision: record.decision,
+      reasons: record.reasons,
+      warnings: record.warnings,
+      retry_at: record.retry_at,
+      stale: record.stale,
+    }),
     bundles: Type.Record(
       Type.String(),
-      Type.Object(
-        { revision: Type.String({ description: 'Of the configuration that decided' }) },
-        strict,
-      ),
+      StrictObject({ revision: Type.String({ description: 'Of the configuration that decided' }) }),
       { description: 'The configurations that decided: `tenant` and `platform`' },
     ),
-  },
-  {
-    ...strict,
-    title: 'OpaDecision',
-    description: "A decision that was recorded, by the names of OPA's decision logs",
   },
 );
 export type OpaDecision = Static<typeof OpaDecision>;
@@ -99,39 +102,33 @@ export interface Replayable {
   readonly is_regranted: boolean;
 }
 
-const Count = Type.Object(
-  {
-    from: described(Timestamp, 'When the hour or day begins, in UTC'),
-    rule: DecisionRule,
-    decision: AutomationDecision,
-    source: Type.Enum(['decide', 'automation'], {
-      description: 'Recorded answers of `decide`, or automations that were asked for',
-    }),
-    count: Type.Integer({ description: 'How many' }),
-  },
-  { ...strict, title: 'DecisionCount', description: 'How often a rule decided so' },
-);
+const Count = TitledObject('DecisionCount', 'How often a rule decided so', {
+  from: described(Timestamp, 'When the hour or day begins, in UTC'),
+  rule: DecisionRule,
+  decision: AutomationDecision,
+  source: Type.Enum(['decide', 'automation'], {
+    description: 'Recorded answers of `decide`, or automations that were asked for',
+  }),
+  count: Type.Integer({ description: 'How many' }),
+});
 
 /** A document that deciding goes by, as the history names it; null: there would be none. */
-const ProposedDocument = Type.Object(
-  {
-    owner: Type.Enum(['tenant', 'platform']),
-    config_type: Type.Enum([
-      'global_config',
-      'service_type_config',
-      'tenant_risk_config',
-      'agent_config',
-      'service_config',
-      'project_config',
-      'bounds_config',
-      'budgets_config',
-      'freezes_config',
-    ]),
-    resource_id: Type.String(),
-    document: Type.Unknown(),
-  },
-  strict,
-);
+const ProposedDocument = StrictObject({
+  owner: Type.Enum(['tenant', 'platform']),
+  config_type: Type.Enum([
+    'global_config',
+    'service_type_config',
+    'tenant_risk_config',
+    'agent_config',
+    'service_config',
+    'project_config',
+    'bounds_config',
+    'budgets_config',
+    'freezes_config',
+  ]),
+  resource_id: Type.String(),
+  document: Type.Unknown(),
+});
 export type ProposedDocument = Static<typeof ProposedDocument>;
 const proposal = {
   items: Type.Optional(
@@ -150,13 +147,10 @@ const Changes = Type.Record(Type.String(), Type.Integer(), {
   description: 'How many decisions change, such as `allow→deny`',
   examples: [{ 'allow→deny': 3 }],
 });
-const ofRule = Type.Object(
-  {
-    before: Type.Integer({ description: 'How many it decided' }),
-    after: Type.Integer({ description: 'How many it would have decided' }),
-  },
-  { ...strict, description: 'How many a rule decides' },
-);
+const ofRule = DescribedObject('How many a rule decides', {
+  before: Type.Integer({ description: 'How many it decided' }),
+  after: Type.Integer({ description: 'How many it would have decided' }),
+});
 const Amount = (description: string) => Type.String({ description, examples: ['120.5'] });
 const totals = {
   total: Type.Integer({ description: 'Decisions that were replayed' }),
@@ -164,23 +158,17 @@ const totals = {
   changed: Changes,
   by_rule: Type.Record(Type.String(), ofRule, { description: 'By the rule that decides' }),
   by_service: Type.Array(
-    Type.Object(
-      {
-        service_id: Nullable(Type.String({ description: 'Null: for none' })),
-        total: Type.Integer({ description: 'Decisions that were replayed' }),
-        changed: Changes,
-      },
-      { ...strict, description: 'A service instance' },
-    ),
+    DescribedObject('A service instance', {
+      service_id: Nullable(Type.String({ description: 'Null: for none' })),
+      total: Type.Integer({ description: 'Decisions that were replayed' }),
+      changed: Changes,
+    }),
     { description: 'By service instance' },
   ),
-  cost: Type.Object(
-    {
-      before: Amount('The `cost_impact` of all that was allowed, added up as it is'),
-      after: Amount('Of all that would have been allowed'),
-    },
-    { ...strict, description: 'Costs, as decimals' },
-  ),
+  cost: DescribedObject('Costs, as decimals', {
+    before: Amount('The `cost_impact` of all that was allowed, added up as it is'),
+    after: Amount('Of all that would have been allowed'),
+  }),
   unknown: Type.Record(Type.String(), Type.Integer(), {
     description:
       'Decisions that could not be replayed, by reason: they are not in `total`. `before_history`, `not_found`: the configuration of then is not known any more; `withheld`: something of it was withdrawn; `unknown_name`: what it names is not there; `balances_not_kept`, `proof_not_kept`: made by an earlier release; `decided_at_grant`: made when its approval was granted; `cost_missing`: a budget would have asked for a cost',
@@ -191,28 +179,27 @@ const totals = {
       'Decisions that the configuration of then does not make again as they were recorded, with the same rules, limits and sources; above all where settings of the environment have changed since',
   }),
 };
-const ReplayOutcome = Type.Object(
-  { decision: AutomationDecision, rule: DecisionRule },
-  { ...strict, title: 'ReplayOutcome', description: 'A decision and the rule that makes it' },
-);
+const ReplayOutcome = TitledObject('ReplayOutcome', 'A decision and the rule that makes it', {
+  decision: AutomationDecision,
+  rule: DecisionRule,
+});
 const source = Type.Enum(['decide', 'automation'], {
   description: 'A recorded answer of `decide`, or an automation that was asked for',
 });
-export const Replay = Type.Object(
+export const Replay = TitledObject(
+  'Replay',
+  'What decisions of the past would be under a proposal',
   {
     ...totals,
     items: Type.Array(
-      Type.Object(
-        {
-          id: described(Uuid, 'Of the decision or automation'),
-          source,
-          decided_at: record.decided_at,
-          intent: Intent,
-          before: ReplayOutcome,
-          after: ReplayOutcome,
-        },
-        { ...strict, title: 'ReplayedDecision', description: 'A decision that changes' },
-      ),
+      TitledObject('ReplayedDecision', 'A decision that changes', {
+        id: described(Uuid, 'Of the decision or automation'),
+        source,
+        decided_at: record.decided_at,
+        intent: Intent,
+        before: ReplayOutcome,
+        after: ReplayOutcome,
+      }),
       { description: 'Those of this answer that change, the oldest first, up to `limit`' },
     ),
     items_left_out: Type.Integer({
@@ -232,14 +219,9 @@ export const Replay = Type.Object(
       Type.String({ description: 'Continues, with what was counted; null where it is complete' }),
     ),
   },
-  {
-    ...strict,
-    title: 'Replay',
-    description: 'What decisions of the past would be under a proposal',
-  },
 );
 export type Replay = Static<typeof Replay>;
-export const ReplayTotals = Type.Object(totals, strict);
+export const ReplayTotals = StrictObject(totals);
 export type ReplayTotals = Static<typeof ReplayTotals>;
 
 const access: Access = { level: 'tenant', roles: deciderRoles, services: true };
@@ -256,19 +238,15 @@ export const decisionContracts = {
   'notifier.decisions.record': action({
     summary: 'Record decisions',
     access: { level: 'internal' },
-    body: Type.Object(
-      {
-        decisions: Type.Array(DecisionOfTenant, { maxItems: mostRecorded }),
-        required: Type.Boolean({
-          description: 'Refuse with 429 what a tenant may not record now, in place of counting it',
-        }),
-      },
-      strict,
-    ),
-    result: Type.Object(
-      { refused: Type.Integer({ description: 'How many their tenants may not record now' }) },
-      strict,
-    ),
+    body: StrictObject({
+      decisions: Type.Array(DecisionOfTenant, { maxItems: mostRecorded }),
+      required: Type.Boolean({
+        description: 'Refuse with 429 what a tenant may not record now, in place of counting it',
+      }),
+    }),
+    result: StrictObject({
+      refused: Type.Integer({ description: 'How many their tenants may not record now' }),
+    }),
   }),
   'notifier.decisions.list': action({
     summary: 'List recorded decisions, newest first',
@@ -329,38 +307,35 @@ export const decisionContracts = {
     changesNothing: true,
     minTimeoutMs: 20_000,
     path,
-    body: Type.Object(
-      {
-        from: described(Timestamp, 'Only those that were made then or later'),
-        until: Type.Optional(described(Timestamp, 'Only those of before then; now by default')),
-        proposed: Type.Object(
-          {
-            ...proposal,
-            as_of: Type.Optional(
-              described(Timestamp, 'The whole configuration, as it was at this moment'),
-            ),
-          },
-          {
-            ...either,
-            title: 'ReplayProposal',
-            description:
-              'What holds instead: documents of the tenant as these writes would leave them now, at every moment, or the configuration of a moment',
-            examples: [{ as_of: '2026-02-02T09:30:00Z' }],
-          },
-        ),
-        limit: Type.Optional(
-          Type.Integer({ minimum: 1, maximum: 200, description: 'Of `items`; 50 by default' }),
-        ),
-        cursor: Type.Optional(
-          Type.String({
-            minLength: 1,
-            maxLength: 500_000,
-            description: '`cursor` of the answer before, for the same question',
-          }),
-        ),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      from: described(Timestamp, 'Only those that were made then or later'),
+      until: Type.Optional(described(Timestamp, 'Only those of before then; now by default')),
+      proposed: Type.Object(
+        {
+          ...proposal,
+          as_of: Type.Optional(
+            described(Timestamp, 'The whole configuration, as it was at this moment'),
+          ),
+        },
+        {
+          ...either,
+          title: 'ReplayProposal',
+          description:
+            'What holds instead: documents of the tenant as these writes would leave them now, at every moment, or the configuration of a moment',
+          examples: [{ as_of: '2026-02-02T09:30:00Z' }],
+        },
+      ),
+      limit: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: 200, description: 'Of `items`; 50 by default' }),
+      ),
+      cursor: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 500_000,
+          description: '`cursor` of the answer before, for the same question',
+        }),
+      ),
+    }),
     result: Replay,
   }),
   'notifier.decisions.tenants': action({
@@ -374,13 +349,10 @@ export const decisionContracts = {
     summary: 'What decisions of the last days would be with other documents, briefly',
     access: { level: 'internal' },
     changesNothing: true,
-    body: Type.Object(
-      {
-        tenant_id: Type.Optional(described(Uuid, 'Of this tenant alone')),
-        documents: Type.Array(ProposedDocument),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      tenant_id: Type.Optional(described(Uuid, 'Of this tenant alone')),
+      documents: Type.Array(ProposedDocument),
+    }),
     result: DecisionsImpact,
   }),
   'notifier.decisions.counts': action({
@@ -393,14 +365,11 @@ export const decisionContracts = {
       ...span,
       by: Type.Optional(Type.Enum(['hour', 'day'], { description: 'In UTC; by day by default' })),
     },
-    result: Type.Object(
-      {
-        from: described(Timestamp, 'From when; 30 days ago by default, for hours 2 days'),
-        until: described(Timestamp, 'Until before when; now by default'),
-        items: Type.Array(Count, { description: 'By time, without those of none' }),
-      },
-      { ...strict, title: 'DecisionCounts', description: 'How often each rule decided' },
-    ),
+    result: TitledObject('DecisionCounts', 'How often each rule decided', {
+      from: described(Timestamp, 'From when; 30 days ago by default, for hours 2 days'),
+      until: described(Timestamp, 'Until before when; now by default'),
+      items: Type.Array(Count, { description: 'By time, without those of none' }),
+    }),
   }),
   'config-resolver.decisions.get': action({
     summary: 'A recorded decision, with the limits as they were for it',
@@ -408,7 +377,9 @@ export const decisionContracts = {
     access,
     keyScope: 'automations:read',
     path: { ...path, decision_id: record.decision_id },
-    result: Type.Object(
+    result: TitledObject(
+      'ExplainedDecision',
+      'A recorded decision, and the limits as they were for it',
       {
         ...record,
         explain: Nullable(
@@ -419,11 +390,6 @@ export const decisionContracts = {
         not_explained: Type.Optional(
           Type.String({ description: 'Why `explain` is null: the history is not there any more' }),
         ),
-      },
-      {
-        ...strict,
-        title: 'ExplainedDecision',
-        description: 'A recorded decision, and the limits as they were for it',
       },
     ),
   }),

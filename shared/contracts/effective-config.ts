@@ -13,12 +13,14 @@ import {
   AgentType,
   Author,
   described,
+  DescribedObject,
   Nullable,
   ServiceId,
   ServiceTypeName,
-  strict,
+  StrictObject,
   TenantId,
   Timestamp,
+  TitledObject,
   Uuid,
 } from './fields.ts';
 import { FreezeInForce } from './freezes.ts';
@@ -47,13 +49,10 @@ const Values = Type.Record(Type.String(), Type.Unknown(), {
   description: 'By key, what holds once the layers are merged and bounds have acted',
   examples: [{ max_cost_impact_auto: 50, automation_enabled: true }],
 });
-export const Revisions = Type.Object(
-  {
-    tenant: Type.Integer({ description: "The tenant's revision", examples: [12] }),
-    platform: Type.Integer({ description: "The platform's revision", examples: [3] }),
-  },
-  { ...strict, title: 'Revisions', description: 'What it was read from' },
-);
+export const Revisions = TitledObject('Revisions', 'What it was read from', {
+  tenant: Type.Integer({ description: "The tenant's revision", examples: [12] }),
+  platform: Type.Integer({ description: "The platform's revision", examples: [3] }),
+});
 export const stale = Type.Literal(true, {
   description: 'From before an outage; REST says it in X-Config-Stale',
 });
@@ -68,10 +67,10 @@ const acting = {
   revision: Nullable(Type.Integer({ description: 'Of the document with the rule' })),
 };
 
-const AskedFor = Type.Object(
-  { layer: LayerName, value: Type.Unknown({ description: 'What it says' }) },
-  { ...strict, description: 'What the layers alone would say; null: nothing' },
-);
+const AskedFor = DescribedObject('What the layers alone would say; null: nothing', {
+  layer: LayerName,
+  value: Type.Unknown({ description: 'What it says' }),
+});
 
 /** Who set a value, and where: of the change that set this key, not of the document's last one. */
 const written = {
@@ -96,7 +95,9 @@ const sides = Type.Optional(
   }),
 );
 
-export const Explanation = Type.Object(
+export const Explanation = TitledObject(
+  'Explanation',
+  'Which layer decided a value, and what it shadows',
   {
     value: Type.Optional(Type.Unknown({ description: 'Absent where a bound removed the key' })),
     layer: Type.Enum([...layerNames, 'bounds'], {
@@ -105,36 +106,25 @@ export const Explanation = Type.Object(
     ...written,
     path: Type.String({ description: 'JSON Pointer (RFC 6901) of the value inside the source' }),
     shadowed: Type.Array(
-      Type.Object(
-        {
-          layer: LayerName,
-          value: Type.Unknown({ description: 'What it says' }),
-          path: Type.String({ description: 'JSON Pointer (RFC 6901) inside its document' }),
-          ...written,
-        },
-        strict,
-      ),
+      StrictObject({
+        layer: LayerName,
+        value: Type.Unknown({ description: 'What it says' }),
+        path: Type.String({ description: 'JSON Pointer (RFC 6901) inside its document' }),
+        ...written,
+      }),
       { description: 'Every other value that there is for the key, highest layer first' },
     ),
     enforced: Type.Optional(
-      Type.Object(
-        {
-          ...acting,
-          asked: Nullable(AskedFor),
-        },
-        { ...strict, description: 'The bound that decided, and what the layers alone would say' },
-      ),
+      DescribedObject('The bound that decided, and what the layers alone would say', {
+        ...acting,
+        asked: Nullable(AskedFor),
+      }),
     ),
     warned: Type.Optional(
-      Type.Array(Type.Object(acting, strict), {
+      Type.Array(StrictObject(acting), {
         description: 'Bounds in the mode `warn` that the value is outside of',
       }),
     ),
-  },
-  {
-    ...strict,
-    title: 'Explanation',
-    description: 'Which layer decided a value, and what it shadows',
   },
 );
 
@@ -153,7 +143,7 @@ export const address = {
   service_type: Type.Optional(ServiceTypeName),
 };
 
-const Address = Type.Object(address, strict);
+const Address = StrictObject(address);
 export type Address = Static<typeof Address>;
 
 /**
@@ -211,75 +201,61 @@ export const effectiveConfigContracts = {
     narrow: ['service_ids', 'agent_types'],
     path,
     query,
-    result: Type.Object(
-      {
-        tenant_id: TenantId,
-        agent_type: Nullable(Type.String({ description: 'As it was asked for' })),
-        service_type: Nullable(
-          Type.String({ description: "As it was asked for, or the service instance's" }),
-        ),
-        service_id: Nullable(Type.String({ description: 'As it was asked for' })),
-        revision: Revisions,
-        as_of: Type.Optional(
-          Type.Object(
-            {
-              at: described(Nullable(Timestamp), 'The moment; null for a revision to come'),
-              now: Type.Array(LayerName, {
-                description: 'The layers without a history, which are answered as they are now',
-              }),
-              withheld: Type.Optional(
-                Type.Literal(true, {
-                  description:
-                    'Something of the platform is missing, withdrawn since or purged: what the values were then is not known from this answer',
-                }),
-              ),
-            },
-            { ...strict, description: 'Where the question has `as_of`' },
-          ),
-        ),
-        rollouts: sides,
-        unknown: Type.Array(Type.Enum(addressFields), {
-          description: 'The parameters that name nothing: their layers are missing',
-        }),
-        values: Values,
-        enforced: Type.Array(Type.String(), {
-          description: 'The keys whose value a bound decided, or removed',
-        }),
-        explain: Type.Optional(
-          Type.Record(Type.String(), Explanation, {
-            description: 'By key, where the question has `explain`',
+    result: TitledObject('EffectiveConfiguration', 'What holds for an agent on a service', {
+      tenant_id: TenantId,
+      agent_type: Nullable(Type.String({ description: 'As it was asked for' })),
+      service_type: Nullable(
+        Type.String({ description: "As it was asked for, or the service instance's" }),
+      ),
+      service_id: Nullable(Type.String({ description: 'As it was asked for' })),
+      revision: Revisions,
+      as_of: Type.Optional(
+        DescribedObject('Where the question has `as_of`', {
+          at: described(Nullable(Timestamp), 'The moment; null for a revision to come'),
+          now: Type.Array(LayerName, {
+            description: 'The layers without a history, which are answered as they are now',
           }),
-        ),
-        over_time: Type.Optional(
-          Type.Object(
-            {
-              budgets: Type.Array(BudgetInForce, { description: "The platform's first" }),
-              freezes: Type.Array(FreezeInForce, { description: "The platform's first" }),
-              project_id: Nullable(Type.String({ description: "The service instance's project" })),
-              environment: Type.Optional(
-                Type.String({ description: "The project's environment, if it has one" }),
-              ),
-            },
-            {
-              ...strict,
-              title: 'LimitsOverTime',
+          withheld: Type.Optional(
+            Type.Literal(true, {
               description:
-                'Where the question has `explain`: budgets and freezes that are about what acts there. Absent where there are none',
-            },
+                'Something of the platform is missing, withdrawn since or purged: what the values were then is not known from this answer',
+            }),
           ),
-        ),
-        environment: Type.String({
-          description:
-            'Fingerprint of the `env` layer that was merged. REST has it in the entity tag alone',
         }),
-        stale: Type.Optional(stale),
-      },
-      {
-        ...strict,
-        title: 'EffectiveConfiguration',
-        description: 'What holds for an agent on a service',
-      },
-    ),
+      ),
+      rollouts: sides,
+      unknown: Type.Array(Type.Enum(addressFields), {
+        description: 'The parameters that name nothing: their layers are missing',
+      }),
+      values: Values,
+      enforced: Type.Array(Type.String(), {
+        description: 'The keys whose value a bound decided, or removed',
+      }),
+      explain: Type.Optional(
+        Type.Record(Type.String(), Explanation, {
+          description: 'By key, where the question has `explain`',
+        }),
+      ),
+      over_time: Type.Optional(
+        TitledObject(
+          'LimitsOverTime',
+          'Where the question has `explain`: budgets and freezes that are about what acts there. Absent where there are none',
+          {
+            budgets: Type.Array(BudgetInForce, { description: "The platform's first" }),
+            freezes: Type.Array(FreezeInForce, { description: "The platform's first" }),
+            project_id: Nullable(Type.String({ description: "The service instance's project" })),
+            environment: Type.Optional(
+              Type.String({ description: "The project's environment, if it has one" }),
+            ),
+          },
+        ),
+      ),
+      environment: Type.String({
+        description:
+          'Fingerprint of the `env` layer that was merged. REST has it in the entity tag alone',
+      }),
+      stale: Type.Optional(stale),
+    }),
     cache: {
       cache: 'dynamic_config_service',
       key: (params) =>
@@ -302,16 +278,13 @@ export const effectiveConfigContracts = {
     changesNothing: true,
     path,
     query: address,
-    body: Type.Object(
-      {
-        config_type: Type.Enum(['tenant_risk_config', 'agent_config', 'service_config']),
-        resource_id: Type.String(),
-        before: Type.Unknown({ description: 'The document as it is; null: there is none' }),
-        after: Type.Unknown({ description: 'As it would be' }),
-      },
-      strict,
-    ),
-    result: Type.Object({ effective: EffectiveChanges }, strict),
+    body: StrictObject({
+      config_type: Type.Enum(['tenant_risk_config', 'agent_config', 'service_config']),
+      resource_id: Type.String(),
+      before: Type.Unknown({ description: 'The document as it is; null: there is none' }),
+      after: Type.Unknown({ description: 'As it would be' }),
+    }),
+    result: StrictObject({ effective: EffectiveChanges }),
   }),
   'config-resolver.digests': action({
     summary: 'What several contexts of a tenant are at one moment, as digests',
@@ -325,26 +298,18 @@ export const effectiveConfigContracts = {
         description: 'By no older layers of tenant and platform',
       }),
     },
-    result: Type.Object(
-      {
-        revision: Revisions,
-        rollouts: sides,
-        environment: Type.String(),
-        contexts: Type.Array(
-          Type.Object(
-            {
-              digests: Type.Optional(Digests),
-              problem: Type.Optional(
-                Type.Object({ path: Type.String(), message: Type.String() }, strict),
-              ),
-            },
-            strict,
-          ),
-          { description: 'As they were asked for: digests, or why there is no such context' },
-        ),
-      },
-      strict,
-    ),
+    result: StrictObject({
+      revision: Revisions,
+      rollouts: sides,
+      environment: Type.String(),
+      contexts: Type.Array(
+        StrictObject({
+          digests: Type.Optional(Digests),
+          problem: Type.Optional(StrictObject({ path: Type.String(), message: Type.String() })),
+        }),
+        { description: 'As they were asked for: digests, or why there is no such context' },
+      ),
+    }),
   }),
   'config-resolver.past-digests': action({
     summary: 'What a context was at revisions of tenant and platform, as digests',
@@ -356,17 +321,14 @@ export const effectiveConfigContracts = {
       tenant: Type.Integer({ minimum: 0 }),
       platform: Type.Integer({ minimum: 0 }),
     },
-    result: Type.Object(
-      {
-        states: Nullable(
-          Type.Array(Digests, {
-            description:
-              'One for each environment of the last minutes. Null where it cannot be known any more',
-          }),
-        ),
-      },
-      strict,
-    ),
+    result: StrictObject({
+      states: Nullable(
+        Type.Array(Digests, {
+          description:
+            'One for each environment of the last minutes. Null where it cannot be known any more',
+        }),
+      ),
+    }),
   }),
   'config-resolver.configurations': readOfBoth({
     summary: "Effective configuration of every agent type of the caller's tenant",
@@ -374,22 +336,15 @@ export const effectiveConfigContracts = {
     access: { level: 'tenant', roles: valueReaders, services: true },
     keyScope: 'config:read',
     query: { tenant_id: Type.Optional(described(Uuid, "The caller's own tenant, by its id")) },
-    result: Type.Object(
-      {
-        tenant_id: TenantId,
-        revision: Revisions,
-        rollouts: sides,
-        configurations: Type.Record(Type.String(), Values, {
-          description: 'Effective values by agent type',
-        }),
-        stale: Type.Optional(stale),
-      },
-      {
-        ...strict,
-        title: 'Configurations',
-        description: 'The effective values of every agent type',
-      },
-    ),
+    result: TitledObject('Configurations', 'The effective values of every agent type', {
+      tenant_id: TenantId,
+      revision: Revisions,
+      rollouts: sides,
+      configurations: Type.Record(Type.String(), Values, {
+        description: 'Effective values by agent type',
+      }),
+      stale: Type.Optional(stale),
+    }),
     cache: {
       cache: 'dynamic_config_service',
       key: ({ tenant_id = '' }) => `configurations|${tenant_id}`,

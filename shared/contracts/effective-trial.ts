@@ -3,27 +3,24 @@
  * there before it is published is the server's word, not a reader's own merge.
  */
 import { Type } from 'typebox';
-import { described, Identifier, Nullable, Slug, strict } from './fields.ts';
+import { described, Identifier, Nullable, Slug, TitledObject } from './fields.ts';
 
 /** Of a trial of a write: what it would make of one effective configuration. */
 export const EffectiveChanges = Type.Array(
-  Type.Object(
-    {
-      key: Type.String({ description: 'The key of effective configurations' }),
-      before: Type.Optional(Type.Unknown({ description: 'Absent where there is no value' })),
-      after: Type.Optional(Type.Unknown({ description: 'Absent where there is no value' })),
-      decided_by: Nullable(
-        Type.String({
-          description: 'The layer of the value after, `bounds` for that of a bound; null: no value',
-        }),
-      ),
-      path: Nullable(
-        Type.String({ description: 'JSON Pointer of the value after, inside its document' }),
-      ),
-      enforced: Type.Boolean({ description: 'A bound decides the value after' }),
-    },
-    { ...strict, title: 'PreviewedValue', description: 'What one key is, and would be' },
-  ),
+  TitledObject('PreviewedValue', 'What one key is, and would be', {
+    key: Type.String({ description: 'The key of effective configurations' }),
+    before: Type.Optional(Type.Unknown({ description: 'Absent where there is no value' })),
+    after: Type.Optional(Type.Unknown({ description: 'Absent where there is no value' })),
+    decided_by: Nullable(
+      Type.String({
+        description: 'The layer of the value after, `bounds` for that of a bound; null: no value',
+      }),
+    ),
+    path: Nullable(
+      Type.String({ description: 'JSON Pointer of the value after, inside its document' }),
+    ),
+    enforced: Type.Boolean({ description: 'A bound decides the value after' }),
+  }),
   {
     description:
       'The keys that are decided otherwise, or that a layer would say something else of, also where the value stays',

@@ -5,10 +5,12 @@ import {
   ActorName,
   Author,
   described,
+  DescribedObject,
   Nullable,
   Revision,
-  strict,
+  StrictObject,
   Timestamp,
+  TitledObject,
   Uuid,
 } from './fields.ts';
 import { plannedToo } from './impact.ts';
@@ -18,34 +20,25 @@ import { plannedToo } from './impact.ts';
  * name of a service or operator. `stale` marks one that its owner could not be asked for.
  */
 export const Resource = <T extends TSchema>(document: T) =>
-  Type.Object(
-    {
-      document,
-      revision: Revision,
-      updated_by: Author,
-      updated_by_name: ActorName,
-      updated_at: Timestamp,
-      stale: Type.Optional(Type.Literal(true)),
-    },
-    strict,
-  );
+  StrictObject({
+    document,
+    revision: Revision,
+    updated_by: Author,
+    updated_by_name: ActorName,
+    updated_at: Timestamp,
+    stale: Type.Optional(Type.Literal(true)),
+  });
 
-export const Change = Type.Object(
-  {
-    path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
-    before: Type.Optional(Type.Unknown({ description: 'Absent where there was nothing' })),
-    after: Type.Optional(Type.Unknown({ description: 'Absent where there is nothing any more' })),
-  },
-  { ...strict, title: 'Change', description: 'One difference between two documents' },
-);
+export const Change = TitledObject('Change', 'One difference between two documents', {
+  path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
+  before: Type.Optional(Type.Unknown({ description: 'Absent where there was nothing' })),
+  after: Type.Optional(Type.Unknown({ description: 'Absent where there is nothing any more' })),
+});
 
-const Warning = Type.Object(
-  {
-    path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
-    message: Type.String({ description: 'Which bound it is outside of, or why it has no effect' }),
-  },
-  strict,
-);
+const Warning = StrictObject({
+  path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
+  message: Type.String({ description: 'Which bound it is outside of, or why it has no effect' }),
+});
 
 const warnings = Type.Optional(
   Type.Array(Warning, {
@@ -54,25 +47,19 @@ const warnings = Type.Optional(
   }),
 );
 
-export const ProposedWrite = Type.Object(
+export const ProposedWrite = TitledObject(
+  'ProposedWrite',
+  'What a write with `propose` became, where a change_policy refuses it',
   {
-    change_set: Type.Object(
-      {
-        id: described(Uuid, 'Its id'),
-        path: Type.String({
-          description: 'Where it is read, and where others approve it',
-          examples: ['/config/changesets/0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55'],
-        }),
-        digest: Type.String({ description: 'What is approved' }),
-        required: Type.Integer({ description: 'How many people have to approve it' }),
-      },
-      { ...strict, description: 'The change set that waits for approval' },
-    ),
-  },
-  {
-    ...strict,
-    title: 'ProposedWrite',
-    description: 'What a write with `propose` became, where a change_policy refuses it',
+    change_set: DescribedObject('The change set that waits for approval', {
+      id: described(Uuid, 'Its id'),
+      path: Type.String({
+        description: 'Where it is read, and where others approve it',
+        examples: ['/config/changesets/0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55'],
+      }),
+      digest: Type.String({ description: 'What is approved' }),
+      required: Type.Integer({ description: 'How many people have to approve it' }),
+    }),
   },
 );
 
@@ -86,34 +73,28 @@ export const OrProposed = <T extends TSchema>(answer: T) =>
  */
 export const Written = <T extends TSchema>(document: T) =>
   Type.Union([
-    Type.Object(
-      {
-        outcome: Type.Union([
-          Type.Literal('created'),
-          Type.Literal('updated'),
-          Type.Literal('deleted'),
-        ]),
-        document: Nullable(document),
-        revision: Revision,
-        updated_by: Author,
-        updated_by_name: ActorName,
-        updated_at: Timestamp,
-        requires_restart: Type.Optional(Type.Literal(true)),
-        warnings,
-      },
-      strict,
-    ),
-    Type.Object(
-      {
-        dry_run: Type.Literal(true, { description: 'Nothing was written' }),
-        changes: Type.Array(Change, { description: 'What would change in the document' }),
-        invalidates: Type.Array(Type.String(), { description: 'Cache keys that would be dropped' }),
-        warnings,
-        ...plannedToo,
-        effective: Type.Optional(EffectiveChanges),
-      },
-      { ...strict, title: 'DryRun', description: 'What a write would change' },
-    ),
+    StrictObject({
+      outcome: Type.Union([
+        Type.Literal('created'),
+        Type.Literal('updated'),
+        Type.Literal('deleted'),
+      ]),
+      document: Nullable(document),
+      revision: Revision,
+      updated_by: Author,
+      updated_by_name: ActorName,
+      updated_at: Timestamp,
+      requires_restart: Type.Optional(Type.Literal(true)),
+      warnings,
+    }),
+    TitledObject('DryRun', 'What a write would change', {
+      dry_run: Type.Literal(true, { description: 'Nothing was written' }),
+      changes: Type.Array(Change, { description: 'What would change in the document' }),
+      invalidates: Type.Array(Type.String(), { description: 'Cache keys that would be dropped' }),
+      warnings,
+      ...plannedToo,
+      effective: Type.Optional(EffectiveChanges),
+    }),
     ProposedWrite,
   ]);
 
@@ -135,7 +116,7 @@ export const page = {
   ),
 };
 export const Page = <T extends TSchema>(item: T) =>
-  Type.Object(
+  StrictObject(
     {
       items: Type.Array(item, { description: 'The items of this page, in order' }),
       next_cursor: Nullable(
@@ -143,7 +124,6 @@ export const Page = <T extends TSchema>(item: T) =>
       ),
     },
     {
-      ...strict,
       ...('title' in item && {
         title: `${String(item.title)}Page`,
         description: 'One page of a list',

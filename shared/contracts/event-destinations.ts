@@ -6,7 +6,7 @@
 import { Type, type Static } from 'typebox';
 import { action, dryRun } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
-import { described, Nullable, strict, Timestamp } from './fields.ts';
+import { described, Nullable, strict, StrictObject, Timestamp, TitledObject } from './fields.ts';
 import { marks } from './marks.ts';
 import { WebhookEndpoint } from './notification-config.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
@@ -23,29 +23,26 @@ const Seq = (description: string) =>
 
 const DestinationName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' });
 
-const Batch = Type.Object(
-  {
-    max_events: optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: 500,
-        default: destinationDefaults.max_events,
-        description: 'The most events of one request; of large ones fewer are sent',
-      }),
-    ),
-    max_seconds: optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 60,
-        default: destinationDefaults.max_seconds,
-        description: 'How long an event may wait for others to be sent with it',
-      }),
-    ),
-  },
-  { ...strict, title: 'EventBatch', description: 'How events are sent together' },
-);
+const Batch = TitledObject('EventBatch', 'How events are sent together', {
+  max_events: optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 500,
+      default: destinationDefaults.max_events,
+      description: 'The most events of one request; of large ones fewer are sent',
+    }),
+  ),
+  max_seconds: optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 60,
+      default: destinationDefaults.max_seconds,
+      description: 'How long an event may wait for others to be sent with it',
+    }),
+  ),
+});
 
-export const EventDestination = Type.Object(
+export const EventDestination = StrictObject(
   {
     url,
     headers,
@@ -92,7 +89,6 @@ export const EventDestination = Type.Object(
     ),
   },
   {
-    ...strict,
     title: 'EventDestination',
     description: 'An endpoint that audit events are pushed to',
     [marks.secretsOf]: 'event_destination',
@@ -150,66 +146,55 @@ const destinationName = {
 };
 const destinationPath = { ...tenantPath, ...destinationName };
 
-const DestinationState = Type.Object(
-  {
-    name: described(DestinationName, 'As the document has it'),
-    target: Type.String({ description: 'Origin of its address' }),
-    state: Type.Enum(['current', 'behind', 'failing', 'paused', 'gone'], {
-      description:
-        '`current`: has everything; `behind`: more is to be sent; `failing`: the newest attempt failed and is repeated; `paused`: by the document; `gone`: it answered 410, and is paused until the document is changed',
-    }),
-    seq: Type.Integer({ description: 'Number of the last event that it has accepted' }),
-    head: Type.Integer({ description: 'Number of the newest event of the chain' }),
-    lag_seconds: Type.Number({
-      description: 'How old the oldest event is that it has not got; 0 where it has all',
-    }),
-    failures: Type.Integer({ description: 'Attempts that failed since the last one that did not' }),
-    retry_at: described(
-      Nullable(Timestamp),
-      'When it is tried again; null where it is not failing',
-    ),
-    delivered_at: described(Nullable(Timestamp), 'When it last accepted a batch'),
-    status: Nullable(
-      Type.Integer({ description: 'Of the newest answer; null where there was none' }),
-    ),
-    error: Nullable(Type.String({ description: 'Why the newest attempt failed' })),
-  },
-  { ...strict, title: 'EventDestinationState', description: 'How far a destination has come' },
-);
+const DestinationState = TitledObject('EventDestinationState', 'How far a destination has come', {
+  name: described(DestinationName, 'As the document has it'),
+  target: Type.String({ description: 'Origin of its address' }),
+  state: Type.Enum(['current', 'behind', 'failing', 'paused', 'gone'], {
+    description:
+      '`current`: has everything; `behind`: more is to be sent; `failing`: the newest attempt failed and is repeated; `paused`: by the document; `gone`: it answered 410, and is paused until the document is changed',
+  }),
+  seq: Type.Integer({ description: 'Number of the last event that it has accepted' }),
+  head: Type.Integer({ description: 'Number of the newest event of the chain' }),
+  lag_seconds: Type.Number({
+    description: 'How old the oldest event is that it has not got; 0 where it has all',
+  }),
+  failures: Type.Integer({ description: 'Attempts that failed since the last one that did not' }),
+  retry_at: described(Nullable(Timestamp), 'When it is tried again; null where it is not failing'),
+  delivered_at: described(Nullable(Timestamp), 'When it last accepted a batch'),
+  status: Nullable(
+    Type.Integer({ description: 'Of the newest answer; null where there was none' }),
+  ),
+  error: Nullable(Type.String({ description: 'Why the newest attempt failed' })),
+});
 
-const Opened = Type.Object({ destinations: EventDestinations, revision: Type.Integer() }, strict);
+const Opened = StrictObject({ destinations: EventDestinations, revision: Type.Integer() });
 const states = {
   summary: 'How far each event destination has come',
-  result: Type.Object(
-    { items: Type.Array(DestinationState, { description: 'By name' }) },
-    { ...strict, title: 'EventDestinationStates', description: 'Where destinations are' },
-  ),
+  result: TitledObject('EventDestinationStates', 'Where destinations are', {
+    items: Type.Array(DestinationState, { description: 'By name' }),
+  }),
 } as const;
 const replay = {
   summary: 'Send a destination its events again, from a number on',
   leadsTo: 'operations',
   keyScope: null,
-  body: Type.Object(
-    { from_seq: Seq('The number of the first event that is sent again') },
-    { ...strict, title: 'EventReplay', description: 'From where on events are sent again' },
-  ),
+  body: TitledObject('EventReplay', 'From where on events are sent again', {
+    from_seq: Seq('The number of the first event that is sent again'),
+  }),
   result: DestinationState,
 } as const;
 const test = {
   summary: 'Send a destination a test now and say what happened',
   leadsTo: 'operations',
   keyScope: null,
-  result: Type.Object(
-    {
-      target: Type.String({ description: 'Origin of its address' }),
-      delivered: Type.Boolean({ description: 'Whether it arrived' }),
-      duration_ms: Type.Integer({ description: 'How long it took' }),
-      status: Nullable(Type.Integer({ description: 'Of the answer; null where there was none' })),
-      answer: Nullable(Type.String({ description: 'What the receiver said, secrets masked' })),
-      error: Nullable(Type.String({ description: 'Why it did not arrive' })),
-    },
-    { ...strict, title: 'EventDestinationTest', description: 'What became of a test' },
-  ),
+  result: TitledObject('EventDestinationTest', 'What became of a test', {
+    target: Type.String({ description: 'Origin of its address' }),
+    delivered: Type.Boolean({ description: 'Whether it arrived' }),
+    duration_ms: Type.Integer({ description: 'How long it took' }),
+    status: Nullable(Type.Integer({ description: 'Of the answer; null where there was none' })),
+    answer: Nullable(Type.String({ description: 'What the receiver said, secrets masked' })),
+    error: Nullable(Type.String({ description: 'Why it did not arrive' })),
+  }),
 } as const;
 
 export const eventDestinationContracts = {

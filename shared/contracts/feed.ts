@@ -5,7 +5,7 @@
 import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
 import { action } from './contract.ts';
-import { Nullable, strict } from './fields.ts';
+import { Nullable, StrictObject } from './fields.ts';
 
 const internal = { level: 'internal' } as const;
 
@@ -13,15 +13,12 @@ const internal = { level: 'internal' } as const;
  * One committed change as the feed and the broadcast carry it. `id` is the committing transaction,
  * unique and repeatable.
  */
-export const ChangeRecord = Type.Object(
-  {
-    id: Type.String(),
-    scope: Type.String(),
-    revision: Type.Integer(),
-    keys: Type.Array(Type.String()),
-  },
-  strict,
-);
+export const ChangeRecord = StrictObject({
+  id: Type.String(),
+  scope: Type.String(),
+  revision: Type.Integer(),
+  keys: Type.Array(Type.String()),
+});
 
 /**
  * The key of a change that replaced settings on all nodes: it drops every cached identity, since
@@ -47,60 +44,49 @@ export const feedContracts = {
     summary:
       'Renew the caching lease of a node, unless a later poll has, and read the changes since its cursor',
     access: internal,
-    body: Type.Object(
-      {
-        holder: Type.String({ description: 'The process that holds the lease' }),
-        token: Type.String({ description: 'Of this poll alone' }),
-        ordinal: Type.Optional(
-          Type.Integer({
-            minimum: 1,
-            description: 'Higher than that of any poll of the holder before',
-          }),
-        ),
-        answered: Type.Optional(
-          Type.String({
-            description:
-              '`token` of the poll before whose answer the holder has; none before the first, and after the lease was given back',
-          }),
-        ),
-        fence_ms: Type.Integer({
+    body: StrictObject({
+      holder: Type.String({ description: 'The process that holds the lease' }),
+      token: Type.String({ description: 'Of this poll alone' }),
+      ordinal: Type.Optional(
+        Type.Integer({
           minimum: 1,
-          description: 'How long the lease lasts, at most, in milliseconds',
+          description: 'Higher than that of any poll of the holder before',
         }),
-        cursor: Nullable(Type.String({ description: '`cursor` of the poll before' })),
-        server: Type.Optional(
-          Type.String({
-            description: '`server` of the poll before; none where there is no cursor',
-          }),
-        ),
-      },
-      strict,
-    ),
-    result: Type.Object(
-      {
-        cursor: Type.String(),
-        complete: Type.Boolean({ description: '`changes` are all that came after the cursor' }),
-        changes: Type.Array(ChangeRecord),
-        server: Type.String({
-          description: 'Which database server, which start of it, since when revisions are raised',
+      ),
+      answered: Type.Optional(
+        Type.String({
+          description:
+            '`token` of the poll before whose answer the holder has; none before the first, and after the lease was given back',
         }),
-      },
-      strict,
-    ),
+      ),
+      fence_ms: Type.Integer({
+        minimum: 1,
+        description: 'How long the lease lasts, at most, in milliseconds',
+      }),
+      cursor: Nullable(Type.String({ description: '`cursor` of the poll before' })),
+      server: Type.Optional(
+        Type.String({ description: '`server` of the poll before; none where there is no cursor' }),
+      ),
+    }),
+    result: StrictObject({
+      cursor: Type.String(),
+      complete: Type.Boolean({ description: '`changes` are all that came after the cursor' }),
+      changes: Type.Array(ChangeRecord),
+      server: Type.String({
+        description: 'Which database server, which start of it, since when revisions are raised',
+      }),
+    }),
   }),
   'feed.leave': action({
     summary: 'Give a caching lease back',
     access: internal,
-    body: Type.Object(
-      {
-        holder: Type.String(),
-        tokens: Type.Array(Type.String(), {
-          description: 'Of the polls, one of which made the lease',
-          maxItems: 200,
-        }),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      holder: Type.String(),
+      tokens: Type.Array(Type.String(), {
+        description: 'Of the polls, one of which made the lease',
+        maxItems: 200,
+      }),
+    }),
     result: Type.Null(),
   }),
   'feed.settings-replaced': action({

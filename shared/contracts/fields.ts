@@ -2,9 +2,8 @@
  * Schemas of single fields that several contracts share, so that a rule such as "what an e-mail
  * address is" stands once.
  */
-import { Type, type TSchema } from 'typebox';
+import { Type, type TObjectOptions, type TProperties, type TSchema } from 'typebox';
 
-/** For objects whose unknown members are refused, which are nearly all. */
 /** What a text has to look like, where its pattern says that to nobody. Each has its sentence in shared/schema/validate.ts. */
 export const patterns = {
   decimal: '^(0|[1-9][0-9]{0,11})(\\.[0-9]{1,6})?$',
@@ -12,7 +11,21 @@ export const patterns = {
   localTime: '^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]$',
 } as const;
 
+/** For objects whose unknown members are refused, which are nearly all. */
 export const strict = { additionalProperties: false } as const;
+
+/** An object whose unknown members are refused. */
+export const StrictObject = <P extends TProperties>(properties: P, options: TObjectOptions = {}) =>
+  Type.Object(properties, { ...strict, ...options });
+/** The same with what it stands for. */
+export const DescribedObject = <P extends TProperties>(description: string, properties: P) =>
+  StrictObject(properties, { description });
+/** The same with a title, which is its name in the OpenAPI document. */
+export const TitledObject = <P extends TProperties>(
+  title: string,
+  description: string,
+  properties: P,
+) => StrictObject(properties, { title, description });
 
 /**
  * The same schema with what it stands for at this place, and values to show. A schema with a title

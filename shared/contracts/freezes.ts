@@ -6,7 +6,15 @@
 import { Type, type Static } from 'typebox';
 import { LimitMatch, limitMode, LimitName, limitOwner, limitReason, timeZone } from './budgets.ts';
 import { documentContracts } from './document-contracts.ts';
-import { described, patterns, SomeOf, strict, Timestamp } from './fields.ts';
+import {
+  described,
+  DescribedObject,
+  patterns,
+  SomeOf,
+  strict,
+  Timestamp,
+  TitledObject,
+} from './fields.ts';
 import { dryRun } from './contract.ts';
 import { impactQuery } from './impact.ts';
 import { riskLevels } from './notifier.ts';
@@ -22,7 +30,9 @@ const LocalTime = Type.String({
 });
 
 /** Which of its fields go together is said by `kindOf` in `shared/budgets/windows.ts`. */
-export const FreezeWindow = Type.Object(
+export const FreezeWindow = TitledObject(
+  'FreezeWindow',
+  'Either `from` and `until`, or `days` with `start` and `end`, or `dates`; by the clocks of a zone',
   {
     from: Type.Optional(
       described(LocalTime, 'When it begins: YYYY-MM-DDTHH:MM', '2026-12-24T18:00'),
@@ -60,16 +70,12 @@ export const FreezeWindow = Type.Object(
     ),
     timezone: Type.String({ ...timeZone, description: 'IANA name of the zone whose clocks count' }),
   },
-  {
-    ...strict,
-    title: 'FreezeWindow',
-    description:
-      'Either `from` and `until`, or `days` with `start` and `end`, or `dates`; by the clocks of a zone',
-  },
 );
 export type FreezeWindow = Static<typeof FreezeWindow>;
 
-const FreezeOverride = Type.Object(
+const FreezeOverride = TitledObject(
+  'FreezeOverride',
+  'For what the freeze does not hold, until when, and why',
   {
     from: Type.Optional(described(Timestamp, 'From when on; without it, it holds already')),
     until: described(Timestamp, 'Until when'),
@@ -80,47 +86,36 @@ const FreezeOverride = Type.Object(
       description: 'Why the freeze is overridden',
     }),
   },
-  {
-    ...strict,
-    title: 'FreezeOverride',
-    description: 'For what the freeze does not hold, until when, and why',
-  },
 );
 
-export const Freeze = Type.Object(
-  {
-    during: Type.Array(FreezeWindow, { minItems: 1, maxItems: 100, description: 'When' }),
-    only_within: Type.Optional(
-      Type.Boolean({
-        description: 'The windows are the only times at which automation may act; false by default',
-      }),
-    ),
-    match: Type.Optional(LimitMatch),
-    allow: Type.Optional(
-      Type.Object(
-        {
-          rollbacks: Type.Optional(
-            Type.Boolean({ description: 'Rollbacks that are proven pass; false by default' }),
-          ),
-          risk_levels: Type.Optional(
-            SomeOf([...riskLevels], { minItems: 1, description: 'These risk levels pass' }),
-          ),
-        },
-        { ...strict, description: 'What may act all the same' },
+export const Freeze = TitledObject('Freeze', 'When automation may not act', {
+  during: Type.Array(FreezeWindow, { minItems: 1, maxItems: 100, description: 'When' }),
+  only_within: Type.Optional(
+    Type.Boolean({
+      description: 'The windows are the only times at which automation may act; false by default',
+    }),
+  ),
+  match: Type.Optional(LimitMatch),
+  allow: Type.Optional(
+    DescribedObject('What may act all the same', {
+      rollbacks: Type.Optional(
+        Type.Boolean({ description: 'Rollbacks that are proven pass; false by default' }),
       ),
-    ),
-    overrides: Type.Optional(
-      Type.Record(LimitName, FreezeOverride, {
-        ...strict,
-        maxProperties: 100,
-        description: 'By name, for what it does not hold, until when, and why',
-      }),
-    ),
-    mode: limitMode,
-    reason: limitReason,
-  },
-  { ...strict, title: 'Freeze', description: 'When automation may not act' },
-);
+      risk_levels: Type.Optional(
+        SomeOf([...riskLevels], { minItems: 1, description: 'These risk levels pass' }),
+      ),
+    }),
+  ),
+  overrides: Type.Optional(
+    Type.Record(LimitName, FreezeOverride, {
+      ...strict,
+      maxProperties: 100,
+      description: 'By name, for what it does not hold, until when, and why',
+    }),
+  ),
+  mode: limitMode,
+  reason: limitReason,
+});
 export type Freeze = Static<typeof Freeze>;
 
 export const Freezes = Type.Record(LimitName, Freeze, {
@@ -133,15 +128,12 @@ export const Freezes = Type.Record(LimitName, Freeze, {
 export type Freezes = Static<typeof Freezes>;
 
 /** One freeze, and whose it is. */
-export const FreezeInForce = Type.Object(
-  {
-    by: limitOwner,
-    name: described(LimitName, 'Its name in the document'),
-    rule: Freeze,
-    revision: Type.Integer({ description: 'Of the document' }),
-  },
-  { ...strict, title: 'FreezeInForce', description: 'A freeze that holds here' },
-);
+export const FreezeInForce = TitledObject('FreezeInForce', 'A freeze that holds here', {
+  by: limitOwner,
+  name: described(LimitName, 'Its name in the document'),
+  rule: Freeze,
+  revision: Type.Integer({ description: 'Of the document' }),
+});
 export type FreezeInForce = Static<typeof FreezeInForce>;
 
 export const platformFreezesKey = 'freezes_platform';

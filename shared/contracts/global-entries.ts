@@ -6,7 +6,7 @@ import { Type, type Static } from 'typebox';
 import { action } from './contract.ts';
 import { Page, page } from './envelopes.ts';
 import { documentContracts } from './document-contracts.ts';
-import { ActorName, Author, Revision, strict, UpdatedAt } from './fields.ts';
+import { ActorName, Author, Revision, StrictObject, TitledObject, UpdatedAt } from './fields.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
 
 const keyPath = {
@@ -26,19 +26,16 @@ const fields = {
 };
 
 /** An entry as it is stored. */
-export const StoredGlobalEntry = Type.Object({ config_key: keyPath.key, ...fields }, strict);
+export const StoredGlobalEntry = StrictObject({ config_key: keyPath.key, ...fields });
 export type StoredGlobalEntry = Static<typeof StoredGlobalEntry>;
 /** An entry as it is read: its revision, author and time are in the body too. */
-export const GlobalEntry = Type.Object(
-  {
-    ...StoredGlobalEntry.properties,
-    revision: Revision,
-    updated_by: Author,
-    updated_by_name: ActorName,
-    updated_at: UpdatedAt,
-  },
-  { ...strict, title: 'GlobalEntry', description: "An entry of the platform's configuration" },
-);
+export const GlobalEntry = TitledObject('GlobalEntry', "An entry of the platform's configuration", {
+  ...StoredGlobalEntry.properties,
+  revision: Revision,
+  updated_by: Author,
+  updated_by_name: ActorName,
+  updated_at: UpdatedAt,
+});
 export type GlobalEntry = Static<typeof GlobalEntry>;
 
 export interface GlobalEntryAddress {
@@ -52,15 +49,12 @@ const entry = documentContracts({
   url: '/config/global/{key}',
   path: keyPath,
   document: GlobalEntry,
-  body: Type.Object(
-    {
-      config_value: fields.config_value,
-      is_public: Type.Optional(fields.is_public),
-      requires_restart: Type.Optional(fields.requires_restart),
-      data_type: fields.data_type,
-    },
-    { ...strict, title: 'GlobalEntryBody', description: 'A global entry, as it is written' },
-  ),
+  body: TitledObject('GlobalEntryBody', 'A global entry, as it is written', {
+    config_value: fields.config_value,
+    is_public: Type.Optional(fields.is_public),
+    requires_restart: Type.Optional(fields.requires_restart),
+    data_type: fields.data_type,
+  }),
   key: globalEntryKey,
   visible: ({ document }, { platform }) => platform || document.is_public,
 });

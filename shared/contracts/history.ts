@@ -5,7 +5,16 @@
 import { Type, type TSchema } from 'typebox';
 import { action, dryRun, write } from './contract.ts';
 import { Change, Page, page, Written } from './envelopes.ts';
-import { ActorName, Author, described, Nullable, strict, Timestamp, Uuid } from './fields.ts';
+import {
+  ActorName,
+  Author,
+  described,
+  Nullable,
+  StrictObject,
+  Timestamp,
+  TitledObject,
+  Uuid,
+} from './fields.ts';
 import { impactQuery } from './impact.ts';
 import { platformAdmins } from './platform-document.ts';
 import { configurationReaders, tenantPath } from './tenant-document.ts';
@@ -101,18 +110,11 @@ const ofTenant = {
   ),
   until: Type.Optional(described(Timestamp, 'When what it changed ends by itself, or has ended')),
 };
-const HistoryEntry = Type.Object(ofTenant, {
-  ...strict,
-  title: 'HistoryEntry',
-  description: "One write of a tenant's document",
-});
-const HistoryDetail = Type.Object(
+const HistoryEntry = TitledObject('HistoryEntry', "One write of a tenant's document", ofTenant);
+const HistoryDetail = TitledObject(
+  'HistoryDetail',
+  "One write of a tenant's document, with the document",
   { ...ofTenant, ...documents },
-  {
-    ...strict,
-    title: 'HistoryDetail',
-    description: "One write of a tenant's document, with the document",
-  },
 );
 
 const PlatformResourceId =
@@ -120,32 +122,22 @@ const PlatformResourceId =
 const ofPlatform = {
   ...entryFields(PlatformConfigType, PlatformResourceId),
   purged: Type.Optional(
-    Type.Object(
-      {
-        by: described(Author, 'Who purged it'),
-        at: described(Timestamp, 'When it was purged'),
-        reason: Type.String({ description: 'Why, in the words of who purged it' }),
-      },
-      {
-        ...strict,
-        title: 'PurgedValues',
-        description: 'Where values of this write were purged',
-      },
-    ),
+    TitledObject('PurgedValues', 'Where values of this write were purged', {
+      by: described(Author, 'Who purged it'),
+      at: described(Timestamp, 'When it was purged'),
+      reason: Type.String({ description: 'Why, in the words of who purged it' }),
+    }),
   ),
 };
-const PlatformHistoryEntry = Type.Object(ofPlatform, {
-  ...strict,
-  title: 'PlatformHistoryEntry',
-  description: "One write of a document of the platform's",
-});
-const PlatformHistoryDetail = Type.Object(
+const PlatformHistoryEntry = TitledObject(
+  'PlatformHistoryEntry',
+  "One write of a document of the platform's",
+  ofPlatform,
+);
+const PlatformHistoryDetail = TitledObject(
+  'PlatformHistoryDetail',
+  "One write of a document of the platform's, with the document",
   { ...ofPlatform, ...documents },
-  {
-    ...strict,
-    title: 'PlatformHistoryDetail',
-    description: "One write of a document of the platform's, with the document",
-  },
 );
 
 const ResourceId = Type.Optional(
@@ -169,43 +161,37 @@ const ofWrite = Type.Integer({ minimum: 1, description: 'The revision that the w
  * Either `revision` or `undo`. Both is refused by `takeBackOf` in `shared/documents/history.ts`, as
  * is neither.
  */
-const rollbackBody = Type.Object(
-  {
-    revision: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        description: 'The write whose document comes back, with what it left behind',
-        examples: [12],
-      }),
-    ),
-    undo: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        description:
-          'The write to undo: its document becomes what it was before; one that it made goes',
-      }),
-    ),
-    reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why, kept in the history' })),
-  },
-  { ...strict, title: 'Rollback', description: 'What to go back to' },
-);
+const rollbackBody = TitledObject('Rollback', 'What to go back to', {
+  revision: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      description: 'The write whose document comes back, with what it left behind',
+      examples: [12],
+    }),
+  ),
+  undo: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      description:
+        'The write to undo: its document becomes what it was before; one that it made goes',
+    }),
+  ),
+  reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why, kept in the history' })),
+});
 
 const Restored = Type.Unknown({ description: 'The document, as it was' });
 
-const PurgedHistory = Type.Object(
-  {
-    revision: Type.Integer({ description: 'The revision that the purge made' }),
-    config_type: PlatformConfigType,
-    resource_id: Type.String({ description: PlatformResourceId }),
-    entries: Type.Integer({ description: 'How many entries of the history lost their values' }),
-    still_in_force: Type.Boolean({
-      description:
-        'Whether the document holds one of the purged values now, which stays until it is changed',
-    }),
-    at: described(Timestamp, 'When it was done'),
-  },
-  { ...strict, title: 'PurgedHistory', description: 'What was purged' },
-);
+const PurgedHistory = TitledObject('PurgedHistory', 'What was purged', {
+  revision: Type.Integer({ description: 'The revision that the purge made' }),
+  config_type: PlatformConfigType,
+  resource_id: Type.String({ description: PlatformResourceId }),
+  entries: Type.Integer({ description: 'How many entries of the history lost their values' }),
+  still_in_force: Type.Boolean({
+    description:
+      'Whether the document holds one of the purged values now, which stays until it is changed',
+  }),
+  at: described(Timestamp, 'When it was done'),
+});
 
 const access = { level: 'tenant', roles: [...configurationReaders, 'reverter'] } as const;
 /** What only administrators may write, because it is a power, they alone take back. */
@@ -238,10 +224,7 @@ export const historyContracts = {
     summary: 'Which document a revision wrote',
     access: { level: 'internal' },
     path: { ...tenantPath, revision: ofWrite },
-    result: Type.Object(
-      { config_type: ofTenant.config_type, resource_id: ofTenant.resource_id },
-      strict,
-    ),
+    result: StrictObject({ config_type: ofTenant.config_type, resource_id: ofTenant.resource_id }),
   }),
   /**
    * Names no key to drop: which document it writes is in the history, so the service adds that
@@ -300,23 +283,20 @@ export const historyContracts = {
     access: platformAdmins,
     leadsTo: 'proof',
     keyScope: null,
-    body: Type.Object(
-      {
-        config_type: PlatformConfigType,
-        resource_id: Type.String({
-          minLength: 1,
-          maxLength: 200,
-          description: PlatformResourceId,
-          examples: ['alerting_band'],
-        }),
-        reason: Type.String({
-          minLength: 1,
-          maxLength: 500,
-          description: 'Why, kept in the history and the audit',
-        }),
-      },
-      { ...strict, title: 'HistoryPurge', description: 'Whose past values go' },
-    ),
+    body: TitledObject('HistoryPurge', 'Whose past values go', {
+      config_type: PlatformConfigType,
+      resource_id: Type.String({
+        minLength: 1,
+        maxLength: 200,
+        description: PlatformResourceId,
+        examples: ['alerting_band'],
+      }),
+      reason: Type.String({
+        minLength: 1,
+        maxLength: 500,
+        description: 'Why, kept in the history and the audit',
+      }),
+    }),
     result: PurgedHistory,
   }),
 } as const;

@@ -3,7 +3,14 @@
  * is asked for it.
  */
 import { Type, type Static, type TProperties } from 'typebox';
-import { described, Nullable, strict, TenantId, Timestamp } from './fields.ts';
+import {
+  described,
+  DescribedObject,
+  Nullable,
+  TenantId,
+  Timestamp,
+  TitledObject,
+} from './fields.ts';
 
 const Count = Type.Integer({ minimum: 0, description: 'Number of tenants' });
 
@@ -11,44 +18,40 @@ const Count = Type.Integer({ minimum: 0, description: 'Number of tenants' });
  * Which effective configuration: the parameters of GET effective. None for what holds for no agent
  * and no service.
  */
-export const ImpactContext = Type.Object(
+export const ImpactContext = TitledObject(
+  'ImpactContext',
+  'What an effective configuration is for; nothing: no agent and no service',
   {
     agent_type: Type.Optional(Type.String({ description: 'Type of agent' })),
     service_id: Type.Optional(Type.String({ description: 'Service instance' })),
     service_type: Type.Optional(Type.String({ description: 'Type of cloud service' })),
   },
-  {
-    ...strict,
-    title: 'ImpactContext',
-    description: 'What an effective configuration is for; nothing: no agent and no service',
-  },
 );
 export type ImpactContext = Static<typeof ImpactContext>;
 
-const ImpactItem = Type.Object(
-  {
-    tenant_id: TenantId,
-    tenant_name: Type.String({ description: "The tenant's name" }),
-    context: ImpactContext,
-    key: Type.String({ description: 'The key of effective configurations' }),
-    before: Type.Optional(Type.Unknown({ description: 'Absent where there is no value' })),
-    after: Type.Optional(Type.Unknown({ description: 'Absent where there is no value' })),
-    decided_by: Nullable(
-      Type.String({
-        description:
-          'The layer of the value after, `bounds` for that of a bound; null: there is none',
-      }),
-    ),
-    problem: Type.Optional(
-      Type.String({ description: 'Why a stored document would newly be refused' }),
-    ),
-  },
-  { ...strict, title: 'ImpactItem', description: 'One effective value that changes' },
-);
+const ImpactItem = TitledObject('ImpactItem', 'One effective value that changes', {
+  tenant_id: TenantId,
+  tenant_name: Type.String({ description: "The tenant's name" }),
+  context: ImpactContext,
+  key: Type.String({ description: 'The key of effective configurations' }),
+  before: Type.Optional(Type.Unknown({ description: 'Absent where there is no value' })),
+  after: Type.Optional(Type.Unknown({ description: 'Absent where there is no value' })),
+  decided_by: Nullable(
+    Type.String({
+      description:
+        'The layer of the value after, `bounds` for that of a bound; null: there is none',
+    }),
+  ),
+  problem: Type.Optional(
+    Type.String({ description: 'Why a stored document would newly be refused' }),
+  ),
+});
 export type ImpactItem = Static<typeof ImpactItem>;
 
 /** What decisions of the past would have been. */
-export const DecisionsImpact = Type.Object(
+export const DecisionsImpact = TitledObject(
+  'DecisionsImpact',
+  'What recorded decisions and automations of the last days would have been',
   {
     from: described(Timestamp, 'Of decisions that were made since'),
     tenants: Type.Integer({ description: 'Tenants whose decisions were replayed' }),
@@ -60,15 +63,12 @@ export const DecisionsImpact = Type.Object(
     unknown: Type.Integer({ description: 'Decisions that could not be replayed' }),
     complete: Type.Boolean({ description: 'False: there was no time for all of them' }),
   },
-  {
-    ...strict,
-    title: 'DecisionsImpact',
-    description: 'What recorded decisions and automations of the last days would have been',
-  },
 );
 export type DecisionsImpact = Static<typeof DecisionsImpact>;
 
-export const Impact = Type.Object(
+export const Impact = TitledObject(
+  'Impact',
+  'What a change would do to the effective configurations of tenants',
   {
     decisions: Type.Optional(
       described(
@@ -76,42 +76,31 @@ export const Impact = Type.Object(
         'On the first page; absent where none is kept, and while the notifier is away',
       ),
     ),
-    tenants: Type.Object(
-      {
-        total: described(Count, 'All that were looked at'),
-        changed: Type.Integer({ description: 'Some effective value changes' }),
-        shielded: Type.Integer({
-          description: "The platform's layer changes, and no effective value does",
-        }),
-        invalid: Type.Integer({
-          description: 'Stored documents, of all of them, that would newly be refused',
-        }),
-        clamped: Type.Integer({ description: 'A bound decides a value that changes' }),
-      },
-      { ...strict, description: 'Numbers of tenants' },
-    ),
+    tenants: DescribedObject('Numbers of tenants', {
+      total: described(Count, 'All that were looked at'),
+      changed: Type.Integer({ description: 'Some effective value changes' }),
+      shielded: Type.Integer({
+        description: "The platform's layer changes, and no effective value does",
+      }),
+      invalid: Type.Integer({
+        description: 'Stored documents, of all of them, that would newly be refused',
+      }),
+      clamped: Type.Integer({ description: 'A bound decides a value that changes' }),
+    }),
     by_key: Type.Record(
       Type.String(),
-      Type.Object(
-        {
-          changed: described(Count, 'Tenants in which it changes'),
-          shielded_by: Type.Record(Type.String(), Count, {
-            description: 'By the layer that decides instead',
-          }),
-        },
-        { ...strict, description: 'Numbers of tenants' },
-      ),
+      DescribedObject('Numbers of tenants', {
+        changed: described(Count, 'Tenants in which it changes'),
+        shielded_by: Type.Record(Type.String(), Count, {
+          description: 'By the layer that decides instead',
+        }),
+      }),
       { description: 'By key of effective configurations' },
     ),
     items: Type.Array(ImpactItem, { description: 'The values that change, a page of them' }),
     next_cursor: Nullable(
       Type.String({ description: '`cursor` of the next page; null on the last one' }),
     ),
-  },
-  {
-    ...strict,
-    title: 'Impact',
-    description: 'What a change would do to the effective configurations of tenants',
   },
 );
 export type Impact = Static<typeof Impact>;
@@ -124,7 +113,9 @@ export type LimitEffect = (typeof limitEffects)[number];
 const ofBudget = (what: string, example: string) =>
   Type.Optional(Type.String({ description: `Of a budget: ${what}`, examples: [example] }));
 
-const LimitsImpactItem = Type.Object(
+const LimitsImpactItem = TitledObject(
+  'LimitsImpactItem',
+  'What a limit over time does in a tenant',
   {
     tenant_id: TenantId,
     tenant_name: Type.String({ description: "The tenant's name" }),
@@ -154,30 +145,25 @@ const LimitsImpactItem = Type.Object(
         'Automations that wait for an approval or a slot, and whose start it would refuse, or no longer would',
     }),
   },
-  { ...strict, title: 'LimitsImpactItem', description: 'What a limit over time does in a tenant' },
 );
 export type LimitsImpactItem = Static<typeof LimitsImpactItem>;
 
-export const LimitsImpact = Type.Object(
+export const LimitsImpact = TitledObject(
+  'LimitsImpact',
+  'What changed budgets and freezes mean for what tenants have spent, and for their automations that run or wait',
   {
     at: described(Timestamp, 'When it was looked at'),
-    tenants: Type.Object(
+    tenants: DescribedObject(
+      'Numbers of tenants by what changes for them',
       Object.fromEntries(limitEffects.map((effect) => [effect, Count])) as Record<
         LimitEffect,
         typeof Count
       >,
-      { ...strict, description: 'Numbers of tenants by what changes for them' },
     ),
     items: Type.Array(LimitsImpactItem, { description: 'By tenant; at most 200' }),
     complete: Type.Boolean({
       description: 'False: there are more tenants or items than were looked at',
     }),
-  },
-  {
-    ...strict,
-    title: 'LimitsImpact',
-    description:
-      'What changed budgets and freezes mean for what tenants have spent, and for their automations that run or wait',
   },
 );
 export type LimitsImpact = Static<typeof LimitsImpact>;
@@ -186,16 +172,11 @@ const overTime = Type.Optional(LimitsImpact);
 
 /** What was planned on, and how far the look at the tenants came. */
 export const planned = {
-  base: Type.Object(
-    {
-      platform: Type.Integer({ description: "The platform's" }),
-      tenant: Type.Optional(
-        Type.Integer({ description: "The tenant's, where it is its document" }),
-      ),
-      at: described(Timestamp, 'When it was looked at'),
-    },
-    { ...strict, title: 'PlanBase', description: 'The revisions that the change would follow' },
-  ),
+  base: TitledObject('PlanBase', 'The revisions that the change would follow', {
+    platform: Type.Integer({ description: "The platform's" }),
+    tenant: Type.Optional(Type.Integer({ description: "The tenant's, where it is its document" })),
+    at: described(Timestamp, 'When it was looked at'),
+  }),
   digest: Nullable(
     Type.String({
       maxLength: 200,

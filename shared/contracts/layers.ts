@@ -16,7 +16,7 @@ import {
   Identifier,
   Nullable,
   Slug,
-  strict,
+  StrictObject,
   Timestamp,
   Uuid,
 } from './fields.ts';
@@ -58,10 +58,7 @@ export type ProjectLimits = Static<typeof ProjectLimits>;
 const places = {
   revision: Type.Integer({ minimum: 0 }),
   places: Type.Array(
-    Type.Object(
-      { config_type: Type.String(), resource_id: Type.String(), path: Type.String() },
-      strict,
-    ),
+    StrictObject({ config_type: Type.String(), resource_id: Type.String(), path: Type.String() }),
     { description: 'Documents as the history names them, and a JSON Pointer in each' },
   ),
 };
@@ -76,60 +73,42 @@ const authorsDescription = 'In their order; null where the history does not say'
 const Said = Nullable(FreeForm);
 
 /** The platform's layers and bounds, whole or cut down to some keys. */
-export const PlatformLayers = Type.Object(
-  {
-    entries: Type.Array(
-      Type.Object(
-        {
-          document: Type.Object(
-            { config_key: Type.String(), config_value: Type.Unknown() },
-            strict,
-          ),
-        },
-        strict,
-      ),
-    ),
-    service_types: Type.Record(
-      Type.String(),
-      Type.Object(
-        {
-          document: Type.Object(
-            {
-              default_settings: FreeForm,
-              scaling_limits: ServiceType.properties.scaling_limits,
-              monitoring_defaults: FreeForm,
-            },
-            strict,
-          ),
-          revision: Type.Integer(),
-        },
-        strict,
-      ),
-      { description: 'By name, the active ones' },
-    ),
-    bounds: Nullable(Type.Object({ document: Bounds, revision: Type.Integer() }, strict)),
-    ...underWay,
-  },
-  strict,
-);
+export const PlatformLayers = StrictObject({
+  entries: Type.Array(
+    StrictObject({
+      document: StrictObject({ config_key: Type.String(), config_value: Type.Unknown() }),
+    }),
+  ),
+  service_types: Type.Record(
+    Type.String(),
+    StrictObject({
+      document: StrictObject({
+        default_settings: FreeForm,
+        scaling_limits: ServiceType.properties.scaling_limits,
+        monitoring_defaults: FreeForm,
+      }),
+      revision: Type.Integer(),
+    }),
+    { description: 'By name, the active ones' },
+  ),
+  bounds: Nullable(StrictObject({ document: Bounds, revision: Type.Integer() })),
+  ...underWay,
+});
 export type PlatformLayers = Static<typeof PlatformLayers>;
 
 /** What one tenant's documents say of some keys. */
-export const TenantSaid = Type.Object(
-  {
-    tenant_id: Uuid,
-    tenant_name: Type.String(),
-    changed_at: Nullable(Timestamp),
-    global_settings: Said,
-    service_overrides: Type.Record(Type.String(), FreeForm),
-    bounds: Nullable(Bounds),
-    agents: Type.Array(Type.Object({ agent_type: Type.String(), values: Said }, strict)),
-    services: Type.Array(
-      Type.Object({ service_id: Type.String(), service_type: Type.String(), values: Said }, strict),
-    ),
-  },
-  strict,
-);
+export const TenantSaid = StrictObject({
+  tenant_id: Uuid,
+  tenant_name: Type.String(),
+  changed_at: Nullable(Timestamp),
+  global_settings: Said,
+  service_overrides: Type.Record(Type.String(), FreeForm),
+  bounds: Nullable(Bounds),
+  agents: Type.Array(StrictObject({ agent_type: Type.String(), values: Said })),
+  services: Type.Array(
+    StrictObject({ service_id: Type.String(), service_type: Type.String(), values: Said }),
+  ),
+});
 export type TenantSaid = Static<typeof TenantSaid>;
 const names = <Name extends TSchema>(name: Name) =>
   Type.Optional(Type.Array(name, { maxItems: 1000 }));
@@ -141,22 +120,19 @@ export const layerContracts = {
     access: { level: 'internal' },
     path: tenantPath,
     query: { agent_types: names(Slug), service_ids: names(Identifier) },
-    result: Type.Object(
-      {
-        revision: Type.Integer(),
-        platform_revision: Type.Integer({ description: "The platform's, in the same snapshot" }),
-        risk: Layer(RiskConfig),
-        agents: Type.Array(Resource(AgentConfig)),
-        services: Type.Array(Resource(ServiceInstance)),
-        bounds: Layer(Bounds),
-        ...overTime,
-        projects: Type.Optional(
-          Type.Array(Resource(ProjectLimits), { description: 'Those of the services' }),
-        ),
-        stale: Type.Optional(Type.Literal(true)),
-      },
-      strict,
-    ),
+    result: StrictObject({
+      revision: Type.Integer(),
+      platform_revision: Type.Integer({ description: "The platform's, in the same snapshot" }),
+      risk: Layer(RiskConfig),
+      agents: Type.Array(Resource(AgentConfig)),
+      services: Type.Array(Resource(ServiceInstance)),
+      bounds: Layer(Bounds),
+      ...overTime,
+      projects: Type.Optional(
+        Type.Array(Resource(ProjectLimits), { description: 'Those of the services' }),
+      ),
+      stale: Type.Optional(Type.Literal(true)),
+    }),
     cache: {
       cache: 'dynamic_config_service',
       key: ({ tenant_id, agent_types, service_ids }) =>
@@ -168,13 +144,10 @@ export const layerContracts = {
     summary: "The tenant's projects whose budget is enforced",
     access: { level: 'internal' },
     path: tenantPath,
-    result: Type.Object(
-      {
-        items: Type.Array(Resource(ProjectLimits), { description: 'By id' }),
-        stale: Type.Optional(Type.Literal(true)),
-      },
-      strict,
-    ),
+    result: StrictObject({
+      items: Type.Array(Resource(ProjectLimits), { description: 'By id' }),
+      stale: Type.Optional(Type.Literal(true)),
+    }),
     cache: {
       cache: 'dynamic_config_service',
       key: ({ tenant_id }) => `enforced_projects|${tenant_id}`,
@@ -186,31 +159,25 @@ export const layerContracts = {
     access: { level: 'internal' },
     changesNothing: true,
     query: { tenant_ids: Type.Array(Uuid, { maxItems: 2000 }) },
-    result: Type.Object(
-      {
-        at: Type.Number({ description: "By the database's clock, in milliseconds since 1970" }),
-        platform: Type.Integer(),
-        platform_changed_at: Type.Number({ description: 'When the platform got its revision' }),
-        tenants: Type.Record(Type.String(), Type.Integer()),
-      },
-      strict,
-    ),
+    result: StrictObject({
+      at: Type.Number({ description: "By the database's clock, in milliseconds since 1970" }),
+      platform: Type.Integer(),
+      platform_changed_at: Type.Number({ description: 'When the platform got its revision' }),
+      tenants: Type.Record(Type.String(), Type.Integer()),
+    }),
   }),
   'global-config.layers.now': read({
     summary: 'The platform layers of all effective configurations as they are, from one snapshot',
     access: { level: 'internal' },
-    result: Type.Object(
-      {
-        revision: Type.Integer(),
-        entries: Type.Array(Resource(GlobalEntry)),
-        service_types: Type.Record(Type.String(), Resource(ServiceType)),
-        bounds: Layer(Bounds),
-        ...overTime,
-        ...underWay,
-        stale: Type.Optional(Type.Literal(true)),
-      },
-      strict,
-    ),
+    result: StrictObject({
+      revision: Type.Integer(),
+      entries: Type.Array(Resource(GlobalEntry)),
+      service_types: Type.Record(Type.String(), Resource(ServiceType)),
+      bounds: Layer(Bounds),
+      ...overTime,
+      ...underWay,
+      stale: Type.Optional(Type.Literal(true)),
+    }),
     cache: {
       cache: 'dynamic_config_service',
       key: () => 'layers|platform',
@@ -227,29 +194,24 @@ export const layerContracts = {
       service_id: Type.Optional(Identifier),
       as_of: Type.Optional(Type.Union([Type.Integer({ minimum: 0 }), Timestamp])),
     },
-    result: Type.Object(
-      {
-        revision: Type.Integer(),
-        newest: Type.Integer({
-          description:
-            "The tenant's revision in the same snapshot, also where older layers are answered",
-        }),
-        at: Nullable({
-          ...Timestamp,
-          description:
-            'The moment that `as_of` names, for a revision that of its write; null for now, and for a revision to come',
-        }),
-        risk: Layer(RiskConfig),
-        agent: Layer(AgentConfig),
-        service: Layer(ServiceInstance),
-        bounds: Layer(Bounds),
-        ...overTime,
-        project: Type.Optional(
-          described(Layer(ProjectLimits), 'Of the service; null: it has none'),
-        ),
-      },
-      strict,
-    ),
+    result: StrictObject({
+      revision: Type.Integer(),
+      newest: Type.Integer({
+        description:
+          "The tenant's revision in the same snapshot, also where older layers are answered",
+      }),
+      at: Nullable({
+        ...Timestamp,
+        description:
+          'The moment that `as_of` names, for a revision that of its write; null for now, and for a revision to come',
+      }),
+      risk: Layer(RiskConfig),
+      agent: Layer(AgentConfig),
+      service: Layer(ServiceInstance),
+      bounds: Layer(Bounds),
+      ...overTime,
+      project: Type.Optional(described(Layer(ProjectLimits), 'Of the service; null: it has none')),
+    }),
   }),
   'tenant-config.layers.then': action({
     summary: "The tenant's layers of several effective configurations as they were",
@@ -263,18 +225,15 @@ export const layerContracts = {
       /** Beside those of the services. */
       project_ids: names(Identifier),
     },
-    result: Type.Object(
-      {
-        revision: Type.Integer(),
-        risk: Layer(RiskConfig),
-        agents: Type.Array(Resource(AgentConfig)),
-        services: Type.Array(Resource(ServiceInstance)),
-        bounds: Layer(Bounds),
-        ...overTime,
-        projects: Type.Array(Resource(ProjectLimits)),
-      },
-      strict,
-    ),
+    result: StrictObject({
+      revision: Type.Integer(),
+      risk: Layer(RiskConfig),
+      agents: Type.Array(Resource(AgentConfig)),
+      services: Type.Array(Resource(ServiceInstance)),
+      bounds: Layer(Bounds),
+      ...overTime,
+      projects: Type.Array(Resource(ProjectLimits)),
+    }),
   }),
   'tenant-config.layers.by-agent': action({
     summary: "The tenant's layers below each of its agent configurations, from one snapshot",
@@ -282,64 +241,48 @@ export const layerContracts = {
     changesNothing: true,
     path: tenantPath,
     query: { as_of: Type.Optional(Type.Integer({ minimum: 0 })) },
-    result: Type.Object(
-      {
-        revision: Type.Integer(),
-        newest: Type.Integer(),
-        risk: Layer(RiskConfig),
-        agents: Type.Array(Resource(AgentConfig), { description: 'By agent type' }),
-        bounds: Layer(Bounds),
-      },
-      strict,
-    ),
+    result: StrictObject({
+      revision: Type.Integer(),
+      newest: Type.Integer(),
+      risk: Layer(RiskConfig),
+      agents: Type.Array(Resource(AgentConfig), { description: 'By agent type' }),
+      bounds: Layer(Bounds),
+    }),
   }),
   'tenant-config.layers.authors': action({
     summary: "Who set the values at some places of the tenant's layers",
     access: { level: 'internal' },
     changesNothing: true,
     path: tenantPath,
-    body: Type.Object(places, strict),
-    result: Type.Object(
-      {
-        authors: Type.Array(
-          Nullable(Type.Object({ ...author, updated_by_name: ActorName }, strict)),
-          { description: authorsDescription },
-        ),
-      },
-      strict,
-    ),
+    body: StrictObject(places),
+    result: StrictObject({
+      authors: Type.Array(Nullable(StrictObject({ ...author, updated_by_name: ActorName })), {
+        description: authorsDescription,
+      }),
+    }),
   }),
   'tenant-config.layers.places': action({
     summary: 'Names of tenants, and what limits over time match of their instances',
     access: { level: 'internal' },
     changesNothing: true,
-    body: Type.Object(
-      {
-        tenant_ids: Type.Array(Uuid, { maxItems: 10_000 }),
-        services: Type.Array(Type.Object({ tenant_id: Uuid, service_id: Type.String() }, strict), {
-          maxItems: 10_000,
+    body: StrictObject({
+      tenant_ids: Type.Array(Uuid, { maxItems: 10_000 }),
+      services: Type.Array(StrictObject({ tenant_id: Uuid, service_id: Type.String() }), {
+        maxItems: 10_000,
+      }),
+    }),
+    result: StrictObject({
+      names: Type.Record(Type.String(), Type.String(), { description: 'By id of tenants' }),
+      services: Type.Array(
+        StrictObject({
+          tenant_id: Uuid,
+          service_id: Type.String(),
+          service_type: Type.String(),
+          project_id: Type.Optional(Type.String()),
+          environment: Type.Optional(Type.String()),
         }),
-      },
-      strict,
-    ),
-    result: Type.Object(
-      {
-        names: Type.Record(Type.String(), Type.String(), { description: 'By id of tenants' }),
-        services: Type.Array(
-          Type.Object(
-            {
-              tenant_id: Uuid,
-              service_id: Type.String(),
-              service_type: Type.String(),
-              project_id: Type.Optional(Type.String()),
-              environment: Type.Optional(Type.String()),
-            },
-            strict,
-          ),
-        ),
-      },
-      strict,
-    ),
+      ),
+    }),
   }),
   'tenant-config.layers.nearest': action({
     summary: "The tenant's names that are nearest to these, which it does not have",
@@ -347,47 +290,35 @@ export const layerContracts = {
     changesNothing: true,
     path: tenantPath,
     query: { agent_type: Type.Optional(Slug), service_id: Type.Optional(Identifier) },
-    result: Type.Object(
-      {
-        agent_type: Type.Optional(Type.Array(Type.String())),
-        service_id: Type.Optional(Type.Array(Type.String())),
-      },
-      strict,
-    ),
+    result: StrictObject({
+      agent_type: Type.Optional(Type.Array(Type.String())),
+      service_id: Type.Optional(Type.Array(Type.String())),
+    }),
   }),
   'tenant-config.layers.mentions': action({
     summary: 'What the documents of tenants say of some keys, by tenant id, a page at a time',
     access: { level: 'internal' },
     changesNothing: true,
-    body: Type.Object(
-      {
-        keys: Type.Array(Type.String()),
-        after: Type.Optional(Uuid),
-        tenant_id: Type.Optional(Uuid),
-      },
-      strict,
-    ),
-    result: Type.Object(
-      {
-        tenants: Type.Array(TenantSaid),
-        next: Nullable(Uuid),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      keys: Type.Array(Type.String()),
+      after: Type.Optional(Uuid),
+      tenant_id: Type.Optional(Uuid),
+    }),
+    result: StrictObject({
+      tenants: Type.Array(TenantSaid),
+      next: Nullable(Uuid),
+    }),
   }),
   'global-config.layers.authors': action({
     summary: "Who set the values at some places of the platform's layers",
     access: { level: 'internal' },
     changesNothing: true,
-    body: Type.Object(places, strict),
-    result: Type.Object(
-      {
-        authors: Type.Array(Nullable(Type.Object(author, strict)), {
-          description: authorsDescription,
-        }),
-      },
-      strict,
-    ),
+    body: StrictObject(places),
+    result: StrictObject({
+      authors: Type.Array(Nullable(StrictObject(author)), {
+        description: authorsDescription,
+      }),
+    }),
   }),
   'global-config.layers': action({
     summary: 'The platform layers of one effective configuration, from one snapshot',
@@ -401,29 +332,26 @@ export const layerContracts = {
         Type.Boolean({ description: 'Also past entries that were made private since' }),
       ),
     },
-    result: Type.Object(
-      {
-        revision: Type.Integer(),
-        newest: Type.Integer({
-          description:
-            "The platform's revision in the same snapshot, also where older layers are answered",
+    result: StrictObject({
+      revision: Type.Integer(),
+      newest: Type.Integer({
+        description:
+          "The platform's revision in the same snapshot, also where older layers are answered",
+      }),
+      tenant_revision: Nullable(
+        Type.Integer({ description: 'Of `tenant_id`, in the same snapshot' }),
+      ),
+      // Not said by a node of an earlier release.
+      withheld: Type.Optional(
+        Type.Boolean({
+          description: 'Whether something of then is missing: withdrawn since, or purged',
         }),
-        tenant_revision: Nullable(
-          Type.Integer({ description: 'Of `tenant_id`, in the same snapshot' }),
-        ),
-        // Not said by a node of an earlier release.
-        withheld: Type.Optional(
-          Type.Boolean({
-            description: 'Whether something of then is missing: withdrawn since, or purged',
-          }),
-        ),
-        entries: Type.Array(Resource(GlobalEntry)),
-        service_types: Type.Record(Type.String(), Resource(ServiceType)),
-        bounds: Layer(Bounds),
-        ...overTime,
-        ...underWay,
-      },
-      strict,
-    ),
+      ),
+      entries: Type.Array(Resource(GlobalEntry)),
+      service_types: Type.Record(Type.String(), Resource(ServiceType)),
+      bounds: Layer(Bounds),
+      ...overTime,
+      ...underWay,
+    }),
   }),
 } as const;

@@ -2,25 +2,24 @@
 import { Type, type Static } from 'typebox';
 import { action } from './contract.ts';
 import { Page, page } from './envelopes.ts';
-import { ActorName, Author, described, FolderName, strict, Timestamp } from './fields.ts';
+import { ActorName, Author, described, FolderName, Timestamp, TitledObject } from './fields.ts';
 import { platformAdmins } from './platform-document.ts';
 import { configurationReaders, tenantPath } from './tenant-document.ts';
 
-export const ManagedField = Type.Object(
-  {
-    path: Type.String({
-      description: 'JSON Pointer (RFC 6901) into the document; empty for all of it',
-    }),
-    owner: described(FolderName, 'The folder that sets it'),
-    taken_by: Type.Optional(described(Author, 'Who took it over by hand; absent where nobody did')),
-    taken_by_name: Type.Optional(ActorName),
-    taken_at: Type.Optional(described(Timestamp, 'When it was taken over')),
-  },
-  { ...strict, title: 'ManagedField', description: 'A field that a folder owns' },
-);
+export const ManagedField = TitledObject('ManagedField', 'A field that a folder owns', {
+  path: Type.String({
+    description: 'JSON Pointer (RFC 6901) into the document; empty for all of it',
+  }),
+  owner: described(FolderName, 'The folder that sets it'),
+  taken_by: Type.Optional(described(Author, 'Who took it over by hand; absent where nobody did')),
+  taken_by_name: Type.Optional(ActorName),
+  taken_at: Type.Optional(described(Timestamp, 'When it was taken over')),
+});
 export type ManagedField = Static<typeof ManagedField>;
 
-const ManagedDocument = Type.Object(
+const ManagedDocument = TitledObject(
+  'ManagedDocument',
+  'A document of which a folder owns fields',
   {
     path: Type.String({
       description: 'The path of the document, as its own write has it',
@@ -28,7 +27,6 @@ const ManagedDocument = Type.Object(
     }),
     fields: Type.Array(ManagedField, { description: 'Those that have an owner' }),
   },
-  { ...strict, title: 'ManagedDocument', description: 'A document of which a folder owns fields' },
 );
 export type ManagedDocument = Static<typeof ManagedDocument>;
 

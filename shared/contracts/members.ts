@@ -7,7 +7,17 @@ import { exceedViewer, inBody, type CallParams } from './consequences.ts';
 import { action } from './contract.ts';
 import { TenantRole, tenantRoles } from './roles.ts';
 import { Page, page } from './envelopes.ts';
-import { described, Email, Nullable, strict, Timestamp, UserId, Uuid } from './fields.ts';
+import {
+  described,
+  DescribedObject,
+  Email,
+  Nullable,
+  StrictObject,
+  Timestamp,
+  TitledObject,
+  UserId,
+  Uuid,
+} from './fields.ts';
 import { decisionRights } from './notifier.ts';
 import { memberScope } from './revision-scopes.ts';
 import { SignInPolicy } from './sign-in-policy.ts';
@@ -28,62 +38,52 @@ export const MemberStatus = Type.Enum(['invited', 'active'], {
   description: 'An invited person has no right until they accept',
 });
 
-const Member = Type.Object(
-  {
-    user_id: UserId,
-    email: Email,
-    display_name: Nullable(
-      Type.String({ description: 'Of the account; null until the person has accepted' }),
+const Member = TitledObject('Member', 'A person in a tenant', {
+  user_id: UserId,
+  email: Email,
+  display_name: Nullable(
+    Type.String({ description: 'Of the account; null until the person has accepted' }),
+  ),
+  roles: Roles,
+  groups: ApproverGroups,
+  status: MemberStatus,
+  account_status: Nullable(
+    Type.Enum(['active', 'disabled'], {
+      description:
+        'Of the account, which a platform administrator disables; null until they have accepted',
+    }),
+  ),
+  can_act: Type.Boolean({
+    description: 'Whether they can use their roles: a member, whose account is not disabled',
+  }),
+  added_at: described(Timestamp, 'When they were invited or added'),
+  by_directory: Type.Optional(
+    DescribedObject(
+      'Those of the roles and groups that a group of the directory gives and nobody here gave',
+      {
+        roles: Type.Array(TenantRole, { description: 'Roles' }),
+        groups: Type.Array(Type.String(), { description: 'Approver groups' }),
+      },
     ),
-    roles: Roles,
-    groups: ApproverGroups,
-    status: MemberStatus,
-    account_status: Nullable(
-      Type.Enum(['active', 'disabled'], {
-        description:
-          'Of the account, which a platform administrator disables; null until they have accepted',
+  ),
+  managed_by: Type.Optional(
+    Nullable(
+      Type.Literal('scim', {
+        description: 'The directory that provisions them; null where a person added them',
       }),
     ),
-    can_act: Type.Boolean({
-      description: 'Whether they can use their roles: a member, whose account is not disabled',
-    }),
-    added_at: described(Timestamp, 'When they were invited or added'),
-    by_directory: Type.Optional(
-      Type.Object(
-        {
-          roles: Type.Array(TenantRole, { description: 'Roles' }),
-          groups: Type.Array(Type.String(), { description: 'Approver groups' }),
-        },
-        {
-          ...strict,
-          description:
-            'Those of the roles and groups that a group of the directory gives and nobody here gave',
-        },
-      ),
-    ),
-    managed_by: Type.Optional(
-      Nullable(
-        Type.Literal('scim', {
-          description: 'The directory that provisions them; null where a person added them',
-        }),
-      ),
-    ),
-  },
-  { ...strict, title: 'Member', description: 'A person in a tenant' },
-);
-const Approver = Type.Object({ user_id: Uuid, email: Email }, strict);
+  ),
+});
+const Approver = StrictObject({ user_id: Uuid, email: Email });
 /** A membership with what every request of the member needs to know of the tenant. */
-const Membership = Type.Object(
-  {
-    tenant_id: Uuid,
-    tenant_name: Type.String(),
-    tenant_status: Type.Enum(['active', 'disabled']),
-    sign_in_policy: SignInPolicy,
-    roles: Roles,
-    groups: ApproverGroups,
-  },
-  strict,
-);
+const Membership = StrictObject({
+  tenant_id: Uuid,
+  tenant_name: Type.String(),
+  tenant_status: Type.Enum(['active', 'disabled']),
+  sign_in_policy: SignInPolicy,
+  roles: Roles,
+  groups: ApproverGroups,
+});
 
 const memberPath = { ...tenantPath, user_id: UserId };
 interface MemberAddress {
@@ -127,14 +127,11 @@ export const memberContracts = {
     },
     keyScope: 'members:write',
     path: tenantPath,
-    body: Type.Object(
-      {
-        email: described(Email, 'Whom to invite', 'grace@example.com'),
-        roles: Roles,
-        groups: Type.Optional(ApproverGroups),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      email: described(Email, 'Whom to invite', 'grace@example.com'),
+      roles: Roles,
+      groups: Type.Optional(ApproverGroups),
+    }),
     result: Member,
     response: 'created',
   }),
@@ -155,10 +152,9 @@ export const memberContracts = {
     leadsTo: 'sign_in',
     keyScope: 'identity:manage',
     path: memberPath,
-    body: Type.Object(
+    body: StrictObject(
       { roles: Type.Optional(Roles), groups: Type.Optional(ApproverGroups) },
       {
-        ...strict,
         minProperties: 1,
         title: 'MemberPatch',
         description: 'What changes of a member',
@@ -232,7 +228,7 @@ export const memberContracts = {
     summary: 'Membership at a first sign-in; one that exists, or is offered, stays as it is',
     access: { level: 'internal' },
     path: memberPath,
-    body: Type.Object({ roles: Roles }, strict),
+    body: StrictObject({ roles: Roles }),
     result: Type.Null(),
   }),
   'tenant-config.members.decider': action({
@@ -249,13 +245,9 @@ export const memberContracts = {
       ),
       groups: Type.Array(Type.String(), { description: 'Approver groups that were asked so far' }),
       asked: Type.Optional(
-        Type.Object(
+        DescribedObject(
+          'When the approval was asked for, and which principals asked; absent: now, by nobody who gave anything',
           { at: Type.String(), by: Type.Array(Type.String()) },
-          {
-            ...strict,
-            description:
-              'When the approval was asked for, and which principals asked; absent: now, by nobody who gave anything',
-          },
         ),
       ),
       recipients: Type.Optional(
@@ -264,46 +256,37 @@ export const memberContracts = {
         }),
       ),
     },
-    result: Type.Object(
-      {
-        tenant_name: Type.String(),
-        revisions: Type.Record(Type.String(), Type.Integer(), {
-          description: 'Of the scopes that say it; it is so at least until one of them changes',
+    result: StrictObject({
+      tenant_name: Type.String(),
+      revisions: Type.Record(Type.String(), Type.Integer(), {
+        description: 'Of the scopes that say it; it is so at least until one of them changes',
+      }),
+      decider: Nullable(
+        StrictObject({
+          id: Type.String({ description: 'User or account id, or the address itself' }),
+          name: Type.String(),
+          email: Nullable(Type.String()),
+          right: Type.Enum(decisionRights),
         }),
-        decider: Nullable(
-          Type.Object(
-            {
-              id: Type.String({ description: 'User or account id, or the address itself' }),
-              name: Type.String(),
-              email: Nullable(Type.String()),
-              right: Type.Enum(decisionRights),
-            },
-            strict,
-          ),
-        ),
-        why_not: Nullable(
-          Type.Enum(['added_later', 'added_by_requester'], {
-            description: 'Why a right that they have now does not count for the approval',
-          }),
-        ),
-      },
-      strict,
-    ),
+      ),
+      why_not: Nullable(
+        Type.Enum(['added_later', 'added_by_requester'], {
+          description: 'Why a right that they have now does not count for the approval',
+        }),
+      ),
+    }),
   }),
   'tenant-config.members.approvers': action({
     summary: 'Who is in each approver group, and who administers the tenant, for the notifier',
     access: { level: 'internal' },
     changesNothing: true,
     path: { ...tenantPath, groups: Type.Array(Type.String()) },
-    result: Type.Object(
-      {
-        groups: Type.Record(Type.String(), Type.Array(Approver)),
-        admins: Type.Array(Approver),
-        groups_with_deciders: Type.Array(Type.String(), {
-          description: 'Those of the groups that have somebody who could decide',
-        }),
-      },
-      strict,
-    ),
+    result: StrictObject({
+      groups: Type.Record(Type.String(), Type.Array(Approver)),
+      admins: Type.Array(Approver),
+      groups_with_deciders: Type.Array(Type.String(), {
+        description: 'Those of the groups that have somebody who could decide',
+      }),
+    }),
   }),
 } as const;

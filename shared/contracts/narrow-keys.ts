@@ -3,14 +3,14 @@
  * what of its calls that is told; a narrow key opens no other contract.
  */
 import { Type, type Static } from 'typebox';
-import { AgentType, ServiceId, strict } from './fields.ts';
+import { AgentType, ServiceId, StrictObject } from './fields.ts';
 
 /** The most names of one kind. */
 export const mostNarrowed = 50;
 
 const list = { minItems: 1, maxItems: mostNarrowed, uniqueItems: true } as const;
 
-export const NarrowedTo = Type.Object(
+export const NarrowedTo = StrictObject(
   {
     service_ids: Type.Optional(
       Type.Array(ServiceId, {
@@ -37,7 +37,6 @@ export const NarrowedTo = Type.Object(
     ),
   },
   {
-    ...strict,
     minProperties: 1,
     title: 'NarrowedTo',
     description:

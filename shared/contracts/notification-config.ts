@@ -6,7 +6,15 @@
 import { Type, type Static, type TSchema } from 'typebox';
 import { action, read } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
-import { Email, Line, Nullable, strict } from './fields.ts';
+import {
+  DescribedObject,
+  Email,
+  Line,
+  Nullable,
+  strict,
+  StrictObject,
+  TitledObject,
+} from './fields.ts';
 import { marks, Secret } from './marks.ts';
 import {
   configurationReaders,
@@ -31,34 +39,25 @@ const Groups = (description: string) =>
 
 // ---------------------------------------------------------------- webhooks
 
-const Bearer = Type.Object(
-  {
-    type: Type.Literal('bearer', { description: 'Authorization: Bearer' }),
-    token: VisibleSecret('The token'),
-  },
-  strict,
-);
-const Basic = Type.Object(
-  {
-    type: Type.Literal('basic', { description: 'Authorization: Basic (RFC 7617)' }),
-    username: Type.String({
-      minLength: 1,
-      maxLength: 256,
-      pattern: '^[^:\\x00-\\x1f\\x7f]*$',
-      description: 'User name, without a colon',
-    }),
-    password: Type.With(Line(4096, 'Password'), { [marks.secret]: true }),
-  },
-  strict,
-);
-const ApiKey = Type.Object(
-  {
-    type: Type.Literal('api_key', { description: 'A header of its own' }),
-    api_key: VisibleSecret('The key'),
-    header_name: optional(HeaderName('Header that carries the key; X-API-Key by default')),
-  },
-  strict,
-);
+const Bearer = StrictObject({
+  type: Type.Literal('bearer', { description: 'Authorization: Bearer' }),
+  token: VisibleSecret('The token'),
+});
+const Basic = StrictObject({
+  type: Type.Literal('basic', { description: 'Authorization: Basic (RFC 7617)' }),
+  username: Type.String({
+    minLength: 1,
+    maxLength: 256,
+    pattern: '^[^:\\x00-\\x1f\\x7f]*$',
+    description: 'User name, without a colon',
+  }),
+  password: Type.With(Line(4096, 'Password'), { [marks.secret]: true }),
+});
+const ApiKey = StrictObject({
+  type: Type.Literal('api_key', { description: 'A header of its own' }),
+  api_key: VisibleSecret('The key'),
+  header_name: optional(HeaderName('Header that carries the key; X-API-Key by default')),
+});
 
 /**
  * The `discriminator` keyword makes the answer name the problems of the one shape that `type`
@@ -83,30 +82,27 @@ const Headers = Type.Record(
   },
 );
 
-const Backoff = Type.Object(
-  {
-    initial_seconds: optional(
-      Type.Number({
-        minimum: 0,
-        maximum: 86_400,
-        description: 'Wait before the first retry, up to the process cap',
-      }),
-    ),
-    factor: optional(
-      Type.Number({ minimum: 1, maximum: 1000, description: 'Factor from wait to wait' }),
-    ),
-    max_seconds: optional(
-      Type.Number({
-        minimum: 0,
-        maximum: 86_400,
-        description: 'Longest wait, up to the process cap',
-      }),
-    ),
-  },
-  { ...strict, description: 'Waits between retries' },
-);
+const Backoff = DescribedObject('Waits between retries', {
+  initial_seconds: optional(
+    Type.Number({
+      minimum: 0,
+      maximum: 86_400,
+      description: 'Wait before the first retry, up to the process cap',
+    }),
+  ),
+  factor: optional(
+    Type.Number({ minimum: 1, maximum: 1000, description: 'Factor from wait to wait' }),
+  ),
+  max_seconds: optional(
+    Type.Number({
+      minimum: 0,
+      maximum: 86_400,
+      description: 'Longest wait, up to the process cap',
+    }),
+  ),
+});
 
-export const WebhookEndpoint = Type.Object(
+export const WebhookEndpoint = StrictObject(
   {
     url: Type.String({
       minLength: 1,
@@ -138,7 +134,6 @@ export const WebhookEndpoint = Type.Object(
     backoff: optional(Backoff),
   },
   {
-    ...strict,
     title: 'WebhookEndpoint',
     description: 'An endpoint that notices are posted to',
     [marks.secretsOf]: 'webhook',
@@ -146,15 +141,12 @@ export const WebhookEndpoint = Type.Object(
 );
 export type WebhookEndpoint = Static<typeof WebhookEndpoint>;
 
-const WebhookEndpoints = Type.Object(
-  {
-    endpoints: Type.Array(WebhookEndpoint, {
-      maxItems: 100,
-      description: 'Endpoints; each gets every hop',
-    }),
-  },
-  strict,
-);
+const WebhookEndpoints = StrictObject({
+  endpoints: Type.Array(WebhookEndpoint, {
+    maxItems: 100,
+    description: 'Endpoints; each gets every hop',
+  }),
+});
 
 const hasEndpoints = { properties: { endpoints: {} }, required: ['endpoints'] };
 /** `endpoints` decides the form, so that problems are named of that form only. */
@@ -169,26 +161,23 @@ const Webhook = Type.Unsafe<WebhookEndpoint | Static<typeof WebhookEndpoints>>({
 
 // ---------------------------------------------------------------- mail and chat
 
-const TemplateOverride = Type.Object(
-  {
-    subject: optional(
-      Line(300, 'Subject line; {title}, {action}, {risk_level} and the like stand for values'),
+const TemplateOverride = TitledObject('TemplateOverride', 'Changes to one template', {
+  subject: optional(
+    Line(300, 'Subject line; {title}, {action}, {risk_level} and the like stand for values'),
+  ),
+  branding: optional(
+    Type.Union(
+      [
+        Line(300, 'Shown above the text'),
+        Type.Record(Type.String(), Line(300, 'A part of the branding')),
+      ],
+      {
+        description:
+          'Line above the text; or parts: name (above it), color (#rrggbb), logo_url (https), all others below it',
+      },
     ),
-    branding: optional(
-      Type.Union(
-        [
-          Line(300, 'Shown above the text'),
-          Type.Record(Type.String(), Line(300, 'A part of the branding')),
-        ],
-        {
-          description:
-            'Line above the text; or parts: name (above it), color (#rrggbb), logo_url (https), all others below it',
-        },
-      ),
-    ),
-  },
-  { ...strict, title: 'TemplateOverride', description: 'Changes to one template' },
-);
+  ),
+});
 const approvalRecipients = Addresses('Asked when the current group has no members');
 const defaultRecipients = Addresses('Asked when there are no approval_recipients either');
 const emailFields = {
@@ -203,7 +192,7 @@ const emailFields = {
   ),
 };
 
-const GoogleChat = Type.Object(
+const GoogleChat = StrictObject(
   {
     webhook_url: optional(
       Secret('Incoming webhook of the space; it carries its own key', {
@@ -213,28 +202,24 @@ const GoogleChat = Type.Object(
     spaces: optional(Type.Array(Line(300, 'Space'), { maxItems: 100, description: 'Spaces' })),
     include_links: optional(Type.Boolean({ description: 'Notices link to the decision' })),
   },
-  { ...strict, description: 'Google Chat', [marks.secretsOf]: 'google_chat' },
+  { description: 'Google Chat', [marks.secretsOf]: 'google_chat' },
 );
-const Chat = Type.Object(
-  { google_chat: optional(GoogleChat) },
-  { ...strict, title: 'ChatConfig', description: 'Notices in chat' },
-);
+const Chat = TitledObject('ChatConfig', 'Notices in chat', { google_chat: optional(GoogleChat) });
 
-const Teams = Type.Object(
+const Teams = StrictObject(
   {
     webhook_url: Secret('Address of the workflow of the channel; it carries its own key', {
       [marks.calledAddress]: true,
     }),
   },
   {
-    ...strict,
     title: 'TeamsConfig',
     description: 'Notices in Microsoft Teams; each links to where it is decided',
     [marks.secretsOf]: 'teams',
   },
 );
 
-const Slack = Type.Object(
+const Slack = StrictObject(
   {
     app_token: Secret('App-level token (xapp-) with the scope connections:write', {
       pattern: '^[\\x21-\\x7e]+$',
@@ -249,7 +234,6 @@ const Slack = Type.Object(
     }),
   },
   {
-    ...strict,
     title: 'SlackConfig',
     description: "Notices in Slack, with buttons that decide, by the tenant's own app",
     [marks.secretsOf]: 'slack',
@@ -258,28 +242,22 @@ const Slack = Type.Object(
 
 // ---------------------------------------------------------------- who is asked, and when
 
-const RiskLevelGroups = Type.Object(
-  {
-    low: optional(Groups('Groups asked at low risk, in order')),
-    medium: optional(Groups('Groups asked at medium risk, in order')),
-    high: optional(Groups('Groups asked at high risk, in order')),
-    critical: optional(Groups('Groups asked at critical risk, in order')),
-  },
-  { ...strict, title: 'RiskLevelGroups', description: 'Risk level to approver groups' },
-);
+const RiskLevelGroups = TitledObject('RiskLevelGroups', 'Risk level to approver groups', {
+  low: optional(Groups('Groups asked at low risk, in order')),
+  medium: optional(Groups('Groups asked at medium risk, in order')),
+  high: optional(Groups('Groups asked at high risk, in order')),
+  critical: optional(Groups('Groups asked at critical risk, in order')),
+});
 const actionGroups = Groups('Groups asked for this action, in order');
-const ApproverGroups = Type.Object(
-  {
-    risk_levels: optional(RiskLevelGroups),
-    action_overrides: optional(
-      Type.Record(Type.String({ pattern: '^[A-Za-z0-9._-]{1,100}$' }), actionGroups, {
-        ...strict,
-        description: 'Action name to approver groups, instead of those of the risk level',
-      }),
-    ),
-  },
-  { ...strict, description: 'Who is asked' },
-);
+const ApproverGroups = DescribedObject('Who is asked', {
+  risk_levels: optional(RiskLevelGroups),
+  action_overrides: optional(
+    Type.Record(Type.String({ pattern: '^[A-Za-z0-9._-]{1,100}$' }), actionGroups, {
+      ...strict,
+      description: 'Action name to approver groups, instead of those of the risk level',
+    }),
+  ),
+});
 
 /**
  * What an escalation does where the tenant's configuration says nothing: shown by the schema, used
@@ -290,36 +268,33 @@ export const escalationDefaults = {
   escalation_window_minutes: 60,
   max_hops: 2,
 } as const;
-const Escalation = Type.Object(
-  {
-    poll_interval_seconds: optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: 3600,
-        default: escalationDefaults.poll_interval_seconds,
-        description:
-          'The most seconds that a hop may be late. Every notifier node looks each second, so any value is kept',
-      }),
-    ),
-    escalation_window_minutes: optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: 10_080,
-        default: escalationDefaults.escalation_window_minutes,
-        description: 'Wait from hop to hop',
-      }),
-    ),
-    max_hops: optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 20,
-        default: escalationDefaults.max_hops,
-        description: 'Hops after the first notice',
-      }),
-    ),
-  },
-  { ...strict, description: 'What happens when nobody decides' },
-);
+const Escalation = DescribedObject('What happens when nobody decides', {
+  poll_interval_seconds: optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 3600,
+      default: escalationDefaults.poll_interval_seconds,
+      description:
+        'The most seconds that a hop may be late. Every notifier node looks each second, so any value is kept',
+    }),
+  ),
+  escalation_window_minutes: optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 10_080,
+      default: escalationDefaults.escalation_window_minutes,
+      description: 'Wait from hop to hop',
+    }),
+  ),
+  max_hops: optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 20,
+      default: escalationDefaults.max_hops,
+      description: 'Hops after the first notice',
+    }),
+  ),
+});
 
 /** The most that may be asked to approve one approval. */
 const mostApprovers = 20;
@@ -336,32 +311,23 @@ const requiredApprovers = {
   high: approvers('high'),
   critical: approvers('critical'),
 };
-const allowSelf = Type.Boolean({
-  default: false,
-  description: 'The requester may decide, too',
-});
+const allowSelf = Type.Boolean({ default: false, description: 'The requester may decide, too' });
 const machines = Type.Boolean({
   default: false,
   description: 'API keys with the scope approvals:decide, and so service accounts, may decide',
 });
-const ApprovalPolicy = Type.Object(
-  {
-    required: optional(
-      Type.Object(
-        {
-          low: optional(requiredApprovers.low),
-          medium: optional(requiredApprovers.medium),
-          high: optional(requiredApprovers.high),
-          critical: optional(requiredApprovers.critical),
-        },
-        { ...strict, description: 'Risk level to how many must approve; a denial by one ends it' },
-      ),
-    ),
-    allow_self: optional(allowSelf),
-    machines: optional(machines),
-  },
-  { ...strict, description: 'Whose decisions count, and how many it takes' },
-);
+const ApprovalPolicy = DescribedObject('Whose decisions count, and how many it takes', {
+  required: optional(
+    DescribedObject('Risk level to how many must approve; a denial by one ends it', {
+      low: optional(requiredApprovers.low),
+      medium: optional(requiredApprovers.medium),
+      high: optional(requiredApprovers.high),
+      critical: optional(requiredApprovers.critical),
+    }),
+  ),
+  allow_self: optional(allowSelf),
+  machines: optional(machines),
+});
 
 /** What holds where the tenant's configuration says nothing. */
 export const approvalPolicyDefaults = {
@@ -372,10 +338,10 @@ export const approvalPolicyDefaults = {
 
 // ---------------------------------------------------------------- the document
 
-export const NotificationConfig = Type.Object(
+export const NotificationConfig = StrictObject(
   {
     webhook: optional(Webhook),
-    email: optional(Type.Object(emailFields, { ...strict, description: 'Notices by mail' })),
+    email: optional(DescribedObject('Notices by mail', emailFields)),
     chat: optional(Chat),
     teams: optional(Teams),
     slack: optional(Slack),
@@ -384,7 +350,6 @@ export const NotificationConfig = Type.Object(
     approval_policy: optional(ApprovalPolicy),
   },
   {
-    ...strict,
     title: 'NotificationConfig',
     description:
       'Whom a tenant asks for approval, over which channels, and what happens when nobody decides',
@@ -399,25 +364,19 @@ export const NotificationConfig = Type.Object(
 export type NotificationConfig = Static<typeof NotificationConfig>;
 export const NullableNotificationConfig = Nullable(NotificationConfig);
 
-const EffectiveEndpoint = Type.Object(
+const EffectiveEndpoint = TitledObject(
+  'EffectiveWebhookEndpoint',
+  'An endpoint, with defaults and caps applied',
   {
     ...WebhookEndpoint.properties,
     headers: Type.Record(Type.String(), Type.String(), { description: 'Extra request headers' }),
     timeout_seconds: Type.Integer({ description: 'Time-out of one send' }),
     retry_attempts: Type.Integer({ description: 'Retries after the first send' }),
-    backoff: Type.Object(
-      {
-        initial_seconds: Type.Number({ description: 'Wait before the first retry' }),
-        factor: Type.Number({ description: 'Factor from wait to wait' }),
-        max_seconds: Type.Number({ description: 'Longest wait' }),
-      },
-      { ...strict, description: 'Waits between retries' },
-    ),
-  },
-  {
-    ...strict,
-    title: 'EffectiveWebhookEndpoint',
-    description: 'An endpoint, with defaults and caps applied',
+    backoff: DescribedObject('Waits between retries', {
+      initial_seconds: Type.Number({ description: 'Wait before the first retry' }),
+      factor: Type.Number({ description: 'Factor from wait to wait' }),
+      max_seconds: Type.Number({ description: 'Longest wait' }),
+    }),
   },
 );
 export type EffectiveEndpoint = Static<typeof EffectiveEndpoint>;
@@ -426,57 +385,41 @@ export type EffectiveEndpoint = Static<typeof EffectiveEndpoint>;
  * As it is used: process defaults where a field is missing, process caps where it asks for more,
  * webhooks as a list.
  */
-export const EffectiveNotifications = Type.Object(
+export const EffectiveNotifications = TitledObject(
+  'EffectiveNotifications',
+  'notification_config as it is used, with defaults and caps applied',
   {
     ...NotificationConfig.properties,
-    webhook: Type.Object(
-      { endpoints: Type.Array(EffectiveEndpoint, { description: 'Each gets every hop' }) },
-      { ...strict, description: 'Notices by webhook' },
-    ),
-    email: Type.Object(
-      {
-        ...emailFields,
-        approval_recipients: approvalRecipients,
-        default_recipients: defaultRecipients,
-        from_email: Type.String({ description: 'Sender' }),
-      },
-      { ...strict, description: 'Notices by mail' },
-    ),
-    approver_groups: Type.Object(
-      {
-        risk_levels: optional(RiskLevelGroups),
-        action_overrides: Type.Record(Type.String(), actionGroups, {
-          description: 'Action name to approver groups, instead of those of the risk level',
-        }),
-      },
-      { ...strict, description: 'Who is asked' },
-    ),
-    escalation: Type.Object(
-      {
-        poll_interval_seconds: Type.Integer({
-          description: 'The most seconds that a hop may be late',
-        }),
-        escalation_window_minutes: Type.Integer({ description: 'Wait from hop to hop' }),
-        max_hops: Type.Integer({ description: 'Hops after the first notice' }),
-      },
-      { ...strict, description: 'What happens when nobody decides' },
-    ),
-    approval_policy: Type.Object(
-      {
-        required: Type.Object(requiredApprovers, {
-          ...strict,
-          description: 'Risk level to how many must approve; a denial by one ends it',
-        }),
-        allow_self: allowSelf,
-        machines,
-      },
-      { ...strict, description: 'Whose decisions count, and how many it takes' },
-    ),
-  },
-  {
-    ...strict,
-    title: 'EffectiveNotifications',
-    description: 'notification_config as it is used, with defaults and caps applied',
+    webhook: DescribedObject('Notices by webhook', {
+      endpoints: Type.Array(EffectiveEndpoint, { description: 'Each gets every hop' }),
+    }),
+    email: DescribedObject('Notices by mail', {
+      ...emailFields,
+      approval_recipients: approvalRecipients,
+      default_recipients: defaultRecipients,
+      from_email: Type.String({ description: 'Sender' }),
+    }),
+    approver_groups: DescribedObject('Who is asked', {
+      risk_levels: optional(RiskLevelGroups),
+      action_overrides: Type.Record(Type.String(), actionGroups, {
+        description: 'Action name to approver groups, instead of those of the risk level',
+      }),
+    }),
+    escalation: DescribedObject('What happens when nobody decides', {
+      poll_interval_seconds: Type.Integer({
+        description: 'The most seconds that a hop may be late',
+      }),
+      escalation_window_minutes: Type.Integer({ description: 'Wait from hop to hop' }),
+      max_hops: Type.Integer({ description: 'Hops after the first notice' }),
+    }),
+    approval_policy: DescribedObject('Whose decisions count, and how many it takes', {
+      required: DescribedObject(
+        'Risk level to how many must approve; a denial by one ends it',
+        requiredApprovers,
+      ),
+      allow_self: allowSelf,
+      machines,
+    }),
   },
 );
 export type EffectiveNotifications = Static<typeof EffectiveNotifications>;
@@ -527,20 +470,17 @@ const notifications = documentContracts({
 });
 
 /** What of a configuration says who decides. */
-const DecidingRules = Type.Object(
-  {
-    approver_groups: EffectiveNotifications.properties.approver_groups,
-    approval_policy: EffectiveNotifications.properties.approval_policy,
-  },
-  strict,
-);
+const DecidingRules = StrictObject({
+  approver_groups: EffectiveNotifications.properties.approver_groups,
+  approval_policy: EffectiveNotifications.properties.approval_policy,
+});
 
 export const notificationContracts = {
   'tenant-config.notifications.with-slack': action({
     summary: 'The tenants with Slack, by the revisions of their configurations',
     access: { level: 'internal' },
     changesNothing: true,
-    result: Type.Array(Type.Object({ tenant_id: Type.String(), revision: Type.Integer() }, strict)),
+    result: Type.Array(StrictObject({ tenant_id: Type.String(), revision: Type.Integer() })),
   }),
   'tenant-config.notifications.get': notifications.get,
   'tenant-config.notifications.put': notifications.put,
@@ -563,22 +503,18 @@ export const notificationContracts = {
         Type.Array(Type.String(), { description: 'Principals who ask for an approval' }),
       ),
     },
-    result: Type.Object(
-      {
-        config: EffectiveNotifications,
-        revision: Type.Integer(),
-        counted_recipients: Type.Array(Type.String(), {
-          description: 'Mail addresses without those that the requester added in the last 24 hours',
-        }),
-        slack_counts: Type.Boolean({
-          description: 'Whether the requester has not changed Slack in the last 24 hours',
-        }),
-        recent_changes: Type.Array(
-          Type.Object({ before: DecidingRules, after: DecidingRules }, strict),
-          { description: 'By the requester, in the last 24 hours, newest first' },
-        ),
-      },
-      strict,
-    ),
+    result: StrictObject({
+      config: EffectiveNotifications,
+      revision: Type.Integer(),
+      counted_recipients: Type.Array(Type.String(), {
+        description: 'Mail addresses without those that the requester added in the last 24 hours',
+      }),
+      slack_counts: Type.Boolean({
+        description: 'Whether the requester has not changed Slack in the last 24 hours',
+      }),
+      recent_changes: Type.Array(StrictObject({ before: DecidingRules, after: DecidingRules }), {
+        description: 'By the requester, in the last 24 hours, newest first',
+      }),
+    }),
   }),
 } as const;

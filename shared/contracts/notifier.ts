@@ -11,13 +11,15 @@ import {
   AgentType,
   CreatedAt,
   described,
+  DescribedObject,
   Line,
   Nullable,
   ServiceId,
   ServiceTypeName,
-  strict,
+  StrictObject,
   TenantId,
   Timestamp,
+  TitledObject,
   Uuid,
 } from './fields.ts';
 import { operators } from './tenant-document.ts';
@@ -160,10 +162,7 @@ const requested = {
     'Scale checkout-api to 8 instances',
   ),
 };
-const Description = Type.String({
-  maxLength: 10_000,
-  description: 'What a human needs to decide',
-});
+const Description = Type.String({ maxLength: 10_000, description: 'What a human needs to decide' });
 export const Resource = Type.Union(
   [Line(500, 'Name of the resource'), Type.Record(Type.String(), Type.Unknown())],
   { description: 'What would be changed; at most 32 KiB of JSON' },
@@ -189,61 +188,42 @@ const context = {
   service_type: optional(ServiceTypeName),
 };
 
-const NamedKey = Type.Object(
-  {
-    id: Type.String({ description: "The key's id" }),
-    name: Type.String({ description: 'What its owner calls it' }),
-  },
-  { ...strict, title: 'NamedKey', description: 'An API key' },
-);
+const NamedKey = TitledObject('NamedKey', 'An API key', {
+  id: Type.String({ description: "The key's id" }),
+  name: Type.String({ description: 'What its owner calls it' }),
+});
 const ActorType = Type.String({
   description: 'A user, a service account or a service',
   examples: ['user'],
 });
-const Requester = Type.Object(
-  {
-    type: ActorType,
-    id: Type.String({ description: 'Of the person, the service account or the service' }),
-    name: Nullable(Type.String({ description: 'Null for requests from before it was kept' })),
-    api_key: described(Nullable(NamedKey), 'The API key that was used; null: none'),
-  },
-  { ...strict, title: 'Requester', description: 'Who asked, and with which API key, if with one' },
-);
+const Requester = TitledObject('Requester', 'Who asked, and with which API key, if with one', {
+  type: ActorType,
+  id: Type.String({ description: 'Of the person, the service account or the service' }),
+  name: Nullable(Type.String({ description: 'Null for requests from before it was kept' })),
+  api_key: described(Nullable(NamedKey), 'The API key that was used; null: none'),
+});
 const Comment = Nullable(Type.String({ description: 'What they said' }));
-const Approver = Type.Object(
-  {
-    type: ActorType,
-    by: Type.String({ description: 'Id of the person or service account, or a mail address' }),
-    name: Type.String({ description: 'What they are called' }),
-    api_key: described(Nullable(NamedKey), 'The API key that was used; null: none'),
-    at: described(Timestamp, 'When'),
-    comment: Comment,
-    via: DecisionVia,
-    right: DecisionRight,
-  },
-  { ...strict, title: 'Approver', description: 'Somebody who has approved' },
-);
-const Policy = Type.Object(
-  {
-    required: Type.Integer({ description: 'How many must approve' }),
-    allow_self: Type.Boolean({ description: 'The requester may decide, too' }),
-    machines: Type.Boolean({ description: 'API keys may decide' }),
-  },
-  {
-    ...strict,
-    title: 'FrozenPolicy',
-    description: 'The approval_policy of when it was asked for',
-  },
-);
+const Approver = TitledObject('Approver', 'Somebody who has approved', {
+  type: ActorType,
+  by: Type.String({ description: 'Id of the person or service account, or a mail address' }),
+  name: Type.String({ description: 'What they are called' }),
+  api_key: described(Nullable(NamedKey), 'The API key that was used; null: none'),
+  at: described(Timestamp, 'When'),
+  comment: Comment,
+  via: DecisionVia,
+  right: DecisionRight,
+});
+const Policy = TitledObject('FrozenPolicy', 'The approval_policy of when it was asked for', {
+  required: Type.Integer({ description: 'How many must approve' }),
+  allow_self: Type.Boolean({ description: 'The requester may decide, too' }),
+  machines: Type.Boolean({ description: 'API keys may decide' }),
+});
 
-const WhatHappens = Type.Object(
-  {
-    approve: Type.String({ description: 'What follows from an approval' }),
-    deny: Type.String({ description: 'What follows from a denial' }),
-    silence: Type.String({ description: 'What follows where no one decides, and when' }),
-  },
-  { ...strict, title: 'WhatHappens', description: 'In words, while it is pending' },
-);
+const WhatHappens = TitledObject('WhatHappens', 'In words, while it is pending', {
+  approve: Type.String({ description: 'What follows from an approval' }),
+  deny: Type.String({ description: 'What follows from a denial' }),
+  silence: Type.String({ description: 'What follows where no one decides, and when' }),
+});
 
 /** What an automation that asks says beside the cost. */
 const whyAsked = {
@@ -261,126 +241,95 @@ const whyAsked = {
 } as const;
 
 /** An approval as everybody sees it: its readers, and the receivers of its notices. */
-export const Approval = Type.Object(
-  {
-    id: described(Uuid, "The approval's id"),
-    tenant_id: TenantId,
-    state: ApprovalState,
-    ...requested,
-    description: Nullable(Description),
-    resource: Nullable(Resource),
-    cost_impact: Nullable(CostImpact),
-    ...whyAsked,
-    metadata: Nullable(Metadata),
-    ...context,
-    hop: Type.Integer({ description: 'Escalations so far' }),
-    max_hops: Type.Integer({ description: 'Escalations there can be' }),
-    chain: Type.Array(Type.String(), {
-      description: 'Approver groups, in the order in which they are asked',
+export const Approval = TitledObject('Approval', "A request for a human's approval", {
+  id: described(Uuid, "The approval's id"),
+  tenant_id: TenantId,
+  state: ApprovalState,
+  ...requested,
+  description: Nullable(Description),
+  resource: Nullable(Resource),
+  cost_impact: Nullable(CostImpact),
+  ...whyAsked,
+  metadata: Nullable(Metadata),
+  ...context,
+  hop: Type.Integer({ description: 'Escalations so far' }),
+  max_hops: Type.Integer({ description: 'Escalations there can be' }),
+  chain: Type.Array(Type.String(), {
+    description: 'Approver groups, in the order in which they are asked',
+  }),
+  current_group: Nullable(Type.String({ description: 'The group that is asked now' })),
+  requested_by: Requester,
+  policy: Policy,
+  revision: Nullable(
+    Type.Integer({ description: "The tenant's approvals' revision at its last change" }),
+  ),
+  approved_by: Type.Array(Approver, {
+    description: 'Who has approved so far, in order; `policy.required` of them grant it',
+  }),
+  created_at: CreatedAt,
+  expires_at: described(Timestamp, 'Until when it can be decided'),
+  escalates_at: described(Nullable(Timestamp), 'When the next group is asked; null: none is'),
+  acknowledged: Nullable(
+    TitledObject('Acknowledgement', 'Who is on it, which pauses escalation', {
+      by: Type.String({ description: 'Id of the person' }),
+      at: described(Timestamp, 'When they said so'),
     }),
-    current_group: Nullable(Type.String({ description: 'The group that is asked now' })),
-    requested_by: Requester,
-    policy: Policy,
-    revision: Nullable(
-      Type.Integer({ description: "The tenant's approvals' revision at its last change" }),
-    ),
-    approved_by: Type.Array(Approver, {
-      description: 'Who has approved so far, in order; `policy.required` of them grant it',
+  ),
+  decision: Nullable(
+    TitledObject('ApprovalDecision', 'How it was decided; null: it was not', {
+      decision: Decision,
+      by: Type.String({ description: 'Id of the person or service account, or a mail address' }),
+      name: ActorName,
+      at: described(Timestamp, 'When'),
+      comment: Comment,
+      via: DecisionVia,
     }),
-    created_at: CreatedAt,
-    expires_at: described(Timestamp, 'Until when it can be decided'),
-    escalates_at: described(Nullable(Timestamp), 'When the next group is asked; null: none is'),
-    acknowledged: Nullable(
-      Type.Object(
-        {
-          by: Type.String({ description: 'Id of the person' }),
-          at: described(Timestamp, 'When they said so'),
-        },
-        {
-          ...strict,
-          title: 'Acknowledgement',
-          description: 'Who is on it, which pauses escalation',
-        },
-      ),
-    ),
-    decision: Nullable(
-      Type.Object(
-        {
-          decision: Decision,
-          by: Type.String({
-            description: 'Id of the person or service account, or a mail address',
-          }),
-          name: ActorName,
-          at: described(Timestamp, 'When'),
-          comment: Comment,
-          via: DecisionVia,
-        },
-        {
-          ...strict,
-          title: 'ApprovalDecision',
-          description: 'How it was decided; null: it was not',
-        },
-      ),
-    ),
-    what_happens: optional(WhatHappens),
-  },
-  { ...strict, title: 'Approval', description: "A request for a human's approval" },
-);
+  ),
+  what_happens: optional(WhatHappens),
+});
 
 /** An approval for the person who looks at it. */
-const ViewedApproval = Type.Object(
+const ViewedApproval = TitledObject(
+  'ViewedApproval',
+  'An approval, and whether you may decide it',
   {
     ...Approval.properties,
     viewer: optional(
-      Type.Object(
-        {
-          may_decide: Type.Boolean({ description: 'Whether they could decide now' }),
-          code: Nullable(
-            Type.String({ description: 'Error code of a decision of theirs; null: none' }),
-          ),
-          why_not: Nullable(Type.String({ description: 'Why they may not; null: they may' })),
-        },
-        {
-          ...strict,
-          title: 'ApprovalViewer',
-          description: 'The caller, if a person who signed in, while it is pending',
-        },
-      ),
+      TitledObject('ApprovalViewer', 'The caller, if a person who signed in, while it is pending', {
+        may_decide: Type.Boolean({ description: 'Whether they could decide now' }),
+        code: Nullable(
+          Type.String({ description: 'Error code of a decision of theirs; null: none' }),
+        ),
+        why_not: Nullable(Type.String({ description: 'Why they may not; null: they may' })),
+      }),
     ),
   },
-  { ...strict, title: 'ViewedApproval', description: 'An approval, and whether you may decide it' },
 );
 
 const { id: _id, revision: _revision, ...told } = Approval.properties;
 /** What a webhook receives. */
-export const Notice = Type.Object(
-  {
-    type: NoticeType,
-    id: Type.String({
-      description: 'Names the notice, the same in every attempt',
-      examples: ['ntf_3f9d1c527a414f0e9b6c0d5e8a1b2c3d'],
-    }),
-    timestamp: described(Timestamp, 'When it was made'),
-    data: Type.Object(
-      { approval_id: described(Uuid, "The approval's id"), ...told },
-      { ...strict, description: 'The approval as it was then' },
-    ),
-  },
-  { ...strict, title: 'Notice', description: 'What has happened to an approval' },
-);
+export const Notice = TitledObject('Notice', 'What has happened to an approval', {
+  type: NoticeType,
+  id: Type.String({
+    description: 'Names the notice, the same in every attempt',
+    examples: ['ntf_3f9d1c527a414f0e9b6c0d5e8a1b2c3d'],
+  }),
+  timestamp: described(Timestamp, 'When it was made'),
+  data: DescribedObject('The approval as it was then', {
+    approval_id: described(Uuid, "The approval's id"),
+    ...told,
+  }),
+});
 
 /**
  * What a stream says of an approval: that it changed, and what it is by now. The approval itself is
  * read, with its access.
  */
-const ApprovalChange = Type.Object(
-  {
-    revision: Type.Integer({ description: "Of the tenant's approvals" }),
-    approval_id: described(Uuid, "The approval's id"),
-    state: ApprovalState,
-  },
-  { ...strict, title: 'ApprovalChange', description: 'That an approval changed' },
-);
+const ApprovalChange = TitledObject('ApprovalChange', 'That an approval changed', {
+  revision: Type.Integer({ description: "Of the tenant's approvals" }),
+  approval_id: described(Uuid, "The approval's id"),
+  state: ApprovalState,
+});
 
 /** In seconds. */
 export const longestWait = 60;
@@ -406,28 +355,18 @@ const delivery = {
   settled_at: described(Nullable(Timestamp), 'When it was delivered or failed; null: not yet'),
   reason: Nullable(Type.String({ description: 'Why it failed, or waits' })),
 };
-export const Delivery = Type.Object(delivery, {
-  ...strict,
-  title: 'Delivery',
-  description: 'One notice to one receiver',
+export const Delivery = TitledObject('Delivery', 'One notice to one receiver', delivery);
+export const Attempt = TitledObject('DeliveryAttempt', 'One attempt to deliver a notice', {
+  at: described(Timestamp, 'When it began'),
+  duration_ms: Type.Integer({ description: 'How long it took' }),
+  status: Nullable(Type.Integer({ description: 'HTTP status of the answer; null: none came' })),
+  answer: Nullable(Type.String({ description: 'The first 4 KiB of the answer' })),
+  error: Nullable(Type.String({ description: 'What went wrong' })),
 });
-export const Attempt = Type.Object(
-  {
-    at: described(Timestamp, 'When it began'),
-    duration_ms: Type.Integer({ description: 'How long it took' }),
-    status: Nullable(Type.Integer({ description: 'HTTP status of the answer; null: none came' })),
-    answer: Nullable(Type.String({ description: 'The first 4 KiB of the answer' })),
-    error: Nullable(Type.String({ description: 'What went wrong' })),
-  },
-  { ...strict, title: 'DeliveryAttempt', description: 'One attempt to deliver a notice' },
-);
-const DeliveryDetail = Type.Object(
+const DeliveryDetail = TitledObject(
+  'DeliveryDetail',
+  'One notice to one receiver, with every attempt',
   { ...delivery, log: Type.Array(Attempt, { description: 'Every attempt, in order' }) },
-  {
-    ...strict,
-    title: 'DeliveryDetail',
-    description: 'One notice to one receiver, with every attempt',
-  },
 );
 
 /** Of those who may decide an approval, signed in or by a mailed link. */
@@ -452,39 +391,33 @@ const link = {
     examples: ['dGhlLXRva2VuLWluLXRoZS1tYWls'],
   }),
 };
-const LinkView = Type.Object(
-  {
-    decision: Decision,
-    tenant_name: Type.String({ description: "The tenant's name" }),
-    title: Type.String({ description: 'One line that says what is asked' }),
-    action: Type.String({ description: 'What the automation wants to do' }),
-    risk_level: Type.String({ description: 'How risky it is' }),
-    description: Nullable(Type.String({ description: 'What a human needs to decide' })),
-    resource: Nullable(Resource),
-    cost_impact: Nullable(CostImpact),
-    ...whyAsked,
-    ...context,
-    requested_by: Requester,
-    required: Type.Integer({ description: 'How many must approve' }),
-    approved_by: Type.Array(
-      Type.Object(
-        {
-          name: Type.String({ description: 'What they are called' }),
-          at: described(Timestamp, 'When'),
-          comment: Comment,
-        },
-        strict,
-      ),
-      { description: 'Who has approved so far, in order' },
-    ),
-    has_approved: Type.Boolean({ description: 'The reader of the link is among them' }),
-    metadata: optional(described(Nullable(Metadata), 'Parameters of the action')),
-    what_happens: optional(WhatHappens),
-    state: ApprovalState,
-    expires_at: described(Timestamp, 'Until when it can be decided'),
-  },
-  { ...strict, title: 'DecisionLink', description: 'What the link in a mail decides' },
-);
+const LinkView = TitledObject('DecisionLink', 'What the link in a mail decides', {
+  decision: Decision,
+  tenant_name: Type.String({ description: "The tenant's name" }),
+  title: Type.String({ description: 'One line that says what is asked' }),
+  action: Type.String({ description: 'What the automation wants to do' }),
+  risk_level: Type.String({ description: 'How risky it is' }),
+  description: Nullable(Type.String({ description: 'What a human needs to decide' })),
+  resource: Nullable(Resource),
+  cost_impact: Nullable(CostImpact),
+  ...whyAsked,
+  ...context,
+  requested_by: Requester,
+  required: Type.Integer({ description: 'How many must approve' }),
+  approved_by: Type.Array(
+    StrictObject({
+      name: Type.String({ description: 'What they are called' }),
+      at: described(Timestamp, 'When'),
+      comment: Comment,
+    }),
+    { description: 'Who has approved so far, in order' },
+  ),
+  has_approved: Type.Boolean({ description: 'The reader of the link is among them' }),
+  metadata: optional(described(Nullable(Metadata), 'Parameters of the action')),
+  what_happens: optional(WhatHappens),
+  state: ApprovalState,
+  expires_at: described(Timestamp, 'Until when it can be decided'),
+});
 
 export const notifierContracts = {
   'notifier.approvals.request': action({
@@ -494,26 +427,23 @@ export const notifierContracts = {
     leadsTo: 'operations',
     keyScope: 'approvals:write',
     path: tenantPath,
-    body: Type.Object(
-      {
-        ...requested,
-        description: optional(Description),
-        resource: optional(Resource),
-        cost_impact: optional(CostImpact),
-        metadata: optional(Metadata),
-        ...context,
-        expires_at: optional(
-          described(
-            Timestamp,
-            'Until when it can be decided; at most approval_timeout_minutes from now, which it is by default',
-          ),
+    body: TitledObject('ApprovalRequest', 'What a human is asked for', {
+      ...requested,
+      description: optional(Description),
+      resource: optional(Resource),
+      cost_impact: optional(CostImpact),
+      metadata: optional(Metadata),
+      ...context,
+      expires_at: optional(
+        described(
+          Timestamp,
+          'Until when it can be decided; at most approval_timeout_minutes from now, which it is by default',
         ),
-        idempotency_key: optional(
-          Line(200, 'The same key with the same request gives the same approval'),
-        ),
-      },
-      { ...strict, title: 'ApprovalRequest', description: 'What a human is asked for' },
-    ),
+      ),
+      idempotency_key: optional(
+        Line(200, 'The same key with the same request gives the same approval'),
+      ),
+    }),
     result: Approval,
     response: 'accepted',
   }),
@@ -561,13 +491,10 @@ export const notifierContracts = {
       after: optional(Type.Integer({ minimum: 0, description: 'Absent: none, only the revision' })),
       limit: page.limit,
     },
-    result: Type.Object(
-      {
-        items: Type.Array(ApprovalChange),
-        revision: Type.Integer({ description: "The scope's revision, at least" }),
-      },
-      strict,
-    ),
+    result: StrictObject({
+      items: Type.Array(ApprovalChange),
+      revision: Type.Integer({ description: "The scope's revision, at least" }),
+    }),
     changesNothing: true,
   }),
   'gateway.watch.approvals': stream({
@@ -585,13 +512,10 @@ export const notifierContracts = {
     leadsTo: 'operations',
     keyScope: 'approvals:decide',
     path: approvalPath,
-    body: Type.Object(
-      {
-        decision: Decision,
-        comment: optional(Type.String({ maxLength: 2000, description: 'Why, for the record' })),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      decision: Decision,
+      comment: optional(Type.String({ maxLength: 2000, description: 'Why, for the record' })),
+    }),
     result: Approval,
   }),
   'notifier.approvals.ack': action({
@@ -621,10 +545,9 @@ export const notifierContracts = {
         description: 'Of the notification_config by which the click was heard',
       }),
     },
-    result: Type.Object(
-      { left: Type.Integer({ description: 'How many more must approve; 0: it is decided' }) },
-      strict,
-    ),
+    result: StrictObject({
+      left: Type.Integer({ description: 'How many more must approve; 0: it is decided' }),
+    }),
   }),
   'notifier.links.decide': action({
     summary: 'Decide by the link in a mail, once',
@@ -634,20 +557,17 @@ export const notifierContracts = {
     query: link,
     /** Optional: a link's own decision is in its token. */
     body: optional(
-      Type.Object(
-        {
-          decision: optional(
-            described(
-              Decision,
-              'Of the link by default. A link that approves may deny; one that denies may not approve',
-            ),
+      TitledObject('LinkDecision', 'What is decided by the link', {
+        decision: optional(
+          described(
+            Decision,
+            'Of the link by default. A link that approves may deny; one that denies may not approve',
           ),
-          comment: optional(
-            Type.String({ maxLength: 2000, description: 'Why, for readers of the decision' }),
-          ),
-        },
-        { ...strict, title: 'LinkDecision', description: 'What is decided by the link' },
-      ),
+        ),
+        comment: optional(
+          Type.String({ maxLength: 2000, description: 'Why, for readers of the decision' }),
+        ),
+      }),
     ),
     result: LinkView,
     response: 'page',
@@ -692,7 +612,7 @@ export const notifierContracts = {
     leadsTo: 'operations',
     keyScope: 'approvals:write',
     path: tenantPath,
-    body: Type.Object(
+    body: StrictObject(
       {
         channel: Channel,
         endpoint: optional(
@@ -704,28 +624,21 @@ export const notifierContracts = {
         ),
       },
       {
-        ...strict,
         title: 'TestNotice',
         description: 'Which channel to try',
         examples: [{ channel: 'email' }],
       },
     ),
-    result: Type.Object(
-      {
-        channel: Channel,
-        results: Type.Array(
-          Type.Object(
-            {
-              target: Type.String({ description: 'Origin of the endpoint, or mail address' }),
-              delivered: Type.Boolean({ description: 'Whether it arrived' }),
-              ...Attempt.properties,
-            },
-            strict,
-          ),
-          { description: 'One for each receiver' },
-        ),
-      },
-      { ...strict, title: 'TestResult', description: 'What became of a test notice' },
-    ),
+    result: TitledObject('TestResult', 'What became of a test notice', {
+      channel: Channel,
+      results: Type.Array(
+        StrictObject({
+          target: Type.String({ description: 'Origin of the endpoint, or mail address' }),
+          delivered: Type.Boolean({ description: 'Whether it arrived' }),
+          ...Attempt.properties,
+        }),
+        { description: 'One for each receiver' },
+      ),
+    }),
   }),
 } as const;

@@ -7,7 +7,7 @@ import { Type } from 'typebox';
 import { action, streamOfBoth, type Access } from './contract.ts';
 import { address } from './effective-config.ts';
 import { valueReaders } from './roles.ts';
-import { described, strict, TenantId } from './fields.ts';
+import { described, DescribedObject, TenantId, TitledObject } from './fields.ts';
 
 const Asked = Type.Object(
   {
@@ -27,45 +27,33 @@ const Asked = Type.Object(
   },
 );
 
-const Flag = Type.Object(
-  {
-    key: Type.String({ description: 'The key of the effective configuration' }),
-    value: Type.Optional(
-      Type.Unknown({
-        description: 'What holds; absent where that is null: the default of the code',
-      }),
-    ),
-    reason: Type.Enum(['STATIC', 'TARGETING_MATCH', 'DEFAULT', 'STALE'], {
-      description:
-        'STATIC without a context; TARGETING_MATCH where what it names decided; STALE from before an outage',
-    }),
-    variant: Type.String({ description: 'The layer that decided, or `bounds`' }),
-    metadata: Type.Record(
-      Type.String(),
-      Type.Union([Type.String(), Type.Number(), Type.Boolean()]),
-      {
-        description:
-          '`layer`, `source` and `revision` of the value, and whether a bound `enforced` it',
-      },
-    ),
-  },
-  { ...strict, title: 'Flag', description: 'An evaluated flag (OFREP)' },
-);
+const Flag = TitledObject('Flag', 'An evaluated flag (OFREP)', {
+  key: Type.String({ description: 'The key of the effective configuration' }),
+  value: Type.Optional(
+    Type.Unknown({ description: 'What holds; absent where that is null: the default of the code' }),
+  ),
+  reason: Type.Enum(['STATIC', 'TARGETING_MATCH', 'DEFAULT', 'STALE'], {
+    description:
+      'STATIC without a context; TARGETING_MATCH where what it names decided; STALE from before an outage',
+  }),
+  variant: Type.String({ description: 'The layer that decided, or `bounds`' }),
+  metadata: Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]), {
+    description: '`layer`, `source` and `revision` of the value, and whether a bound `enforced` it',
+  }),
+});
 
-const EventStream = Type.Object(
-  {
-    type: Type.Literal('sse', { description: 'Server-Sent Events' }),
-    url: Type.String({
-      description:
-        'To be kept secret: it opens the stream of this context, without a header, for an hour at most',
-    }),
-    inactivityDelaySec: Type.Integer({ description: 'Hang up when nobody looks for so long' }),
-  },
-  { ...strict, title: 'FlagEventStream', description: 'A stream of changes of flags (OFREP)' },
-);
-const RefetchEvaluation = Type.Object(
+const EventStream = TitledObject('FlagEventStream', 'A stream of changes of flags (OFREP)', {
+  type: Type.Literal('sse', { description: 'Server-Sent Events' }),
+  url: Type.String({
+    description:
+      'To be kept secret: it opens the stream of this context, without a header, for an hour at most',
+  }),
+  inactivityDelaySec: Type.Integer({ description: 'Hang up when nobody looks for so long' }),
+});
+const RefetchEvaluation = TitledObject(
+  'RefetchEvaluation',
+  'That flags of a context changed (OFREP)',
   { type: Type.Literal('refetchEvaluation', { description: 'Evaluate all flags again' }) },
-  { ...strict, title: 'RefetchEvaluation', description: 'That flags of a context changed (OFREP)' },
 );
 
 const access: Access = { level: 'tenant', roles: valueReaders, services: true };
@@ -103,21 +91,18 @@ export const ofrepContracts = {
     rest: `POST ${base}`,
     path,
     body: Type.Optional(Asked),
-    result: Type.Object(
-      {
-        flags: Type.Array(Flag, { description: 'Every key that has a value' }),
-        metadata: Type.Record(Type.String(), Type.Union([Type.String(), Type.Number()]), {
-          description: '`tenant_revision` and `platform_revision`',
-        }),
-        eventStreams: Type.Optional(
-          Type.Array(EventStream, { description: 'What says when to evaluate them again' }),
-        ),
-        /** Null where nobody can say whether it still holds. */
-        tag: described(Type.Union([Type.String(), Type.Null()]), 'In ETag alone'),
-        context: Type.Object(address, { ...strict, description: 'In the address of the stream' }),
-      },
-      { ...strict, title: 'Flags', description: 'All flags of a context (OFREP)' },
-    ),
+    result: TitledObject('Flags', 'All flags of a context (OFREP)', {
+      flags: Type.Array(Flag, { description: 'Every key that has a value' }),
+      metadata: Type.Record(Type.String(), Type.Union([Type.String(), Type.Number()]), {
+        description: '`tenant_revision` and `platform_revision`',
+      }),
+      eventStreams: Type.Optional(
+        Type.Array(EventStream, { description: 'What says when to evaluate them again' }),
+      ),
+      /** Null where nobody can say whether it still holds. */
+      tag: described(Type.Union([Type.String(), Type.Null()]), 'In ETag alone'),
+      context: DescribedObject('In the address of the stream', address),
+    }),
     response: 'flags',
   }),
   'gateway.watch.flags': streamOfBoth({

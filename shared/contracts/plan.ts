@@ -6,7 +6,7 @@
 import { Type, type Static } from 'typebox';
 import { action, writing } from './contract.ts';
 import { Change, OrProposed } from './envelopes.ts';
-import { Nullable, strict, Uuid } from './fields.ts';
+import { Nullable, StrictObject, TitledObject, Uuid } from './fields.ts';
 import { Impact, impactCursor, LimitsImpact, planned } from './impact.ts';
 import { PlatformLayers } from './layers.ts';
 import { Bounds } from './bounds.ts';
@@ -14,36 +14,30 @@ import { Budgets, limitOwner } from './budgets.ts';
 import { Freezes } from './freezes.ts';
 import { platformAdmins } from './platform-document.ts';
 
-export const PlanItem = Type.Object(
-  {
-    action: Type.Enum(['put', 'patch', 'delete'], { description: 'The method of the write' }),
-    path: Type.String({
-      minLength: 1,
-      maxLength: 500,
-      description: "A document of the platform's, such as /config/global/{key}",
-      examples: ['/config/global/http_client_timeout_seconds'],
+export const PlanItem = TitledObject('PlanItem', 'One write that is planned', {
+  action: Type.Enum(['put', 'patch', 'delete'], { description: 'The method of the write' }),
+  path: Type.String({
+    minLength: 1,
+    maxLength: 500,
+    description: "A document of the platform's, such as /config/global/{key}",
+    examples: ['/config/global/http_client_timeout_seconds'],
+  }),
+  body: Type.Optional(
+    Type.Unknown({
+      description: 'As the write takes it; none for a delete',
+      examples: [{ config_value: 20, is_public: true }],
     }),
-    body: Type.Optional(
-      Type.Unknown({
-        description: 'As the write takes it; none for a delete',
-        examples: [{ config_value: 20, is_public: true }],
-      }),
-    ),
-    if_match: Type.Optional(
-      Type.String({ maxLength: 1000, description: 'As the header If-Match of the write' }),
-    ),
-  },
-  { ...strict, title: 'PlanItem', description: 'One write that is planned' },
-);
+  ),
+  if_match: Type.Optional(
+    Type.String({ maxLength: 1000, description: 'As the header If-Match of the write' }),
+  ),
+});
 export type PlanItem = Static<typeof PlanItem>;
 
-export const PlannedChange = Type.Object(
-  {
-    resource: Type.String({ description: 'The path of the item' }),
-    ...Change.properties,
-  },
-  { ...strict, title: 'PlannedChange', description: 'What an item changes in its document' },
-);
+export const PlannedChange = TitledObject('PlannedChange', 'What an item changes in its document', {
+  resource: Type.String({ description: 'The path of the item' }),
+  ...Change.properties,
+});
 
 const items = Type.Array(PlanItem, {
   minItems: 1,
@@ -61,27 +55,17 @@ export const planContracts = {
     access: platformAdmins,
     keyScope: 'platform:read',
     changesNothing: true,
-    body: Type.Object(
-      {
-        items,
-        limit: Type.Optional(
-          Type.Integer({ minimum: 1, maximum: 200, description: 'Of items of the impact' }),
-        ),
-        cursor: impactCursor(200_000),
-      },
-      strict,
-    ),
-    result: Type.Object(
-      {
-        ...planned,
-        changes: Type.Array(PlannedChange, { description: 'What would change in the documents' }),
-      },
-      {
-        ...strict,
-        title: 'Plan',
-        description: 'What several writes of the platform would change together',
-      },
-    ),
+    body: StrictObject({
+      items,
+      limit: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: 200, description: 'Of items of the impact' }),
+      ),
+      cursor: impactCursor(200_000),
+    }),
+    result: TitledObject('Plan', 'What several writes of the platform would change together', {
+      ...planned,
+      changes: Type.Array(PlannedChange, { description: 'What would change in the documents' }),
+    }),
   }),
   'global-config.plan.apply': writing({
     summary: 'Write what was planned, all of it or nothing; 412 where anything moved since',
@@ -90,92 +74,65 @@ export const planContracts = {
     leadsTo: 'configuration',
     keyScope: 'platform:write',
     minTimeoutMs: 30_000,
-    body: Type.Object(
-      {
-        digest: Type.String({ minLength: 1, maxLength: 200, description: 'Of the plan' }),
-        items,
-        reason,
-      },
-      strict,
-    ),
+    body: StrictObject({
+      digest: Type.String({ minLength: 1, maxLength: 200, description: 'Of the plan' }),
+      items,
+      reason,
+    }),
     result: OrProposed(
-      Type.Object(
-        {
-          revision: Type.Integer({ description: "The platform's after the last item" }),
-          items: Type.Array(
-            Type.Object(
-              {
-                action: PlanItem.properties.action,
-                path: Type.String({ description: 'The path of the item' }),
-                outcome: Type.Enum(['created', 'updated', 'deleted'], {
-                  description: 'What became of the document',
-                }),
-                revision: Type.Integer({ description: 'The revision that it made' }),
-              },
-              strict,
-            ),
-            { description: 'The writes, in order' },
-          ),
-        },
-        { ...strict, title: 'AppliedPlan', description: 'What was written' },
-      ),
+      TitledObject('AppliedPlan', 'What was written', {
+        revision: Type.Integer({ description: "The platform's after the last item" }),
+        items: Type.Array(
+          StrictObject({
+            action: PlanItem.properties.action,
+            path: Type.String({ description: 'The path of the item' }),
+            outcome: Type.Enum(['created', 'updated', 'deleted'], {
+              description: 'What became of the document',
+            }),
+            revision: Type.Integer({ description: 'The revision that it made' }),
+          }),
+          { description: 'The writes, in order' },
+        ),
+      }),
     ),
   }),
   'config-resolver.impact': action({
     summary: 'What other layers or bounds would change in effective configurations',
     access: { level: 'internal' },
     changesNothing: true,
-    body: Type.Object(
-      {
-        keys: Type.Array(Type.String(), { description: 'What the layers or bounds say changes' }),
-        platform: Type.Optional(
-          Type.Object({ before: PlatformLayers, after: PlatformLayers }, strict),
-        ),
-        tenant: Type.Optional(
-          Type.Object(
-            {
-              tenant_id: Uuid,
-              before: Type.Union([Bounds, Type.Null()]),
-              after: Type.Union([Bounds, Type.Null()]),
-            },
-            strict,
-          ),
-        ),
-        base: Type.String({ description: 'What a cursor has to be of' }),
-        since: Type.Optional(Type.String({ description: 'Name tenants that changed since' })),
-        limit: Type.Optional(Type.Integer()),
-        cursor: Type.Optional(Type.String()),
-        only_digest: Type.Optional(Type.Boolean()),
-      },
-      strict,
-    ),
-    result: Type.Object(
-      {
-        impact: Impact,
-        complete: Type.Boolean(),
-        digest: Type.Union([Type.String(), Type.Null()]),
-        moved: Type.Array(Type.String(), { description: 'Names of tenants that changed `since`' }),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      keys: Type.Array(Type.String(), { description: 'What the layers or bounds say changes' }),
+      platform: Type.Optional(StrictObject({ before: PlatformLayers, after: PlatformLayers })),
+      tenant: Type.Optional(
+        StrictObject({
+          tenant_id: Uuid,
+          before: Type.Union([Bounds, Type.Null()]),
+          after: Type.Union([Bounds, Type.Null()]),
+        }),
+      ),
+      base: Type.String({ description: 'What a cursor has to be of' }),
+      since: Type.Optional(Type.String({ description: 'Name tenants that changed since' })),
+      limit: Type.Optional(Type.Integer()),
+      cursor: Type.Optional(Type.String()),
+      only_digest: Type.Optional(Type.Boolean()),
+    }),
+    result: StrictObject({
+      impact: Impact,
+      complete: Type.Boolean(),
+      digest: Type.Union([Type.String(), Type.Null()]),
+      moved: Type.Array(Type.String(), { description: 'Names of tenants that changed `since`' }),
+    }),
   }),
   'config-resolver.impact.over-time': action({
     summary: 'What other budgets or freezes of one owner would mean in tenants',
     access: { level: 'internal' },
     changesNothing: true,
-    body: Type.Object(
-      {
-        by: limitOwner,
-        tenant_id: Type.Optional(Uuid),
-        budgets: Type.Optional(
-          Type.Object({ before: Nullable(Budgets), after: Nullable(Budgets) }, strict),
-        ),
-        freezes: Type.Optional(
-          Type.Object({ before: Nullable(Freezes), after: Nullable(Freezes) }, strict),
-        ),
-      },
-      strict,
-    ),
+    body: StrictObject({
+      by: limitOwner,
+      tenant_id: Type.Optional(Uuid),
+      budgets: Type.Optional(StrictObject({ before: Nullable(Budgets), after: Nullable(Budgets) })),
+      freezes: Type.Optional(StrictObject({ before: Nullable(Freezes), after: Nullable(Freezes) })),
+    }),
     result: LimitsImpact,
   }),
 } as const;

@@ -4,7 +4,7 @@
  */
 import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
-import { described, FreeForm, Labels, patterns, ProjectId, strict, Text } from './fields.ts';
+import { described, FreeForm, Labels, patterns, ProjectId, Text, TitledObject } from './fields.ts';
 import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenant-document.ts';
 
 const fields = {
@@ -21,17 +21,14 @@ const fields = {
     }),
   ),
   budget: Type.Optional(
-    Type.Object(
-      {
-        amount: Type.Number({ minimum: 0, description: 'How much', examples: [1000] }),
-        currency: Type.String({
-          pattern: patterns.currency,
-          description: 'ISO 4217',
-          examples: ['EUR'],
-        }),
-      },
-      { ...strict, title: 'Budget', description: 'What it may cost' },
-    ),
+    TitledObject('Budget', 'What it may cost', {
+      amount: Type.Number({ minimum: 0, description: 'How much', examples: [1000] }),
+      currency: Type.String({
+        pattern: patterns.currency,
+        description: 'ISO 4217',
+        examples: ['EUR'],
+      }),
+    }),
   ),
   enforce_budget: Type.Optional(
     Type.Boolean({
@@ -42,10 +39,10 @@ const fields = {
   labels: Type.Optional(Labels('Labels of the cloud', { team: 'checkout' })),
   project_config: Type.Optional(described(FreeForm, 'Whatever else there is, kept as it is')),
 };
-export const ProjectConfig = Type.Object(
-  { project_id: ProjectId, ...fields },
-  { ...strict, title: 'ProjectConfig', description: "One of a tenant's cloud projects" },
-);
+export const ProjectConfig = TitledObject('ProjectConfig', "One of a tenant's cloud projects", {
+  project_id: ProjectId,
+  ...fields,
+});
 export type ProjectConfig = Static<typeof ProjectConfig>;
 
 export interface ProjectAddress extends TenantAddress {
@@ -60,10 +57,10 @@ const project = documentContracts({
   url: '/tenants/{tenant_id}/projects/{project_id}/config',
   path: { ...tenantPath, project_id: ProjectId },
   document: ProjectConfig,
-  body: Type.Object(
-    { project_id: Type.Optional(ProjectId), ...fields },
-    { ...strict, title: 'ProjectConfigBody', description: 'A project, as it is written' },
-  ),
+  body: TitledObject('ProjectConfigBody', 'A project, as it is written', {
+    project_id: Type.Optional(ProjectId),
+    ...fields,
+  }),
   key: projectKey,
 });
 

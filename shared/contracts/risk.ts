@@ -6,7 +6,7 @@ import { Type, type Static } from 'typebox';
 import { dryRun } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
 import { effectiveTrials } from './effective-trial.ts';
-import { Slug, strict } from './fields.ts';
+import { Slug, strict, TitledObject } from './fields.ts';
 import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
 import { temporary } from './temporary-changes.ts';
 import { BusinessHours, businessHoursKey } from './weekly-hours.ts';
@@ -55,11 +55,11 @@ export const limitSchemas = {
     }),
   ),
 };
-const RiskLimits = Type.Object(limitSchemas, {
-  ...strict,
-  title: 'RiskLimits',
-  description: 'What automation may do on its own, and what a human may approve',
-});
+const RiskLimits = TitledObject(
+  'RiskLimits',
+  'What automation may do on its own, and what a human may approve',
+  limitSchemas,
+);
 export type RiskLimits = Static<typeof RiskLimits>;
 export type Limits = Required<RiskLimits>;
 type LimitName = keyof Limits;
@@ -129,13 +129,10 @@ const ServiceOverrides = Type.Record(
   },
 );
 
-export const RiskConfig = Type.Object(
+export const RiskConfig = TitledObject(
+  'RiskConfig',
+  "A tenant's risk limits: the layer `tenant_risk`",
   { global_settings: RiskLimits, service_overrides: ServiceOverrides },
-  {
-    ...strict,
-    title: 'RiskConfig',
-    description: "A tenant's risk limits: the layer `tenant_risk`",
-  },
 );
 export type RiskConfig = Static<typeof RiskConfig>;
 
@@ -162,19 +159,16 @@ const risk = documentContracts({
   permanent: true,
   path: tenantPath,
   document: RiskConfig,
-  body: Type.Object(
-    {
-      global_settings: Type.Optional(
-        Type.Partial(RiskLimits, {
-          ...strict,
-          description: 'The limits to set; the defaults fill in what is not named',
-          examples: [{ max_cost_impact_auto: 40, max_resource_scaling: 3 }],
-        }),
-      ),
-      service_overrides: Type.Optional(ServiceOverrides),
-    },
-    { ...strict, title: 'RiskConfigBody', description: 'Risk limits, as they are written' },
-  ),
+  body: TitledObject('RiskConfigBody', 'Risk limits, as they are written', {
+    global_settings: Type.Optional(
+      Type.Partial(RiskLimits, {
+        ...strict,
+        description: 'The limits to set; the defaults fill in what is not named',
+        examples: [{ max_cost_impact_auto: 40, max_resource_scaling: 3 }],
+      }),
+    ),
+    service_overrides: Type.Optional(ServiceOverrides),
+  }),
   key: riskKey,
 });
 

@@ -4,53 +4,49 @@
  */
 import { Type, type Static } from 'typebox';
 import { action } from './contract.ts';
-import { described, strict, Timestamp, Uuid } from './fields.ts';
+import { described, StrictObject, Timestamp, TitledObject, Uuid } from './fields.ts';
 import { marks, Secret } from './marks.ts';
 
-const Manual = Type.Object(
-  { type: Type.Literal('manual', { description: 'Somebody advances it' }) },
-  strict,
-);
+const Manual = StrictObject({
+  type: Type.Literal('manual', { description: 'Somebody advances it' }),
+});
 
 /** Of automations, which the notifier has; tenant-config has those of writes. */
 export const automationFigures = ['denied', 'failed'] as const;
 export const figureNames = [...automationFigures, 'refused'] as const;
-const Figures = Type.Object(
-  {
-    type: Type.Literal('figures', {
-      description:
-        'What became of automations or writes of the tenants that have it, beside all others',
+const Figures = StrictObject({
+  type: Type.Literal('figures', {
+    description:
+      'What became of automations or writes of the tenants that have it, beside all others',
+  }),
+  figure: Type.Enum(figureNames, {
+    description:
+      '`denied`: of all that ended since the stage began, those denied; `failed`: of those that ran, those whose outcome is not `succeeded`; `refused`: of writes of documents, those that rules refused (422)',
+  }),
+  rule: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: 'Of `denied`, only those that this rule denied',
+      examples: ['budget_exceeded'],
     }),
-    figure: Type.Enum(figureNames, {
-      description:
-        '`denied`: of all that ended since the stage began, those denied; `failed`: of those that ran, those whose outcome is not `succeeded`; `refused`: of writes of documents, those that rules refused (422)',
-    }),
-    rule: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 64,
-        description: 'Of `denied`, only those that this rule denied',
-        examples: ['budget_exceeded'],
-      }),
-    ),
-    tolerance_percent: Type.Number({
-      minimum: 0,
-      maximum: 100,
-      description: 'Fails where the share is more than so many percentage points above the others',
-      examples: [2],
-    }),
-    min_sample: Type.Integer({
-      minimum: 1,
-      maximum: 10_000,
-      description: 'Waits until each side has so many automations or writes',
-      examples: [50],
-    }),
-  },
-  strict,
-);
+  ),
+  tolerance_percent: Type.Number({
+    minimum: 0,
+    maximum: 100,
+    description: 'Fails where the share is more than so many percentage points above the others',
+    examples: [2],
+  }),
+  min_sample: Type.Integer({
+    minimum: 1,
+    maximum: 10_000,
+    description: 'Waits until each side has so many automations or writes',
+    examples: [50],
+  }),
+});
 export type FiguresGate = Static<typeof Figures>;
 
-const Webhook = Type.Object(
+const Webhook = StrictObject(
   {
     type: Type.Literal('webhook', { description: 'Another system says so' }),
     url: Type.String({
@@ -63,26 +59,21 @@ const Webhook = Type.Object(
     }),
     secret: Secret('Requests are signed with it, as those of webhook endpoints'),
   },
-  { ...strict, [marks.secretsOf]: 'rollout_gate' },
+  { [marks.secretsOf]: 'rollout_gate' },
 );
 export type WebhookGate = Static<typeof Webhook>;
 
-const Prometheus = Type.Object(
-  {
-    type: Type.Literal('prometheus', {
-      description: 'A query to the Prometheus of PROMETHEUS_URL',
-    }),
-    query: Type.String({
-      minLength: 1,
-      maxLength: 2000,
-      description: 'PromQL with one number as its result; anything else waits',
-      examples: ['sum(rate(checkout_errors_total[5m]))'],
-    }),
-    at_most: Type.Optional(Type.Number({ description: 'Fails above it', examples: [0.5] })),
-    at_least: Type.Optional(Type.Number({ description: 'Fails below it' })),
-  },
-  strict,
-);
+const Prometheus = StrictObject({
+  type: Type.Literal('prometheus', { description: 'A query to the Prometheus of PROMETHEUS_URL' }),
+  query: Type.String({
+    minLength: 1,
+    maxLength: 2000,
+    description: 'PromQL with one number as its result; anything else waits',
+    examples: ['sum(rate(checkout_errors_total[5m]))'],
+  }),
+  at_most: Type.Optional(Type.Number({ description: 'Fails above it', examples: [0.5] })),
+  at_least: Type.Optional(Type.Number({ description: 'Fails below it' })),
+});
 export type PrometheusGate = Static<typeof Prometheus>;
 
 export type RolloutGate = Static<typeof Manual> | FiguresGate | WebhookGate | PrometheusGate;
@@ -98,19 +89,16 @@ export const gateResults = ['pass', 'wait', 'fail'] as const;
 export type GateResult = (typeof gateResults)[number];
 
 /** Answers in a row of one gate that are the same are one, with the time of the first and last. */
-export const GateAnswer = Type.Object(
-  {
-    stage: Type.Integer({ description: 'The stage, from 0 on' }),
-    gate: Type.Integer({ description: 'The gate among those of the stage, from 0 on' }),
-    result: Type.Enum(gateResults, {
-      description: '`wait` also where there are no data, an error or no answer in time',
-    }),
-    detail: Type.String({ description: 'What it said, in a line' }),
-    since: described(Timestamp, 'When it first said so'),
-    at: described(Timestamp, 'When it last said so'),
-  },
-  { ...strict, title: 'RolloutGateAnswer', description: 'What a gate answered, and when' },
-);
+export const GateAnswer = TitledObject('RolloutGateAnswer', 'What a gate answered, and when', {
+  stage: Type.Integer({ description: 'The stage, from 0 on' }),
+  gate: Type.Integer({ description: 'The gate among those of the stage, from 0 on' }),
+  result: Type.Enum(gateResults, {
+    description: '`wait` also where there are no data, an error or no answer in time',
+  }),
+  detail: Type.String({ description: 'What it said, in a line' }),
+  since: described(Timestamp, 'When it first said so'),
+  at: described(Timestamp, 'When it last said so'),
+});
 export type GateAnswer = Static<typeof GateAnswer>;
 
 /** Whose figures are asked for. */
@@ -120,7 +108,7 @@ const sides = {
   tenants: Type.Array(Uuid),
   since: Timestamp,
 };
-const Counted = Type.Object({ all: Type.Integer(), bad: Type.Integer() }, strict);
+const Counted = StrictObject({ all: Type.Integer(), bad: Type.Integer() });
 
 export const rolloutGateContracts = {
   'notifier.automations.figures': action({
@@ -132,13 +120,13 @@ export const rolloutGateContracts = {
       figure: Type.Enum(automationFigures),
       rule: Type.Optional(Type.String()),
     },
-    result: Type.Object({ cohort: Counted, rest: Counted }, strict),
+    result: StrictObject({ cohort: Counted, rest: Counted }),
   }),
   'tenant-config.writes.figures': action({
     summary: 'Writes of documents that were refused to the tenants in a cohort, and to all others',
     access: { level: 'internal' },
     changesNothing: true,
     query: sides,
-    result: Type.Object({ cohort: Counted, rest: Counted }, strict),
+    result: StrictObject({ cohort: Counted, rest: Counted }),
   }),
 } as const;

@@ -13,8 +13,9 @@ import {
   Line,
   Nullable,
   Revision,
-  strict,
+  StrictObject,
   Timestamp,
+  TitledObject,
   UpdatedAt,
   Uuid,
 } from './fields.ts';
@@ -38,37 +39,34 @@ const State = Type.Enum(rolloutStates, {
     '`held`: it stays at its stage until somebody resumes, advances or reverts it; `superseded`: others wrote its documents before it began',
 });
 
-const Stage = Type.Object(
-  {
-    percent: Type.Optional(
-      Type.Number({
-        minimum: 0,
-        maximum: 100,
-        description: 'Of all tenants, by a hash of salt and id; no less than in the stage before',
-        examples: [5],
-      }),
-    ),
-    tenants: Type.Optional(
-      Type.Array(Uuid, {
-        minItems: 1,
-        maxItems: 1000,
-        uniqueItems: true,
-        description: 'Tenants by their ids, beside those of earlier stages',
-      }),
-    ),
-    bake_minutes: Type.Integer({
+const Stage = TitledObject('RolloutStage', 'Which tenants have it, and for how long', {
+  percent: Type.Optional(
+    Type.Number({
       minimum: 0,
-      maximum: 43_200,
-      description: 'So long it is watched before the next stage may begin',
-      examples: [60],
+      maximum: 100,
+      description: 'Of all tenants, by a hash of salt and id; no less than in the stage before',
+      examples: [5],
     }),
-    gate: Type.Array(RolloutGate, {
-      maxItems: 10,
-      description: 'All of them have to pass before the next stage begins; none: time alone',
+  ),
+  tenants: Type.Optional(
+    Type.Array(Uuid, {
+      minItems: 1,
+      maxItems: 1000,
+      uniqueItems: true,
+      description: 'Tenants by their ids, beside those of earlier stages',
     }),
-  },
-  { ...strict, title: 'RolloutStage', description: 'Which tenants have it, and for how long' },
-);
+  ),
+  bake_minutes: Type.Integer({
+    minimum: 0,
+    maximum: 43_200,
+    description: 'So long it is watched before the next stage may begin',
+    examples: [60],
+  }),
+  gate: Type.Array(RolloutGate, {
+    maxItems: 10,
+    description: 'All of them have to pass before the next stage begins; none: time alone',
+  }),
+});
 
 const stageExamples = [
   { percent: 10, bake_minutes: 60, gate: [{ type: 'manual' }] },
@@ -109,108 +107,94 @@ const items = Type.Array(PlanItem, {
 });
 
 /** A layer's document by its name in the history, with what it was and is to be; null for none. */
-const StoredItem = Type.Object(
-  {
-    action: PlanItem.properties.action,
-    path: Type.String(),
-    config_type: LayerType,
-    resource_id: Type.String(),
-    base: Nullable(Type.Integer()),
-    before: Type.Unknown(),
-    after: Type.Unknown(),
-  },
-  strict,
-);
+const StoredItem = StrictObject({
+  action: PlanItem.properties.action,
+  path: Type.String(),
+  config_type: LayerType,
+  resource_id: Type.String(),
+  base: Nullable(Type.Integer()),
+  before: Type.Unknown(),
+  after: Type.Unknown(),
+});
 export type RolloutItem = Static<typeof StoredItem>;
 
 /** As it is stored: a document of the platform's, which is written at each step. */
-export const StoredRollout = Type.Object(
-  {
-    id: Uuid,
-    title,
-    reason,
-    state: State,
-    /** The index of the stage whose tenants have it; null before the first. */
-    stage: Nullable(Type.Integer()),
-    stage_at: Nullable(Timestamp),
-    stages,
-    salt,
-    on_fail: onFail,
-    max_hold_minutes: maxHold,
-    digest: Type.String(),
-    items: Type.Array(StoredItem),
-    changeset_id: Nullable(Uuid),
-    approvals: Type.Integer(),
-    approver_groups: Type.Array(Type.String()),
-    /** What the items became, once it is completed. */
-    revisions: Nullable(Type.Array(Type.Integer())),
-    note: Nullable(Type.String()),
-    /** Who let it go forward last. It continues by itself while they may write what it writes. */
-    started_by: Type.Object(
-      { type: Type.Enum(['user', 'service_account', 'service', 'operator', 'system']), id: Author },
-      strict,
-    ),
-    created_by: Author,
-    created_at: Timestamp,
-  },
-  strict,
-);
+export const StoredRollout = StrictObject({
+  id: Uuid,
+  title,
+  reason,
+  state: State,
+  /** The index of the stage whose tenants have it; null before the first. */
+  stage: Nullable(Type.Integer()),
+  stage_at: Nullable(Timestamp),
+  stages,
+  salt,
+  on_fail: onFail,
+  max_hold_minutes: maxHold,
+  digest: Type.String(),
+  items: Type.Array(StoredItem),
+  changeset_id: Nullable(Uuid),
+  approvals: Type.Integer(),
+  approver_groups: Type.Array(Type.String()),
+  /** What the items became, once it is completed. */
+  revisions: Nullable(Type.Array(Type.Integer())),
+  note: Nullable(Type.String()),
+  /** Who let it go forward last. It continues by itself while they may write what it writes. */
+  started_by: StrictObject({
+    type: Type.Enum(['user', 'service_account', 'service', 'operator', 'system']),
+    id: Author,
+  }),
+  created_by: Author,
+  created_at: Timestamp,
+});
 export type StoredRollout = Static<typeof StoredRollout>;
 
-const Rollout = Type.Object(
-  {
-    id: described(Uuid, 'Its id'),
-    state: State,
-    title,
-    reason,
-    stage: Nullable(Type.Integer({ description: 'The stage it is at, from 0 on; null: none yet' })),
-    phase: Nullable(
-      Type.Enum(['baking', 'baked'], {
-        description: 'Of a stage that runs: whether its bake_minutes are over; null otherwise',
-      }),
-    ),
-    stage_at: described(Nullable(Timestamp), 'When the stage began'),
-    stages,
-    salt,
-    on_fail: onFail,
-    max_hold_minutes: maxHold,
-    gates_until: described(
-      Nullable(Timestamp),
-      'When on_fail comes unless the gates of its stage have passed; null where it does not run',
-    ),
-    answers: Type.Array(GateAnswer, {
-      maxItems: mostAnswers,
-      description: 'What gates answered, newest first',
+const Rollout = TitledObject('Rollout', 'Writes that reach tenants in stages', {
+  id: described(Uuid, 'Its id'),
+  state: State,
+  title,
+  reason,
+  stage: Nullable(Type.Integer({ description: 'The stage it is at, from 0 on; null: none yet' })),
+  phase: Nullable(
+    Type.Enum(['baking', 'baked'], {
+      description: 'Of a stage that runs: whether its bake_minutes are over; null otherwise',
     }),
-    digest: Type.String({ description: 'Of the plan, or the change set, that it was made of' }),
-    items: Type.Array(
-      Type.Object(
-        {
-          action: PlanItem.properties.action,
-          path: Type.String({ description: 'The path of the document' }),
-          base: Nullable(
-            Type.Integer({ description: 'The revision that it replaces; null for none' }),
-          ),
-        },
-        strict,
-      ),
-      { description: 'The writes, in order' },
-    ),
-    changes: Type.Array(PlannedChange, { description: 'What it changes in the documents' }),
-    changeset_id: Nullable(described(Uuid, 'The change set that it was made of')),
-    note: Nullable(
-      Type.String({ description: 'Why it is held, reverted or superseded; null otherwise' }),
-    ),
-    revision: Revision,
-    created_by: Author,
-    created_by_name: ActorName,
-    created_at: CreatedAt,
-    updated_by: Author,
-    updated_by_name: ActorName,
-    updated_at: UpdatedAt,
-  },
-  { ...strict, title: 'Rollout', description: 'Writes that reach tenants in stages' },
-);
+  ),
+  stage_at: described(Nullable(Timestamp), 'When the stage began'),
+  stages,
+  salt,
+  on_fail: onFail,
+  max_hold_minutes: maxHold,
+  gates_until: described(
+    Nullable(Timestamp),
+    'When on_fail comes unless the gates of its stage have passed; null where it does not run',
+  ),
+  answers: Type.Array(GateAnswer, {
+    maxItems: mostAnswers,
+    description: 'What gates answered, newest first',
+  }),
+  digest: Type.String({ description: 'Of the plan, or the change set, that it was made of' }),
+  items: Type.Array(
+    StrictObject({
+      action: PlanItem.properties.action,
+      path: Type.String({ description: 'The path of the document' }),
+      base: Nullable(Type.Integer({ description: 'The revision that it replaces; null for none' })),
+    }),
+    { description: 'The writes, in order' },
+  ),
+  changes: Type.Array(PlannedChange, { description: 'What it changes in the documents' }),
+  changeset_id: Nullable(described(Uuid, 'The change set that it was made of')),
+  note: Nullable(
+    Type.String({ description: 'Why it is held, reverted or superseded; null otherwise' }),
+  ),
+  revision: Revision,
+  created_by: Author,
+  created_by_name: ActorName,
+  created_at: CreatedAt,
+  updated_by: Author,
+  updated_by_name: ActorName,
+  updated_at: UpdatedAt,
+});
 export type Rollout = Static<typeof Rollout>;
 
 const url = '/config/rollouts';
@@ -221,10 +205,7 @@ const writing = {
   keyScope: 'platform:write',
   result: Rollout,
 } as const;
-const why = Type.Object(
-  { reason },
-  { ...strict, title: 'RolloutReason', description: 'Why it is done' },
-);
+const why = TitledObject('RolloutReason', 'Why it is done', { reason });
 
 export const rolloutContracts = {
   'global-config.rollouts.create': action({
@@ -232,7 +213,7 @@ export const rolloutContracts = {
     summary: 'Plan a rollout of what was planned, or of a change set that was approved',
     rest: `POST ${url}`,
     minTimeoutMs: 30_000,
-    body: Type.Object(
+    body: StrictObject(
       {
         title,
         reason,
@@ -254,7 +235,6 @@ export const rolloutContracts = {
         ...takeOver,
       },
       {
-        ...strict,
         title: 'NewRollout',
         description: 'A rollout, as it is planned',
         examples: [
@@ -300,23 +280,20 @@ export const rolloutContracts = {
     summary: 'Begin the next stage, as a gate may wait for; after the last one it is complete',
     rest: `POST ${url}/{rollout_id}/advance`,
     path: one,
-    body: Type.Object(
-      {
-        stage: Nullable(
-          Type.Integer({ description: 'The stage it is at, as it was read; null: none yet' }),
+    body: TitledObject('RolloutAdvance', 'From where it advances', {
+      stage: Nullable(
+        Type.Integer({ description: 'The stage it is at, as it was read; null: none yet' }),
+      ),
+      all_at_once: Type.Optional(
+        Type.Boolean({ description: 'All tenants now, whatever stages are left' }),
+      ),
+      reason: Type.Optional(
+        described(
+          reason,
+          'Why; needed for all at once, and before the stage has baked and its gates have passed',
         ),
-        all_at_once: Type.Optional(
-          Type.Boolean({ description: 'All tenants now, whatever stages are left' }),
-        ),
-        reason: Type.Optional(
-          described(
-            reason,
-            'Why; needed for all at once, and before the stage has baked and its gates have passed',
-          ),
-        ),
-      },
-      { ...strict, title: 'RolloutAdvance', description: 'From where it advances' },
-    ),
+      ),
+    }),
   }),
   'global-config.rollouts.hold': action({
     ...writing,

@@ -6,7 +6,15 @@
 import { Type, type Static } from 'typebox';
 import { action } from './contract.ts';
 import { page, Page } from './envelopes.ts';
-import { described, Nullable, strict, Timestamp, UserId, Uuid } from './fields.ts';
+import {
+  described,
+  Nullable,
+  StrictObject,
+  Timestamp,
+  TitledObject,
+  UserId,
+  Uuid,
+} from './fields.ts';
 import { ApproverGroups } from './members.ts';
 import { tenantRoles, type TenantRole } from './roles.ts';
 import {
@@ -31,32 +39,22 @@ export const mostInDirectoryGroup = 1000;
 const GroupId = described(Uuid, 'Id of a group of the directory');
 const Name = Type.String({ minLength: 1, maxLength: 256, description: 'Its name' });
 
-const ScimGroup = Type.Object(
-  {
-    schemas: Urns,
-    id: GroupId,
-    externalId: Type.Optional(described(Short, 'What the directory calls the group')),
-    displayName: Name,
-    members: Type.Optional(
-      Type.Array(
-        Type.Object(
-          {
-            value: UserId,
-            display: Type.String({ description: 'The userName' }),
-          },
-          { ...strict, title: 'ScimGroupMember', description: 'A person of a group (SCIM)' },
-        ),
-        { description: 'Who is in it; absent where excludedAttributes says so' },
-      ),
+const ScimGroup = TitledObject('ScimGroup', 'A group of a tenant, as its directory knows it', {
+  schemas: Urns,
+  id: GroupId,
+  externalId: Type.Optional(described(Short, 'What the directory calls the group')),
+  displayName: Name,
+  members: Type.Optional(
+    Type.Array(
+      TitledObject('ScimGroupMember', 'A person of a group (SCIM)', {
+        value: UserId,
+        display: Type.String({ description: 'The userName' }),
+      }),
+      { description: 'Who is in it; absent where excludedAttributes says so' },
     ),
-    meta: Meta('Group'),
-  },
-  {
-    ...strict,
-    title: 'ScimGroup',
-    description: 'A group of a tenant, as its directory knows it',
-  },
-);
+  ),
+  meta: Meta('Group'),
+});
 
 const SentMembers = Type.Array(
   Type.Object(
@@ -98,7 +96,9 @@ const DirectoryRoles = Type.Array(
   },
 );
 
-const DirectoryGroup = Type.Object(
+const DirectoryGroup = TitledObject(
+  'DirectoryGroup',
+  'A group of the directory, with what it gives',
   {
     id: GroupId,
     display_name: Name,
@@ -107,11 +107,6 @@ const DirectoryGroup = Type.Object(
     roles: DirectoryRoles,
     groups: ApproverGroups,
     updated_at: described(Timestamp, 'When it, or what it gives, last changed'),
-  },
-  {
-    ...strict,
-    title: 'DirectoryGroup',
-    description: 'A group of the directory, with what it gives',
   },
 );
 
@@ -200,10 +195,9 @@ export const scimGroupContracts = {
     leadsTo: 'sign_in',
     keyScope: 'identity:manage',
     path: groupPath,
-    body: Type.Object(
+    body: StrictObject(
       { roles: DirectoryRoles, groups: ApproverGroups },
       {
-        ...strict,
         title: 'DirectoryGroupGives',
         description: 'What a group of the directory gives',
         examples: [{ roles: ['operator'], groups: ['payments'] }],

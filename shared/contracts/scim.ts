@@ -6,7 +6,16 @@
  */
 import { Type, type Static } from 'typebox';
 import { action, type Access } from './contract.ts';
-import { described, Nullable, strict, TenantId, Timestamp, UserId } from './fields.ts';
+import {
+  described,
+  DescribedObject,
+  Nullable,
+  StrictObject,
+  TenantId,
+  Timestamp,
+  TitledObject,
+  UserId,
+} from './fields.ts';
 
 export const scimMediaType = 'application/scim+json';
 
@@ -30,53 +39,37 @@ export const Urns = Type.Array(Type.String({ maxLength: 200 }), {
 export const Short = Type.String({ maxLength: 256 });
 
 export const Meta = (resourceType: 'User' | 'Group') =>
-  Type.Object(
-    {
-      resourceType: Type.Literal(resourceType, { description: `Always ${resourceType}` }),
-      created: described(Timestamp, 'When the directory made it'),
-      lastModified: described(Timestamp, 'When the directory last changed it'),
-      location: Type.String({ description: 'Its address' }),
-    },
-    { ...strict, description: 'What SCIM says of every resource' },
-  );
+  DescribedObject('What SCIM says of every resource', {
+    resourceType: Type.Literal(resourceType, { description: `Always ${resourceType}` }),
+    created: described(Timestamp, 'When the directory made it'),
+    lastModified: described(Timestamp, 'When the directory last changed it'),
+    location: Type.String({ description: 'Its address' }),
+  });
 
-const Name = Type.Object(
-  {
-    formatted: Type.Optional(described(Short, 'The whole name')),
-    givenName: Type.Optional(described(Short, 'The first name')),
-    familyName: Type.Optional(described(Short, 'The last name')),
-  },
-  { ...strict, title: 'ScimName', description: 'The name of a person (SCIM)' },
-);
+const Name = TitledObject('ScimName', 'The name of a person (SCIM)', {
+  formatted: Type.Optional(described(Short, 'The whole name')),
+  givenName: Type.Optional(described(Short, 'The first name')),
+  familyName: Type.Optional(described(Short, 'The last name')),
+});
 
-const ScimUser = Type.Object(
-  {
-    schemas: Urns,
-    id: UserId,
-    externalId: Type.Optional(described(Short, 'What the directory calls the person')),
-    userName: described(Short, 'The mail address by which the person signs in'),
-    name: Type.Optional(Name),
-    displayName: Type.Optional(described(Short, 'The name to show')),
-    active: Type.Boolean({ description: 'Whether they are a member, or invited to be one' }),
-    emails: Type.Array(
-      Type.Object(
-        {
-          value: Type.String({ description: 'The userName' }),
-          type: Type.Literal('work', { description: 'Always work' }),
-          primary: Type.Literal(true, { description: 'Always true' }),
-        },
-        strict,
-      ),
-      { description: 'The userName, as a mail address' },
-    ),
-    meta: Meta('User'),
-  },
-  {
-    ...strict,
-    title: 'ScimUser',
-    description: 'A person of a tenant, as its directory knows them',
-  },
-);
+const ScimUser = TitledObject('ScimUser', 'A person of a tenant, as its directory knows them', {
+  schemas: Urns,
+  id: UserId,
+  externalId: Type.Optional(described(Short, 'What the directory calls the person')),
+  userName: described(Short, 'The mail address by which the person signs in'),
+  name: Type.Optional(Name),
+  displayName: Type.Optional(described(Short, 'The name to show')),
+  active: Type.Boolean({ description: 'Whether they are a member, or invited to be one' }),
+  emails: Type.Array(
+    StrictObject({
+      value: Type.String({ description: 'The userName' }),
+      type: Type.Literal('work', { description: 'Always work' }),
+      primary: Type.Literal(true, { description: 'Always true' }),
+    }),
+    { description: 'The userName, as a mail address' },
+  ),
+  meta: Meta('User'),
+});
 
 /** SCIM's bodies may say more than is kept. */
 export const protocol = { additionalProperties: true } as const;
@@ -153,16 +146,13 @@ export const patchOf = (title: string, what: string, example: ScimOperation) =>
 const UserPatch = patchOf('ScimPatch', 'person', { op: 'replace', path: 'active', value: false });
 
 export const listOf = <T extends Parameters<typeof Type.Array>[0]>(item: T, title: string) =>
-  Type.Object(
-    {
-      schemas: Urns,
-      totalResults: Type.Integer({ description: 'How many there are in all' }),
-      startIndex: Type.Integer({ description: 'Which of them is the first here, from 1' }),
-      itemsPerPage: Type.Integer({ description: 'How many are here' }),
-      Resources: Type.Array(item, { description: 'Those of this page' }),
-    },
-    { ...strict, title, description: 'A page of a list (SCIM)' },
-  );
+  TitledObject(title, 'A page of a list (SCIM)', {
+    schemas: Urns,
+    totalResults: Type.Integer({ description: 'How many there are in all' }),
+    startIndex: Type.Integer({ description: 'Which of them is the first here, from 1' }),
+    itemsPerPage: Type.Integer({ description: 'How many are here' }),
+    Resources: Type.Array(item, { description: 'Those of this page' }),
+  });
 
 const Described = Type.Record(Type.String(), Type.Unknown(), {
   description: 'As RFC 7643 has it, section 5 to 7',

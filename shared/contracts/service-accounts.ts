@@ -9,7 +9,17 @@ import { exceedViewer, inBody, type PowerfulFor } from './consequences.ts';
 import { action } from './contract.ts';
 import { TenantRole, tenantRoles } from './roles.ts';
 import { Page, page } from './envelopes.ts';
-import { Author, CreatedAt, described, Line, Nullable, strict, UpdatedAt, Uuid } from './fields.ts';
+import {
+  Author,
+  CreatedAt,
+  described,
+  Line,
+  Nullable,
+  StrictObject,
+  TitledObject,
+  UpdatedAt,
+  Uuid,
+} from './fields.ts';
 import { memberScope } from './revision-scopes.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
 
@@ -25,19 +35,16 @@ const Roles = Type.Array(TenantRole, {
 const Status = Type.Enum(['active', 'disabled'], {
   description: 'One that is disabled can do nothing',
 });
-const ServiceAccount = Type.Object(
-  {
-    id: described(Uuid, "The service account's id"),
-    name: Type.String({ description: 'For people', examples: ['deploy-pipeline'] }),
-    description: Nullable(Type.String({ description: 'What it is for' })),
-    roles: Roles,
-    status: Status,
-    created_by: Author,
-    created_at: CreatedAt,
-    updated_at: UpdatedAt,
-  },
-  { ...strict, title: 'ServiceAccount', description: 'A principal of a tenant that is no person' },
-);
+const ServiceAccount = TitledObject('ServiceAccount', 'A principal of a tenant that is no person', {
+  id: described(Uuid, "The service account's id"),
+  name: Type.String({ description: 'For people', examples: ['deploy-pipeline'] }),
+  description: Nullable(Type.String({ description: 'What it is for' })),
+  roles: Roles,
+  status: Status,
+  created_by: Author,
+  created_at: CreatedAt,
+  updated_at: UpdatedAt,
+});
 const Name = described(Line(100, 'For people'), 'For people', 'deploy-pipeline');
 const Description = Nullable(Line(500, 'What it is for'));
 
@@ -77,10 +84,7 @@ export const serviceAccountContracts = {
     leadsTo: givesRoles,
     keyScope: 'members:write',
     path: tenantPath,
-    body: Type.Object(
-      { name: Name, description: Type.Optional(Description), roles: Roles },
-      strict,
-    ),
+    body: StrictObject({ name: Name, description: Type.Optional(Description), roles: Roles }),
     result: ServiceAccount,
     response: 'created',
   }),
@@ -91,7 +95,7 @@ export const serviceAccountContracts = {
     leadsTo: givesRoles,
     keyScope: 'members:write',
     path: accountPath,
-    body: Type.Object(
+    body: StrictObject(
       {
         name: Type.Optional(Name),
         description: Type.Optional(Description),
@@ -99,7 +103,6 @@ export const serviceAccountContracts = {
         status: Type.Optional(Status),
       },
       {
-        ...strict,
         minProperties: 1,
         title: 'ServiceAccountPatch',
         description: 'What changes of a service account',
@@ -123,18 +126,15 @@ export const serviceAccountContracts = {
     summary: 'A service account as the gateway needs it',
     access: { level: 'internal' },
     path: accountPath,
-    result: Type.Object(
-      {
-        tenant_id: Uuid,
-        tenant_name: Type.String(),
-        tenant_status: Status,
-        account_id: Uuid,
-        name: Type.String(),
-        status: Status,
-        roles: Roles,
-      },
-      strict,
-    ),
+    result: StrictObject({
+      tenant_id: Uuid,
+      tenant_name: Type.String(),
+      tenant_status: Status,
+      account_id: Uuid,
+      name: Type.String(),
+      status: Status,
+      roles: Roles,
+    }),
     cache: {
       cache: 'identity',
       key: serviceAccountKey,

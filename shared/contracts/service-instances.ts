@@ -14,8 +14,8 @@ import {
   ProjectId,
   ServiceId,
   ServiceTypeName,
-  strict,
   Text,
+  TitledObject,
 } from './fields.ts';
 import {
   ofTenant,
@@ -62,13 +62,10 @@ const fields = {
     }),
   ),
 };
-export const ServiceInstance = Type.Object(
+export const ServiceInstance = TitledObject(
+  'ServiceInstance',
+  'What a tenant sets for one of its services: the layer `service_instance`',
   { service_id: ServiceId, service_type: ServiceTypeName, ...fields },
-  {
-    ...strict,
-    title: 'ServiceInstance',
-    description: 'What a tenant sets for one of its services: the layer `service_instance`',
-  },
 );
 export type ServiceInstance = Static<typeof ServiceInstance>;
 
@@ -99,18 +96,11 @@ const service = documentContracts({
   path: { ...tenantPath, service_id: ServiceId },
   document: ServiceInstance,
   /** A PATCH or PUT of an existing instance may leave its type out. */
-  body: Type.Object(
-    {
-      service_id: Type.Optional(ServiceId),
-      service_type: Type.Optional(ServiceTypeName),
-      ...fields,
-    },
-    {
-      ...strict,
-      title: 'ServiceInstanceBody',
-      description: 'A service instance, as it is written',
-    },
-  ),
+  body: TitledObject('ServiceInstanceBody', 'A service instance, as it is written', {
+    service_id: Type.Optional(ServiceId),
+    service_type: Type.Optional(ServiceTypeName),
+    ...fields,
+  }),
   /** Which fields are an administrator's alone, a rule of the service says. */
   writers: { level: 'tenant', roles: operators },
   key: serviceInstanceKey,

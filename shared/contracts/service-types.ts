@@ -7,7 +7,16 @@ import { Type, type Static } from 'typebox';
 import { action } from './contract.ts';
 import { Page, page } from './envelopes.ts';
 import { documentContracts } from './document-contracts.ts';
-import { described, FreeForm, InstanceCount, ServiceTypeName, Slug, strict } from './fields.ts';
+import {
+  described,
+  FreeForm,
+  InstanceCount,
+  ServiceTypeName,
+  Slug,
+  strict,
+  StrictObject,
+  TitledObject,
+} from './fields.ts';
 import { ofPlatform, platformReaders } from './platform-document.ts';
 import { platformScope } from './revision-scopes.ts';
 
@@ -43,13 +52,10 @@ const fields = {
   monitoring_defaults: described(FreeForm, 'Defaults for monitoring, kept as they are'),
   is_active: Type.Boolean({ description: 'Only active rows are selected' }),
 };
-export const ServiceType = Type.Object(
+export const ServiceType = TitledObject(
+  'ServiceType',
+  'Defaults and limits of a type of cloud service',
   { ...address, ...fields },
-  {
-    ...strict,
-    title: 'ServiceType',
-    description: 'Defaults and limits of a type of cloud service',
-  },
 );
 export type ServiceType = Static<typeof ServiceType>;
 
@@ -93,22 +99,16 @@ export const serviceTypeContracts = {
   'global-config.service-types.active': action({
     summary: 'The managed service types with their limits: the active rows named default',
     access: { level: 'internal' },
-    result: Type.Object(
-      {
-        items: Type.Array(
-          Type.Object(
-            {
-              service_type: Slug,
-              scaling_limits: fields.scaling_limits,
-              updated_by: Type.String(),
-            },
-            strict,
-          ),
-        ),
-        stale: Type.Optional(Type.Literal(true)),
-      },
-      strict,
-    ),
+    result: StrictObject({
+      items: Type.Array(
+        StrictObject({
+          service_type: Slug,
+          scaling_limits: fields.scaling_limits,
+          updated_by: Type.String(),
+        }),
+      ),
+      stale: Type.Optional(Type.Literal(true)),
+    }),
     cache: {
       cache: 'dynamic_config_service',
       key: () => 'service_types_active',

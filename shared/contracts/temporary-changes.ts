@@ -8,8 +8,8 @@ import {
   CreatedAt,
   described,
   Nullable,
-  strict,
   Timestamp,
+  TitledObject,
   Uuid,
 } from './fields.ts';
 import { configurationReaders, tenantPath } from './tenant-document.ts';
@@ -24,41 +24,33 @@ export const temporary = {
   ),
 };
 
-const TemporaryField = Type.Object(
-  {
-    path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
-    value: Type.Optional(
-      Type.Unknown({ description: 'What it is until then; absent where the field was removed' }),
-    ),
-    becomes: Type.Optional(
-      Type.Unknown({ description: 'What it becomes; absent where the field goes' }),
-    ),
-  },
-  { ...strict, title: 'TemporaryField', description: 'A field that becomes what it was before' },
-);
+const TemporaryField = TitledObject('TemporaryField', 'A field that becomes what it was before', {
+  path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
+  value: Type.Optional(
+    Type.Unknown({ description: 'What it is until then; absent where the field was removed' }),
+  ),
+  becomes: Type.Optional(
+    Type.Unknown({ description: 'What it becomes; absent where the field goes' }),
+  ),
+});
 export type TemporaryField = Static<typeof TemporaryField>;
 
-const TemporaryChange = Type.Object(
-  {
-    id: described(Uuid, 'Its id'),
-    document: Type.String({ description: 'The path of the document, as its own write has it' }),
-    fields: Type.Array(TemporaryField, {
-      description: 'Those that end; what was changed since is none of them',
-    }),
-    until: described(Timestamp, 'When it ends'),
-    revision: Type.Integer({ description: 'Of the write that made it' }),
-    changed_by: Author,
-    changed_by_name: ActorName,
-    reason: Nullable(Type.String({ description: 'Why, in the words of who wrote it' })),
-    note: Nullable(
-      Type.String({
-        description: 'Why it could not end at its time; it is tried again each minute',
-      }),
-    ),
-    created_at: CreatedAt,
-  },
-  { ...strict, title: 'TemporaryChange', description: 'A change that ends by itself' },
-);
+const TemporaryChange = TitledObject('TemporaryChange', 'A change that ends by itself', {
+  id: described(Uuid, 'Its id'),
+  document: Type.String({ description: 'The path of the document, as its own write has it' }),
+  fields: Type.Array(TemporaryField, {
+    description: 'Those that end; what was changed since is none of them',
+  }),
+  until: described(Timestamp, 'When it ends'),
+  revision: Type.Integer({ description: 'Of the write that made it' }),
+  changed_by: Author,
+  changed_by_name: ActorName,
+  reason: Nullable(Type.String({ description: 'Why, in the words of who wrote it' })),
+  note: Nullable(
+    Type.String({ description: 'Why it could not end at its time; it is tried again each minute' }),
+  ),
+  created_at: CreatedAt,
+});
 export type TemporaryChange = Static<typeof TemporaryChange>;
 
 export const temporaryChangeContracts = {

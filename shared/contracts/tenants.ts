@@ -8,7 +8,18 @@ import { inBody, type CallParams } from './consequences.ts';
 import { action } from './contract.ts';
 import { tenantRoles } from './roles.ts';
 import { Page, page } from './envelopes.ts';
-import { CreatedAt, Email, Nullable, strict, TenantId, Text, UpdatedAt, UserId } from './fields.ts';
+import {
+  CreatedAt,
+  DescribedObject,
+  Email,
+  Nullable,
+  StrictObject,
+  TenantId,
+  Text,
+  TitledObject,
+  UpdatedAt,
+  UserId,
+} from './fields.ts';
 import { MemberStatus } from './members.ts';
 import { SignInPolicy } from './sign-in-policy.ts';
 import { tenantPath } from './tenant-document.ts';
@@ -17,25 +28,22 @@ const Status = Type.Enum(['active', 'disabled'], {
   description: 'Nobody can act in a tenant that is disabled',
 });
 const Name = Text('What people call it', 'Acme');
-const Tenant = Type.Object(
-  {
-    id: TenantId,
-    name: Type.String({ description: 'What people call it', examples: ['Acme'] }),
-    status: Status,
-    sign_in_policy: SignInPolicy,
-    created_at: CreatedAt,
-    updated_at: UpdatedAt,
-    erase_at: Nullable(
-      Type.String({
-        format: 'date-time',
-        maxLength: 40,
-        description: 'When everything of it is erased; null unless its deletion was asked for',
-        examples: ['2026-12-22T09:30:00.000Z'],
-      }),
-    ),
-  },
-  { ...strict, title: 'Tenant', description: 'A tenant' },
-);
+const Tenant = TitledObject('Tenant', 'A tenant', {
+  id: TenantId,
+  name: Type.String({ description: 'What people call it', examples: ['Acme'] }),
+  status: Status,
+  sign_in_policy: SignInPolicy,
+  created_at: CreatedAt,
+  updated_at: UpdatedAt,
+  erase_at: Nullable(
+    Type.String({
+      format: 'date-time',
+      maxLength: 40,
+      description: 'When everything of it is erased; null unless its deletion was asked for',
+      examples: ['2026-12-22T09:30:00.000Z'],
+    }),
+  ),
+});
 const platformAdmins = { level: 'platform_admin' } as const;
 const internal = { level: 'internal' } as const;
 
@@ -58,10 +66,9 @@ export const erasingEvent = 'tenants.erasing';
 export const erasedAction = 'tenant.erased';
 
 /** What erases a tenant's rows in one service, a bounded piece at each call. */
-export const ErasedPiece = Type.Object(
-  { done: Type.Boolean({ description: 'Nothing of the tenant is left' }) },
-  strict,
-);
+export const ErasedPiece = StrictObject({
+  done: Type.Boolean({ description: 'Nothing of the tenant is left' }),
+});
 
 export const tenantContracts = {
   'tenant-config.tenants.create': action({
@@ -70,35 +77,27 @@ export const tenantContracts = {
     access: platformAdmins,
     leadsTo: 'sign_in',
     keyScope: 'identity:manage',
-    body: Type.Object(
-      {
-        name: Name,
-        admin: Type.Object(
-          {
-            email: Email,
-            password: Type.Optional(
-              Type.String({
-                maxLength: 1024,
-                description:
-                  'Initial password of a new account; the owner of an existing one is invited',
-              }),
-            ),
-          },
-          { ...strict, description: 'Its first administrator' },
+    body: StrictObject({
+      name: Name,
+      admin: DescribedObject('Its first administrator', {
+        email: Email,
+        password: Type.Optional(
+          Type.String({
+            maxLength: 1024,
+            description:
+              'Initial password of a new account; the owner of an existing one is invited',
+          }),
         ),
-      },
-      strict,
-    ),
-    result: Type.Object(
-      {
-        ...Tenant.properties,
-        admin: Type.Object(
-          { user_id: UserId, email: Email, status: MemberStatus },
-          { ...strict, description: 'Its first administrator' },
-        ),
-      },
-      { ...strict, title: 'NewTenant', description: 'A tenant that was created' },
-    ),
+      }),
+    }),
+    result: TitledObject('NewTenant', 'A tenant that was created', {
+      ...Tenant.properties,
+      admin: DescribedObject('Its first administrator', {
+        user_id: UserId,
+        email: Email,
+        status: MemberStatus,
+      }),
+    }),
     response: 'created',
   }),
   'tenant-config.tenants.list': action({
@@ -144,7 +143,7 @@ export const tenantContracts = {
     },
     keyScope: 'platform:write',
     path: tenantPath,
-    body: Type.Object(
+    body: StrictObject(
       {
         name: Type.Optional(Name),
         status: Type.Optional(Status),
@@ -156,21 +155,12 @@ export const tenantContracts = {
           }),
         ),
       },
-      {
-        ...strict,
-        minProperties: 1,
-        title: 'TenantPatch',
-        description: 'What changes of a tenant',
-      },
+      { minProperties: 1, title: 'TenantPatch', description: 'What changes of a tenant' },
     ),
-    result: Type.Object(
+    result: TitledObject(
+      'PatchedTenant',
+      'The tenant; `password_keys` where the change asks for passkey_or_sso, null elsewhere',
       { ...Tenant.properties, password_keys: Nullable(PasswordKeys) },
-      {
-        ...strict,
-        title: 'PatchedTenant',
-        description:
-          'The tenant; `password_keys` where the change asks for passkey_or_sso, null elsewhere',
-      },
     ),
   }),
   'tenant-config.tenants.delete': action({

@@ -2,7 +2,7 @@
 import { Type, type Static } from 'typebox';
 import { action } from './contract.ts';
 import { Page, page } from './envelopes.ts';
-import { described, Nullable, strict, TenantId, Uuid } from './fields.ts';
+import { described, Nullable, StrictObject, TenantId, TitledObject, Uuid } from './fields.ts';
 import { tenantPath } from './tenant-document.ts';
 
 export const countedUsages = ['api_keys', 'documents', 'members', 'service_accounts'] as const;
@@ -39,10 +39,12 @@ const usage = {
     examples: ['MEMBERS_PER_TENANT'],
   }),
 };
-const near = Type.Object(
-  { tenant_id: described(Uuid, 'Whose'), what: What, used: Used, limit: Limit },
-  { ...strict, title: 'NearLimit', description: 'A tenant that is near one of its limits' },
-);
+const near = TitledObject('NearLimit', 'A tenant that is near one of its limits', {
+  tenant_id: described(Uuid, 'Whose'),
+  what: What,
+  used: Used,
+  limit: Limit,
+});
 export type NearLimit = Static<typeof near>;
 
 const internal = { level: 'internal' } as const;
@@ -66,15 +68,9 @@ export const usageContracts = {
     access: { level: 'tenant_or_platform', roles: ['tenant_admin'] },
     keyScope: 'config:read',
     path: tenantPath,
-    result: Type.Object(
-      {
-        items: Type.Array(
-          Type.Object(usage, { ...strict, title: 'Usage', description: 'Of one kind' }),
-          { description: 'By kind' },
-        ),
-      },
-      { ...strict, title: 'TenantUsage', description: 'What a tenant uses, and how much it may' },
-    ),
+    result: TitledObject('TenantUsage', 'What a tenant uses, and how much it may', {
+      items: Type.Array(TitledObject('Usage', 'Of one kind', usage), { description: 'By kind' }),
+    }),
   }),
   'config-resolver.usage.near': action({
     summary: 'Tenants that are near one of their limits, by kind and tenant',
@@ -99,17 +95,14 @@ export const usageContracts = {
     access: internal,
     changesNothing: true,
     path: { tenant_id: TenantId },
-    result: Type.Object(
-      {
-        api_keys: Used,
-        documents: Used,
-        members: Used,
-        service_accounts: Used,
-        endpoints: Used,
-        history_per_hour: Used,
-      },
-      strict,
-    ),
+    result: StrictObject({
+      api_keys: Used,
+      documents: Used,
+      members: Used,
+      service_accounts: Used,
+      endpoints: Used,
+      history_per_hour: Used,
+    }),
   }),
   'tenant-config.usage.near': action({
     summary: 'Tenants that are near a limit of what is counted by rows',
@@ -120,7 +113,7 @@ export const usageContracts = {
     access: internal,
     changesNothing: true,
     path: { tenant_id: TenantId },
-    result: Type.Object({ approvals_pending: Used, automations_live: Used }, strict),
+    result: StrictObject({ approvals_pending: Used, automations_live: Used }),
   }),
   'notifier.usage.near': action({
     summary: 'Tenants that are near a limit of what has not ended',

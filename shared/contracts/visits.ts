@@ -10,9 +10,10 @@ import {
   CreatedAt,
   described,
   Nullable,
-  strict,
+  StrictObject,
   TenantId,
   Timestamp,
+  TitledObject,
   UserId,
   Uuid,
 } from './fields.ts';
@@ -25,18 +26,15 @@ export const visitMinutes = 30;
 /** What of the tenant a visitor reads. They decide nothing, as they write nothing. */
 export const visitRoles = ['reviewer'] as const satisfies readonly TenantRole[];
 
-const Visit = Type.Object(
-  {
-    id: described(Uuid, 'Its id'),
-    tenant_id: described(TenantId, 'The tenant that is looked into'),
-    user_id: described(UserId, 'The platform administrator who looks'),
-    reason: Type.String({ description: 'Why, in their words' }),
-    created_at: CreatedAt,
-    until: described(Timestamp, 'When it ends by itself'),
-    ended_at: Nullable(described(Timestamp, 'When it ended; null while it is open')),
-  },
-  { ...strict, title: 'Visit', description: 'A platform administrator looks into a tenant' },
-);
+const Visit = TitledObject('Visit', 'A platform administrator looks into a tenant', {
+  id: described(Uuid, 'Its id'),
+  tenant_id: described(TenantId, 'The tenant that is looked into'),
+  user_id: described(UserId, 'The platform administrator who looks'),
+  reason: Type.String({ description: 'Why, in their words' }),
+  created_at: CreatedAt,
+  until: described(Timestamp, 'When it ends by itself'),
+  ended_at: Nullable(described(Timestamp, 'When it ended; null while it is open')),
+});
 export type Visit = Static<typeof Visit>;
 
 const visitPath = { ...tenantPath, visit_id: described(Uuid, "The visit's id") };
@@ -57,18 +55,15 @@ export const visitContracts = {
     leadsTo: 'sign_in',
     keyScope: null,
     path: tenantPath,
-    body: Type.Object(
-      {
-        reason: Type.String({
-          minLength: 10,
-          maxLength: 500,
-          pattern: '\\S',
-          description: 'Why; the tenant reads it',
-          examples: ['Ticket 4711: a value is not what they expect'],
-        }),
-      },
-      { ...strict, title: 'VisitRequest', description: 'Why a tenant is looked into' },
-    ),
+    body: TitledObject('VisitRequest', 'Why a tenant is looked into', {
+      reason: Type.String({
+        minLength: 10,
+        maxLength: 500,
+        pattern: '\\S',
+        description: 'Why; the tenant reads it',
+        examples: ['Ticket 4711: a value is not what they expect'],
+      }),
+    }),
     result: Visit,
     response: 'created',
   }),
@@ -101,17 +96,14 @@ export const visitContracts = {
     summary: 'The open visit of a person, as the gateway needs it',
     access: { level: 'internal' },
     path: { ...tenantPath, user_id: UserId },
-    result: Type.Object(
-      {
-        id: Uuid,
-        session_id: Uuid,
-        until: Timestamp,
-        tenant_name: Type.String(),
-        tenant_status: Type.Enum(['active', 'disabled']),
-        sign_in_policy: SignInPolicy,
-      },
-      strict,
-    ),
+    result: StrictObject({
+      id: Uuid,
+      session_id: Uuid,
+      until: Timestamp,
+      tenant_name: Type.String(),
+      tenant_status: Type.Enum(['active', 'disabled']),
+      sign_in_policy: SignInPolicy,
+    }),
     cache: {
       cache: 'identity',
       key: visitKey,

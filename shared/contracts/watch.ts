@@ -7,7 +7,16 @@ import { action, stream, streamOfBoth } from './contract.ts';
 import { valueReaders } from './roles.ts';
 import { page } from './envelopes.ts';
 import { address, Revisions } from './effective-config.ts';
-import { Author, described, Nullable, Revision, strict, Timestamp, Uuid } from './fields.ts';
+import {
+  Author,
+  described,
+  Nullable,
+  Revision,
+  StrictObject,
+  Timestamp,
+  TitledObject,
+  Uuid,
+} from './fields.ts';
 import { ConfigType, WriteAction } from './history.ts';
 import { platformAdmins } from './platform-document.ts';
 import { configurationReaders, tenantPath } from './tenant-document.ts';
@@ -16,19 +25,18 @@ import { configurationReaders, tenantPath } from './tenant-document.ts';
  * What a stream says of one revision: that it happened, to what and by whom. Values are read from
  * the resource, with its access.
  */
-export const TenantChange = Type.Object(
-  {
-    revision: Revision,
-    config_type: ConfigType,
-    resource_id: Type.String({ description: "The document's id, such as an agent type" }),
-    action: WriteAction,
-    changed_by: Author,
-    changed_at: described(Timestamp, 'When it was written'),
-    changeset_id: Type.Optional(described(Uuid, 'The change set that it was a part of')),
-  },
-  { ...strict, title: 'TenantChange', description: "That a tenant's document changed" },
-);
-export const PlatformChange = Type.Object(
+export const TenantChange = TitledObject('TenantChange', "That a tenant's document changed", {
+  revision: Revision,
+  config_type: ConfigType,
+  resource_id: Type.String({ description: "The document's id, such as an agent type" }),
+  action: WriteAction,
+  changed_by: Author,
+  changed_at: described(Timestamp, 'When it was written'),
+  changeset_id: Type.Optional(described(Uuid, 'The change set that it was a part of')),
+});
+export const PlatformChange = TitledObject(
+  'PlatformChange',
+  "That the platform's configuration changed",
   {
     revision: Revision,
     keys: Type.Array(Type.String(), {
@@ -36,32 +44,24 @@ export const PlatformChange = Type.Object(
     }),
     changed_at: described(Timestamp, 'When it was written'),
   },
-  { ...strict, title: 'PlatformChange', description: "That the platform's configuration changed" },
 );
 /** The values themselves are read from the effective configuration, at the revision or later. */
-export const EffectiveChange = Type.Object(
-  {
-    revision: Revisions,
-    keys: Type.Array(Type.String(), {
-      description: 'Whose value is another one than before, or is there no more',
-    }),
-  },
-  { ...strict, title: 'EffectiveChange', description: 'That effective values changed' },
-);
+export const EffectiveChange = TitledObject('EffectiveChange', 'That effective values changed', {
+  revision: Revisions,
+  keys: Type.Array(Type.String(), {
+    description: 'Whose value is another one than before, or is there no more',
+  }),
+});
 /** What becomes of the own session: the two events of its stream. */
-const SessionEnded = Type.Object(
-  { code: Type.String({ description: 'Why, such as auth_session_revoked' }) },
-  { ...strict, title: 'SessionEnded', description: 'That the own session ended' },
-);
-const MembershipsChanged = Type.Object(
-  {
-    tenant_id: described(
-      Nullable(Uuid),
-      'Whose membership is another one, or is no more; null where changes were missed',
-    ),
-  },
-  { ...strict, title: 'MembershipsChanged', description: 'That an own membership changed' },
-);
+const SessionEnded = TitledObject('SessionEnded', 'That the own session ended', {
+  code: Type.String({ description: 'Why, such as auth_session_revoked' }),
+});
+const MembershipsChanged = TitledObject('MembershipsChanged', 'That an own membership changed', {
+  tenant_id: described(
+    Nullable(Uuid),
+    'Whose membership is another one, or is no more; null where changes were missed',
+  ),
+});
 
 const after = {
   after: Type.Optional(
@@ -70,13 +70,10 @@ const after = {
   limit: page.limit,
 };
 const Changes = <T extends typeof TenantChange | typeof PlatformChange>(change: T) =>
-  Type.Object(
-    {
-      items: Type.Array(change),
-      revision: Type.Integer({ description: "The scope's revision, at least" }),
-    },
-    strict,
-  );
+  StrictObject({
+    items: Type.Array(change),
+    revision: Type.Integer({ description: "The scope's revision, at least" }),
+  });
 const tenant = {
   access: { level: 'tenant', roles: configurationReaders, services: true },
   keyScope: 'config:read',

@@ -3,33 +3,27 @@
  * instance is maintained.
  */
 import { Type, type Static } from 'typebox';
-import { described, SomeOf, strict } from './fields.ts';
+import { described, SomeOf, TitledObject } from './fields.ts';
 import { weekdays } from './weekdays.ts';
 
 export const TimeOfDay = Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$' });
 
-export const WeeklyHours = Type.Object(
-  {
-    days: SomeOf([...weekdays], {
-      minItems: 1,
-      description: 'On which days they start',
-    }),
-    start: described(TimeOfDay, 'When they start, HH:MM', '09:00'),
-    end: described(
-      TimeOfDay,
-      'When they end, HH:MM; the next day where that is not after `start`',
-      '17:00',
-    ),
-    timezone: Type.String({
-      minLength: 1,
-      maxLength: 64,
-      format: 'iana-time-zone',
-      description: 'IANA name, such as Europe/Rome',
-      examples: ['Europe/Rome'],
-    }),
-  },
-  { ...strict, title: 'WeeklyHours', description: "Hours of the week on a place's own clock" },
-);
+export const WeeklyHours = TitledObject('WeeklyHours', "Hours of the week on a place's own clock", {
+  days: SomeOf([...weekdays], { minItems: 1, description: 'On which days they start' }),
+  start: described(TimeOfDay, 'When they start, HH:MM', '09:00'),
+  end: described(
+    TimeOfDay,
+    'When they end, HH:MM; the next day where that is not after `start`',
+    '17:00',
+  ),
+  timezone: Type.String({
+    minLength: 1,
+    maxLength: 64,
+    format: 'iana-time-zone',
+    description: 'IANA name, such as Europe/Rome',
+    examples: ['Europe/Rome'],
+  }),
+});
 export type WeeklyHours = Static<typeof WeeklyHours>;
 
 /**
