@@ -10,6 +10,9 @@ import { problemMediaType } from '../http/problem-details.ts';
 import { headersOfError, ofEveryAnswer, refsOf } from '../http/response-headers.ts';
 import { refTo } from './schemas.ts';
 
+const json = 'application/json';
+const request_id = '0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55';
+
 const FieldProblem = {
   type: 'object',
   description: 'What is wrong at one place',
@@ -128,96 +131,72 @@ function responseOf(status: number) {
   const [[code, { message }]] = ofStatus as [(typeof codes)[number]];
   const example = {
     detail: { status: 'error', code, message },
-    request_id: '0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55',
+    request_id,
     ...(status === 422 && { errors: [{ path: '/name', message: 'must be string' }] }),
   };
   return {
     description: `${http.STATUS_CODES[status]}: ${ofStatus.map(([each]) => `\`${each}\``).join(', ')}`,
     headers: refsOf([...ofEveryAnswer, ...headersOfError(status)]),
-    content: { 'application/json': { schema: refTo('Error'), example } },
+    content: { [json]: { schema: refTo('Error'), example } },
   };
 }
 
 const statuses = [400, 401, 403, 404, 412, 422, 429, 503];
 
-/** Of OAuth's token endpoint (RFC 6749, 5.2). */
-const oauthErrorResponse = {
-  description: 'An error of OAuth',
+/** One response for whatever status, in the words of another protocol. */
+const foreignError = (schema: string, description: string, example: object, mediaType = json) => ({
+  description,
   headers: refsOf([...ofEveryAnswer, 'Retry-After']),
-  content: {
-    'application/json': {
-      schema: refTo('OAuthError'),
-      example: { error: 'invalid_grant', error_description: 'No rule trusts this token.' },
-    },
-  },
-};
+  content: { [mediaType]: { schema: refTo(schema), example } },
+});
 
-/** Of OFREP. */
-const flagErrorResponse = {
-  description: 'An error of an evaluation',
-  headers: refsOf([...ofEveryAnswer, 'Retry-After']),
-  content: {
-    'application/json': {
-      schema: refTo('FlagError'),
-      example: {
-        key: 'max_cost',
-        errorCode: 'FLAG_NOT_FOUND',
-        errorDetails: 'There is no value for max_cost.',
-        code: 'not_found',
-        request_id: '0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55',
-      },
+const foreignErrors = {
+  OAuthError: foreignError('OAuthError', 'An error of OAuth', {
+    error: 'invalid_grant',
+    error_description: 'No rule trusts this token.',
+  }),
+  FlagError: foreignError('FlagError', 'An error of an evaluation', {
+    key: 'max_cost',
+    errorCode: 'FLAG_NOT_FOUND',
+    errorDetails: 'There is no value for max_cost.',
+    code: 'not_found',
+    request_id,
+  }),
+  ScimError: foreignError(
+    'ScimError',
+    'An error of SCIM',
+    {
+      schemas: [scimSchemas.error],
+      status: '400',
+      scimType: 'invalidFilter',
+      detail: errorTable.scim_filter_invalid.message,
+      code: 'scim_filter_invalid',
+      request_id,
     },
-  },
-};
-
-/** Of SCIM. */
-const scimErrorResponse = {
-  description: 'An error of SCIM',
-  headers: refsOf([...ofEveryAnswer, 'Retry-After']),
-  content: {
-    [scimMediaType]: {
-      schema: refTo('ScimError'),
-      example: {
-        schemas: [scimSchemas.error],
-        status: '400',
-        scimType: 'invalidFilter',
-        detail: errorTable.scim_filter_invalid.message,
-        code: 'scim_filter_invalid',
-        request_id: '0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55',
-      },
+    scimMediaType,
+  ),
+  ProblemDetails: foreignError(
+    'ProblemDetails',
+    'A problem of AuthZEN',
+    {
+      type: 'urn:openid:authzen:access-request:error:unknown_task',
+      title: 'unknown task',
+      status: 404,
+      detail: 'The tenant has no such request of yours.',
+      code: 'not_found',
+      request_id,
     },
-  },
-};
-
-/** Of AuthZEN. */
-const problemResponse = {
-  description: 'A problem of AuthZEN',
-  headers: refsOf([...ofEveryAnswer, 'Retry-After']),
-  content: {
-    [problemMediaType]: {
-      schema: refTo('ProblemDetails'),
-      example: {
-        type: 'urn:openid:authzen:access-request:error:unknown_task',
-        title: 'unknown task',
-        status: 404,
-        detail: 'The tenant has no such request of yours.',
-        code: 'not_found',
-        request_id: '0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55',
-      },
-    },
-  },
+    problemMediaType,
+  ),
 };
 
 export const errorResponses = {
   ...Object.fromEntries(statuses.map((status) => [nameOf(status), responseOf(status)])),
-  OAuthError: oauthErrorResponse,
-  FlagError: flagErrorResponse,
-  ScimError: scimErrorResponse,
-  ProblemDetails: problemResponse,
+  ...foreignErrors,
   OtherError: {
     description: 'Any other error, by its code',
     headers: refsOf([...ofEveryAnswer, 'Retry-After']),
-    content: { 'application/json': { schema: refTo('Error') } },
+    content: { [json]: { schema: refTo('Error') } },
   },
 };
 
@@ -228,44 +207,21 @@ export const errorRefs = (errors: readonly number[]) => ({
   default: refToResponse('OtherError'),
 });
 
-const oauthError = refToResponse('OAuthError');
+/**
+ * Of a protocol's own errors. The rate limit, and what no node answers, are said in front of the
+ * routes as well: in the envelope.
+ */
+const foreignRefs = (name: keyof typeof foreignErrors, statuses: readonly number[]) => ({
+  ...Object.fromEntries(statuses.map((status) => [status, refToResponse(name)])),
+  429: refToResponse('OtherError'),
+  default: refToResponse(name),
+});
+export const flagErrorRefs = foreignRefs('FlagError', [400, 401, 403, 404]);
+export const scimErrorRefs = foreignRefs('ScimError', [400, 401, 403, 404, 409]);
+export const problemRefs = foreignRefs('ProblemDetails', [400, 401, 403, 404]);
 export const oauthErrorRefs = {
-  400: oauthError,
-  429: oauthError,
-  503: oauthError,
-  default: oauthError,
-};
-
-const flagError = refToResponse('FlagError');
-export const flagErrorRefs = {
-  400: flagError,
-  401: flagError,
-  403: flagError,
-  404: flagError,
-  429: refToResponse('OtherError'),
-  default: flagError,
-};
-
-const scimError = refToResponse('ScimError');
-export const scimErrorRefs = {
-  400: scimError,
-  401: scimError,
-  403: scimError,
-  404: scimError,
-  409: scimError,
-  429: refToResponse('OtherError'),
-  default: scimError,
-};
-
-const problem = refToResponse('ProblemDetails');
-/** The rate limit, and what no node answers, are said in front of the routes as well: in the envelope. */
-export const problemRefs = {
-  400: problem,
-  401: problem,
-  403: problem,
-  404: problem,
-  429: refToResponse('OtherError'),
-  default: problem,
+  ...foreignRefs('OAuthError', [400, 503]),
+  429: refToResponse('OAuthError'),
 };
 
 /** What callers of this route have to expect. */
