@@ -12,7 +12,7 @@
  * | an outage                                   | as it was |
  */
 import { commitChanges } from '../commits/commit.ts';
-import { platformScope, tenantScope } from '../contracts/revision-scopes.ts';
+import { documentScope } from '../contracts/revision-scopes.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import type { WrittenDocument } from '../documents/document.ts';
 import { claimsOf } from '../documents/managed-fields.ts';
@@ -31,14 +31,7 @@ import { askedOf, digestOf, requireEnough, requireState, type Step } from './rul
 import type { Due } from './schedule.ts';
 import type { ChangeSetRow } from './schema.ts';
 import { isOfStops } from './stops.ts';
-import {
-  changeRow,
-  lockAsRead,
-  Outdated,
-  recordStep,
-  requireReviewed,
-  type Change,
-} from './store.ts';
+import { changeRow, lockAsRead, Outdated, recordStep, requireReviewed } from './store.ts';
 
 /** What is against applying it now, which ends or suspends it. */
 class Prevented extends Error {
@@ -79,7 +72,7 @@ export class Applying {
         const prevented = preventedBy(error);
         if (!prevented) throw error;
         const { state, message } = prevented;
-        return await this.#leave(row, state, { state, content: { note: message } }, request);
+        return await this.#leave(row, state, message, request);
       }
     });
   }
@@ -115,7 +108,7 @@ export class Applying {
     return whileAsRead(async () => {
       const row = await this.#changeSets.find(tenantId, id);
       requireState(row, 'run');
-      return this.#leave(row, 'suspended', { state: 'suspended', content: { note } }, request);
+      return this.#leave(row, 'suspended', note, request);
     });
   }
 
@@ -149,7 +142,7 @@ export class Applying {
     const said = { reason: content.reason, ...claimsOf(content) };
     const works = await placingsOf(documents, content.items, tenantId, said, own);
     const of = this.#changeSets.of(tenantId);
-    const scope = tenantId === null ? platformScope : tenantScope(tenantId);
+    const scope = documentScope(tenantId);
     const answers: WrittenDocument<unknown>[] = [];
     const held: { row?: ChangeSetRow; now?: Date } = {};
     await commitChanges(db, own, scope, works, {
@@ -215,14 +208,15 @@ export class Applying {
     return { author: author.right, standings };
   }
 
-  #leave(row: ChangeSetRow, step: string, change: Change, request: Request): Promise<ChangeSetRow> {
-    const of = this.#changeSets.of(row.tenant_id);
-    return this.#options.db.transaction(async (manager) => {
-      const now = await lockAsRead(manager, of, row);
-      const changed = await changeRow(manager, of, row, now, { ...change, due_at: null });
-      await recordStep(manager, step, changed, request, this.#options.onStep);
-      return changed;
-    });
+  /** Not applied, for the reason in the note. */
+  #leave(
+    row: ChangeSetRow,
+    state: ChangeSetRow['state'],
+    note: string,
+    request: Request,
+  ): Promise<ChangeSetRow> {
+    const change = { state, due_at: null, content: { note } };
+    return this.#changeSets.change(row, state, change, request);
   }
 }
 

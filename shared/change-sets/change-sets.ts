@@ -7,7 +7,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import { isMachine, type Caller } from '../access.ts';
 import { commitChanges, holdRevisions } from '../commits/commit.ts';
 import type { ApplyWhen } from '../contracts/change-sets.ts';
-import { platformScope, tenantScope } from '../contracts/revision-scopes.ts';
+import { documentScope } from '../contracts/revision-scopes.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import { invalid, StrataError } from '../errors.ts';
 import { diff } from '../schema/diff.ts';
@@ -261,7 +261,7 @@ export class ChangeSets {
         note: null,
       };
       const digest = digestOf(tenantId, content);
-      return this.#change(row, step, { state: 'draft', digest, content, due_at: null }, request);
+      return this.change(row, step, { state: 'draft', digest, content, due_at: null }, request);
     });
   }
 
@@ -271,7 +271,7 @@ export class ChangeSets {
       this.#requireWriter(row, request);
       requireState(row, 'submit');
       const pending = (now: Date): Change => submittedAt(now, row.content);
-      return this.#change(row, 'submitted', pending, request);
+      return this.change(row, 'submitted', pending, request);
     });
   }
 
@@ -343,7 +343,7 @@ export class ChangeSets {
       const standing = await rights.approver(tenantId, person, asked, request);
       if (standing.right) throw standing.right;
       requireState(row, step);
-      return this.#change(row, event, (now) => changeOf(row, person, now), request, [standing]);
+      return this.change(row, event, (now) => changeOf(row, person, now), request, [standing]);
     });
   }
 
@@ -353,7 +353,7 @@ export class ChangeSets {
       this.#requireWriter(row, request);
       requireState(row, 'cancel');
       const content = { ended_by: request.caller.id };
-      return this.#change(row, 'cancelled', { state: 'cancelled', content, due_at: null }, request);
+      return this.change(row, 'cancelled', { state: 'cancelled', content, due_at: null }, request);
     });
   }
 
@@ -370,7 +370,8 @@ export class ChangeSets {
     );
   }
 
-  #change(
+  /** A step of the row as it was read, while the standings are so. */
+  change(
     row: ChangeSetRow,
     step: string,
     change: Change | ((now: Date) => Change),
@@ -399,7 +400,7 @@ export class ChangeSets {
     const writes = writesOf(documents, items, tenantId);
     requireAccess(writes, request.caller);
     const works = await trialsOf(writes, items, claimsOf(claims), request);
-    const scope = tenantId === null ? platformScope : tenantScope(tenantId);
+    const scope = documentScope(tenantId);
     const tried = await commitChanges(db, request, scope, works, { discard: true });
     const asked = tried.map(({ result }) => result.required).filter((each) => each !== null);
     return {

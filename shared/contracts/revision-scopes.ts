@@ -34,6 +34,9 @@ export const automationScope = (tenantId: string): RevisionScope => `automations
 export const changeSetScope = (tenantId: string | null): RevisionScope =>
   `changesets:${tenantId ?? 'platform'}`;
 export const platformScope: RevisionScope = 'platform';
+/** Of a tenant's documents; null for the platform's. */
+export const documentScope = (tenantId: string | null): RevisionScope =>
+  tenantId === null ? platformScope : tenantScope(tenantId);
 export const authScope: RevisionScope = 'auth';
 
 /** The tenant whose configuration or memberships a scope counts; null for the platform's. */

@@ -11,7 +11,7 @@
  */
 import type { Policies } from '../commits/commit.ts';
 import type { ChangePolicy, PlatformChangePolicy } from '../contracts/change-policy.ts';
-import { platformScope, tenantScope } from '../contracts/revision-scopes.ts';
+import { documentScope } from '../contracts/revision-scopes.ts';
 import { StrataError } from '../errors.ts';
 import type { DocumentKind } from './document-kind.ts';
 import { pathOf } from './document-paths.ts';
@@ -133,8 +133,7 @@ export const guardingItself = <Address, Document>(
   ...kind,
   commitsAlone: true,
   async store(manager, address, record, request) {
-    const tenantId = kind.tenantId(address);
-    const scope = tenantId === null ? platformScope : tenantScope(tenantId);
+    const scope = documentScope(kind.tenantId(address));
     await kind.store(manager, address, record, request);
     const copy = record.after === null ? null : JSON.stringify(record.after);
     await manager.query('UPDATE strata.revisions SET change_policy = $2 WHERE scope = $1', [

@@ -12,7 +12,7 @@ import { namesIn, platformName, realmOf } from '../commits/actor-names.ts';
 import { commitCombined, storing, type Judge, type Judged } from '../commits/combined-commits.ts';
 import { commitChange, readSnapshot, type Work } from '../commits/commit.ts';
 import type { DocumentAction } from '../contracts/history.ts';
-import { platformScope, tenantScope, type RevisionScope } from '../contracts/revision-scopes.ts';
+import { documentScope, type RevisionScope } from '../contracts/revision-scopes.ts';
 import { boundedProblems, invalid, StrataError, type Problem } from '../errors.ts';
 import { diff } from '../schema/diff.ts';
 import { applyMergePatch } from '../schema/merge-patch.ts';
@@ -491,7 +491,6 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
 
   /** The counter that a write takes its revision from. Writes of one scope follow each other. */
   #scopeOf(address: Address): RevisionScope {
-    const tenantId = this.#kind.tenantId(address);
-    return tenantId === null ? platformScope : tenantScope(tenantId);
+    return documentScope(this.#kind.tenantId(address));
   }
 }

@@ -22,7 +22,7 @@ import type { EntityManager } from 'typeorm';
 import { namesIn, realmOf } from '../commits/actor-names.ts';
 import type { Policies } from '../commits/commit.ts';
 import type { ManagedDocument, ManagedField } from '../contracts/managed-fields.ts';
-import { platformScope, tenantOfScope, tenantScope } from '../contracts/revision-scopes.ts';
+import { documentScope, tenantOfScope } from '../contracts/revision-scopes.ts';
 import { invalid, StrataError } from '../errors.ts';
 import { ancestorsOf, leavesOf, touching, type Difference } from '../schema/diff.ts';
 import type { DocumentKind } from './document-kind.ts';
@@ -163,8 +163,7 @@ export async function ownersAfter<Address, Document>(
 ): Promise<Owners | undefined> {
   const mayHave = managed || params.managed_by !== undefined;
   if (!mayHave || kind.hasNoPut) return undefined;
-  const tenantId = kind.tenantId(params);
-  const scope = tenantId === null ? platformScope : tenantScope(tenantId);
+  const scope = documentScope(kind.tenantId(params));
   const path = pathOf(kind.actions, params);
   const stored = managed ? await readManaged(manager, scope, path) : [];
   const whole = after === null ? null : (kind.bodyOf?.(after as Document) ?? after);
