@@ -13,7 +13,7 @@ import { useLive, useLoaded } from './loading.ts';
 import { Breadcrumbs, Navigation, type Place } from './navigation.tsx';
 import { openPalette, Palette } from './palette.tsx';
 import { keepLooking, lookAround } from './outage.ts';
-import { Heading, ProblemBox } from './parts.tsx';
+import { Button, Heading, ProblemBox, Strong } from './parts.tsx';
 import { learnNames } from './people.ts';
 import { firstScreen, platformScreens, screens } from './screens.ts';
 import {
@@ -191,23 +191,17 @@ function TopBar({ signedIn }: { readonly signedIn: Tokens }): VNode {
       </a>
       <TenantChoice signedIn={signedIn} />
       <span class="grow"></span>
-      <button type="button" class="plain" onClick={openPalette} title="Ctrl-K">
-        Search
-      </button>
-      <button
-        type="button"
+      <Button class="plain" says="Search" onClick={openPalette} title="Ctrl-K" />
+      <Button
         class="plain theme"
+        says={`Theme: ${theme.value}`}
         onClick={nextTheme}
         title="Change between system, light and dark"
-      >
-        Theme: {theme.value}
-      </button>
+      />
       <a class="me" href={hrefOf('/account')} title={`Your account, ${signedIn.user.email}`}>
         <bdi>{signedIn.user.display_name ?? signedIn.user.email}</bdi>
       </a>
-      <button type="button" class="plain" onClick={leave}>
-        Sign out
-      </button>
+      <Button class="plain" says="Sign out" onClick={leave} />
     </header>
   );
 }
@@ -220,10 +214,7 @@ function TenantChoice({ signedIn }: { readonly signedIn: Tokens }): VNode {
     const roles = current.roles.join(', ').replaceAll('_', ' ');
     return (
       <span class="tenant">
-        <strong>
-          <bdi>{current.name}</bdi>
-        </strong>{' '}
-        <span class="fine">{roles}</span>
+        <Strong>{current.name}</Strong> <span class="fine">{roles}</span>
       </span>
     );
   }
@@ -271,9 +262,7 @@ function Banners(): VNode {
       {isOffline.value && (
         <p class="banner">
           <strong>Offline.</strong> Strata cannot be reached; what is shown may be old.
-          <button type="button" class="link" onClick={() => void lookAround()}>
-            Try again
-          </button>
+          <Button class="link" says="Try again" onClick={() => void lookAround()} />
         </p>
       )}
       {isStale.value && (
@@ -308,16 +297,13 @@ function Elsewhere({
   return (
     <Message title={`This page is about ${membership.name}`}>
       <p>
-        You act for{' '}
-        <strong>
-          <bdi>{now}</bdi>
-        </strong>
-        : another tab went there.
+        You act for <Strong>{now}</Strong>: another tab went there.
       </p>
       <p>
-        <button type="button" onClick={() => void switchTenant(tenantId).catch(cannotStart)}>
-          Continue with {membership.name}
-        </button>
+        <Button
+          says={`Continue with ${membership.name}`}
+          onClick={() => void switchTenant(tenantId).catch(cannotStart)}
+        />
       </p>
     </Message>
   );

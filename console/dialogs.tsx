@@ -2,7 +2,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useAction } from './action.ts';
-import { Dialog, ProblemBox } from './parts.tsx';
+import { Button, Dialog, ProblemBox } from './parts.tsx';
 
 /** A form over the page, which is done when `work` is. */
 export function FormDialog({
@@ -41,17 +41,14 @@ export function FormDialog({
         {children}
         <ProblemBox problem={problem} />
         <footer>
-          <button type="button" class="secondary" onClick={onClose}>
-            Cancel
-          </button>
-          <button
+          <Button class="secondary" says="Cancel" onClick={onClose} />
+          <Button
             type="submit"
             class={isDangerous ? 'danger' : ''}
-            aria-busy={isBusy}
-            disabled={isBusy || !isReady}
-          >
-            {verb}
-          </button>
+            says={verb}
+            isBusy={isBusy}
+            disabled={!isReady}
+          />
         </footer>
       </form>
     </Dialog>
@@ -91,12 +88,8 @@ export function ShownOnce({
         <span class="fine grow" role="status">
           {isCopied && 'Copied.'}
         </span>
-        <button type="button" class="secondary" onClick={copy}>
-          Copy
-        </button>
-        <button type="button" onClick={onClose}>
-          I have it
-        </button>
+        <Button class="secondary" says="Copy" onClick={copy} />
+        <Button says="I have it" onClick={onClose} />
       </footer>
     </Dialog>
   );

@@ -3,7 +3,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { setQuery } from './address.ts';
 import type { Problem } from './api.ts';
-import { Columns, Loading, ProblemBox, TableRegion, type Column } from './parts.tsx';
+import { Button, type Column, Columns, Loading, ProblemBox, TableRegion } from './parts.tsx';
 
 /** Until the first answer is there, and whenever the latest is a refusal. */
 export const Waiting = ({
@@ -65,22 +65,20 @@ function titleOf(column: Column): string | undefined {
 export const RowButton = ({
   label,
   isDangerous = false,
+  says,
   onClick,
-  children,
 }: {
   readonly label: string;
   readonly isDangerous?: boolean;
+  readonly says: string;
   readonly onClick: () => void;
-  readonly children?: ComponentChildren;
 }): VNode => (
-  <button
-    type="button"
+  <Button
     class={isDangerous ? 'small danger' : 'small'}
+    says={says}
     aria-label={label}
     onClick={onClick}
-  >
-    {children}
-  </button>
+  />
 );
 
 /** Pages by cursors, of which the address has the one that is shown. */
@@ -100,14 +98,18 @@ export const Pager = ({
 }): VNode => (
   <p class="paging">
     {cursor !== '' && (
-      <button type="button" class="small" onClick={() => setQuery({ cursor: '' })}>
-        {isOldestFirst ? 'Oldest' : 'Newest'}
-      </button>
+      <Button
+        class="small"
+        says={isOldestFirst ? 'Oldest' : 'Newest'}
+        onClick={() => setQuery({ cursor: '' })}
+      />
     )}
     {next && (
-      <button type="button" class="small" onClick={() => setQuery({ cursor: next, open: '' })}>
-        {isOldestFirst ? 'Newer' : 'Older'}
-      </button>
+      <Button
+        class="small"
+        says={isOldestFirst ? 'Newer' : 'Older'}
+        onClick={() => setQuery({ cursor: next, open: '' })}
+      />
     )}
     {isOrderOfPage && (next || cursor !== '') && (
       <span class="fine">The order is that of this page.</span>
@@ -118,9 +120,7 @@ export const Pager = ({
 
 export const ShowMore = ({ onClick }: { readonly onClick: () => void }): VNode => (
   <p class="paging">
-    <button type="button" class="small" onClick={onClick}>
-      Show more
-    </button>
+    <Button class="small" says="Show more" onClick={onClick} />
   </p>
 );
 

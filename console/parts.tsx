@@ -1,13 +1,69 @@
 /** Small pieces that every screen is made of. */
 import { signal } from '@preact/signals';
-import type { ComponentChildren, VNode } from 'preact';
+import type { ComponentChildren, ComponentProps, VNode } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { query, setQuery } from './address.ts';
+import { hrefOf, query, setQuery } from './address.ts';
 import type { Problem } from './api.ts';
 import { goBackTo, placeOf } from './focus.ts';
 import { localTime, shortJson, timeAgo } from './format.ts';
 import { nameOf } from './people.ts';
 import { directionOf, nextOrder } from './sorting.ts';
+
+/** A button, which sends no form unless its type says so, nor is chosen again while it is busy. */
+export const Button = ({
+  says,
+  isBusy,
+  disabled = false,
+  ...attributes
+}: ComponentProps<'button'> & {
+  readonly says: string;
+  readonly isBusy?: boolean;
+  readonly disabled?: boolean | undefined;
+}): VNode => (
+  <button type="button" aria-busy={isBusy} disabled={disabled || isBusy} {...attributes}>
+    {says}
+  </button>
+);
+
+interface WrittenProperties {
+  readonly children: string | null | undefined;
+}
+
+/** A name or value that somebody wrote, which does not turn the text around it. */
+export const Code = ({ children }: WrittenProperties): VNode => (
+  <code>
+    <bdi>{children}</bdi>
+  </code>
+);
+
+export const Strong = ({ children }: WrittenProperties): VNode => (
+  <strong>
+    <bdi>{children}</bdi>
+  </strong>
+);
+
+/** What somebody said about it; nothing where they said nothing. */
+export const Said = ({ children }: WrittenProperties): VNode | null =>
+  children ? (
+    <q class="said">
+      <bdi>{children}</bdi>
+    </q>
+  ) : null;
+
+/** What stands below a name, smaller; nothing where there is nothing. */
+export const Below = ({ children }: WrittenProperties): VNode | null =>
+  children ? (
+    <div class="fine">
+      <bdi>{children}</bdi>
+    </div>
+  ) : null;
+
+/** A name that leads to an address inside of the console. */
+export const Link = ({ to, children }: WrittenProperties & { readonly to: string }): VNode => (
+  <a href={hrefOf(to)}>
+    <bdi>{children}</bdi>
+  </a>
+);
 
 /** A refusal where it happened: what is wrong, in which field, and what the log has it under. */
 export function ProblemBox({
@@ -41,11 +97,7 @@ export function ProblemBox({
             · request <code>{requestId}</code>
           </span>
         )}
-        {retry && (
-          <button type="button" class="link" onClick={retry}>
-            Try again
-          </button>
-        )}
+        {retry && <Button class="link" says="Try again" onClick={retry} />}
       </p>
     </div>
   );
@@ -267,11 +319,7 @@ export function Dialog({
       <div class="dialog">
         <header>
           <h2 id={titleId}>{title}</h2>
-          {onClose && (
-            <button type="button" class="plain" aria-label="Close" onClick={onClose}>
-              ×
-            </button>
-          )}
+          {onClose && <Button class="plain" says="×" aria-label="Close" onClick={onClose} />}
         </header>
         {children}
       </div>
@@ -334,9 +382,7 @@ export function Changes({ changes }: { readonly changes: readonly Change[] }): V
       {changes.length > most && (
         <p class="fine">
           The first {most} of {changes.length} places.{' '}
-          <button type="button" class="link" onClick={() => setMost(most + mostChanges)}>
-            Show more
-          </button>
+          <Button class="link" says="Show more" onClick={() => setMost(most + mostChanges)} />
         </p>
       )}
     </div>

@@ -8,7 +8,7 @@ import { call } from './api.ts';
 import { FormDialog } from './dialogs.tsx';
 import { Field } from './fields.tsx';
 import { clockTime } from './format.ts';
-import { ProblemBox } from './parts.tsx';
+import { Button, ProblemBox, Strong } from './parts.tsx';
 import { renew, switchTenant, tokens, type Tokens } from './session.ts';
 
 export function LookInside({
@@ -84,14 +84,9 @@ export function VisitBar(): VNode | null {
   return (
     <>
       <p class="banner" role="status">
-        You are looking at{' '}
-        <strong>
-          <bdi>{name}</bdi>
-        </strong>
-        , read-only, until {clockTime(signedIn.visit.until)}.
-        <button type="button" class="link" aria-busy={action.isBusy} onClick={end}>
-          End
-        </button>
+        You are looking at <Strong>{name}</Strong>, read-only, until{' '}
+        {clockTime(signedIn.visit.until)}.
+        <Button class="link" says="End" aria-busy={action.isBusy} onClick={end} />
       </p>
       <ProblemBox problem={action.problem} />
     </>

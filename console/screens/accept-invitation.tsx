@@ -7,7 +7,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { go, hrefOf } from '../address.ts';
 import { problemOf, type Problem } from '../api.ts';
 import { Field } from '../fields.tsx';
-import { ProblemBox } from '../parts.tsx';
+import { Button, ProblemBox } from '../parts.tsx';
 import { signIn } from '../session.ts';
 import { notice } from './sign-in.tsx';
 
@@ -58,19 +58,15 @@ export function AcceptInvitation({ token }: { readonly token: string | undefined
           onValue={setPassword}
         />
         <p class="fine">12 characters at least, and not a common one.</p>
-        <button type="submit" aria-busy={isBusy} disabled={isBusy}>
-          Accept and sign in
-        </button>
+        <Button type="submit" says="Accept and sign in" isBusy={isBusy} />
         <p class="fine">
           Do you have an account with a password, passkey or provider?{' '}
-          <button
-            type="button"
+          <Button
             class="link"
+            says="Accept without a new password"
             disabled={isBusy}
             onClick={(event: Event) => void accept(event, false)}
-          >
-            Accept without a new password
-          </button>
+          />
         </p>
       </form>
     </main>

@@ -7,7 +7,17 @@ import { call, get, withQuery } from '../api.ts';
 import { saveText } from '../files.ts';
 import { Table, Waiting } from '../lists.tsx';
 import { useLoaded } from '../loading.ts';
-import { Empty, Heading, ProblemBox, Time, TypedField, Value } from '../parts.tsx';
+import {
+  Below,
+  Button,
+  Code,
+  Empty,
+  Heading,
+  ProblemBox,
+  Time,
+  TypedField,
+  Value,
+} from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import { localFieldOf, timeTyped } from './as-of.tsx';
 import type { ScreenProperties } from './screen.ts';
@@ -38,12 +48,8 @@ export function AccessOverTime({ tenantId }: ScreenProperties): VNode {
         <span class="grow"></span>
         {data && (
           <>
-            <button type="button" class="small" onClick={() => save('csv')}>
-              Save as CSV
-            </button>
-            <button type="button" class="small" onClick={() => save('json')}>
-              Save as JSON
-            </button>
+            <Button class="small" says="Save as CSV" onClick={() => save('csv')} />
+            <Button class="small" says="Save as JSON" onClick={() => save('json')} />
           </>
         )}
       </Heading>
@@ -220,11 +226,7 @@ function Members({ members }: { readonly members: readonly Member[] }): VNode {
         <tr key={member.user_id}>
           <th scope="row">
             <bdi>{nameOfMember(member)}</bdi>
-            {member.display_name !== null && (
-              <div class="fine">
-                <bdi>{member.email}</bdi>
-              </div>
-            )}
+            {member.display_name !== null && <Below>{member.email}</Below>}
           </th>
           <td>{roleText(member.roles)}</td>
           <td>{member.groups.join(', ') || <span class="muted">none</span>}</td>
@@ -352,9 +354,7 @@ function Guardrails({
           {guardrails.map(([key, rule]) => (
             <tr key={key}>
               <th scope="row">
-                <code>
-                  <bdi>{key}</bdi>
-                </code>
+                <Code>{key}</Code>
               </th>
               <td>
                 <Value value={rule} />

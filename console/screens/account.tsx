@@ -12,7 +12,7 @@ import { FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
 import { Field } from '../fields.tsx';
 import { RowButton, Table, Waiting } from '../lists.tsx';
-import { Empty, Heading, ProblemBox, Time } from '../parts.tsx';
+import { Button, Empty, Heading, ProblemBox, Time } from '../parts.tsx';
 import { canUsePasskeys, registerPasskey } from '../passkeys.ts';
 import { isPlatformAdmin, tenant, user } from '../session.ts';
 import { Activity } from './activity.tsx';
@@ -115,9 +115,7 @@ function Passkeys(): VNode {
         {data && <span class="fine number">{data.length}</span>}
         <span class="grow"></span>
         {canUsePasskeys && (
-          <button type="button" class="small" onClick={() => setDoing('add')}>
-            Add a passkey…
-          </button>
+          <Button class="small" says="Add a passkey…" onClick={() => setDoing('add')} />
         )}
       </div>
       {!canUsePasskeys && (
@@ -156,11 +154,10 @@ function Passkeys(): VNode {
               </td>
               <td class="action">
                 <RowButton
+                  says="Remove…"
                   label={`Remove ${nameOfPasskey(passkey)}`}
                   onClick={() => setDoing(passkey)}
-                >
-                  Remove…
-                </RowButton>
+                />
               </td>
             </tr>
           ))}
@@ -285,9 +282,7 @@ function ChangePassword(): VNode {
           </p>
         )}
         <p class="buttons">
-          <button type="submit" aria-busy={isBusy} disabled={isBusy}>
-            Change the password
-          </button>
+          <Button type="submit" says="Change the password" isBusy={isBusy} />
         </p>
       </form>
     </section>

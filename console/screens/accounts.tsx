@@ -12,7 +12,7 @@ import { FormDialog } from '../dialogs.tsx';
 import { usePages } from '../pages.ts';
 import { Notice, RowButton, ShowMore, Table, Waiting } from '../lists.tsx';
 import { useLoaded } from '../loading.ts';
-import { Empty, Fact, Heading, ProblemBox, Loading, Time } from '../parts.tsx';
+import { Below, Button, Empty, Fact, Heading, Link, Loading, ProblemBox, Time } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import type { PlatformScreenProperties } from './screen.ts';
 
@@ -63,7 +63,7 @@ function All(): VNode {
             onInput={({ currentTarget }) => setTyped(currentTarget.value)}
           />
         </label>
-        <button type="submit">Find</button>
+        <Button type="submit" says="Find" />
       </form>
       <Notice says={said} />
       <Waiting data={items} problem={problem} retry={reload} />
@@ -107,14 +107,8 @@ function AccountTable({
         return (
           <tr key={id}>
             <th scope="row">
-              <a href={hrefOf(`/platform/accounts/${id}`)}>
-                <bdi>{email}</bdi>
-              </a>
-              {name !== null && (
-                <div class="fine">
-                  <bdi>{name}</bdi>
-                </div>
-              )}
+              <Link to={`/platform/accounts/${id}`}>{email}</Link>
+              <Below>{name}</Below>
             </th>
             <td>
               <span class={`state-of ${status}`}>{status}</span>
@@ -127,15 +121,16 @@ function AccountTable({
               <Time at={made} />
             </td>
             <td class="action">
-              <RowButton label={`${turn} ${email}`} onClick={() => onOpen({ what: turn, account })}>
-                {turn === 'disable' ? 'Disable…' : 'Enable…'}
-              </RowButton>{' '}
               <RowButton
+                says={turn === 'disable' ? 'Disable…' : 'Enable…'}
+                label={`${turn} ${email}`}
+                onClick={() => onOpen({ what: turn, account })}
+              />{' '}
+              <RowButton
+                says="Recover…"
                 label={`recover ${email}`}
                 onClick={() => onOpen({ what: 'recover', account })}
-              >
-                Recover…
-              </RowButton>
+              />
             </td>
           </tr>
         );
@@ -162,16 +157,12 @@ function OneAccount({ id }: { readonly id: string }): VNode {
         <span class="grow"></span>
         {data && (
           <>
-            <button type="button" class="secondary" onClick={() => setChange('recover')}>
-              Recover…
-            </button>
-            <button
-              type="button"
+            <Button class="secondary" says="Recover…" onClick={() => setChange('recover')} />
+            <Button
               class={turn === 'disable' ? 'danger' : ''}
+              says={turn === 'disable' ? 'Disable…' : 'Enable…'}
               onClick={() => setChange(turn)}
-            >
-              {turn === 'disable' ? 'Disable…' : 'Enable…'}
-            </button>
+            />
           </>
         )}
       </Heading>
@@ -246,9 +237,7 @@ function AccountFacts({ account }: { readonly account: Detail }): VNode {
           {memberships.length === 0 && 'none'}
           {memberships.map(({ tenant_id: tenant, name: called, status, roles }) => (
             <div key={tenant}>
-              <a href={hrefOf(withQuery('/platform/tenants', { q: called }))}>
-                <bdi>{called}</bdi>
-              </a>{' '}
+              <Link to={withQuery('/platform/tenants', { q: called })}>{called}</Link>{' '}
               <span class="muted">
                 {roleText(roles)}
                 {status === 'disabled' && ', tenant disabled'}

@@ -10,7 +10,7 @@ import { Choices, FormDialog, ShownOnce } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
 import { Field } from '../fields.tsx';
 import { RowButton, Table, Waiting } from '../lists.tsx';
-import { Time } from '../parts.tsx';
+import { Button, Time } from '../parts.tsx';
 import { NarrowedTags, narrowingIn, NarrowingFields, notNarrowed } from './narrowing.tsx';
 
 type ApiKey = ResultOf<'auth.api-key.list'>['items'][number];
@@ -73,9 +73,7 @@ export function ApiKeys({ owner }: { readonly owner: KeyOwner }): VNode {
         <h2>API keys</h2>
         {data && <span class="fine number">{data.length}</span>}
         <span class="grow"></span>
-        <button type="button" class="small" onClick={() => setDoing({ what: 'make' })}>
-          New key…
-        </button>
+        <Button class="small" says="New key…" onClick={() => setDoing({ what: 'make' })} />
       </div>
       <Waiting data={data} problem={problem} retry={reload} />
       {data?.length === 0 && (
@@ -164,13 +162,9 @@ function KeyRow({
       </td>
       <td class="action">
         {canRotate && (
-          <RowButton label={`New secret for ${name}`} onClick={onRotate}>
-            New secret…
-          </RowButton>
+          <RowButton says="New secret…" label={`New secret for ${name}`} onClick={onRotate} />
         )}
-        <RowButton label={`Revoke ${name}`} onClick={onRevoke}>
-          Revoke…
-        </RowButton>
+        <RowButton says="Revoke…" label={`Revoke ${name}`} onClick={onRevoke} />
       </td>
     </tr>
   );

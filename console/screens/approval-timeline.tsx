@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { localTime } from '../format.ts';
-import { Time, Who } from '../parts.tsx';
+import { Said, Strong, Time, Who } from '../parts.tsx';
 
 type Approval = ResultOf<'notifier.approvals.get'>;
 
@@ -29,10 +29,7 @@ function stepsOf(approval: Approval): Step[] {
     at: number === 0 ? approval.created_at : null,
     what: (
       <span>
-        {number === 0 ? 'Asked' : 'Escalated to'}{' '}
-        <strong>
-          <bdi>{groupAt(number)}</bdi>
-        </strong>
+        {number === 0 ? 'Asked' : 'Escalated to'} <Strong>{groupAt(number)}</Strong>
       </span>
     ),
     state: state === 'pending' && number === hop ? 'now' : 'past',
@@ -57,11 +54,7 @@ function stepsOf(approval: Approval): Step[] {
         <Who id={decision.by} name={decision.name ?? undefined} />{' '}
         {decision.via === 'link' && '(by the mailed link)'}
         {decision.via === 'slack' && '(in Slack)'}
-        {decision.comment !== null && (
-          <q class="said">
-            <bdi>{decision.comment}</bdi>
-          </q>
-        )}
+        <Said>{decision.comment}</Said>
       </span>
     );
     return [...asked, ...taken, { at: decision.at, what: says, state: 'past' }];
@@ -76,10 +69,7 @@ function stepsOf(approval: Approval): Step[] {
             at: next,
             what: (
               <span>
-                Escalates to{' '}
-                <strong>
-                  <bdi>{groupAt(hop + 1)}</bdi>
-                </strong>
+                Escalates to <Strong>{groupAt(hop + 1)}</Strong>
               </span>
             ),
             state: 'ahead',

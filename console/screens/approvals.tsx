@@ -2,14 +2,27 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, query } from '../address.ts';
+import { query } from '../address.ts';
 import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { longJson } from '../format.ts';
 import { useLiveApprovals, useLoaded } from '../loading.ts';
 import { FilterField, SelectField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
-import { Empty, Fact, Heading, ProblemBox, State, stateTitle, Time, Who } from '../parts.tsx';
+import {
+  Button,
+  Empty,
+  Fact,
+  Heading,
+  Link,
+  ProblemBox,
+  Said,
+  State,
+  stateTitle,
+  Strong,
+  Time,
+  Who,
+} from '../parts.tsx';
 import { setsForMe, useWhatWaits } from '../inbox.ts';
 import { decides, user } from '../session.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
@@ -124,9 +137,7 @@ function ApprovalTable({
       {sortedBy(items, orders, query.value.get('sort') ?? '').map((each) => (
         <tr key={each.id}>
           <th scope="row">
-            <a href={hrefOf(`/tenants/${tenantId}/approvals/${each.id}`)}>
-              <bdi>{each.title}</bdi>
-            </a>
+            <Link to={`/tenants/${tenantId}/approvals/${each.id}`}>{each.title}</Link>
             <div class="fine">
               <code>{each.action}</code>
             </div>
@@ -237,11 +248,7 @@ function Facts({ approval }: { readonly approval: Approval }): VNode {
               <span class="fine">
                 <Time at={at} />
               </span>
-              {comment !== null && comment !== '' && (
-                <q class="said">
-                  <bdi>{comment}</bdi>
-                </q>
-              )}
+              <Said>{comment}</Said>
             </div>
           ))}
         </Fact>
@@ -346,35 +353,29 @@ function Decide({
         ></textarea>
       </label>
       <div class="buttons">
-        <button
-          type="button"
+        <Button
+          says={isCritical ? 'Approve…' : 'Approve'}
           disabled={refused || busy !== undefined}
           aria-describedby={refused ? 'why-not' : undefined}
           aria-busy={busy === 'approve'}
           onClick={() => (isCritical ? setConfirming(true) : decide('approve'))}
-        >
-          {isCritical ? 'Approve…' : 'Approve'}
-        </button>
-        <button
-          type="button"
+        />
+        <Button
           class="danger"
+          says="Deny"
           disabled={refused || busy !== undefined}
           aria-describedby={refused ? 'why-not' : undefined}
           aria-busy={busy === 'deny'}
           onClick={() => decide('deny')}
-        >
-          Deny
-        </button>
+        />
         {approval.acknowledged === null && (
-          <button
-            type="button"
+          <Button
             class="secondary"
+            says="Acknowledge"
             disabled={busy !== undefined}
             title="Pauses escalation"
             onClick={() => void act('ack', 'ack')}
-          >
-            Acknowledge
-          </button>
+          />
         )}
       </div>
       {isConfirming && (
@@ -389,9 +390,7 @@ function Decide({
           onClose={() => setConfirming(false)}
         >
           <p>
-            <strong>
-              <bdi>{approval.title}</bdi>
-            </strong>
+            <Strong>{approval.title}</Strong>
           </p>
           <p>{approval.what_happens?.approve}</p>
         </FormDialog>

@@ -1,6 +1,7 @@
 /** Questions that people ask of the audit again and again: each is a filter, kept in the address. */
 import type { VNode } from 'preact';
 import { setQuery } from '../address.ts';
+import { Button } from '../parts.tsx';
 
 interface Preset {
   readonly title: string;
@@ -27,24 +28,20 @@ const presets: readonly Preset[] = [
 export const AuditPresets = ({ action }: { readonly action: string }): VNode => (
   <p class="buttons presets">
     {presets.map((preset) => (
-      <button
+      <Button
         key={preset.title}
-        type="button"
         class="small"
+        says={preset.title}
         aria-pressed={action === preset.action}
         onClick={() => setQuery({ action: preset.action, cursor: '', open: '' })}
-      >
-        {preset.title}
-      </button>
+      />
     ))}
     {action !== '' && (
-      <button
-        type="button"
+      <Button
         class="link"
+        says="Any action"
         onClick={() => setQuery({ action: '', cursor: '', open: '' })}
-      >
-        Any action
-      </button>
+      />
     )}
   </p>
 );

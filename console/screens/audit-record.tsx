@@ -10,7 +10,7 @@ import { call, get, getAll, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { saveLines } from '../files.ts';
 import { useLoaded } from '../loading.ts';
-import { ProblemBox, Time, Who } from '../parts.tsx';
+import { Button, ProblemBox, Time, Who } from '../parts.tsx';
 import { isPlatformAdmin } from '../session.ts';
 
 type Proof = ResultOf<'audit.verify'>;
@@ -65,9 +65,13 @@ export function Verify({ tenantId }: { readonly tenantId: string | null }): VNod
       <p>
         Every event carries the hash of the previous one, so nobody can change, remove or insert one
         unseen.{' '}
-        <button type="button" class="small" aria-busy={isBusy} disabled={isBusy} onClick={begin}>
-          Verify the record
-        </button>
+        <Button
+          class="small"
+          says="Verify the record"
+          isBusy={isBusy}
+
+          onClick={begin}
+        />
       </p>
       <ProblemBox problem={problem} retry={begin} />
       <div role="status">{verdict && <Says verdict={verdict} />}</div>
@@ -211,9 +215,7 @@ export function KeepElsewhere({ tenantId }: { readonly tenantId: string | null }
           />
         </label>
         <p>
-          <button type="submit" class="secondary" aria-busy={isBusy} disabled={isBusy}>
-            Export the record
-          </button>
+          <Button type="submit" class="secondary" says="Export the record" isBusy={isBusy} />
         </p>
       </form>
       <ProblemBox problem={problem} />
@@ -230,9 +232,11 @@ export function KeepElsewhere({ tenantId }: { readonly tenantId: string | null }
       </div>
       {saved !== undefined && saved !== 'nothing' && isPlatformAdmin.value && !isCut && (
         <p>
-          <button type="button" class="small danger" onClick={() => setCutting(saved)}>
-            Cut off what was exported…
-          </button>
+          <Button
+            class="small danger"
+            says="Cut off what was exported…"
+            onClick={() => setCutting(saved)}
+          />
         </p>
       )}
       {cutting && (

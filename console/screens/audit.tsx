@@ -11,7 +11,17 @@ import { saveLines } from '../files.ts';
 import { longJson } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { Pager, Waiting } from '../lists.tsx';
-import { Columns, Empty, Fact, Heading, ProblemBox, Time, TypedField, Who } from '../parts.tsx';
+import {
+  Button,
+  Columns,
+  Empty,
+  Fact,
+  Heading,
+  ProblemBox,
+  Time,
+  TypedField,
+  Who,
+} from '../parts.tsx';
 import { nameOf } from '../people.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { AuditPresets } from './audit-presets.tsx';
@@ -288,9 +298,13 @@ function Export({
       <span class="fine" role="status">
         {says}
       </span>{' '}
-      <button type="button" class="small" aria-busy={isBusy} disabled={isBusy} onClick={begin}>
-        Export filtered events
-      </button>
+      <Button
+        class="small"
+        says="Export filtered events"
+        isBusy={isBusy}
+
+        onClick={begin}
+      />
     </span>
   );
 }

@@ -10,7 +10,7 @@ import { shortJson } from '../format.ts';
 import { lookAgainMs, useEvery, useList, useLive, useLoaded } from '../loading.ts';
 import { FilterField, type Option, SelectField } from '../fields.tsx';
 import { Pager, Table, Waiting } from '../lists.tsx';
-import { Empty, Heading, ProblemBox, Time, Who } from '../parts.tsx';
+import { Below, Code, Empty, Heading, ProblemBox, Said, Time, Who } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { EmergencyStop } from './emergency-stop.tsx';
 import { explainedIn, limitsIn, LimitTable } from './limit-table.tsx';
@@ -97,12 +97,7 @@ function Slots({
             {stopped
               ? `a guardrail of ${stopped.by === 'platform' ? 'the platform' : 'the tenant'} says so`
               : 'automation is disabled'}
-            .
-            {stopped?.rule.reason && (
-              <q class="said">
-                <bdi>{stopped.rule.reason}</bdi>
-              </q>
-            )}
+            .<Said>{stopped?.rule.reason}</Said>
           </span>
         ) : (
           'New automations are decided by the limits below.'
@@ -210,13 +205,9 @@ export function AutomationTable({
       {items.map((each) => (
         <tr key={each.id}>
           <th scope="row">
-            <code>
-              <bdi>{each.action}</bdi>
-            </code>{' '}
+            <Code>{each.action}</Code>{' '}
             <span class={`risk ${each.risk_level}`}>{each.risk_level}</span>
-            <div class="fine">
-              <bdi>{contextOf(each)}</bdi>
-            </div>
+            <Below>{contextOf(each)}</Below>
           </th>
           <td>
             <span class={`state-of ${each.state}`}>{each.state.replace('_', ' for ')}</span>

@@ -6,7 +6,7 @@ import { hrefOf, query, setQuery } from '../address.ts';
 import { get } from '../api.ts';
 import { Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useList, useLive, useLoaded } from '../loading.ts';
-import { Empty, Heading, ProblemBox, Time } from '../parts.tsx';
+import { Button, Code, Empty, Heading, ProblemBox, Said, Time } from '../parts.tsx';
 import { counts, keyOf, unitOf, type Automation, type Usage } from './budget-usage.ts';
 import { addressOf, kindNamed, mayWrite } from './document-kinds.ts';
 import { LimitEditor, ReviewMember } from './limit-editor.tsx';
@@ -49,11 +49,7 @@ export function Budgets({ tenantId }: ScreenProperties): VNode {
       <Heading title="Budgets">
         <p class="muted">{kind.about}</p>
         <span class="grow"></span>
-        {isWritable && (
-          <button type="button" class="small" onClick={() => setEditing({})}>
-            New budget…
-          </button>
-        )}
+        {isWritable && <Button class="small" says="New budget…" onClick={() => setEditing({})} />}
       </Heading>
       <Waiting data={items} problem={usage.problem} retry={usage.reload} />
       <ProblemBox problem={document.problem ?? running.problem} retry={reload} />
@@ -178,19 +174,13 @@ function BudgetPanel({
         {' · '}
         {rule.window === 'rolling' ? 'rolling' : (rule.timezone ?? 'UTC')}
         {rule.match && ' · only some automations'}
-        {rule.reason && (
-          <q class="said">
-            <bdi>{rule.reason}</bdi>
-          </q>
-        )}
+        <Said>{rule.reason}</Said>
       </p>
       {holding.length > 0 && (
         <ul class="holding" aria-label={`Holds of ${name}`}>
           {holding.slice(0, mostHolding).map((each) => (
             <li key={each.id}>
-              <code>
-                <bdi>{each.action}</bdi>
-              </code>{' '}
+              <Code>{each.action}</Code>{' '}
               <bdi>{each.service_id ?? each.service_type ?? each.agent_type ?? ''}</bdi>{' '}
               <span class="number">{each.cost_impact ?? 0}</span> {unit}
             </li>
@@ -205,29 +195,23 @@ function BudgetPanel({
         </ul>
       )}
       <p class="acts">
-        <button
-          type="button"
+        <Button
           class="small"
+          says="By day"
           aria-pressed={isShown}
           aria-label={`Spending of ${name} by day`}
           onClick={() => setQuery({ budget: keyOf(usage), day: '' })}
-        >
-          By day
-        </button>
+        />
         {onEdit && (
-          <button type="button" class="small" aria-label={`Edit ${name}`} onClick={onEdit}>
-            Edit…
-          </button>
+          <Button class="small" says="Edit…" aria-label={`Edit ${name}`} onClick={onEdit} />
         )}
         {onRemove && (
-          <button
-            type="button"
+          <Button
             class="small danger"
+            says="Remove…"
             aria-label={`Remove ${name}`}
             onClick={onRemove}
-          >
-            Remove…
-          </button>
+          />
         )}
       </p>
     </section>

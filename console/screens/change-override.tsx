@@ -8,7 +8,7 @@ import { FormDialog } from '../dialogs.tsx';
 import { Field } from '../fields.tsx';
 import { localTime, longJson, removalAt, settingAt } from '../format.ts';
 import { useLoaded } from '../loading.ts';
-import { Dialog, ProblemBox, Value } from '../parts.tsx';
+import { Dialog, ProblemBox, Strong, Value } from '../parts.tsx';
 import { timeTyped } from './as-of.tsx';
 import { changesValue, EffectOf } from './effect.tsx';
 import { titleOf, type Rung } from './ladder.ts';
@@ -49,10 +49,7 @@ export const ClearOverride = (properties: Properties): VNode | null => (
     patch={removalAt(properties.rung.path!)}
     about={
       <p>
-        {titleOf(properties.rung)} will not say anything about{' '}
-        <strong>
-          <bdi>{properties.name}</bdi>
-        </strong>{' '}
+        {titleOf(properties.rung)} will not say anything about <Strong>{properties.name}</Strong>{' '}
         any more.
       </p>
     }

@@ -6,7 +6,7 @@ import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { Field, ReasonField } from '../fields.tsx';
 import { noteStep } from '../inbox.ts';
-import { ProblemBox } from '../parts.tsx';
+import { Button, ProblemBox } from '../parts.tsx';
 import { ApplyFields, applyOf, typedOf } from './apply-fields.tsx';
 import {
   hasApproved,
@@ -51,9 +51,11 @@ export function Actions(properties: ActionsProperties): VNode | null {
         <div class="decide">
           <ProblemBox problem={action.problem} />
           <div class="buttons">
-            <button type="button" disabled={action.isBusy} onClick={() => void post('review')}>
-              I have reviewed it
-            </button>
+            <Button
+              says="I have reviewed it"
+              disabled={action.isBusy}
+              onClick={() => void post('review')}
+            />
           </div>
         </div>
       )}
@@ -94,9 +96,7 @@ function Decide({
       {!isSeen && (
         <p class="banner" role="alert">
           <strong>It was edited since you opened this page.</strong> What it changes now is below.{' '}
-          <button type="button" class="link" onClick={onLook}>
-            I have looked at it
-          </button>
+          <Button class="link" says="I have looked at it" onClick={onLook} />
         </p>
       )}
       <ProblemBox problem={action.problem} />
@@ -111,22 +111,18 @@ function Decide({
         ></textarea>
       </label>
       <div class="buttons">
-        <button
-          type="button"
-          disabled={action.isBusy || !isSeen}
-          aria-busy={action.isBusy}
+        <Button
+          says="Approve"
+          disabled={!isSeen}
+          isBusy={action.isBusy}
           onClick={() => void post('approve', { digest: set.digest, ...more })}
-        >
-          Approve
-        </button>
-        <button
-          type="button"
+        />
+        <Button
           class="danger"
+          says="Reject"
           disabled={action.isBusy}
           onClick={() => void post('reject', more)}
-        >
-          Reject
-        </button>
+        />
       </div>
     </div>
   );
@@ -139,19 +135,15 @@ function Steps({ set, owner, address, onDone, action, post }: ActionsProperties 
   const close = (): void => setAsking(undefined);
   const isStageable = owner.tenantId === '' && state === 'approved';
   const step = (name: string, says: string, isFirst = false): VNode => (
-    <button
-      type="button"
+    <Button
       class={isFirst ? '' : 'secondary'}
+      says={says}
       disabled={action.isBusy}
       onClick={() => void post(name)}
-    >
-      {says}
-    </button>
+    />
   );
   const ask = (what: typeof asking, says: string, look: string): VNode => (
-    <button type="button" class={look} onClick={() => setAsking(what)}>
-      {says}
-    </button>
+    <Button class={look} says={says} onClick={() => setAsking(what)} />
   );
   return (
     <div class="steps">

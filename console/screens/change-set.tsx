@@ -8,7 +8,19 @@ import { hrefOf } from '../address.ts';
 import { get } from '../api.ts';
 import { localTime } from '../format.ts';
 import { lookAgainMs, useEvery, useLive, useLoaded } from '../loading.ts';
-import { Changes, Empty, Fact, Heading, Loading, ProblemBox, State, Time } from '../parts.tsx';
+import {
+  Changes,
+  Code,
+  Empty,
+  Fact,
+  Heading,
+  Link,
+  Loading,
+  ProblemBox,
+  Said,
+  State,
+  Time,
+} from '../parts.tsx';
 import { whenTitles } from './apply-fields.tsx';
 import { Actions } from './change-set-actions.tsx';
 import { Emergency } from './emergency-badge.tsx';
@@ -50,7 +62,7 @@ export function OneChangeSet({
       {!data && !problem && <Loading />}
       {data && (
         <>
-          <Said set={data} />
+          <ReasonAndNote set={data} />
           <Facts set={data} owner={owner} />
           <EmergencyOf set={data} />
           <Differences set={data} owner={owner} />
@@ -84,7 +96,7 @@ function useSeen(set: ChangeSet | undefined) {
   };
 }
 
-const Said = ({ set }: { readonly set: ChangeSet }): VNode => (
+const ReasonAndNote = ({ set }: { readonly set: ChangeSet }): VNode => (
   <>
     <p class="prose">
       <bdi>{set.reason}</bdi>
@@ -139,11 +151,7 @@ function Facts({ set, owner }: { readonly set: ChangeSet; readonly owner: SetOwn
             <span class="fine">
               <Time at={at} />
             </span>
-            {comment !== null && comment !== '' && (
-              <q class="said">
-                <bdi>{comment}</bdi>
-              </q>
-            )}
+            <Said>{comment}</Said>
           </div>
         ))}
       </Fact>
@@ -209,9 +217,7 @@ function EmergencyOf({ set }: { readonly set: ChangeSet }): VNode | null {
       <p>
         <strong>Applied without approvals</strong> by <bdi>{nameIn(set, by)}</bdi>, <Time at={at} />
       </p>
-      <q class="said">
-        <bdi>{reason}</bdi>
-      </q>
+      <Said>{reason}</Said>
       <p>
         {reviewer === null ? (
           'Somebody else has to look at it.'
@@ -295,15 +301,8 @@ function Item({
 
 function DocumentName({ path, owner }: { readonly path: string; readonly owner: SetOwner }): VNode {
   const found = documentAt(path, owner.kinds);
-  if (!found)
-    return (
-      <code>
-        <bdi>{path}</bdi>
-      </code>
-    );
+  if (!found) return <Code>{path}</Code>;
   return (
-    <a href={hrefOf(screenOf(owner.tenantId, found.kind, found.id))}>
-      <bdi>{titleOf(found.kind, found.id)}</bdi>
-    </a>
+    <Link to={screenOf(owner.tenantId, found.kind, found.id)}>{titleOf(found.kind, found.id)}</Link>
   );
 }

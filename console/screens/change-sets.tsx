@@ -1,12 +1,12 @@
 /** Change sets: a list of them, for a tenant and for the platform. */
 import type { VNode } from 'preact';
-import { hrefOf, query } from '../address.ts';
+import { query } from '../address.ts';
 import { withQuery } from '../api.ts';
 import { FilterField, SelectField } from '../fields.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { useEvery, useLive } from '../loading.ts';
 import { usePages } from '../pages.ts';
-import { Empty, Heading, State, Time } from '../parts.tsx';
+import { Below, Empty, Heading, Link, State, Time } from '../parts.tsx';
 import { OneChangeSet } from './change-set.tsx';
 import { Emergency } from './emergency-badge.tsx';
 import {
@@ -102,12 +102,8 @@ export const SetTable = ({
     {sets.map((set) => (
       <tr key={set.id}>
         <th scope="row">
-          <a href={hrefOf(screenOfSet(owner, set.id))}>
-            <bdi>{titleOfSet(set, owner)}</bdi>
-          </a>
-          <div class="fine">
-            <bdi>{set.reason}</bdi>
-          </div>
+          <Link to={screenOfSet(owner, set.id)}>{titleOfSet(set, owner)}</Link>
+          <Below>{set.reason}</Below>
         </th>
         <td>
           <bdi>{set.authors.map(({ id }) => nameIn(set, id)).join(', ')}</bdi>

@@ -14,6 +14,8 @@ import { useLive, useLoaded } from '../loading.ts';
 import { differencesBetween } from '../merge-patch.ts';
 import { Field, FilterField } from '../fields.tsx';
 import {
+  Button,
+  Code,
   Empty,
   Heading,
   Loading,
@@ -113,18 +115,18 @@ export function Compare({ tenantId }: ScreenProperties): VNode {
         />
       </form>
       <p class="buttons">
-        <button type="button" class="small" onClick={() => setQuery(parametersOf('right', left))}>
-          Copy to both
-        </button>
-        <button
-          type="button"
+        <Button
           class="small"
+          says="Copy to both"
+          onClick={() => setQuery(parametersOf('right', left))}
+        />
+        <Button
+          class="small"
+          says="Swap"
           onClick={() =>
             setQuery({ ...parametersOf('left', right), ...parametersOf('right', left) })
           }
-        >
-          Swap
-        </button>
+        />
       </p>
       <ProblemBox problem={problem} retry={reload} />
       {data && <Unknown side="left" effective={data.left} question={left} />}
@@ -232,10 +234,7 @@ function Unknown({
         <strong>On the {side} nothing has the name</strong>{' '}
         {effective.unknown.map((name) => (
           <span key={name}>
-            {fieldTitles[name].toLowerCase()}{' '}
-            <code>
-              <bdi>{question[name]}</bdi>
-            </code>{' '}
+            {fieldTitles[name].toLowerCase()} <Code>{question[name]}</Code>{' '}
           </span>
         ))}
         , so its layer is missing.
@@ -416,9 +415,7 @@ function ComparedKey({
         places.slice(0, 50).map(({ path, before, after }) => (
           <tr key={path} class="inside">
             <th scope="row">
-              <code>
-                <bdi>{path}</bdi>
-              </code>
+              <Code>{path}</Code>
             </th>
             <td>
               <Value value={before} longest={200} />

@@ -8,7 +8,7 @@ import { anyOf, SelectField } from '../fields.tsx';
 import { shortJson } from '../format.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { useLoaded } from '../loading.ts';
-import { Empty, Fact, Heading, Loading, ProblemBox, Time } from '../parts.tsx';
+import { Below, Button, Code, Empty, Fact, Heading, Loading, ProblemBox, Time } from '../parts.tsx';
 import { LimitTable } from './limit-table.tsx';
 import type { ScreenProperties } from './screen.ts';
 
@@ -110,9 +110,7 @@ function ByDay({
           {[...Map.groupBy(counts, ({ rule }) => rule)].map(([rule, own]) => (
             <tr key={rule}>
               <th scope="row">
-                <button type="button" class="link" onClick={() => setQuery({ rule, cursor: '' })}>
-                  {rule}
-                </button>
+                <Button class="link" says={rule} onClick={() => setQuery({ rule, cursor: '' })} />
               </th>
               {decisions.map((decision) => (
                 <td key={decision} class="number">
@@ -161,9 +159,7 @@ function Recorded({ tenantId }: { readonly tenantId: string }): VNode {
       <h2>Recorded{day !== '' && ` on ${dateText(day)}`}</h2>
       {day !== '' && (
         <p>
-          <button type="button" class="small" onClick={() => setQuery({ day: '', cursor: '' })}>
-            All days
-          </button>
+          <Button class="small" says="All days" onClick={() => setQuery({ day: '', cursor: '' })} />
         </p>
       )}
       <Waiting data={data} problem={problem} retry={reload} />
@@ -206,14 +202,10 @@ function RecordedTable({
         <tr key={each.decision_id}>
           <th scope="row">
             <a href={hrefOf(`/tenants/${tenantId}/decisions/${each.decision_id}`)}>
-              <code>
-                <bdi>{each.intent.action}</bdi>
-              </code>
+              <Code>{each.intent.action}</Code>
             </a>{' '}
             <span class={`risk ${each.intent.risk_level}`}>{each.intent.risk_level}</span>
-            <div class="fine">
-              <bdi>{placeOf(each)}</bdi>
-            </div>
+            <Below>{placeOf(each)}</Below>
           </th>
           <td>
             <Decided decision={each.decision} />
@@ -249,9 +241,7 @@ function OneDecision({ tenantId, id }: { readonly tenantId: string; readonly id:
         <>
           <dl class="facts">
             <Fact name="Action">
-              <code>
-                <bdi>{data.intent.action}</bdi>
-              </code>{' '}
+              <Code>{data.intent.action}</Code>{' '}
               <span class={`risk ${data.intent.risk_level}`}>{data.intent.risk_level}</span>
             </Fact>
             <Fact name="For">

@@ -8,7 +8,18 @@ import { call, get, withQuery } from '../api.ts';
 import { useLoaded } from '../loading.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { anyOf, FilterField, SelectField } from '../fields.tsx';
-import { Empty, Fact, Heading, Loading, ProblemBox, State, Time } from '../parts.tsx';
+import {
+  Below,
+  Button,
+  Empty,
+  Fact,
+  Heading,
+  Link,
+  Loading,
+  ProblemBox,
+  State,
+  Time,
+} from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import type { ScreenProperties } from './screen.ts';
 
@@ -58,13 +69,11 @@ function Log({ tenantId }: { readonly tenantId: string }): VNode {
       {approval !== '' && (
         <p class="notice">
           Only of <a href={hrefOf(`/tenants/${tenantId}/approvals/${approval}`)}>one approval</a>.{' '}
-          <button
-            type="button"
+          <Button
             class="link"
+            says="Of all"
             onClick={() => setQuery({ approval_id: '', cursor: '' })}
-          >
-            Of all
-          </button>
+          />
         </p>
       )}
       <Waiting data={data} problem={problem} retry={reload} />
@@ -103,14 +112,8 @@ export function DeliveryTable({
       {items.map((each) => (
         <tr key={each.id}>
           <th scope="row">
-            <a href={hrefOf(`/tenants/${tenantId}/deliveries/${each.id}`)}>
-              <bdi>{each.target}</bdi>
-            </a>
-            {each.reason !== null && (
-              <div class="fine">
-                <bdi>{each.reason}</bdi>
-              </div>
-            )}
+            <Link to={`/tenants/${tenantId}/deliveries/${each.id}`}>{each.target}</Link>
+            <Below>{each.reason}</Below>
           </th>
           <td>{each.channel}</td>
           <td>{noticeOf(each)}</td>
@@ -239,15 +242,13 @@ function Replay({
         </p>
       )}
       <p>
-        <button
-          type="button"
+        <Button
           class="secondary"
-          aria-busy={isBusy}
-          disabled={isBusy || delivery.state === 'pending'}
+          says="Send it again"
+          isBusy={isBusy}
+          disabled={delivery.state === 'pending'}
           onClick={() => void replay()}
-        >
-          Send it again
-        </button>
+        />
       </p>
     </div>
   );

@@ -53,11 +53,10 @@ export function DirectoryGroups({
               <td>{orNothing(group.groups.join(', '))}</td>
               <td class="action">
                 <RowButton
+                  says="Change…"
                   label={`Change what ${group.display_name} gives`}
                   onClick={() => setChanging(group)}
-                >
-                  Change…
-                </RowButton>
+                />
               </td>
             </tr>
           ))}

@@ -16,7 +16,7 @@ import {
   placesIn,
   type JsonObject,
 } from '../merge-patch.ts';
-import { Heading, Loading, ProblemBox, Time, Who } from '../parts.tsx';
+import { Button, Heading, Loading, ProblemBox, Time, Who } from '../parts.tsx';
 import { schemaOf, type Schema } from '../schemas.ts';
 import {
   addressOf,
@@ -261,22 +261,18 @@ function Editor(properties: EditorProperties): VNode {
       <Notes editing={editing} />
       {hasForm && (
         <div class="modes" role="group" aria-label="Edit as">
-          <button
-            type="button"
+          <Button
             class="small"
+            says="Form"
             aria-pressed={!asJson}
             onClick={() => setQuery({ as: '' })}
-          >
-            Form
-          </button>
-          <button
-            type="button"
+          />
+          <Button
             class="small"
+            says="JSON"
             aria-pressed={asJson}
             onClick={() => setQuery({ as: 'json' })}
-          >
-            JSON
-          </button>
+          />
         </div>
       )}
       <form
@@ -312,25 +308,23 @@ function Editor(properties: EditorProperties): VNode {
         )}
         {isWritable && (
           <footer class="actions">
-            <button type="submit" disabled={unfit.size > 0 || (patch === undefined && !isNew)}>
-              Review & publish…
-            </button>
-            <button
-              type="button"
+            <Button
+              type="submit"
+              says={'Review & publish…'}
+              disabled={unfit.size > 0 || (patch === undefined && !isNew)}
+            />
+            <Button
               class="secondary"
+              says="Discard edits"
               disabled={!isEdited}
               onClick={() => begin(base)}
-            >
-              Discard edits
-            </button>
+            />
             <span class="fine" role="status">
               {stateOf(patch, unfit.size)}
             </span>
             <span class="grow"></span>
             {mayDelete(kind) && !isNew && (
-              <button type="button" class="danger" onClick={() => setReviewing('delete')}>
-                Delete…
-              </button>
+              <Button class="danger" says="Delete…" onClick={() => setReviewing('delete')} />
             )}
           </footer>
         )}
@@ -368,9 +362,7 @@ function Notes({ editing }: { readonly editing: Editing }): VNode {
             <Time at={newer.updatedAt} />.
           </strong>{' '}
           Your edits stay as they are, and are laid over that when you review them.{' '}
-          <button type="button" class="link" onClick={() => void layOver()}>
-            Lay them over it now
-          </button>
+          <Button class="link" says="Lay them over it now" onClick={() => void layOver()} />
         </p>
       )}
       {rebase && <Rebased {...rebase} />}

@@ -12,6 +12,7 @@ import { localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import {
+  Button,
   Columns,
   Empty,
   Heading,
@@ -86,9 +87,7 @@ const Then = ({ asOf }: { readonly asOf: string }): VNode => (
   <p class="notice">
     <strong>As it was {/^\d+$/.test(asOf) ? `at revision ${asOf}` : localTime(asOf)}</strong>, but
     for the environment, which has no history.{' '}
-    <button type="button" class="link" onClick={() => setQuery({ as_of: '' })}>
-      Show what holds now
-    </button>
+    <Button class="link" says="Show what holds now" onClick={() => setQuery({ as_of: '' })} />
   </p>
 );
 
@@ -335,9 +334,11 @@ function Keys({
       {shown.length === 0 && (
         <Empty>
           No key fits the filter.{' '}
-          <button type="button" class="link" onClick={() => setQuery({ q: '', overridden: '' })}>
-            Show all
-          </button>
+          <Button
+            class="link"
+            says="Show all"
+            onClick={() => setQuery({ q: '', overridden: '' })}
+          />
         </Empty>
       )}
       <table class="keys" hidden={shown.length === 0}>

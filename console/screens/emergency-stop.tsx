@@ -7,7 +7,7 @@ import { useState } from 'preact/hooks';
 import { useLive, useLoaded } from '../loading.ts';
 import { isObject, type JsonObject } from '../merge-patch.ts';
 import { Waiting } from '../lists.tsx';
-import { Time, Who } from '../parts.tsx';
+import { Button, Said, Time, Who } from '../parts.tsx';
 import { ReviewAndPublish } from './review.tsx';
 import { readStored } from './stored.ts';
 
@@ -76,18 +76,15 @@ export function EmergencyStop({
           </p>
           <p>
             <Who id={data.updatedBy} name={data.updatedByName} /> wrote these guardrails last,{' '}
-            <Time at={data.updatedAt} />.
-            {stop.reason && (
-              <q class="said">
-                <bdi>{stop.reason}</bdi>
-              </q>
-            )}
+            <Time at={data.updatedAt} />.<Said>{stop.reason}</Said>
           </p>
           {mayWrite && (
             <p>
-              <button type="button" class="secondary" onClick={() => setReviewing('lift')}>
-                Lift the stop…
-              </button>
+              <Button
+                class="secondary"
+                says="Lift the stop…"
+                onClick={() => setReviewing('lift')}
+              />
             </p>
           )}
         </div>
@@ -110,9 +107,7 @@ export function EmergencyStop({
                 autocomplete="off"
                 onInput={({ currentTarget }) => setWhy(currentTarget.value)}
               />
-              <button type="submit" class="danger">
-                Stop automation…
-              </button>
+              <Button type="submit" class="danger" says="Stop automation…" />
             </form>
           )}
         </div>

@@ -8,7 +8,7 @@ import { call, get } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { Notice, RowButton, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useLoaded } from '../loading.ts';
-import { Empty, Heading, ProblemBox, State, Time } from '../parts.tsx';
+import { Below, Empty, Heading, ProblemBox, State, Time } from '../parts.tsx';
 import { DocumentEditor } from './document-editor.tsx';
 import { platformEventDestinations } from './platform-kinds.ts';
 import type { ScreenProperties } from './screen.ts';
@@ -130,9 +130,7 @@ function Row({
     <tr>
       <th scope="row">
         <bdi>{name}</bdi>
-        <div class="fine">
-          <bdi>{target}</bdi>
-        </div>
+        <Below>{target}</Below>
       </th>
       <td>
         <State state={state} />
@@ -161,12 +159,8 @@ function Row({
         )}
       </td>
       <td class="action">
-        <RowButton label={`Test ${name}`} onClick={onTest}>
-          Test
-        </RowButton>{' '}
-        <RowButton label={`Send again to ${name}`} onClick={onReplay}>
-          Send again…
-        </RowButton>
+        <RowButton says="Test" label={`Test ${name}`} onClick={onTest} />{' '}
+        <RowButton says="Send again…" label={`Send again to ${name}`} onClick={onReplay} />
       </td>
     </tr>
   );

@@ -8,6 +8,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf } from '../address.ts';
 import { get } from '../api.ts';
 import { useLoaded } from '../loading.ts';
+import { Button } from '../parts.tsx';
 
 type Routing = ResultOf<'tenant-config.notifications.effective'>;
 type Members = ResultOf<'tenant-config.members.list'>;
@@ -84,9 +85,7 @@ export function FirstSteps({ tenantId }: { readonly tenantId: string }): VNode |
           {data.length - missing.length} of {data.length} done
         </p>
         <span class="grow"></span>
-        <button type="button" class="link" onClick={hide}>
-          Hide
-        </button>
+        <Button class="link" says="Hide" onClick={hide} />
       </div>
       <ol>
         {data.map(({ title, why, href, isDone }) => (

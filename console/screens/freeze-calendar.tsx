@@ -4,7 +4,7 @@ import type { Span } from '../../shared/budgets/windows.ts';
 import type { Freeze } from '../../shared/contracts/freezes.ts';
 import { query, setQuery } from '../address.ts';
 import { useLoaded } from '../loading.ts';
-import { ProblemBox, TableRegion } from '../parts.tsx';
+import { Button, ProblemBox, TableRegion } from '../parts.tsx';
 import { ownZone } from './freeze-windows.ts';
 
 export interface ShownFreeze {
@@ -59,12 +59,8 @@ export function FreezeCalendar({ freezes }: { readonly freezes: readonly ShownFr
     <section aria-label="Calendar">
       <div class="heading">
         <h2 aria-live="polite">{title}</h2>
-        <button type="button" class="small" aria-label="Previous month" onClick={() => move(-1)}>
-          ‹
-        </button>
-        <button type="button" class="small" aria-label="Next month" onClick={() => move(1)}>
-          ›
-        </button>
+        <Button class="small" says="‹" aria-label="Previous month" onClick={() => move(-1)} />
+        <Button class="small" says="›" aria-label="Next month" onClick={() => move(1)} />
         <p class="fine">In your time, {ownZone()}; overrides are said below.</p>
       </div>
       <ProblemBox problem={problem} retry={reload} />

@@ -7,7 +7,7 @@ import { Problem } from '../api.ts';
 import { Field } from '../fields.tsx';
 import { RowButton } from '../lists.tsx';
 import type { JsonObject } from '../merge-patch.ts';
-import { Dialog, ProblemBox } from '../parts.tsx';
+import { Button, Dialog, ProblemBox } from '../parts.tsx';
 import { kindOfWindow, ownZone, type WindowKind } from './freeze-windows.ts';
 import {
   memberOf,
@@ -52,9 +52,11 @@ export const windowFields: OwnFields = (draft, onChange, onFit) => {
           onRemove={() => put(during.toSpliced(index, 1))}
         />
       ))}
-      <button type="button" class="small" onClick={() => put([...during, firstWindow('dated')])}>
-        Add a window
-      </button>
+      <Button
+        class="small"
+        says="Add a window"
+        onClick={() => put([...during, firstWindow('dated')])}
+      />
     </fieldset>
   );
 };
@@ -160,9 +162,7 @@ function WindowFields({
         spellcheck={false}
         onValue={(timezone) => put({ timezone })}
       />
-      <RowButton label={`Remove window ${index + 1}`} onClick={onRemove}>
-        Remove
-      </RowButton>
+      <RowButton says="Remove" label={`Remove window ${index + 1}`} onClick={onRemove} />
     </div>
   );
 }
@@ -254,12 +254,8 @@ export function FreezeOverride({
             onValue={setReason}
           />
           <footer>
-            <button type="button" class="secondary" onClick={onClose}>
-              Cancel
-            </button>
-            <button type="submit" class="danger">
-              Review…
-            </button>
+            <Button class="secondary" says="Cancel" onClick={onClose} />
+            <Button type="submit" class="danger" says="Review…" />
           </footer>
         </form>
       </Dialog>
@@ -345,12 +341,8 @@ export function CalendarImport({
           />
           <ProblemBox problem={problem} />
           <footer>
-            <button type="button" class="secondary" onClick={onClose}>
-              Cancel
-            </button>
-            <button type="submit" aria-busy={isBusy} disabled={isBusy || !file}>
-              Review…
-            </button>
+            <Button class="secondary" says="Cancel" onClick={onClose} />
+            <Button type="submit" says="Review…" isBusy={isBusy} disabled={!file} />
           </footer>
         </form>
       </Dialog>

@@ -6,7 +6,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { get } from '../api.ts';
 import { RowButton, Waiting } from '../lists.tsx';
 import { useLive, useLoaded } from '../loading.ts';
-import { Empty, Heading, Time } from '../parts.tsx';
+import { Button, Code, Empty, Heading, Said, Time } from '../parts.tsx';
 import { addressOf, kindNamed, mayWrite, type DocumentKind } from './document-kinds.ts';
 import { FreezeCalendar, type ShownFreeze } from './freeze-calendar.tsx';
 import { CalendarImport, firstFreeze, FreezeOverride, windowFields } from './freeze-forms.tsx';
@@ -76,12 +76,12 @@ function FreezesOf({
         <span class="grow"></span>
         {isWritable && (
           <>
-            <button type="button" class="small" onClick={() => setDoing({ what: 'edit' })}>
-              New freeze…
-            </button>
-            <button type="button" class="small" onClick={() => setDoing({ what: 'import' })}>
-              Import a calendar…
-            </button>
+            <Button class="small" says="New freeze…" onClick={() => setDoing({ what: 'edit' })} />
+            <Button
+              class="small"
+              says="Import a calendar…"
+              onClick={() => setDoing({ what: 'import' })}
+            />
           </>
         )}
       </Heading>
@@ -203,47 +203,35 @@ function FreezePanel({
       <p class="fine">
         {match ? 'Only some automations' : 'All automations'}
         {passing.length > 0 && ` · passes: ${passing.join('; ')}`}
-        {reason && (
-          <q class="said">
-            <bdi>{reason}</bdi>
-          </q>
-        )}
+        <Said>{reason}</Said>
       </p>
       <Overrides name={name} overrides={overrides} {...(act && { act })} />
       {act && (
         <p class="acts">
-          <button
-            type="button"
+          <Button
             class="small"
+            says="Edit…"
             aria-label={`Edit ${name}`}
             onClick={() => act({ what: 'edit', name })}
-          >
-            Edit…
-          </button>
-          <button
-            type="button"
+          />
+          <Button
             class="small"
+            says="Import…"
             aria-label={`Import a calendar into ${name}`}
             onClick={() => act({ what: 'import', name })}
-          >
-            Import…
-          </button>
-          <button
-            type="button"
+          />
+          <Button
             class="small"
+            says="Override…"
             aria-label={`Override ${name}`}
             onClick={() => act({ what: 'override', name })}
-          >
-            Override…
-          </button>
-          <button
-            type="button"
+          />
+          <Button
             class="small danger"
+            says="Remove…"
             aria-label={`Remove ${name}`}
             onClick={() => act({ what: 'remove', name })}
-          >
-            Remove…
-          </button>
+          />
         </p>
       )}
     </section>
@@ -276,20 +264,14 @@ function Overrides({
               from <Time at={from} />
             </>
           )}{' '}
-          until <Time at={until} /> by{' '}
-          <code>
-            <bdi>{override}</bdi>
-          </code>
-          <q class="said">
-            <bdi>{reason}</bdi>
-          </q>
+          until <Time at={until} /> by <Code>{override}</Code>
+          <Said>{reason}</Said>
           {act && (
             <RowButton
+              says="End…"
               label={`End the override ${override} of ${name}`}
               onClick={() => act({ what: 'end', name, override })}
-            >
-              End…
-            </RowButton>
+            />
           )}
         </li>
       ))}

@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import type { ParamsOf } from '../../shared/contracts/index.ts';
 import { Field } from '../fields.tsx';
 import { RowButton } from '../lists.tsx';
+import { Button } from '../parts.tsx';
 
 type Gate = ParamsOf<'global-config.rollouts.create'>['body']['stages'][number]['gate'][number];
 type Figure = Extract<Gate, { readonly type: 'figures' }>['figure'];
@@ -99,24 +100,21 @@ export function GatesFields({
             onGate={(next) => onGates(gates.map((each, at) => (at === index ? next : each)))}
           />
           <RowButton
+            says="Remove"
             label={`Remove gate ${index + 1}`}
             onClick={() => onGates(gates.filter((_gate, at) => at !== index))}
-          >
-            Remove
-          </RowButton>
+          />
         </div>
       ))}
       {gates.length === 0 && (
         <p class="fine">No gate: the next stage begins once it was watched.</p>
       )}
-      <button
-        type="button"
+      <Button
         class="small"
+        says="Add a gate"
         disabled={gates.length >= most}
         onClick={() => onGates([...gates, manualGate])}
-      >
-        Add a gate
-      </button>
+      />
     </>
   );
 }

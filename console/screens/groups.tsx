@@ -10,7 +10,7 @@ import { FormDialog } from '../dialogs.tsx';
 import { useLive, useLoaded } from '../loading.ts';
 import { Field, FilterField } from '../fields.tsx';
 import { RowButton, Table, Waiting } from '../lists.tsx';
-import { Empty, Heading } from '../parts.tsx';
+import { Button, Empty, Heading } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import { askersOf, groupNames, routesOf, type Routes } from './approver-groups.ts';
 import { membersAddress, nameOfMember, statusText, type Member } from './members.tsx';
@@ -60,9 +60,10 @@ export function Groups({ tenantId }: ScreenProperties): VNode {
       <Heading title="Approver groups">
         {data && <span class="fine number">{data.groups.length}</span>}
         <span class="grow"></span>
-        <button type="button" onClick={() => setChanged({ name: '', members: [], askedFor: [] })}>
-          New group…
-        </button>
+        <Button
+          says="New group…"
+          onClick={() => setChanged({ name: '', members: [], askedFor: [] })}
+        />
       </Heading>
       <p class="fine">
         Whom approvals ask first. Which group is asked at which risk is said by the{' '}
@@ -133,9 +134,7 @@ function GroupRow({
       </td>
       <td>{askedFor.length === 0 ? <span class="muted">nothing</span> : askedFor.join(', ')}</td>
       <td class="action">
-        <RowButton label={`Change ${name}`} onClick={onChange}>
-          Change…
-        </RowButton>
+        <RowButton says="Change…" label={`Change ${name}`} onClick={onChange} />
       </td>
     </tr>
   );

@@ -3,7 +3,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { query, setQuery } from '../address.ts';
 import { FilterField, SelectField } from '../fields.tsx';
 import { localDate } from '../format.ts';
-import { TypedField } from '../parts.tsx';
+import { Button, TypedField } from '../parts.tsx';
 import type { DocumentKind } from './document-kinds.ts';
 
 /** What the address asks for beside the document. */
@@ -98,24 +98,20 @@ export function HistoryFilters({
       </form>
       <p class="buttons presets">
         {presets.map(({ title, from, to }) => (
-          <button
+          <Button
             key={title}
-            type="button"
             class="small"
+            says={title}
             aria-pressed={since === localDay(from) && until === localDay(to)}
             onClick={() => setQuery({ since: localDay(from), until: localDay(to), cursor: '' })}
-          >
-            {title}
-          </button>
+          />
         ))}
         {(since !== '' || until !== '') && (
-          <button
-            type="button"
+          <Button
             class="link"
+            says="Any day"
             onClick={() => setQuery({ since: '', until: '', cursor: '' })}
-          >
-            Any day
-          </button>
+          />
         )}
         <span class="grow"></span>
         {children}

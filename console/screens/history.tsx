@@ -10,7 +10,7 @@ import { nameBeside, namesIn } from '../format.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { Pager, Waiting } from '../lists.tsx';
 import { saveText } from '../files.ts';
-import { Ends, Changes, Columns, Empty, Heading, Time, Who } from '../parts.tsx';
+import { Button, Changes, Columns, Empty, Ends, Heading, Link, Time, Who } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { sentenceOf } from './change-sentence.ts';
@@ -175,9 +175,11 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
       <Heading title={title} />
       <HistoryFilters kinds={owner.kinds}>
         {shown && shown.length > 0 && (
-          <button type="button" class="small" onClick={() => saveCsv(shown, owner)}>
-            Save this page as CSV
-          </button>
+          <Button
+            class="small"
+            says="Save this page as CSV"
+            onClick={() => saveCsv(shown, owner)}
+          />
         )}
       </HistoryFilters>
       <Waiting data={data} problem={problem ?? refusal} retry={reload} />
@@ -371,13 +373,13 @@ function TakeBack({
       )}
       <p class="buttons">
         {!purged && (
-          <button type="button" class="small" onClick={() => onTakeBack('undo')}>
-            Undo this change…
-          </button>
+          <Button class="small" says="Undo this change…" onClick={() => onTakeBack('undo')} />
         )}
-        <button type="button" class="small" onClick={() => onTakeBack('restore')}>
-          Restore what it was after this…
-        </button>
+        <Button
+          class="small"
+          says="Restore what it was after this…"
+          onClick={() => onTakeBack('restore')}
+        />
       </p>
     </>
   );
@@ -391,9 +393,7 @@ function OfSet({ owner, id }: { readonly owner: SetOwner; readonly id: string })
   return (
     <p>
       Part of the change set{' '}
-      <a href={hrefOf(screenOfSet(owner, id))}>
-        <bdi>{data ? titleOfSet(data, owner) : id.slice(0, 8)}</bdi>
-      </a>
+      <Link to={screenOfSet(owner, id)}>{data ? titleOfSet(data, owner) : id.slice(0, 8)}</Link>
       {approvers.length > 0 && (
         <>
           , approved by <bdi>{approvers.join(', ')}</bdi>

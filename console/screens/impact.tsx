@@ -6,7 +6,7 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { localTime } from '../format.ts';
 import { Table } from '../lists.tsx';
-import { Columns, TableRegion, Value } from '../parts.tsx';
+import { Below, Button, Columns, TableRegion, Value } from '../parts.tsx';
 import { layerTitles } from './ladder.ts';
 
 type Planned = ResultOf<'global-config.plan'>;
@@ -88,9 +88,7 @@ export function BlastRadius({
       {items.length > 0 && <Items items={items} />}
       {onMore && (
         <p>
-          <button type="button" class="small" onClick={onMore}>
-            Show more
-          </button>
+          <Button class="small" says="Show more" onClick={onMore} />
         </p>
       )}
     </section>
@@ -219,9 +217,7 @@ function Items({ items }: { readonly items: Impact['items'] }): VNode {
               <tr key={index}>
                 <th scope="row">
                   <bdi title={each.tenant_id}>{each.tenant_name}</bdi>
-                  <div class="fine">
-                    <bdi>{context === '' ? 'All services' : context}</bdi>
-                  </div>
+                  <Below>{context === '' ? 'All services' : context}</Below>
                 </th>
                 <td>
                   <bdi>{each.key}</bdi>

@@ -8,6 +8,7 @@ import { useLoaded } from '../loading.ts';
 import { isObject, type JsonObject } from '../merge-patch.ts';
 import { EffectOf } from './effect.tsx';
 import { trialAddress, type Context, type EffectiveChange } from './trial.ts';
+import { Strong } from '../parts.tsx';
 
 /**
  * A key that a layer will say nothing of any more, and whom effective values are asked for to see
@@ -71,10 +72,8 @@ export function Inherited({
         const where = Object.values(each.question).join(' · ');
         return (
           <li key={`${where} ${each.key}`}>
-            <strong>
-              <bdi>{each.key}</bdi>
-            </strong>
-            : {change ? <EffectOf change={change} /> : 'nothing changes.'}
+            <Strong>{each.key}</Strong>:{' '}
+            {change ? <EffectOf change={change} /> : 'nothing changes.'}
           </li>
         );
       })}

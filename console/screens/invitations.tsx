@@ -4,7 +4,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { useList } from '../loading.ts';
-import { ProblemBox, Time } from '../parts.tsx';
+import { Button, ProblemBox, Strong, Time } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import { renew } from '../session.ts';
 
@@ -33,33 +33,25 @@ export function Invitations(): VNode | null {
         {data?.map(({ id, tenant, roles, expires_at: ends }) => (
           <li key={id} class="notice">
             <p>
-              You are invited to{' '}
-              <strong>
-                <bdi>{tenant.name}</bdi>
-              </strong>{' '}
-              as {roleText(roles)}.{' '}
+              You are invited to <Strong>{tenant.name}</Strong> as {roleText(roles)}.{' '}
               <span class="fine">
                 Ends <Time at={ends} />
               </span>
             </p>
             <p class="buttons">
-              <button
-                type="button"
+              <Button
+                says="Accept"
                 disabled={isBusy}
                 aria-label={`Accept ${tenant.name}`}
                 onClick={() => answer(id, 'accept')}
-              >
-                Accept
-              </button>
-              <button
-                type="button"
+              />
+              <Button
                 class="secondary"
+                says="Decline"
                 disabled={isBusy}
                 aria-label={`Decline ${tenant.name}`}
                 onClick={() => answer(id, 'decline')}
-              >
-                Decline
-              </button>
+              />
             </p>
           </li>
         ))}

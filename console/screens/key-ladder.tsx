@@ -4,7 +4,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { get } from '../api.ts';
 import { shortJson } from '../format.ts';
 import { useLoaded } from '../loading.ts';
-import { Ends, Columns, Time, Value, Who } from '../parts.tsx';
+import { Button, Columns, Ends, Time, Value, Who } from '../parts.tsx';
 import { hasRole, readsConfiguration, tenant } from '../session.ts';
 import { glyphOf, layerTitles, titleOf, type Explained, type Rung, type Way } from './ladder.ts';
 
@@ -186,24 +186,20 @@ function RungRow({
       <td class="number">{isSet && revision !== null && revision !== undefined && revision}</td>
       <td class="action">
         {onChange && rung.isEditable && mayEdit(rung) && (
-          <button
-            type="button"
+          <Button
             class="small"
+            says="Edit…"
             title={`Changes ${path}`}
             onClick={() => onChange('edit', rung)}
-          >
-            Edit…
-          </button>
+          />
         )}{' '}
         {onChange && rung.isClearable && hasRole('tenant_admin') && (
-          <button
-            type="button"
+          <Button
             class="small"
+            says="Clear…"
             title={`Removes ${path}`}
             onClick={() => onChange('clear', rung)}
-          >
-            Clear…
-          </button>
+          />
         )}
       </td>
     </tr>

@@ -1,12 +1,12 @@
 /** The documents of one kind as a table that filters, with a way to begin a new one. */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { go, hrefOf, query } from '../address.ts';
+import { go, query } from '../address.ts';
 import { shortJson } from '../format.ts';
 import { useLive } from '../loading.ts';
 import { usePages } from '../pages.ts';
 import { ShowMore, Table } from '../lists.tsx';
-import { ProblemBox, Value } from '../parts.tsx';
+import { Button, Link, ProblemBox, Value } from '../parts.tsx';
 import { isObject, type JsonObject } from '../merge-patch.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { ChangeTogether } from './change-together.tsx';
@@ -131,9 +131,7 @@ export function KindList({
                       onChange={() => toggle(id)}
                     />
                   )}
-                  <a href={hrefOf(pageOf(id))}>
-                    <bdi>{id}</bdi>
-                  </a>
+                  <Link to={pageOf(id)}>{id}</Link>
                 </th>
                 {columns.map((name) => (
                   <td key={name}>
@@ -190,13 +188,17 @@ function Together({
   const areAll = chosen.length === shown.length;
   return (
     <>
-      <button type="button" class="small" onClick={() => onChosen(new Set(areAll ? [] : shown))}>
-        {areAll ? 'Choose none' : `Choose all ${shown.length}`}
-      </button>
+      <Button
+        class="small"
+        says={areAll ? 'Choose none' : `Choose all ${shown.length}`}
+        onClick={() => onChosen(new Set(areAll ? [] : shown))}
+      />
       {chosen.length > 0 && (
-        <button type="button" class="small" onClick={() => setOpen(true)}>
-          Change {chosen.length} together…
-        </button>
+        <Button
+          class="small"
+          says={`Change ${chosen.length} together…`}
+          onClick={() => setOpen(true)}
+        />
       )}
       {isOpen && (
         <ChangeTogether
@@ -219,12 +221,7 @@ function NewDocument({
 }): VNode {
   const [isOpen, setOpen] = useState(false);
   const [id, setId] = useState('');
-  if (!isOpen)
-    return (
-      <button type="button" class="small" onClick={() => setOpen(true)}>
-        New…
-      </button>
-    );
+  if (!isOpen) return <Button class="small" says="New…" onClick={() => setOpen(true)} />;
   const begin = (event: Event): void => {
     event.preventDefault();
     go(screenOf(tenantId, kind, id.trim()));
@@ -240,9 +237,7 @@ function NewDocument({
         spellcheck={false}
         onInput={({ currentTarget }) => setId(currentTarget.value)}
       />
-      <button type="submit" class="small">
-        Begin
-      </button>
+      <Button type="submit" class="small" says="Begin" />
     </form>
   );
 }

@@ -7,7 +7,7 @@ import { useState } from 'preact/hooks';
 import { Field } from '../fields.tsx';
 import { useLoaded } from '../loading.ts';
 import { isObject, patchBetween, type JsonObject } from '../merge-patch.ts';
-import { Dialog, Loading, ProblemBox } from '../parts.tsx';
+import { Button, Dialog, Loading, ProblemBox } from '../parts.tsx';
 import { schemaOf, type Schema } from '../schemas.ts';
 import type { DocumentKind } from './document-kinds.ts';
 import { ReviewAndPublish } from './review.tsx';
@@ -140,12 +140,12 @@ export function LimitEditor(properties: LimitEditorProperties): VNode {
             !schema.problem && <Loading />
           )}
           <footer>
-            <button type="button" class="secondary" onClick={onClose}>
-              Cancel
-            </button>
-            <button type="submit" disabled={unfit.size > 0 || isTaken || patch === undefined}>
-              Review…
-            </button>
+            <Button class="secondary" says="Cancel" onClick={onClose} />
+            <Button
+              type="submit"
+              says="Review…"
+              disabled={unfit.size > 0 || isTaken || patch === undefined}
+            />
           </footer>
         </form>
       </Dialog>

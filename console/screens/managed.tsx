@@ -3,7 +3,7 @@ import { createContext, type VNode } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { get, withQuery, type ManagedField, type Problem } from '../api.ts';
-import { ProblemBox, Time, Who } from '../parts.tsx';
+import { Button, ProblemBox, Strong, Time, Who } from '../parts.tsx';
 
 export type ManagedFields = readonly ManagedField[];
 type List = ResultOf<'tenant-config.managed-fields.list'>;
@@ -42,10 +42,8 @@ export function ManagedNote({ fields }: { readonly fields: ManagedFields }): VNo
   return (
     <p class="notice">
       {own.length === 1 ? 'A field is' : `${own.length} fields are`} managed by{' '}
-      <strong>
-        <bdi>{ownersOf(own).join(', ')}</bdi>
-      </strong>
-      . Change {own.length === 1 ? 'it' : 'them'} there; what is changed here has to be taken over.
+      <Strong>{ownersOf(own).join(', ')}</Strong>. Change {own.length === 1 ? 'it' : 'them'} there;
+      what is changed here has to be taken over.
     </p>
   );
 }
@@ -78,9 +76,11 @@ const TakeOver = ({
         </li>
       ))}
     </ul>
-    <button type="button" class="secondary" onClick={() => onTakeOver(ownersOf(fields).join(', '))}>
-      Take it over
-    </button>
+    <Button
+      class="secondary"
+      says="Take it over"
+      onClick={() => onTakeOver(ownersOf(fields).join(', '))}
+    />
   </div>
 );
 

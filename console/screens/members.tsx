@@ -13,7 +13,7 @@ import { useDraft } from '../drafts.ts';
 import { useList, useLoaded } from '../loading.ts';
 import { Notice, RowButton, Table, Waiting } from '../lists.tsx';
 import { anyOf, Field, FilterField, SelectField } from '../fields.tsx';
-import { Empty, Heading, Time } from '../parts.tsx';
+import { Below, Button, Empty, Heading, Time } from '../parts.tsx';
 import { learnNames } from '../people.ts';
 import { roleText } from '../roles.ts';
 import { user } from '../session.ts';
@@ -99,9 +99,7 @@ export function Members({ tenantId }: ScreenProperties): VNode {
       <Heading title="Members">
         {data && <span class="fine number">{data.length}</span>}
         <span class="grow"></span>
-        <button type="button" onClick={() => setInvitation(newInvitation)}>
-          Invite…
-        </button>
+        <Button says="Invite…" onClick={() => setInvitation(newInvitation)} />
       </Heading>
       <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
         <SelectField name="status" label="Status" options={anyOf(['active', 'invited'])} />
@@ -177,11 +175,7 @@ function MemberRow({
         <bdi>{name}</bdi>
         {member.user_id === user.value?.id && <span class="fine"> you</span>}
         {member.managed_by === 'scim' && <span class="fine"> by the directory</span>}
-        {name !== member.email && (
-          <div class="fine">
-            <bdi>{member.email}</bdi>
-          </div>
-        )}
+        {name !== member.email && <Below>{member.email}</Below>}
       </th>
       <td>{roleText(member.roles)}</td>
       <td class={member.groups.length === 0 ? 'none' : ''}>
@@ -208,16 +202,10 @@ function MemberRow({
       </td>
       <td class="action">
         {member.status === 'invited' && (
-          <RowButton label={`Send again to ${name}`} onClick={onInvite}>
-            Send again
-          </RowButton>
+          <RowButton says="Send again" label={`Send again to ${name}`} onClick={onInvite} />
         )}
-        <RowButton label={`Change ${name}`} onClick={onChange}>
-          Change…
-        </RowButton>{' '}
-        <RowButton label={`Remove ${name}`} onClick={onRemove}>
-          Remove…
-        </RowButton>
+        <RowButton says="Change…" label={`Change ${name}`} onClick={onChange} />{' '}
+        <RowButton says="Remove…" label={`Remove ${name}`} onClick={onRemove} />
       </td>
     </tr>
   );

@@ -7,6 +7,7 @@ import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { Field, ReasonField } from '../fields.tsx';
 import { gateOf, GatesFields, manualGate, type TypedGate } from './gate-fields.tsx';
+import { Button } from '../parts.tsx';
 
 /** As the server demands of a stage. */
 const mostGates = 10;
@@ -100,22 +101,18 @@ export function NewRollout({
         </fieldset>
       ))}
       <p class="buttons">
-        <button
-          type="button"
+        <Button
           class="small"
+          says="One stage more"
           disabled={rows.length >= 20}
           onClick={() => setRows([rows[0]!, ...rows])}
-        >
-          One stage more
-        </button>
-        <button
-          type="button"
+        />
+        <Button
           class="small"
+          says="One less"
           disabled={rows.length < 2}
           onClick={() => setRows(rows.slice(1))}
-        >
-          One less
-        </button>
+        />
       </p>
       <label>
         Where a gate fails

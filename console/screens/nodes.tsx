@@ -10,7 +10,7 @@ import { localTime } from '../format.ts';
 import { lookAgainMs, useEvery, useLoaded } from '../loading.ts';
 import { isObject } from '../merge-patch.ts';
 import { Table } from '../lists.tsx';
-import { Dialog, Fact, Heading, ProblemBox, Time } from '../parts.tsx';
+import { Below, Button, Code, Dialog, Fact, Heading, ProblemBox, Time } from '../parts.tsx';
 
 type Reload = ResultOf<'cluster.reload'>;
 type Node = ResultOf<'cluster.nodes'>['items'][number];
@@ -53,9 +53,7 @@ export function Nodes(): VNode {
       <Heading title="Nodes">
         {data && <p class="fine">As of {localTime(data.at)}</p>}
         <span class="grow"></span>
-        <button type="button" class="small" aria-busy={nodes.isBusy} onClick={again}>
-          Refresh
-        </button>
+        <Button class="small" says="Refresh" aria-busy={nodes.isBusy} onClick={again} />
       </Heading>
       <ProblemBox problem={nodes.problem ?? settings.problem ?? ready.problem} retry={again} />
       {!data && nodes.isBusy && (
@@ -109,12 +107,8 @@ function NodeTable({ nodes }: { readonly nodes: readonly Node[] }): VNode {
       {nodes.map((each) => (
         <tr key={`${each.node} ${each.state}`}>
           <th scope="row">
-            <code>
-              <bdi>{each.node}</bdi>
-            </code>
-            <div class="fine">
-              <bdi>{each.host}</bdi>
-            </div>
+            <Code>{each.node}</Code>
+            <Below>{each.host}</Below>
           </th>
           <td>
             <span class={`state-of ${looks[each.state]}`}>{titles[each.state]}</span>
@@ -260,9 +254,7 @@ function ReloadForm({ onDone }: { readonly onDone: () => void }): VNode {
           </label>
         ))}
         <p class="buttons">
-          <button type="submit" class="secondary" disabled={chosen.size === 0}>
-            Preview
-          </button>
+          <Button type="submit" class="secondary" says="Preview" disabled={chosen.size === 0} />
         </p>
       </form>
       {isOpen && (
@@ -357,12 +349,8 @@ function ReloadReview({
           </div>
         )}
         <footer>
-          <button type="button" class="secondary" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" aria-busy={isSending} disabled={isSending || !data}>
-            Reload
-          </button>
+          <Button class="secondary" says="Cancel" onClick={onClose} />
+          <Button type="submit" says="Reload" isBusy={isSending} disabled={!data} />
         </footer>
       </form>
     </Dialog>

@@ -10,7 +10,7 @@ import { useAction } from '../action.ts';
 import { call, get } from '../api.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { Table, Waiting } from '../lists.tsx';
-import { Heading, ProblemBox, TableRegion } from '../parts.tsx';
+import { Button, Code, Heading, ProblemBox, TableRegion } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import type { ScreenProperties } from './screen.ts';
 
@@ -84,10 +84,7 @@ function Asked({ routes }: { readonly routes: Routes }): VNode {
         {overrides.map(([action, chain]) => (
           <tr key={`action ${action}`}>
             <th scope="row">
-              action{' '}
-              <code>
-                <bdi>{action}</bdi>
-              </code>
+              action <Code>{action}</Code>
             </th>
             <td>
               <Chain groups={chain} />
@@ -226,16 +223,14 @@ function WayRow({ tenantId, way }: { readonly tenantId: string; readonly way: Wa
       </td>
       {hasRole('tenant_admin') && (
         <td>
-          <button
-            type="button"
+          <Button
             class="small"
+            says="Test"
             aria-label={`Test ${channel} ${target}`}
-            aria-busy={isBusy}
-            disabled={isBusy}
+            isBusy={isBusy}
+
             onClick={() => void test()}
-          >
-            Test
-          </button>
+          />
         </td>
       )}
     </tr>

@@ -6,7 +6,7 @@ import { get, withQuery } from '../api.ts';
 import { nameBeside } from '../format.ts';
 import { Table, Waiting } from '../lists.tsx';
 import { useLive, useLoaded } from '../loading.ts';
-import { Empty, Time, Who } from '../parts.tsx';
+import { Empty, Link, Said, Time, Who } from '../parts.tsx';
 import { keyOf, unitOf, type Usage } from './budget-usage.ts';
 import { sentenceOf } from './change-sentence.ts';
 import { documentKinds } from './document-kinds.ts';
@@ -45,9 +45,7 @@ export function WaitingApprovals({
       <ul class="plain-list">
         {soonest?.slice(0, mostListed).map((each) => (
           <li key={each.id}>
-            <a href={hrefOf(`/tenants/${tenantId}/approvals/${each.id}`)}>
-              <bdi>{each.title}</bdi>
-            </a>{' '}
+            <Link to={`/tenants/${tenantId}/approvals/${each.id}`}>{each.title}</Link>{' '}
             <span class={`risk ${each.risk_level}`}>{each.risk_level}</span>{' '}
             <span class="fine">
               expires <Time at={each.expires_at} />
@@ -77,9 +75,9 @@ export function BudgetsNearTheirEnd({
           .slice(0, mostListed)
           .map((each) => (
             <li key={keyOf(each)}>
-              <a href={hrefOf(withQuery(`/tenants/${tenantId}/budgets`, { budget: keyOf(each) }))}>
-                <bdi>{each.name}</bdi>
-              </a>{' '}
+              <Link to={withQuery(`/tenants/${tenantId}/budgets`, { budget: keyOf(each) })}>
+                {each.name}
+              </Link>{' '}
               <span class="number">{each.remaining}</span> of{' '}
               <span class="number">{each.amount}</span> {unitOf(each)} left{' '}
               <span class="fine">
@@ -226,18 +224,14 @@ function ChangeRow({ entry, screens }: { readonly entry: Entry; readonly screens
   return (
     <tr>
       <th scope="row">
-        <a href={hrefOf(withQuery(`${screens}/history`, { open: String(revision) }))}>
-          <bdi>{nameOfDocument(entry, { kinds })}</bdi>
-        </a>
+        <Link to={withQuery(`${screens}/history`, { open: String(revision) })}>
+          {nameOfDocument(entry, { kinds })}
+        </Link>
       </th>
       <td>
         <bdi>{said === '' ? entry.action : said}</bdi>
         {more > 0 && <span class="muted"> and {more} more</span>}
-        {reason && (
-          <q class="said">
-            <bdi>{reason}</bdi>
-          </q>
-        )}
+        <Said>{reason}</Said>
       </td>
       <td>
         <Author of={entry} />

@@ -10,7 +10,7 @@ import { hrefOf } from '../address.ts';
 import { call, problemOf, type Problem } from '../api.ts';
 import { useLoaded } from '../loading.ts';
 import { RowButton, Table } from '../lists.tsx';
-import { Changes, Dialog, Empty, Heading, ProblemBox } from '../parts.tsx';
+import { Button, Changes, Code, Dialog, Empty, Heading, ProblemBox } from '../parts.tsx';
 import { addToPlan, emptyPlan, planItems, removeFromPlan, type PlanItem } from '../plan-items.ts';
 import { shortJson } from '../format.ts';
 import { BlastRadius, LimitsEffect, type Impact } from './impact.tsx';
@@ -56,9 +56,7 @@ function Items({ items }: { readonly items: readonly PlanItem[] }): VNode {
       {items.map(({ action, path, body, if_match: ifMatch }) => (
         <tr key={path}>
           <th scope="row">
-            <code>
-              <bdi>{path}</bdi>
-            </code>
+            <Code>{path}</Code>
           </th>
           <td>
             {action}
@@ -72,9 +70,11 @@ function Items({ items }: { readonly items: readonly PlanItem[] }): VNode {
             </code>
           </td>
           <td class="action">
-            <RowButton label={`Take out ${path}`} onClick={() => removeFromPlan(path)}>
-              Take out
-            </RowButton>
+            <RowButton
+              says="Take out"
+              label={`Take out ${path}`}
+              onClick={() => removeFromPlan(path)}
+            />
           </td>
         </tr>
       ))}
@@ -142,9 +142,7 @@ function NewItem(): VNode {
           </small>
         </label>
         <p>
-          <button type="submit" class="secondary">
-            Add to the plan
-          </button>
+          <Button type="submit" class="secondary" says="Add to the plan" />
         </p>
       </form>
     </details>
@@ -162,9 +160,7 @@ const ChangesOfPlan = ({
     <h2>Changes</h2>
     <p class="fine">
       On revision <span class="number">{base.platform}</span> of the platform.{' '}
-      <button type="button" class="link" onClick={onAgain}>
-        Plan again
-      </button>
+      <Button class="link" says="Plan again" onClick={onAgain} />
     </p>
     <Changes
       changes={changes.map((change) => ({ ...change, path: `${change.resource} ${change.path}` }))}
@@ -235,22 +231,18 @@ function Look({
       {refusal && <ProblemBox problem={refusal} retry={again} />}
       {data && (
         <footer class="actions">
-          <button
-            type="button"
-            aria-busy={isBusy}
-            disabled={isBusy || last?.digest === null || data.changes.length === 0}
+          <Button
+            says="Apply exactly this…"
+            isBusy={isBusy}
+            disabled={last?.digest === null || data.changes.length === 0}
             onClick={() => setApplying(true)}
-          >
-            Apply exactly this…
-          </button>
-          <button
-            type="button"
+          />
+          <Button
             class="secondary"
+            says="Roll out in stages…"
             disabled={isBusy || last?.digest === null || data.changes.length === 0}
             onClick={() => setStaging(true)}
-          >
-            Roll out in stages…
-          </button>
+          />
           {last?.digest === null && (
             <span class="fine">
               Show more until all tenants were looked at: only a whole plan can be applied.
@@ -336,11 +328,8 @@ function Apply({
         <ProblemBox problem={problem} />
         {hasMoved && (
           <p>
-            Nothing was written.{' '}
-            <button type="button" class="link" onClick={onAgain}>
-              Plan again
-            </button>
-            , and look at it once more.
+            Nothing was written. <Button class="link" says="Plan again" onClick={onAgain} />, and
+            look at it once more.
           </p>
         )}
         <label>
@@ -355,12 +344,8 @@ function Apply({
           />
         </label>
         <footer>
-          <button type="button" class="secondary" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" aria-busy={isBusy} disabled={isBusy || hasMoved}>
-            Apply the plan
-          </button>
+          <Button class="secondary" says="Cancel" onClick={onClose} />
+          <Button type="submit" says="Apply the plan" isBusy={isBusy} disabled={hasMoved} />
         </footer>
       </form>
     </Dialog>
@@ -378,10 +363,7 @@ function Done({ applied }: { readonly applied: Applied }): VNode {
       <ul>
         {applied.items.map(({ path, outcome, revision }) => (
           <li key={path}>
-            <code>
-              <bdi>{path}</bdi>
-            </code>{' '}
-            {outcome} as revision <span class="number">{revision}</span>
+            <Code>{path}</Code> {outcome} as revision <span class="number">{revision}</span>
           </li>
         ))}
       </ul>

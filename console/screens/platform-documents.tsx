@@ -8,7 +8,7 @@ import { hrefOf } from '../address.ts';
 import { usePages } from '../pages.ts';
 import { FilterField } from '../fields.tsx';
 import { Table } from '../lists.tsx';
-import { Empty, Heading, ProblemBox, Value } from '../parts.tsx';
+import { Button, Code, Empty, Heading, ProblemBox, Value } from '../parts.tsx';
 import { DocumentEditor } from './document-editor.tsx';
 import type { DocumentKind } from './document-kinds.ts';
 import { EmergencyStop } from './emergency-stop.tsx';
@@ -99,9 +99,7 @@ function Violations({ address }: { readonly address: string }): VNode {
                 <bdi>{each.resource_id === each.tenant_id ? '' : each.resource_id}</bdi>
               </td>
               <td>
-                <code>
-                  <bdi>{each.path}</bdi>
-                </code>
+                <Code>{each.path}</Code>
               </td>
               <td>
                 <Value value={each.value} longest={80} />
@@ -115,9 +113,7 @@ function Violations({ address }: { readonly address: string }): VNode {
       )}
       {items && !isComplete && (
         <p class="paging">
-          <button type="button" class="small" onClick={more}>
-            Look further
-          </button>
+          <Button class="small" says="Look further" onClick={more} />
         </p>
       )}
       <p class="fine">

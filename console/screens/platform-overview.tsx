@@ -4,10 +4,9 @@
  */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf } from '../address.ts';
 import { get } from '../api.ts';
 import { useEvery, useList, useLive, useLoaded } from '../loading.ts';
-import { Empty, Heading, ProblemBox, State, Time } from '../parts.tsx';
+import { Empty, Heading, Link, ProblemBox, State, Time } from '../parts.tsx';
 import { Tile, Tiles } from '../tiles.tsx';
 import { screenOfSet, setsOf, titleOfSet, type ChangeSet } from './change-sets.ts';
 import { stopIn } from './emergency-stop.tsx';
@@ -86,9 +85,7 @@ export function PlatformOverview(): VNode {
           <ul class="plain-list">
             {sets.data?.slice(0, mostListed).map((set) => (
               <li key={set.id}>
-                <a href={hrefOf(screenOfSet(owner, set.id))}>
-                  <bdi>{titleOfSet(set, owner)}</bdi>
-                </a>{' '}
+                <Link to={screenOfSet(owner, set.id)}>{titleOfSet(set, owner)}</Link>{' '}
                 <span class="fine">
                   <Time at={set.created_at} />
                 </span>
@@ -154,10 +151,7 @@ const RolloutsUnderWay = ({
     <ul class="plain-list">
       {rollouts?.slice(0, mostListed).map(({ id, state, title, stage_at: at }) => (
         <li key={id}>
-          <a href={hrefOf(`/platform/rollouts/${id}`)}>
-            <bdi>{title}</bdi>
-          </a>{' '}
-          <State state={state} />{' '}
+          <Link to={`/platform/rollouts/${id}`}>{title}</Link> <State state={state} />{' '}
           <span class="fine">
             <Time at={at} />
           </span>

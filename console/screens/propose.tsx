@@ -8,7 +8,7 @@ import { useAction } from '../action.ts';
 import { go, guardLeaving } from '../address.ts';
 import { call, Problem, type ProposedChangeSet } from '../api.ts';
 import { Field, ReasonField } from '../fields.tsx';
-import { ProblemBox } from '../parts.tsx';
+import { Button, ProblemBox } from '../parts.tsx';
 import { ApplyFields, applyOf, typedOf } from './apply-fields.tsx';
 import { mayBreakGlass, screenOfSet, setsAt, type ChangeSet } from './change-sets.ts';
 
@@ -94,18 +94,10 @@ function Propose({
       <ApplyFields typed={apply} onTyped={setApply} />
       <ProblemBox problem={problem} />
       <footer>
-        {onEmergency && (
-          <button type="button" class="danger" onClick={onEmergency}>
-            It cannot wait…
-          </button>
-        )}
+        {onEmergency && <Button class="danger" says="It cannot wait…" onClick={onEmergency} />}
         <span class="grow"></span>
-        <button type="button" class="secondary" onClick={onBack}>
-          Back
-        </button>
-        <button type="submit" aria-busy={isBusy} disabled={isBusy}>
-          Propose this change
-        </button>
+        <Button class="secondary" says="Back" onClick={onBack} />
+        <Button type="submit" says="Propose this change" isBusy={isBusy} />
       </footer>
     </form>
   );
@@ -167,17 +159,14 @@ function BreakGlass({
       <EmergencyField value={why} onValue={setWhy} />
       <ProblemBox problem={problem} />
       <footer>
-        <button type="button" class="secondary" onClick={onBack}>
-          Back
-        </button>
-        <button
+        <Button class="secondary" says="Back" onClick={onBack} />
+        <Button
           type="submit"
           class="danger"
-          aria-busy={isBusy}
-          disabled={isBusy || said.length < shortestEmergency}
-        >
-          Break the glass
-        </button>
+          says="Break the glass"
+          isBusy={isBusy}
+          disabled={said.length < shortestEmergency}
+        />
       </footer>
     </form>
   );

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { go, hrefOf } from '../address.ts';
 import { problemOf, send, type Problem } from '../api.ts';
 import { Field } from '../fields.tsx';
-import { ProblemBox } from '../parts.tsx';
+import { Button, ProblemBox } from '../parts.tsx';
 import { notice } from './sign-in.tsx';
 
 export function ResetPassword({ token }: { readonly token: string | undefined }): VNode {
@@ -52,7 +52,7 @@ export function ResetPassword({ token }: { readonly token: string | undefined })
         <p class="fine">
           12 characters at least, and not a common one. Every session ends, and every API key.
         </p>
-        <button type="submit">Set the password</button>
+        <Button type="submit" says="Set the password" />
       </form>
     </main>
   );

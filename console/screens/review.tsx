@@ -9,7 +9,7 @@ import { go, guardLeaving } from '../address.ts';
 import { call, problemOf, withQuery, type Problem } from '../api.ts';
 import { ReasonField } from '../fields.tsx';
 import { useLoaded } from '../loading.ts';
-import { Changes, Dialog } from '../parts.tsx';
+import { Button, Changes, Dialog } from '../parts.tsx';
 import { addToPlan, type PlanItem } from '../plan-items.ts';
 import { withRecentSignIn } from '../session.ts';
 import { BlastRadius, LimitsEffect, type Impact, type OverTime } from './impact.tsx';
@@ -172,17 +172,16 @@ export function ReviewAndPublish(review: Review): VNode {
           onValue={setReason}
         />
         <footer>
-          <button type="button" class="secondary" onClick={onClose}>
-            Cancel
-          </button>
+          <Button class="secondary" says="Cancel" onClick={onClose} />
           {isPlannable && (
-            <button type="button" class="secondary" disabled={changes.length === 0} onClick={plan}>
-              Add to the plan
-            </button>
+            <Button
+              class="secondary"
+              says="Add to the plan"
+              disabled={changes.length === 0}
+              onClick={plan}
+            />
           )}
-          <button type="submit" aria-busy={isBusy} disabled={isBusy || changes.length === 0}>
-            {verb}
-          </button>
+          <Button type="submit" says={verb} isBusy={isBusy} disabled={changes.length === 0} />
         </footer>
       </form>
     </Dialog>

@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { Choices } from '../dialogs.tsx';
 import { roleChoices } from '../roles.ts';
+import { Button } from '../parts.tsx';
 
 type Member = ResultOf<'tenant-config.members.list'>['items'][number];
 
@@ -70,9 +71,7 @@ export function Rights({
             placeholder="such as finance"
             onInput={({ currentTarget }) => onChange({ another: currentTarget.value })}
           />
-          <button type="button" class="secondary" onClick={add}>
-            Add
-          </button>
+          <Button class="secondary" says="Add" onClick={add} />
         </span>
         <small>
           Letters, digits, dots, dashes and underscores. Approval routing says when a group is

@@ -9,7 +9,20 @@ import { FilterField, SelectField, ReasonField } from '../fields.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useLoaded } from '../loading.ts';
 import { usePages } from '../pages.ts';
-import { Changes, Empty, Fact, Heading, Loading, ProblemBox, State, Time, Who } from '../parts.tsx';
+import {
+  Below,
+  Button,
+  Changes,
+  Empty,
+  Fact,
+  Heading,
+  Link,
+  Loading,
+  ProblemBox,
+  State,
+  Time,
+  Who,
+} from '../parts.tsx';
 import type { PlatformScreenProperties } from './screen.ts';
 
 type Rollout = ResultOf<'global-config.rollouts.get'>;
@@ -58,12 +71,8 @@ function List(): VNode {
           {shown.map((each) => (
             <tr key={each.id}>
               <th scope="row">
-                <a href={hrefOf(`/platform/rollouts/${each.id}`)}>
-                  <bdi>{each.title}</bdi>
-                </a>
-                <div class="fine">
-                  <bdi>{each.reason}</bdi>
-                </div>
+                <Link to={`/platform/rollouts/${each.id}`}>{each.title}</Link>
+                <Below>{each.reason}</Below>
               </th>
               <td>
                 <State state={each.state} />
@@ -412,14 +421,12 @@ function Steps({
     <>
       <div class="buttons">
         {stepsOf(rollout).map((step, index) => (
-          <button
+          <Button
             key={step.says}
-            type="button"
             class={step.isDangerous ? 'danger' : index === 0 ? '' : 'secondary'}
+            says={`${step.says}…`}
             onClick={() => setAsked(step)}
-          >
-            {step.says}…
-          </button>
+          />
         ))}
       </div>
       {asked && (

@@ -5,7 +5,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { pointerOf } from '../format.ts';
-import { Described } from '../parts.tsx';
+import { Button, Described } from '../parts.tsx';
 import { isObject, withValueAt, type JsonObject } from '../merge-patch.ts';
 import type { Schema } from '../schemas.ts';
 import { shapeOf } from '../shapes.ts';
@@ -305,18 +305,18 @@ function Items({ items, ...properties }: PartProperties & { readonly items: Sche
             onChange={(next: unknown) => put(list.with(index, next ?? {}))}
           />
           {!form.isReadOnly && (
-            <RowButton label={`Remove ${label} ${index + 1}`} onClick={() => remove(index)}>
-              Remove
-            </RowButton>
+            <RowButton
+              says="Remove"
+              label={`Remove ${label} ${index + 1}`}
+              onClick={() => remove(index)}
+            />
           )}
         </div>
       ))}
       {list.length === 0 && <p class="empty">There is none yet.</p>}
       {!form.isReadOnly && (
         <p class="buttons">
-          <button type="button" class="small" aria-label={`Add to ${label}`} onClick={add}>
-            Add
-          </button>
+          <Button class="small" says="Add" aria-label={`Add to ${label}`} onClick={add} />
         </p>
       )}
     </fieldset>
@@ -353,14 +353,13 @@ export function MemberFields({
         const value = memberOf(document, member);
         const remove = !form.isReadOnly && (
           <RowButton
+            says="Remove"
             label={`Remove ${member}`}
             onClick={() => {
               form.onFit(pointerOf(names), true);
               put(member, undefined);
             }}
-          >
-            Remove
-          </RowButton>
+          />
         );
         if (hasParts && isObject(value))
           return (
@@ -475,9 +474,7 @@ function NewMember({
             ))}
           </datalist>
         </label>
-        <button type="button" class="secondary" disabled={!isNew} onClick={add}>
-          Add
-        </button>
+        <Button class="secondary" says="Add" disabled={!isNew} onClick={add} />
       </div>
     </>
   );

@@ -11,7 +11,7 @@ import { Choices, FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
 import { Field, FilterField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
-import { Empty, Fact, Heading, ProblemBox, Time, Who } from '../parts.tsx';
+import { Below, Button, Empty, Fact, Heading, Link, ProblemBox, Time, Who } from '../parts.tsx';
 import { roleChoices, roleText } from '../roles.ts';
 import { ApiKeys } from './api-keys.tsx';
 import type { ScreenProperties } from './screen.ts';
@@ -66,9 +66,7 @@ function List({ tenantId, accounts, problem, reload }: Reading): VNode {
       <Heading title="Service accounts">
         {accounts && <span class="fine number">{accounts.length}</span>}
         <span class="grow"></span>
-        <button type="button" onClick={() => setMaking(true)}>
-          New account…
-        </button>
+        <Button says="New account…" onClick={() => setMaking(true)} />
       </Heading>
       <p class="fine">
         A program or pipeline with roles of its own. What it does is written down under its name.
@@ -92,14 +90,8 @@ function List({ tenantId, accounts, problem, reload }: Reading): VNode {
           {shown.map((account) => (
             <tr key={account.id}>
               <th scope="row">
-                <a href={hrefOf(`${address}/${account.id}`)}>
-                  <bdi>{account.name}</bdi>
-                </a>
-                {account.description !== null && (
-                  <div class="fine">
-                    <bdi>{account.description}</bdi>
-                  </div>
-                )}
+                <Link to={`${address}/${account.id}`}>{account.name}</Link>
+                <Below>{account.description}</Below>
               </th>
               <td>{roleText(account.roles)}</td>
               <td>
@@ -208,15 +200,13 @@ function OneAccount({
       <Heading title={account.name}>
         <span class={`state-of ${account.status}`}>{account.status}</span>
         <span class="grow"></span>
-        <button type="button" class="secondary" onClick={() => setDoing('change')}>
-          Change…
-        </button>
-        <button type="button" class="secondary" onClick={() => setDoing('disable')}>
-          {isActive ? 'Disable…' : 'Enable…'}
-        </button>
-        <button type="button" class="danger" onClick={() => setDoing('remove')}>
-          Remove…
-        </button>
+        <Button class="secondary" says="Change…" onClick={() => setDoing('change')} />
+        <Button
+          class="secondary"
+          says={isActive ? 'Disable…' : 'Enable…'}
+          onClick={() => setDoing('disable')}
+        />
+        <Button class="danger" says="Remove…" onClick={() => setDoing('remove')} />
       </Heading>
       {account.description !== null && (
         <p class="prose">

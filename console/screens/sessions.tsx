@@ -6,7 +6,7 @@ import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
 import { RowButton, Table, Waiting } from '../lists.tsx';
-import { Time } from '../parts.tsx';
+import { Button, Time } from '../parts.tsx';
 import { renew, tokens } from '../session.ts';
 
 type Session = ResultOf<'auth.sessions.list'>['items'][number];
@@ -61,9 +61,7 @@ export function Sessions(): VNode {
         <h2>Where you are signed in</h2>
         {data && <span class="fine number">{data.length}</span>}
         <span class="grow"></span>
-        <button type="button" class="small" onClick={() => setEnded('all')}>
-          Sign out everywhere…
-        </button>
+        <Button class="small" says="Sign out everywhere…" onClick={() => setEnded('all')} />
       </div>
       <Waiting data={data} problem={problem} retry={reload} />
       {data && (
@@ -139,9 +137,11 @@ function SessionRow({
         {session.current ? (
           <span class="state-of active">this one</span>
         ) : (
-          <RowButton label={`End the session of ${device}, ${session.ip ?? ''}`} onClick={onEnd}>
-            End…
-          </RowButton>
+          <RowButton
+            says="End…"
+            label={`End the session of ${device}, ${session.ip ?? ''}`}
+            onClick={onEnd}
+          />
         )}
       </td>
     </tr>

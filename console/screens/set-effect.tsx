@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import { call } from '../api.ts';
 import { useLoaded } from '../loading.ts';
-import { Empty, Loading, ProblemBox } from '../parts.tsx';
+import { Empty, Loading, ProblemBox, Strong } from '../parts.tsx';
 import { changesValue, EffectOf } from './effect.tsx';
 import { BlastRadius, LimitsEffect, type Impact, type OverTime } from './impact.tsx';
 import { documentAt, mayWrite } from './document-kinds.ts';
@@ -97,10 +97,7 @@ function Effect({
       {!data && !problem && <Loading />}
       {values.map((change) => (
         <p key={change.key}>
-          <strong>
-            <bdi>{change.key}</bdi>
-          </strong>
-          : <EffectOf change={change} />
+          <Strong>{change.key}</Strong>: <EffectOf change={change} />
         </p>
       ))}
       {data && values.length === 0 && impacts.length === 0 && limits.length === 0 && (

@@ -5,7 +5,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { problemOf, send, type Problem } from '../api.ts';
 import { Field } from '../fields.tsx';
 import { Notice } from '../lists.tsx';
-import { Dialog, ProblemBox } from '../parts.tsx';
+import { Button, Dialog, ProblemBox } from '../parts.tsx';
 import { askForPasskey, canUsePasskeys } from '../passkeys.ts';
 import { isAskedAgain, signIn, signInNoMore, tenant } from '../session.ts';
 import { startSingleSignOn } from './single-sign-on.tsx';
@@ -96,33 +96,30 @@ function SignInForm(): VNode {
         value={password}
         onValue={setPassword}
       />
-      <button type="submit" aria-busy={busy === 'password'} disabled={busy !== undefined}>
-        Sign in
-      </button>
+      <Button
+        type="submit"
+        says="Sign in"
+        aria-busy={busy === 'password'}
+        disabled={busy !== undefined}
+      />
       <div class="ways">
         {canUsePasskeys && (
-          <button
-            type="button"
+          <Button
             class="secondary"
+            says="Use a passkey"
             disabled={busy !== undefined}
             onClick={() => void attempt('passkey', signInWithPasskey)}
-          >
-            Use a passkey
-          </button>
+          />
         )}
-        <button
-          type="button"
+        <Button
           class="secondary"
+          says="Single sign-on"
           disabled={busy !== undefined}
           onClick={() => void attempt('sso', () => startSingleSignOn(email))}
-        >
-          Single sign-on
-        </button>
+        />
       </div>
       <p class="fine">
-        <button type="button" class="link" onClick={() => setAsking(true)}>
-          Forgot the password?
-        </button>
+        <Button class="link" says="Forgot the password?" onClick={() => setAsking(true)} />
       </p>
     </form>
   );
@@ -159,9 +156,7 @@ function ForgotForm({
           If <bdi>{email}</bdi> has an account, a mail with a link is on its way.
         </p>
         <p>
-          <button type="button" class="link" onClick={onDone}>
-            Back to sign-in
-          </button>
+          <Button class="link" says="Back to sign-in" onClick={onDone} />
         </p>
       </div>
     );
@@ -177,11 +172,9 @@ function ForgotForm({
         value={email}
         onValue={setEmail}
       />
-      <button type="submit">Mail me a link</button>
+      <Button type="submit" says="Mail me a link" />
       <p class="fine">
-        <button type="button" class="link" onClick={onDone}>
-          Back to sign-in
-        </button>
+        <Button class="link" says="Back to sign-in" onClick={onDone} />
       </p>
     </form>
   );

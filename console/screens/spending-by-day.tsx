@@ -7,7 +7,7 @@ import { BarsByDay, dateText } from '../bars-by-day.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLoaded } from '../loading.ts';
 import { usePages } from '../pages.ts';
-import { Empty, State, Time, Who } from '../parts.tsx';
+import { Button, Code, Empty, State, Time, Who } from '../parts.tsx';
 import { counts, unitOf, type Automation, type Usage } from './budget-usage.ts';
 
 type Day = ResultOf<'notifier.budgets.days'>['items'][number];
@@ -66,14 +66,12 @@ export function SpendingByDay({
                 .map((day) => (
                   <tr key={day.date}>
                     <th scope="row">
-                      <button
-                        type="button"
+                      <Button
                         class="link"
+                        says={dateText(day.date)}
                         aria-pressed={day === chosen}
                         onClick={() => setQuery({ day: day.date })}
-                      >
-                        {dateText(day.date)}
-                      </button>
+                      />
                     </th>
                     <td class="number">{day.spent}</td>
                     <td class="number">{day.held}</td>
@@ -122,9 +120,7 @@ function Behind({
           {counted.map((each) => (
             <tr key={each.id}>
               <th scope="row">
-                <code>
-                  <bdi>{each.action}</bdi>
-                </code>{' '}
+                <Code>{each.action}</Code>{' '}
                 <bdi class="fine">{each.service_id ?? each.service_type ?? ''}</bdi>
               </th>
               <td>

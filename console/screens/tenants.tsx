@@ -11,7 +11,7 @@ import { FormDialog } from '../dialogs.tsx';
 import { usePages } from '../pages.ts';
 import { RowButton, ShowMore, Table } from '../lists.tsx';
 import { anyOf, Field, FilterField, SelectField } from '../fields.tsx';
-import { Empty, Heading, Loading, ProblemBox, Time } from '../parts.tsx';
+import { Button, Empty, Heading, Loading, ProblemBox, Time } from '../parts.tsx';
 import { LookInside } from '../visit.tsx';
 
 type Tenant = ResultOf<'tenant-config.tenants.list'>['items'][number];
@@ -45,9 +45,7 @@ export function Tenants(): VNode {
     <section>
       <Heading title="Tenants">
         <span class="grow"></span>
-        <button type="button" onClick={() => setOpen({ what: 'new' })}>
-          New tenant…
-        </button>
+        <Button says="New tenant…" onClick={() => setOpen({ what: 'new' })} />
       </Heading>
       <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
         <FilterField label="Name" placeholder="part of the name" maxlength={200} />
@@ -133,29 +131,28 @@ function TenantTable({
             <td class="action">
               {status === 'active' && (
                 <RowButton
+                  says="Look inside…"
                   label={`Look inside ${name}`}
                   onClick={() => onOpen({ what: 'visit', tenant })}
-                >
-                  Look inside…
-                </RowButton>
+                />
               )}{' '}
               <RowButton
+                says="Rename…"
                 label={`Rename ${name}`}
                 onClick={() => onOpen({ what: 'rename', tenant })}
-              >
-                Rename…
-              </RowButton>{' '}
-              <RowButton label={`${turn} ${name}`} onClick={() => onOpen({ what: turn, tenant })}>
-                {turn === 'disable' ? 'Disable…' : 'Enable…'}
-              </RowButton>{' '}
+              />{' '}
+              <RowButton
+                says={turn === 'disable' ? 'Disable…' : 'Enable…'}
+                label={`${turn} ${name}`}
+                onClick={() => onOpen({ what: turn, tenant })}
+              />{' '}
               {status === 'disabled' && eraseAt === null && (
                 <RowButton
+                  says="Delete…"
                   label={`Delete ${name}`}
                   isDangerous
                   onClick={() => onOpen({ what: 'delete', tenant })}
-                >
-                  Delete…
-                </RowButton>
+                />
               )}
             </td>
           </tr>

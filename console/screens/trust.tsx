@@ -10,7 +10,7 @@ import { Choices, FormDialog } from '../dialogs.tsx';
 import { Field } from '../fields.tsx';
 import { useLoaded } from '../loading.ts';
 import { RowButton, Table, Waiting } from '../lists.tsx';
-import { Who } from '../parts.tsx';
+import { Below, Button, Code, Who } from '../parts.tsx';
 import { roleChoices, roleText } from '../roles.ts';
 import { serviceScopes } from './api-keys.tsx';
 import { NarrowedTags, narrowingIn, NarrowingFields, notNarrowed } from './narrowing.tsx';
@@ -49,14 +49,12 @@ export function TrustRules({ address, roles }: TrustProperties): VNode {
         <h2>Trust</h2>
         {data && <span class="fine number">{data.rules.length}</span>}
         <span class="grow"></span>
-        <button
-          type="button"
+        <Button
           class="small"
+          says="New rule…"
           disabled={data === undefined}
           onClick={() => setDoing('add')}
-        >
-          New rule…
-        </button>
+        />
       </div>
       <Waiting data={data} problem={problem} retry={reload} />
       {data?.rules.length === 0 && (
@@ -114,14 +112,10 @@ function RuleRow({
     <tr>
       <th scope="row">
         <bdi>{subject ?? 'any subject'}</bdi>
-        <div class="fine">
-          <bdi>{issuer}</bdi>
-        </div>
+        <Below>{issuer}</Below>
         {Object.entries(claims).map(([name, value]) => (
           <div class="fine" key={name}>
-            <code>
-              <bdi>{`${name}=${value}`}</bdi>
-            </code>
+            <Code>{`${name}=${value}`}</Code>
           </div>
         ))}
       </th>
@@ -139,9 +133,7 @@ function RuleRow({
         <Who id={by} />
       </td>
       <td class="action">
-        <RowButton label={`Remove ${subject ?? issuer}`} onClick={onRemove}>
-          Remove…
-        </RowButton>
+        <RowButton says="Remove…" label={`Remove ${subject ?? issuer}`} onClick={onRemove} />
       </td>
     </tr>
   );

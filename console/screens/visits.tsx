@@ -46,9 +46,12 @@ export function Visits({ tenantId }: { readonly tenantId: string }): VNode | nul
               <td>{visit.ended_at === null ? 'open' : <Time at={visit.ended_at} />}</td>
               <td class="action">
                 {visit.ended_at === null && (
-                  <RowButton label="End the visit" isDangerous onClick={() => end(visit)}>
-                    End
-                  </RowButton>
+                  <RowButton
+                    says="End"
+                    label="End the visit"
+                    isDangerous
+                    onClick={() => end(visit)}
+                  />
                 )}
               </td>
             </tr>
