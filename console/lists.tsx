@@ -1,9 +1,8 @@
 /** What lists of things have in common, on whichever screen they are. */
 import type { ComponentChildren, VNode } from 'preact';
-import { useLayoutEffect, useRef } from 'preact/hooks';
 import { setQuery } from './address.ts';
 import type { Problem } from './api.ts';
-import { Button, type Column, Columns, Loading, ProblemBox, TableRegion } from './parts.tsx';
+import { Button, type Column, Columns, Empty, Loading, ProblemBox, TableRegion } from './parts.tsx';
 
 /** Until the first answer is there, and whenever the latest is a refusal. */
 export const Waiting = ({
@@ -21,37 +20,79 @@ export const Waiting = ({
   </>
 );
 
-/** A table with its head; `children` are its rows. On phones each row is a card. */
-export function Table({
+/** What each column is called, and what a row says in it. */
+export type Cells<Row> = readonly (readonly [
+  head: Column,
+  cell: (row: Row, index: number) => ComponentChildren,
+])[];
+
+/**
+ * A table of rows, which one of its columns names. On phones each row is a card: it has no head above
+ * it, so that each cell says the name of its column.
+ */
+export function Table<Row>({
   label,
+  items,
+  keyOf = idOrPlace,
   columns,
+  nameAt = 0,
   look = '',
+  empty,
   children,
 }: {
   readonly label: string;
-  readonly columns: readonly Column[];
+  /** Undefined until they are there, and nothing is shown. */
+  readonly items: readonly Row[] | undefined;
+  /** Of what no other row has: its id, or its place, by default. */
+  readonly keyOf?: (row: Row, index: number) => string | number;
+  readonly columns: Cells<Row>;
+  readonly nameAt?: number;
   readonly look?: 'lines' | '';
+  /** Said where there are no rows; false for nothing, and where it is left out the head stands. */
+  readonly empty?: ComponentChildren;
+  /** Below the rows. */
   readonly children?: ComponentChildren;
-}): VNode {
-  const body = useRef<HTMLTableSectionElement>(null);
-  // A card has no head above it: each cell says the name of its column.
-  useLayoutEffect(() => {
-    const titles = columns.map(titleOf);
-    for (const row of body.current?.rows ?? [])
-      for (const cell of row.cells) {
-        const title = titles[cell.cellIndex];
-        const isValue = cell.tagName === 'TD' && cell.colSpan === 1;
-        if (isValue && title && cell.dataset.name !== title) cell.dataset.name = title;
-      }
-  });
+}): VNode | null {
+  if (items === undefined) return null;
+  if (items.length === 0 && empty !== undefined) return empty ? <Empty>{empty}</Empty> : null;
+  const cellOf = (row: Row, index: number, at: number): VNode => {
+    const [head, cell] = columns[at]!;
+    const says = cell(row, index);
+    if (at === nameAt)
+      return (
+        <th key={at} scope="row">
+          {says}
+        </th>
+      );
+    return (
+      <td key={at} class={lookOf(head)} data-name={titleOf(head)}>
+        {says}
+      </td>
+    );
+  };
   return (
     <TableRegion label={label}>
       <table class={`cards ${look}`}>
-        <Columns titles={columns} />
-        <tbody ref={body}>{children}</tbody>
+        <Columns titles={columns.map(([head]) => head)} />
+        <tbody>
+          {items.map((row, index) => (
+            <tr key={keyOf(row, index)}>{columns.map((_column, at) => cellOf(row, index, at))}</tr>
+          ))}
+          {children}
+        </tbody>
       </table>
     </TableRegion>
   );
+}
+
+const idOrPlace = (row: unknown, index: number): string | number =>
+  typeof row === 'object' && row !== null && 'id' in row ? String(row.id) : index;
+
+/** The class of the cells of a column. */
+function lookOf(column: Column): string | undefined {
+  if (typeof column === 'string') return undefined;
+  if ('sort' in column) return column.look;
+  return 'unseen' in column ? 'action' : Object.keys(column)[0];
 }
 
 /** Of a column that is shown; none of one whose title is only read out. */
@@ -61,16 +102,18 @@ function titleOf(column: Column): string | undefined {
   return 'unseen' in column ? undefined : Object.values(column)[0];
 }
 
-/** What is done with one row. `label` says it without the row around it. */
+/** What is done with one row. `label` says it without the row around it: of what it is, by default. */
 export const RowButton = ({
-  label,
-  isDangerous = false,
   says,
+  of,
+  label = `${says.replace('…', '')} ${of}`,
+  isDangerous = false,
   onClick,
 }: {
-  readonly label: string;
-  readonly isDangerous?: boolean;
   readonly says: string;
+  readonly of?: string;
+  readonly label?: string;
+  readonly isDangerous?: boolean;
   readonly onClick: () => void;
 }): VNode => (
   <Button

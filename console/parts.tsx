@@ -65,6 +65,21 @@ export const Link = ({ to, children }: WrittenProperties & { readonly to: string
   </a>
 );
 
+/** What something is called, where that leads, and what is said below it. */
+export const Named = ({
+  to,
+  below,
+  children,
+}: WrittenProperties & {
+  readonly to?: string;
+  readonly below?: string | null | undefined;
+}): VNode => (
+  <>
+    {to === undefined ? <bdi>{children}</bdi> : <Link to={to}>{children}</Link>}
+    <Below>{below}</Below>
+  </>
+);
+
 /** A refusal where it happened: what is wrong, in which field, and what the log has it under. */
 export function ProblemBox({
   problem,
@@ -104,9 +119,16 @@ export function ProblemBox({
 }
 
 /** How long ago, with the local time and UTC for whoever wants to know exactly. */
-export const Time = ({ at }: { readonly at: string | null | undefined }): VNode =>
+export const Time = ({
+  at,
+  none = '–',
+}: {
+  readonly at: string | null | undefined;
+  /** Said where there is no time. */
+  readonly none?: string;
+}): VNode =>
   at === null || at === undefined ? (
-    <span class="muted">–</span>
+    <span class="muted">{none}</span>
   ) : (
     <time datetime={at} title={`${localTime(at)} · ${at}`}>
       {timeAgo(at)}
@@ -133,8 +155,16 @@ export function Ends({
 export const stateTitle = (state: string): string =>
   state === 'exhausted' ? 'no one decided' : state;
 
-export const State = ({ state }: { readonly state: string }): VNode => (
-  <span class={`state-of ${state}`}>{stateTitle(state)}</span>
+export const State = ({
+  state,
+  says = stateTitle(state),
+}: {
+  readonly state: string;
+  readonly says?: string;
+}): VNode => <span class={`state-of ${state}`}>{says}</span>;
+
+export const Risk = ({ level }: { readonly level: string }): VNode => (
+  <span class={`risk ${level}`}>{level}</span>
 );
 
 /** Whoever has the id: by the name that came with it, else by the one that is known here. */

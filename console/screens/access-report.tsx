@@ -5,19 +5,9 @@ import { query, setQuery } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call, get, withQuery } from '../api.ts';
 import { saveText } from '../files.ts';
-import { Table, Waiting } from '../lists.tsx';
+import { type Cells, Table, Waiting } from '../lists.tsx';
 import { useLoaded } from '../loading.ts';
-import {
-  Below,
-  Button,
-  Code,
-  Empty,
-  Heading,
-  ProblemBox,
-  Time,
-  TypedField,
-  Value,
-} from '../parts.tsx';
+import { Below, Button, Code, Heading, ProblemBox, Time, TypedField, Value } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import { localFieldOf, timeTyped } from './as-of.tsx';
 import type { ScreenProperties } from './screen.ts';
@@ -104,37 +94,41 @@ function Report({ report }: { readonly report: AccessReport }): VNode {
         <Approvers report={report} names={names} />
       </Part>
       <Part title="Members" count={members.length}>
-        <Members members={members} />
+        <Table
+          label="Members"
+          look="lines"
+          items={members}
+          keyOf={({ user_id: id }) => id}
+          empty="Nobody is known of this moment."
+          columns={columnsOfMembers}
+        />
       </Part>
       {groups.length > 0 && (
         <Part title="Approver groups" count={groups.length}>
-          <Table label="Approver groups" look="lines" columns={['Group', 'Members']}>
-            {groups.map((group) => (
-              <tr key={group.name}>
-                <th scope="row">
-                  <bdi>{group.name}</bdi>
-                </th>
-                <td>
-                  <InGroup group={group} names={names} />
-                </td>
-              </tr>
-            ))}
-          </Table>
+          <Table
+            label="Approver groups"
+            look="lines"
+            items={groups}
+            keyOf={(group) => group.name}
+            columns={[
+              ['Group', (group) => <bdi>{group.name}</bdi>],
+              ['Members', (group) => <InGroup group={group} names={names} />],
+            ]}
+          />
         </Part>
       )}
       {accounts.length > 0 && (
         <Part title="Service accounts" count={accounts.length}>
-          <Table label="Service accounts" look="lines" columns={['Name', 'Roles', 'Status']}>
-            {accounts.map(({ id, name, roles, status }) => (
-              <tr key={id}>
-                <th scope="row">
-                  <bdi>{name}</bdi>
-                </th>
-                <td>{roleText(roles)}</td>
-                <td>{status}</td>
-              </tr>
-            ))}
-          </Table>
+          <Table
+            label="Service accounts"
+            look="lines"
+            items={accounts}
+            columns={[
+              ['Name', ({ name }) => <bdi>{name}</bdi>],
+              ['Roles', ({ roles }) => roleText(roles)],
+              ['Status', ({ status }) => status],
+            ]}
+          />
         </Part>
       )}
       <Rules report={report} names={names} />
@@ -214,28 +208,20 @@ const canActText = ({ status, account_status: account, can_act: canAct }: Member
   return canAct === null ? 'not known' : 'yes';
 };
 
-function Members({ members }: { readonly members: readonly Member[] }): VNode {
-  if (members.length === 0) return <Empty>Nobody is known of this moment.</Empty>;
-  return (
-    <Table
-      label="Members"
-      look="lines"
-      columns={['Person', 'Roles', 'Approver groups', 'Could act']}
-    >
-      {members.map((member) => (
-        <tr key={member.user_id}>
-          <th scope="row">
-            <bdi>{nameOfMember(member)}</bdi>
-            {member.display_name !== null && <Below>{member.email}</Below>}
-          </th>
-          <td>{roleText(member.roles)}</td>
-          <td>{member.groups.join(', ') || <span class="muted">none</span>}</td>
-          <td>{canActText(member)}</td>
-        </tr>
-      ))}
-    </Table>
-  );
-}
+const columnsOfMembers: Cells<Member> = [
+  [
+    'Person',
+    (member) => (
+      <>
+        <bdi>{nameOfMember(member)}</bdi>
+        {member.display_name !== null && <Below>{member.email}</Below>}
+      </>
+    ),
+  ],
+  ['Roles', (member) => roleText(member.roles)],
+  ['Approver groups', (member) => member.groups.join(', ') || <span class="muted">none</span>],
+  ['Could act', (member) => canActText(member)],
+];
 
 const rights: Readonly<Record<Route['deciders'][number]['right'], string>> = {
   group_member: 'as members of a group that was asked',
@@ -269,41 +255,50 @@ function Approvers({
       <Table
         label="Who could approve"
         look="lines"
-        columns={['What', { number: 'Needed' }, 'Asked, in order', 'Could decide']}
-      >
-        {approvals.routes.map((route) => (
-          <tr key={`${route.action} ${route.risk_level}`}>
-            <th scope="row">
-              {route.action === null ? `${route.risk_level} risk` : <code>{route.action}</code>}
-            </th>
-            <td class="number">
-              {route.risk_level === null ? 'by risk' : approvals.required[route.risk_level]}
-            </td>
-            <td>
-              {route.chain.join(', ') || <span class="muted">every operator and tenant admin</span>}
-            </td>
-            <td>
-              {route.deciders.map(({ hop, right, ids }) => (
-                <div key={`${hop} ${right}`}>
-                  <Names ids={ids} names={names} />{' '}
-                  <span class="fine">
-                    {rights[right]}, {whenText(hop)}
-                  </span>
-                </div>
-              ))}
-              {route.recipients.length > 0 && (
-                <div>
-                  <bdi>{route.recipients.join(', ')}</bdi>{' '}
-                  <span class="fine">by a mailed link, without an account</span>
-                </div>
-              )}
-              {route.deciders.length + route.recipients.length === 0 && (
-                <span class="muted">nobody</span>
-              )}
-            </td>
-          </tr>
-        ))}
-      </Table>
+        items={approvals.routes}
+        keyOf={(route) => `${route.action} ${route.risk_level}`}
+        columns={[
+          [
+            'What',
+            (route) =>
+              route.action === null ? `${route.risk_level} risk` : <code>{route.action}</code>,
+          ],
+          [
+            { number: 'Needed' },
+            (route) =>
+              route.risk_level === null ? 'by risk' : approvals.required[route.risk_level],
+          ],
+          [
+            'Asked, in order',
+            (route) =>
+              route.chain.join(', ') || <span class="muted">every operator and tenant admin</span>,
+          ],
+          [
+            'Could decide',
+            (route) => (
+              <>
+                {route.deciders.map(({ hop, right, ids }) => (
+                  <div key={`${hop} ${right}`}>
+                    <Names ids={ids} names={names} />{' '}
+                    <span class="fine">
+                      {rights[right]}, {whenText(hop)}
+                    </span>
+                  </div>
+                ))}
+                {route.recipients.length > 0 && (
+                  <div>
+                    <bdi>{route.recipients.join(', ')}</bdi>{' '}
+                    <span class="fine">by a mailed link, without an account</span>
+                  </div>
+                )}
+                {route.deciders.length + route.recipients.length === 0 && (
+                  <span class="muted">nobody</span>
+                )}
+              </>
+            ),
+          ],
+        ]}
+      />
     </>
   );
 }
@@ -350,18 +345,16 @@ function Guardrails({
       {guardrails.length === 0 ? (
         <p>There was none.</p>
       ) : (
-        <Table label={title} look="lines" columns={['Key', 'Rule']}>
-          {guardrails.map(([key, rule]) => (
-            <tr key={key}>
-              <th scope="row">
-                <Code>{key}</Code>
-              </th>
-              <td>
-                <Value value={rule} />
-              </td>
-            </tr>
-          ))}
-        </Table>
+        <Table
+          label={title}
+          look="lines"
+          items={guardrails}
+          keyOf={([key]) => key}
+          columns={[
+            ['Key', ([key]) => <Code>{key}</Code>],
+            ['Rule', ([, rule]) => <Value value={rule} />],
+          ]}
+        />
       )}
     </Part>
   );

@@ -125,44 +125,28 @@ function Passkeys(): VNode {
         </p>
       )}
       <Waiting data={data} problem={problem} retry={reload} />
-      {data?.length === 0 && (
-        <p class="empty">
-          None. With one, this device signs you in, and no password can be stolen.
-        </p>
-      )}
-      {data && data.length > 0 && (
-        <Table
-          label="Passkeys"
-          look="lines"
-          columns={['Name', 'Kept', { wide: 'Added' }, 'Last used', { unseen: 'Actions' }]}
-        >
-          {data.map((passkey) => (
-            <tr key={passkey.id}>
-              <th scope="row">
-                <bdi>{nameOfPasskey(passkey)}</bdi>
-              </th>
-              <td>{passkey.backed_up ? 'on several devices' : 'on one device'}</td>
-              <td class="wide">
-                <Time at={passkey.created_at} />
-              </td>
-              <td>
-                {passkey.last_used_at === null ? (
-                  <span class="muted">never</span>
-                ) : (
-                  <Time at={passkey.last_used_at} />
-                )}
-              </td>
-              <td class="action">
-                <RowButton
-                  says="Remove…"
-                  label={`Remove ${nameOfPasskey(passkey)}`}
-                  onClick={() => setDoing(passkey)}
-                />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        label="Passkeys"
+        look="lines"
+        items={data}
+        empty="None. With one, this device signs you in, and no password can be stolen."
+        columns={[
+          ['Name', (passkey) => <bdi>{nameOfPasskey(passkey)}</bdi>],
+          ['Kept', (passkey) => (passkey.backed_up ? 'on several devices' : 'on one device')],
+          [{ wide: 'Added' }, (passkey) => <Time at={passkey.created_at} />],
+          ['Last used', (passkey) => <Time at={passkey.last_used_at} none="never" />],
+          [
+            { unseen: 'Actions' },
+            (passkey) => (
+              <RowButton
+                says="Remove…"
+                of={nameOfPasskey(passkey)}
+                onClick={() => setDoing(passkey)}
+              />
+            ),
+          ],
+        ]}
+      />
       {doing === 'add' && <AddPasskey onClose={close} onDone={done} />}
       {doing !== undefined && doing !== 'add' && (
         <RemovePasskey passkey={doing} onClose={close} onDone={done} />

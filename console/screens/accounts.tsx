@@ -12,7 +12,18 @@ import { FormDialog } from '../dialogs.tsx';
 import { usePages } from '../pages.ts';
 import { Notice, RowButton, ShowMore, Table, Waiting } from '../lists.tsx';
 import { useLoaded } from '../loading.ts';
-import { Below, Button, Empty, Fact, Heading, Link, Loading, ProblemBox, Time } from '../parts.tsx';
+import {
+  Button,
+  Empty,
+  Fact,
+  Heading,
+  Link,
+  Loading,
+  ProblemBox,
+  State,
+  Time,
+  Named,
+} from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import type { PlatformScreenProperties } from './screen.ts';
 
@@ -67,8 +78,7 @@ function All(): VNode {
       </form>
       <Notice says={said} />
       <Waiting data={items} problem={problem} retry={reload} />
-      {items?.length === 0 && <Empty>No account has this in its address or name.</Empty>}
-      {items && items.length > 0 && <AccountTable accounts={items} onOpen={setOpen} />}
+      <AccountTable accounts={items} onOpen={setOpen} />
       {items && !isComplete && <ShowMore onClick={more} />}
       {open && <ChangeAccount {...open} onClose={() => setOpen(undefined)} onChanged={done} />}
     </section>
@@ -81,61 +91,56 @@ function keptOutBy({ status, email_verified: isVerified }: Account): string {
   return isVerified ? '–' : 'no mailed link was followed yet';
 }
 
+const turnOf = ({ status }: Pick<Account, 'status'>) =>
+  status === 'active' ? 'disable' : 'enable';
+const turnSays = (account: Pick<Account, 'status'>): string =>
+  turnOf(account) === 'disable' ? 'Disable…' : 'Enable…';
+
 function AccountTable({
   accounts,
   onOpen,
 }: {
-  readonly accounts: readonly Account[];
+  readonly accounts: readonly Account[] | undefined;
   readonly onOpen: (open: Open) => void;
 }): VNode {
   return (
     <Table
       label="Accounts"
       look="lines"
+      items={accounts}
+      empty="No account has this in its address or name."
       columns={[
-        'Person',
-        'Status',
-        'Kept out by',
-        { wide: 'Id' },
-        { wide: 'Created' },
-        { unseen: 'Actions' },
-      ]}
-    >
-      {accounts.map((account) => {
-        const { id, email, display_name: name, status, created_at: made } = account;
-        const turn = status === 'active' ? 'disable' : 'enable';
-        return (
-          <tr key={id}>
-            <th scope="row">
-              <Link to={`/platform/accounts/${id}`}>{email}</Link>
-              <Below>{name}</Below>
-            </th>
-            <td>
-              <span class={`state-of ${status}`}>{status}</span>
-            </td>
-            <td>{keptOutBy(account)}</td>
-            <td class="wide">
-              <code>{id}</code>
-            </td>
-            <td class="wide">
-              <Time at={made} />
-            </td>
-            <td class="action">
+        [
+          'Person',
+          ({ id, email, display_name: name }) => (
+            <Named to={`/platform/accounts/${id}`} below={name}>
+              {email}
+            </Named>
+          ),
+        ],
+        ['Status', ({ status }) => <State state={status} />],
+        ['Kept out by', keptOutBy],
+        [{ wide: 'Id' }, ({ id }) => <code>{id}</code>],
+        [{ wide: 'Created' }, ({ created_at: at }) => <Time at={at} />],
+        [
+          { unseen: 'Actions' },
+          (account) => (
+            <>
               <RowButton
-                says={turn === 'disable' ? 'Disable…' : 'Enable…'}
-                label={`${turn} ${email}`}
-                onClick={() => onOpen({ what: turn, account })}
+                says={turnSays(account)}
+                label={`${turnOf(account)} ${account.email}`}
+                onClick={() => onOpen({ what: turnOf(account), account })}
               />{' '}
               <RowButton
                 says="Recover…"
-                label={`recover ${email}`}
+                label={`recover ${account.email}`}
                 onClick={() => onOpen({ what: 'recover', account })}
               />
-            </td>
-          </tr>
-        );
-      })}
-    </Table>
+            </>
+          ),
+        ],
+      ]}
+    />
   );
 }
 
@@ -149,19 +154,18 @@ function OneAccount({ id }: { readonly id: string }): VNode {
     setSaid(says);
     reload();
   };
-  const turn = data?.status === 'active' ? 'disable' : 'enable';
   return (
     <section>
       <Heading title={data?.email ?? 'Account'}>
-        {data && <span class={`state-of ${data.status}`}>{data.status}</span>}
+        {data && <State state={data.status} />}
         <span class="grow"></span>
         {data && (
           <>
             <Button class="secondary" says="Recover…" onClick={() => setChange('recover')} />
             <Button
-              class={turn === 'disable' ? 'danger' : ''}
-              says={turn === 'disable' ? 'Disable…' : 'Enable…'}
-              onClick={() => setChange(turn)}
+              class={turnOf(data) === 'disable' ? 'danger' : ''}
+              says={turnSays(data)}
+              onClick={() => setChange(turnOf(data))}
             />
           </>
         )}
@@ -263,29 +267,18 @@ function Sessions({ sessions }: { readonly sessions: Detail['sessions'] }): VNod
   return (
     <section aria-label="Sessions">
       <h2>Sessions</h2>
-      {sessions.length === 0 && <Empty>The account is signed in nowhere.</Empty>}
-      {sessions.length > 0 && (
-        <Table
-          label="Sessions of the account"
-          columns={['Browser or program', 'Address', 'By', 'Last used', { wide: 'Began' }]}
-        >
-          {sessions.map((each) => (
-            <tr key={each.id}>
-              <th scope="row">
-                <bdi>{each.user_agent ?? 'unknown'}</bdi>
-              </th>
-              <td>{each.ip ?? '–'}</td>
-              <td>{each.method.replaceAll('_', ' ')}</td>
-              <td>
-                <Time at={each.last_used_at} />
-              </td>
-              <td class="wide">
-                <Time at={each.created_at} />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        label="Sessions of the account"
+        items={sessions}
+        empty="The account is signed in nowhere."
+        columns={[
+          ['Browser or program', (each) => <bdi>{each.user_agent ?? 'unknown'}</bdi>],
+          ['Address', (each) => each.ip ?? '–'],
+          ['By', (each) => each.method.replaceAll('_', ' ')],
+          ['Last used', (each) => <Time at={each.last_used_at} />],
+          [{ wide: 'Began' }, (each) => <Time at={each.created_at} />],
+        ]}
+      />
       <p class="fine">
         Disabling ends all of them at once, on every node; enabling does not bring them back.
       </p>

@@ -6,7 +6,7 @@ import { get, withQuery } from '../api.ts';
 import { longJson } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
-import { Empty, Time } from '../parts.tsx';
+import { Time } from '../parts.tsx';
 
 type Events = ResultOf<'audit.activity'>;
 
@@ -19,29 +19,27 @@ export function Activity(): VNode {
       <h2>What happened to your account</h2>
       <p class="fine">If something here was not you, change the password and end the sessions.</p>
       <Waiting data={data} problem={problem} retry={reload} />
-      {data?.items.length === 0 && <Empty>Nothing yet.</Empty>}
-      {data && data.items.length > 0 && (
-        <Table label="Activity" columns={['When', 'What', 'Details']}>
-          {data.items.map((event) => (
-            <tr key={event.id}>
-              <td>
-                <Time at={event.occurred_at} />
-              </td>
-              <th scope="row">
-                <code>{event.action}</code>
-              </th>
-              <td>
-                <details>
-                  <summary>Details</summary>
-                  <pre tabindex={0}>
-                    <code>{longJson(event.payload)}</code>
-                  </pre>
-                </details>
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        label="Activity"
+        items={data?.items}
+        empty="Nothing yet."
+        nameAt={1}
+        columns={[
+          ['When', ({ occurred_at: at }) => <Time at={at} />],
+          ['What', ({ action }) => <code>{action}</code>],
+          [
+            'Details',
+            ({ payload }) => (
+              <details>
+                <summary>Details</summary>
+                <pre tabindex={0}>
+                  <code>{longJson(payload)}</code>
+                </pre>
+              </details>
+            ),
+          ],
+        ]}
+      />
       <Pager cursor={cursor} next={data?.next_cursor} />
     </section>
   );

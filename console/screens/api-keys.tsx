@@ -10,8 +10,8 @@ import { Choices, FormDialog, ShownOnce } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
 import { Field } from '../fields.tsx';
 import { RowButton, Table, Waiting } from '../lists.tsx';
-import { Button, Time } from '../parts.tsx';
-import { NarrowedTags, narrowingIn, NarrowingFields, notNarrowed } from './narrowing.tsx';
+import { Button, State, Time } from '../parts.tsx';
+import { Allowed, narrowingIn, NarrowingFields, notNarrowed } from './narrowing.tsx';
 
 type ApiKey = ResultOf<'auth.api-key.list'>['items'][number];
 type Issued = ResultOf<'auth.api-key.create'>;
@@ -76,33 +76,51 @@ export function ApiKeys({ owner }: { readonly owner: KeyOwner }): VNode {
         <Button class="small" says="New key…" onClick={() => setDoing({ what: 'make' })} />
       </div>
       <Waiting data={data} problem={problem} retry={reload} />
-      {data?.length === 0 && (
-        <p class="empty">None. Programs and pipelines call Strata with one.</p>
-      )}
-      {data && data.length > 0 && (
-        <Table
-          label="API keys"
-          look="lines"
-          columns={[
+      <Table
+        label="API keys"
+        look="lines"
+        items={data}
+        empty="None. Programs and pipelines call Strata with one."
+        columns={[
+          [
             'Name',
-            'May',
-            { wide: 'Created' },
-            'Last used',
+            (key) => (
+              <>
+                <bdi>{key.name}</bdi>
+                <div class="fine">
+                  <code title={key.prefix}>{shortPrefix(key)}</code>
+                </div>
+              </>
+            ),
+          ],
+          ['May', (key) => <Allowed {...key} />],
+          [{ wide: 'Created' }, ({ created_at: at }) => <Time at={at} />],
+          ['Last used', ({ last_used_at: at }) => <Time at={at} none="never" />],
+          [
             'Expires',
+            (key) => (hasExpired(key) ? <State state="expired" /> : <Time at={key.expires_at} />),
+          ],
+          [
             { unseen: 'Actions' },
-          ]}
-        >
-          {data.map((key) => (
-            <KeyRow
-              key={key.id}
-              apiKey={key}
-              canRotate={owner.isPerson}
-              onRotate={() => setDoing({ what: 'rotate', key })}
-              onRevoke={() => setDoing({ what: 'revoke', key })}
-            />
-          ))}
-        </Table>
-      )}
+            (key) => (
+              <>
+                {owner.isPerson && (
+                  <RowButton
+                    says="New secret…"
+                    of={`for ${key.name}`}
+                    onClick={() => setDoing({ what: 'rotate', key })}
+                  />
+                )}
+                <RowButton
+                  says="Revoke…"
+                  of={key.name}
+                  onClick={() => setDoing({ what: 'revoke', key })}
+                />
+              </>
+            ),
+          ],
+        ]}
+      />
       {doing?.what === 'make' && <Make owner={owner} onClose={close} onIssued={show} />}
       {doing?.what === 'rotate' && (
         <Rotate owner={owner} apiKey={doing.key} onClose={close} onIssued={show} />
@@ -124,51 +142,6 @@ export function ApiKeys({ owner }: { readonly owner: KeyOwner }): VNode {
 /** Enough to tell keys apart. */
 const shortPrefix = ({ prefix }: ApiKey): string => `${prefix.slice(0, 15)}…`;
 const hasExpired = ({ expires_at: at }: ApiKey): boolean => Date.parse(at) <= Date.now();
-
-function KeyRow({
-  apiKey,
-  canRotate,
-  onRotate,
-  onRevoke,
-}: {
-  readonly apiKey: ApiKey;
-  readonly canRotate: boolean;
-  readonly onRotate: () => void;
-  readonly onRevoke: () => void;
-}): VNode {
-  const { name, prefix, scopes, created_at: made, last_used_at: used, expires_at: ends } = apiKey;
-  return (
-    <tr>
-      <th scope="row">
-        <bdi>{name}</bdi>
-        <div class="fine">
-          <code title={prefix}>{shortPrefix(apiKey)}</code>
-        </div>
-      </th>
-      <td>
-        {scopes.map((scope) => (
-          <span key={scope} class="tag">
-            {scope}
-          </span>
-        ))}
-        <NarrowedTags to={apiKey.narrowed_to} />
-      </td>
-      <td class="wide">
-        <Time at={made} />
-      </td>
-      <td>{used === null ? <span class="muted">never</span> : <Time at={used} />}</td>
-      <td>
-        {hasExpired(apiKey) ? <span class="state-of expired">expired</span> : <Time at={ends} />}
-      </td>
-      <td class="action">
-        {canRotate && (
-          <RowButton says="New secret…" label={`New secret for ${name}`} onClick={onRotate} />
-        )}
-        <RowButton says="Revoke…" label={`Revoke ${name}`} onClick={onRevoke} />
-      </td>
-    </tr>
-  );
-}
 
 function scopesFor({ isPerson, isPlatformAdmin = false }: KeyOwner) {
   return [

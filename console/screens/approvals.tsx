@@ -22,6 +22,7 @@ import {
   Strong,
   Time,
   Who,
+  Risk,
 } from '../parts.tsx';
 import { setsForMe, useWhatWaits } from '../inbox.ts';
 import { decides, user } from '../session.ts';
@@ -81,7 +82,7 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
       {sets && sets.length > 0 && (
         <section aria-label="Change sets that wait for you">
           <h2>Change sets that wait for you</h2>
-          <SetTable label="Change sets" owner={setsOf(tenantId)} sets={sets} />
+          <SetTable owner={setsOf(tenantId)} sets={sets} />
         </section>
       )}
       {shown && shown.length > 0 && (
@@ -107,14 +108,6 @@ function useSets(tenantId: string, isPending: boolean, wanted: string) {
   return { sets, problem };
 }
 
-const columns = [
-  { sort: 'what', title: 'What is asked' },
-  { sort: 'risk', title: 'Risk' },
-  { sort: 'cost', title: 'Cost', look: 'number' },
-  { sort: 'state', title: 'State' },
-  { sort: 'asked', title: 'Asked', look: 'wide' },
-  { sort: 'ends', title: 'Ends' },
-] as const;
 const risks = ['low', 'medium', 'high', 'critical'];
 const orders: Orders<Approval> = {
   what: ({ title }) => title,
@@ -133,33 +126,38 @@ function ApprovalTable({
   readonly items: readonly Approval[];
 }): VNode {
   return (
-    <Table label="Approvals" columns={columns}>
-      {sortedBy(items, orders, query.value.get('sort') ?? '').map((each) => (
-        <tr key={each.id}>
-          <th scope="row">
-            <Link to={`/tenants/${tenantId}/approvals/${each.id}`}>{each.title}</Link>
-            <div class="fine">
-              <code>{each.action}</code>
-            </div>
-          </th>
-          <td>
-            <span class={`risk ${each.risk_level}`}>{each.risk_level}</span>
-          </td>
-          <td class="number">
-            {each.cost_impact ?? <span class="muted">–</span>} {each.cost_currency}
-          </td>
-          <td>
-            <State state={each.state} />
-          </td>
-          <td class="wide">
-            <Time at={each.created_at} />
-          </td>
-          <td>
-            <Time at={each.decision?.at ?? each.expires_at} />
-          </td>
-        </tr>
-      ))}
-    </Table>
+    <Table
+      label="Approvals"
+      items={sortedBy(items, orders, query.value.get('sort') ?? '')}
+      columns={[
+        [
+          { sort: 'what', title: 'What is asked' },
+          (each) => (
+            <>
+              <Link to={`/tenants/${tenantId}/approvals/${each.id}`}>{each.title}</Link>
+              <div class="fine">
+                <code>{each.action}</code>
+              </div>
+            </>
+          ),
+        ],
+        [{ sort: 'risk', title: 'Risk' }, (each) => <Risk level={each.risk_level} />],
+        [
+          { sort: 'cost', title: 'Cost', look: 'number' },
+          (each) => (
+            <>
+              {each.cost_impact ?? <span class="muted">–</span>} {each.cost_currency}
+            </>
+          ),
+        ],
+        [{ sort: 'state', title: 'State' }, (each) => <State state={each.state} />],
+        [{ sort: 'asked', title: 'Asked', look: 'wide' }, (each) => <Time at={each.created_at} />],
+        [
+          { sort: 'ends', title: 'Ends' },
+          (each) => <Time at={each.decision?.at ?? each.expires_at} />,
+        ],
+      ]}
+    />
   );
 }
 
@@ -209,7 +207,7 @@ function Facts({ approval }: { readonly approval: Approval }): VNode {
           <code>{approval.action}</code>
         </Fact>
         <Fact name="Risk">
-          <span class={`risk ${approval.risk_level}`}>{approval.risk_level}</span>
+          <Risk level={approval.risk_level} />
         </Fact>
         <div>
           <dt>Cost impact</dt>
@@ -420,10 +418,11 @@ function DeliveryList({
     <section aria-label="Notified">
       <h2>Notified</h2>
       <ProblemBox problem={problem} />
-      {data?.items.length === 0 && (
-        <p class="empty">No one: the approval routing names no target.</p>
-      )}
-      {data && data.items.length > 0 && <DeliveryTable tenantId={tenantId} items={data.items} />}
+      <DeliveryTable
+        tenantId={tenantId}
+        items={data?.items}
+        empty="No one: the approval routing names no target."
+      />
     </section>
   );
 }

@@ -10,7 +10,7 @@ import { shortJson } from '../format.ts';
 import { lookAgainMs, useEvery, useList, useLive, useLoaded } from '../loading.ts';
 import { FilterField, type Option, SelectField } from '../fields.tsx';
 import { Pager, Table, Waiting } from '../lists.tsx';
-import { Below, Code, Empty, Heading, ProblemBox, Said, Time, Who } from '../parts.tsx';
+import { Below, Code, Heading, ProblemBox, Said, Time, Who, State, Risk } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { EmergencyStop } from './emergency-stop.tsx';
 import { explainedIn, limitsIn, LimitTable } from './limit-table.tsx';
@@ -155,10 +155,11 @@ function List({ tenantId }: { readonly tenantId: string }): VNode {
         <FilterField placeholder="action, agent, service or outcome" />
       </form>
       <Waiting data={data} problem={problem} retry={reload} />
-      {shown?.length === 0 && (
-        <Empty>{state === 'running' ? 'Nothing runs.' : 'No automation fits.'}</Empty>
-      )}
-      {shown && shown.length > 0 && <AutomationTable tenantId={tenantId} items={shown} />}
+      <AutomationTable
+        tenantId={tenantId}
+        items={shown}
+        empty={state === 'running' ? 'Nothing runs.' : 'No automation fits.'}
+      />
       <Pager cursor={cursor} next={data?.next_cursor} />
     </section>
   );
@@ -192,43 +193,44 @@ function RemarkOn({
 export function AutomationTable({
   tenantId,
   items,
+  empty,
 }: {
   readonly tenantId: string;
-  readonly items: readonly Automation[];
+  readonly items: readonly Automation[] | undefined;
+  readonly empty: string;
 }): VNode {
   return (
     <Table
       label="Automations"
+      empty={empty}
       look="lines"
-      columns={['Action', 'State', 'Who', 'Since', 'Expires or ended', 'Remark']}
-    >
-      {items.map((each) => (
-        <tr key={each.id}>
-          <th scope="row">
-            <Code>{each.action}</Code>{' '}
-            <span class={`risk ${each.risk_level}`}>{each.risk_level}</span>
-            <Below>{contextOf(each)}</Below>
-          </th>
-          <td>
-            <span class={`state-of ${each.state}`}>{each.state.replace('_', ' for ')}</span>
-          </td>
-          <td>
-            {each.requested_by.type !== 'user' && (
-              <span class="muted">{each.requested_by.type.replaceAll('_', ' ')} </span>
-            )}
-            <Who id={each.requested_by.id} />
-          </td>
-          <td>
-            <Time at={each.started_at ?? each.created_at} />
-          </td>
-          <td>
-            <Time at={each.ended_at ?? each.expires_at} />
-          </td>
-          <td>
-            <RemarkOn tenantId={tenantId} automation={each} />
-          </td>
-        </tr>
-      ))}
-    </Table>
+      items={items}
+      columns={[
+        [
+          'Action',
+          (each) => (
+            <>
+              <Code>{each.action}</Code> <Risk level={each.risk_level} />
+              <Below>{contextOf(each)}</Below>
+            </>
+          ),
+        ],
+        ['State', (each) => <State state={each.state} says={each.state.replace('_', ' for ')} />],
+        [
+          'Who',
+          (each) => (
+            <>
+              {each.requested_by.type !== 'user' && (
+                <span class="muted">{each.requested_by.type.replaceAll('_', ' ')} </span>
+              )}
+              <Who id={each.requested_by.id} />
+            </>
+          ),
+        ],
+        ['Since', (each) => <Time at={each.started_at ?? each.created_at} />],
+        ['Expires or ended', (each) => <Time at={each.ended_at ?? each.expires_at} />],
+        ['Remark', (each) => <RemarkOn tenantId={tenantId} automation={each} />],
+      ]}
+    />
   );
 }

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
 import { get } from '../api.ts';
-import { Waiting } from '../lists.tsx';
+import { Waiting, RowButton } from '../lists.tsx';
 import { lookAgainMs, useEvery, useList, useLive, useLoaded } from '../loading.ts';
 import { Button, Code, Empty, Heading, ProblemBox, Said, Time } from '../parts.tsx';
 import { counts, keyOf, unitOf, type Automation, type Usage } from './budget-usage.ts';
@@ -202,17 +202,8 @@ function BudgetPanel({
           aria-label={`Spending of ${name} by day`}
           onClick={() => setQuery({ budget: keyOf(usage), day: '' })}
         />
-        {onEdit && (
-          <Button class="small" says="Edit…" aria-label={`Edit ${name}`} onClick={onEdit} />
-        )}
-        {onRemove && (
-          <Button
-            class="small danger"
-            says="Remove…"
-            aria-label={`Remove ${name}`}
-            onClick={onRemove}
-          />
-        )}
+        {onEdit && <RowButton says="Edit…" of={name} onClick={onEdit} />}
+        {onRemove && <RowButton isDangerous says="Remove…" of={name} onClick={onRemove} />}
       </p>
     </section>
   );

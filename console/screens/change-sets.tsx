@@ -6,7 +6,7 @@ import { FilterField, SelectField } from '../fields.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { useEvery, useLive } from '../loading.ts';
 import { usePages } from '../pages.ts';
-import { Below, Empty, Heading, Link, State, Time } from '../parts.tsx';
+import { Heading, State, Time, Named } from '../parts.tsx';
 import { OneChangeSet } from './change-set.tsx';
 import { Emergency } from './emergency-badge.tsx';
 import {
@@ -76,48 +76,54 @@ function List({ owner }: { readonly owner: SetOwner }): VNode {
         <FilterField placeholder="title, reason or person" />
       </form>
       <Waiting data={items} problem={problem} retry={reload} />
-      {shown?.length === 0 && isComplete && (
-        <Empty>
-          {state === '' && wanted === ''
+      <SetTable
+        owner={owner}
+        sets={shown}
+        empty={
+          isComplete &&
+          (state === '' && wanted === ''
             ? 'No change set yet. Where a change policy asks for approval, the review of a change offers to propose it, and it waits here for somebody else.'
-            : 'No change set fits.'}
-        </Empty>
-      )}
-      {shown && shown.length > 0 && <SetTable label="Change sets" owner={owner} sets={shown} />}
+            : 'No change set fits.')
+        }
+      />
       {items && !isComplete && <ShowMore onClick={more} />}
     </section>
   );
 }
 
 export const SetTable = ({
-  label,
   owner,
   sets,
+  empty = false,
 }: {
-  readonly label: string;
   readonly owner: SetOwner;
-  readonly sets: readonly ChangeSet[];
+  readonly sets: readonly ChangeSet[] | undefined;
+  readonly empty?: string | false;
 }): VNode => (
-  <Table label={label} columns={['Change', 'By', 'Approvals', 'State', 'Changed']}>
-    {sets.map((set) => (
-      <tr key={set.id}>
-        <th scope="row">
-          <Link to={screenOfSet(owner, set.id)}>{titleOfSet(set, owner)}</Link>
-          <Below>{set.reason}</Below>
-        </th>
-        <td>
-          <bdi>{set.authors.map(({ id }) => nameIn(set, id)).join(', ')}</bdi>
-        </td>
-        <td>
-          {set.approved_by.length} of {set.required}
-        </td>
-        <td>
-          <State state={set.state} /> <Emergency set={set} />
-        </td>
-        <td>
-          <Time at={set.updated_at} />
-        </td>
-      </tr>
-    ))}
-  </Table>
+  <Table
+    label="Change sets"
+    empty={empty}
+    items={sets}
+    columns={[
+      [
+        'Change',
+        (set) => (
+          <Named to={screenOfSet(owner, set.id)} below={set.reason}>
+            {titleOfSet(set, owner)}
+          </Named>
+        ),
+      ],
+      ['By', (set) => <bdi>{set.authors.map(({ id }) => nameIn(set, id)).join(', ')}</bdi>],
+      ['Approvals', (set) => `${set.approved_by.length} of ${set.required}`],
+      [
+        'State',
+        (set) => (
+          <>
+            <State state={set.state} /> <Emergency set={set} />
+          </>
+        ),
+      ],
+      ['Changed', (set) => <Time at={set.updated_at} />],
+    ]}
+  />
 );

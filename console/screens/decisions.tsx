@@ -8,7 +8,19 @@ import { anyOf, SelectField } from '../fields.tsx';
 import { shortJson } from '../format.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { useLoaded } from '../loading.ts';
-import { Below, Button, Code, Empty, Fact, Heading, Loading, ProblemBox, Time } from '../parts.tsx';
+import {
+  Below,
+  Button,
+  Code,
+  Empty,
+  Fact,
+  Heading,
+  Loading,
+  ProblemBox,
+  Time,
+  State,
+  Risk,
+} from '../parts.tsx';
 import { LimitTable } from './limit-table.tsx';
 import type { ScreenProperties } from './screen.ts';
 
@@ -100,26 +112,20 @@ function ByDay({
         <summary>As a table</summary>
         <Table
           label="Decisions by rule"
+          items={[...Map.groupBy(counts, ({ rule }) => rule)]}
+          keyOf={([rule]) => rule}
           columns={[
-            'Rule',
-            { number: 'Allowed' },
-            { number: 'Asked people' },
-            { number: 'Denied' },
-          ]}
-        >
-          {[...Map.groupBy(counts, ({ rule }) => rule)].map(([rule, own]) => (
-            <tr key={rule}>
-              <th scope="row">
+            [
+              'Rule',
+              ([rule]) => (
                 <Button class="link" says={rule} onClick={() => setQuery({ rule, cursor: '' })} />
-              </th>
-              {decisions.map((decision) => (
-                <td key={decision} class="number">
-                  {sumOf(own, decision)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </Table>
+              ),
+            ],
+            [{ number: 'Allowed' }, ([, own]) => sumOf(own, 'allow')],
+            [{ number: 'Asked people' }, ([, own]) => sumOf(own, 'approval_required')],
+            [{ number: 'Denied' }, ([, own]) => sumOf(own, 'deny')],
+          ]}
+        />
       </details>
     </section>
   );
@@ -163,12 +169,7 @@ function Recorded({ tenantId }: { readonly tenantId: string }): VNode {
         </p>
       )}
       <Waiting data={data} problem={problem} retry={reload} />
-      {data?.items.length === 0 && (
-        <Empty>
-          None. The risk limit <code>record_decisions</code> says which are recorded.
-        </Empty>
-      )}
-      {data && data.items.length > 0 && <RecordedTable tenantId={tenantId} items={data.items} />}
+      <RecordedTable tenantId={tenantId} items={data?.items} />
       <Pager cursor={cursor} next={data?.next_cursor} />
     </section>
   );
@@ -177,7 +178,7 @@ function Recorded({ tenantId }: { readonly tenantId: string }): VNode {
 const states = { allow: 'approved', approval_required: 'pending', deny: 'denied' } as const;
 
 const Decided = ({ decision }: { readonly decision: Decision['decision'] }): VNode => (
-  <span class={`state-of ${states[decision]}`}>{titles[decision]}</span>
+  <State state={states[decision]} says={titles[decision]} />
 );
 
 const placeOf = ({ intent }: Decision): string =>
@@ -190,36 +191,38 @@ function RecordedTable({
   items,
 }: {
   readonly tenantId: string;
-  readonly items: readonly Decision[];
+  readonly items: readonly Decision[] | undefined;
 }): VNode {
   return (
     <Table
       label="Recorded decisions"
       look="lines"
-      columns={['Action', 'Decision', 'Rule', { number: 'Cost' }, 'When']}
-    >
-      {items.map((each) => (
-        <tr key={each.decision_id}>
-          <th scope="row">
-            <a href={hrefOf(`/tenants/${tenantId}/decisions/${each.decision_id}`)}>
-              <Code>{each.intent.action}</Code>
-            </a>{' '}
-            <span class={`risk ${each.intent.risk_level}`}>{each.intent.risk_level}</span>
-            <Below>{placeOf(each)}</Below>
-          </th>
-          <td>
-            <Decided decision={each.decision} />
-          </td>
-          <td>
-            <code>{each.reasons[0]?.rule ?? 'none'}</code>
-          </td>
-          <td class="number">{each.intent.cost_impact ?? '–'}</td>
-          <td>
-            <Time at={each.decided_at} />
-          </td>
-        </tr>
-      ))}
-    </Table>
+      empty={
+        <>
+          None. The risk limit <code>record_decisions</code> says which are recorded.
+        </>
+      }
+      items={items}
+      keyOf={(each) => each.decision_id}
+      columns={[
+        [
+          'Action',
+          (each) => (
+            <>
+              <a href={hrefOf(`/tenants/${tenantId}/decisions/${each.decision_id}`)}>
+                <Code>{each.intent.action}</Code>
+              </a>{' '}
+              <Risk level={each.intent.risk_level} />
+              <Below>{placeOf(each)}</Below>
+            </>
+          ),
+        ],
+        ['Decision', (each) => <Decided decision={each.decision} />],
+        ['Rule', (each) => <code>{each.reasons[0]?.rule ?? 'none'}</code>],
+        [{ number: 'Cost' }, (each) => each.intent.cost_impact ?? '–'],
+        ['When', (each) => <Time at={each.decided_at} />],
+      ]}
+    />
   );
 }
 
@@ -241,8 +244,7 @@ function OneDecision({ tenantId, id }: { readonly tenantId: string; readonly id:
         <>
           <dl class="facts">
             <Fact name="Action">
-              <Code>{data.intent.action}</Code>{' '}
-              <span class={`risk ${data.intent.risk_level}`}>{data.intent.risk_level}</span>
+              <Code>{data.intent.action}</Code> <Risk level={data.intent.risk_level} />
             </Fact>
             <Fact name="For">
               <bdi>{placeOf(data) || 'no agent and no service'}</bdi>
@@ -259,22 +261,25 @@ function OneDecision({ tenantId, id }: { readonly tenantId: string; readonly id:
             </Fact>
           </dl>
           <h2>Rules that applied</h2>
-          {data.reasons.length === 0 ? (
-            <Empty>None, so it was allowed.</Empty>
-          ) : (
-            <Table label="Rules that applied" columns={['Rule', 'Limit', 'Asked', 'Set in']}>
-              {data.reasons.map((reason) => (
-                <tr key={`${reason.rule} ${reason.name ?? ''}`}>
-                  <th scope="row">
+          <Table
+            label="Rules that applied"
+            empty="None, so it was allowed."
+            items={data.reasons}
+            keyOf={(reason) => `${reason.rule} ${reason.name ?? ''}`}
+            columns={[
+              [
+                'Rule',
+                (reason) => (
+                  <>
                     <code>{reason.rule}</code> <bdi>{reason.name ?? ''}</bdi>
-                  </th>
-                  <td>{shortJson(reason.limit, 60)}</td>
-                  <td>{shortJson(reason.asked, 60)}</td>
-                  <td>{reason.layer}</td>
-                </tr>
-              ))}
-            </Table>
-          )}
+                  </>
+                ),
+              ],
+              ['Limit', (reason) => shortJson(reason.limit, 60)],
+              ['Asked', (reason) => shortJson(reason.asked, 60)],
+              ['Set in', (reason) => reason.layer],
+            ]}
+          />
           <h2>Limits as they were</h2>
           {data.explain === null ? (
             <Empty>{data.not_explained}</Empty>

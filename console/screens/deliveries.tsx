@@ -9,16 +9,15 @@ import { useLoaded } from '../loading.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { anyOf, FilterField, SelectField } from '../fields.tsx';
 import {
-  Below,
   Button,
   Empty,
   Fact,
   Heading,
-  Link,
   Loading,
   ProblemBox,
   State,
   Time,
+  Named,
 } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import type { ScreenProperties } from './screen.ts';
@@ -77,14 +76,15 @@ function Log({ tenantId }: { readonly tenantId: string }): VNode {
         </p>
       )}
       <Waiting data={data} problem={problem} retry={reload} />
-      {shown?.length === 0 && (
-        <Empty>
-          {data?.items.length === 0
+      <DeliveryTable
+        tenantId={tenantId}
+        items={shown}
+        empty={
+          data?.items.length === 0
             ? 'Nothing was sent that fits.'
-            : 'None on this page fits the filter.'}
-        </Empty>
-      )}
-      {shown && shown.length > 0 && <DeliveryTable tenantId={tenantId} items={shown} />}
+            : 'None on this page fits the filter.'
+        }
+      />
       <Pager cursor={cursor} next={data?.next_cursor} />
     </section>
   );
@@ -100,33 +100,33 @@ const noticeOf = ({ type, hop }: Delivery): string => {
 export function DeliveryTable({
   tenantId,
   items,
+  empty,
 }: {
   readonly tenantId: string;
-  readonly items: readonly Delivery[];
+  readonly items: readonly Delivery[] | undefined;
+  readonly empty: string;
 }): VNode {
   return (
     <Table
       label="Deliveries"
-      columns={['Target', 'Channel', 'Notice', 'State', { number: 'Attempts' }, 'When']}
-    >
-      {items.map((each) => (
-        <tr key={each.id}>
-          <th scope="row">
-            <Link to={`/tenants/${tenantId}/deliveries/${each.id}`}>{each.target}</Link>
-            <Below>{each.reason}</Below>
-          </th>
-          <td>{each.channel}</td>
-          <td>{noticeOf(each)}</td>
-          <td>
-            <State state={each.state} />
-          </td>
-          <td class="number">{each.attempts}</td>
-          <td>
-            <Time at={each.settled_at ?? each.created_at} />
-          </td>
-        </tr>
-      ))}
-    </Table>
+      empty={empty}
+      items={items}
+      columns={[
+        [
+          'Target',
+          (each) => (
+            <Named to={`/tenants/${tenantId}/deliveries/${each.id}`} below={each.reason}>
+              {each.target}
+            </Named>
+          ),
+        ],
+        ['Channel', (each) => each.channel],
+        ['Notice', (each) => noticeOf(each)],
+        ['State', (each) => <State state={each.state} />],
+        [{ number: 'Attempts' }, (each) => each.attempts],
+        ['When', (each) => <Time at={each.settled_at ?? each.created_at} />],
+      ]}
+    />
   );
 }
 
@@ -258,20 +258,18 @@ function Attempts({ attempts }: { readonly attempts: Detail['log'] }): VNode {
   return (
     <section aria-label="Attempts">
       <h2>Attempts</h2>
-      {attempts.length === 0 && <Empty>None yet.</Empty>}
-      {attempts.length > 0 && (
-        <Table
-          label="Attempts"
-          columns={['When', { number: 'Status' }, { number: 'Took' }, 'What came back']}
-        >
-          {attempts.map((each, index) => (
-            <tr key={index}>
-              <th scope="row">
-                <Time at={each.at} />
-              </th>
-              <td class="number">{each.status ?? '–'}</td>
-              <td class="number">{each.duration_ms} ms</td>
-              <td>
+      <Table
+        label="Attempts"
+        items={attempts}
+        empty="None yet."
+        columns={[
+          ['When', (each) => <Time at={each.at} />],
+          [{ number: 'Status' }, (each) => each.status ?? '–'],
+          [{ number: 'Took' }, (each) => <>{each.duration_ms} ms</>],
+          [
+            'What came back',
+            (each) => (
+              <>
                 {each.error !== null && (
                   <div>
                     <bdi>{each.error}</bdi>
@@ -282,11 +280,11 @@ function Attempts({ attempts }: { readonly attempts: Detail['log'] }): VNode {
                     <code>{each.answer}</code>
                   </pre>
                 )}
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+              </>
+            ),
+          ],
+        ]}
+      />
     </section>
   );
 }

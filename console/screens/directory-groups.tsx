@@ -11,13 +11,6 @@ import { groupsTyped, Rights, type Typed } from './rights.tsx';
 
 type Group = ResultOf<'tenant-config.directory-groups.list'>['items'][number];
 
-const columns = [
-  'Group',
-  { number: 'People' },
-  'Roles',
-  'Approver groups',
-  { unseen: 'Actions' },
-] as const;
 const orNothing = (text: string) => (text === '' ? <span class="muted">–</span> : text);
 
 export function DirectoryGroups({
@@ -41,27 +34,27 @@ export function DirectoryGroups({
       <h2>Groups of the directory</h2>
       <p class="fine">The directory says who is in one. What that gives is said here.</p>
       <Waiting data={data} problem={problem} retry={reload} />
-      {groups && (
-        <Table label="Groups of the directory" look="lines" columns={columns}>
-          {groups.map((group) => (
-            <tr key={group.id}>
-              <th scope="row">
-                <bdi>{group.display_name}</bdi>
-              </th>
-              <td class="number">{group.members}</td>
-              <td>{orNothing(roleText(group.roles))}</td>
-              <td>{orNothing(group.groups.join(', '))}</td>
-              <td class="action">
-                <RowButton
-                  says="Change…"
-                  label={`Change what ${group.display_name} gives`}
-                  onClick={() => setChanging(group)}
-                />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        label="Groups of the directory"
+        look="lines"
+        items={groups}
+        columns={[
+          ['Group', (group) => <bdi>{group.display_name}</bdi>],
+          [{ number: 'People' }, (group) => group.members],
+          ['Roles', (group) => orNothing(roleText(group.roles))],
+          ['Approver groups', (group) => orNothing(group.groups.join(', '))],
+          [
+            { unseen: 'Actions' },
+            (group) => (
+              <RowButton
+                says="Change…"
+                of={`what ${group.display_name} gives`}
+                onClick={() => setChanging(group)}
+              />
+            ),
+          ],
+        ]}
+      />
       {changing && (
         <Change
           address={address}

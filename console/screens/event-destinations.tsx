@@ -8,7 +8,7 @@ import { call, get } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { Notice, RowButton, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useLoaded } from '../loading.ts';
-import { Below, Empty, Heading, ProblemBox, State, Time } from '../parts.tsx';
+import { Heading, ProblemBox, State, Time, Named } from '../parts.tsx';
 import { DocumentEditor } from './document-editor.tsx';
 import { platformEventDestinations } from './platform-kinds.ts';
 import type { ScreenProperties } from './screen.ts';
@@ -66,30 +66,51 @@ function Progress({ address }: { readonly address: string }): VNode {
       <Waiting data={data} problem={problem} retry={reload} />
       <ProblemBox problem={testing.problem} />
       <Notice says={says} />
-      {data?.items.length === 0 && (
-        <Empty>There is none: events are only read here and through the API.</Empty>
-      )}
-      {data && data.items.length > 0 && (
-        <Table
-          label="Event destinations"
-          columns={[
-            'Destination',
+      <Table
+        label="Event destinations"
+        items={data?.items}
+        keyOf={({ name }) => name}
+        empty="There is none: events are only read here and through the API."
+        columns={[
+          ['Destination', ({ name, target }) => <Named below={target}>{name}</Named>],
+          [
             'State',
+            ({ state, error }) => (
+              <>
+                <State state={state} />
+                {error !== null && (
+                  <div class="fine invalid">
+                    <bdi>{error}</bdi>
+                  </div>
+                )}
+              </>
+            ),
+          ],
+          [
             { number: 'Behind' },
-            'Newest answer',
+            ({ seq, head, lag_seconds: lag }) => (
+              <>
+                {Math.max(0, head - seq)} of {head}
+                {lag > 0 && <div class="fine">for {lagText(lag)}</div>}
+              </>
+            ),
+          ],
+          ['Newest answer', newestAnswer],
+          [
             { unseen: 'Actions' },
-          ]}
-        >
-          {data.items.map((each) => (
-            <Row
-              key={each.name}
-              destination={each}
-              onTest={() => void test(each)}
-              onReplay={() => setReplaying(each)}
-            />
-          ))}
-        </Table>
-      )}
+            (each) => (
+              <>
+                <RowButton says="Test" of={each.name} onClick={() => void test(each)} />{' '}
+                <RowButton
+                  says="Send again…"
+                  of={`to ${each.name}`}
+                  onClick={() => setReplaying(each)}
+                />
+              </>
+            ),
+          ],
+        ]}
+      />
       {replaying && (
         <Replay
           destination={replaying}
@@ -116,55 +137,27 @@ function testText(
     : `${name} did not take a test${answer}: ${error ?? 'it was refused'}.`;
 }
 
-function Row({
-  destination: { name, target, state, seq, head, lag_seconds: lag, ...newest },
-  onTest,
-  onReplay,
-}: {
-  readonly destination: Destination;
-  readonly onTest: () => void;
-  readonly onReplay: () => void;
-}): VNode {
-  const { status, error, failures, delivered_at: deliveredAt, retry_at: retryAt } = newest;
-  return (
-    <tr>
-      <th scope="row">
-        <bdi>{name}</bdi>
-        <Below>{target}</Below>
-      </th>
-      <td>
-        <State state={state} />
-        {error !== null && (
-          <div class="fine invalid">
-            <bdi>{error}</bdi>
-          </div>
+const newestAnswer = ({
+  status,
+  failures,
+  delivered_at: deliveredAt,
+  retry_at: retryAt,
+}: Destination): VNode => (
+  <>
+    {status !== null && <span class="number">{status} </span>}
+    <Time at={deliveredAt} />
+    {failures > 0 && (
+      <div class="fine">
+        {failures} failed{' '}
+        {retryAt !== null && (
+          <span>
+            , again <Time at={retryAt} />
+          </span>
         )}
-      </td>
-      <td class="number">
-        {Math.max(0, head - seq)} of {head}
-        {lag > 0 && <div class="fine">for {lagText(lag)}</div>}
-      </td>
-      <td>
-        {status !== null && <span class="number">{status} </span>}
-        <Time at={deliveredAt} />
-        {failures > 0 && (
-          <div class="fine">
-            {failures} failed{' '}
-            {retryAt !== null && (
-              <span>
-                , again <Time at={retryAt} />
-              </span>
-            )}
-          </div>
-        )}
-      </td>
-      <td class="action">
-        <RowButton says="Test" label={`Test ${name}`} onClick={onTest} />{' '}
-        <RowButton says="Send again…" label={`Send again to ${name}`} onClick={onReplay} />
-      </td>
-    </tr>
-  );
-}
+      </div>
+    )}
+  </>
+);
 
 function Replay({
   destination: { name, seq, head },

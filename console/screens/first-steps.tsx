@@ -8,7 +8,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf } from '../address.ts';
 import { get } from '../api.ts';
 import { useLoaded } from '../loading.ts';
-import { Button } from '../parts.tsx';
+import { Button, State } from '../parts.tsx';
 
 type Routing = ResultOf<'tenant-config.notifications.effective'>;
 type Members = ResultOf<'tenant-config.members.list'>;
@@ -92,7 +92,7 @@ export function FirstSteps({ tenantId }: { readonly tenantId: string }): VNode |
           <li key={title} class={isDone ? 'done' : ''}>
             {isDone ? (
               <>
-                {title} <span class="state-of active">done</span>
+                {title} <State state="active" says="done" />
               </>
             ) : (
               <>

@@ -162,7 +162,7 @@ function WindowFields({
         spellcheck={false}
         onValue={(timezone) => put({ timezone })}
       />
-      <RowButton says="Remove" label={`Remove window ${index + 1}`} onClick={onRemove} />
+      <RowButton says="Remove" of={`window ${index + 1}`} onClick={onRemove} />
     </div>
   );
 }

@@ -208,28 +208,17 @@ function FreezePanel({
       <Overrides name={name} overrides={overrides} {...(act && { act })} />
       {act && (
         <p class="acts">
-          <Button
-            class="small"
-            says="Edit…"
-            aria-label={`Edit ${name}`}
-            onClick={() => act({ what: 'edit', name })}
-          />
-          <Button
-            class="small"
+          <RowButton says="Edit…" of={name} onClick={() => act({ what: 'edit', name })} />
+          <RowButton
             says="Import…"
-            aria-label={`Import a calendar into ${name}`}
+            of={`a calendar into ${name}`}
             onClick={() => act({ what: 'import', name })}
           />
-          <Button
-            class="small"
-            says="Override…"
-            aria-label={`Override ${name}`}
-            onClick={() => act({ what: 'override', name })}
-          />
-          <Button
-            class="small danger"
+          <RowButton says="Override…" of={name} onClick={() => act({ what: 'override', name })} />
+          <RowButton
+            isDangerous
             says="Remove…"
-            aria-label={`Remove ${name}`}
+            of={name}
             onClick={() => act({ what: 'remove', name })}
           />
         </p>
@@ -269,7 +258,7 @@ function Overrides({
           {act && (
             <RowButton
               says="End…"
-              label={`End the override ${override} of ${name}`}
+              of={`the override ${override} of ${name}`}
               onClick={() => act({ what: 'end', name, override })}
             />
           )}

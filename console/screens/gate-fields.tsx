@@ -101,7 +101,7 @@ export function GatesFields({
           />
           <RowButton
             says="Remove"
-            label={`Remove gate ${index + 1}`}
+            of={`gate ${index + 1}`}
             onClick={() => onGates(gates.filter((_gate, at) => at !== index))}
           />
         </div>

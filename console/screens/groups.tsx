@@ -10,7 +10,7 @@ import { FormDialog } from '../dialogs.tsx';
 import { useLive, useLoaded } from '../loading.ts';
 import { Field, FilterField } from '../fields.tsx';
 import { RowButton, Table, Waiting } from '../lists.tsx';
-import { Button, Empty, Heading } from '../parts.tsx';
+import { Button, Heading } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import { askersOf, groupNames, routesOf, type Routes } from './approver-groups.ts';
 import { membersAddress, nameOfMember, statusText, type Member } from './members.tsx';
@@ -73,24 +73,31 @@ export function Groups({ tenantId }: ScreenProperties): VNode {
         <FilterField placeholder="group or address" />
       </form>
       <Waiting data={data} problem={problem} retry={reload} />
-      {shown?.length === 0 && (
-        <Empty>
-          {wanted === ''
+      <Table
+        label="Approver groups"
+        look="lines"
+        items={shown}
+        keyOf={({ name }) => name}
+        empty={
+          wanted === ''
             ? 'There is no group yet, so every operator and administrator is asked at once.'
-            : 'None fits the filter.'}
-        </Empty>
-      )}
-      {shown && shown.length > 0 && (
-        <Table
-          label="Approver groups"
-          look="lines"
-          columns={['Group', 'Members', 'Asked for', { unseen: 'Actions' }]}
-        >
-          {shown.map((group) => (
-            <GroupRow key={group.name} group={group} onChange={() => setChanged(group)} />
-          ))}
-        </Table>
-      )}
+            : 'None fits the filter.'
+        }
+        columns={[
+          ['Group', ({ name }) => <bdi>{name}</bdi>],
+          ['Members', membersOf],
+          [
+            'Asked for',
+            ({ askedFor }) => askedFor.join(', ') || <span class="muted">nothing</span>,
+          ],
+          [
+            { unseen: 'Actions' },
+            (group) => (
+              <RowButton says="Change…" of={group.name} onClick={() => setChanged(group)} />
+            ),
+          ],
+        ]}
+      />
       {changed && data && (
         <ChangeGroup
           tenantId={tenantId}
@@ -107,36 +114,20 @@ export function Groups({ tenantId }: ScreenProperties): VNode {
   );
 }
 
-function GroupRow({
-  group,
-  onChange,
-}: {
-  readonly group: Group;
-  readonly onChange: () => void;
-}): VNode {
-  const { name, members, askedFor } = group;
+function membersOf({ members, askedFor }: Group): VNode {
   const isStuck = askedFor.length > 0 && !members.some(decides);
   return (
-    <tr>
-      <th scope="row">
-        <bdi>{name}</bdi>
-      </th>
-      <td>
-        {members.map((member, index) => (
-          <span key={member.user_id}>
-            {index > 0 && ', '}
-            <bdi title={member.email}>{nameOfMember(member)}</bdi>
-            {!decides(member) && <span class="fine">{whyNot(member)}</span>}
-          </span>
-        ))}
-        {members.length === 0 && <span class="muted">nobody</span>}
-        {isStuck && <div class="warning">Nobody in it may decide: a tenant admin has to.</div>}
-      </td>
-      <td>{askedFor.length === 0 ? <span class="muted">nothing</span> : askedFor.join(', ')}</td>
-      <td class="action">
-        <RowButton says="Change…" label={`Change ${name}`} onClick={onChange} />
-      </td>
-    </tr>
+    <>
+      {members.map((member, index) => (
+        <span key={member.user_id}>
+          {index > 0 && ', '}
+          <bdi title={member.email}>{nameOfMember(member)}</bdi>
+          {!decides(member) && <span class="fine">{whyNot(member)}</span>}
+        </span>
+      ))}
+      {members.length === 0 && <span class="muted">nobody</span>}
+      {isStuck && <div class="warning">Nobody in it may decide: a tenant admin has to.</div>}
+    </>
   );
 }
 

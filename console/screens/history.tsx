@@ -10,7 +10,18 @@ import { nameBeside, namesIn } from '../format.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { Pager, Waiting } from '../lists.tsx';
 import { saveText } from '../files.ts';
-import { Button, Changes, Columns, Empty, Ends, Heading, Link, Time, Who } from '../parts.tsx';
+import {
+  Button,
+  Changes,
+  Columns,
+  Empty,
+  Ends,
+  Heading,
+  Link,
+  Time,
+  Who,
+  State,
+} from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { sentenceOf } from './change-sentence.ts';
@@ -211,8 +222,7 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
 /** Which document, how it was written and why. */
 const What = ({ entry, owner }: { readonly entry: Entry; readonly owner: Owner }): VNode => (
   <>
-    <span class={`state-of ${entry.action}`}>{entry.action}</span>{' '}
-    <bdi>{nameOfDocument(entry, owner)}</bdi>
+    <State state={entry.action} /> <bdi>{nameOfDocument(entry, owner)}</bdi>
     {entry.changeset_id !== undefined && (
       <>
         {' '}
@@ -224,7 +234,7 @@ const What = ({ entry, owner }: { readonly entry: Entry; readonly owner: Owner }
     {entry.break_glass && (
       <>
         {' '}
-        <span class="state-of emergency">break-glass</span>
+        <State state="emergency" says="break-glass" />
       </>
     )}
     {'until' in entry && entry.until !== undefined && (

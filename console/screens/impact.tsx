@@ -129,29 +129,33 @@ export function LimitsEffect({ overTime }: { readonly overTime: OverTime }): VNo
             </div>
           ))}
       </dl>
-      {items.length > 0 && (
-        <Table
-          label="Tenants and limits"
-          columns={['Tenant', 'Limit', 'Effect', { number: 'Running' }, { number: 'Waiting' }]}
-        >
-          {items.map((item, index) => (
-            <tr key={index}>
-              <th scope="row">
-                <bdi title={item.tenant_id}>{item.tenant_name}</bdi>
-              </th>
-              <td>
+      <Table
+        label="Tenants and limits"
+        items={items}
+        empty={false}
+        columns={[
+          ['Tenant', (item) => <bdi title={item.tenant_id}>{item.tenant_name}</bdi>],
+          [
+            'Limit',
+            (item) => (
+              <>
                 {item.limit} <bdi>{item.name}</bdi>
-              </td>
-              <td>
+              </>
+            ),
+          ],
+          [
+            'Effect',
+            (item) => (
+              <>
                 {effectTitles[item.effect][0]}
                 <div class="fine">{detailOf(item)}</div>
-              </td>
-              <td class="number">{item.running}</td>
-              <td class="number">{item.waiting}</td>
-            </tr>
-          ))}
-        </Table>
-      )}
+              </>
+            ),
+          ],
+          [{ number: 'Running' }, (item) => item.running],
+          [{ number: 'Waiting' }, (item) => item.waiting],
+        ]}
+      />
     </section>
   );
 }
@@ -176,23 +180,28 @@ function ByKey({ byKey }: { readonly byKey: Impact['by_key'] }): VNode {
   const keys = Object.entries(byKey);
   const others = keys.length - mostKeys;
   return (
-    <Table label="By key" columns={['Key', { number: 'Tenants changed' }, 'Decided above by']}>
-      {keys.slice(0, mostKeys).map(([key, { changed, shielded_by: by }]) => (
-        <tr key={key}>
-          <th scope="row">
-            <bdi>{key}</bdi>
-          </th>
-          <td class="number">{changed}</td>
-          <td>
-            {Object.entries(by).map(([layer, count]) => (
-              <span key={layer} class="shield">
-                {layerOf(layer)}: <span class="number">{count}</span>{' '}
-              </span>
-            ))}
-            {Object.keys(by).length === 0 && <span class="muted">–</span>}
-          </td>
-        </tr>
-      ))}
+    <Table
+      label="By key"
+      items={keys.slice(0, mostKeys)}
+      keyOf={([key]) => key}
+      columns={[
+        ['Key', ([key]) => <bdi>{key}</bdi>],
+        [{ number: 'Tenants changed' }, ([, { changed }]) => changed],
+        [
+          'Decided above by',
+          ([, { shielded_by: by }]) => (
+            <>
+              {Object.entries(by).map(([layer, count]) => (
+                <span key={layer} class="shield">
+                  {layerOf(layer)}: <span class="number">{count}</span>{' '}
+                </span>
+              ))}
+              {Object.keys(by).length === 0 && <span class="muted">–</span>}
+            </>
+          ),
+        ],
+      ]}
+    >
       {others > 0 && (
         <tr key=" others">
           <td colspan={3} class="fine">

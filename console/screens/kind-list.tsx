@@ -112,16 +112,18 @@ export function KindList({
       {items && items.length > 0 && isComplete && found?.length === 0 && (
         <p class="empty">None fits the filter.</p>
       )}
-      {shown && shown.length > 0 && (
-        <Table
-          label={plural}
-          columns={[idField, ...columns].map((name) => ({ sort: name, title: name }))}
-        >
-          {shown.map((item) => {
-            const id = idOf(kind, item);
-            return (
-              <tr key={id}>
-                <th scope="row">
+      <Table
+        label={plural}
+        items={shown}
+        keyOf={(item) => idOf(kind, item)}
+        empty={false}
+        columns={[
+          [
+            { sort: idField, title: idField },
+            (item) => {
+              const id = idOf(kind, item);
+              return (
+                <>
                   {isChoosing && shownIds.length > 1 && (
                     <input
                       type="checkbox"
@@ -132,17 +134,16 @@ export function KindList({
                     />
                   )}
                   <Link to={pageOf(id)}>{id}</Link>
-                </th>
-                {columns.map((name) => (
-                  <td key={name}>
-                    <Cell value={item[name]} />
-                  </td>
-                ))}
-              </tr>
-            );
-          })}
-        </Table>
-      )}
+                </>
+              );
+            },
+          ],
+          ...columns.map(
+            (name) =>
+              [{ sort: name, title: name }, (item: Item) => <Cell value={item[name]} />] as const,
+          ),
+        ]}
+      />
       {hasMore && <ShowMore onClick={showMore} />}
     </section>
   );

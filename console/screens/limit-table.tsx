@@ -18,30 +18,29 @@ export const LimitTable = ({
   <Table
     label={label}
     look="lines"
-    columns={['Limit', 'Value', 'Decided by', { wide: 'Changed by' }, { wide: 'When' }]}
-  >
-    {limits.map(([key, explained]) => (
-      <tr key={key}>
-        <th scope="row">{key}</th>
-        <td>
-          <Value value={explained.value} />
-        </td>
-        <td>
-          {explained.enforced ? (
+    items={limits}
+    keyOf={([key]) => key}
+    columns={[
+      ['Limit', ([key]) => key],
+      ['Value', ([, explained]) => <Value value={explained.value} />],
+      [
+        'Decided by',
+        ([, explained]) =>
+          explained.enforced ? (
             <span class="layer bound">guardrail</span>
           ) : (
             layerTitles[explained.layer]
-          )}
-        </td>
-        <td class="wide">
+          ),
+      ],
+      [
+        { wide: 'Changed by' },
+        ([, explained]) => (
           <Who id={explained.updated_by} name={nameBeside(explained, 'updated_by')} />
-        </td>
-        <td class="wide">
-          <Time at={explained.updated_at} />
-        </td>
-      </tr>
-    ))}
-  </Table>
+        ),
+      ],
+      [{ wide: 'When' }, ([, explained]) => <Time at={explained.updated_at} />],
+    ]}
+  />
 );
 
 /** The settings that decide over automation, in the order in which they do. */

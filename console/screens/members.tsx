@@ -11,9 +11,9 @@ import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { useDraft } from '../drafts.ts';
 import { useList, useLoaded } from '../loading.ts';
-import { Notice, RowButton, Table, Waiting } from '../lists.tsx';
+import { type Cells, Notice, RowButton, Table, Waiting } from '../lists.tsx';
 import { anyOf, Field, FilterField, SelectField } from '../fields.tsx';
-import { Below, Button, Empty, Heading, Time } from '../parts.tsx';
+import { Below, Button, Heading, Time, State } from '../parts.tsx';
 import { learnNames } from '../people.ts';
 import { roleText } from '../roles.ts';
 import { user } from '../session.ts';
@@ -36,14 +36,25 @@ export const statusText = ({ status, account_status: account }: Member): string 
 const byName = (one: Member, other: Member): number =>
   nameOfMember(one).localeCompare(nameOfMember(other));
 
-const columns = [
-  { sort: 'person', title: 'Person' },
-  { sort: 'roles', title: 'Roles' },
-  { sort: 'groups', title: 'Approver groups' },
-  { sort: 'status', title: 'Status' },
-  { sort: 'since', title: 'Since', look: 'wide' },
-  { unseen: 'Actions' },
-] as const;
+const columnsOf = (tenantId: string, actions: (member: Member) => VNode): Cells<Member> => [
+  [{ sort: 'person', title: 'Person' }, personOf],
+  [{ sort: 'roles', title: 'Roles' }, ({ roles }) => roleText(roles)],
+  [
+    { sort: 'groups', title: 'Approver groups' },
+    (member) => <GroupsOf tenantId={tenantId} groups={member.groups} />,
+  ],
+  [
+    { sort: 'status', title: 'Status' },
+    (member) => (
+      <State
+        state={member.account_status === 'disabled' ? 'disabled' : member.status}
+        says={statusText(member)}
+      />
+    ),
+  ],
+  [{ sort: 'since', title: 'Since', look: 'wide' }, ({ added_at: at }) => <Time at={at} />],
+  [{ unseen: 'Actions' }, actions],
+];
 const orders: Orders<Member> = {
   person: nameOfMember,
   roles: ({ roles }) => roleText(roles),
@@ -91,6 +102,18 @@ export function Members({ tenantId }: ScreenProperties): VNode {
       done(`${email} is sent another link. The previous one is no longer valid.`);
     });
   };
+  const actions = (member: Member): VNode => {
+    const name = nameOfMember(member);
+    return (
+      <>
+        {member.status === 'invited' && (
+          <RowButton says="Send again" of={`to ${name}`} onClick={() => inviteAgain(member)} />
+        )}
+        <RowButton says="Change…" of={name} onClick={() => setDoing({ what: 'change', member })} />{' '}
+        <RowButton says="Remove…" of={name} onClick={() => setDoing({ what: 'remove', member })} />
+      </>
+    );
+  };
   const groups = groupNames(data ?? [], routes.data ? askersOf(routes.data) : new Map());
   // What came later would move the button from under a pointer that is pressed.
   const areGroupsKnown = !!(data ?? problem) && !!(routes.data ?? routes.problem);
@@ -107,21 +130,14 @@ export function Members({ tenantId }: ScreenProperties): VNode {
       </form>
       <Notice says={said} />
       <Waiting data={data} problem={problem ?? again.problem} retry={reload} />
-      {shown?.length === 0 && <Empty>Nobody fits the filter.</Empty>}
-      {shown && shown.length > 0 && (
-        <Table label="Members" look="lines" columns={columns}>
-          {shown.map((member) => (
-            <MemberRow
-              key={member.user_id}
-              tenantId={tenantId}
-              member={member}
-              onChange={() => setDoing({ what: 'change', member })}
-              onRemove={() => setDoing({ what: 'remove', member })}
-              onInvite={() => inviteAgain(member)}
-            />
-          ))}
-        </Table>
-      )}
+      <Table
+        label="Members"
+        look="lines"
+        items={shown}
+        keyOf={({ user_id: id }) => id}
+        empty="Nobody fits the filter."
+        columns={columnsOf(tenantId, actions)}
+      />
       <DirectoryGroups tenantId={tenantId} approverGroups={groups} onChanged={reload} />
       <Visits tenantId={tenantId} />
       {invitation && areGroupsKnown && (
@@ -155,61 +171,38 @@ export function Members({ tenantId }: ScreenProperties): VNode {
   );
 }
 
-function MemberRow({
-  tenantId,
-  member,
-  onChange,
-  onRemove,
-  onInvite,
-}: {
-  readonly tenantId: string;
-  readonly member: Member;
-  readonly onChange: () => void;
-  readonly onRemove: () => void;
-  readonly onInvite: () => void;
-}): VNode {
+function personOf(member: Member): VNode {
   const name = nameOfMember(member);
   return (
-    <tr>
-      <th scope="row">
-        <bdi>{name}</bdi>
-        {member.user_id === user.value?.id && <span class="fine"> you</span>}
-        {member.managed_by === 'scim' && <span class="fine"> by the directory</span>}
-        {name !== member.email && <Below>{member.email}</Below>}
-      </th>
-      <td>{roleText(member.roles)}</td>
-      <td class={member.groups.length === 0 ? 'none' : ''}>
-        {member.groups.map((group) => (
-          <a
-            key={group}
-            class="tag"
-            href={hrefOf(`/tenants/${tenantId}/groups?q=${encodeURIComponent(group)}`)}
-          >
-            {group}
-          </a>
-        ))}
-        {member.groups.length === 0 && <span class="muted">–</span>}
-      </td>
-      <td>
-        <span
-          class={`state-of ${member.account_status === 'disabled' ? 'disabled' : member.status}`}
-        >
-          {statusText(member)}
-        </span>
-      </td>
-      <td class="wide">
-        <Time at={member.added_at} />
-      </td>
-      <td class="action">
-        {member.status === 'invited' && (
-          <RowButton says="Send again" label={`Send again to ${name}`} onClick={onInvite} />
-        )}
-        <RowButton says="Change…" label={`Change ${name}`} onClick={onChange} />{' '}
-        <RowButton says="Remove…" label={`Remove ${name}`} onClick={onRemove} />
-      </td>
-    </tr>
+    <>
+      <bdi>{name}</bdi>
+      {member.user_id === user.value?.id && <span class="fine"> you</span>}
+      {member.managed_by === 'scim' && <span class="fine"> by the directory</span>}
+      {name !== member.email && <Below>{member.email}</Below>}
+    </>
   );
 }
+
+const GroupsOf = ({
+  tenantId,
+  groups,
+}: {
+  readonly tenantId: string;
+  readonly groups: readonly string[];
+}): VNode => (
+  <>
+    {groups.map((group) => (
+      <a
+        key={group}
+        class="tag"
+        href={hrefOf(`/tenants/${tenantId}/groups?q=${encodeURIComponent(group)}`)}
+      >
+        {group}
+      </a>
+    ))}
+    {groups.length === 0 && <span class="muted none">–</span>}
+  </>
+);
 
 interface DialogProperties {
   readonly address: string;

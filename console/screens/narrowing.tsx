@@ -53,7 +53,25 @@ export function NarrowingFields({
   );
 }
 
-export const NarrowedTags = ({ to }: { readonly to: NarrowedTo | undefined }): VNode | null =>
+/** What a key or a rule of trust allows, and what for alone. */
+export const Allowed = ({
+  scopes,
+  narrowed_to: to,
+}: {
+  readonly scopes: readonly string[];
+  readonly narrowed_to?: NarrowedTo | undefined;
+}): VNode => (
+  <>
+    {scopes.map((scope) => (
+      <span key={scope} class="tag">
+        {scope}
+      </span>
+    ))}
+    <NarrowedTags to={to} />
+  </>
+);
+
+const NarrowedTags = ({ to }: { readonly to: NarrowedTo | undefined }): VNode | null =>
   to === undefined ? null : (
     <div class="fine">
       only{' '}

@@ -10,7 +10,7 @@ import { localTime } from '../format.ts';
 import { lookAgainMs, useEvery, useLoaded } from '../loading.ts';
 import { isObject } from '../merge-patch.ts';
 import { Table } from '../lists.tsx';
-import { Below, Button, Code, Dialog, Fact, Heading, ProblemBox, Time } from '../parts.tsx';
+import { Below, Button, Code, Dialog, Fact, Heading, ProblemBox, Time, State } from '../parts.tsx';
 
 type Reload = ResultOf<'cluster.reload'>;
 type Node = ResultOf<'cluster.nodes'>['items'][number];
@@ -102,35 +102,35 @@ function NodeTable({ nodes }: { readonly nodes: readonly Node[] }): VNode {
   return (
     <Table
       label="Nodes of the cluster"
-      columns={['Node', 'State', 'Lease', 'Sending', 'Hosts', 'Release', 'Started', 'Last seen']}
-    >
-      {nodes.map((each) => (
-        <tr key={`${each.node} ${each.state}`}>
-          <th scope="row">
-            <Code>{each.node}</Code>
-            <Below>{each.host}</Below>
-          </th>
-          <td>
-            <span class={`state-of ${looks[each.state]}`}>{titles[each.state]}</span>
-            {each.away.length > 0 && <div class="fine">{each.away.join(', ')} away</div>}
-          </td>
-          <td>{each.lease ? 'answers from memory' : 'none'}</td>
-          <td class="number">{each.sending ?? '–'}</td>
-          <td>
-            <bdi>{each.pieces.join(', ') || '–'}</bdi>
-          </td>
-          <td>
-            <bdi>{each.release ?? '–'}</bdi>
-          </td>
-          <td>
-            <Time at={each.started_at} />
-          </td>
-          <td>
-            <Time at={each.last_seen_at} />
-          </td>
-        </tr>
-      ))}
-    </Table>
+      items={nodes}
+      keyOf={(each) => `${each.node} ${each.state}`}
+      columns={[
+        [
+          'Node',
+          (each) => (
+            <>
+              <Code>{each.node}</Code>
+              <Below>{each.host}</Below>
+            </>
+          ),
+        ],
+        [
+          'State',
+          (each) => (
+            <>
+              <State state={looks[each.state]} says={titles[each.state]} />
+              {each.away.length > 0 && <div class="fine">{each.away.join(', ')} away</div>}
+            </>
+          ),
+        ],
+        ['Lease', (each) => (each.lease ? 'answers from memory' : 'none')],
+        ['Sending', (each) => each.sending ?? '–'],
+        ['Hosts', (each) => <bdi>{each.pieces.join(', ') || '–'}</bdi>],
+        ['Release', (each) => <bdi>{each.release ?? '–'}</bdi>],
+        ['Started', (each) => <Time at={each.started_at} />],
+        ['Last seen', (each) => <Time at={each.last_seen_at} />],
+      ]}
+    />
   );
 }
 

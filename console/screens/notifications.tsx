@@ -10,7 +10,7 @@ import { useAction } from '../action.ts';
 import { call, get } from '../api.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { Table, Waiting } from '../lists.tsx';
-import { Button, Code, Heading, ProblemBox, TableRegion } from '../parts.tsx';
+import { Button, Code, Heading, ProblemBox, TableRegion, State, Risk } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import type { ScreenProperties } from './screen.ts';
 
@@ -68,19 +68,21 @@ function Asked({ routes }: { readonly routes: Routes }): VNode {
       <h2>Who is asked</h2>
       <Table
         label="Groups by risk"
-        columns={['For', 'Groups, in order', { number: 'Must approve' }]}
+        items={riskLevels}
+        keyOf={(level) => level}
+        columns={[
+          [
+            'For',
+            (level) => (
+              <>
+                <Risk level={level} /> risk
+              </>
+            ),
+          ],
+          ['Groups, in order', (level) => <Chain groups={groups.risk_levels?.[level] ?? []} />],
+          [{ number: 'Must approve' }, (level) => policy.required[level]],
+        ]}
       >
-        {riskLevels.map((level) => (
-          <tr key={level}>
-            <th scope="row">
-              <span class={`risk ${level}`}>{level}</span> risk
-            </th>
-            <td>
-              <Chain groups={groups.risk_levels?.[level] ?? []} />
-            </td>
-            <td class="number">{policy.required[level]}</td>
-          </tr>
-        ))}
         {overrides.map(([action, chain]) => (
           <tr key={`action ${action}`}>
             <th scope="row">
@@ -241,10 +243,8 @@ function Result({ result }: { readonly result: Tested['results'][number] }): VNo
   const { target, delivered, status, duration_ms: ms, error, answer } = result;
   return (
     <div class="tested">
-      <span class={`state-of ${delivered ? 'delivered' : 'failed'}`}>
-        {delivered ? 'delivered' : 'failed'}
-      </span>{' '}
-      <bdi>{target}</bdi>, {status !== null && <span>status {status}, </span>}
+      <State state={delivered ? 'delivered' : 'failed'} /> <bdi>{target}</bdi>,{' '}
+      {status !== null && <span>status {status}, </span>}
       <span class="number">{ms}</span> ms
       {error !== null && (
         <div>

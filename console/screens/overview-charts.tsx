@@ -133,25 +133,19 @@ const FiguresTable = ({
 }): VNode => (
   <Table
     label="Decisions and cost by day"
-    columns={[
-      'Day',
-      { number: 'Allowed' },
-      { number: 'Asked people' },
-      { number: 'Denied' },
-      { number: currency === '' ? 'Cost' : `Cost, ${currency}` },
-    ]}
-  >
-    {figures
+    items={figures
       .filter(({ allowed, asked, denied, cost }) => allowed + asked + denied + cost > 0)
-      .toReversed()
-      .map(({ date, allowed, asked, denied, cost }) => (
-        <tr key={date}>
-          <th scope="row">{dateText(date)}</th>
-          <td class="number">{allowed}</td>
-          <td class="number">{asked}</td>
-          <td class="number">{denied}</td>
-          <td class="number">{costFormat.format(cost)}</td>
-        </tr>
-      ))}
-  </Table>
+      .toReversed()}
+    keyOf={({ date }) => date}
+    columns={[
+      ['Day', ({ date }) => dateText(date)],
+      [{ number: 'Allowed' }, ({ allowed }) => allowed],
+      [{ number: 'Asked people' }, ({ asked }) => asked],
+      [{ number: 'Denied' }, ({ denied }) => denied],
+      [
+        { number: currency === '' ? 'Cost' : `Cost, ${currency}` },
+        ({ cost }) => costFormat.format(cost),
+      ],
+    ]}
+  />
 );

@@ -6,7 +6,7 @@ import { get, withQuery } from '../api.ts';
 import { nameBeside } from '../format.ts';
 import { Table, Waiting } from '../lists.tsx';
 import { useLive, useLoaded } from '../loading.ts';
-import { Empty, Link, Said, Time, Who } from '../parts.tsx';
+import { Empty, Link, Said, Time, Who, Risk } from '../parts.tsx';
 import { keyOf, unitOf, type Usage } from './budget-usage.ts';
 import { sentenceOf } from './change-sentence.ts';
 import { documentKinds } from './document-kinds.ts';
@@ -46,7 +46,7 @@ export function WaitingApprovals({
         {soonest?.slice(0, mostListed).map((each) => (
           <li key={each.id}>
             <Link to={`/tenants/${tenantId}/approvals/${each.id}`}>{each.title}</Link>{' '}
-            <span class={`risk ${each.risk_level}`}>{each.risk_level}</span>{' '}
+            <Risk level={each.risk_level} />{' '}
             <span class="fine">
               expires <Time at={each.expires_at} />
             </span>
@@ -174,6 +174,7 @@ export function LastChanges({
   );
   useLive(reload);
   const changes = data?.items ?? [];
+  const kinds = screens === '/platform' ? platformKinds : documentKinds;
   const authors = authorsSince(changes, Date.now() - weekMs);
   return (
     <section aria-label="Last changes">
@@ -182,7 +183,6 @@ export function LastChanges({
         <a href={hrefOf(`${screens}/history`)}>History</a>
       </div>
       <Waiting data={data} problem={problem} retry={reload} />
-      {data && changes.length === 0 && <Empty>Nothing has been changed yet.</Empty>}
       {authors.length > 0 && (
         <p class="fine">
           In the last 7 days:{' '}
@@ -198,13 +198,26 @@ export function LastChanges({
           {authors.length > mostListed && ` and ${authors.length - mostListed} more`}
         </p>
       )}
-      {changes.length > 0 && (
-        <Table label="Last changes" look="lines" columns={['What', 'Change', 'By', 'When']}>
-          {changes.slice(0, mostChanges).map((entry) => (
-            <ChangeRow key={entry.revision} entry={entry} screens={screens} />
-          ))}
-        </Table>
-      )}
+      <Table
+        label="Last changes"
+        look="lines"
+        items={data && changes.slice(0, mostChanges)}
+        keyOf={({ revision }) => revision}
+        empty="Nothing has been changed yet."
+        columns={[
+          [
+            'What',
+            (entry) => (
+              <Link to={withQuery(`${screens}/history`, { open: String(entry.revision) })}>
+                {nameOfDocument(entry, { kinds })}
+              </Link>
+            ),
+          ],
+          ['Change', sentencesOf],
+          ['By', (entry) => <Author of={entry} />],
+          ['When', ({ changed_at: at }) => <Time at={at} />],
+        ]}
+      />
     </section>
   );
 }
@@ -216,29 +229,14 @@ const Author = ({ of }: { readonly of: Entry }): VNode => (
 /** The rest of one with more is in the history. */
 const mostSentences = 2;
 
-function ChangeRow({ entry, screens }: { readonly entry: Entry; readonly screens: string }): VNode {
-  const { changes, reason, revision } = entry;
-  const kinds = screens === '/platform' ? platformKinds : documentKinds;
+function sentencesOf({ action, changes, reason }: Entry): VNode {
   const said = changes.slice(0, mostSentences).map(sentenceOf).join('; ');
   const more = changes.length - mostSentences;
   return (
-    <tr>
-      <th scope="row">
-        <Link to={withQuery(`${screens}/history`, { open: String(revision) })}>
-          {nameOfDocument(entry, { kinds })}
-        </Link>
-      </th>
-      <td>
-        <bdi>{said === '' ? entry.action : said}</bdi>
-        {more > 0 && <span class="muted"> and {more} more</span>}
-        <Said>{reason}</Said>
-      </td>
-      <td>
-        <Author of={entry} />
-      </td>
-      <td>
-        <Time at={entry.changed_at} />
-      </td>
-    </tr>
+    <>
+      <bdi>{said === '' ? action : said}</bdi>
+      {more > 0 && <span class="muted"> and {more} more</span>}
+      <Said>{reason}</Said>
+    </>
   );
 }

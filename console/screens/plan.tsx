@@ -52,33 +52,39 @@ export function Plan(): VNode {
 
 function Items({ items }: { readonly items: readonly PlanItem[] }): VNode {
   return (
-    <Table label="Writes of the plan" columns={['Document', 'Write', 'Body', { unseen: 'Action' }]}>
-      {items.map(({ action, path, body, if_match: ifMatch }) => (
-        <tr key={path}>
-          <th scope="row">
-            <Code>{path}</Code>
-          </th>
-          <td>
-            {action}
-            {ifMatch !== undefined && (
-              <div class="fine">of revision {ifMatch.replaceAll('"', '')}</div>
-            )}
-          </td>
-          <td>
+    <Table
+      label="Writes of the plan"
+      items={items}
+      keyOf={({ path }) => path}
+      columns={[
+        ['Document', ({ path }) => <Code>{path}</Code>],
+        [
+          'Write',
+          ({ action, if_match: ifMatch }) => (
+            <>
+              {action}
+              {ifMatch !== undefined && (
+                <div class="fine">of revision {ifMatch.replaceAll('"', '')}</div>
+              )}
+            </>
+          ),
+        ],
+        [
+          'Body',
+          ({ body }) => (
             <code class="value">
               <bdi>{body === undefined ? '–' : shortJson(body, 200)}</bdi>
             </code>
-          </td>
-          <td class="action">
-            <RowButton
-              says="Take out"
-              label={`Take out ${path}`}
-              onClick={() => removeFromPlan(path)}
-            />
-          </td>
-        </tr>
-      ))}
-    </Table>
+          ),
+        ],
+        [
+          { unseen: 'Action' },
+          ({ path }) => (
+            <RowButton says="Take out" of={path} onClick={() => removeFromPlan(path)} />
+          ),
+        ],
+      ]}
+    />
   );
 }
 

@@ -8,7 +8,7 @@ import { hrefOf } from '../address.ts';
 import { usePages } from '../pages.ts';
 import { FilterField } from '../fields.tsx';
 import { Table } from '../lists.tsx';
-import { Button, Code, Empty, Heading, ProblemBox, Value } from '../parts.tsx';
+import { Button, Code, Heading, ProblemBox, Value } from '../parts.tsx';
 import { DocumentEditor } from './document-editor.tsx';
 import type { DocumentKind } from './document-kinds.ts';
 import { EmergencyStop } from './emergency-stop.tsx';
@@ -81,36 +81,33 @@ function Violations({ address }: { readonly address: string }): VNode {
     <section aria-label="Outside of a guardrail">
       <h2>Stored, and outside of a guardrail</h2>
       <ProblemBox problem={problem} retry={reload} />
-      {items?.length === 0 && isComplete && (
-        <Empty>Nothing that tenants have stored is outside of a guardrail.</Empty>
-      )}
-      {items && items.length > 0 && (
-        <Table
-          label="Outside of a guardrail"
-          columns={['Tenant', 'Document', 'Where', 'Value', 'Guardrail']}
-        >
-          {items.map((each, index) => (
-            <tr key={index}>
-              <th scope="row">
-                <bdi title={each.tenant_id}>{each.tenant_name}</bdi>
-              </th>
-              <td>
+      <Table
+        label="Outside of a guardrail"
+        items={items}
+        empty={isComplete && 'Nothing that tenants have stored is outside of a guardrail.'}
+        columns={[
+          ['Tenant', (each) => <bdi title={each.tenant_id}>{each.tenant_name}</bdi>],
+          [
+            'Document',
+            (each) => (
+              <>
                 {each.config_type.replaceAll('_', ' ')}{' '}
                 <bdi>{each.resource_id === each.tenant_id ? '' : each.resource_id}</bdi>
-              </td>
-              <td>
-                <Code>{each.path}</Code>
-              </td>
-              <td>
-                <Value value={each.value} longest={80} />
-              </td>
-              <td>
+              </>
+            ),
+          ],
+          ['Where', (each) => <Code>{each.path}</Code>],
+          ['Value', (each) => <Value value={each.value} longest={80} />],
+          [
+            'Guardrail',
+            (each) => (
+              <>
                 <Value value={each.rule} longest={80} /> of the {each.by.replace('_', ' ')}
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+              </>
+            ),
+          ],
+        ]}
+      />
       {items && !isComplete && (
         <p class="paging">
           <Button class="small" says="Look further" onClick={more} />

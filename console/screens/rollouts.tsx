@@ -10,18 +10,17 @@ import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useLoaded } from '../loading.ts';
 import { usePages } from '../pages.ts';
 import {
-  Below,
   Button,
   Changes,
   Empty,
   Fact,
   Heading,
-  Link,
   Loading,
   ProblemBox,
   State,
   Time,
   Who,
+  Named,
 } from '../parts.tsx';
 import type { PlatformScreenProperties } from './screen.ts';
 
@@ -60,33 +59,35 @@ function List(): VNode {
         <FilterField placeholder="title or reason" />
       </form>
       <Waiting data={items} problem={problem} retry={reload} />
-      {shown?.length === 0 && isComplete && (
-        <Empty>
-          There are none. A <a href={hrefOf('/platform/plan')}>plan</a>, or a change set that is
-          approved, is rolled out in stages.
-        </Empty>
-      )}
-      {shown && shown.length > 0 && (
-        <Table label="Rollouts" columns={['Rollout', 'State', 'Stage', 'Changed']}>
-          {shown.map((each) => (
-            <tr key={each.id}>
-              <th scope="row">
-                <Link to={`/platform/rollouts/${each.id}`}>{each.title}</Link>
-                <Below>{each.reason}</Below>
-              </th>
-              <td>
-                <State state={each.state} />
-              </td>
-              <td>
-                {each.stage === null ? 'none yet' : `${each.stage + 1} of ${each.stages.length}`}
-              </td>
-              <td>
-                <Time at={each.updated_at} />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        label="Rollouts"
+        items={shown}
+        empty={
+          isComplete && (
+            <>
+              There are none. A <a href={hrefOf('/platform/plan')}>plan</a>, or a change set that is
+              approved, is rolled out in stages.
+            </>
+          )
+        }
+        columns={[
+          [
+            'Rollout',
+            (each) => (
+              <Named to={`/platform/rollouts/${each.id}`} below={each.reason}>
+                {each.title}
+              </Named>
+            ),
+          ],
+          ['State', (each) => <State state={each.state} />],
+          [
+            'Stage',
+            (each) =>
+              each.stage === null ? 'none yet' : `${each.stage + 1} of ${each.stages.length}`,
+          ],
+          ['Changed', (each) => <Time at={each.updated_at} />],
+        ]}
+      />
       {items && !isComplete && <ShowMore onClick={more} />}
     </section>
   );
@@ -203,22 +204,31 @@ function Stages({ rollout }: { readonly rollout: Rollout }): VNode {
           );
         })}
       </svg>
-      <Table label="Stages" columns={['Stage', 'Tenants', 'Watched', 'Gates', 'Now']}>
-        {stages.map((stage, index) => (
-          <tr key={index}>
-            <th scope="row">Stage {index + 1}</th>
-            <td title={stage.tenants?.join(' ')}>{whoIn(stage)}</td>
-            <td>{stage.bake_minutes} min</td>
-            <td>{stage.gate.length === 0 ? 'time alone' : stage.gate.map(gateTitle).join(', ')}</td>
-            <td>
-              {standings[standingOf(rollout, index)]}
-              {standingOf(rollout, index) === 'now' && rollout.phase !== null && (
-                <span class="muted">, {rollout.phase}</span>
-              )}
-            </td>
-          </tr>
-        ))}
-      </Table>
+      <Table
+        label="Stages"
+        items={stages}
+        columns={[
+          ['Stage', (_stage, index) => `Stage ${index + 1}`],
+          ['Tenants', (stage) => whoIn(stage)],
+          ['Watched', (stage) => <>{stage.bake_minutes} min</>],
+          [
+            'Gates',
+            (stage) =>
+              stage.gate.length === 0 ? 'time alone' : stage.gate.map(gateTitle).join(', '),
+          ],
+          [
+            'Now',
+            (_row, index) => (
+              <>
+                {standings[standingOf(rollout, index)]}
+                {standingOf(rollout, index) === 'now' && rollout.phase !== null && (
+                  <span class="muted">, {rollout.phase}</span>
+                )}
+              </>
+            ),
+          ],
+        ]}
+      />
     </section>
   );
 }
@@ -291,20 +301,14 @@ function Cohort({ rollout }: { readonly rollout: Rollout }): VNode | null {
       <h2>Cohort beside the rest</h2>
       <Table
         label="Cohort beside the rest"
-        columns={['Stage', 'Tenants that have it, and the rest', 'When']}
-      >
-        {newest.map((answer) => (
-          <tr key={`${answer.stage} ${answer.gate}`}>
-            <th scope="row">Stage {answer.stage + 1}</th>
-            <td>
-              <bdi>{answer.detail}</bdi>
-            </td>
-            <td>
-              <Time at={answer.at} />
-            </td>
-          </tr>
-        ))}
-      </Table>
+        items={newest}
+        keyOf={(answer) => `${answer.stage} ${answer.gate}`}
+        columns={[
+          ['Stage', (answer) => `Stage ${answer.stage + 1}`],
+          ['Tenants that have it, and the rest', (answer) => <bdi>{answer.detail}</bdi>],
+          ['When', (answer) => <Time at={answer.at} />],
+        ]}
+      />
     </section>
   );
 }
@@ -314,30 +318,19 @@ function Answers({ rollout }: { readonly rollout: Rollout }): VNode {
   return (
     <section aria-label="Answers of gates">
       <h2>Answers of gates</h2>
-      {answers.length === 0 && <Empty>No gate was asked yet.</Empty>}
-      {answers.length > 0 && (
-        <Table label="Answers of gates" columns={['Gate', 'Answer', 'Detail', 'Since', 'Last']}>
-          {answers.map((answer) => (
-            <tr key={`${answer.stage} ${answer.gate} ${answer.since}`}>
-              <th scope="row">
-                Stage {answer.stage + 1}: {gateTitle(gateOf(rollout, answer))}
-              </th>
-              <td>
-                <strong class={`gate-${answer.result}`}>{answer.result}</strong>
-              </td>
-              <td>
-                <bdi>{answer.detail}</bdi>
-              </td>
-              <td>
-                <Time at={answer.since} />
-              </td>
-              <td>
-                <Time at={answer.at} />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        label="Answers of gates"
+        items={answers}
+        keyOf={(answer) => `${answer.stage} ${answer.gate} ${answer.since}`}
+        empty="No gate was asked yet."
+        columns={[
+          ['Gate', (answer) => `Stage ${answer.stage + 1}: ${gateTitle(gateOf(rollout, answer))}`],
+          ['Answer', (answer) => <strong class={`gate-${answer.result}`}>{answer.result}</strong>],
+          ['Detail', (answer) => <bdi>{answer.detail}</bdi>],
+          ['Since', (answer) => <Time at={answer.since} />],
+          ['Last', (answer) => <Time at={answer.at} />],
+        ]}
+      />
     </section>
   );
 }

@@ -305,18 +305,14 @@ function Items({ items, ...properties }: PartProperties & { readonly items: Sche
             onChange={(next: unknown) => put(list.with(index, next ?? {}))}
           />
           {!form.isReadOnly && (
-            <RowButton
-              says="Remove"
-              label={`Remove ${label} ${index + 1}`}
-              onClick={() => remove(index)}
-            />
+            <RowButton says="Remove" of={`${label} ${index + 1}`} onClick={() => remove(index)} />
           )}
         </div>
       ))}
       {list.length === 0 && <p class="empty">There is none yet.</p>}
       {!form.isReadOnly && (
         <p class="buttons">
-          <Button class="small" says="Add" aria-label={`Add to ${label}`} onClick={add} />
+          <RowButton says="Add" of={`to ${label}`} onClick={add} />
         </p>
       )}
     </fieldset>
@@ -354,7 +350,7 @@ export function MemberFields({
         const remove = !form.isReadOnly && (
           <RowButton
             says="Remove"
-            label={`Remove ${member}`}
+            of={member}
             onClick={() => {
               form.onFit(pointerOf(names), true);
               put(member, undefined);

@@ -11,7 +11,7 @@ import { Choices, FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
 import { Field, FilterField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
-import { Below, Button, Empty, Fact, Heading, Link, ProblemBox, Time, Who } from '../parts.tsx';
+import { Button, Empty, Fact, Heading, ProblemBox, Time, Who, State, Named } from '../parts.tsx';
 import { roleChoices, roleText } from '../roles.ts';
 import { ApiKeys } from './api-keys.tsx';
 import type { ScreenProperties } from './screen.ts';
@@ -75,38 +75,29 @@ function List({ tenantId, accounts, problem, reload }: Reading): VNode {
         <FilterField placeholder="name, purpose or role" />
       </form>
       <Waiting data={accounts} problem={problem} retry={reload} />
-      {shown?.length === 0 && (
-        <Empty>
-          {wanted === ''
+      <Table
+        label="Service accounts"
+        items={shown}
+        empty={
+          wanted === ''
             ? 'No service account yet. Create one for a pipeline or program, then give it a key.'
-            : 'None fits the filter.'}
-        </Empty>
-      )}
-      {shown && shown.length > 0 && (
-        <Table
-          label="Service accounts"
-          columns={['Name', 'Roles', 'Status', { wide: 'Created by' }, { wide: 'When' }]}
-        >
-          {shown.map((account) => (
-            <tr key={account.id}>
-              <th scope="row">
-                <Link to={`${address}/${account.id}`}>{account.name}</Link>
-                <Below>{account.description}</Below>
-              </th>
-              <td>{roleText(account.roles)}</td>
-              <td>
-                <span class={`state-of ${account.status}`}>{account.status}</span>
-              </td>
-              <td class="wide">
-                <Who id={account.created_by} />
-              </td>
-              <td class="wide">
-                <Time at={account.created_at} />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+            : 'None fits the filter.'
+        }
+        columns={[
+          [
+            'Name',
+            (account) => (
+              <Named to={`${address}/${account.id}`} below={account.description}>
+                {account.name}
+              </Named>
+            ),
+          ],
+          ['Roles', (account) => roleText(account.roles)],
+          ['Status', (account) => <State state={account.status} />],
+          [{ wide: 'Created by' }, (account) => <Who id={account.created_by} />],
+          [{ wide: 'When' }, (account) => <Time at={account.created_at} />],
+        ]}
+      />
       {isMaking && (
         <AccountForm
           title="New service account"
@@ -198,7 +189,7 @@ function OneAccount({
   return (
     <section>
       <Heading title={account.name}>
-        <span class={`state-of ${account.status}`}>{account.status}</span>
+        <State state={account.status} />
         <span class="grow"></span>
         <Button class="secondary" says="Change…" onClick={() => setDoing('change')} />
         <Button

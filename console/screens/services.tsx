@@ -144,8 +144,7 @@ function OneService({ tenantId, id }: { readonly tenantId: string; readonly id: 
       </section>
       <section aria-label="Running now">
         <h2>Running now</h2>
-        {running?.length === 0 && <Empty>No automation acts on it.</Empty>}
-        {running && running.length > 0 && <AutomationTable tenantId={tenantId} items={running} />}
+        <AutomationTable tenantId={tenantId} items={running} empty="No automation acts on it." />
       </section>
       <div class="panels">
         <WaitingApprovals tenantId={tenantId} pending={pending} />

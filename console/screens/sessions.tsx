@@ -6,7 +6,7 @@ import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
 import { RowButton, Table, Waiting } from '../lists.tsx';
-import { Button, Time } from '../parts.tsx';
+import { Button, Time, State } from '../parts.tsx';
 import { renew, tokens } from '../session.ts';
 
 type Session = ResultOf<'auth.sessions.list'>['items'][number];
@@ -64,24 +64,31 @@ export function Sessions(): VNode {
         <Button class="small" says="Sign out everywhere…" onClick={() => setEnded('all')} />
       </div>
       <Waiting data={data} problem={problem} retry={reload} />
-      {data && (
-        <Table
-          label="Sessions"
-          look="lines"
-          columns={[
-            'Device',
-            'Network',
-            { wide: 'Tenant' },
-            { wide: 'Signed in' },
-            'Last used',
+      <Table
+        label="Sessions"
+        look="lines"
+        items={data}
+        columns={[
+          ['Device', ({ user_agent: agent }) => <bdi title={agent ?? ''}>{deviceOf(agent)}</bdi>],
+          ['Network', ({ ip }) => ip ?? <span class="muted">–</span>],
+          [{ wide: 'Tenant' }, ({ tenant_id: id }) => <bdi>{nameOfTenant(id)}</bdi>],
+          [{ wide: 'Signed in' }, ({ created_at: at }) => <Time at={at} />],
+          ['Last used', ({ last_used_at: at }) => <Time at={at} />],
+          [
             { unseen: 'Actions' },
-          ]}
-        >
-          {data.map((session) => (
-            <SessionRow key={session.id} session={session} onEnd={() => setEnded(session)} />
-          ))}
-        </Table>
-      )}
+            (session) =>
+              session.current ? (
+                <State state="active" says="this one" />
+              ) : (
+                <RowButton
+                  says="End…"
+                  of={`the session of ${deviceOf(session.user_agent)}, ${session.ip ?? ''}`}
+                  onClick={() => setEnded(session)}
+                />
+              ),
+          ],
+        ]}
+      />
       {ended === 'all' && (
         <FormDialog
           title="Sign out everywhere"
@@ -107,43 +114,5 @@ export function Sessions(): VNode {
         </FormDialog>
       )}
     </section>
-  );
-}
-
-function SessionRow({
-  session,
-  onEnd,
-}: {
-  readonly session: Session;
-  readonly onEnd: () => void;
-}): VNode {
-  const device = deviceOf(session.user_agent);
-  return (
-    <tr>
-      <th scope="row">
-        <bdi title={session.user_agent ?? ''}>{device}</bdi>
-      </th>
-      <td>{session.ip ?? <span class="muted">–</span>}</td>
-      <td class="wide">
-        <bdi>{nameOfTenant(session.tenant_id)}</bdi>
-      </td>
-      <td class="wide">
-        <Time at={session.created_at} />
-      </td>
-      <td>
-        <Time at={session.last_used_at} />
-      </td>
-      <td class="action">
-        {session.current ? (
-          <span class="state-of active">this one</span>
-        ) : (
-          <RowButton
-            says="End…"
-            label={`End the session of ${device}, ${session.ip ?? ''}`}
-            onClick={onEnd}
-          />
-        )}
-      </td>
-    </tr>
   );
 }

@@ -7,7 +7,7 @@ import { BarsByDay, dateText } from '../bars-by-day.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLoaded } from '../loading.ts';
 import { usePages } from '../pages.ts';
-import { Button, Code, Empty, State, Time, Who } from '../parts.tsx';
+import { Button, Code, State, Time, Who } from '../parts.tsx';
 import { counts, unitOf, type Automation, type Usage } from './budget-usage.ts';
 
 type Day = ResultOf<'notifier.budgets.days'>['items'][number];
@@ -58,26 +58,24 @@ export function SpendingByDay({
             <summary>As a table</summary>
             <Table
               label={`Spending of ${name} by day`}
-              columns={['Day', { number: `Spent, ${unit}` }, { number: `Held, ${unit}` }]}
-            >
-              {data.items
-                .filter((day) => totalOf(day) > 0)
-                .toReversed()
-                .map((day) => (
-                  <tr key={day.date}>
-                    <th scope="row">
-                      <Button
-                        class="link"
-                        says={dateText(day.date)}
-                        aria-pressed={day === chosen}
-                        onClick={() => setQuery({ day: day.date })}
-                      />
-                    </th>
-                    <td class="number">{day.spent}</td>
-                    <td class="number">{day.held}</td>
-                  </tr>
-                ))}
-            </Table>
+              items={data.items.filter((day) => totalOf(day) > 0).toReversed()}
+              keyOf={(day) => day.date}
+              columns={[
+                [
+                  'Day',
+                  (day) => (
+                    <Button
+                      class="link"
+                      says={dateText(day.date)}
+                      aria-pressed={day === chosen}
+                      onClick={() => setQuery({ day: day.date })}
+                    />
+                  ),
+                ],
+                [{ number: `Spent, ${unit}` }, (day) => day.spent],
+                [{ number: `Held, ${unit}` }, (day) => day.held],
+              ]}
+            />
           </details>
         </>
       )}
@@ -110,38 +108,28 @@ function Behind({
       {(projects ?? environments) && (
         <p class="fine">Of which project each instance is, the list does not know.</p>
       )}
-      {counted?.length === 0 && isComplete && <Empty>None that this budget counts.</Empty>}
-      {counted && counted.length > 0 && (
-        <Table
-          label="Behind the bar"
-          look="lines"
-          columns={['Action', 'State', 'Who', 'Since', { number: 'Asked' }, { number: 'Cost' }]}
-        >
-          {counted.map((each) => (
-            <tr key={each.id}>
-              <th scope="row">
+      <Table
+        label="Behind the bar"
+        look="lines"
+        items={counted}
+        empty={isComplete && 'None that this budget counts.'}
+        columns={[
+          [
+            'Action',
+            (each) => (
+              <>
                 <Code>{each.action}</Code>{' '}
                 <bdi class="fine">{each.service_id ?? each.service_type ?? ''}</bdi>
-              </th>
-              <td>
-                <State state={each.state} />
-              </td>
-              <td>
-                <Who id={each.requested_by.id} />
-              </td>
-              <td>
-                <Time at={each.started_at} />
-              </td>
-              <td class="number" data-name="asked">
-                {each.cost_impact ?? '–'}
-              </td>
-              <td class="number" data-name="cost">
-                {each.actual_cost ?? '–'}
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+              </>
+            ),
+          ],
+          ['State', (each) => <State state={each.state} />],
+          ['Who', (each) => <Who id={each.requested_by.id} />],
+          ['Since', (each) => <Time at={each.started_at} />],
+          [{ number: 'Asked' }, (each) => each.cost_impact ?? '–'],
+          [{ number: 'Cost' }, (each) => each.actual_cost ?? '–'],
+        ]}
+      />
       {items && !isComplete && <ShowMore onClick={more} />}
     </section>
   );

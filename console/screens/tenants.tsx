@@ -11,7 +11,7 @@ import { FormDialog } from '../dialogs.tsx';
 import { usePages } from '../pages.ts';
 import { RowButton, ShowMore, Table } from '../lists.tsx';
 import { anyOf, Field, FilterField, SelectField } from '../fields.tsx';
-import { Button, Empty, Heading, Loading, ProblemBox, Time } from '../parts.tsx';
+import { Button, Heading, Loading, ProblemBox, State, Time } from '../parts.tsx';
 import { LookInside } from '../visit.tsx';
 
 type Tenant = ResultOf<'tenant-config.tenants.list'>['items'][number];
@@ -54,10 +54,13 @@ export function Tenants(): VNode {
       <ProblemBox problem={problem} retry={reload} />
       {created && <Welcome created={created} />}
       {!items && !problem && <Loading />}
-      {shown?.length === 0 && isComplete && (
-        <Empty>{q === '' && status === '' ? 'There is no tenant yet.' : 'No tenant fits.'}</Empty>
-      )}
-      {shown && shown.length > 0 && <TenantTable tenants={shown} onOpen={setOpen} />}
+      <TenantTable
+        tenants={shown}
+        empty={
+          isComplete && (q === '' && status === '' ? 'There is no tenant yet.' : 'No tenant fits.')
+        }
+        onOpen={setOpen}
+      />
       {items && !isComplete && <ShowMore onClick={more} />}
       {open?.what === 'new' && (
         <NewTenant
@@ -95,70 +98,59 @@ const Welcome = ({ created }: { readonly created: Created }): VNode => (
 
 function TenantTable({
   tenants,
+  empty,
   onOpen,
 }: {
-  readonly tenants: readonly Tenant[];
+  readonly tenants: readonly Tenant[] | undefined;
+  readonly empty: string | false;
   readonly onOpen: (open: Open) => void;
 }): VNode {
+  const actions = (tenant: Tenant): VNode => {
+    const { name, status, erase_at: eraseAt } = tenant;
+    const turn = status === 'active' ? 'disable' : 'enable';
+    const button = (what: 'visit' | Change, says: string, label: string): VNode => (
+      <RowButton
+        says={says}
+        label={`${label} ${name}`}
+        isDangerous={what === 'delete'}
+        onClick={() => onOpen({ what, tenant })}
+      />
+    );
+    return (
+      <>
+        {status === 'active' && button('visit', 'Look inside…', 'Look inside')}{' '}
+        {button('rename', 'Rename…', 'Rename')}{' '}
+        {button(turn, turn === 'disable' ? 'Disable…' : 'Enable…', turn)}{' '}
+        {status === 'disabled' && eraseAt === null && button('delete', 'Delete…', 'Delete')}
+      </>
+    );
+  };
   return (
     <Table
       label="Tenants"
       look="lines"
-      columns={['Name', 'Status', { wide: 'Id' }, 'Created', { unseen: 'Actions' }]}
-    >
-      {tenants.map((tenant) => {
-        const { id, name, status, created_at: made, erase_at: eraseAt } = tenant;
-        const turn = status === 'active' ? 'disable' : 'enable';
-        return (
-          <tr key={id}>
-            <th scope="row">
-              <bdi>{name}</bdi>
-            </th>
-            <td>
-              <span class={`state-of ${status}`}>{status}</span>
+      items={tenants}
+      empty={empty}
+      columns={[
+        ['Name', ({ name }) => <bdi>{name}</bdi>],
+        [
+          'Status',
+          ({ status, erase_at: eraseAt }) => (
+            <>
+              <State state={status} />
               {eraseAt !== null && (
                 <div class="fine">
                   erased <Time at={eraseAt} />
                 </div>
               )}
-            </td>
-            <td class="wide">
-              <code>{id}</code>
-            </td>
-            <td>
-              <Time at={made} />
-            </td>
-            <td class="action">
-              {status === 'active' && (
-                <RowButton
-                  says="Look inside…"
-                  label={`Look inside ${name}`}
-                  onClick={() => onOpen({ what: 'visit', tenant })}
-                />
-              )}{' '}
-              <RowButton
-                says="Rename…"
-                label={`Rename ${name}`}
-                onClick={() => onOpen({ what: 'rename', tenant })}
-              />{' '}
-              <RowButton
-                says={turn === 'disable' ? 'Disable…' : 'Enable…'}
-                label={`${turn} ${name}`}
-                onClick={() => onOpen({ what: turn, tenant })}
-              />{' '}
-              {status === 'disabled' && eraseAt === null && (
-                <RowButton
-                  says="Delete…"
-                  label={`Delete ${name}`}
-                  isDangerous
-                  onClick={() => onOpen({ what: 'delete', tenant })}
-                />
-              )}
-            </td>
-          </tr>
-        );
-      })}
-    </Table>
+            </>
+          ),
+        ],
+        [{ wide: 'Id' }, ({ id }) => <code>{id}</code>],
+        ['Created', ({ created_at: at }) => <Time at={at} />],
+        [{ unseen: 'Actions' }, actions],
+      ]}
+    />
   );
 }
 

@@ -13,7 +13,7 @@ import { RowButton, Table, Waiting } from '../lists.tsx';
 import { Below, Button, Code, Who } from '../parts.tsx';
 import { roleChoices, roleText } from '../roles.ts';
 import { serviceScopes } from './api-keys.tsx';
-import { NarrowedTags, narrowingIn, NarrowingFields, notNarrowed } from './narrowing.tsx';
+import { Allowed, narrowingIn, NarrowingFields, notNarrowed } from './narrowing.tsx';
 
 type Trust = ResultOf<'auth.trust.get'>;
 type Rule = Trust['rules'][number];
@@ -57,30 +57,29 @@ export function TrustRules({ address, roles }: TrustProperties): VNode {
         />
       </div>
       <Waiting data={data} problem={problem} retry={reload} />
-      {data?.rules.length === 0 && (
-        <p class="empty">
-          None. By a rule a pipeline or cluster acts as this account with the token of its own
-          platform, and keeps no key.
-        </p>
-      )}
-      {data && data.rules.length > 0 && (
-        <Table
-          label="Trust"
-          look="lines"
-          columns={[
-            'Whose token',
-            'Roles',
-            'May',
-            'For',
-            { wide: 'Created by' },
+      <Table
+        label="Trust"
+        look="lines"
+        items={data?.rules}
+        empty="None. By a rule a pipeline or cluster acts as this account with the token of its own platform, and keeps no key."
+        columns={[
+          ['Whose token', tokenOf],
+          ['Roles', (rule) => roleText(rule.roles)],
+          ['May', (rule) => <Allowed {...rule} />],
+          [{ number: 'For' }, ({ max_ttl: seconds }) => `${seconds} s`],
+          [{ wide: 'Created by' }, ({ made_by: by }) => <Who id={by} />],
+          [
             { unseen: 'Actions' },
-          ]}
-        >
-          {data.rules.map((rule) => (
-            <RuleRow key={rule.id} rule={rule} onRemove={() => setDoing(rule)} />
-          ))}
-        </Table>
-      )}
+            (rule) => (
+              <RowButton
+                says="Remove…"
+                of={rule.subject ?? rule.issuer}
+                onClick={() => setDoing(rule)}
+              />
+            ),
+          ],
+        ]}
+      />
       {doing === 'add' && <Add roles={roles} onClose={close} onAdd={add} />}
       {typeof doing === 'object' && (
         <FormDialog
@@ -100,44 +99,17 @@ export function TrustRules({ address, roles }: TrustProperties): VNode {
   );
 }
 
-function RuleRow({
-  rule,
-  onRemove,
-}: {
-  readonly rule: Rule;
-  readonly onRemove: () => void;
-}): VNode {
-  const { issuer, subject, claims = {}, roles, scopes, max_ttl: seconds, made_by: by } = rule;
-  return (
-    <tr>
-      <th scope="row">
-        <bdi>{subject ?? 'any subject'}</bdi>
-        <Below>{issuer}</Below>
-        {Object.entries(claims).map(([name, value]) => (
-          <div class="fine" key={name}>
-            <Code>{`${name}=${value}`}</Code>
-          </div>
-        ))}
-      </th>
-      <td>{roleText(roles)}</td>
-      <td>
-        {scopes.map((scope) => (
-          <span key={scope} class="tag">
-            {scope}
-          </span>
-        ))}
-        <NarrowedTags to={rule.narrowed_to} />
-      </td>
-      <td class="number">{seconds} s</td>
-      <td class="wide">
-        <Who id={by} />
-      </td>
-      <td class="action">
-        <RowButton says="Remove…" label={`Remove ${subject ?? issuer}`} onClick={onRemove} />
-      </td>
-    </tr>
-  );
-}
+const tokenOf = ({ subject, issuer, claims = {} }: Rule): VNode => (
+  <>
+    <bdi>{subject ?? 'any subject'}</bdi>
+    <Below>{issuer}</Below>
+    {Object.entries(claims).map(([name, value]) => (
+      <div class="fine" key={name}>
+        <Code>{`${name}=${value}`}</Code>
+      </div>
+    ))}
+  </>
+);
 
 /** `name=value`, one a line or with commas between them. */
 function claimsIn(text: string): Readonly<Record<string, string>> {

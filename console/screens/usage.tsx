@@ -5,7 +5,7 @@ import { get } from '../api.ts';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { useLoaded } from '../loading.ts';
 import { usePages } from '../pages.ts';
-import { Empty, Heading } from '../parts.tsx';
+import { Heading } from '../parts.tsx';
 import type { ScreenProperties } from './screen.ts';
 
 type Usage = ResultOf<'config-resolver.usage.get'>['items'][number];
@@ -34,20 +34,18 @@ export function TenantUsage({ tenantId }: ScreenProperties): VNode {
     <section>
       <Heading title="Usage" />
       <Waiting data={data} problem={problem} retry={reload} />
-      {data && (
-        <Table label="Usage" look="lines" columns={['What', 'Used', 'Limit', { wide: 'Setting' }]}>
-          {data.items.map(({ what, used, limit, setting }) => (
-            <tr key={what}>
-              <th scope="row">{titlesOfUsage[what]}</th>
-              <td>{numberOf(used)}</td>
-              <td>{numberOf(limit)}</td>
-              <td class="wide">
-                <code>{setting}</code>
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        label="Usage"
+        look="lines"
+        items={data?.items}
+        keyOf={({ what }) => what}
+        columns={[
+          ['What', ({ what }) => titlesOfUsage[what]],
+          ['Used', ({ used }) => numberOf(used)],
+          ['Limit', ({ limit }) => numberOf(limit)],
+          [{ wide: 'Setting' }, ({ setting }) => <code>{setting}</code>],
+        ]}
+      />
     </section>
   );
 }
@@ -58,25 +56,19 @@ export function UsageOfTenants(): VNode {
     <section>
       <Heading title="Tenants near a limit" />
       <Waiting data={items} problem={problem} retry={reload} />
-      {items?.length === 0 && <Empty>No tenant has four fifths of what it may have.</Empty>}
-      {items && items.length > 0 && (
-        <Table
-          label="Tenants near a limit"
-          look="lines"
-          columns={['Tenant', 'What', 'Used', 'Limit']}
-        >
-          {items.map(({ tenant_id: id, what, used, limit }) => (
-            <tr key={`${what} ${id}`}>
-              <th scope="row">
-                <code>{id}</code>
-              </th>
-              <td>{titlesOfUsage[what]}</td>
-              <td>{numberOf(used)}</td>
-              <td>{numberOf(limit)}</td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        label="Tenants near a limit"
+        look="lines"
+        items={items}
+        keyOf={({ tenant_id: id, what }) => `${what} ${id}`}
+        empty="No tenant has four fifths of what it may have."
+        columns={[
+          ['Tenant', ({ tenant_id: id }) => <code>{id}</code>],
+          ['What', ({ what }) => titlesOfUsage[what]],
+          ['Used', ({ used }) => numberOf(used)],
+          ['Limit', ({ limit }) => numberOf(limit)],
+        ]}
+      />
       {items && !isComplete && <ShowMore onClick={more} />}
     </section>
   );

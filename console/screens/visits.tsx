@@ -27,37 +27,37 @@ export function Visits({ tenantId }: { readonly tenantId: string }): VNode | nul
         nothing.
       </p>
       <ProblemBox problem={problem ?? ending.problem} retry={reload} />
-      {items && (
-        <Table
-          label="Visits of the platform"
-          columns={['Begun', 'Reason', 'Ended', { unseen: 'Actions' }]}
-        >
-          {items.map((visit) => (
-            <tr key={visit.id}>
-              <th scope="row">
+      <Table
+        label="Visits of the platform"
+        items={items}
+        columns={[
+          [
+            'Begun',
+            (visit) => (
+              <>
                 <Time at={visit.created_at} />
                 <div class="fine">
                   <code>{visit.user_id}</code>
                 </div>
-              </th>
-              <td>
-                <bdi>{visit.reason}</bdi>
-              </td>
-              <td>{visit.ended_at === null ? 'open' : <Time at={visit.ended_at} />}</td>
-              <td class="action">
-                {visit.ended_at === null && (
-                  <RowButton
-                    says="End"
-                    label="End the visit"
-                    isDangerous
-                    onClick={() => end(visit)}
-                  />
-                )}
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+              </>
+            ),
+          ],
+          ['Reason', (visit) => <bdi>{visit.reason}</bdi>],
+          ['Ended', (visit) => (visit.ended_at === null ? 'open' : <Time at={visit.ended_at} />)],
+          [
+            { unseen: 'Actions' },
+            (visit) =>
+              visit.ended_at === null && (
+                <RowButton
+                  says="End"
+                  label="End the visit"
+                  isDangerous
+                  onClick={() => end(visit)}
+                />
+              ),
+          ],
+        ]}
+      />
       {items && !isComplete && <ShowMore onClick={more} />}
     </section>
   );

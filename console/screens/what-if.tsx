@@ -9,7 +9,7 @@ import { call, get } from '../api.ts';
 import { anyOf, SelectField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { useLive, useLoaded } from '../loading.ts';
-import { Empty, Heading, Time, TypedField, Value } from '../parts.tsx';
+import { Empty, Heading, Time, TypedField, Value, State } from '../parts.tsx';
 import { layerTitles } from './ladder.ts';
 import type { ScreenProperties } from './screen.ts';
 
@@ -125,8 +125,7 @@ function Answer({ decided }: { readonly decided: Decided }): VNode {
   return (
     <>
       <p class="verdict-of" role="status">
-        <span class={`state-of ${look}`}>{decided.decision.replace('_', ' ')}</span>{' '}
-        <strong>{title}</strong>
+        <State state={look} says={decided.decision.replace('_', ' ')} /> <strong>{title}</strong>
         {decided.retry_at && (
           <>
             ; again possible <Time at={decided.retry_at} />
@@ -138,38 +137,45 @@ function Answer({ decided }: { readonly decided: Decided }): VNode {
           <code>{path}</code> {message}
         </p>
       ))}
-      {decided.reasons.length === 0 ? (
-        <Empty>No rule stands in its way.</Empty>
-      ) : (
-        <Table
-          label="Reasons"
-          look="lines"
-          columns={['Rule', 'Asked', 'Limit', { wide: 'Where it is from' }]}
-        >
-          {decided.reasons.map((reason, index) => (
-            <ReasonRow key={index} reason={reason} isDeciding={index === 0} />
-          ))}
-        </Table>
-      )}
-      {decided.budgets && decided.budgets.length > 0 && (
-        <Table
-          label="Budgets that it counts against"
-          look="lines"
-          columns={['Budget', { number: 'Left' }, 'Resets']}
-        >
-          {decided.budgets.map(({ by, name, remaining, resets_at: resets }) => (
-            <tr key={`${by}/${name}`}>
-              <th scope="row">
+      <Table
+        label="Reasons"
+        look="lines"
+        items={decided.reasons}
+        empty="No rule stands in its way."
+        columns={[
+          [
+            'Rule',
+            ({ rule, name }, index) => (
+              <>
+                <code>{rule}</code> {name && <bdi>{name}</bdi>}{' '}
+                {index === 0 && <span class="tag">decides</span>}
+              </>
+            ),
+          ],
+          ['Asked', ({ asked: wanted }) => <Value value={wanted} />],
+          ['Limit', ({ limit }) => <Value value={limit} />],
+          [{ wide: 'Where it is from' }, sourceOf],
+        ]}
+      />
+      <Table
+        label="Budgets that it counts against"
+        look="lines"
+        items={decided.budgets}
+        keyOf={({ by, name }) => `${by}/${name}`}
+        empty={false}
+        columns={[
+          [
+            'Budget',
+            ({ by, name }) => (
+              <>
                 <bdi>{name}</bdi> <span class="fine">of the {by}</span>
-              </th>
-              <td class="number">{remaining}</td>
-              <td>
-                <Time at={resets} />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+              </>
+            ),
+          ],
+          [{ number: 'Left' }, ({ remaining }) => remaining],
+          ['Resets', ({ resets_at: resets }) => <Time at={resets} />],
+        ]}
+      />
     </>
   );
 }
@@ -179,32 +185,14 @@ const sourceTitle = (layer: Reason['layer']): string => {
   return layer === 'budgets' ? 'Budgets' : layerTitles[layer];
 };
 
-const ReasonRow = ({
-  reason: { rule, name, asked: wanted, limit, layer, revision },
-  isDeciding,
-}: {
-  readonly reason: Reason;
-  readonly isDeciding: boolean;
-}): VNode => (
-  <tr>
-    <th scope="row">
-      <code>{rule}</code> {name && <bdi>{name}</bdi>}{' '}
-      {isDeciding && <span class="tag">decides</span>}
-    </th>
-    <td>
-      <Value value={wanted} />
-    </td>
-    <td>
-      <Value value={limit} />
-    </td>
-    <td class="wide">
-      {sourceTitle(layer)}
-      {revision !== null && (
-        <span class="fine">
-          {' '}
-          revision <span class="number">{revision}</span>
-        </span>
-      )}
-    </td>
-  </tr>
+const sourceOf = ({ layer, revision }: Reason): VNode => (
+  <>
+    {sourceTitle(layer)}
+    {revision !== null && (
+      <span class="fine">
+        {' '}
+        revision <span class="number">{revision}</span>
+      </span>
+    )}
+  </>
 );
