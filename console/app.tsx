@@ -7,9 +7,9 @@ import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { ResultOf } from '../shared/contracts/index.ts';
 import { go, hrefOf, path } from './address.ts';
-import { get, isOffline, isStale, problemOf, type Problem } from './api.ts';
+import { isOffline, isStale, problemOf, type Problem } from './api.ts';
 import { followChanges, followPlatform, followSession } from './live.ts';
-import { useLive, useLoaded } from './loading.ts';
+import { useLive, useGet } from './loading.ts';
 import { Breadcrumbs, Navigation, type Place } from './navigation.tsx';
 import { openPalette, Palette } from './palette.tsx';
 import { keepLooking, lookAround } from './outage.ts';
@@ -241,8 +241,7 @@ function TenantChoice({ signedIn }: { readonly signedIn: Tokens }): VNode {
 
 /** On every screen while an emergency stop of the tenant or of the platform holds. */
 function Stopped({ tenantId }: { readonly tenantId: string }): VNode | null {
-  const address = `/tenants/${tenantId}/config/effective`;
-  const { data, reload } = useLoaded(address, (aborted) => get<Effective>(address, aborted));
+  const { data, reload } = useGet<Effective>(`/tenants/${tenantId}/config/effective`);
   useLive(reload);
   const isStopped =
     data?.values.automation_enabled === false && data.enforced.includes('automation_enabled');

@@ -1,6 +1,6 @@
 /** What a screen shows while it waits, and when the answer comes or does not. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { getAll, problemOf, type Problem } from './api.ts';
+import { get, getAll, problemOf, type Problem } from './api.ts';
 import { approvals, changes, followApprovals, type Received, type LiveChange } from './live.ts';
 import { recoveries } from './outage.ts';
 
@@ -111,6 +111,10 @@ export function useLoaded<T>(key: string, load: (aborted: AbortSignal) => Promis
     reload,
   };
 }
+
+/** What an address of the API answers. */
+export const useGet = <T>(address: string): Loaded<T> =>
+  useLoaded(address, (aborted) => get<T>(address, aborted));
 
 /** Every item of a list. */
 export const useList = <T>(address: string): Loaded<readonly T[]> =>

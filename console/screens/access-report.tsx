@@ -3,10 +3,10 @@ import type { ComponentChildren, VNode } from 'preact';
 import type { AccessReport } from '../../shared/contracts/access-report.ts';
 import { query, setQuery } from '../address.ts';
 import { useAction } from '../action.ts';
-import { call, get, withQuery } from '../api.ts';
+import { call, withQuery } from '../api.ts';
 import { saveText } from '../files.ts';
 import { type Cells, Table, Waiting } from '../lists.tsx';
-import { useLoaded } from '../loading.ts';
+import { useGet } from '../loading.ts';
 import { Below, Button, Code, Heading, ProblemBox, Time, TypedField, Value } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import { localFieldOf, timeTyped } from './as-of.tsx';
@@ -17,9 +17,8 @@ type Route = AccessReport['approvals']['routes'][number];
 
 export function AccessOverTime({ tenantId }: ScreenProperties): VNode {
   const at = query.value.get('at') ?? '';
-  const address = withQuery(`/tenants/${tenantId}/access-report`, { at });
-  const { data, problem, reload } = useLoaded(address, (aborted) =>
-    get<AccessReport>(address, aborted),
+  const { data, problem, reload } = useGet<AccessReport>(
+    withQuery(`/tenants/${tenantId}/access-report`, { at }),
   );
   const saving = useAction();
   const save = (form: 'csv' | 'json'): void =>

@@ -7,11 +7,11 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
-import { call, get, withQuery } from '../api.ts';
+import { call, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { usePages } from '../pages.ts';
 import { Notice, RowButton, ShowMore, Table, Waiting } from '../lists.tsx';
-import { useLoaded } from '../loading.ts';
+import { useGet } from '../loading.ts';
 import {
   Button,
   Empty,
@@ -145,8 +145,7 @@ function AccountTable({
 }
 
 function OneAccount({ id }: { readonly id: string }): VNode {
-  const address = `/auth/users/${encodeURIComponent(id)}`;
-  const { data, problem, reload } = useLoaded(address, (aborted) => get<Detail>(address, aborted));
+  const { data, problem, reload } = useGet<Detail>(`/auth/users/${encodeURIComponent(id)}`);
   const [change, setChange] = useState<Change>();
   const [said, setSaid] = useState<string>();
   const done = (says: string): void => {

@@ -2,9 +2,9 @@
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { query } from '../address.ts';
-import { get, withQuery } from '../api.ts';
+import { withQuery } from '../api.ts';
 import { longJson } from '../format.ts';
-import { useLoaded } from '../loading.ts';
+import { useGet } from '../loading.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { Time } from '../parts.tsx';
 
@@ -12,8 +12,9 @@ type Events = ResultOf<'audit.activity'>;
 
 export function Activity(): VNode {
   const cursor = query.value.get('cursor') ?? '';
-  const address = withQuery('/auth/activity', { limit: '50', cursor });
-  const { data, problem, reload } = useLoaded(address, (aborted) => get<Events>(address, aborted));
+  const { data, problem, reload } = useGet<Events>(
+    withQuery('/auth/activity', { limit: '50', cursor }),
+  );
   return (
     <section class="kind" aria-label="Activity">
       <h2>What happened to your account</h2>

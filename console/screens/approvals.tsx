@@ -6,7 +6,7 @@ import { query } from '../address.ts';
 import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { longJson } from '../format.ts';
-import { useLiveApprovals, useLoaded } from '../loading.ts';
+import { useLiveApprovals, useLoaded, useGet } from '../loading.ts';
 import { FilterField, SelectField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import {
@@ -55,9 +55,7 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
     limit: '200',
     state: state === 'all' ? undefined : state,
   });
-  const { data, problem, reload } = useLoaded(address, (aborted) =>
-    get<Approvals>(address, aborted),
-  );
+  const { data, problem, reload } = useGet<Approvals>(address);
   useLiveApprovals(reload, tenantId);
   const { sets, problem: ofSets } = useSets(tenantId, state === 'pending', wanted);
   const shown = data?.items.filter(({ title, action, risk_level: risk }) =>
@@ -163,9 +161,7 @@ function ApprovalTable({
 
 function OneApproval({ tenantId, id }: { readonly tenantId: string; readonly id: string }): VNode {
   const address = `/tenants/${tenantId}/approvals/${encodeURIComponent(id)}`;
-  const { data, problem, reload } = useLoaded(address, (aborted) =>
-    get<Approval>(address, aborted),
-  );
+  const { data, problem, reload } = useGet<Approval>(address);
   const isPending = data?.state === 'pending';
   // Others decide, and hops fire, while somebody looks.
   useLiveApprovals(reload, tenantId, id);

@@ -6,10 +6,10 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { useAction } from '../action.ts';
-import { call, get, getAll, withQuery } from '../api.ts';
+import { call, get, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { saveLines } from '../files.ts';
-import { useLoaded } from '../loading.ts';
+import { useList } from '../loading.ts';
 import { Button, ProblemBox, Time, Who } from '../parts.tsx';
 import { isPlatformAdmin } from '../session.ts';
 
@@ -274,7 +274,7 @@ function ChainChoice({
   readonly chain: string | null;
   readonly onChoose: (id: string | null) => void;
 }): VNode {
-  const { data } = useLoaded('/tenants', (aborted) => getAll<Tenant>('/tenants', aborted));
+  const { data } = useList<Tenant>('/tenants');
   const choose = (event: Event): void => {
     const { value } = event.target as HTMLSelectElement;
     onChoose(value === '' ? null : value);

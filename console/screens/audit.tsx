@@ -9,7 +9,7 @@ import { useAction } from '../action.ts';
 import { get, withQuery } from '../api.ts';
 import { saveLines } from '../files.ts';
 import { longJson } from '../format.ts';
-import { useLoaded } from '../loading.ts';
+import { useGet } from '../loading.ts';
 import { Pager, Waiting } from '../lists.tsx';
 import {
   Button,
@@ -95,7 +95,7 @@ function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
   const isOldestFirst = sort === 'when';
   const order = isOldestFirst ? 'asc' : 'desc';
   const address = eventsAddress(tenantId, asked, { limit: '50', cursor, order });
-  const { data, problem, reload } = useLoaded(address, (aborted) => get<Events>(address, aborted));
+  const { data, problem, reload } = useGet<Events>(address);
   const shown = data && sortedBy(data.items, orders, sort);
   const open = opened();
   const isFiltered = Object.values(asked).some((text) => text !== '');

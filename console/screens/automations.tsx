@@ -5,9 +5,9 @@
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query } from '../address.ts';
-import { get, withQuery } from '../api.ts';
+import { withQuery } from '../api.ts';
 import { shortJson } from '../format.ts';
-import { lookAgainMs, useEvery, useList, useLive, useLoaded } from '../loading.ts';
+import { lookAgainMs, useEvery, useList, useLive, useGet } from '../loading.ts';
 import { FilterField, type Option, SelectField } from '../fields.tsx';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { Below, Code, Heading, ProblemBox, Said, Time, Who, State, Risk } from '../parts.tsx';
@@ -38,7 +38,7 @@ const stateOptions: Option[] = [
 
 export function Automations({ tenantId }: ScreenProperties): VNode {
   const effective = `/tenants/${tenantId}/config/effective?explain=true`;
-  const limits = useLoaded(effective, (aborted) => get<Effective>(effective, aborted));
+  const limits = useGet<Effective>(effective);
   const running = `/tenants/${tenantId}/automations?state=running`;
   const slots = useList<Automation>(running);
   useLive(limits.reload);
@@ -140,9 +140,7 @@ function List({ tenantId }: { readonly tenantId: string }): VNode {
     limit: '100',
     cursor,
   });
-  const { data, problem, reload } = useLoaded(address, (aborted) =>
-    get<ResultOf<'notifier.automations.list'>>(address, aborted),
-  );
+  const { data, problem, reload } = useGet<ResultOf<'notifier.automations.list'>>(address);
   useEvery(lookAgainMs, reload);
   const shown = data?.items.filter((each) =>
     `${each.action} ${contextOf(each)} ${each.outcome ?? ''}`.toLowerCase().includes(wanted),

@@ -3,9 +3,8 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
-import { get } from '../api.ts';
 import { Waiting, RowButton } from '../lists.tsx';
-import { lookAgainMs, useEvery, useList, useLive, useLoaded } from '../loading.ts';
+import { lookAgainMs, useEvery, useList, useLive, useLoaded, useGet } from '../loading.ts';
 import { Button, Code, Empty, Heading, ProblemBox, Said, Time } from '../parts.tsx';
 import { counts, keyOf, unitOf, type Automation, type Usage } from './budget-usage.ts';
 import { addressOf, kindNamed, mayWrite } from './document-kinds.ts';
@@ -18,10 +17,7 @@ const kind = kindNamed('budgets')!;
 const firstBudget = { amount: '100.00', currency: 'EUR', per: 'month', warn_at: 0.8 };
 
 export function Budgets({ tenantId }: ScreenProperties): VNode {
-  const usageAddress = `/tenants/${tenantId}/budgets/usage`;
-  const usage = useLoaded(usageAddress, (aborted) =>
-    get<ResultOf<'notifier.budgets.usage'>>(usageAddress, aborted),
-  );
+  const usage = useGet<ResultOf<'notifier.budgets.usage'>>(`/tenants/${tenantId}/budgets/usage`);
   const address = addressOf(kind.path, tenantId);
   const document = useLoaded(address, (aborted) => readStored(address, aborted));
   const running = useList<Automation>(`/tenants/${tenantId}/automations?state=running`);

@@ -5,9 +5,8 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { hrefOf } from '../address.ts';
-import { get } from '../api.ts';
 import { localTime } from '../format.ts';
-import { lookAgainMs, useEvery, useLive, useLoaded } from '../loading.ts';
+import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
 import {
   Changes,
   Code,
@@ -38,9 +37,7 @@ export function OneChangeSet({
   readonly id: string;
 }): VNode {
   const address = `${owner.address}/${encodeURIComponent(id)}`;
-  const { data, problem, reload } = useLoaded(address, (aborted) =>
-    get<ChangeSet>(address, aborted),
-  );
+  const { data, problem, reload } = useGet<ChangeSet>(address);
   // Others edit and decide it while somebody looks, and its time comes.
   useLive(reload);
   useEvery(lookAgainMs, () => {

@@ -2,12 +2,12 @@
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
-import { get, withQuery } from '../api.ts';
+import { withQuery } from '../api.ts';
 import { BarsByDay, dateText, type DayBar } from '../bars-by-day.tsx';
 import { anyOf, SelectField } from '../fields.tsx';
 import { shortJson } from '../format.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
-import { useLoaded } from '../loading.ts';
+import { useGet } from '../loading.ts';
 import {
   Below,
   Button,
@@ -50,8 +50,7 @@ export function Decisions({ tenantId, rest }: ScreenProperties): VNode {
 const asked = (name: string): string => query.value.get(name) ?? '';
 
 function Made({ tenantId }: { readonly tenantId: string }): VNode {
-  const address = `/tenants/${tenantId}/decisions/counts`;
-  const { data, problem, reload } = useLoaded(address, (aborted) => get<Counts>(address, aborted));
+  const { data, problem, reload } = useGet<Counts>(`/tenants/${tenantId}/decisions/counts`);
   const isEmpty = data?.items.length === 0;
   const rules = [...new Set(data?.items.map(({ rule }) => rule))].toSorted();
   const wanted = asked('rule');
@@ -159,7 +158,7 @@ function Recorded({ tenantId }: { readonly tenantId: string }): VNode {
     cursor,
     limit: '100',
   });
-  const { data, problem, reload } = useLoaded(address, (aborted) => get<List>(address, aborted));
+  const { data, problem, reload } = useGet<List>(address);
   return (
     <section aria-label="Recorded decisions">
       <h2>Recorded{day !== '' && ` on ${dateText(day)}`}</h2>
@@ -228,9 +227,7 @@ function RecordedTable({
 
 function OneDecision({ tenantId, id }: { readonly tenantId: string; readonly id: string }): VNode {
   const address = `/tenants/${tenantId}/decisions/${id}`;
-  const { data, problem, reload } = useLoaded(address, (aborted) =>
-    get<ResultOf<'config-resolver.decisions.get'>>(address, aborted),
-  );
+  const { data, problem, reload } = useGet<ResultOf<'config-resolver.decisions.get'>>(address);
   return (
     <section>
       <Heading title="Decision">

@@ -4,8 +4,8 @@ import { useEffect, useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
 import { useAction } from '../action.ts';
-import { call, get, withQuery } from '../api.ts';
-import { useLoaded } from '../loading.ts';
+import { call, withQuery } from '../api.ts';
+import { useGet } from '../loading.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { anyOf, FilterField, SelectField } from '../fields.tsx';
 import {
@@ -48,9 +48,7 @@ function Log({ tenantId }: { readonly tenantId: string }): VNode {
     cursor,
     limit: '100',
   });
-  const { data, problem, reload } = useLoaded(address, (aborted) =>
-    get<Deliveries>(address, aborted),
-  );
+  const { data, problem, reload } = useGet<Deliveries>(address);
   const wanted = asked('q').trim().toLowerCase();
   const shown = data?.items.filter(({ target, type, reason }) =>
     `${target} ${type} ${reason ?? ''}`.toLowerCase().includes(wanted),
@@ -135,7 +133,7 @@ const onItsWayMs = 2000;
 
 function OneDelivery({ tenantId, id }: { readonly tenantId: string; readonly id: string }): VNode {
   const address = `/tenants/${tenantId}/notifications/deliveries/${encodeURIComponent(id)}`;
-  const { data, problem, reload } = useLoaded(address, (aborted) => get<Detail>(address, aborted));
+  const { data, problem, reload } = useGet<Detail>(address);
   const isOnItsWay = data?.state === 'pending';
   useEffect(() => {
     if (!isOnItsWay) return undefined;

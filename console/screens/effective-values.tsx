@@ -10,7 +10,7 @@ import { hrefOf, opened, query, setQuery, toggleOpened } from '../address.ts';
 import { get, withQuery } from '../api.ts';
 import { localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
-import { useLive, useLoaded } from '../loading.ts';
+import { useLive, useLoaded, useGet } from '../loading.ts';
 import {
   Button,
   Columns,
@@ -49,9 +49,7 @@ export function EffectiveValues({ tenantId }: ScreenProperties): VNode {
     ...question,
     explain: 'true',
   });
-  const { data, problem, isBusy, reload } = useLoaded(address, (aborted) =>
-    get<Effective>(address, aborted),
-  );
+  const { data, problem, isBusy, reload } = useGet<Effective>(address);
   useLive(reload);
   return (
     <section>

@@ -4,10 +4,10 @@ import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf } from '../address.ts';
 import { useAction } from '../action.ts';
-import { call, get } from '../api.ts';
+import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { Notice, RowButton, Table, Waiting } from '../lists.tsx';
-import { lookAgainMs, useEvery, useLive, useLoaded } from '../loading.ts';
+import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
 import { Heading, ProblemBox, State, Time, Named } from '../parts.tsx';
 import { DocumentEditor } from './document-editor.tsx';
 import { platformEventDestinations } from './platform-kinds.ts';
@@ -46,9 +46,7 @@ export const PlatformEventDestinations = (): VNode => (
 );
 
 function Progress({ address }: { readonly address: string }): VNode {
-  const { data, problem, reload } = useLoaded(address, (aborted) =>
-    get<ResultOf<'audit.destinations.list'>>(address, aborted),
-  );
+  const { data, problem, reload } = useGet<ResultOf<'audit.destinations.list'>>(address);
   const [says, setSays] = useState<string>();
   const [replaying, setReplaying] = useState<Destination>();
   const testing = useAction();

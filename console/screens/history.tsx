@@ -5,9 +5,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { hrefOf, opened, query, setQuery, toggleOpened } from '../address.ts';
-import { get, problemOf, withQuery, type Problem } from '../api.ts';
+import { problemOf, withQuery, type Problem } from '../api.ts';
 import { nameBeside, namesIn } from '../format.ts';
-import { useLive, useLoaded } from '../loading.ts';
+import { useLive, useGet } from '../loading.ts';
 import { Pager, Waiting } from '../lists.tsx';
 import { saveText } from '../files.ts';
 import {
@@ -145,7 +145,7 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
     cursor,
     limit: String(pageSize),
   });
-  const { data, problem, reload } = useLoaded(address, (aborted) => get<History>(address, aborted));
+  const { data, problem, reload } = useGet<History>(address);
   useLive(reload);
   const isFiltered = [type, resource, author, since, until, wanted].some((text) => text !== '');
   const found = data?.items.filter((entry) => textOf(entry, owner).includes(wanted));
@@ -397,8 +397,7 @@ function TakeBack({
 
 /** The change set that it was a part of, and who approved that. */
 function OfSet({ owner, id }: { readonly owner: SetOwner; readonly id: string }): VNode {
-  const address = `${owner.address}/${id}`;
-  const { data, problem } = useLoaded(address, (aborted) => get<ChangeSet>(address, aborted));
+  const { data, problem } = useGet<ChangeSet>(`${owner.address}/${id}`);
   const approvers = data?.approved_by.map((each) => nameIn(data, each.id)) ?? [];
   return (
     <p>

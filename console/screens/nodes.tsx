@@ -5,9 +5,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { call, get, problemOf, Problem, send } from '../api.ts';
+import { call, problemOf, Problem, send } from '../api.ts';
 import { localTime } from '../format.ts';
-import { lookAgainMs, useEvery, useLoaded } from '../loading.ts';
+import { lookAgainMs, useEvery, useLoaded, useGet } from '../loading.ts';
 import { isObject } from '../merge-patch.ts';
 import { Table } from '../lists.tsx';
 import { Below, Button, Code, Dialog, Fact, Heading, ProblemBox, Time, State } from '../parts.tsx';
@@ -36,9 +36,7 @@ async function readiness(aborted: AbortSignal): Promise<Readiness> {
 }
 
 export function Nodes(): VNode {
-  const nodes = useLoaded('nodes', (aborted) =>
-    get<ResultOf<'cluster.nodes'>>('/config/nodes', aborted),
-  );
+  const nodes = useGet<ResultOf<'cluster.nodes'>>('/config/nodes');
   const settings = useLoaded('settings', (aborted) => tryReload({ reload_env: true }, aborted));
   const ready = useLoaded('readiness', readiness);
   const again = (): void => {

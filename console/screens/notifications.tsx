@@ -7,8 +7,8 @@ import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf } from '../address.ts';
 import { useAction } from '../action.ts';
-import { call, get } from '../api.ts';
-import { useLive, useLoaded } from '../loading.ts';
+import { call } from '../api.ts';
+import { useLive, useGet } from '../loading.ts';
 import { Table, Waiting } from '../lists.tsx';
 import { Button, Code, Heading, ProblemBox, TableRegion, State, Risk } from '../parts.tsx';
 import { hasRole } from '../session.ts';
@@ -21,8 +21,9 @@ type Channel = Tested['channel'];
 const riskLevels = ['low', 'medium', 'high', 'critical'] as const;
 
 export function Notifications({ tenantId }: ScreenProperties): VNode {
-  const address = `/tenants/${tenantId}/config/notifications/effective`;
-  const { data, problem, reload } = useLoaded(address, (aborted) => get<Routes>(address, aborted));
+  const { data, problem, reload } = useGet<Routes>(
+    `/tenants/${tenantId}/config/notifications/effective`,
+  );
   useLive(reload, ({ config_type: type }) => type === 'notification_config');
   return (
     <section>

@@ -2,10 +2,10 @@
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf } from '../address.ts';
-import { get, withQuery } from '../api.ts';
+import { withQuery } from '../api.ts';
 import { nameBeside } from '../format.ts';
 import { Table, Waiting } from '../lists.tsx';
-import { useLive, useLoaded } from '../loading.ts';
+import { useLive, useLoaded, useGet } from '../loading.ts';
 import { Empty, Link, Said, Time, Who, Risk } from '../parts.tsx';
 import { keyOf, unitOf, type Usage } from './budget-usage.ts';
 import { sentenceOf } from './change-sentence.ts';
@@ -169,9 +169,7 @@ export function LastChanges({
   /** Of the API. */
   readonly address: string;
 }): VNode {
-  const { data, problem, reload } = useLoaded(`newest ${address}`, (aborted) =>
-    get<History>(withQuery(address, { limit: newestChanges }), aborted),
-  );
+  const { data, problem, reload } = useGet<History>(withQuery(address, { limit: newestChanges }));
   useLive(reload);
   const changes = data?.items ?? [];
   const kinds = screens === '/platform' ? platformKinds : documentKinds;

@@ -13,6 +13,7 @@ import {
   useLive,
   useLiveApprovals,
   useLoaded,
+  useGet,
 } from '../loading.ts';
 import { Heading, ProblemBox } from '../parts.tsx';
 import { hasRole } from '../session.ts';
@@ -38,13 +39,8 @@ const dayMs = 86_400_000;
 export function Overview({ tenantId }: ScreenProperties): VNode {
   const of = `/tenants/${tenantId}`;
   const effectiveAddress = `${of}/config/effective?explain=true`;
-  const effective = useLoaded(effectiveAddress, (aborted) =>
-    get<Effective>(effectiveAddress, aborted),
-  );
-  const usageAddress = `${of}/budgets/usage`;
-  const usage = useLoaded(usageAddress, (aborted) =>
-    get<ResultOf<'notifier.budgets.usage'>>(usageAddress, aborted),
-  );
+  const effective = useGet<Effective>(effectiveAddress);
+  const usage = useGet<ResultOf<'notifier.budgets.usage'>>(`${of}/budgets/usage`);
   const pending = useList<Approval>(`${of}/approvals?state=pending`);
   const freezes = useFreezesNow(effective.data);
   useLive(effective.reload);
@@ -130,8 +126,8 @@ function ApprovalsTile({
   readonly pending: number | undefined;
 }): VNode {
   const address = `/tenants/${tenantId}/approvals`;
-  const newest = useLoaded(`newest ${address}`, (aborted) =>
-    get<ResultOf<'notifier.approvals.list'>>(withQuery(address, { limit: mostDecided }), aborted),
+  const newest = useGet<ResultOf<'notifier.approvals.list'>>(
+    withQuery(address, { limit: mostDecided }),
   );
   useEvery(lookSeldomMs, newest.reload);
   const since = Date.now() - medianDays * dayMs;

@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { get } from '../api.ts';
-import { useEvery, useList, useLive, useLoaded } from '../loading.ts';
+import { useEvery, useList, useLive, useLoaded, useGet } from '../loading.ts';
 import { Empty, Heading, Link, ProblemBox, State, Time } from '../parts.tsx';
 import { Tile, Tiles } from '../tiles.tsx';
 import { screenOfSet, setsOf, titleOfSet, type ChangeSet } from './change-sets.ts';
@@ -22,9 +22,7 @@ const lookSeldomMs = 60_000;
 const mostListed = 5;
 
 export function PlatformOverview(): VNode {
-  const near = useLoaded('near a limit', (aborted) =>
-    get<Near>('/config/usage?limit=100', aborted),
-  );
+  const near = useGet<Near>('/config/usage?limit=100');
   const owner = setsOf('');
   const sets = useList<ChangeSet>(`${owner.address}?state=pending`);
   const rollouts = useLoaded('rollouts under way', async (aborted) => {
@@ -118,9 +116,7 @@ function StopTile(): VNode {
 }
 
 function NodesTile(): VNode {
-  const { data, reload } = useLoaded('nodes of overview', (aborted) =>
-    get<ResultOf<'cluster.nodes'>>('/config/nodes', aborted),
-  );
+  const { data, reload } = useGet<ResultOf<'cluster.nodes'>>('/config/nodes');
   useEvery(lookSeldomMs, reload);
   const there = data?.items.filter(({ state }) => state !== 'left' && state !== 'lost');
   const lost = data?.items.filter(({ state }) => state === 'lost').length ?? 0;

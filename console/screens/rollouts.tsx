@@ -3,11 +3,11 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query } from '../address.ts';
-import { call, get, withQuery } from '../api.ts';
+import { call, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { FilterField, SelectField, ReasonField } from '../fields.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
-import { lookAgainMs, useEvery, useLive, useLoaded } from '../loading.ts';
+import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
 import { usePages } from '../pages.ts';
 import {
   Button,
@@ -97,7 +97,7 @@ const isUnderWay = ({ state }: Rollout): boolean => ['planned', 'running', 'held
 
 function OneRollout({ id }: { readonly id: string }): VNode {
   const address = `/config/rollouts/${encodeURIComponent(id)}`;
-  const { data, problem, reload } = useLoaded(address, (aborted) => get<Rollout>(address, aborted));
+  const { data, problem, reload } = useGet<Rollout>(address);
   useLive(reload);
   // Gates are asked all the while.
   useEvery(lookAgainMs, () => {

@@ -5,17 +5,10 @@
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf } from '../address.ts';
-import { get, withQuery } from '../api.ts';
+import { withQuery } from '../api.ts';
 import { FilterField } from '../fields.tsx';
 import { Waiting } from '../lists.tsx';
-import {
-  lookAgainMs,
-  useEvery,
-  useList,
-  useLive,
-  useLiveApprovals,
-  useLoaded,
-} from '../loading.ts';
+import { lookAgainMs, useEvery, useList, useLive, useLiveApprovals, useGet } from '../loading.ts';
 import { Empty, Heading, ProblemBox } from '../parts.tsx';
 import { Tile, Tiles } from '../tiles.tsx';
 import { AutomationTable, type Automation } from './automations.tsx';
@@ -54,9 +47,10 @@ export function Services({ tenantId, rest }: ScreenProperties): VNode {
 function useService(tenantId: string, id: string) {
   const of = `/tenants/${tenantId}`;
   const address = `${of}/services/${encodeURIComponent(id)}`;
-  const service = useLoaded(address, (aborted) => get<Service>(address, aborted));
-  const asked = withQuery(`${of}/config/effective`, { service_id: id, explain: 'true' });
-  const effective = useLoaded(asked, (aborted) => get<Effective>(asked, aborted));
+  const service = useGet<Service>(address);
+  const effective = useGet<Effective>(
+    withQuery(`${of}/config/effective`, { service_id: id, explain: 'true' }),
+  );
   const pending = useList<Approval>(`${of}/approvals?state=pending`);
   const running = useList<Automation>(`${of}/automations?state=running`);
   const reload = (): void => {

@@ -2,10 +2,10 @@
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { query, setQuery } from '../address.ts';
-import { get, withQuery } from '../api.ts';
+import { withQuery } from '../api.ts';
 import { BarsByDay, dateText } from '../bars-by-day.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
-import { lookAgainMs, useEvery, useLoaded } from '../loading.ts';
+import { lookAgainMs, useEvery, useGet } from '../loading.ts';
 import { usePages } from '../pages.ts';
 import { Button, Code, State, Time, Who } from '../parts.tsx';
 import { counts, unitOf, type Automation, type Usage } from './budget-usage.ts';
@@ -23,9 +23,8 @@ export function SpendingByDay({
   readonly usage: Usage;
 }): VNode {
   const { by, name } = usage;
-  const address = withQuery(`/tenants/${tenantId}/budgets/days`, { by, name, days: `${days}` });
-  const { data, problem, reload } = useLoaded(address, (aborted) =>
-    get<ResultOf<'notifier.budgets.days'>>(address, aborted),
+  const { data, problem, reload } = useGet<ResultOf<'notifier.budgets.days'>>(
+    withQuery(`/tenants/${tenantId}/budgets/days`, { by, name, days: `${days}` }),
   );
   useEvery(lookAgainMs, reload);
   const chosen = data?.items.find(({ date }) => date === query.value.get('day'));

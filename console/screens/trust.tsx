@@ -5,10 +5,10 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { call, get } from '../api.ts';
+import { call } from '../api.ts';
 import { Choices, FormDialog } from '../dialogs.tsx';
 import { Field } from '../fields.tsx';
-import { useLoaded } from '../loading.ts';
+import { useGet } from '../loading.ts';
 import { RowButton, Table, Waiting } from '../lists.tsx';
 import { Below, Button, Code, Who } from '../parts.tsx';
 import { roleChoices, roleText } from '../roles.ts';
@@ -31,7 +31,7 @@ const written = ({ id: _id, made_by: _by, created_at: _at, ...rule }: Rule) => r
 
 export function TrustRules({ address, roles }: TrustProperties): VNode {
   const path = `${address}/trust`;
-  const { data, problem, reload } = useLoaded<Trust>(path, (aborted) => get(path, aborted));
+  const { data, problem, reload } = useGet<Trust>(path);
   const [doing, setDoing] = useState<Doing>();
   const close = (): void => setDoing(undefined);
   /** Refused where somebody else has written since. */

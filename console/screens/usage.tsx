@@ -1,9 +1,8 @@
 /** What a tenant uses of what it may have; and the tenants that are near a limit. */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { get } from '../api.ts';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
-import { useLoaded } from '../loading.ts';
+import { useGet } from '../loading.ts';
 import { usePages } from '../pages.ts';
 import { Heading } from '../parts.tsx';
 import type { ScreenProperties } from './screen.ts';
@@ -26,9 +25,8 @@ export const titlesOfUsage: Readonly<Record<Usage['what'], string>> = {
 const numberOf = (count: number | null): string => (count === null ? '–' : count.toLocaleString());
 
 export function TenantUsage({ tenantId }: ScreenProperties): VNode {
-  const address = `/tenants/${tenantId}/usage`;
-  const { data, problem, reload } = useLoaded(address, (aborted) =>
-    get<ResultOf<'config-resolver.usage.get'>>(address, aborted),
+  const { data, problem, reload } = useGet<ResultOf<'config-resolver.usage.get'>>(
+    `/tenants/${tenantId}/usage`,
   );
   return (
     <section>

@@ -5,10 +5,10 @@
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { query, setQuery } from '../address.ts';
-import { call, get } from '../api.ts';
+import { call } from '../api.ts';
 import { anyOf, SelectField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
-import { useLive, useLoaded } from '../loading.ts';
+import { useLive, useLoaded, useGet } from '../loading.ts';
 import { Empty, Heading, Time, TypedField, Value, State } from '../parts.tsx';
 import { layerTitles } from './ladder.ts';
 import type { ScreenProperties } from './screen.ts';
@@ -66,8 +66,7 @@ export function WhatIf({ tenantId }: ScreenProperties): VNode {
 }
 
 function Question({ tenantId }: { readonly tenantId: string }): VNode {
-  const address = `/tenants/${tenantId}/contexts`;
-  const { data } = useLoaded(address, (aborted) => get<Contexts>(address, aborted));
+  const { data } = useGet<Contexts>(`/tenants/${tenantId}/contexts`);
   const field = (name: string, label: string, placeholder: string, choices: string[] = []) => (
     <label>
       {label}
