@@ -18,7 +18,11 @@ import {
 let cluster: Cluster;
 let other: TenantFixture;
 beforeAll(async () => {
-  cluster = await startCluster({ gateways: 2, once: true, environment: { WATCH_MAX_STREAMS_PER_CALLER: '4' } });
+  cluster = await startCluster({
+    gateways: 2,
+    once: true,
+    environment: { WATCH_MAX_STREAMS_PER_CALLER: '4' },
+  });
   other = await createTenant(cluster.gateways[0]!.url, cluster.platform, 'Other watched');
 });
 afterAll(async () => {
