@@ -286,9 +286,10 @@ describe('every route', () => {
     '$name is open to an API key of its scope alone, in its own tenant',
     async ({ contract, rest }) => {
       const inPath = rest.pathParams.includes('tenant_id');
-      const targets = inPath ? (['own', 'other'] as const) : (['own'] as const);
       const askWith = async ({ owner, role, scope, client }: ScopedKey): Promise<void> => {
-        for (const target of targets) {
+        const isOpen = opens(scope, contract);
+        // Elsewhere only one that would be open here says something.
+        for (const target of inPath && isOpen ? (['own', 'other'] as const) : (['own'] as const)) {
           const { status, text, body } = await client.send(
             rest.method,
             at(rest.path, target),
@@ -296,7 +297,7 @@ describe('every route', () => {
           );
           const refusal =
             expected(contract.access, role, target, inPath) ??
-            (opens(scope, contract) ? undefined : 'insufficient_scope');
+            (isOpen ? undefined : 'insufficient_scope');
           const about = `${owner}'s key with ${scope}, ${target} tenant: ${status} ${text.slice(0, 300)}`;
           if (refusal === undefined) {
             if ([401, 403].includes(status)) throw new Error(`refused: ${about}`);
