@@ -13,6 +13,7 @@ import {
   Email,
   Line,
   Nullable,
+  Optional,
   TenantId,
   Timestamp,
   TitledObject,
@@ -126,11 +127,9 @@ export const accessReportContracts = {
     path: tenantPath,
     query: {
       at: Type.Optional(described(Timestamp, 'The moment; now by default')),
-      format: Type.Optional(
-        Type.Enum(['json', 'csv'], {
-          description: '`csv` is what `Accept: text/csv` gets; `json` by default',
-        }),
-      ),
+      format: Optional.Enum(['json', 'csv'], {
+        description: '`csv` is what `Accept: text/csv` gets; `json` by default',
+      }),
     },
     result: AccessReport,
     response: 'report',

@@ -11,6 +11,7 @@ import {
   DescribedObject,
   FreeForm,
   Line,
+  Optional,
   TenantId,
   Timestamp,
   TitledObject,
@@ -181,24 +182,20 @@ export const accessContracts = {
     body: Type.Object(
       {
         ...defaults,
-        evaluations: optional(
-          Type.Array(
-            Type.Object(defaults, {
-              ...open,
-              title: 'AccessEvaluation',
-              description: 'What it leaves out is that of the request',
-            }),
-            { maxItems: mostEvaluations, description: 'None: the request is one question' },
-          ),
+        evaluations: Optional.Array(
+          Type.Object(defaults, {
+            ...open,
+            title: 'AccessEvaluation',
+            description: 'What it leaves out is that of the request',
+          }),
+          { maxItems: mostEvaluations, description: 'None: the request is one question' },
         ),
         options: optional(
           Type.Object(
             {
-              evaluations_semantic: optional(
-                Type.Enum([...evaluationSemantics], {
-                  description: 'After which answer the rest is left out; after none by default',
-                }),
-              ),
+              evaluations_semantic: Optional.Enum([...evaluationSemantics], {
+                description: 'After which answer the rest is left out; after none by default',
+              }),
             },
             { ...open, description: 'How they are answered' },
           ),

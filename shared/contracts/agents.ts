@@ -9,7 +9,15 @@ import { Type, type Static } from 'typebox';
 import { dryRun } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
 import { effectiveTrials } from './effective-trial.ts';
-import { AgentType, described, FreeForm, InstanceCount, Text, TitledObject } from './fields.ts';
+import {
+  AgentType,
+  described,
+  FreeForm,
+  InstanceCount,
+  Optional,
+  Text,
+  TitledObject,
+} from './fields.ts';
 import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenant-document.ts';
 import { temporary } from './temporary-changes.ts';
 import { BusinessHours } from './weekly-hours.ts';
@@ -17,27 +25,19 @@ import { BusinessHours } from './weekly-hours.ts';
 const fields = {
   default_region: Type.Optional(Text('Region where nothing names one', 'europe-west1')),
   default_zone: Type.Optional(Text('Zone where nothing names one')),
-  metrics_duration_minutes: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 525_600,
-      description: 'How far back metrics are looked at',
-      examples: [30],
-    }),
-  ),
-  validation_timeout_seconds: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 86_400,
-      description: 'How long a change may take to be validated',
-    }),
-  ),
-  default_memory: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 64, description: 'Such as 512Mi' }),
-  ),
-  default_cpu: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 64, description: 'Such as 500m' }),
-  ),
+  metrics_duration_minutes: Optional.Integer({
+    minimum: 1,
+    maximum: 525_600,
+    description: 'How far back metrics are looked at',
+    examples: [30],
+  }),
+  validation_timeout_seconds: Optional.Integer({
+    minimum: 1,
+    maximum: 86_400,
+    description: 'How long a change may take to be validated',
+  }),
+  default_memory: Optional.String({ minLength: 1, maxLength: 64, description: 'Such as 512Mi' }),
+  default_cpu: Optional.String({ minLength: 1, maxLength: 64, description: 'Such as 500m' }),
   default_scaling: Type.Optional(
     TitledObject('Scaling', 'Between how many instances it scales', {
       min_instances: Type.Optional(InstanceCount),
@@ -51,12 +51,10 @@ const fields = {
     }),
   ),
   templates: Type.Optional(described(FreeForm, 'Templates, kept as they are')),
-  tools: Type.Optional(
-    Type.Array(Text('Name of a tool'), {
-      maxItems: 200,
-      description: 'Tools that the agent may use',
-    }),
-  ),
+  tools: Optional.Array(Text('Name of a tool'), {
+    maxItems: 200,
+    description: 'Tools that the agent may use',
+  }),
   business_hours: Type.Optional(BusinessHours),
   custom: Type.Optional(described(FreeForm, 'Whatever else the agent wants, kept as it is')),
 };

@@ -7,6 +7,7 @@ import {
   described,
   DescribedObject,
   Nullable,
+  Optional,
   StrictObject,
   TenantId,
   Timestamp,
@@ -139,30 +140,24 @@ export const auditContracts = {
     keyScope: 'audit:read',
     query: {
       tenant_id: Type.Optional(described(Uuid, ofWhichTenant)),
-      actor: Type.Optional(
-        Type.String({
-          maxLength: 254,
-          description: 'An id, or the e-mail address of a person who has signed in to the tenant',
-        }),
-      ),
-      action: Type.Optional(
-        Type.String({
-          maxLength: 300,
-          description:
-            'A name or its beginning, with an asterisk or without: tenant.member; several with commas between them',
-        }),
-      ),
-      target: Type.Optional(
-        Type.String({
-          maxLength: 300,
-          description: 'What it was done to: an id, such as of a person, or the name of a document',
-        }),
-      ),
+      actor: Optional.String({
+        maxLength: 254,
+        description: 'An id, or the e-mail address of a person who has signed in to the tenant',
+      }),
+      action: Optional.String({
+        maxLength: 300,
+        description:
+          'A name or its beginning, with an asterisk or without: tenant.member; several with commas between them',
+      }),
+      target: Optional.String({
+        maxLength: 300,
+        description: 'What it was done to: an id, such as of a person, or the name of a document',
+      }),
       since: Type.Optional(described(Timestamp, 'From this time on')),
       until: Type.Optional(described(Timestamp, 'Before this time')),
-      order: Type.Optional(
-        Type.Enum(['asc', 'desc'], { description: 'By time; desc begins with the newest' }),
-      ),
+      order: Optional.Enum(['asc', 'desc'], {
+        description: 'By time; desc begins with the newest',
+      }),
       ...page,
     },
     result: Page(AuditEvent),
@@ -183,33 +178,25 @@ export const auditContracts = {
     access: reader,
     keyScope: 'audit:read',
     query: {
-      tenant_id: Type.Optional(
-        Type.String({
-          ...Uuid,
-          description: "For platform administrators; the platform's chain where absent",
-        }),
-      ),
-      before: Type.Optional(
-        Type.String({
-          format: 'date-time',
-          maxLength: 40,
-          description: 'Ends before the first event that is not from before this moment',
-        }),
-      ),
-      after: Type.Optional(
-        Type.Integer({
-          minimum: 0,
-          maximum: Number.MAX_SAFE_INTEGER,
-          description: 'Begins after this number: to resume, or to fetch what was lost again',
-        }),
-      ),
-      action: Type.Optional(
-        Type.String({
-          maxLength: 300,
-          description:
-            'Only these, as in the list of events; what lies between them is a line that says so',
-        }),
-      ),
+      tenant_id: Optional.String({
+        ...Uuid,
+        description: "For platform administrators; the platform's chain where absent",
+      }),
+      before: Optional.String({
+        format: 'date-time',
+        maxLength: 40,
+        description: 'Ends before the first event that is not from before this moment',
+      }),
+      after: Optional.Integer({
+        minimum: 0,
+        maximum: Number.MAX_SAFE_INTEGER,
+        description: 'Begins after this number: to resume, or to fetch what was lost again',
+      }),
+      action: Optional.String({
+        maxLength: 300,
+        description:
+          'Only these, as in the list of events; what lies between them is a line that says so',
+      }),
       ...page,
     },
     result: Page(Type.Union([ExportedEvent, SkippedEvents])),
@@ -279,9 +266,7 @@ export const auditContracts = {
     keyScope: 'audit:read',
     query: {
       tenant_id: Type.Optional(described(Uuid, ofWhichTenant)),
-      cursor: Type.Optional(
-        Type.String({ maxLength: 2000, description: 'next_cursor of the piece before' }),
-      ),
+      cursor: Optional.String({ maxLength: 2000, description: 'next_cursor of the piece before' }),
     },
     result: StrictObject({
       valid: Nullable(
@@ -309,12 +294,10 @@ export const auditContracts = {
               refusal,
             ),
           ),
-          erased_at: Type.Optional(
-            Type.String({
-              format: 'date-time',
-              description: 'The tenant was erased: hashes of its events are left, and they hold',
-            }),
-          ),
+          erased_at: Optional.String({
+            format: 'date-time',
+            description: 'The tenant was erased: hashes of its events are left, and they hold',
+          }),
           broken_at: Type.Optional(
             DescribedObject('The first broken link; absent where there is none', {
               seq: Type.Integer({ description: 'The place in the chain' }),

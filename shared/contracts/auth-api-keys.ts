@@ -9,6 +9,7 @@ import {
   described,
   Email,
   Nullable,
+  Optional,
   SomeOf,
   StrictObject,
   Timestamp,
@@ -99,9 +100,12 @@ export const NewApiKey = TitledObject('NewApiKey', 'An API key that is asked for
     SomeOf(keyScopes, { minItems: 1, description: 'What it may do; config:read by default' }),
   ),
   narrowed_to: Type.Optional(described(NarrowedTo, 'What it is for; all by default')),
-  expires_in_days: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 365, default: 90, description: 'Days until it ends' }),
-  ),
+  expires_in_days: Optional.Integer({
+    minimum: 1,
+    maximum: 365,
+    default: 90,
+    description: 'Days until it ends',
+  }),
 });
 /** Where every node caches what it knows of an API key. */
 export const apiKeyCacheKey = ({ key_id: id }: { key_id: string }): string => `api_key_${id}`;

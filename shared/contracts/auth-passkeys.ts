@@ -17,6 +17,7 @@ import {
   described,
   DescribedObject,
   Nullable,
+  Optional,
   StrictObject,
   Timestamp,
   TitledObject,
@@ -83,12 +84,10 @@ const Attestation = credential<RegistrationResponseJSON>(
         'The new public key, as the authenticator states it, in base64url',
         'o2NmbXRkbm9uZQ',
       ),
-      transports: Type.Optional(
-        Type.Array(Transport, {
-          maxItems: 16,
-          description: 'How the authenticator can be reached',
-        }),
-      ),
+      transports: Optional.Array(Transport, {
+        maxItems: 16,
+        description: 'How the authenticator can be reached',
+      }),
     },
     { ...fromBrowser, description: "The authenticator's answer" },
   ),
@@ -197,12 +196,10 @@ export const passkeyContracts = {
     leadsTo: 'own_sign_in',
     networkLimited: 'calls',
     body: StrictObject({
-      email: Type.Optional(
-        Type.String({
-          ...claimedAddress,
-          description: 'Then only a passkey of this account completes the sign-in',
-        }),
-      ),
+      email: Optional.String({
+        ...claimedAddress,
+        description: 'Then only a passkey of this account completes the sign-in',
+      }),
     }),
     result: Ceremony(RequestOptions),
   }),

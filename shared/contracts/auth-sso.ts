@@ -9,6 +9,7 @@ import {
   described,
   Email,
   Nullable,
+  Optional,
   SomeOf,
   StrictObject,
   TitledObject,
@@ -146,14 +147,12 @@ export const ssoContracts = {
       ),
       redirect_uri: RedirectUri,
       client_challenge: Challenge,
-      max_age: Type.Optional(
-        Type.Integer({
-          minimum: 0,
-          maximum: 86_400 * 30,
-          description:
-            'Seconds since the person signed in at the provider, who else signs in there again; 0 for always, as where `auth_reauth_required` asks for a recent sign-in',
-        }),
-      ),
+      max_age: Optional.Integer({
+        minimum: 0,
+        maximum: 86_400 * 30,
+        description:
+          'Seconds since the person signed in at the provider, who else signs in there again; 0 for always, as where `auth_reauth_required` asks for a recent sign-in',
+      }),
     }),
     result: Started,
   }),
@@ -174,13 +173,10 @@ export const ssoContracts = {
         description: 'What client_challenge was made of, RFC 7636',
         examples: ['dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'],
       }),
-      iss: Type.Optional(
-        Type.String({
-          maxLength: 500,
-          description:
-            'As the provider sent it (RFC 9207); required where it says that it sends it',
-        }),
-      ),
+      iss: Optional.String({
+        maxLength: 500,
+        description: 'As the provider sent it (RFC 9207); required where it says that it sends it',
+      }),
     }),
     result: TokenResponse,
     response: 'token',

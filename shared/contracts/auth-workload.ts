@@ -12,6 +12,7 @@ import {
   described,
   Line,
   Nullable,
+  Optional,
   SomeOf,
   StrictObject,
   TitledObject,
@@ -73,23 +74,19 @@ const rule = {
   roles: described(SomeOf(tenantRoles, { minItems: 1 }), 'Roles, among those of the account', [
     'viewer',
   ]),
-  scopes: Type.Optional(
-    Type.Array(KeyScope, {
-      minItems: 1,
-      maxItems: keyScopes.length,
-      uniqueItems: true,
-      description: 'What its tokens may do; config:read by default',
-    }),
-  ),
+  scopes: Optional.Array(KeyScope, {
+    minItems: 1,
+    maxItems: keyScopes.length,
+    uniqueItems: true,
+    description: 'What its tokens may do; config:read by default',
+  }),
   narrowed_to: Type.Optional(described(NarrowedTo, 'What its tokens are for; all by default')),
-  max_ttl: Type.Optional(
-    Type.Integer({
-      minimum: 60,
-      maximum: longestTokenSeconds,
-      default: longestTokenSeconds,
-      description: 'Seconds that its tokens are good for',
-    }),
-  ),
+  max_ttl: Optional.Integer({
+    minimum: 60,
+    maximum: longestTokenSeconds,
+    default: longestTokenSeconds,
+    description: 'Seconds that its tokens are good for',
+  }),
 };
 const NewRule = TitledObject(
   'TrustRuleBody',
@@ -262,22 +259,19 @@ export const workloadContracts = {
         description: 'What it is',
         examples: [jwtTokenType],
       }),
-      audience: Type.Optional(
-        Type.String({
-          maxLength: 500,
-          description:
-            "The account's address, BASE_URL/tenants/…/service-accounts/…; by default what `aud` of the token is",
-        }),
-      ),
-      scope: Type.Optional(
-        Type.String({
-          maxLength: 500,
-          description: 'Scopes with spaces between them; those of the rule by default',
-        }),
-      ),
-      requested_token_type: Type.Optional(
-        Type.String({ maxLength: 200, description: 'An access token, the only type there is' }),
-      ),
+      audience: Optional.String({
+        maxLength: 500,
+        description:
+          "The account's address, BASE_URL/tenants/…/service-accounts/…; by default what `aud` of the token is",
+      }),
+      scope: Optional.String({
+        maxLength: 500,
+        description: 'Scopes with spaces between them; those of the rule by default',
+      }),
+      requested_token_type: Optional.String({
+        maxLength: 200,
+        description: 'An access token, the only type there is',
+      }),
     }),
     result: TitledObject('ExchangedToken', 'A token of a service account', {
       access_token: Type.String({ description: 'For Authorization: Bearer' }),

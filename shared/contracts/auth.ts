@@ -10,6 +10,7 @@ import {
   DescribedObject,
   Email,
   Nullable,
+  Optional,
   StrictObject,
   Timestamp,
   TitledObject,
@@ -255,9 +256,7 @@ export const authContracts = {
     leadsTo: 'removal',
     keyScope: 'auth:self',
     body: StrictObject({
-      all: Type.Optional(
-        Type.Boolean({ description: 'End all sessions of the account, not this one alone' }),
-      ),
+      all: Optional.Boolean({ description: 'End all sessions of the account, not this one alone' }),
     }),
     result: Type.Null(),
     response: 'nothing',
@@ -293,9 +292,7 @@ export const authContracts = {
         'The password from now on: 12 to 256 characters, and no common one',
         'another horse battery staple',
       ),
-      end_api_keys: Type.Optional(
-        Type.Boolean({ description: 'End my API keys too, in all tenants' }),
-      ),
+      end_api_keys: Optional.Boolean({ description: 'End my API keys too, in all tenants' }),
     }),
     result: Type.Null(),
     response: 'nothing',
@@ -382,13 +379,11 @@ export const authContracts = {
     access: { level: 'platform_admin' },
     keyScope: 'platform:read',
     query: {
-      email: Type.Optional(Type.String({ maxLength: 254, description: 'Only this address' })),
-      q: Type.Optional(
-        Type.String({
-          maxLength: 200,
-          description: 'Only those with this in their address or name, in upper or lower case',
-        }),
-      ),
+      email: Optional.String({ maxLength: 254, description: 'Only this address' }),
+      q: Optional.String({
+        maxLength: 200,
+        description: 'Only those with this in their address or name, in upper or lower case',
+      }),
       ...page,
     },
     result: Page(ManagedUser),
@@ -440,12 +435,10 @@ export const authContracts = {
       email: Email,
       tenant_id: Type.Optional(Uuid),
       tenant_name: Type.String(),
-      password: Type.Optional(
-        Type.String({
-          maxLength: 1024,
-          description: "The platform administrator's word for a new account, which proves it",
-        }),
-      ),
+      password: Optional.String({
+        maxLength: 1024,
+        description: "The platform administrator's word for a new account, which proves it",
+      }),
     }),
     result: StrictObject({
       id: Uuid,

@@ -13,6 +13,7 @@ import {
   DescribedObject,
   Line,
   Nullable,
+  Optional,
   StrictObject,
   TenantId,
   Timestamp,
@@ -82,7 +83,7 @@ const Automation = TitledObject('Automation', 'An automation that runs under the
     ),
   ),
   redeemed_at: Type.Optional(described(Timestamp, 'When an executor redeemed it')),
-  redeemed_by: Type.Optional(Type.String({ description: 'The executor that did' })),
+  redeemed_by: Optional.String({ description: 'The executor that did' }),
   approval_id: Type.Optional(described(Uuid, 'The approval that it waits or waited for')),
   ttl_seconds: Type.Integer({ description: 'How long it runs without a heartbeat' }),
   requested_by: DescribedObject('Who started it', {
@@ -121,19 +122,18 @@ export const automationContracts = {
       ...intent,
       ...exactly,
       title: Type.Optional(Line(300, 'One line for approvers')),
-      description: Type.Optional(
-        Type.String({ maxLength: 10_000, description: 'What approvers need to decide' }),
-      ),
+      description: Optional.String({
+        maxLength: 10_000,
+        description: 'What approvers need to decide',
+      }),
       audience: Type.Optional(
         Line(200, 'Whom its grants are for, their `aud`; BASE_URL of Strata by default'),
       ),
-      ttl_seconds: Type.Optional(
-        Type.Integer({
-          minimum: automationTtl.least,
-          maximum: automationTtl.most,
-          description: `How long it runs without a heartbeat; ${automationTtl.default} by default`,
-        }),
-      ),
+      ttl_seconds: Optional.Integer({
+        minimum: automationTtl.least,
+        maximum: automationTtl.most,
+        description: `How long it runs without a heartbeat; ${automationTtl.default} by default`,
+      }),
       idempotency_key: Type.Optional(
         Line(200, 'The same key with the same request gives the same automation'),
       ),
@@ -167,14 +167,12 @@ export const automationContracts = {
       state: Type.Optional(
         described(AutomationState, 'What the caller knows: `wait` ends as soon as it is another'),
       ),
-      wait: Type.Optional(
-        Type.Integer({
-          minimum: 0,
-          maximum: longestWait,
-          description:
-            'Seconds to wait for another state than `state`; without that, until it neither waits for approval nor for a slot',
-        }),
-      ),
+      wait: Optional.Integer({
+        minimum: 0,
+        maximum: longestWait,
+        description:
+          'Seconds to wait for another state than `state`; without that, until it neither waits for approval nor for a slot',
+      }),
     },
     result: Automation,
     minTimeoutMs: timeToWait,

@@ -7,7 +7,7 @@ import { Type, type Static } from 'typebox';
 import { action, dryRun } from './contract.ts';
 import { Page, page } from './envelopes.ts';
 import { documentContracts } from './document-contracts.ts';
-import { Nullable, ServiceTypeName, strict, TenantId, TitledObject } from './fields.ts';
+import { Nullable, Optional, ServiceTypeName, strict, TenantId, TitledObject } from './fields.ts';
 import { impactQuery } from './impact.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
 import { ofTenant, tenantPath, tenantReaders, type TenantAddress } from './tenant-document.ts';
@@ -17,39 +17,29 @@ export const valueTypes = ['boolean', 'integer', 'number', 'string', 'array', 'o
 export type ValueType = (typeof valueTypes)[number];
 
 const limits = {
-  const: Type.Optional(
-    Type.Unknown({ description: 'The value, also where no layer holds the key' }),
-  ),
-  minimum: Type.Optional(Type.Number({ description: 'Smaller numbers become this' })),
-  maximum: Type.Optional(Type.Number({ description: 'Larger numbers become this' })),
-  enum: Type.Optional(
-    Type.Array(Type.Unknown(), {
-      minItems: 1,
-      maxItems: 100,
-      description:
-        'The values there may be; the first is the fallback where no layer holds one of them',
-    }),
-  ),
-  type: Type.Optional(
-    Type.Enum(valueTypes, { description: 'The type of JSON that values must have' }),
-  ),
+  const: Optional.Unknown({ description: 'The value, also where no layer holds the key' }),
+  minimum: Optional.Number({ description: 'Smaller numbers become this' }),
+  maximum: Optional.Number({ description: 'Larger numbers become this' }),
+  enum: Optional.Array(Type.Unknown(), {
+    minItems: 1,
+    maxItems: 100,
+    description:
+      'The values there may be; the first is the fallback where no layer holds one of them',
+  }),
+  type: Optional.Enum(valueTypes, { description: 'The type of JSON that values must have' }),
 };
 export const Bound = TitledObject('Bound', 'What an effective value has to be', {
   ...limits,
-  mode: Type.Optional(
-    Type.Enum(['enforce', 'warn'], {
-      description: '`warn` changes no value, and says where one is outside; `enforce` by default',
-    }),
-  ),
-  service_types: Type.Optional(
-    Type.Array(ServiceTypeName, {
-      minItems: 1,
-      maxItems: 100,
-      uniqueItems: true,
-      description: 'Only for these service types',
-    }),
-  ),
-  reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why, for people' })),
+  mode: Optional.Enum(['enforce', 'warn'], {
+    description: '`warn` changes no value, and says where one is outside; `enforce` by default',
+  }),
+  service_types: Optional.Array(ServiceTypeName, {
+    minItems: 1,
+    maxItems: 100,
+    uniqueItems: true,
+    description: 'Only for these service types',
+  }),
+  reason: Optional.String({ maxLength: 500, description: 'Why, for people' }),
 });
 export type Bound = Static<typeof Bound>;
 
@@ -106,7 +96,7 @@ const Violation = TitledObject('BoundViolation', 'A stored value that a bound is
   service_type: Nullable(
     Type.String({ description: 'What the value is for; null: every service type' }),
   ),
-  value: Type.Optional(Type.Unknown({ description: 'Absent where it is large' })),
+  value: Optional.Unknown({ description: 'Absent where it is large' }),
   by: Type.Enum(['platform', 'service_type', 'tenant'], { description: 'Whose rule it is' }),
   rule: Bound,
   revision: Type.Union([Type.Integer(), Type.Null()], {

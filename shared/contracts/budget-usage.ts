@@ -5,6 +5,7 @@ import { action, type Access } from './contract.ts';
 import {
   described,
   DescribedObject,
+  Optional,
   StrictObject,
   TenantId,
   Timestamp,
@@ -66,13 +67,13 @@ export type BudgetNotice = Static<typeof BudgetNotice>;
 /** Automations of a tenant that run, or wait for an approval or a slot, and ask for the same. */
 const LiveAutomations = StrictObject({
   tenant_id: Uuid,
-  agent_type: Type.Optional(Type.String()),
-  service_id: Type.Optional(Type.String()),
-  service_type: Type.Optional(Type.String()),
+  agent_type: Optional.String(),
+  service_id: Optional.String(),
+  service_type: Optional.String(),
   action: Type.String(),
   risk_level: Type.String(),
   is_rollback: Type.Boolean({ description: 'Whether they say so' }),
-  cost_impact: Type.Optional(Type.Number()),
+  cost_impact: Optional.Number(),
   running: Type.Integer(),
   waiting: Type.Integer(),
 });
@@ -108,13 +109,11 @@ export const budgetUsageContracts = {
     query: {
       by: budgetOwner,
       name: BudgetInForce.properties.name,
-      days: Type.Optional(
-        Type.Integer({
-          minimum: 1,
-          maximum: mostDays,
-          description: 'How many, today included; 31 by default',
-        }),
-      ),
+      days: Optional.Integer({
+        minimum: 1,
+        maximum: mostDays,
+        description: 'How many, today included; 31 by default',
+      }),
     },
     result: TitledObject('BudgetDays', 'What a budget has spent by day', {
       items: Type.Array(

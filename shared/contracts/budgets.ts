@@ -10,6 +10,7 @@ import {
   AgentType,
   described,
   Identifier,
+  Optional,
   patterns,
   ProjectId,
   ServiceId,
@@ -25,7 +26,7 @@ import { ofPlatform, platformAdmins } from './platform-document.ts';
 import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
 
 const someNames = <Name extends typeof Identifier>(name: Name, description: string) =>
-  Type.Optional(Type.Array(name, { minItems: 1, maxItems: 100, uniqueItems: true, description }));
+  Optional.Array(name, { minItems: 1, maxItems: 100, uniqueItems: true, description });
 
 /** Which automations a budget or a freeze is about. */
 export const LimitMatch = TitledObject(
@@ -37,14 +38,12 @@ export const LimitMatch = TitledObject(
     service_ids: someNames(ServiceId, 'Only on these service instances'),
     service_types: someNames(ServiceTypeName, 'Only on these service types'),
     project_ids: someNames(ProjectId, 'Only on instances of these projects'),
-    environments: Type.Optional(
-      Type.Array(Text('Such as production'), {
-        minItems: 1,
-        maxItems: 100,
-        uniqueItems: true,
-        description: 'Only on instances of projects of these environments',
-      }),
-    ),
+    environments: Optional.Array(Text('Such as production'), {
+      minItems: 1,
+      maxItems: 100,
+      uniqueItems: true,
+      description: 'Only on instances of projects of these environments',
+    }),
     risk_levels: Type.Optional(
       SomeOf([...riskLevels], { minItems: 1, description: 'Only of these risk levels' }),
     ),
@@ -63,14 +62,10 @@ export const budgetOwner = Type.Enum(['platform', 'tenant', 'project'], {
 
 /** The name of a budget, of a freeze, or of an override of one. */
 export const LimitName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' });
-export const limitMode = Type.Optional(
-  Type.Enum(['enforce', 'warn'], {
-    description: '`warn` refuses nothing, and says where it would have; `enforce` by default',
-  }),
-);
-export const limitReason = Type.Optional(
-  Type.String({ maxLength: 500, description: 'Why, for people' }),
-);
+export const limitMode = Optional.Enum(['enforce', 'warn'], {
+  description: '`warn` refuses nothing, and says where it would have; `enforce` by default',
+});
+export const limitReason = Optional.String({ maxLength: 500, description: 'Why, for people' });
 export const timeZone = {
   minLength: 1,
   maxLength: 64,
@@ -99,46 +94,34 @@ export const Budget = TitledObject(
   'How much automation may spend in a period',
   {
     amount: DecimalText,
-    counts: Type.Optional(
-      Type.Enum(['cost', 'actions'], {
-        description:
-          'What it is an amount of: the `cost_impact` of automations, or how many start; `cost` by default',
-      }),
-    ),
+    counts: Optional.Enum(['cost', 'actions'], {
+      description:
+        'What it is an amount of: the `cost_impact` of automations, or how many start; `cost` by default',
+    }),
     currency: Type.Optional(Currency),
     per: Type.Enum(budgetPeriods, { description: 'How long a period lasts' }),
-    window: Type.Optional(
-      Type.Enum(['calendar', 'rolling'], {
-        description:
-          '`calendar`: periods of the calendar, weeks from Monday. `rolling`: the last hour, day, 7 days or 30 days, in steps of 5 minutes. `calendar` by default',
-      }),
-    ),
-    timezone: Type.Optional(
-      Type.String({
-        ...timeZone,
-        description: 'IANA name of the zone whose calendar it is; `UTC` by default',
-      }),
-    ),
+    window: Optional.Enum(['calendar', 'rolling'], {
+      description:
+        '`calendar`: periods of the calendar, weeks from Monday. `rolling`: the last hour, day, 7 days or 30 days, in steps of 5 minutes. `calendar` by default',
+    }),
+    timezone: Optional.String({
+      ...timeZone,
+      description: 'IANA name of the zone whose calendar it is; `UTC` by default',
+    }),
     match: Type.Optional(LimitMatch),
-    over: Type.Optional(
-      Type.Enum(['deny', 'approval_required'], {
-        description: 'What becomes of an automation that would exceed it; `deny` by default',
-      }),
-    ),
-    warn_at: Type.Optional(
-      Type.Number({
-        exclusiveMinimum: 0,
-        maximum: 1,
-        description: 'Share of the amount from which on people are notified, once per period',
-        examples: [0.8],
-      }),
-    ),
+    over: Optional.Enum(['deny', 'approval_required'], {
+      description: 'What becomes of an automation that would exceed it; `deny` by default',
+    }),
+    warn_at: Optional.Number({
+      exclusiveMinimum: 0,
+      maximum: 1,
+      description: 'Share of the amount from which on people are notified, once per period',
+      examples: [0.8],
+    }),
     mode: limitMode,
-    rollbacks: Type.Optional(
-      Type.Enum(['free', 'count'], {
-        description: 'Whether rollbacks that are proven count; `count` by default',
-      }),
-    ),
+    rollbacks: Optional.Enum(['free', 'count'], {
+      description: 'Whether rollbacks that are proven count; `count` by default',
+    }),
     reason: limitReason,
   },
 );

@@ -5,7 +5,7 @@
  */
 import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
-import { SomeOf, StrictObject, TitledObject } from './fields.ts';
+import { Optional, SomeOf, StrictObject, TitledObject } from './fields.ts';
 import { configTypes, platformConfigTypes } from './history.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
 import { dryRun } from './contract.ts';
@@ -14,27 +14,24 @@ import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
 const optional = Type.Optional;
 
 const rules = {
-  keys: optional(
-    Type.Array(Type.String({ minLength: 1, maxLength: 200, description: 'Name of a key' }), {
+  keys: Optional.Array(
+    Type.String({ minLength: 1, maxLength: 200, description: 'Name of a key' }),
+    {
       minItems: 1,
       maxItems: 100,
       uniqueItems: true,
       description: 'Changes of these keys, in whichever document they are',
-    }),
+    },
   ),
-  required: optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 10,
-      description: 'How many people approve; 1 by default',
-    }),
-  ),
-  tightening: optional(
-    Type.Enum(['free', 'guarded'], {
-      description:
-        '`free`: what can only deny automation more needs no approval, such as a freeze that is added; `guarded` by default',
-    }),
-  ),
+  required: Optional.Integer({
+    minimum: 1,
+    maximum: 10,
+    description: 'How many people approve; 1 by default',
+  }),
+  tightening: Optional.Enum(['free', 'guarded'], {
+    description:
+      '`free`: what can only deny automation more needs no approval, such as a freeze that is added; `guarded` by default',
+  }),
 };
 /** A rollout is approved as what it writes. */
 const guardedTypes = platformConfigTypes.filter((type) => type !== 'rollout_config');
@@ -45,13 +42,14 @@ const ofKinds = <Names extends string[]>(names: readonly [...Names]) =>
       description: 'Documents of these kinds; with neither this nor `keys`, all documents',
     }),
   );
-const groups = optional(
-  Type.Array(Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$', description: 'Approver group' }), {
+const groups = Optional.Array(
+  Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$', description: 'Approver group' }),
+  {
     minItems: 1,
     maxItems: 20,
     uniqueItems: true,
     description: 'Their members approve; without it, operators, reviewers and tenant_admins do',
-  }),
+  },
 );
 
 export const ChangePolicy = StrictObject(

@@ -14,6 +14,7 @@ import {
   DescribedObject,
   Line,
   Nullable,
+  Optional,
   strict,
   StrictObject,
   Timestamp,
@@ -73,12 +74,10 @@ const itemOf = (title: string, example: ItemExample) =>
       description: 'The path of a document, as its own write has it',
       examples: [example.path],
     }),
-    body: Type.Optional(
-      Type.Unknown({
-        description: 'As the write takes it; none for a delete',
-        examples: [example.body],
-      }),
-    ),
+    body: Optional.Unknown({
+      description: 'As the write takes it; none for a delete',
+      examples: [example.body],
+    }),
   });
 type Item = ReturnType<typeof itemOf>;
 export type ChangeSetItem = Static<Item>;
@@ -120,12 +119,10 @@ const ChangeSet = TitledObject('ChangeSet', 'Writes that are made together once 
     StrictObject({
       action: PlanItem.properties.action,
       path: Type.String({ description: 'The path of the document' }),
-      body: Type.Optional(
-        Type.Unknown({
-          description:
-            'As it was sent; none for a delete, in lists, and where its documents hold secrets',
-        }),
-      ),
+      body: Optional.Unknown({
+        description:
+          'As it was sent; none for a delete, in lists, and where its documents hold secrets',
+      }),
       base: Nullable(
         Type.Integer({ description: 'Its revision when it was proposed; null for none' }),
       ),
@@ -133,11 +130,9 @@ const ChangeSet = TitledObject('ChangeSet', 'Writes that are made together once 
     { description: 'The writes, in order' },
   ),
   changes: Type.Array(PlannedChange, { description: 'What it changes in the documents' }),
-  moved: Type.Optional(
-    Type.Array(PlannedChange, {
-      description: 'What others had changed in the documents before it was rebased',
-    }),
-  ),
+  moved: Optional.Array(PlannedChange, {
+    description: 'What others had changed in the documents before it was rebased',
+  }),
   authors: Type.Array(Person, {
     description: 'Who wrote and edited it; neither they nor the makers of their keys approve it',
   }),
@@ -165,9 +160,7 @@ const ChangeSet = TitledObject('ChangeSet', 'Writes that are made together once 
     Type.String({ description: 'Why it is stale, suspended, rejected or failed; null otherwise' }),
   ),
   ended_by: Nullable(Author),
-  revisions: Type.Optional(
-    Type.Array(Type.Integer(), { description: 'Of the items, once it is applied' }),
-  ),
+  revisions: Optional.Array(Type.Integer(), { description: 'Of the items, once it is applied' }),
   impact: Type.Optional(
     DescribedObject(
       'With `impact`; without `decisions` where none is kept, and while the notifier is away',
@@ -186,7 +179,7 @@ const ChangeSetChange = TitledObject('ChangeSetChange', 'That a change set chang
   state: State,
 });
 
-const Comment = Type.Optional(Type.String({ maxLength: 500, description: 'For the others' }));
+const Comment = Optional.String({ maxLength: 500, description: 'For the others' });
 const id = { changeset_id: described(Uuid, "The change set's id") };
 
 interface Definition<Path extends TProperties, Own extends TProperties = TProperties> {
@@ -270,9 +263,9 @@ function reading<Path extends TProperties>({
       keyScope: readScope,
       path: one,
       query: {
-        impact: Type.Optional(
-          Type.Boolean({ description: 'Also what decisions of the last days would have been' }),
-        ),
+        impact: Optional.Boolean({
+          description: 'Also what decisions of the last days would have been',
+        }),
       },
       result: ChangeSet,
     }),
@@ -283,9 +276,7 @@ function reading<Path extends TProperties>({
       keyScope: readScope,
       path,
       query: {
-        after: Type.Optional(
-          Type.Integer({ minimum: 0, description: 'Absent: none, only the revision' }),
-        ),
+        after: Optional.Integer({ minimum: 0, description: 'Absent: none, only the revision' }),
         limit: page.limit,
       },
       result: StrictObject({
@@ -335,9 +326,9 @@ function changeSetContracts<Path extends TProperties, Own extends TProperties>(
       rest: `POST ${url}`,
       path,
       query: {
-        submit: Type.Optional(
-          Type.Boolean({ description: 'Ask for its approval at once: it is no draft first' }),
-        ),
+        submit: Optional.Boolean({
+          description: 'Ask for its approval at once: it is no draft first',
+        }),
       },
       body: TitledObject(`${titled}NewChangeSet`, 'A change set, as it is proposed', {
         title,

@@ -9,6 +9,7 @@ import {
   described,
   DescribedObject,
   Nullable,
+  Optional,
   StrictObject,
   TenantId,
   Timestamp,
@@ -28,39 +29,34 @@ const observer = { level: 'platform_admin', services: true } as const;
 const minTimeoutMs = 15_000;
 
 export const ReloadRequest = StrictObject({
-  reload_env: Type.Optional(
-    Type.Boolean({
-      description: 'Read the settings from the environment again',
-      examples: [true],
-    }),
-  ),
+  reload_env: Optional.Boolean({
+    description: 'Read the settings from the environment again',
+    examples: [true],
+  }),
   invalidate: Type.Optional(
     DescribedObject(
       'Whose cached effective configurations are dropped: all, unless tenants are named and no setting changed',
       {
-        all: Type.Optional(Type.Boolean({ description: 'Those of every tenant' })),
-        tenant_ids: Type.Optional(
-          Type.Array(Type.String({ format: 'uuid', maxLength: 36 }), {
-            maxItems: 1000,
-            description: 'Those of these tenants',
-          }),
-        ),
+        all: Optional.Boolean({ description: 'Those of every tenant' }),
+        tenant_ids: Optional.Array(Type.String({ format: 'uuid', maxLength: 36 }), {
+          maxItems: 1000,
+          description: 'Those of these tenants',
+        }),
       },
     ),
   ),
   reinit: Type.Optional(
     DescribedObject('Caches that begin again', {
-      configuration_service: Type.Optional(
-        Type.Boolean({ description: 'The cache of stored documents' }),
-      ),
-      dynamic_config_service: Type.Optional(
-        Type.Boolean({ description: 'The cache of effective configurations' }),
-      ),
+      configuration_service: Optional.Boolean({ description: 'The cache of stored documents' }),
+      dynamic_config_service: Optional.Boolean({
+        description: 'The cache of effective configurations',
+      }),
     }),
   ),
-  dry_run: Type.Optional(
-    Type.Boolean({ description: 'Show what would happen, do nothing', examples: [true] }),
-  ),
+  dry_run: Optional.Boolean({
+    description: 'Show what would happen, do nothing',
+    examples: [true],
+  }),
 });
 
 /**
@@ -78,9 +74,9 @@ export const NodeError = TitledObject('NodeError', 'A node that did not do its p
   action: Type.String({ description: 'What it was asked to do' }),
   message: Type.String({ description: 'What went wrong' }),
 });
-const errors = Type.Optional(
-  Type.Array(NodeError, { description: 'Nodes that did not do their part; absent where all did' }),
-);
+const errors = Optional.Array(NodeError, {
+  description: 'Nodes that did not do their part; absent where all did',
+});
 
 export const ReloadResponse = TitledObject('ReloadResponse', 'What a reload did, or would do', {
   status: Type.Union([Type.Literal('ok'), Type.Literal('partial')], {
@@ -97,7 +93,7 @@ export const ReloadResponse = TitledObject('ReloadResponse', 'What a reload did,
     description: 'Names of settings with a new value',
   }),
   nodes: Type.Array(Type.String(), { description: 'Nodes that did their part' }),
-  dry_run: Type.Optional(Type.Literal(true, { description: 'Nothing was done' })),
+  dry_run: Optional.Literal(true, { description: 'Nothing was done' }),
   errors,
 });
 
@@ -147,7 +143,7 @@ export const CacheFigures = StrictObject({
   misses: Type.Integer(),
   drops: Type.Integer(),
   stale: Type.Integer(),
-  keys: Type.Optional(Type.Array(Type.String())),
+  keys: Optional.Array(Type.String()),
 });
 
 export const clusterContracts = {
@@ -170,12 +166,10 @@ export const clusterContracts = {
     keyScope: 'config:write',
     query: { tenant_id: Type.Optional(described(Uuid, "The caller's own tenant, by its id")) },
     body: StrictObject({
-      keys: Type.Optional(
-        Type.Array(Type.String({ minLength: 1, maxLength: 300 }), {
-          maxItems: 1000,
-          description: 'Cache keys; all of the tenant without',
-        }),
-      ),
+      keys: Optional.Array(Type.String({ minLength: 1, maxLength: 300 }), {
+        maxItems: 1000,
+        description: 'Cache keys; all of the tenant without',
+      }),
     }),
     result: TitledObject('CacheInvalidation', 'What was dropped', {
       tenant_id: TenantId,
@@ -229,14 +223,14 @@ export const clusterContracts = {
     access: internal,
     body: StrictObject({
       tenant_id: Type.String(),
-      keys: Type.Optional(Type.Array(Type.String())),
+      keys: Optional.Array(Type.String()),
     }),
     result: StrictObject({ dropped: Type.Array(Type.String()) }),
   }),
   'cluster.node.caches': action({
     summary: "This node's caches: figures, and the keys where asked",
     access: observer,
-    body: StrictObject({ keys: Type.Optional(Type.Boolean()) }),
+    body: StrictObject({ keys: Optional.Boolean() }),
     result: Type.Record(Type.String(), CacheFigures),
     changesNothing: true,
   }),

@@ -6,7 +6,7 @@
 import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
 import type { LeadsTo } from './consequences.ts';
 import type { ErrorCode } from './error-codes.ts';
-import { described, FolderName, FolderNames, StrictObject } from './fields.ts';
+import { described, FolderName, FolderNames, Optional, StrictObject } from './fields.ts';
 import type { Narrow } from './narrow-keys.ts';
 import type { RevisionScope } from './revision-scopes.ts';
 import type { KeyScope, TenantRole } from './roles.ts';
@@ -181,9 +181,10 @@ const revisionsPattern = '^[0-9]{1,15}(\\.[0-9]{1,15})?$';
 
 const readHeaders = { 'x-min-revision': 'min_revision' } as const;
 const readOptions = {
-  min_revision: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'The answer must not be from before this revision' }),
-  ),
+  min_revision: Optional.Integer({
+    minimum: 0,
+    description: 'The answer must not be from before this revision',
+  }),
 };
 /**
  * Of what is read from a tenant and the platform together. The number is for callers on the bus,
@@ -220,43 +221,33 @@ export const claims = {
   ...takeOver,
 };
 const guards = {
-  break_glass: Type.Optional(
-    Type.String({
-      minLength: 20,
-      maxLength: 500,
-      description:
-        'Why it cannot wait: what a change_policy refuses is written now, in an emergency, and somebody else reviews it',
-    }),
-  ),
+  break_glass: Optional.String({
+    minLength: 20,
+    maxLength: 500,
+    description:
+      'Why it cannot wait: what a change_policy refuses is written now, in an emergency, and somebody else reviews it',
+  }),
   ...claims,
 };
 /** Of an action that writes documents; those of `write` have it. */
 export const proposable = {
-  propose: Type.Optional(
-    Type.Boolean({
-      description:
-        'Submit what a change_policy refuses as a change set, for the reason in X-Change-Reason, or in the body where it has one',
-    }),
-  ),
+  propose: Optional.Boolean({
+    description:
+      'Submit what a change_policy refuses as a change set, for the reason in X-Change-Reason, or in the body where it has one',
+  }),
 };
 const writeOptions = {
-  if_match: Type.Optional(
-    Type.String({
-      maxLength: 1000,
-      description: 'Entity tags, one of which must be the current one',
-    }),
-  ),
-  if_none_match: Type.Optional(
-    Type.Literal('*', { description: 'Write only where nothing exists yet' }),
-  ),
-  reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why, kept in the history' })),
+  if_match: Optional.String({
+    maxLength: 1000,
+    description: 'Entity tags, one of which must be the current one',
+  }),
+  if_none_match: Optional.Literal('*', { description: 'Write only where nothing exists yet' }),
+  reason: Optional.String({ maxLength: 500, description: 'Why, kept in the history' }),
   ...guards,
   ...proposable,
 };
 export const dryRun = {
-  dry_run: Type.Optional(
-    Type.Boolean({ description: 'Validate and show the changes, write nothing' }),
-  ),
+  dry_run: Optional.Boolean({ description: 'Validate and show the changes, write nothing' }),
 };
 
 type Empty = Record<never, never>;
@@ -423,21 +414,17 @@ export const submission = <
   definition: Definition<Path, Query, Body, R>,
 ) =>
   define(definition, { 'idempotency-key': 'idempotency_key' } as const, {
-    idempotency_key: Type.Optional(
-      Type.String({
-        pattern: '^[\\x21-\\x7e]{1,150}$',
-        description: 'The same key with the same request is the same request',
-      }),
-    ),
+    idempotency_key: Optional.String({
+      pattern: '^[\\x21-\\x7e]{1,150}$',
+      description: 'The same key with the same request is the same request',
+    }),
   });
 
 const streamHeaders = { 'last-event-id': 'last_event_id', 'x-client-id': 'client_id' } as const;
-const clientId = Type.Optional(
-  Type.String({
-    pattern: '^[A-Za-z0-9._:-]{1,128}$',
-    description: 'What this client of an API key calls itself; streams are counted by it',
-  }),
-);
+const clientId = Optional.String({
+  pattern: '^[A-Za-z0-9._:-]{1,128}$',
+  description: 'What this client of an API key calls itself; streams are counted by it',
+});
 
 /**
  * Server-Sent Events until the caller leaves or may no longer look; `result` is the data of one
@@ -450,13 +437,11 @@ export const stream = <R extends TSchema, Path extends TProperties = Empty>(
     { response: 'stream', ...definition },
     streamHeaders,
     {
-      last_event_id: Type.Optional(
-        Type.Integer({
-          minimum: 0,
-          description:
-            'The last revision that was received; changes after it are sent first. From now on where absent',
-        }),
-      ),
+      last_event_id: Optional.Integer({
+        minimum: 0,
+        description:
+          'The last revision that was received; changes after it are sent first. From now on where absent',
+      }),
       client_id: clientId,
     },
   );
@@ -476,13 +461,11 @@ export const streamOfBoth = <
     { response: 'stream', ...definition },
     streamHeaders,
     {
-      last_event_id: Type.Optional(
-        Type.String({
-          pattern: '^[0-9]{1,15}\\.[0-9]{1,15}$',
-          description:
-            'The id of the last event that was received; the keys that differ since are sent first. From now on where absent',
-        }),
-      ),
+      last_event_id: Optional.String({
+        pattern: '^[0-9]{1,15}\\.[0-9]{1,15}$',
+        description:
+          'The id of the last event that was received; the keys that differ since are sent first. From now on where absent',
+      }),
       client_id: clientId,
     },
   );

@@ -10,6 +10,7 @@ import {
   described,
   Identifier,
   Nullable,
+  Optional,
   ServiceId,
   ServiceTypeName,
   StrictObject,
@@ -46,14 +47,12 @@ const TakesBack = StrictObject(
     automation_id: Type.Optional(
       described(Uuid, 'An automation of the tenant that ran, for the same service'),
     ),
-    revision: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        description:
-          'A write of the document of the service; without one, of the agent; without either, of a document that the tenant has one of',
-        examples: [12],
-      }),
-    ),
+    revision: Optional.Integer({
+      minimum: 1,
+      description:
+        'A write of the document of the service; without one, of the agent; without either, of a document that the tenant has one of',
+      examples: [12],
+    }),
   },
   {
     minProperties: 1,
@@ -73,12 +72,13 @@ export const intent = {
   service_id: Type.Optional(ServiceId),
   service_type: Type.Optional(ServiceTypeName),
   cost_impact: Type.Optional(CostImpact),
-  resource_scaling: Type.Optional(
-    Type.Number({ minimum: 0, description: 'Factor by which a resource would be scaled' }),
-  ),
-  is_rollback: Type.Optional(
-    Type.Boolean({ description: 'It takes back an earlier change; needs `takes_back` to count' }),
-  ),
+  resource_scaling: Optional.Number({
+    minimum: 0,
+    description: 'Factor by which a resource would be scaled',
+  }),
+  is_rollback: Optional.Boolean({
+    description: 'It takes back an earlier change; needs `takes_back` to count',
+  }),
   takes_back: Type.Optional(TakesBack),
 } as const satisfies TProperties;
 export const Intent = TitledObject('Intent', 'What automation says of what it wants to do', intent);
@@ -103,12 +103,10 @@ export const DecisionReason = TitledObject('DecisionReason', 'A rule that applie
   }),
   asked: Type.Unknown({ description: 'What meets it' }),
   name: Type.Optional(described(Identifier, 'Of the budget or freeze')),
-  spent: Type.Optional(
-    Type.String({ description: 'Of a budget: what its period has spent, as a decimal' }),
-  ),
-  held: Type.Optional(
-    Type.String({ description: 'Of a budget: what automations that run may spend, as a decimal' }),
-  ),
+  spent: Optional.String({ description: 'Of a budget: what its period has spent, as a decimal' }),
+  held: Optional.String({
+    description: 'Of a budget: what automations that run may spend, as a decimal',
+  }),
   resets_at: Type.Optional(
     described(Timestamp, 'When the period of the budget, or the freeze, ends'),
   ),
@@ -121,14 +119,12 @@ export const decided = {
   reasons: Type.Array(DecisionReason, {
     description: 'Every rule that applies; the first one decides',
   }),
-  warnings: Type.Optional(
-    Type.Array(
-      TitledObject('DecisionWarning', 'What did not count', {
-        path: Type.String({ description: 'JSON Pointer (RFC 6901) into the request' }),
-        message: Type.String({ description: 'Why it does not count, and what to name' }),
-      }),
-      { description: 'Absent where everything that was said counts' },
-    ),
+  warnings: Optional.Array(
+    TitledObject('DecisionWarning', 'What did not count', {
+      path: Type.String({ description: 'JSON Pointer (RFC 6901) into the request' }),
+      message: Type.String({ description: 'Why it does not count, and what to name' }),
+    }),
+    { description: 'Absent where everything that was said counts' },
   ),
   retry_at: Type.Optional(
     described(
@@ -144,17 +140,15 @@ export const Decided = TitledObject('Decided', 'Whether automation may act, and 
     described(Uuid, 'Of this answer; it is found by it where it was recorded'),
   ),
   ...decided,
-  budgets: Type.Optional(
-    Type.Array(
-      TitledObject('BudgetBalance', 'What a budget has left', {
-        ...balance,
-        as_of: described(Timestamp, 'When it was so; others may have started since'),
-      }),
-      {
-        description:
-          'That it counts against, as this node knows them. Only a start charges them, and only what a start says binds',
-      },
-    ),
+  budgets: Optional.Array(
+    TitledObject('BudgetBalance', 'What a budget has left', {
+      ...balance,
+      as_of: described(Timestamp, 'When it was so; others may have started since'),
+    }),
+    {
+      description:
+        'That it counts against, as this node knows them. Only a start charges them, and only what a start says binds',
+    },
   ),
   stale: Type.Optional(stale),
 });
@@ -172,12 +166,10 @@ export const decideContracts = {
     body: StrictObject({
       ...intent,
       at: Type.Optional(described(Timestamp, 'When it would act; now by default')),
-      record: Type.Optional(
-        Type.Boolean({
-          description:
-            'Record it before it is answered, whatever `record_decisions` of the risk limits says',
-        }),
-      ),
+      record: Optional.Boolean({
+        description:
+          'Record it before it is answered, whatever `record_decisions` of the risk limits says',
+      }),
     }),
     result: Decided,
   }),
@@ -186,14 +178,13 @@ export const decideContracts = {
     access: { level: 'internal' },
     path: { tenant_id: TenantId },
     query: {
-      min_revision: Type.Optional(
-        Type.Integer({ minimum: 0, description: 'Of the tenant: by no older configuration' }),
-      ),
-      is_proven: Type.Optional(
-        Type.Boolean({
-          description: 'Whether what `takes_back` names was found before; looked up where absent',
-        }),
-      ),
+      min_revision: Optional.Integer({
+        minimum: 0,
+        description: 'Of the tenant: by no older configuration',
+      }),
+      is_proven: Optional.Boolean({
+        description: 'Whether what `takes_back` names was found before; looked up where absent',
+      }),
     },
     body: StrictObject({ ...intent, at: Timestamp }),
     result: StrictObject({
@@ -201,9 +192,9 @@ export const decideContracts = {
       slots: StrictObject(setting),
       is_proven: Type.Boolean({ description: 'Whether what `takes_back` names was found' }),
       // Not said by a node of an earlier release.
-      budgets: Type.Optional(
-        Type.Array(BudgetInForce, { description: "That it counts against, the platform's first" }),
-      ),
+      budgets: Optional.Array(BudgetInForce, {
+        description: "That it counts against, the platform's first",
+      }),
     }),
   }),
   'config-resolver.approval-terms': action({
@@ -219,9 +210,9 @@ export const decideContracts = {
     result: StrictObject({
       max_cost_impact_approval: StrictObject(setting),
       approval_timeout_minutes: StrictObject(setting),
-      notification_channels: Type.Optional(
-        Type.Unknown({ description: 'Where notices of it go, as its service instance says' }),
-      ),
+      notification_channels: Optional.Unknown({
+        description: 'Where notices of it go, as its service instance says',
+      }),
     }),
   }),
 } as const;

@@ -13,6 +13,7 @@ import {
   described,
   DescribedObject,
   Nullable,
+  Optional,
   ServiceId,
   strict,
   StrictObject,
@@ -131,13 +132,11 @@ const ProposedDocument = StrictObject({
 });
 export type ProposedDocument = Static<typeof ProposedDocument>;
 const proposal = {
-  items: Type.Optional(
-    Type.Array(PlanItem, {
-      minItems: 1,
-      maxItems: 100,
-      description: "Writes of the tenant's documents, as a change set has them",
-    }),
-  ),
+  items: Optional.Array(PlanItem, {
+    minItems: 1,
+    maxItems: 100,
+    description: "Writes of the tenant's documents, as a change set has them",
+  }),
   changeset_id: Type.Optional(described(Uuid, 'A change set of the tenant')),
 };
 const either = { ...strict, minProperties: 1, maxProperties: 1 };
@@ -259,11 +258,9 @@ export const decisionContracts = {
       rule: Type.Optional(described(DecisionRule, 'Only those that this rule decided')),
       decision: Type.Optional(described(AutomationDecision, 'Only those')),
       service_id: Type.Optional(described(ServiceId, 'Only those for this service instance')),
-      format: Type.Optional(
-        Type.Enum(['strata', 'opa'], {
-          description: "`opa`: by the names of OPA's decision logs; `strata` by default",
-        }),
-      ),
+      format: Optional.Enum(['strata', 'opa'], {
+        description: "`opa`: by the names of OPA's decision logs; `strata` by default",
+      }),
       ...page,
     },
     result: Page(Type.Union([RecordedDecision, OpaDecision])),
@@ -284,7 +281,7 @@ export const decisionContracts = {
     query: {
       from: Timestamp,
       until: Timestamp,
-      after: Type.Optional(Type.String({ maxLength: 100, description: 'Time and id' })),
+      after: Optional.String({ maxLength: 100, description: 'Time and id' }),
       limit: Type.Integer({ minimum: 1, maximum: 5000 }),
     },
     result: Type.Array(Type.String(), {
@@ -325,16 +322,16 @@ export const decisionContracts = {
           examples: [{ as_of: '2026-02-02T09:30:00Z' }],
         },
       ),
-      limit: Type.Optional(
-        Type.Integer({ minimum: 1, maximum: 200, description: 'Of `items`; 50 by default' }),
-      ),
-      cursor: Type.Optional(
-        Type.String({
-          minLength: 1,
-          maxLength: 500_000,
-          description: '`cursor` of the answer before, for the same question',
-        }),
-      ),
+      limit: Optional.Integer({
+        minimum: 1,
+        maximum: 200,
+        description: 'Of `items`; 50 by default',
+      }),
+      cursor: Optional.String({
+        minLength: 1,
+        maxLength: 500_000,
+        description: '`cursor` of the answer before, for the same question',
+      }),
     }),
     result: Replay,
   }),
@@ -363,7 +360,7 @@ export const decisionContracts = {
     path,
     query: {
       ...span,
-      by: Type.Optional(Type.Enum(['hour', 'day'], { description: 'In UTC; by day by default' })),
+      by: Optional.Enum(['hour', 'day'], { description: 'In UTC; by day by default' }),
     },
     result: TitledObject('DecisionCounts', 'How often each rule decided', {
       from: described(Timestamp, 'From when; 30 days ago by default, for hours 2 days'),
@@ -387,9 +384,9 @@ export const decisionContracts = {
             description: 'What decides, by key: its value then, by which layer, and who set it',
           }),
         ),
-        not_explained: Type.Optional(
-          Type.String({ description: 'Why `explain` is null: the history is not there any more' }),
-        ),
+        not_explained: Optional.String({
+          description: 'Why `explain` is null: the history is not there any more',
+        }),
       },
     ),
   }),

@@ -15,6 +15,7 @@ import {
   described,
   DescribedObject,
   Nullable,
+  Optional,
   ServiceId,
   ServiceTypeName,
   StrictObject,
@@ -89,17 +90,15 @@ const written = {
 };
 
 /** Not said where there are none. */
-const sides = Type.Optional(
-  Type.Array(RolloutSide, {
-    description: 'The rollouts of the platform that are under way, and on which side the tenant is',
-  }),
-);
+const sides = Optional.Array(RolloutSide, {
+  description: 'The rollouts of the platform that are under way, and on which side the tenant is',
+});
 
 export const Explanation = TitledObject(
   'Explanation',
   'Which layer decided a value, and what it shadows',
   {
-    value: Type.Optional(Type.Unknown({ description: 'Absent where a bound removed the key' })),
+    value: Optional.Unknown({ description: 'Absent where a bound removed the key' }),
     layer: Type.Enum([...layerNames, 'bounds'], {
       description: '`bounds` where the value is that of a bound, and no layer holds it',
     }),
@@ -120,11 +119,9 @@ export const Explanation = TitledObject(
         asked: Nullable(AskedFor),
       }),
     ),
-    warned: Type.Optional(
-      Type.Array(StrictObject(acting), {
-        description: 'Bounds in the mode `warn` that the value is outside of',
-      }),
-    ),
+    warned: Optional.Array(StrictObject(acting), {
+      description: 'Bounds in the mode `warn` that the value is outside of',
+    }),
   },
 );
 
@@ -169,20 +166,18 @@ export type Digests = Static<typeof Digests>;
 const path = { tenant_id: TenantId };
 const query = {
   ...address,
-  strict: Type.Optional(
-    Type.Boolean({ description: 'Answer 404 where a name is unknown, with the nearest names' }),
-  ),
-  explain: Type.Optional(
-    Type.Boolean({ description: 'Say for every key which layer decided it, and what it shadows' }),
-  ),
-  as_of: Type.Optional(
-    Type.String({
-      examples: ['12'],
-      pattern: '^([0-9]{1,15}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}(Z|[+-][0-9]{2}:[0-9]{2}))$',
-      description:
-        "A revision of the tenant or a timestamp: all layers and bounds as they were then, but for the environment's, and without the platform's entries that were made private since",
-    }),
-  ),
+  strict: Optional.Boolean({
+    description: 'Answer 404 where a name is unknown, with the nearest names',
+  }),
+  explain: Optional.Boolean({
+    description: 'Say for every key which layer decided it, and what it shadows',
+  }),
+  as_of: Optional.String({
+    examples: ['12'],
+    pattern: '^([0-9]{1,15}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}(Z|[+-][0-9]{2}:[0-9]{2}))$',
+    description:
+      "A revision of the tenant or a timestamp: all layers and bounds as they were then, but for the environment's, and without the platform's entries that were made private since",
+  }),
 };
 
 /** An effective configuration is read from both: platform changes reach every tenant's. */
@@ -215,12 +210,10 @@ export const effectiveConfigContracts = {
           now: Type.Array(LayerName, {
             description: 'The layers without a history, which are answered as they are now',
           }),
-          withheld: Type.Optional(
-            Type.Literal(true, {
-              description:
-                'Something of the platform is missing, withdrawn since or purged: what the values were then is not known from this answer',
-            }),
-          ),
+          withheld: Optional.Literal(true, {
+            description:
+              'Something of the platform is missing, withdrawn since or purged: what the values were then is not known from this answer',
+          }),
         }),
       ),
       rollouts: sides,
@@ -244,9 +237,9 @@ export const effectiveConfigContracts = {
             budgets: Type.Array(BudgetInForce, { description: "The platform's first" }),
             freezes: Type.Array(FreezeInForce, { description: "The platform's first" }),
             project_id: Nullable(Type.String({ description: "The service instance's project" })),
-            environment: Type.Optional(
-              Type.String({ description: "The project's environment, if it has one" }),
-            ),
+            environment: Optional.String({
+              description: "The project's environment, if it has one",
+            }),
           },
         ),
       ),

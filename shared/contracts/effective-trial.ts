@@ -3,14 +3,14 @@
  * there before it is published is the server's word, not a reader's own merge.
  */
 import { Type } from 'typebox';
-import { described, Identifier, Nullable, Slug, TitledObject } from './fields.ts';
+import { described, Identifier, Nullable, Optional, Slug, TitledObject } from './fields.ts';
 
 /** Of a trial of a write: what it would make of one effective configuration. */
 export const EffectiveChanges = Type.Array(
   TitledObject('PreviewedValue', 'What one key is, and would be', {
     key: Type.String({ description: 'The key of effective configurations' }),
-    before: Type.Optional(Type.Unknown({ description: 'Absent where there is no value' })),
-    after: Type.Optional(Type.Unknown({ description: 'Absent where there is no value' })),
+    before: Optional.Unknown({ description: 'Absent where there is no value' }),
+    after: Optional.Unknown({ description: 'Absent where there is no value' }),
     decided_by: Nullable(
       Type.String({
         description: 'The layer of the value after, `bounds` for that of a bound; null: no value',
@@ -33,9 +33,7 @@ export const EffectiveChanges = Type.Array(
  * would be refused without `effective`.
  */
 const asked = {
-  effective: Type.Optional(
-    Type.Boolean({ description: 'With dry_run: also what effective values become' }),
-  ),
+  effective: Optional.Boolean({ description: 'With dry_run: also what effective values become' }),
 };
 const forAgent = {
   for_agent_type: Type.Optional(described(Slug, 'With effective: for this agent')),

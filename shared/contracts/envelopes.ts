@@ -7,6 +7,7 @@ import {
   described,
   DescribedObject,
   Nullable,
+  Optional,
   Revision,
   StrictObject,
   Timestamp,
@@ -26,13 +27,13 @@ export const Resource = <T extends TSchema>(document: T) =>
     updated_by: Author,
     updated_by_name: ActorName,
     updated_at: Timestamp,
-    stale: Type.Optional(Type.Literal(true)),
+    stale: Optional.Literal(true),
   });
 
 export const Change = TitledObject('Change', 'One difference between two documents', {
   path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
-  before: Type.Optional(Type.Unknown({ description: 'Absent where there was nothing' })),
-  after: Type.Optional(Type.Unknown({ description: 'Absent where there is nothing any more' })),
+  before: Optional.Unknown({ description: 'Absent where there was nothing' }),
+  after: Optional.Unknown({ description: 'Absent where there is nothing any more' }),
 });
 
 const Warning = StrictObject({
@@ -40,12 +41,10 @@ const Warning = StrictObject({
   message: Type.String({ description: 'Which bound it is outside of, or why it has no effect' }),
 });
 
-const warnings = Type.Optional(
-  Type.Array(Warning, {
-    description:
-      'What was written outside of a bound that only warns, or is an approver group without members who may decide',
-  }),
-);
+const warnings = Optional.Array(Warning, {
+  description:
+    'What was written outside of a bound that only warns, or is an approver group without members who may decide',
+});
 
 export const ProposedWrite = TitledObject(
   'ProposedWrite',
@@ -84,7 +83,7 @@ export const Written = <T extends TSchema>(document: T) =>
       updated_by: Author,
       updated_by_name: ActorName,
       updated_at: Timestamp,
-      requires_restart: Type.Optional(Type.Literal(true)),
+      requires_restart: Optional.Literal(true),
       warnings,
     }),
     TitledObject('DryRun', 'What a write would change', {
@@ -103,17 +102,17 @@ export const defaultPageSize = 50;
 
 /** The parameters of every list. */
 export const page = {
-  limit: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 200,
-      default: defaultPageSize,
-      description: `At most so many items. A page also ends after 2 MiB`,
-    }),
-  ),
-  cursor: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 500, description: 'next_cursor of the page before' }),
-  ),
+  limit: Optional.Integer({
+    minimum: 1,
+    maximum: 200,
+    default: defaultPageSize,
+    description: `At most so many items. A page also ends after 2 MiB`,
+  }),
+  cursor: Optional.String({
+    minLength: 1,
+    maxLength: 500,
+    description: 'next_cursor of the page before',
+  }),
 };
 export const Page = <T extends TSchema>(item: T) =>
   StrictObject(

@@ -6,7 +6,15 @@
 import { Type, type Static } from 'typebox';
 import { action, dryRun } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
-import { described, Nullable, strict, StrictObject, Timestamp, TitledObject } from './fields.ts';
+import {
+  described,
+  Nullable,
+  Optional,
+  strict,
+  StrictObject,
+  Timestamp,
+  TitledObject,
+} from './fields.ts';
 import { marks } from './marks.ts';
 import { WebhookEndpoint } from './notification-config.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
@@ -24,22 +32,18 @@ const Seq = (description: string) =>
 const DestinationName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' });
 
 const Batch = TitledObject('EventBatch', 'How events are sent together', {
-  max_events: optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 500,
-      default: destinationDefaults.max_events,
-      description: 'The most events of one request; of large ones fewer are sent',
-    }),
-  ),
-  max_seconds: optional(
-    Type.Integer({
-      minimum: 0,
-      maximum: 60,
-      default: destinationDefaults.max_seconds,
-      description: 'How long an event may wait for others to be sent with it',
-    }),
-  ),
+  max_events: Optional.Integer({
+    minimum: 1,
+    maximum: 500,
+    default: destinationDefaults.max_events,
+    description: 'The most events of one request; of large ones fewer are sent',
+  }),
+  max_seconds: Optional.Integer({
+    minimum: 0,
+    maximum: 60,
+    default: destinationDefaults.max_seconds,
+    description: 'How long an event may wait for others to be sent with it',
+  }),
 });
 
 export const EventDestination = StrictObject(
@@ -49,44 +53,38 @@ export const EventDestination = StrictObject(
     auth,
     secret,
     previous_secret,
-    types: optional(
-      Type.Array(
-        Type.String({
-          maxLength: 100,
-          pattern: '^[a-z][a-z0-9_.-]*\\*?$',
-          description: 'An action or its beginning, with an asterisk or without: config.*',
-        }),
-        {
-          minItems: 1,
-          maxItems: 50,
-          uniqueItems: true,
-          description:
-            'Only these actions; a line of its own stands for events in between. All of them where absent',
-        },
-      ),
-    ),
-    format: optional(
-      Type.Enum(['standard', 'ndjson', 'cloudevents', 'ocsf'], {
-        default: 'standard',
-        description:
-          'How a batch is written: `standard` is one JSON object with its lines, `ndjson` the lines alone, `cloudevents` a batch of CloudEvents 1.0 with a line as the data of each, `ocsf` an array of API Activity of OCSF 1.5 with a line as the unmapped of each',
+    types: Optional.Array(
+      Type.String({
+        maxLength: 100,
+        pattern: '^[a-z][a-z0-9_.-]*\\*?$',
+        description: 'An action or its beginning, with an asterisk or without: config.*',
       }),
+      {
+        minItems: 1,
+        maxItems: 50,
+        uniqueItems: true,
+        description:
+          'Only these actions; a line of its own stands for events in between. All of them where absent',
+      },
     ),
+    format: Optional.Enum(['standard', 'ndjson', 'cloudevents', 'ocsf'], {
+      default: 'standard',
+      description:
+        'How a batch is written: `standard` is one JSON object with its lines, `ndjson` the lines alone, `cloudevents` a batch of CloudEvents 1.0 with a line as the data of each, `ocsf` an array of API Activity of OCSF 1.5 with a line as the unmapped of each',
+    }),
     batch: optional(Batch),
     from_seq: optional(
       Seq(
         'Where a new destination begins: the number of its first event in the chain. With the event that made it where absent',
       ),
     ),
-    checkpoints: optional(
-      Type.Boolean({
-        description:
-          'Whether it also gets the signed checkpoints of each hour, from the next one on: of its chain; of the platform, of every chain',
-      }),
-    ),
-    paused: optional(
-      Type.Boolean({ description: 'Nothing is sent; what happens meanwhile is sent afterwards' }),
-    ),
+    checkpoints: Optional.Boolean({
+      description:
+        'Whether it also gets the signed checkpoints of each hour, from the next one on: of its chain; of the platform, of every chain',
+    }),
+    paused: Optional.Boolean({
+      description: 'Nothing is sent; what happens meanwhile is sent afterwards',
+    }),
   },
   {
     title: 'EventDestination',

@@ -5,7 +5,7 @@
 import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
 import { action } from './contract.ts';
-import { Nullable, StrictObject } from './fields.ts';
+import { Nullable, Optional, StrictObject } from './fields.ts';
 
 const internal = { level: 'internal' } as const;
 
@@ -47,26 +47,22 @@ export const feedContracts = {
     body: StrictObject({
       holder: Type.String({ description: 'The process that holds the lease' }),
       token: Type.String({ description: 'Of this poll alone' }),
-      ordinal: Type.Optional(
-        Type.Integer({
-          minimum: 1,
-          description: 'Higher than that of any poll of the holder before',
-        }),
-      ),
-      answered: Type.Optional(
-        Type.String({
-          description:
-            '`token` of the poll before whose answer the holder has; none before the first, and after the lease was given back',
-        }),
-      ),
+      ordinal: Optional.Integer({
+        minimum: 1,
+        description: 'Higher than that of any poll of the holder before',
+      }),
+      answered: Optional.String({
+        description:
+          '`token` of the poll before whose answer the holder has; none before the first, and after the lease was given back',
+      }),
       fence_ms: Type.Integer({
         minimum: 1,
         description: 'How long the lease lasts, at most, in milliseconds',
       }),
       cursor: Nullable(Type.String({ description: '`cursor` of the poll before' })),
-      server: Type.Optional(
-        Type.String({ description: '`server` of the poll before; none where there is no cursor' }),
-      ),
+      server: Optional.String({
+        description: '`server` of the poll before; none where there is no cursor',
+      }),
     }),
     result: StrictObject({
       cursor: Type.String(),
@@ -93,12 +89,10 @@ export const feedContracts = {
     summary: 'Have every node forget what callers may do, once all have their new settings',
     access: internal,
     query: {
-      unchanged: Type.Optional(
-        Type.Literal(true, {
-          description:
-            'No node has other settings than before: nothing is forgotten, and nodes that were away read theirs',
-        }),
-      ),
+      unchanged: Optional.Literal(true, {
+        description:
+          'No node has other settings than before: nothing is forgotten, and nodes that were away read theirs',
+      }),
     },
     result: Type.Null(),
   }),

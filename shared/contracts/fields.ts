@@ -2,7 +2,17 @@
  * Schemas of single fields that several contracts share, so that a rule such as "what an e-mail
  * address is" stands once.
  */
-import { Type, type TObjectOptions, type TProperties, type TSchema } from 'typebox';
+import {
+  Type,
+  type TArrayOptions,
+  type TLiteralValue,
+  type TNumberOptions,
+  type TObjectOptions,
+  type TProperties,
+  type TSchema,
+  type TSchemaOptions,
+  type TStringOptions,
+} from 'typebox';
 
 /** What a text has to look like, where its pattern says that to nobody. Each has its sentence in shared/schema/validate.ts. */
 export const patterns = {
@@ -13,6 +23,21 @@ export const patterns = {
 
 /** For objects whose unknown members are refused, which are nearly all. */
 export const strict = { additionalProperties: false } as const;
+
+/** Members that may be absent. */
+export const Optional = {
+  String: (options?: TStringOptions) => Type.Optional(Type.String(options)),
+  Integer: (options?: TNumberOptions) => Type.Optional(Type.Integer(options)),
+  Number: (options?: TNumberOptions) => Type.Optional(Type.Number(options)),
+  Boolean: (options?: TSchemaOptions) => Type.Optional(Type.Boolean(options)),
+  Unknown: (options?: TSchemaOptions) => Type.Optional(Type.Unknown(options)),
+  Literal: <Value extends TLiteralValue>(value: Value, options?: TSchemaOptions) =>
+    Type.Optional(Type.Literal(value, options)),
+  Enum: <Values extends string[]>(values: readonly [...Values], options?: TSchemaOptions) =>
+    Type.Optional(Type.Enum(values, options)),
+  Array: <T extends TSchema>(items: T, options?: TArrayOptions) =>
+    Type.Optional(Type.Array(items, options)),
+};
 
 /** An object whose unknown members are refused. */
 export const StrictObject = <P extends TProperties>(properties: P, options: TObjectOptions = {}) =>

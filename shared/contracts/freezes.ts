@@ -9,6 +9,7 @@ import { documentContracts } from './document-contracts.ts';
 import {
   described,
   DescribedObject,
+  Optional,
   patterns,
   SomeOf,
   strict,
@@ -57,16 +58,14 @@ export const FreezeWindow = TitledObject(
         '06:00',
       ),
     ),
-    dates: Type.Optional(
-      Type.Array(
-        Type.String({ pattern: '^(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$', examples: ['12-25'] }),
-        {
-          minItems: 1,
-          maxItems: 366,
-          uniqueItems: true,
-          description: 'Every year: these whole days, MM-DD',
-        },
-      ),
+    dates: Optional.Array(
+      Type.String({ pattern: '^(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$', examples: ['12-25'] }),
+      {
+        minItems: 1,
+        maxItems: 366,
+        uniqueItems: true,
+        description: 'Every year: these whole days, MM-DD',
+      },
     ),
     timezone: Type.String({ ...timeZone, description: 'IANA name of the zone whose clocks count' }),
   },
@@ -90,17 +89,15 @@ const FreezeOverride = TitledObject(
 
 export const Freeze = TitledObject('Freeze', 'When automation may not act', {
   during: Type.Array(FreezeWindow, { minItems: 1, maxItems: 100, description: 'When' }),
-  only_within: Type.Optional(
-    Type.Boolean({
-      description: 'The windows are the only times at which automation may act; false by default',
-    }),
-  ),
+  only_within: Optional.Boolean({
+    description: 'The windows are the only times at which automation may act; false by default',
+  }),
   match: Type.Optional(LimitMatch),
   allow: Type.Optional(
     DescribedObject('What may act all the same', {
-      rollbacks: Type.Optional(
-        Type.Boolean({ description: 'Rollbacks that are proven pass; false by default' }),
-      ),
+      rollbacks: Optional.Boolean({
+        description: 'Rollbacks that are proven pass; false by default',
+      }),
       risk_levels: Type.Optional(
         SomeOf([...riskLevels], { minItems: 1, description: 'These risk levels pass' }),
       ),

@@ -6,7 +6,15 @@ import { Type, type Static } from 'typebox';
 import { action } from './contract.ts';
 import { Page, page } from './envelopes.ts';
 import { documentContracts } from './document-contracts.ts';
-import { ActorName, Author, Revision, StrictObject, TitledObject, UpdatedAt } from './fields.ts';
+import {
+  ActorName,
+  Author,
+  Optional,
+  Revision,
+  StrictObject,
+  TitledObject,
+  UpdatedAt,
+} from './fields.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
 
 const keyPath = {
@@ -22,7 +30,7 @@ const fields = {
   requires_restart: Type.Boolean({
     description: 'A change takes effect after a restart or reload',
   }),
-  data_type: Type.Optional(Type.Literal('json', { description: 'The only type there is' })),
+  data_type: Optional.Literal('json', { description: 'The only type there is' }),
 };
 
 /** An entry as it is stored. */

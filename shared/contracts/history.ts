@@ -10,6 +10,7 @@ import {
   Author,
   described,
   Nullable,
+  Optional,
   StrictObject,
   Timestamp,
   TitledObject,
@@ -93,9 +94,9 @@ const entryFields = <Kind extends TSchema>(kind: Kind, resourceId: string) => ({
   reason: Nullable(Type.String({ description: 'Why, in the words of who wrote it' })),
   request_id: Nullable(Type.String({ description: 'Of the request that wrote it' })),
   changeset_id: Type.Optional(described(Uuid, 'The change set that it was a part of')),
-  break_glass: Type.Optional(
-    Type.Literal(true, { description: 'It was written in an emergency, without approvals' }),
-  ),
+  break_glass: Optional.Literal(true, {
+    description: 'It was written in an emergency, without approvals',
+  }),
   changes: Type.Array(Change, { description: 'What changed in the document' }),
 });
 const documents = {
@@ -140,17 +141,13 @@ const PlatformHistoryDetail = TitledObject(
   { ...ofPlatform, ...documents },
 );
 
-const ResourceId = Type.Optional(
-  Type.String({ maxLength: 200, description: 'Only the document of this id' }),
-);
+const ResourceId = Optional.String({ maxLength: 200, description: 'Only the document of this id' });
 /** Who and when, of the lists. */
 const listed = {
-  changed_by: Type.Optional(
-    Type.String({
-      maxLength: 254,
-      description: 'Only by this id, or by the e-mail address of a person who has signed in',
-    }),
-  ),
+  changed_by: Optional.String({
+    maxLength: 254,
+    description: 'Only by this id, or by the e-mail address of a person who has signed in',
+  }),
   since: Type.Optional(described(Timestamp, 'Only from this time on')),
   until: Type.Optional(described(Timestamp, 'Only before this time')),
   ...page,
@@ -162,21 +159,17 @@ const ofWrite = Type.Integer({ minimum: 1, description: 'The revision that the w
  * is neither.
  */
 const rollbackBody = TitledObject('Rollback', 'What to go back to', {
-  revision: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      description: 'The write whose document comes back, with what it left behind',
-      examples: [12],
-    }),
-  ),
-  undo: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      description:
-        'The write to undo: its document becomes what it was before; one that it made goes',
-    }),
-  ),
-  reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why, kept in the history' })),
+  revision: Optional.Integer({
+    minimum: 1,
+    description: 'The write whose document comes back, with what it left behind',
+    examples: [12],
+  }),
+  undo: Optional.Integer({
+    minimum: 1,
+    description:
+      'The write to undo: its document becomes what it was before; one that it made goes',
+  }),
+  reason: Optional.String({ maxLength: 500, description: 'Why, kept in the history' }),
 });
 
 const Restored = Type.Unknown({ description: 'The document, as it was' });

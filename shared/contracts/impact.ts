@@ -7,6 +7,7 @@ import {
   described,
   DescribedObject,
   Nullable,
+  Optional,
   TenantId,
   Timestamp,
   TitledObject,
@@ -22,9 +23,9 @@ export const ImpactContext = TitledObject(
   'ImpactContext',
   'What an effective configuration is for; nothing: no agent and no service',
   {
-    agent_type: Type.Optional(Type.String({ description: 'Type of agent' })),
-    service_id: Type.Optional(Type.String({ description: 'Service instance' })),
-    service_type: Type.Optional(Type.String({ description: 'Type of cloud service' })),
+    agent_type: Optional.String({ description: 'Type of agent' }),
+    service_id: Optional.String({ description: 'Service instance' }),
+    service_type: Optional.String({ description: 'Type of cloud service' }),
   },
 );
 export type ImpactContext = Static<typeof ImpactContext>;
@@ -34,17 +35,15 @@ const ImpactItem = TitledObject('ImpactItem', 'One effective value that changes'
   tenant_name: Type.String({ description: "The tenant's name" }),
   context: ImpactContext,
   key: Type.String({ description: 'The key of effective configurations' }),
-  before: Type.Optional(Type.Unknown({ description: 'Absent where there is no value' })),
-  after: Type.Optional(Type.Unknown({ description: 'Absent where there is no value' })),
+  before: Optional.Unknown({ description: 'Absent where there is no value' }),
+  after: Optional.Unknown({ description: 'Absent where there is no value' }),
   decided_by: Nullable(
     Type.String({
       description:
         'The layer of the value after, `bounds` for that of a bound; null: there is none',
     }),
   ),
-  problem: Type.Optional(
-    Type.String({ description: 'Why a stored document would newly be refused' }),
-  ),
+  problem: Optional.String({ description: 'Why a stored document would newly be refused' }),
 });
 export type ImpactItem = Static<typeof ImpactItem>;
 
@@ -111,7 +110,7 @@ export const limitEffects = ['exhausted', 'frozen', 'refuses', 'warned', 'releas
 export type LimitEffect = (typeof limitEffects)[number];
 
 const ofBudget = (what: string, example: string) =>
-  Type.Optional(Type.String({ description: `Of a budget: ${what}`, examples: [example] }));
+  Optional.String({ description: `Of a budget: ${what}`, examples: [example] });
 
 const LimitsImpactItem = TitledObject(
   'LimitsImpactItem',
@@ -174,7 +173,7 @@ const overTime = Type.Optional(LimitsImpact);
 export const planned = {
   base: TitledObject('PlanBase', 'The revisions that the change would follow', {
     platform: Type.Integer({ description: "The platform's" }),
-    tenant: Type.Optional(Type.Integer({ description: "The tenant's, where it is its document" })),
+    tenant: Optional.Integer({ description: "The tenant's, where it is its document" }),
     at: described(Timestamp, 'When it was looked at'),
   }),
   digest: Nullable(
@@ -201,20 +200,16 @@ export const plannedToo = {
 
 /** Holds what was counted up to there, so it is longer the more keys change. */
 export const impactCursor = (maxLength: number) =>
-  Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength,
-      description: 'next_cursor of the page before, of the same change',
-    }),
-  );
+  Optional.String({
+    minLength: 1,
+    maxLength,
+    description: 'next_cursor of the page before, of the same change',
+  });
 
 /** Of a write that can be tried with its impact. */
 export const impactQuery = {
-  impact: Type.Optional(
-    Type.Boolean({
-      description: 'With dry_run: also what would change in effective configurations',
-    }),
-  ),
+  impact: Optional.Boolean({
+    description: 'With dry_run: also what would change in effective configurations',
+  }),
   cursor: impactCursor(8000),
 };

@@ -15,6 +15,7 @@ import {
   FreeForm,
   Identifier,
   Nullable,
+  Optional,
   Slug,
   StrictObject,
   Timestamp,
@@ -43,7 +44,7 @@ const overTime = {
 };
 
 /** Whose candidates some tenants have instead of these layers. None from a node of an earlier release. */
-const underWay = { rollouts: Type.Optional(Type.Array(RolloutInLayers)) };
+const underWay = { rollouts: Optional.Array(RolloutInLayers) };
 
 /** What limits over time take from a project. */
 const ProjectLimits = Type.Pick(ProjectConfig, [
@@ -110,8 +111,7 @@ export const TenantSaid = StrictObject({
   ),
 });
 export type TenantSaid = Static<typeof TenantSaid>;
-const names = <Name extends TSchema>(name: Name) =>
-  Type.Optional(Type.Array(name, { maxItems: 1000 }));
+const names = <Name extends TSchema>(name: Name) => Optional.Array(name, { maxItems: 1000 });
 
 export const layerContracts = {
   'tenant-config.layers.now': read({
@@ -128,10 +128,8 @@ export const layerContracts = {
       services: Type.Array(Resource(ServiceInstance)),
       bounds: Layer(Bounds),
       ...overTime,
-      projects: Type.Optional(
-        Type.Array(Resource(ProjectLimits), { description: 'Those of the services' }),
-      ),
-      stale: Type.Optional(Type.Literal(true)),
+      projects: Optional.Array(Resource(ProjectLimits), { description: 'Those of the services' }),
+      stale: Optional.Literal(true),
     }),
     cache: {
       cache: 'dynamic_config_service',
@@ -146,7 +144,7 @@ export const layerContracts = {
     path: tenantPath,
     result: StrictObject({
       items: Type.Array(Resource(ProjectLimits), { description: 'By id' }),
-      stale: Type.Optional(Type.Literal(true)),
+      stale: Optional.Literal(true),
     }),
     cache: {
       cache: 'dynamic_config_service',
@@ -176,7 +174,7 @@ export const layerContracts = {
       bounds: Layer(Bounds),
       ...overTime,
       ...underWay,
-      stale: Type.Optional(Type.Literal(true)),
+      stale: Optional.Literal(true),
     }),
     cache: {
       cache: 'dynamic_config_service',
@@ -240,7 +238,7 @@ export const layerContracts = {
     access: { level: 'internal' },
     changesNothing: true,
     path: tenantPath,
-    query: { as_of: Type.Optional(Type.Integer({ minimum: 0 })) },
+    query: { as_of: Optional.Integer({ minimum: 0 }) },
     result: StrictObject({
       revision: Type.Integer(),
       newest: Type.Integer(),
@@ -278,8 +276,8 @@ export const layerContracts = {
           tenant_id: Uuid,
           service_id: Type.String(),
           service_type: Type.String(),
-          project_id: Type.Optional(Type.String()),
-          environment: Type.Optional(Type.String()),
+          project_id: Optional.String(),
+          environment: Optional.String(),
         }),
       ),
     }),
@@ -291,8 +289,8 @@ export const layerContracts = {
     path: tenantPath,
     query: { agent_type: Type.Optional(Slug), service_id: Type.Optional(Identifier) },
     result: StrictObject({
-      agent_type: Type.Optional(Type.Array(Type.String())),
-      service_id: Type.Optional(Type.Array(Type.String())),
+      agent_type: Optional.Array(Type.String()),
+      service_id: Optional.Array(Type.String()),
     }),
   }),
   'tenant-config.layers.mentions': action({
@@ -325,12 +323,12 @@ export const layerContracts = {
     access: { level: 'internal' },
     changesNothing: true,
     query: {
-      service_types: Type.Optional(Type.Array(Slug)),
+      service_types: Optional.Array(Slug),
       tenant_id: Type.Optional(Uuid),
       as_of: Type.Optional(Type.Union([Type.Integer({ minimum: 0 }), Timestamp])),
-      with_withdrawn: Type.Optional(
-        Type.Boolean({ description: 'Also past entries that were made private since' }),
-      ),
+      with_withdrawn: Optional.Boolean({
+        description: 'Also past entries that were made private since',
+      }),
     },
     result: StrictObject({
       revision: Type.Integer(),
@@ -342,11 +340,9 @@ export const layerContracts = {
         Type.Integer({ description: 'Of `tenant_id`, in the same snapshot' }),
       ),
       // Not said by a node of an earlier release.
-      withheld: Type.Optional(
-        Type.Boolean({
-          description: 'Whether something of then is missing: withdrawn since, or purged',
-        }),
-      ),
+      withheld: Optional.Boolean({
+        description: 'Whether something of then is missing: withdrawn since, or purged',
+      }),
       entries: Type.Array(Resource(GlobalEntry)),
       service_types: Type.Record(Type.String(), Resource(ServiceType)),
       bounds: Layer(Bounds),

@@ -12,6 +12,7 @@ import {
   DescribedObject,
   Email,
   Nullable,
+  Optional,
   StrictObject,
   Timestamp,
   TitledObject,
@@ -240,9 +241,7 @@ export const memberContracts = {
       ...tenantPath,
       user_id: Type.Optional(Uuid),
       account_id: Type.Optional(Uuid),
-      email: Type.Optional(
-        Type.String({ maxLength: 254, description: 'One of these three says who' }),
-      ),
+      email: Optional.String({ maxLength: 254, description: 'One of these three says who' }),
       groups: Type.Array(Type.String(), { description: 'Approver groups that were asked so far' }),
       asked: Type.Optional(
         DescribedObject(
@@ -250,11 +249,9 @@ export const memberContracts = {
           { at: Type.String(), by: Type.Array(Type.String()) },
         ),
       ),
-      recipients: Type.Optional(
-        Type.Array(Type.String(), {
-          description: 'Addresses without an account that counted when it was asked for',
-        }),
-      ),
+      recipients: Optional.Array(Type.String(), {
+        description: 'Addresses without an account that counted when it was asked for',
+      }),
     },
     result: StrictObject({
       tenant_name: Type.String(),

@@ -3,7 +3,7 @@
  * what of its calls that is told; a narrow key opens no other contract.
  */
 import { Type, type Static } from 'typebox';
-import { AgentType, ServiceId, StrictObject } from './fields.ts';
+import { AgentType, Optional, ServiceId, StrictObject } from './fields.ts';
 
 /** The most names of one kind. */
 export const mostNarrowed = 50;
@@ -12,28 +12,22 @@ const list = { minItems: 1, maxItems: mostNarrowed, uniqueItems: true } as const
 
 export const NarrowedTo = StrictObject(
   {
-    service_ids: Type.Optional(
-      Type.Array(ServiceId, {
-        ...list,
-        description: 'Only calls about these service instances',
+    service_ids: Optional.Array(ServiceId, {
+      ...list,
+      description: 'Only calls about these service instances',
+    }),
+    agent_types: Optional.Array(AgentType, {
+      ...list,
+      description: 'Only calls about these types of agent',
+    }),
+    documents: Optional.Array(
+      Type.String({
+        maxLength: 400,
+        pattern: '^/[!-~]+$',
+        description: 'The path of a document, as change sets have it',
+        examples: ['/config/global/http_client_timeout_seconds'],
       }),
-    ),
-    agent_types: Type.Optional(
-      Type.Array(AgentType, {
-        ...list,
-        description: 'Only calls about these types of agent',
-      }),
-    ),
-    documents: Type.Optional(
-      Type.Array(
-        Type.String({
-          maxLength: 400,
-          pattern: '^/[!-~]+$',
-          description: 'The path of a document, as change sets have it',
-          examples: ['/config/global/http_client_timeout_seconds'],
-        }),
-        { ...list, description: 'Only these documents' },
-      ),
+      { ...list, description: 'Only these documents' },
     ),
   },
   {

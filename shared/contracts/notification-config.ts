@@ -11,6 +11,7 @@ import {
   Email,
   Line,
   Nullable,
+  Optional,
   strict,
   StrictObject,
   TitledObject,
@@ -83,23 +84,17 @@ const Headers = Type.Record(
 );
 
 const Backoff = DescribedObject('Waits between retries', {
-  initial_seconds: optional(
-    Type.Number({
-      minimum: 0,
-      maximum: 86_400,
-      description: 'Wait before the first retry, up to the process cap',
-    }),
-  ),
-  factor: optional(
-    Type.Number({ minimum: 1, maximum: 1000, description: 'Factor from wait to wait' }),
-  ),
-  max_seconds: optional(
-    Type.Number({
-      minimum: 0,
-      maximum: 86_400,
-      description: 'Longest wait, up to the process cap',
-    }),
-  ),
+  initial_seconds: Optional.Number({
+    minimum: 0,
+    maximum: 86_400,
+    description: 'Wait before the first retry, up to the process cap',
+  }),
+  factor: Optional.Number({ minimum: 1, maximum: 1000, description: 'Factor from wait to wait' }),
+  max_seconds: Optional.Number({
+    minimum: 0,
+    maximum: 86_400,
+    description: 'Longest wait, up to the process cap',
+  }),
 });
 
 export const WebhookEndpoint = StrictObject(
@@ -117,20 +112,16 @@ export const WebhookEndpoint = StrictObject(
     auth: optional(Auth),
     secret: optional(Secret('When present, requests are signed')),
     previous_secret: optional(Secret('Signs too while the secret is rotated')),
-    timeout_seconds: optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: 86_400,
-        description: 'Time-out of one send, up to the process cap',
-      }),
-    ),
-    retry_attempts: optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 1000,
-        description: 'Retries after the first send, up to the process cap',
-      }),
-    ),
+    timeout_seconds: Optional.Integer({
+      minimum: 1,
+      maximum: 86_400,
+      description: 'Time-out of one send, up to the process cap',
+    }),
+    retry_attempts: Optional.Integer({
+      minimum: 0,
+      maximum: 1000,
+      description: 'Retries after the first send, up to the process cap',
+    }),
     backoff: optional(Backoff),
   },
   {
@@ -199,8 +190,8 @@ const GoogleChat = StrictObject(
         [marks.calledAddress]: true,
       }),
     ),
-    spaces: optional(Type.Array(Line(300, 'Space'), { maxItems: 100, description: 'Spaces' })),
-    include_links: optional(Type.Boolean({ description: 'Notices link to the decision' })),
+    spaces: Optional.Array(Line(300, 'Space'), { maxItems: 100, description: 'Spaces' }),
+    include_links: Optional.Boolean({ description: 'Notices link to the decision' }),
   },
   { description: 'Google Chat', [marks.secretsOf]: 'google_chat' },
 );
@@ -269,31 +260,25 @@ export const escalationDefaults = {
   max_hops: 2,
 } as const;
 const Escalation = DescribedObject('What happens when nobody decides', {
-  poll_interval_seconds: optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 3600,
-      default: escalationDefaults.poll_interval_seconds,
-      description:
-        'The most seconds that a hop may be late. Every notifier node looks each second, so any value is kept',
-    }),
-  ),
-  escalation_window_minutes: optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 10_080,
-      default: escalationDefaults.escalation_window_minutes,
-      description: 'Wait from hop to hop',
-    }),
-  ),
-  max_hops: optional(
-    Type.Integer({
-      minimum: 0,
-      maximum: 20,
-      default: escalationDefaults.max_hops,
-      description: 'Hops after the first notice',
-    }),
-  ),
+  poll_interval_seconds: Optional.Integer({
+    minimum: 1,
+    maximum: 3600,
+    default: escalationDefaults.poll_interval_seconds,
+    description:
+      'The most seconds that a hop may be late. Every notifier node looks each second, so any value is kept',
+  }),
+  escalation_window_minutes: Optional.Integer({
+    minimum: 1,
+    maximum: 10_080,
+    default: escalationDefaults.escalation_window_minutes,
+    description: 'Wait from hop to hop',
+  }),
+  max_hops: Optional.Integer({
+    minimum: 0,
+    maximum: 20,
+    default: escalationDefaults.max_hops,
+    description: 'Hops after the first notice',
+  }),
 });
 
 /** The most that may be asked to approve one approval. */
@@ -499,9 +484,9 @@ export const notificationContracts = {
     changesNothing: true,
     path: {
       ...tenantPath,
-      asked_by: Type.Optional(
-        Type.Array(Type.String(), { description: 'Principals who ask for an approval' }),
-      ),
+      asked_by: Optional.Array(Type.String(), {
+        description: 'Principals who ask for an approval',
+      }),
     },
     result: StrictObject({
       config: EffectiveNotifications,

@@ -14,6 +14,7 @@ import {
   DescribedObject,
   Line,
   Nullable,
+  Optional,
   ServiceId,
   ServiceTypeName,
   StrictObject,
@@ -227,17 +228,13 @@ const WhatHappens = TitledObject('WhatHappens', 'In words, while it is pending',
 
 /** What an automation that asks says beside the cost. */
 const whyAsked = {
-  cost_currency: optional(
-    Type.String({ description: 'Of the cost_impact, where a budget of the tenant names one' }),
-  ),
-  asked_because: optional(
-    Type.Array(Type.String(), {
-      description: 'Which limits want an approval, in words; absent where no automation asks',
-      examples: [
-        ['It costs 30; without an approval it may cost 20 (max_cost_impact_auto, global).'],
-      ],
-    }),
-  ),
+  cost_currency: Optional.String({
+    description: 'Of the cost_impact, where a budget of the tenant names one',
+  }),
+  asked_because: Optional.Array(Type.String(), {
+    description: 'Which limits want an approval, in words; absent where no automation asks',
+    examples: [['It costs 30; without an approval it may cost 20 (max_cost_impact_auto, global).']],
+  }),
 } as const;
 
 /** An approval as everybody sees it: its readers, and the receivers of its notices. */
@@ -464,20 +461,16 @@ export const notifierContracts = {
     keyScope: 'approvals:read',
     path: approvalPath,
     query: {
-      revision: optional(
-        Type.Integer({
-          minimum: 0,
-          description: 'What the caller knows: `wait` ends as soon as it is another',
-        }),
-      ),
-      wait: optional(
-        Type.Integer({
-          minimum: 0,
-          maximum: longestWait,
-          description:
-            'Seconds to wait while it is pending and does not change from `revision`; without that, from what it is now',
-        }),
-      ),
+      revision: Optional.Integer({
+        minimum: 0,
+        description: 'What the caller knows: `wait` ends as soon as it is another',
+      }),
+      wait: Optional.Integer({
+        minimum: 0,
+        maximum: longestWait,
+        description:
+          'Seconds to wait while it is pending and does not change from `revision`; without that, from what it is now',
+      }),
     },
     result: ViewedApproval,
     minTimeoutMs: timeToWait,
@@ -488,7 +481,7 @@ export const notifierContracts = {
     keyScope: 'approvals:read',
     path: tenantPath,
     query: {
-      after: optional(Type.Integer({ minimum: 0, description: 'Absent: none, only the revision' })),
+      after: Optional.Integer({ minimum: 0, description: 'Absent: none, only the revision' }),
       limit: page.limit,
     },
     result: StrictObject({
@@ -514,7 +507,7 @@ export const notifierContracts = {
     path: approvalPath,
     body: StrictObject({
       decision: Decision,
-      comment: optional(Type.String({ maxLength: 2000, description: 'Why, for the record' })),
+      comment: Optional.String({ maxLength: 2000, description: 'Why, for the record' }),
     }),
     result: Approval,
   }),
@@ -564,9 +557,10 @@ export const notifierContracts = {
             'Of the link by default. A link that approves may deny; one that denies may not approve',
           ),
         ),
-        comment: optional(
-          Type.String({ maxLength: 2000, description: 'Why, for readers of the decision' }),
-        ),
+        comment: Optional.String({
+          maxLength: 2000,
+          description: 'Why, for readers of the decision',
+        }),
       }),
     ),
     result: LinkView,
@@ -615,13 +609,11 @@ export const notifierContracts = {
     body: StrictObject(
       {
         channel: Channel,
-        endpoint: optional(
-          Type.Integer({
-            minimum: 0,
-            maximum: 99,
-            description: 'Which webhook endpoint, from 0; all by default',
-          }),
-        ),
+        endpoint: Optional.Integer({
+          minimum: 0,
+          maximum: 99,
+          description: 'Which webhook endpoint, from 0; all by default',
+        }),
       },
       {
         title: 'TestNotice',

@@ -7,7 +7,7 @@ import { Type } from 'typebox';
 import { action, streamOfBoth, type Access } from './contract.ts';
 import { address } from './effective-config.ts';
 import { valueReaders } from './roles.ts';
-import { described, DescribedObject, TenantId, TitledObject } from './fields.ts';
+import { described, DescribedObject, Optional, TenantId, TitledObject } from './fields.ts';
 
 const Asked = Type.Object(
   {
@@ -29,9 +29,9 @@ const Asked = Type.Object(
 
 const Flag = TitledObject('Flag', 'An evaluated flag (OFREP)', {
   key: Type.String({ description: 'The key of the effective configuration' }),
-  value: Type.Optional(
-    Type.Unknown({ description: 'What holds; absent where that is null: the default of the code' }),
-  ),
+  value: Optional.Unknown({
+    description: 'What holds; absent where that is null: the default of the code',
+  }),
   reason: Type.Enum(['STATIC', 'TARGETING_MATCH', 'DEFAULT', 'STALE'], {
     description:
       'STATIC without a context; TARGETING_MATCH where what it names decided; STALE from before an outage',
@@ -96,9 +96,9 @@ export const ofrepContracts = {
       metadata: Type.Record(Type.String(), Type.Union([Type.String(), Type.Number()]), {
         description: '`tenant_revision` and `platform_revision`',
       }),
-      eventStreams: Type.Optional(
-        Type.Array(EventStream, { description: 'What says when to evaluate them again' }),
-      ),
+      eventStreams: Optional.Array(EventStream, {
+        description: 'What says when to evaluate them again',
+      }),
       /** Null where nobody can say whether it still holds. */
       tag: described(Type.Union([Type.String(), Type.Null()]), 'In ETag alone'),
       context: DescribedObject('In the address of the stream', address),
@@ -115,12 +115,10 @@ export const ofrepContracts = {
     path,
     query: {
       ...address,
-      ticket: Type.Optional(
-        Type.String({
-          maxLength: 16_384,
-          description: 'Of the address in `eventStreams`, in place of a header',
-        }),
-      ),
+      ticket: Optional.String({
+        maxLength: 16_384,
+        description: 'Of the address in `eventStreams`, in place of a header',
+      }),
     },
     result: RefetchEvaluation,
   }),

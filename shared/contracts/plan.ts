@@ -6,7 +6,7 @@
 import { Type, type Static } from 'typebox';
 import { action, writing } from './contract.ts';
 import { Change, OrProposed } from './envelopes.ts';
-import { Nullable, StrictObject, TitledObject, Uuid } from './fields.ts';
+import { Nullable, Optional, StrictObject, TitledObject, Uuid } from './fields.ts';
 import { Impact, impactCursor, LimitsImpact, planned } from './impact.ts';
 import { PlatformLayers } from './layers.ts';
 import { Bounds } from './bounds.ts';
@@ -22,15 +22,14 @@ export const PlanItem = TitledObject('PlanItem', 'One write that is planned', {
     description: "A document of the platform's, such as /config/global/{key}",
     examples: ['/config/global/http_client_timeout_seconds'],
   }),
-  body: Type.Optional(
-    Type.Unknown({
-      description: 'As the write takes it; none for a delete',
-      examples: [{ config_value: 20, is_public: true }],
-    }),
-  ),
-  if_match: Type.Optional(
-    Type.String({ maxLength: 1000, description: 'As the header If-Match of the write' }),
-  ),
+  body: Optional.Unknown({
+    description: 'As the write takes it; none for a delete',
+    examples: [{ config_value: 20, is_public: true }],
+  }),
+  if_match: Optional.String({
+    maxLength: 1000,
+    description: 'As the header If-Match of the write',
+  }),
 });
 export type PlanItem = Static<typeof PlanItem>;
 
@@ -44,9 +43,7 @@ const items = Type.Array(PlanItem, {
   maxItems: 100,
   description: 'The writes, in order',
 });
-const reason = Type.Optional(
-  Type.String({ maxLength: 500, description: 'Why, kept in the history' }),
-);
+const reason = Optional.String({ maxLength: 500, description: 'Why, kept in the history' });
 
 export const planContracts = {
   'global-config.plan': action({
@@ -57,9 +54,7 @@ export const planContracts = {
     changesNothing: true,
     body: StrictObject({
       items,
-      limit: Type.Optional(
-        Type.Integer({ minimum: 1, maximum: 200, description: 'Of items of the impact' }),
-      ),
+      limit: Optional.Integer({ minimum: 1, maximum: 200, description: 'Of items of the impact' }),
       cursor: impactCursor(200_000),
     }),
     result: TitledObject('Plan', 'What several writes of the platform would change together', {
@@ -111,10 +106,10 @@ export const planContracts = {
         }),
       ),
       base: Type.String({ description: 'What a cursor has to be of' }),
-      since: Type.Optional(Type.String({ description: 'Name tenants that changed since' })),
-      limit: Type.Optional(Type.Integer()),
-      cursor: Type.Optional(Type.String()),
-      only_digest: Type.Optional(Type.Boolean()),
+      since: Optional.String({ description: 'Name tenants that changed since' }),
+      limit: Optional.Integer(),
+      cursor: Optional.String(),
+      only_digest: Optional.Boolean(),
     }),
     result: StrictObject({
       impact: Impact,

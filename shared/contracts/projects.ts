@@ -4,7 +4,16 @@
  */
 import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
-import { described, FreeForm, Labels, patterns, ProjectId, Text, TitledObject } from './fields.ts';
+import {
+  described,
+  FreeForm,
+  Labels,
+  Optional,
+  patterns,
+  ProjectId,
+  Text,
+  TitledObject,
+} from './fields.ts';
 import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenant-document.ts';
 
 const fields = {
@@ -13,13 +22,11 @@ const fields = {
   environment: Type.Optional(
     Text('Such as production; budgets and freezes can name it', 'production'),
   ),
-  service_account_reference: Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: 500,
-      description: "Where the cloud's credentials are kept; never the credentials",
-    }),
-  ),
+  service_account_reference: Optional.String({
+    minLength: 1,
+    maxLength: 500,
+    description: "Where the cloud's credentials are kept; never the credentials",
+  }),
   budget: Type.Optional(
     TitledObject('Budget', 'What it may cost', {
       amount: Type.Number({ minimum: 0, description: 'How much', examples: [1000] }),
@@ -30,12 +37,10 @@ const fields = {
       }),
     }),
   ),
-  enforce_budget: Type.Optional(
-    Type.Boolean({
-      description:
-        'Automation on its instances may cost no more than `budget` in a month (UTC); false by default, and then it is information',
-    }),
-  ),
+  enforce_budget: Optional.Boolean({
+    description:
+      'Automation on its instances may cost no more than `budget` in a month (UTC); false by default, and then it is information',
+  }),
   labels: Type.Optional(Labels('Labels of the cloud', { team: 'checkout' })),
   project_config: Type.Optional(described(FreeForm, 'Whatever else there is, kept as it is')),
 };

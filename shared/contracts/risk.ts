@@ -6,7 +6,7 @@ import { Type, type Static } from 'typebox';
 import { dryRun } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
 import { effectiveTrials } from './effective-trial.ts';
-import { Slug, strict, TitledObject } from './fields.ts';
+import { Optional, Slug, strict, TitledObject } from './fields.ts';
 import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
 import { temporary } from './temporary-changes.ts';
 import { BusinessHours, businessHoursKey } from './weekly-hours.ts';
@@ -47,13 +47,11 @@ export const limitSchemas = {
     maximum: 1000,
     description: 'How many automations may run at once',
   }),
-  record_decisions: Type.Optional(
-    Type.Enum(recordings, {
-      type: 'string',
-      maxLength: 10,
-      description: 'Which answers of `decide` are recorded, to be replayed later',
-    }),
-  ),
+  record_decisions: Optional.Enum(recordings, {
+    type: 'string',
+    maxLength: 10,
+    description: 'Which answers of `decide` are recorded, to be replayed later',
+  }),
 };
 const RiskLimits = TitledObject(
   'RiskLimits',

@@ -4,7 +4,7 @@
  */
 import { Type, type Static } from 'typebox';
 import { action } from './contract.ts';
-import { described, StrictObject, Timestamp, TitledObject, Uuid } from './fields.ts';
+import { described, Optional, StrictObject, Timestamp, TitledObject, Uuid } from './fields.ts';
 import { marks, Secret } from './marks.ts';
 
 const Manual = StrictObject({
@@ -23,14 +23,12 @@ const Figures = StrictObject({
     description:
       '`denied`: of all that ended since the stage began, those denied; `failed`: of those that ran, those whose outcome is not `succeeded`; `refused`: of writes of documents, those that rules refused (422)',
   }),
-  rule: Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: 64,
-      description: 'Of `denied`, only those that this rule denied',
-      examples: ['budget_exceeded'],
-    }),
-  ),
+  rule: Optional.String({
+    minLength: 1,
+    maxLength: 64,
+    description: 'Of `denied`, only those that this rule denied',
+    examples: ['budget_exceeded'],
+  }),
   tolerance_percent: Type.Number({
     minimum: 0,
     maximum: 100,
@@ -71,8 +69,8 @@ const Prometheus = StrictObject({
     description: 'PromQL with one number as its result; anything else waits',
     examples: ['sum(rate(checkout_errors_total[5m]))'],
   }),
-  at_most: Type.Optional(Type.Number({ description: 'Fails above it', examples: [0.5] })),
-  at_least: Type.Optional(Type.Number({ description: 'Fails below it' })),
+  at_most: Optional.Number({ description: 'Fails above it', examples: [0.5] }),
+  at_least: Optional.Number({ description: 'Fails below it' }),
 });
 export type PrometheusGate = Static<typeof Prometheus>;
 
@@ -118,7 +116,7 @@ export const rolloutGateContracts = {
     query: {
       ...sides,
       figure: Type.Enum(automationFigures),
-      rule: Type.Optional(Type.String()),
+      rule: Optional.String(),
     },
     result: StrictObject({ cohort: Counted, rest: Counted }),
   }),

@@ -12,6 +12,7 @@ import {
   described,
   Line,
   Nullable,
+  Optional,
   Revision,
   StrictObject,
   Timestamp,
@@ -40,22 +41,18 @@ const State = Type.Enum(rolloutStates, {
 });
 
 const Stage = TitledObject('RolloutStage', 'Which tenants have it, and for how long', {
-  percent: Type.Optional(
-    Type.Number({
-      minimum: 0,
-      maximum: 100,
-      description: 'Of all tenants, by a hash of salt and id; no less than in the stage before',
-      examples: [5],
-    }),
-  ),
-  tenants: Type.Optional(
-    Type.Array(Uuid, {
-      minItems: 1,
-      maxItems: 1000,
-      uniqueItems: true,
-      description: 'Tenants by their ids, beside those of earlier stages',
-    }),
-  ),
+  percent: Optional.Number({
+    minimum: 0,
+    maximum: 100,
+    description: 'Of all tenants, by a hash of salt and id; no less than in the stage before',
+    examples: [5],
+  }),
+  tenants: Optional.Array(Uuid, {
+    minItems: 1,
+    maxItems: 1000,
+    uniqueItems: true,
+    description: 'Tenants by their ids, beside those of earlier stages',
+  }),
   bake_minutes: Type.Integer({
     minimum: 0,
     maximum: 43_200,
@@ -284,9 +281,7 @@ export const rolloutContracts = {
       stage: Nullable(
         Type.Integer({ description: 'The stage it is at, as it was read; null: none yet' }),
       ),
-      all_at_once: Type.Optional(
-        Type.Boolean({ description: 'All tenants now, whatever stages are left' }),
-      ),
+      all_at_once: Optional.Boolean({ description: 'All tenants now, whatever stages are left' }),
       reason: Type.Optional(
         described(
           reason,

@@ -9,6 +9,7 @@ import { page, Page } from './envelopes.ts';
 import {
   described,
   Nullable,
+  Optional,
   StrictObject,
   Timestamp,
   TitledObject,
@@ -44,14 +45,12 @@ const ScimGroup = TitledObject('ScimGroup', 'A group of a tenant, as its directo
   id: GroupId,
   externalId: Type.Optional(described(Short, 'What the directory calls the group')),
   displayName: Name,
-  members: Type.Optional(
-    Type.Array(
-      TitledObject('ScimGroupMember', 'A person of a group (SCIM)', {
-        value: UserId,
-        display: Type.String({ description: 'The userName' }),
-      }),
-      { description: 'Who is in it; absent where excludedAttributes says so' },
-    ),
+  members: Optional.Array(
+    TitledObject('ScimGroupMember', 'A person of a group (SCIM)', {
+      value: UserId,
+      display: Type.String({ description: 'The userName' }),
+    }),
+    { description: 'Who is in it; absent where excludedAttributes says so' },
   ),
   meta: Meta('Group'),
 });
@@ -113,9 +112,7 @@ const DirectoryGroup = TitledObject(
 const path = tenantPath;
 const groupPath = { ...path, group_id: GroupId };
 const view = {
-  excludedAttributes: Type.Optional(
-    Type.String({ maxLength: 500, description: '`members` leaves them out' }),
-  ),
+  excludedAttributes: Optional.String({ maxLength: 500, description: '`members` leaves them out' }),
 };
 
 export const scimGroupContracts = {

@@ -10,6 +10,7 @@ import {
   described,
   DescribedObject,
   Nullable,
+  Optional,
   StrictObject,
   TenantId,
   Timestamp,
@@ -113,13 +114,11 @@ const Operation = Type.Object(
     op: Type.Enum(['add', 'replace', 'remove', 'Add', 'Replace', 'Remove'], {
       description: 'What is done; Entra begins it with a capital',
     }),
-    path: Type.Optional(
-      Type.String({
-        maxLength: 500,
-        description: 'Which attribute; absent: those that value names',
-      }),
-    ),
-    value: Type.Optional(Type.Unknown({ description: 'The new value' })),
+    path: Optional.String({
+      maxLength: 500,
+      description: 'Which attribute; absent: those that value names',
+    }),
+    value: Optional.Unknown({ description: 'The new value' }),
   },
   { ...protocol, title: 'ScimOperation', description: 'One change of a PATCH (SCIM)' },
 );
@@ -160,15 +159,14 @@ const Described = Type.Record(Type.String(), Type.Unknown(), {
 
 export const Filter = Type.String({ maxLength: 1000 });
 export const scimPage = {
-  startIndex: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'Which is the first, from 1; 0 counts as 1' }),
-  ),
-  count: Type.Optional(
-    Type.Integer({
-      minimum: 0,
-      description: `How many; more than ${mostListed} are never sent`,
-    }),
-  ),
+  startIndex: Optional.Integer({
+    minimum: 0,
+    description: 'Which is the first, from 1; 0 counts as 1',
+  }),
+  count: Optional.Integer({
+    minimum: 0,
+    description: `How many; more than ${mostListed} are never sent`,
+  }),
 };
 
 /** A tenant's key of this scope does nothing else, and no other key does this. */

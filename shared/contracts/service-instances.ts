@@ -11,6 +11,7 @@ import {
   FreeForm,
   InstanceCount,
   Labels,
+  Optional,
   ProjectId,
   ServiceId,
   ServiceTypeName,
@@ -42,25 +43,22 @@ const fields = {
   ),
   min_instances: Type.Optional(described(InstanceCount, 'Fewest instances', 2)),
   max_instances: Type.Optional(described(InstanceCount, 'Most instances', 8)),
-  monitoring_enabled: Type.Optional(Type.Boolean({ description: 'It is monitored' })),
-  automation_enabled: Type.Optional(Type.Boolean({ description: 'Automation may act on it' })),
-  maintenance_windows: Type.Optional(
-    Type.Array(WeeklyHours, { maxItems: 100, description: 'When it is maintained' }),
-  ),
-  maintenance_windows_only: Type.Optional(
-    Type.Boolean({
-      description:
-        'Automation acts on it within its `maintenance_windows` only; false by default, and then they are information',
-    }),
-  ),
+  monitoring_enabled: Optional.Boolean({ description: 'It is monitored' }),
+  automation_enabled: Optional.Boolean({ description: 'Automation may act on it' }),
+  maintenance_windows: Optional.Array(WeeklyHours, {
+    maxItems: 100,
+    description: 'When it is maintained',
+  }),
+  maintenance_windows_only: Optional.Boolean({
+    description:
+      'Automation acts on it within its `maintenance_windows` only; false by default, and then they are information',
+  }),
   business_hours: Type.Optional(BusinessHours),
-  notification_channels: Type.Optional(
-    Type.Array(Text('Name of a channel'), {
-      maxItems: 100,
-      description:
-        'Where approvals about it are announced: `webhook`, `email`, `chat`, `teams`, `slack`; everywhere where it names none of these. Other names are kept as they are',
-    }),
-  ),
+  notification_channels: Optional.Array(Text('Name of a channel'), {
+    maxItems: 100,
+    description:
+      'Where approvals about it are announced: `webhook`, `email`, `chat`, `teams`, `slack`; everywhere where it names none of these. Other names are kept as they are',
+  }),
 };
 export const ServiceInstance = TitledObject(
   'ServiceInstance',

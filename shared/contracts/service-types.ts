@@ -11,6 +11,7 @@ import {
   described,
   FreeForm,
   InstanceCount,
+  Optional,
   ServiceTypeName,
   Slug,
   strict,
@@ -107,7 +108,7 @@ export const serviceTypeContracts = {
           updated_by: Type.String(),
         }),
       ),
-      stale: Type.Optional(Type.Literal(true)),
+      stale: Optional.Literal(true),
     }),
     cache: {
       cache: 'dynamic_config_service',

@@ -8,6 +8,7 @@ import {
   CreatedAt,
   described,
   Nullable,
+  Optional,
   Timestamp,
   TitledObject,
   Uuid,
@@ -26,12 +27,10 @@ export const temporary = {
 
 const TemporaryField = TitledObject('TemporaryField', 'A field that becomes what it was before', {
   path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
-  value: Type.Optional(
-    Type.Unknown({ description: 'What it is until then; absent where the field was removed' }),
-  ),
-  becomes: Type.Optional(
-    Type.Unknown({ description: 'What it becomes; absent where the field goes' }),
-  ),
+  value: Optional.Unknown({
+    description: 'What it is until then; absent where the field was removed',
+  }),
+  becomes: Optional.Unknown({ description: 'What it becomes; absent where the field goes' }),
 });
 export type TemporaryField = Static<typeof TemporaryField>;
 
@@ -61,13 +60,11 @@ export const temporaryChangeContracts = {
     keyScope: 'config:read',
     path: tenantPath,
     query: {
-      document: Type.Optional(
-        Type.String({
-          minLength: 1,
-          maxLength: 500,
-          description: 'Only of this document, by its path',
-        }),
-      ),
+      document: Optional.String({
+        minLength: 1,
+        maxLength: 500,
+        description: 'Only of this document, by its path',
+      }),
       ...page,
     },
     result: Page(TemporaryChange),

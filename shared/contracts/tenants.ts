@@ -13,6 +13,7 @@ import {
   DescribedObject,
   Email,
   Nullable,
+  Optional,
   StrictObject,
   TenantId,
   Text,
@@ -81,13 +82,10 @@ export const tenantContracts = {
       name: Name,
       admin: DescribedObject('Its first administrator', {
         email: Email,
-        password: Type.Optional(
-          Type.String({
-            maxLength: 1024,
-            description:
-              'Initial password of a new account; the owner of an existing one is invited',
-          }),
-        ),
+        password: Optional.String({
+          maxLength: 1024,
+          description: 'Initial password of a new account; the owner of an existing one is invited',
+        }),
       }),
     }),
     result: TitledObject('NewTenant', 'A tenant that was created', {
@@ -106,13 +104,11 @@ export const tenantContracts = {
     access: platformAdmins,
     keyScope: 'platform:read',
     query: {
-      q: Type.Optional(
-        Type.String({
-          minLength: 1,
-          maxLength: 200,
-          description: 'Only tenants with this in their name; upper and lower case are the same',
-        }),
-      ),
+      q: Optional.String({
+        minLength: 1,
+        maxLength: 200,
+        description: 'Only tenants with this in their name; upper and lower case are the same',
+      }),
       ...page,
     },
     result: Page(Tenant),
@@ -148,12 +144,10 @@ export const tenantContracts = {
         name: Type.Optional(Name),
         status: Type.Optional(Status),
         sign_in_policy: Type.Optional(SignInPolicy),
-        end_password_keys: Type.Optional(
-          Type.Boolean({
-            description:
-              'With sign_in_policy passkey_or_sso: end the API keys that people made who were signed in by password alone. Without it they stay good, and the answer lists them',
-          }),
-        ),
+        end_password_keys: Optional.Boolean({
+          description:
+            'With sign_in_policy passkey_or_sso: end the API keys that people made who were signed in by password alone. Without it they stay good, and the answer lists them',
+        }),
       },
       { minProperties: 1, title: 'TenantPatch', description: 'What changes of a tenant' },
     ),

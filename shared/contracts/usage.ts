@@ -2,7 +2,15 @@
 import { Type, type Static } from 'typebox';
 import { action } from './contract.ts';
 import { Page, page } from './envelopes.ts';
-import { described, Nullable, StrictObject, TenantId, TitledObject, Uuid } from './fields.ts';
+import {
+  described,
+  Nullable,
+  Optional,
+  StrictObject,
+  TenantId,
+  TitledObject,
+  Uuid,
+} from './fields.ts';
 import { tenantPath } from './tenant-document.ts';
 
 export const countedUsages = ['api_keys', 'documents', 'members', 'service_accounts'] as const;
@@ -54,7 +62,7 @@ const nearPart = {
   changesNothing: true,
   query: {
     percent: Type.Integer({ minimum: 1, maximum: 100 }),
-    after_what: Type.Optional(Type.String({ maxLength: 100 })),
+    after_what: Optional.String({ maxLength: 100 }),
     after_tenant: Type.Optional(Uuid),
     limit: Type.Integer({ minimum: 1, maximum: 201 }),
   },
@@ -78,13 +86,11 @@ export const usageContracts = {
     access: { level: 'platform_admin' },
     keyScope: 'platform:read',
     query: {
-      percent: Type.Optional(
-        Type.Integer({
-          minimum: 1,
-          maximum: 100,
-          description: 'From this part of the limit on; 80 by default',
-        }),
-      ),
+      percent: Optional.Integer({
+        minimum: 1,
+        maximum: 100,
+        description: 'From this part of the limit on; 80 by default',
+      }),
       ...page,
     },
     result: Page(near),

@@ -11,6 +11,7 @@ import {
   Author,
   described,
   Nullable,
+  Optional,
   Revision,
   StrictObject,
   Timestamp,
@@ -64,9 +65,7 @@ const MembershipsChanged = TitledObject('MembershipsChanged', 'That an own membe
 });
 
 const after = {
-  after: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'Absent: none, only the revision' }),
-  ),
+  after: Optional.Integer({ minimum: 0, description: 'Absent: none, only the revision' }),
   limit: page.limit,
 };
 const Changes = <T extends typeof TenantChange | typeof PlatformChange>(change: T) =>
