@@ -128,6 +128,12 @@ const limitRows = Object.fromEntries(
   }),
 ) as unknown as LimitRows;
 
+/** Rows none of which a reload applies. */
+const readAtStart = <const Rows extends Readonly<Record<string, Row>>>(rows: Rows): Rows =>
+  Object.fromEntries(
+    Object.entries(rows).map(([field, row]) => [field, { ...row, requires_restart: true }]),
+  ) as Readonly<Record<string, Row>> as Rows;
+
 /** Heading → field → row. */
 export const settingsGroups = {
   'The node and its gateway': {
@@ -218,34 +224,30 @@ export const settingsGroups = {
       description: 'Least severe level that is logged',
     },
   },
-  'Bus, database and shared state': {
+  'Bus, database and shared state': readAtStart({
     nats_url: {
       type: 'string',
       default: null,
       form: nats,
       secret: true,
-      requires_restart: true,
       description: 'NATS servers, comma separated; none runs everything in one process',
     },
-    nats_user: { type: 'string', default: null, requires_restart: true, description: 'NATS user' },
+    nats_user: { type: 'string', default: null, description: 'NATS user' },
     nats_password: {
       type: 'string',
       default: null,
       secret: true,
-      requires_restart: true,
       description: 'NATS password',
     },
     nats_token: {
       type: 'string',
       default: null,
       secret: true,
-      requires_restart: true,
       description: 'NATS token, instead of user and password',
     },
     nats_creds: {
       type: 'string',
       default: null,
-      requires_restart: true,
       description: 'File of credentials (.creds) of a NATS account, instead of user and password',
     },
     nats_nkey_seed: {
@@ -253,32 +255,27 @@ export const settingsGroups = {
       default: null,
       form: matches(/^SU[A-Z2-7]{56}$/, "must be a user's seed of nkeys, which begins with SU"),
       secret: true,
-      requires_restart: true,
       description: 'Seed of the NATS user, instead of user and password',
     },
     nats_tls_ca: {
       type: 'string',
       default: null,
-      requires_restart: true,
       description: 'File with the authority that signed the NATS server certificate; turns TLS on',
     },
     nats_tls_cert: {
       type: 'string',
       default: null,
-      requires_restart: true,
       description:
         'File with the certificate by which NATS knows this node, with NATS_TLS_KEY; turns TLS on',
     },
     nats_tls_key: {
       type: 'string',
       default: null,
-      requires_restart: true,
       description: 'File with the key of NATS_TLS_CERT',
     },
     nats_allow_plain: {
       type: 'boolean',
       default: false,
-      requires_restart: true,
       description:
         'Allows NATS beyond this machine without user, token and TLS, and credentials of neighbours in clear',
     },
@@ -286,7 +283,6 @@ export const settingsGroups = {
       type: 'string',
       default: 'strata',
       form: namespace,
-      requires_restart: true,
       description:
         'Part of all subjects on NATS; another one for each installation that shares the NATS servers',
     },
@@ -294,7 +290,6 @@ export const settingsGroups = {
       type: 'string',
       default: null,
       secret: true,
-      requires_restart: true,
       description: 'API key of a neighbour that loads moleculer.config.ts without SECRET_KEY',
     },
     database_url: {
@@ -302,14 +297,12 @@ export const settingsGroups = {
       default: null,
       form: problemOfDatabaseUrl,
       secret: true,
-      requires_restart: true,
       description:
         'PostgreSQL 14 or newer; of several hosts, comma separated, the one that can be written to; without it and DB_HOST an embedded one runs',
     },
     db_host: {
       type: 'string',
       default: null,
-      requires_restart: true,
       description:
         'PostgreSQL host; with the other DB_* variables it makes up an absent DATABASE_URL',
     },
@@ -318,38 +311,32 @@ export const settingsGroups = {
       default: 5432,
       min: 1,
       max: 65_535,
-      requires_restart: true,
       description: 'PostgreSQL port',
     },
     db_name: {
       type: 'string',
       default: 'strata',
-      requires_restart: true,
       description: 'PostgreSQL database',
     },
     db_user: {
       type: 'string',
       default: 'strata',
-      requires_restart: true,
       description: 'PostgreSQL user',
     },
     db_password: {
       type: 'string',
       default: null,
       secret: true,
-      requires_restart: true,
       description: 'PostgreSQL password',
     },
     db_ssl: {
       type: 'boolean',
       default: false,
-      requires_restart: true,
       description: 'TLS to PostgreSQL',
     },
     db_pooler: {
       type: 'boolean',
       default: false,
-      requires_restart: true,
       description:
         'A pooler in transaction mode, such as PgBouncer, is in front of PostgreSQL: time-outs are those of the role, and statements have no names',
     },
@@ -358,7 +345,6 @@ export const settingsGroups = {
       default: 60,
       min: 4,
       max: 200,
-      requires_restart: true,
       description:
         'Connections of a node to PostgreSQL, at most: up to 3 for the change feed, the others in equal parts for its services, up to 10 and at least one each',
     },
@@ -367,14 +353,12 @@ export const settingsGroups = {
       default: null,
       form: redis,
       secret: true,
-      requires_restart: true,
       description:
         'Redis for short-lived shared state; none keeps it in memory. Several hosts, comma separated, are Sentinels or nodes of a cluster',
     },
     redis_sentinel: {
       type: 'string',
       default: null,
-      requires_restart: true,
       description:
         'Name of the primary as Redis Sentinels know it; the hosts of REDIS_URL are these Sentinels then',
     },
@@ -382,25 +366,22 @@ export const settingsGroups = {
       type: 'string',
       default: null,
       secret: true,
-      requires_restart: true,
       description:
         'Password of the Sentinels, where they have one; that of Redis is not sent to them',
     },
     redis_cluster: {
       type: 'boolean',
       default: false,
-      requires_restart: true,
       description: 'Redis is a cluster, of which REDIS_URL names some nodes or all',
     },
     redis_password: {
       type: 'string',
       default: null,
       secret: true,
-      requires_restart: true,
       description:
         'Redis password, where REDIS_URL has none; unlike there nothing in it is escaped',
     },
-  },
+  }),
   'Keys and sign-in': {
     secret_key: {
       type: 'string',
