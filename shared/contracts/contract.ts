@@ -260,14 +260,11 @@ interface Definition<
   Query extends TProperties,
   Body extends TSchema | undefined,
   R extends TSchema,
+> extends Omit<
+  Contract,
+  'params' | 'result' | 'response' | 'rest' | 'cache' | 'drops' | 'visible'
 > {
-  summary: string;
   rest?: `${Rest['method']} /${string}`;
-  access: Access;
-  leadsTo?: LeadsTo;
-  keyScope?: KeyScope | null;
-  narrow?: Narrow;
-  networkLimited?: 'calls' | 'failures';
   path?: Path;
   query?: Query;
   body?: Body;
@@ -280,11 +277,6 @@ interface Definition<
   };
   drops?: (params: Static<TObject<Path>>) => string[];
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;
-  failures?: FailureCodes;
-  problems?: ProblemTypes;
-  errors?: 'ofrep' | 'scim';
-  changesNothing?: true;
-  minTimeoutMs?: number | ((params: CheckedParams) => number | undefined);
 }
 
 type BodyProperty<Body> = Body extends TSchema ? { body: Body } : Empty;
