@@ -24,7 +24,7 @@ import { leavesOf, touching, type Difference } from '../schema/diff.ts';
 import { namesOf, pointerToken, valueAt, withValueAt } from '../schema/json-pointer.ts';
 import type { DocumentKind } from './document-kind.ts';
 import { pathOf } from './document-paths.ts';
-import { decodeCursor, defaultLimit, encodeCursor } from './paging.ts';
+import { decodeCursor, defaultLimit, pageOf } from './paging.ts';
 
 /** For longer than this something is no exception. */
 const mostDays = 366;
@@ -395,18 +395,14 @@ export async function openTemporaries(
      ORDER BY until, id LIMIT $5`,
     [tenantScope(tenantId), document ?? null, time ?? null, id ?? null, limit + 1],
   );
-  const shown = rows.slice(0, limit);
-  const names = await namesIn(
-    manager,
-    realmOf(tenantId),
-    shown.map(({ changed_by: author }) => author),
+  const authors = rows.map(({ changed_by: author }) => author);
+  const names = await namesIn(manager, realmOf(tenantId), authors);
+  return pageOf(
+    rows,
+    limit,
+    (row) => `${row.until.toISOString()} ${row.id}`,
+    (row) => viewOf(row, names.of(row.changed_by)),
   );
-  const last = shown.at(-1);
-  return {
-    items: shown.map((row) => viewOf(row, names.of(row.changed_by))),
-    next_cursor:
-      rows.length > limit ? encodeCursor(`${last!.until.toISOString()} ${last!.id}`) : null,
-  };
 }
 
 const viewOf = (row: StoredTemporary, name: string | null): TemporaryChange => ({
