@@ -42,204 +42,123 @@ interface Screen {
   readonly name: string;
   readonly title: string;
   /** Of the navigation. */
-  readonly group: 'Tenant' | 'Values' | 'Limits' | 'Approvals' | 'Delivery' | 'People' | 'History';
+  readonly group: string;
   readonly roles: readonly Role[];
   /** It asks by POST, which a visitor may not. */
   readonly isQuestion?: true;
   readonly component: ComponentType<ScreenProperties>;
 }
 
+function inGroups<Row extends object>(groups: Readonly<Record<string, readonly Row[]>>) {
+  return Object.entries(groups).flatMap(([group, rows]) => rows.map((row) => ({ group, ...row })));
+}
+
 const everyone: readonly Role[] = ['tenant_admin', 'operator', 'reviewer', 'viewer'];
 const readers: readonly Role[] = ['tenant_admin', 'operator', 'reviewer'];
 const admins: readonly Role[] = ['tenant_admin'];
-export const screens: readonly Screen[] = [
-  {
-    name: 'overview',
-    group: 'Tenant',
-    title: 'Overview',
-    roles: ['tenant_admin', 'operator'],
-    component: Overview,
-  },
-  {
-    name: 'effective',
-    group: 'Values',
-    title: 'Effective values',
-    roles: everyone,
-    component: EffectiveValues,
-  },
-  { name: 'services', group: 'Values', title: 'Services', roles: readers, component: Services },
-  {
-    name: 'what-if',
-    group: 'Values',
-    title: 'What if',
-    roles: everyone,
-    isQuestion: true,
-    component: WhatIf,
-  },
-  { name: 'compare', group: 'Values', title: 'Compare', roles: everyone, component: Compare },
-  {
-    name: 'documents',
-    group: 'Values',
-    title: 'Configuration',
-    roles: readers,
-    component: Documents,
-  },
-  { name: 'budgets', group: 'Limits', title: 'Budgets', roles: readers, component: Budgets },
-  { name: 'freezes', group: 'Limits', title: 'Freezes', roles: readers, component: Freezes },
-  {
-    name: 'approvals',
-    group: 'Approvals',
-    title: 'Approvals',
-    roles: readers,
-    component: Approvals,
-  },
-  {
-    name: 'change-sets',
-    group: 'Approvals',
-    title: 'Change sets',
-    roles: readers,
-    component: ChangeSets,
-  },
-  {
-    name: 'automations',
-    group: 'Delivery',
-    title: 'Automations',
-    roles: readers,
-    component: Automations,
-  },
-  {
-    name: 'decisions',
-    group: 'Delivery',
-    title: 'Decisions',
-    roles: readers,
-    component: Decisions,
-  },
-  {
-    name: 'notifications',
-    group: 'Delivery',
-    title: 'Notifications',
-    roles: readers,
-    component: Notifications,
-  },
-  {
-    name: 'deliveries',
-    group: 'Delivery',
-    title: 'Deliveries',
-    roles: readers,
-    component: DeliveryLog,
-  },
-  {
-    name: 'destinations',
-    group: 'Delivery',
-    title: 'Event destinations',
-    roles: admins,
-    component: EventDestinations,
-  },
-  { name: 'members', group: 'People', title: 'Members', roles: admins, component: Members },
-  { name: 'groups', group: 'People', title: 'Approver groups', roles: admins, component: Groups },
-  {
-    name: 'service-accounts',
-    group: 'People',
-    title: 'Service accounts',
-    roles: admins,
-    component: ServiceAccounts,
-  },
-  {
-    name: 'access',
-    group: 'People',
-    title: 'Access report',
-    roles: admins,
-    component: AccessOverTime,
-  },
-  {
-    name: 'history',
-    group: 'History',
-    title: 'History',
-    roles: [...readers, 'reverter'],
-    component: HistoryOfChanges,
-  },
-  { name: 'usage', group: 'History', title: 'Usage', roles: admins, component: TenantUsage },
-  { name: 'audit', group: 'History', title: 'Audit', roles: admins, component: Audit },
-];
+/** By their group in the navigation. */
+const screensOf: Readonly<Record<string, readonly Omit<Screen, 'group'>[]>> = {
+  Tenant: [
+    {
+      name: 'overview',
+      title: 'Overview',
+      roles: ['tenant_admin', 'operator'],
+      component: Overview,
+    },
+  ],
+  Values: [
+    { name: 'effective', title: 'Effective values', roles: everyone, component: EffectiveValues },
+    { name: 'services', title: 'Services', roles: readers, component: Services },
+    { name: 'what-if', title: 'What if', roles: everyone, isQuestion: true, component: WhatIf },
+    { name: 'compare', title: 'Compare', roles: everyone, component: Compare },
+    { name: 'documents', title: 'Configuration', roles: readers, component: Documents },
+  ],
+  Limits: [
+    { name: 'budgets', title: 'Budgets', roles: readers, component: Budgets },
+    { name: 'freezes', title: 'Freezes', roles: readers, component: Freezes },
+  ],
+  Approvals: [
+    { name: 'approvals', title: 'Approvals', roles: readers, component: Approvals },
+    { name: 'change-sets', title: 'Change sets', roles: readers, component: ChangeSets },
+  ],
+  Delivery: [
+    { name: 'automations', title: 'Automations', roles: readers, component: Automations },
+    { name: 'decisions', title: 'Decisions', roles: readers, component: Decisions },
+    { name: 'notifications', title: 'Notifications', roles: readers, component: Notifications },
+    { name: 'deliveries', title: 'Deliveries', roles: readers, component: DeliveryLog },
+    {
+      name: 'destinations',
+      title: 'Event destinations',
+      roles: admins,
+      component: EventDestinations,
+    },
+  ],
+  People: [
+    { name: 'members', title: 'Members', roles: admins, component: Members },
+    { name: 'groups', title: 'Approver groups', roles: admins, component: Groups },
+    {
+      name: 'service-accounts',
+      title: 'Service accounts',
+      roles: admins,
+      component: ServiceAccounts,
+    },
+    { name: 'access', title: 'Access report', roles: admins, component: AccessOverTime },
+  ],
+  History: [
+    {
+      name: 'history',
+      title: 'History',
+      roles: [...readers, 'reverter'],
+      component: HistoryOfChanges,
+    },
+    { name: 'usage', title: 'Usage', roles: admins, component: TenantUsage },
+    { name: 'audit', title: 'Audit', roles: admins, component: Audit },
+  ],
+};
+export const screens: readonly Screen[] = inGroups(screensOf);
 
 interface PlatformScreen {
   readonly name: string;
   readonly title: string;
   /** Of the navigation. */
-  readonly group: 'Platform' | `Platform ${'people' | 'values' | 'changes' | 'operation'}`;
+  readonly group: string;
   readonly component: ComponentType<PlatformScreenProperties>;
 }
 
+/** Likewise. */
+const platformScreensOf: Readonly<Record<string, readonly Omit<PlatformScreen, 'group'>[]>> = {
+  Platform: [{ name: 'overview', title: 'Overview', component: PlatformOverview }],
+  'Platform people': [
+    { name: 'tenants', title: 'Tenants', component: Tenants },
+    { name: 'accounts', title: 'Accounts', component: Accounts },
+  ],
+  'Platform values': [
+    { name: 'global', title: 'Global configuration', component: GlobalConfiguration },
+    { name: 'service-types', title: 'Service types', component: ServiceTypes },
+    { name: 'bounds', title: 'Guardrails and emergency stop', component: PlatformBounds },
+    { name: 'budgets', title: 'Budgets (all tenants)', component: PlatformBudgets },
+    { name: 'freezes', title: 'Freezes (all tenants)', component: PlatformFreezes },
+  ],
+  'Platform changes': [
+    { name: 'change-policy', title: 'Change policy', component: PlatformChangePolicy },
+    { name: 'plan', title: 'Plan', component: Plan },
+    { name: 'change-sets', title: 'Change sets', component: PlatformChangeSets },
+    { name: 'rollouts', title: 'Rollouts', component: Rollouts },
+  ],
+  'Platform operation': [
+    { name: 'history', title: 'History', component: HistoryOfPlatform },
+    { name: 'audit', title: 'Audit log (all tenants)', component: AuditOfPlatform },
+    {
+      name: 'event-destinations',
+      title: 'Event destinations',
+      component: PlatformEventDestinations,
+    },
+    { name: 'usage', title: 'Usage', component: UsageOfTenants },
+    { name: 'nodes', title: 'Nodes', component: Nodes },
+  ],
+};
 /** For the platform's administrators, whichever tenant they act for. */
-export const platformScreens: readonly PlatformScreen[] = [
-  {
-    name: 'overview',
-    group: 'Platform',
-    title: 'Overview',
-    component: PlatformOverview,
-  },
-  { name: 'tenants', group: 'Platform people', title: 'Tenants', component: Tenants },
-  { name: 'accounts', group: 'Platform people', title: 'Accounts', component: Accounts },
-  {
-    name: 'global',
-    group: 'Platform values',
-    title: 'Global configuration',
-    component: GlobalConfiguration,
-  },
-  {
-    name: 'service-types',
-    group: 'Platform values',
-    title: 'Service types',
-    component: ServiceTypes,
-  },
-  {
-    name: 'bounds',
-    group: 'Platform values',
-    title: 'Guardrails and emergency stop',
-    component: PlatformBounds,
-  },
-  {
-    name: 'budgets',
-    group: 'Platform values',
-    title: 'Budgets (all tenants)',
-    component: PlatformBudgets,
-  },
-  {
-    name: 'freezes',
-    group: 'Platform values',
-    title: 'Freezes (all tenants)',
-    component: PlatformFreezes,
-  },
-  {
-    name: 'change-policy',
-    group: 'Platform changes',
-    title: 'Change policy',
-    component: PlatformChangePolicy,
-  },
-  { name: 'plan', group: 'Platform changes', title: 'Plan', component: Plan },
-  {
-    name: 'change-sets',
-    group: 'Platform changes',
-    title: 'Change sets',
-    component: PlatformChangeSets,
-  },
-  { name: 'rollouts', group: 'Platform changes', title: 'Rollouts', component: Rollouts },
-  { name: 'history', group: 'Platform operation', title: 'History', component: HistoryOfPlatform },
-  {
-    name: 'audit',
-    group: 'Platform operation',
-    title: 'Audit log (all tenants)',
-    component: AuditOfPlatform,
-  },
-  {
-    name: 'event-destinations',
-    group: 'Platform operation',
-    title: 'Event destinations',
-    component: PlatformEventDestinations,
-  },
-  { name: 'usage', group: 'Platform operation', title: 'Usage', component: UsageOfTenants },
-  { name: 'nodes', group: 'Platform operation', title: 'Nodes', component: Nodes },
-];
+export const platformScreens: readonly PlatformScreen[] = inGroups(platformScreensOf);
 
 /** Where somebody begins in a tenant: the first that their roles show. */
 export const firstScreen = (): string => visibleScreens()[0]!.name;
