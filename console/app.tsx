@@ -13,7 +13,8 @@ import { useLive, useGet } from './loading.ts';
 import { Breadcrumbs, Navigation, type Place } from './navigation.tsx';
 import { openPalette, Palette } from './palette.tsx';
 import { keepLooking, lookAround } from './outage.ts';
-import { Button, Heading, ProblemBox, Strong } from './parts.tsx';
+import { Button, Strong } from './inline.tsx';
+import { Heading, ProblemBox } from './parts.tsx';
 import { learnNames } from './people.ts';
 import { firstScreen, platformScreens, screens } from './screens.ts';
 import {

@@ -2,7 +2,8 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useAction } from './action.ts';
-import { Button, Dialog, ProblemBox } from './parts.tsx';
+import { Button } from './inline.tsx';
+import { Dialog, ProblemBox } from './parts.tsx';
 
 /** A form over the page, which is done when `work` is. */
 export function FormDialog({

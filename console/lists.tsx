@@ -2,7 +2,8 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { setQuery } from './address.ts';
 import type { Problem } from './api.ts';
-import { Button, type Column, Columns, Empty, Loading, ProblemBox, TableRegion } from './parts.tsx';
+import { Button } from './inline.tsx';
+import { type Column, Columns, Empty, Loading, ProblemBox, TableRegion } from './parts.tsx';
 
 /** Until the first answer is there, and whenever the latest is a refusal. */
 export const Waiting = ({

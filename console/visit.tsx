@@ -8,7 +8,8 @@ import { call } from './api.ts';
 import { FormDialog } from './dialogs.tsx';
 import { Field } from './fields.tsx';
 import { clockTime } from './format.ts';
-import { Button, ProblemBox, Strong } from './parts.tsx';
+import { Button, Strong } from './inline.tsx';
+import { ProblemBox } from './parts.tsx';
 import { renew, switchTenant, tokens, type Tokens } from './session.ts';
 
 export function LookInside({

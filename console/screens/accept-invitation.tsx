@@ -7,7 +7,8 @@ import { useEffect, useState } from 'preact/hooks';
 import { go, hrefOf } from '../address.ts';
 import { problemOf, type Problem } from '../api.ts';
 import { Field } from '../fields.tsx';
-import { Button, ProblemBox } from '../parts.tsx';
+import { Button } from '../inline.tsx';
+import { ProblemBox } from '../parts.tsx';
 import { signIn } from '../session.ts';
 import { notice } from './sign-in.tsx';
 

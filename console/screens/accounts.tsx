@@ -12,18 +12,8 @@ import { FormDialog } from '../dialogs.tsx';
 import { usePages } from '../pages.ts';
 import { Notice, RowButton, ShowMore, Table, Waiting } from '../lists.tsx';
 import { useGet } from '../loading.ts';
-import {
-  Button,
-  Empty,
-  Fact,
-  Heading,
-  Link,
-  Loading,
-  ProblemBox,
-  State,
-  Time,
-  Named,
-} from '../parts.tsx';
+import { Button, Link, Named, State, Time } from '../inline.tsx';
+import { Empty, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import type { PlatformScreenProperties } from './screen.ts';
 

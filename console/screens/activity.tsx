@@ -6,7 +6,7 @@ import { withQuery } from '../api.ts';
 import { longJson } from '../format.ts';
 import { useGet } from '../loading.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
-import { Time } from '../parts.tsx';
+import { Time } from '../inline.tsx';
 
 type Events = ResultOf<'audit.activity'>;
 

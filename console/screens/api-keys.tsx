@@ -10,7 +10,7 @@ import { Choices, FormDialog, ShownOnce } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
 import { Field } from '../fields.tsx';
 import { RowButton, Table, Waiting } from '../lists.tsx';
-import { Button, State, Time } from '../parts.tsx';
+import { Button, State, Time } from '../inline.tsx';
 import { Allowed, narrowingIn, NarrowingFields, notNarrowed } from './narrowing.tsx';
 
 type ApiKey = ResultOf<'auth.api-key.list'>['items'][number];

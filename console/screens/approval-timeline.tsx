@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { localTime } from '../format.ts';
-import { Said, Strong, Time, Who } from '../parts.tsx';
+import { Said, Strong, Time, Who } from '../inline.tsx';
 
 type Approval = ResultOf<'notifier.approvals.get'>;
 

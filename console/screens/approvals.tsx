@@ -9,21 +9,8 @@ import { longJson } from '../format.ts';
 import { useLiveApprovals, useLoaded, useGet } from '../loading.ts';
 import { FilterField, SelectField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
-import {
-  Button,
-  Empty,
-  Fact,
-  Heading,
-  Link,
-  ProblemBox,
-  Said,
-  State,
-  stateTitle,
-  Strong,
-  Time,
-  Who,
-  Risk,
-} from '../parts.tsx';
+import { Button, Link, Risk, Said, State, stateTitle, Strong, Time, Who } from '../inline.tsx';
+import { Empty, Fact, Heading, ProblemBox } from '../parts.tsx';
 import { setsForMe, useWhatWaits } from '../inbox.ts';
 import { decides, user } from '../session.ts';
 import { sortedBy, type Orders } from '../sorting.ts';

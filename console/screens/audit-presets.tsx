@@ -1,7 +1,7 @@
 /** Questions that people ask of the audit again and again: each is a filter, kept in the address. */
 import type { VNode } from 'preact';
 import { setQuery } from '../address.ts';
-import { Button } from '../parts.tsx';
+import { Button } from '../inline.tsx';
 
 interface Preset {
   readonly title: string;

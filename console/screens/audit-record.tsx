@@ -10,7 +10,8 @@ import { call, get, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { saveLines } from '../files.ts';
 import { useList } from '../loading.ts';
-import { Button, ProblemBox, Time, Who } from '../parts.tsx';
+import { Button, Time, Who } from '../inline.tsx';
+import { ProblemBox } from '../parts.tsx';
 import { isPlatformAdmin } from '../session.ts';
 
 type Proof = ResultOf<'audit.verify'>;

@@ -11,17 +11,8 @@ import { saveLines } from '../files.ts';
 import { longJson } from '../format.ts';
 import { useGet } from '../loading.ts';
 import { Pager, Waiting } from '../lists.tsx';
-import {
-  Button,
-  Columns,
-  Empty,
-  Fact,
-  Heading,
-  ProblemBox,
-  Time,
-  TypedField,
-  Who,
-} from '../parts.tsx';
+import { Button, Time, Who } from '../inline.tsx';
+import { Columns, Empty, Fact, Heading, ProblemBox, TypedField } from '../parts.tsx';
 import { nameOf } from '../people.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { AuditPresets } from './audit-presets.tsx';

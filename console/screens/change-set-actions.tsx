@@ -6,7 +6,8 @@ import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { Field, ReasonField } from '../fields.tsx';
 import { noteStep } from '../inbox.ts';
-import { Button, ProblemBox } from '../parts.tsx';
+import { Button } from '../inline.tsx';
+import { ProblemBox } from '../parts.tsx';
 import { ApplyFields, applyOf, typedOf } from './apply-fields.tsx';
 import {
   hasApproved,

@@ -7,19 +7,8 @@ import { useRef, useState } from 'preact/hooks';
 import { hrefOf } from '../address.ts';
 import { localTime } from '../format.ts';
 import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
-import {
-  Changes,
-  Code,
-  Empty,
-  Fact,
-  Heading,
-  Link,
-  Loading,
-  ProblemBox,
-  Said,
-  State,
-  Time,
-} from '../parts.tsx';
+import { Code, Link, Said, State, Time } from '../inline.tsx';
+import { Changes, Empty, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
 import { whenTitles } from './apply-fields.tsx';
 import { Actions } from './change-set-actions.tsx';
 import { Emergency } from './emergency-badge.tsx';

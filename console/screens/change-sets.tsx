@@ -6,7 +6,8 @@ import { FilterField, SelectField } from '../fields.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { useEvery, useLive } from '../loading.ts';
 import { usePages } from '../pages.ts';
-import { Heading, State, Time, Named } from '../parts.tsx';
+import { Named, State, Time } from '../inline.tsx';
+import { Heading } from '../parts.tsx';
 import { OneChangeSet } from './change-set.tsx';
 import { Emergency } from './emergency-badge.tsx';
 import {

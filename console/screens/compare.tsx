@@ -13,19 +13,8 @@ import { useGrowing } from '../growing.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { differencesBetween } from '../merge-patch.ts';
 import { Field, FilterField } from '../fields.tsx';
-import {
-  Button,
-  Code,
-  Empty,
-  Heading,
-  Loading,
-  ProblemBox,
-  TableRegion,
-  Time,
-  TypedField,
-  Value,
-  Who,
-} from '../parts.tsx';
+import { Button, Code, Time, Value, Who } from '../inline.tsx';
+import { Empty, Heading, Loading, ProblemBox, TableRegion, TypedField } from '../parts.tsx';
 import { readIn, tokens } from '../session.ts';
 import { AsOf } from './as-of.tsx';
 import { layerTitles, type Explained } from './ladder.ts';

@@ -8,19 +8,8 @@ import { anyOf, SelectField } from '../fields.tsx';
 import { shortJson } from '../format.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { useGet } from '../loading.ts';
-import {
-  Below,
-  Button,
-  Code,
-  Empty,
-  Fact,
-  Heading,
-  Loading,
-  ProblemBox,
-  Time,
-  State,
-  Risk,
-} from '../parts.tsx';
+import { Below, Button, Code, Risk, State, Time } from '../inline.tsx';
+import { Empty, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
 import { LimitTable } from './limit-table.tsx';
 import type { ScreenProperties } from './screen.ts';
 

@@ -8,17 +8,8 @@ import { call, withQuery } from '../api.ts';
 import { useGet } from '../loading.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { anyOf, FilterField, SelectField } from '../fields.tsx';
-import {
-  Button,
-  Empty,
-  Fact,
-  Heading,
-  Loading,
-  ProblemBox,
-  State,
-  Time,
-  Named,
-} from '../parts.tsx';
+import { Button, Named, State, Time } from '../inline.tsx';
+import { Empty, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import type { ScreenProperties } from './screen.ts';
 

@@ -16,7 +16,8 @@ import {
   placesIn,
   type JsonObject,
 } from '../merge-patch.ts';
-import { Button, Heading, Loading, ProblemBox, Time, Who } from '../parts.tsx';
+import { Button, Time, Who } from '../inline.tsx';
+import { Heading, Loading, ProblemBox } from '../parts.tsx';
 import { schemaOf, type Schema } from '../schemas.ts';
 import {
   addressOf,

@@ -1,7 +1,7 @@
 /** What a write would make of one effective value, as its trial says it. */
 import type { VNode } from 'preact';
 import type { LayerName } from '../../shared/contracts/effective-config.ts';
-import { Value } from '../parts.tsx';
+import { Value } from '../inline.tsx';
 import { placeTitle } from './ladder.ts';
 import type { EffectiveChange } from './trial.ts';
 

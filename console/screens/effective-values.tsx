@@ -11,18 +11,8 @@ import { get, withQuery } from '../api.ts';
 import { localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
 import { useLive, useLoaded, useGet } from '../loading.ts';
-import {
-  Button,
-  Columns,
-  Empty,
-  Heading,
-  Loading,
-  ProblemBox,
-  Time,
-  TypedField,
-  Value,
-  Who,
-} from '../parts.tsx';
+import { Button, Time, Value, Who } from '../inline.tsx';
+import { Columns, Empty, Heading, Loading, ProblemBox, TypedField } from '../parts.tsx';
 import { AsOf } from './as-of.tsx';
 import { ClearOverride, EditOverride } from './change-override.tsx';
 import { boundOwners, Glyph, Ladder } from './key-ladder.tsx';

@@ -7,7 +7,7 @@ import { useState } from 'preact/hooks';
 import { useLive, useLoaded } from '../loading.ts';
 import { isObject, type JsonObject } from '../merge-patch.ts';
 import { Waiting } from '../lists.tsx';
-import { Button, Said, Time, Who } from '../parts.tsx';
+import { Button, Said, Time, Who } from '../inline.tsx';
 import { ReviewAndPublish } from './review.tsx';
 import { readStored } from './stored.ts';
 

@@ -8,7 +8,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf } from '../address.ts';
 import { get } from '../api.ts';
 import { useLoaded } from '../loading.ts';
-import { Button, State } from '../parts.tsx';
+import { Button, State } from '../inline.tsx';
 
 type Routing = ResultOf<'tenant-config.notifications.effective'>;
 type Members = ResultOf<'tenant-config.members.list'>;

@@ -4,7 +4,8 @@ import type { Span } from '../../shared/budgets/windows.ts';
 import type { Freeze } from '../../shared/contracts/freezes.ts';
 import { query, setQuery } from '../address.ts';
 import { useLoaded } from '../loading.ts';
-import { Button, ProblemBox, TableRegion } from '../parts.tsx';
+import { Button } from '../inline.tsx';
+import { ProblemBox, TableRegion } from '../parts.tsx';
 import { ownZone } from './freeze-windows.ts';
 
 export interface ShownFreeze {

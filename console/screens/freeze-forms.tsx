@@ -7,7 +7,8 @@ import { Problem } from '../api.ts';
 import { Field } from '../fields.tsx';
 import { RowButton } from '../lists.tsx';
 import type { JsonObject } from '../merge-patch.ts';
-import { Button, Dialog, ProblemBox } from '../parts.tsx';
+import { Button } from '../inline.tsx';
+import { Dialog, ProblemBox } from '../parts.tsx';
 import { kindOfWindow, ownZone, type WindowKind } from './freeze-windows.ts';
 import {
   memberOf,

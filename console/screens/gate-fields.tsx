@@ -3,7 +3,7 @@ import type { VNode } from 'preact';
 import type { ParamsOf } from '../../shared/contracts/index.ts';
 import { Field } from '../fields.tsx';
 import { RowButton } from '../lists.tsx';
-import { Button } from '../parts.tsx';
+import { Button } from '../inline.tsx';
 
 type Gate = ParamsOf<'global-config.rollouts.create'>['body']['stages'][number]['gate'][number];
 type Figure = Extract<Gate, { readonly type: 'figures' }>['figure'];

@@ -3,7 +3,8 @@ import type { ComponentChildren, VNode } from 'preact';
 import { query, setQuery } from '../address.ts';
 import { FilterField, SelectField } from '../fields.tsx';
 import { localDate } from '../format.ts';
-import { Button, TypedField } from '../parts.tsx';
+import { Button } from '../inline.tsx';
+import { TypedField } from '../parts.tsx';
 import type { DocumentKind } from './document-kinds.ts';
 
 /** What the address asks for beside the document. */

@@ -10,18 +10,8 @@ import { nameBeside, namesIn } from '../format.ts';
 import { useLive, useGet } from '../loading.ts';
 import { Pager, Waiting } from '../lists.tsx';
 import { saveText } from '../files.ts';
-import {
-  Button,
-  Changes,
-  Columns,
-  Empty,
-  Ends,
-  Heading,
-  Link,
-  Time,
-  Who,
-  State,
-} from '../parts.tsx';
+import { Button, Ends, Link, State, Time, Who } from '../inline.tsx';
+import { Changes, Columns, Empty, Heading } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { sentenceOf } from './change-sentence.ts';

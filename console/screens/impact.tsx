@@ -6,7 +6,8 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { localTime } from '../format.ts';
 import { Table } from '../lists.tsx';
-import { Below, Button, Columns, TableRegion, Value } from '../parts.tsx';
+import { Below, Button, Value } from '../inline.tsx';
+import { Columns, TableRegion } from '../parts.tsx';
 import { layerTitles } from './ladder.ts';
 
 type Planned = ResultOf<'global-config.plan'>;

@@ -8,7 +8,7 @@ import { useLoaded } from '../loading.ts';
 import { isObject, type JsonObject } from '../merge-patch.ts';
 import { EffectOf } from './effect.tsx';
 import { trialAddress, type Context, type EffectiveChange } from './trial.ts';
-import { Strong } from '../parts.tsx';
+import { Strong } from '../inline.tsx';
 
 /**
  * A key that a layer will say nothing of any more, and whom effective values are asked for to see

@@ -4,7 +4,8 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { useList } from '../loading.ts';
-import { Button, ProblemBox, Strong, Time } from '../parts.tsx';
+import { Button, Strong, Time } from '../inline.tsx';
+import { ProblemBox } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import { renew } from '../session.ts';
 

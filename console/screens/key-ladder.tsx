@@ -4,7 +4,8 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { get } from '../api.ts';
 import { shortJson } from '../format.ts';
 import { useLoaded } from '../loading.ts';
-import { Button, Columns, Ends, Time, Value, Who } from '../parts.tsx';
+import { Button, Ends, Time, Value, Who } from '../inline.tsx';
+import { Columns } from '../parts.tsx';
 import { hasRole, readsConfiguration, tenant } from '../session.ts';
 import { glyphOf, layerTitles, titleOf, type Explained, type Rung, type Way } from './ladder.ts';
 

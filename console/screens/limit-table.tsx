@@ -3,7 +3,7 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { nameBeside } from '../format.ts';
 import { Table } from '../lists.tsx';
-import { Time, Value, Who } from '../parts.tsx';
+import { Time, Value, Who } from '../inline.tsx';
 import { layerTitles, type Explained } from './ladder.ts';
 
 type Effective = Pick<ResultOf<'config-resolver.resolve'>, 'explain'>;

@@ -3,7 +3,8 @@ import { createContext, type VNode } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { get, withQuery, type ManagedField, type Problem } from '../api.ts';
-import { Button, ProblemBox, Strong, Time, Who } from '../parts.tsx';
+import { Button, Strong, Time, Who } from '../inline.tsx';
+import { ProblemBox } from '../parts.tsx';
 
 export type ManagedFields = readonly ManagedField[];
 type List = ResultOf<'tenant-config.managed-fields.list'>;

@@ -7,7 +7,7 @@ import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { Field, ReasonField } from '../fields.tsx';
 import { gateOf, GatesFields, manualGate, type TypedGate } from './gate-fields.tsx';
-import { Button } from '../parts.tsx';
+import { Button } from '../inline.tsx';
 
 /** As the server demands of a stage. */
 const mostGates = 10;

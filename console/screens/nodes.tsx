@@ -10,7 +10,8 @@ import { localTime } from '../format.ts';
 import { lookAgainMs, useEvery, useLoaded, useGet } from '../loading.ts';
 import { isObject } from '../merge-patch.ts';
 import { Table } from '../lists.tsx';
-import { Below, Button, Code, Dialog, Fact, Heading, ProblemBox, Time, State } from '../parts.tsx';
+import { Below, Button, Code, State, Time } from '../inline.tsx';
+import { Dialog, Fact, Heading, ProblemBox } from '../parts.tsx';
 
 type Reload = ResultOf<'cluster.reload'>;
 type Node = ResultOf<'cluster.nodes'>['items'][number];

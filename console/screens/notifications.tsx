@@ -10,7 +10,8 @@ import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { useLive, useGet } from '../loading.ts';
 import { Table, Waiting } from '../lists.tsx';
-import { Button, Code, Heading, ProblemBox, TableRegion, State, Risk } from '../parts.tsx';
+import { Button, Code, Risk, State } from '../inline.tsx';
+import { Heading, ProblemBox, TableRegion } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import type { ScreenProperties } from './screen.ts';
 

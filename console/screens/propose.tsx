@@ -8,7 +8,8 @@ import { useAction } from '../action.ts';
 import { go, guardLeaving } from '../address.ts';
 import { call, Problem, type ProposedChangeSet } from '../api.ts';
 import { Field, ReasonField } from '../fields.tsx';
-import { Button, ProblemBox } from '../parts.tsx';
+import { Button } from '../inline.tsx';
+import { ProblemBox } from '../parts.tsx';
 import { ApplyFields, applyOf, typedOf } from './apply-fields.tsx';
 import { mayBreakGlass, screenOfSet, setsAt, type ChangeSet } from './change-sets.ts';
 

@@ -4,7 +4,8 @@ import { useEffect, useState } from 'preact/hooks';
 import { go, hrefOf } from '../address.ts';
 import { problemOf, send, type Problem } from '../api.ts';
 import { Field } from '../fields.tsx';
-import { Button, ProblemBox } from '../parts.tsx';
+import { Button } from '../inline.tsx';
+import { ProblemBox } from '../parts.tsx';
 import { notice } from './sign-in.tsx';
 
 export function ResetPassword({ token }: { readonly token: string | undefined }): VNode {

@@ -3,7 +3,7 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { Choices } from '../dialogs.tsx';
 import { roleChoices } from '../roles.ts';
-import { Button } from '../parts.tsx';
+import { Button } from '../inline.tsx';
 
 type Member = ResultOf<'tenant-config.members.list'>['items'][number];
 

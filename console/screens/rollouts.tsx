@@ -9,19 +9,8 @@ import { FilterField, SelectField, ReasonField } from '../fields.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
 import { usePages } from '../pages.ts';
-import {
-  Button,
-  Changes,
-  Empty,
-  Fact,
-  Heading,
-  Loading,
-  ProblemBox,
-  State,
-  Time,
-  Who,
-  Named,
-} from '../parts.tsx';
+import { Button, Named, State, Time, Who } from '../inline.tsx';
+import { Changes, Empty, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
 import type { PlatformScreenProperties } from './screen.ts';
 
 type Rollout = ResultOf<'global-config.rollouts.get'>;

@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { longJson } from '../format.ts';
-import { Described } from '../parts.tsx';
+import { Described } from '../inline.tsx';
 import type { Schema } from '../schemas.ts';
 import { typedText, valueOf } from '../typed-values.ts';
 import { documentKinds } from './document-kinds.ts';

@@ -5,7 +5,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { pointerOf } from '../format.ts';
-import { Button, Described } from '../parts.tsx';
+import { Button, Described } from '../inline.tsx';
 import { isObject, withValueAt, type JsonObject } from '../merge-patch.ts';
 import type { Schema } from '../schemas.ts';
 import { shapeOf } from '../shapes.ts';

@@ -6,7 +6,7 @@ import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
 import { RowButton, Table, Waiting } from '../lists.tsx';
-import { Button, Time, State } from '../parts.tsx';
+import { Button, State, Time } from '../inline.tsx';
 import { renew, tokens } from '../session.ts';
 
 type Session = ResultOf<'auth.sessions.list'>['items'][number];

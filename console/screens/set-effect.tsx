@@ -5,7 +5,8 @@
 import type { VNode } from 'preact';
 import { call } from '../api.ts';
 import { useLoaded } from '../loading.ts';
-import { Empty, Loading, ProblemBox, Strong } from '../parts.tsx';
+import { Strong } from '../inline.tsx';
+import { Empty, Loading, ProblemBox } from '../parts.tsx';
 import { changesValue, EffectOf } from './effect.tsx';
 import { BlastRadius, LimitsEffect, type Impact, type OverTime } from './impact.tsx';
 import { documentAt, mayWrite } from './document-kinds.ts';

@@ -7,7 +7,7 @@ import { BarsByDay, dateText } from '../bars-by-day.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useGet } from '../loading.ts';
 import { usePages } from '../pages.ts';
-import { Button, Code, State, Time, Who } from '../parts.tsx';
+import { Button, Code, State, Time, Who } from '../inline.tsx';
 import { counts, unitOf, type Automation, type Usage } from './budget-usage.ts';
 
 type Day = ResultOf<'notifier.budgets.days'>['items'][number];

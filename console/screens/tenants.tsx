@@ -11,7 +11,8 @@ import { FormDialog } from '../dialogs.tsx';
 import { usePages } from '../pages.ts';
 import { RowButton, ShowMore, Table } from '../lists.tsx';
 import { anyOf, Field, FilterField, SelectField } from '../fields.tsx';
-import { Button, Heading, Loading, ProblemBox, State, Time } from '../parts.tsx';
+import { Button, State, Time } from '../inline.tsx';
+import { Heading, Loading, ProblemBox } from '../parts.tsx';
 import { LookInside } from '../visit.tsx';
 
 type Tenant = ResultOf<'tenant-config.tenants.list'>['items'][number];

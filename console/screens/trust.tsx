@@ -10,7 +10,7 @@ import { Choices, FormDialog } from '../dialogs.tsx';
 import { Field } from '../fields.tsx';
 import { useGet } from '../loading.ts';
 import { RowButton, Table, Waiting } from '../lists.tsx';
-import { Below, Button, Code, Who } from '../parts.tsx';
+import { Below, Button, Code, Who } from '../inline.tsx';
 import { roleChoices, roleText } from '../roles.ts';
 import { serviceScopes } from './api-keys.tsx';
 import { Allowed, narrowingIn, NarrowingFields, notNarrowed } from './narrowing.tsx';

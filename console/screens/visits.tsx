@@ -4,7 +4,8 @@ import type { Visit } from '../../shared/contracts/visits.ts';
 import { useAction } from '../action.ts';
 import { RowButton, ShowMore, Table } from '../lists.tsx';
 import { usePages } from '../pages.ts';
-import { ProblemBox, Time } from '../parts.tsx';
+import { Time } from '../inline.tsx';
+import { ProblemBox } from '../parts.tsx';
 import { endVisit } from '../visit.tsx';
 
 export function Visits({ tenantId }: { readonly tenantId: string }): VNode | null {

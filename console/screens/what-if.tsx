@@ -9,7 +9,8 @@ import { call } from '../api.ts';
 import { anyOf, SelectField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { useLive, useLoaded, useGet } from '../loading.ts';
-import { Empty, Heading, Time, TypedField, Value, State } from '../parts.tsx';
+import { State, Time, Value } from '../inline.tsx';
+import { Empty, Heading, TypedField } from '../parts.tsx';
 import { layerTitles } from './ladder.ts';
 import type { ScreenProperties } from './screen.ts';
 
