@@ -63,11 +63,46 @@ export const ReasonField = ({
   />
 );
 
-export interface Option {
-  readonly value: string;
+export interface Option<Value extends string = string> {
+  readonly value: Value;
   /** As it is shown; the value by default. */
   readonly title?: string;
 }
+
+/** One of a few. */
+export const Select = <Value extends string>({
+  label,
+  options,
+  onValue,
+  ...attributes
+}: {
+  readonly label: string;
+  readonly name?: string;
+  readonly value: Value;
+  readonly required?: boolean;
+  readonly options: readonly Option<Value>[];
+  readonly onValue: (value: Value) => void;
+}): VNode => (
+  <label>
+    {label}
+    <select
+      {...attributes}
+      onChange={({ currentTarget }) => onValue(options[currentTarget.selectedIndex]!.value)}
+    >
+      {options.map((each) => (
+        <option key={each.value} value={each.value}>
+          {each.title ?? each.value}
+        </option>
+      ))}
+    </select>
+  </label>
+);
+
+/** Each with its title. The cast: an object has no other names than its type says. */
+export const titled = <Value extends string>(
+  titles: Readonly<Record<Value, string>>,
+): Option<Value>[] =>
+  Object.entries<string>(titles).map(([value, title]) => ({ value: value as Value, title }));
 
 /** One of a few, kept in the address, of which the page begins again. */
 export const SelectField = ({
@@ -81,20 +116,13 @@ export const SelectField = ({
   readonly value?: string;
   readonly options: readonly Option[];
 }): VNode => (
-  <label>
-    {label}
-    <select
-      name={name}
-      value={value}
-      onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value, cursor: '' })}
-    >
-      {options.map((each) => (
-        <option key={each.value} value={each.value}>
-          {each.title ?? each.value}
-        </option>
-      ))}
-    </select>
-  </label>
+  <Select
+    label={label}
+    name={name}
+    value={value}
+    options={options}
+    onValue={(chosen) => setQuery({ [name]: chosen, cursor: '' })}
+  />
 );
 
 /** What says nothing, and then each of these. */

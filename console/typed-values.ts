@@ -3,7 +3,7 @@
 const number = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 const isWord = (text: string): boolean => ['true', 'false', 'null'].includes(text);
 
-type Typed =
+export type Typed =
   | { readonly value: unknown; readonly problem: undefined }
   | { readonly value?: undefined; readonly problem: string };
 

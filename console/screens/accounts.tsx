@@ -16,6 +16,7 @@ import { Button, Link, Named, State, Time } from '../inline.tsx';
 import { Empty, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import type { PlatformScreenProperties } from './screen.ts';
+import { Field } from '../fields.tsx';
 
 type Account = ResultOf<'auth.users.list'>['items'][number];
 type Detail = ResultOf<'auth.users.read'>;
@@ -51,19 +52,16 @@ function All(): VNode {
     <section>
       <Heading title="Accounts" />
       <form role="search" class="question" onSubmit={find}>
-        <label>
-          Address or name
-          <input
-            type="search"
-            name="q"
-            value={typed}
-            placeholder="a part of either"
-            maxlength={200}
-            autocomplete="off"
-            spellcheck={false}
-            onInput={({ currentTarget }) => setTyped(currentTarget.value)}
-          />
-        </label>
+        <Field
+          label="Address or name"
+          type="search"
+          name="q"
+          value={typed}
+          placeholder="a part of either"
+          maxlength={200}
+          spellcheck={false}
+          onValue={setTyped}
+        />
         <Button type="submit" says="Find" />
       </form>
       <Notice says={said} />

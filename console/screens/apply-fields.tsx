@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { Problem } from '../api.ts';
-import { Field } from '../fields.tsx';
+import { Field, Select, titled } from '../fields.tsx';
 import { localTime } from '../format.ts';
 import { localFieldOf } from './as-of.tsx';
 import type { ApplyWhen } from './change-sets.ts';
@@ -67,34 +67,23 @@ export function ApplyFields({
   }, [when, local, timezone]);
   return (
     <>
-      <label>
-        It is applied
-        <select
-          name="apply"
-          value={when}
-          onChange={({ currentTarget }) =>
-            onTyped({ ...typed, when: currentTarget.value as ApplyTyped['when'] })
-          }
-        >
-          {Object.entries(whenTitles).map(([name, title]) => (
-            <option key={name} value={name}>
-              {title}
-            </option>
-          ))}
-        </select>
-      </label>
+      <Select
+        label="It is applied"
+        name="apply"
+        value={when}
+        options={titled(whenTitles)}
+        onValue={(chosen) => onTyped({ ...typed, when: chosen })}
+      />
       {when === 'at' && (
         <div class="at">
-          <label>
-            Time
-            <input
-              type="datetime-local"
-              name="apply_at"
-              required
-              value={local}
-              onInput={({ currentTarget }) => onTyped({ ...typed, local: currentTarget.value })}
-            />
-          </label>
+          <Field
+            label="Time"
+            type="datetime-local"
+            name="apply_at"
+            required
+            value={local}
+            onValue={(chosen) => onTyped({ ...typed, local: chosen })}
+          />
           <Field
             label="Time zone"
             name="apply_zone"

@@ -13,6 +13,7 @@ import { useList } from '../loading.ts';
 import { Button, Time, Who } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
 import { isPlatformAdmin } from '../session.ts';
+import { Select } from '../fields.tsx';
 
 type Proof = ResultOf<'audit.verify'>;
 
@@ -276,22 +277,17 @@ function ChainChoice({
   readonly onChoose: (id: string | null) => void;
 }): VNode {
   const { data } = useList<Tenant>('/tenants');
-  const choose = (event: Event): void => {
-    const { value } = event.target as HTMLSelectElement;
-    onChoose(value === '' ? null : value);
-  };
   return (
-    <label>
-      Whose
-      <select name="chain" value={chain ?? ''} onChange={choose}>
-        <option value="">the platform</option>
-        {data?.map(({ id, name }) => (
-          <option key={id} value={id}>
-            {name}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Select
+      label="Whose"
+      name="chain"
+      value={chain ?? ''}
+      options={[
+        { value: '', title: 'the platform' },
+        ...(data ?? []).map(({ id, name }) => ({ value: id, title: name })),
+      ]}
+      onValue={(id) => onChoose(id === '' ? null : id)}
+    />
   );
 }
 

@@ -5,13 +5,13 @@ import type { ParamsOf } from '../../shared/contracts/index.ts';
 import { go } from '../address.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
-import { Field, ReasonField } from '../fields.tsx';
+import { Field, ReasonField, Select } from '../fields.tsx';
 import { useLoaded } from '../loading.ts';
 import { Loading } from '../parts.tsx';
 import { schemaOf, type Schema } from '../schemas.ts';
 import { screenOfSet, setsOf, type ChangeSet } from './change-sets.ts';
 import { addressOf, type DocumentKind } from './document-kinds.ts';
-import { LeafField, textIn } from './schema-fields.tsx';
+import { LeafField } from './schema-fields.tsx';
 
 type Body = ParamsOf<'tenant-config.changesets.create'>['body'];
 
@@ -43,8 +43,8 @@ export function ChangeTogether({
   // A label is set beside the others.
   const isMember = chosen?.values !== undefined;
   const name = isMember ? `${field}.${member.trim()}` : field;
-  const choose = (event: Event): void => {
-    setField(textIn(event));
+  const choose = (chosenField: string): void => {
+    setField(chosenField);
     setMember('');
     setValue(undefined);
     setFit(true);
@@ -76,17 +76,14 @@ export function ChangeTogether({
         {ids.length > 8 && ` and ${ids.length - 8} more`}
       </p>
       {!schema && <Loading />}
-      <label>
-        Field
-        <select name="field" value={field} required onChange={choose}>
-          <option value="">choose one</option>
-          {fields.map(([each]) => (
-            <option key={each} value={each}>
-              {each}
-            </option>
-          ))}
-        </select>
-      </label>
+      <Select
+        label="Field"
+        name="field"
+        value={field}
+        required
+        options={[{ value: '', title: 'choose one' }, ...fields.map(([each]) => ({ value: each }))]}
+        onValue={choose}
+      />
       {isMember && (
         <Field
           label="Name"

@@ -12,7 +12,7 @@ import { localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { differencesBetween } from '../merge-patch.ts';
-import { Field, FilterField } from '../fields.tsx';
+import { Field, FilterField, Select } from '../fields.tsx';
 import { Button, Code, Time, Value, Who } from '../inline.tsx';
 import { Empty, Heading, Loading, ProblemBox, TableRegion, TypedField } from '../parts.tsx';
 import { readIn, tokens } from '../session.ts';
@@ -135,21 +135,14 @@ function OtherTenant({
 }): VNode | null {
   const memberships = tokens.value?.memberships ?? [];
   if (memberships.length < 2) return null;
-  const choose = (event: Event): void => {
-    const { value } = event.target as HTMLSelectElement;
-    setQuery({ with_tenant: value === own ? '' : value });
-  };
   return (
-    <label>
-      Tenant
-      <select name="with_tenant" value={other} onChange={choose}>
-        {memberships.map(({ tenant_id: id, name }) => (
-          <option key={id} value={id}>
-            {name}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Select
+      label="Tenant"
+      name="with_tenant"
+      value={other}
+      options={memberships.map(({ tenant_id: id, name }) => ({ value: id, title: name }))}
+      onValue={(id) => setQuery({ with_tenant: id === own ? '' : id })}
+    />
   );
 }
 

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import type { FreezeWindow } from '../../shared/contracts/freezes.ts';
 import { useAction } from '../action.ts';
 import { Problem } from '../api.ts';
-import { Field } from '../fields.tsx';
+import { Field, Select, titled } from '../fields.tsx';
 import { RowButton } from '../lists.tsx';
 import type { JsonObject } from '../merge-patch.ts';
 import { Button } from '../inline.tsx';
@@ -109,20 +109,12 @@ function WindowFields({
   );
   return (
     <div class="window">
-      <label>
-        {labelled('Kind')}
-        <select
-          value={kind}
-          // The options are the kinds.
-          onChange={({ currentTarget }) => onChange(firstWindow(currentTarget.value as WindowKind))}
-        >
-          {Object.entries(kinds).map(([value, title]) => (
-            <option key={value} value={value}>
-              {title}
-            </option>
-          ))}
-        </select>
-      </label>
+      <Select
+        label={labelled('Kind')}
+        value={kind}
+        options={titled(kinds)}
+        onValue={(chosen) => onChange(firstWindow(chosen))}
+      />
       {kind === 'dated' && (
         <>
           {local('From', 'from')}
@@ -235,17 +227,15 @@ export function FreezeOverride({
             spellcheck={false}
             onValue={setOverride}
           />
-          <label>
-            Until, in your time
-            <input
-              type="datetime-local"
-              name="until"
-              required
-              min={localMinute(new Date())}
-              value={until}
-              onInput={({ currentTarget }) => setUntil(currentTarget.value)}
-            />
-          </label>
+          <Field
+            label="Until, in your time"
+            type="datetime-local"
+            name="until"
+            required
+            min={localMinute(new Date())}
+            value={until}
+            onValue={setUntil}
+          />
           <Field
             label="Why"
             name="why"

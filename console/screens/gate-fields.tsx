@@ -1,7 +1,7 @@
 /** The gates of a stage, as they are typed: what has to pass before the next stage begins. */
 import type { VNode } from 'preact';
 import type { ParamsOf } from '../../shared/contracts/index.ts';
-import { Field } from '../fields.tsx';
+import { Field, Select, titled } from '../fields.tsx';
 import { RowButton } from '../lists.tsx';
 import { Button } from '../inline.tsx';
 
@@ -122,22 +122,13 @@ export function GatesFields({
 function OneGate({ name, gate, onGate }: GateProperties): VNode {
   return (
     <>
-      <label>
-        Gate
-        <select
-          name={`gate-${name}`}
-          value={gate.type}
-          onChange={({ currentTarget }) =>
-            onGate({ ...gate, type: currentTarget.value as TypedGate['type'] })
-          }
-        >
-          {Object.entries(types).map(([type, title]) => (
-            <option key={type} value={type}>
-              {title}
-            </option>
-          ))}
-        </select>
-      </label>
+      <Select
+        label="Gate"
+        name={`gate-${name}`}
+        value={gate.type}
+        options={titled(types)}
+        onValue={(type) => onGate({ ...gate, type })}
+      />
       {gate.type === 'figures' && <FiguresFields name={name} gate={gate} onGate={onGate} />}
       {gate.type === 'webhook' && <WebhookFields name={name} gate={gate} onGate={onGate} />}
       {gate.type === 'prometheus' && <PrometheusFields name={name} gate={gate} onGate={onGate} />}
@@ -147,20 +138,13 @@ function OneGate({ name, gate, onGate }: GateProperties): VNode {
 
 const FiguresFields = ({ name, gate, onGate }: GateProperties): VNode => (
   <>
-    <label>
-      Figure
-      <select
-        name={`figure-${name}`}
-        value={gate.figure}
-        onChange={({ currentTarget }) => onGate({ ...gate, figure: currentTarget.value as Figure })}
-      >
-        {Object.entries(figures).map(([figure, title]) => (
-          <option key={figure} value={figure}>
-            {title}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Select
+      label="Figure"
+      name={`figure-${name}`}
+      value={gate.figure}
+      options={titled(figures)}
+      onValue={(figure) => onGate({ ...gate, figure })}
+    />
     {gate.figure === 'denied' && (
       <Field
         label="Only by the rule"

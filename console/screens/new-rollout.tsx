@@ -5,7 +5,7 @@ import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { go } from '../address.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
-import { Field, ReasonField } from '../fields.tsx';
+import { Field, ReasonField, Select, titled } from '../fields.tsx';
 import { gateOf, GatesFields, manualGate, type TypedGate } from './gate-fields.tsx';
 import { Button } from '../inline.tsx';
 
@@ -114,17 +114,13 @@ export function NewRollout({
           onClick={() => setRows(rows.slice(1))}
         />
       </p>
-      <label>
-        Where a gate fails
-        <select
-          name="on_fail"
-          value={onFail}
-          onChange={({ currentTarget }) => setOnFail(currentTarget.value as 'hold' | 'revert')}
-        >
-          <option value="hold">hold it at its stage</option>
-          <option value="revert">revert it</option>
-        </select>
-      </label>
+      <Select
+        label="Where a gate fails"
+        name="on_fail"
+        value={onFail}
+        options={titled({ hold: 'hold it at its stage', revert: 'revert it' })}
+        onValue={setOnFail}
+      />
     </FormDialog>
   );
 }

@@ -17,6 +17,7 @@ import { shortJson } from '../format.ts';
 import { BlastRadius, LimitsEffect, type Impact } from './impact.tsx';
 import { NewRollout } from './new-rollout.tsx';
 import { Refused } from './propose.tsx';
+import { ReasonField } from '../fields.tsx';
 
 type Planned = ResultOf<'global-config.plan'>;
 type Applied = ResultOf<'global-config.plan.apply'>;
@@ -339,17 +340,12 @@ function Apply({
             look at it once more.
           </p>
         )}
-        <label>
-          Reason
-          <input
-            name="reason"
-            maxlength={500}
-            value={reason}
-            placeholder="Why, for the history"
-            autocomplete="off"
-            onInput={({ currentTarget }) => setReason(currentTarget.value)}
-          />
-        </label>
+        <ReasonField
+          value={reason}
+          required={false}
+          placeholder="Why, for the history"
+          onValue={setReason}
+        />
         <footer>
           <Button class="secondary" says="Cancel" onClick={onClose} />
           <Button type="submit" says="Apply the plan" isBusy={isBusy} disabled={hasMoved} />

@@ -7,7 +7,7 @@ import { useState } from 'preact/hooks';
 import { longJson } from '../format.ts';
 import { Described } from '../inline.tsx';
 import type { Schema } from '../schemas.ts';
-import { typedText, valueOf } from '../typed-values.ts';
+import { typedText, valueOf, type Typed } from '../typed-values.ts';
 import { documentKinds } from './document-kinds.ts';
 import { useOwner } from './managed.tsx';
 import { platformKinds } from './platform-kinds.ts';
@@ -73,99 +73,107 @@ function OwnJson({
   );
 }
 
-/** A number, a switch or a text as people type it. What has members is JSON. */
-function AnyField(properties: FieldProperties): VNode {
-  const { name, place, schema, value, isReadOnly, onChange, onFit } = properties;
-  // What was typed does not become another field while it is typed.
-  const [isJson] = useState(typeof value === 'object' && value !== null);
-  const [text, setText] = useState(typedText(value));
+/** A text that is read as a value: the document keeps the previous one while it is none. */
+function ReadField({
+  name,
+  place,
+  first,
+  read,
+  hint,
+  rowsOf,
+  look,
+  attributes,
+  isReadOnly,
+  onChange,
+  onFit,
+}: Pick<FieldProperties, 'name' | 'place' | 'isReadOnly' | 'onChange' | 'onFit'> & {
+  /** What it begins with. */
+  readonly first: string;
+  readonly read: (text: string) => Typed;
+  readonly hint: string;
+  /** Of several lines: how many are shown. */
+  readonly rowsOf?: (text: string) => number;
+  readonly look?: string;
+  readonly attributes?: object;
+}): VNode {
+  const [text, setText] = useState(first);
   const [problem, setProblem] = useState<string>();
-  if (isJson) return <OwnJson {...properties} />;
   const edit = (event: Event): void => {
     const typed = textIn(event);
+    const found = read(typed);
     setText(typed);
-    const read = valueOf(typed);
-    setProblem(read.problem);
-    onFit(read.problem === undefined);
-    if (read.problem === undefined) onChange(read.value);
+    setProblem(found.problem);
+    onFit(found.problem === undefined);
+    if (found.problem === undefined) onChange(found.value);
+  };
+  const all = {
+    value: text,
+    readonly: isReadOnly,
+    placeholder: 'not set',
+    autocomplete: 'off',
+    spellcheck: false,
+    'aria-invalid': problem ? ('true' as const) : undefined,
+    'aria-describedby': hintId(place),
+    onInput: edit,
+    ...attributes,
   };
   return (
-    <label>
-      <span class="name">
-        <bdi>{name}</bdi>
-      </span>
-      <input
-        name={place}
-        value={text}
-        readonly={isReadOnly}
-        placeholder="not set"
-        autocomplete="off"
-        spellcheck={false}
-        aria-invalid={problem ? 'true' : undefined}
-        aria-describedby={hintId(place)}
-        onInput={edit}
-      />
-      <Hint
-        id={hintId(place)}
-        text={hintOf({ description: 'A number, true, false or a text', ...schema })}
-        problem={problem}
-      />
+    <label class={look}>
+      <FieldName>{name}</FieldName>
+      {rowsOf ? <textarea rows={rowsOf(text)} {...all}></textarea> : <input {...all} />}
+      <Hint id={hintId(place)} text={hint} problem={problem} />
     </label>
   );
 }
 
+const FieldName = ({ children }: { readonly children: string }): VNode => (
+  <span class="name">
+    <bdi>{children}</bdi>
+  </span>
+);
+
+/** A number, a switch or a text as people type it. What has members is JSON. */
+function AnyField(properties: FieldProperties): VNode {
+  const { place, schema, value } = properties;
+  // What was typed does not become another field while it is typed.
+  const [isJson] = useState(typeof value === 'object' && value !== null);
+  if (isJson) return <OwnJson {...properties} />;
+  return (
+    <ReadField
+      {...properties}
+      first={typedText(value)}
+      read={valueOf}
+      hint={hintOf({ description: 'A number, true, false or a text', ...schema })}
+      attributes={{ name: place }}
+    />
+  );
+}
+
 /** Texts in an order, one on each line. */
-function LinesField({
-  name,
-  place,
-  schema,
-  value,
-  isReadOnly,
-  onChange,
-  onFit,
-}: FieldProperties): VNode {
+function LinesField(properties: FieldProperties): VNode {
+  const { place, schema, value } = properties;
   const lines = Array.isArray(value) ? value : [];
   const isText = schema.items?.type === 'string';
   const shown = (each: unknown): string => (isText ? String(each) : typedText(each));
-  const [text, setText] = useState(lines.map(shown).join('\n'));
-  const [problem, setProblem] = useState<string>();
-  const edit = (event: Event): void => {
-    const typed = textIn(event);
-    setText(typed);
-    const read = typed
+  const read = (typed: string): Typed => {
+    const found = typed
       .split('\n')
       .map((line) => line.trim())
       .filter((line) => line !== '')
-      .map((line) => (isText ? { value: line, problem: undefined } : valueOf(line)));
-    const found = read.find((each) => each.problem !== undefined)?.problem;
-    setProblem(found);
-    onFit(found === undefined);
-    if (found === undefined)
-      onChange(read.length === 0 ? undefined : read.map((each) => each.value));
+      .map((line): Typed => (isText ? { value: line, problem: undefined } : valueOf(line)));
+    const wrong = found.find((each) => each.problem !== undefined);
+    const values = found.map((each) => each.value);
+    return wrong ?? { value: values.length === 0 ? undefined : values, problem: undefined };
   };
   return (
-    <label>
-      <span class="name">
-        <bdi>{name}</bdi>
-      </span>
-      <textarea
-        name={place}
-        rows={Math.min(8, Math.max(2, text.split('\n').length))}
-        value={text}
-        readonly={isReadOnly}
-        placeholder="not set"
-        autocomplete="off"
-        spellcheck={false}
-        aria-invalid={problem ? 'true' : undefined}
-        aria-describedby={hintId(place)}
-        onInput={edit}
-      ></textarea>
-      <Hint
-        id={hintId(place)}
-        text={[schema.description, 'one on each line'].filter(Boolean).join(' · ')}
-        problem={problem}
-      />
-    </label>
+    <ReadField
+      {...properties}
+      first={lines.map(shown).join('\n')}
+      read={read}
+      hint={[schema.description, 'one on each line'].filter(Boolean).join(' · ')}
+      rowsOf={(text) => Math.min(8, Math.max(2, text.split('\n').length))}
+      attributes={{ name: place }}
+    />
   );
 }
 
@@ -260,9 +268,7 @@ function ChoiceField({
   };
   return (
     <label>
-      <span class="name">
-        <bdi>{name}</bdi>
-      </span>
+      <FieldName>{name}</FieldName>
       <select
         name={place}
         value={index < 0 ? '' : String(index)}
@@ -284,75 +290,36 @@ function ChoiceField({
 
 const number = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
-function NumberField({
-  name,
-  place,
-  schema,
-  value,
-  isReadOnly,
-  onChange,
-  onFit,
-}: FieldProperties): VNode {
-  const [text, setText] = useState(value === undefined ? '' : String(value));
-  const [problem, setProblem] = useState<string>();
-  const edit = (event: Event): void => {
-    const typed = textIn(event);
+function NumberField(properties: FieldProperties): VNode {
+  const { place, schema, value } = properties;
+  const read = (typed: string): Typed => {
     const trimmed = typed.trim();
     const isNumber = number.test(trimmed) && (schema.type !== 'integer' || /^-?\d+$/.test(trimmed));
-    const isFit = trimmed === '' || isNumber;
+    if (trimmed === '') return { value: undefined, problem: undefined };
     const wanted = schema.type === 'integer' ? 'a whole number' : 'a number';
-    setText(typed);
-    setProblem(isFit ? undefined : `This is not ${wanted}, such as 12.`);
-    onFit(isFit);
-    if (isFit) onChange(trimmed === '' ? undefined : Number(trimmed));
+    return isNumber
+      ? { value: Number(trimmed), problem: undefined }
+      : { problem: `This is not ${wanted}, such as 12.` };
   };
   return (
-    <label>
-      <span class="name">
-        <bdi>{name}</bdi>
-      </span>
-      <input
-        name={place}
-        inputmode="decimal"
-        class="number"
-        value={text}
-        readonly={isReadOnly}
-        placeholder="not set"
-        autocomplete="off"
-        aria-invalid={problem ? 'true' : undefined}
-        aria-describedby={hintId(place)}
-        onInput={edit}
-      />
-      <Hint id={hintId(place)} text={hintOf(schema)} problem={problem} />
-    </label>
+    <ReadField
+      {...properties}
+      first={value === undefined ? '' : String(value)}
+      read={read}
+      hint={hintOf(schema)}
+      attributes={{ name: place, inputmode: 'decimal', class: 'number' }}
+    />
   );
 }
 
-const TextField = ({
-  name,
-  place,
-  schema,
-  value,
-  isReadOnly,
-  onChange,
-}: FieldProperties): VNode => (
-  <label>
-    <span class="name">
-      <bdi>{name}</bdi>
-    </span>
-    <input
-      name={place}
-      value={value === undefined ? '' : String(value)}
-      maxlength={schema.maxLength}
-      readonly={isReadOnly}
-      placeholder="not set"
-      autocomplete="off"
-      spellcheck={false}
-      aria-describedby={hintId(place)}
-      onInput={(event: Event) => onChange(textIn(event) === '' ? undefined : textIn(event))}
-    />
-    <Hint id={hintId(place)} text={hintOf(schema)} />
-  </label>
+const TextField = (properties: FieldProperties): VNode => (
+  <ReadField
+    {...properties}
+    first={properties.value === undefined ? '' : String(properties.value)}
+    read={(typed) => ({ value: typed === '' ? undefined : typed, problem: undefined })}
+    hint={hintOf(properties.schema)}
+    attributes={{ name: properties.place, maxlength: properties.schema.maxLength }}
+  />
 );
 
 interface JsonFieldProperties {
@@ -382,48 +349,29 @@ export function JsonField({
   onChange,
   onFit,
 }: JsonFieldProperties): VNode {
-  const [text, setText] = useState(value === undefined ? '' : longJson(value));
-  const [problem, setProblem] = useState<string>();
-  const settle = (found: string | undefined): void => {
-    setProblem(found);
-    onFit(found === undefined);
-  };
-  const edit = (event: Event): void => {
-    const typed = textIn(event);
-    setText(typed);
-    if (typed.trim() === '' && mayBeEmpty) {
-      settle(undefined);
-      onChange(undefined);
-      return;
-    }
+  const read = (typed: string): Typed => {
+    if (typed.trim() === '' && mayBeEmpty) return { value: undefined, problem: undefined };
     try {
       const parsed: unknown = JSON.parse(typed);
-      if (demands(parsed)) {
-        settle(undefined);
-        onChange(parsed);
-      } else settle('This has to be an object: { … }');
+      return demands(parsed)
+        ? { value: parsed, problem: undefined }
+        : { problem: 'This has to be an object: { … }' };
     } catch (error) {
-      settle(error instanceof Error ? error.message : 'This is no JSON.');
+      return { problem: error instanceof Error ? error.message : 'This is no JSON.' };
     }
   };
-  const id = hintId(`json-${place}`);
   return (
-    <label class="json">
-      <span class="name">
-        <bdi>{label}</bdi>
-      </span>
-      <textarea
-        rows={rows}
-        spellcheck={false}
-        autocomplete="off"
-        readonly={isReadOnly}
-        placeholder="not set"
-        value={text}
-        aria-invalid={problem ? 'true' : undefined}
-        aria-describedby={id}
-        onInput={edit}
-      ></textarea>
-      <Hint id={id} text={hint === '' ? 'JSON' : `${hint} · JSON`} problem={problem} />
-    </label>
+    <ReadField
+      name={label}
+      place={`json-${place}`}
+      first={value === undefined ? '' : longJson(value)}
+      read={read}
+      hint={hint === '' ? 'JSON' : `${hint} · JSON`}
+      rowsOf={() => rows}
+      look="json"
+      isReadOnly={isReadOnly}
+      onChange={onChange}
+      onFit={onFit}
+    />
   );
 }
