@@ -11,7 +11,7 @@ export type { ManagedField };
 export const root = new URL(import.meta.url).pathname.split('/console/a/')[0]!;
 
 /** What is wrong with one field, by JSON Pointer. */
-export interface FieldProblem {
+interface FieldProblem {
   readonly path: string;
   readonly message: string;
 }
@@ -178,7 +178,7 @@ function refusalOf(response: Response, body: Envelope | undefined): Problem {
 }
 
 /** What the session gives to every request; `session.ts` fills it in. */
-export interface Credentials {
+interface Credentials {
   readonly token: () => string | undefined;
   /** Tries to get a new token; false where the session has ended. */
   readonly renew: () => Promise<boolean>;
@@ -249,7 +249,8 @@ export const get = async <T>(path: string, aborted?: AbortSignal): Promise<T> =>
   return body;
 };
 
-interface Page<T> {
+/** Of a list that comes page by page. */
+export interface Page<T> {
   readonly items: readonly T[];
   readonly next_cursor: string | null;
 }

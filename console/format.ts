@@ -43,6 +43,13 @@ export function timeAgo(at: string, now = Date.now()): string {
   return localTime(at);
 }
 
+/** What was at a place and what is; absent where there was nothing, or is none. */
+export interface Change {
+  readonly path: string;
+  readonly before?: unknown;
+  readonly after?: unknown;
+}
+
 /** The names in a JSON Pointer (RFC 6901). */
 export const namesIn = (pointer: string): string[] =>
   pointer

@@ -28,7 +28,7 @@ export interface LiveChange {
   readonly changed_by?: string;
 }
 
-export interface LiveApproval {
+interface LiveApproval {
   readonly tenantId: string;
   /** Absent where changes were missed: any may have changed. */
   readonly approval_id?: string;

@@ -12,11 +12,8 @@ export interface Loaded<T> {
   readonly reload: () => void;
 }
 
-interface State<T> {
+interface State<T> extends Omit<Loaded<T>, 'reload'> {
   readonly key: string;
-  readonly data: T | undefined;
-  readonly problem: Problem | undefined;
-  readonly isBusy: boolean;
 }
 
 /**
@@ -104,12 +101,7 @@ export function useLoaded<T>(key: string, load: (aborted: AbortSignal) => Promis
     reload();
   }, [recovered]);
   const shown = state.key === key ? state : empty;
-  return {
-    data: shown.data,
-    problem: shown.problem,
-    isBusy: shown.isBusy,
-    reload,
-  };
+  return { ...shown, reload };
 }
 
 /** What an address of the API answers. */

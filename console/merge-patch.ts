@@ -87,12 +87,6 @@ export function withValueAt(
   return Object.fromEntries(members);
 }
 
-export const valueAt = (document: unknown, names: readonly string[]): unknown =>
-  names.reduce<unknown>(
-    (inner, name) => (isObject(inner) && Object.hasOwn(inner, name) ? inner[name] : undefined),
-    document,
-  );
-
 export interface Difference {
   /** JSON Pointer; empty for the whole. */
   readonly path: string;

@@ -3,13 +3,8 @@
  * looks for something.
  */
 import { useEffect, useState } from 'preact/hooks';
-import { get, problemOf, withQuery, type Problem } from './api.ts';
+import { get, problemOf, withQuery, type Page, type Problem } from './api.ts';
 import { recoveries } from './outage.ts';
-
-interface Page<T> {
-  readonly items: readonly T[];
-  readonly next_cursor: string | null;
-}
 
 interface State<T> {
   /**

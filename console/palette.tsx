@@ -29,7 +29,7 @@ export const openPalette = (): void => {
 };
 
 /** For as long as somebody is signed in. Returns how to stop listening. */
-export function listenForPalette(): () => void {
+function listenForPalette(): () => void {
   const onKey = (event: KeyboardEvent): void => {
     const isWanted = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k';
     // What is asked in a dialog is answered first.

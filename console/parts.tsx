@@ -4,6 +4,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { query, setQuery } from './address.ts';
 import type { Problem } from './api.ts';
+import type { Change } from './format.ts';
 import { goBackTo, placeOf } from './focus.ts';
 import { Button, Value } from './inline.tsx';
 import { directionOf, nextOrder } from './sorting.ts';
@@ -196,12 +197,6 @@ export function Dialog({
       </div>
     </dialog>
   );
-}
-
-interface Change {
-  readonly path: string;
-  readonly before?: unknown;
-  readonly after?: unknown;
 }
 
 /** As many rows as a browser lays out without a pause that somebody feels. */

@@ -9,7 +9,7 @@ import type { ResultOf } from '../shared/contracts/index.ts';
 import { Problem, send, useCredentials } from './api.ts';
 
 export type Tokens = Exclude<ResultOf<'gateway.console.refresh'>, null>;
-export type SignInResult = ResultOf<'gateway.console.sign-in'>;
+type SignInResult = ResultOf<'gateway.console.sign-in'>;
 
 /** Null while nobody is signed in; undefined until that is known. */
 export const tokens = signal<Tokens | null | undefined>(undefined);

@@ -5,7 +5,7 @@ export type Orders<Item> = Readonly<
   Record<string, (item: Item) => string | number | null | undefined>
 >;
 
-export type Direction = 'ascending' | 'descending' | 'none';
+type Direction = 'ascending' | 'descending' | 'none';
 
 export function directionOf(column: string, asked: string): Direction {
   if (asked === column) return 'ascending';

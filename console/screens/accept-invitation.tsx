@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { go, hrefOf } from '../address.ts';
-import { problemOf, type Problem } from '../api.ts';
+import { useAction } from '../action.ts';
 import { Field } from '../fields.tsx';
 import { Button } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
@@ -14,24 +14,18 @@ import { notice } from './sign-in.tsx';
 
 export function AcceptInvitation({ token }: { readonly token: string | undefined }): VNode {
   const [password, setPassword] = useState('');
-  const [problem, setProblem] = useState<Problem>();
-  const [isBusy, setBusy] = useState(false);
+  const { isBusy, problem, run } = useAction();
   useEffect(() => {
     document.title = 'Invitation · Strata';
   }, []);
-  const accept = async (event: Event, withPassword: boolean): Promise<void> => {
+  const accept = (event: Event, withPassword: boolean): void => {
     event.preventDefault();
-    setBusy(true);
-    setProblem(undefined);
-    try {
+    void run(async () => {
       const next = await signIn({ token, ...(withPassword && { password }) });
       if (next)
         notice.value = `You are a member of ${next.tenant.name} now. Sign in as ${next.email}.`;
       go('', { replace: true });
-    } catch (error) {
-      setProblem(problemOf(error));
-    }
-    setBusy(false);
+    });
   };
   if (token === undefined)
     return (
@@ -46,7 +40,7 @@ export function AcceptInvitation({ token }: { readonly token: string | undefined
   return (
     <main class="narrow sign-in">
       <h1>You are invited</h1>
-      <form onSubmit={(event: Event) => void accept(event, true)}>
+      <form onSubmit={(event: Event) => accept(event, true)}>
         <ProblemBox problem={problem} />
         <Field
           label="Choose a password"
@@ -66,7 +60,7 @@ export function AcceptInvitation({ token }: { readonly token: string | undefined
             class="link"
             says="Accept without a new password"
             disabled={isBusy}
-            onClick={(event: Event) => void accept(event, false)}
+            onClick={(event: Event) => accept(event, false)}
           />
         </p>
       </form>

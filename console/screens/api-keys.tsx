@@ -41,7 +41,7 @@ const platformScopes = [
   { name: 'platform:write', says: 'change it' },
 ];
 
-export interface KeyOwner {
+interface KeyOwner {
   /** Of the list; a key of it is the same with the key's id behind. */
   readonly list: string;
   /** Where a key is made. */

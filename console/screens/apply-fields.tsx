@@ -8,7 +8,7 @@ import { localFieldOf } from './as-of.tsx';
 import type { ApplyWhen } from './change-sets.ts';
 import { ownZone } from './freeze-windows.ts';
 
-export interface ApplyTyped {
+interface ApplyTyped {
   readonly when: 'on_approval' | 'manual' | 'at';
   /** As the browser's field has it: a time of day in the zone, without saying which. */
   readonly local: string;

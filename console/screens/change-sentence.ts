@@ -1,11 +1,5 @@
 /** A change of a document in a plain sentence: what became of which value, and for what. */
-import { namesIn, shortJson } from '../format.ts';
-
-interface Change {
-  readonly path: string;
-  readonly before?: unknown;
-  readonly after?: unknown;
-}
+import { namesIn, shortJson, type Change } from '../format.ts';
 
 /** Parts of a path that say where a value counts, and are no name of it. */
 const places: Readonly<Record<string, string>> = {

@@ -34,7 +34,7 @@ const states = [
 ] as const;
 
 /** Others propose and decide without a stream that says so. */
-export const listAgainMs = 15_000;
+const listAgainMs = 15_000;
 
 export const ChangeSets = ({ tenantId, rest }: ScreenProperties): VNode =>
   listOrOne(setsOf(tenantId), rest);

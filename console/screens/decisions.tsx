@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
-import { withQuery } from '../api.ts';
+import { withQuery, type Page } from '../api.ts';
 import { BarsByDay, dateText, type DayBar } from '../bars-by-day.tsx';
 import { anyOf, SelectField } from '../fields.tsx';
 import { shortJson } from '../format.ts';
@@ -16,10 +16,6 @@ import type { ScreenProperties } from './screen.ts';
 type Counts = ResultOf<'notifier.decisions.counts'>;
 type Count = Counts['items'][number];
 type Decision = Omit<ResultOf<'config-resolver.decisions.get'>, 'explain' | 'not_explained'>;
-interface List {
-  readonly items: readonly Decision[];
-  readonly next_cursor: string | null;
-}
 
 const days = 30;
 const dayMs = 86_400_000;
@@ -147,7 +143,7 @@ function Recorded({ tenantId }: { readonly tenantId: string }): VNode {
     cursor,
     limit: '100',
   });
-  const { data, problem, reload } = useGet<List>(address);
+  const { data, problem, reload } = useGet<Page<Decision>>(address);
   return (
     <section aria-label="Recorded decisions">
       <h2>Recorded{day !== '' && ` on ${dateText(day)}`}</h2>

@@ -1,11 +1,11 @@
 /** The delivery log: which notice went where, every attempt of one, and sending one again. */
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call, withQuery } from '../api.ts';
-import { useGet } from '../loading.ts';
+import { useEvery, useGet } from '../loading.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { anyOf, FilterField, SelectField } from '../fields.tsx';
 import { Button, Named, State, Time } from '../inline.tsx';
@@ -125,14 +125,9 @@ const onItsWayMs = 2000;
 function OneDelivery({ tenantId, id }: { readonly tenantId: string; readonly id: string }): VNode {
   const address = `/tenants/${tenantId}/notifications/deliveries/${encodeURIComponent(id)}`;
   const { data, problem, reload } = useGet<Detail>(address);
-  const isOnItsWay = data?.state === 'pending';
-  useEffect(() => {
-    if (!isOnItsWay) return undefined;
-    const timer = setInterval(() => {
-      if (!document.hidden) reload();
-    }, onItsWayMs);
-    return () => clearInterval(timer);
-  }, [isOnItsWay]);
+  useEvery(onItsWayMs, () => {
+    if (data?.state === 'pending') reload();
+  });
   return (
     <section>
       <Heading title="Delivery" />

@@ -6,7 +6,7 @@ import { get, withQuery, type ManagedField, type Problem } from '../api.ts';
 import { Button, Strong, Time, Who } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
 
-export type ManagedFields = readonly ManagedField[];
+type ManagedFields = readonly ManagedField[];
 type List = ResultOf<'tenant-config.managed-fields.list'>;
 
 /** Of the document at this address of the API. */

@@ -4,7 +4,7 @@ import type { NarrowedTo } from '../../shared/contracts/narrow-keys.ts';
 import { Field } from '../fields.tsx';
 
 /** As people type it: names with commas between them. */
-export interface NarrowingTexts {
+interface NarrowingTexts {
   readonly service_ids: string;
   readonly agent_types: string;
   readonly documents: string;

@@ -92,7 +92,7 @@ export function BudgetsNearTheirEnd({
   );
 }
 
-export interface FreezeNow extends ShownFreeze {
+interface FreezeNow extends ShownFreeze {
   /** Null where no end of it is known. */
   readonly until: number | null;
 }

@@ -2,7 +2,8 @@
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { go, hrefOf } from '../address.ts';
-import { problemOf, send, type Problem } from '../api.ts';
+import { useAction } from '../action.ts';
+import { send } from '../api.ts';
 import { Field } from '../fields.tsx';
 import { Button } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
@@ -10,20 +11,17 @@ import { notice } from './sign-in.tsx';
 
 export function ResetPassword({ token }: { readonly token: string | undefined }): VNode {
   const [password, setPassword] = useState('');
-  const [problem, setProblem] = useState<Problem>();
+  const { problem, run } = useAction();
   useEffect(() => {
     document.title = 'New password · Strata';
   }, []);
-  const reset = async (event: Event): Promise<void> => {
+  const reset = (event: Event): void => {
     event.preventDefault();
-    setProblem(undefined);
-    try {
+    void run(async () => {
       await send('POST', '/auth/password/reset', { body: { token, new_password: password } });
       notice.value = 'The password is changed, and every session has ended. Sign in with it.';
       go('', { replace: true });
-    } catch (error) {
-      setProblem(problemOf(error));
-    }
+    });
   };
   if (token === undefined)
     return (

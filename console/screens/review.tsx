@@ -8,6 +8,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { go, guardLeaving } from '../address.ts';
 import { call, problemOf, withQuery, type Problem } from '../api.ts';
 import { ReasonField } from '../fields.tsx';
+import type { Change } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { Button } from '../inline.tsx';
 import { Changes, Dialog } from '../parts.tsx';
@@ -20,11 +21,7 @@ import { trialAddress, type Context, type EffectiveChange } from './trial.ts';
 
 interface Trial {
   readonly effective?: readonly EffectiveChange[];
-  readonly changes: readonly {
-    readonly path: string;
-    readonly before?: unknown;
-    readonly after?: unknown;
-  }[];
+  readonly changes: readonly Change[];
   readonly impact?: Impact;
   readonly complete?: boolean;
   readonly over_time?: OverTime;

@@ -12,7 +12,7 @@ import { documentKinds } from './document-kinds.ts';
 import { useOwner } from './managed.tsx';
 import { platformKinds } from './platform-kinds.ts';
 
-export interface FieldProperties {
+interface FieldProperties {
   readonly name: string;
   readonly place: string;
   readonly schema: Schema;

@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { useAction } from '../action.ts';
 import { problemOf, send, type Problem } from '../api.ts';
 import { Field } from '../fields.tsx';
 import { Notice } from '../lists.tsx';
@@ -139,16 +140,14 @@ function ForgotForm({
   readonly onDone: () => void;
 }): VNode {
   const [email, setEmail] = useState(given);
-  const [problem, setProblem] = useState<Problem>();
+  const { problem, run } = useAction();
   const [isSent, setSent] = useState(false);
-  const ask = async (event: Event): Promise<void> => {
+  const ask = (event: Event): void => {
     event.preventDefault();
-    try {
+    void run(async () => {
       await send('POST', '/auth/password/forgot', { body: { email } });
       setSent(true);
-    } catch (error) {
-      setProblem(problemOf(error));
-    }
+    });
   };
   if (isSent)
     return (

@@ -1,6 +1,6 @@
 /** Entries of a history, and what takes one of them, or one value of it, back. */
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { get, withQuery } from '../api.ts';
+import { get, withQuery, type Page } from '../api.ts';
 import { namesIn, settingAt } from '../format.ts';
 import { addressOf, titleOf, type DocumentKind } from './document-kinds.ts';
 import type { Review } from './review.tsx';
@@ -12,10 +12,7 @@ export type Entry = Omit<TenantEntry, 'config_type'> & {
   readonly config_type: string;
   readonly purged?: ResultOf<'global-config.history.list'>['items'][number]['purged'];
 };
-export interface History {
-  readonly items: readonly Entry[];
-  readonly next_cursor: string | null;
-}
+export type History = Page<Entry>;
 type Detail = Pick<ResultOf<'tenant-config.history.get'>, 'before' | 'after'>;
 
 /** Whose history it is. */
