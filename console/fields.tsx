@@ -126,8 +126,8 @@ export const SelectField = ({
 );
 
 /** What says nothing, and then each of these. */
-export const anyOf = (values: readonly string[]): Option[] => [
-  { value: '', title: 'any' },
+export const anyOf = (values: readonly string[], any = 'any'): Option[] => [
+  { value: '', title: any },
   ...values.map((value) => ({ value })),
 ];
 

@@ -48,9 +48,9 @@ export function ProblemBox({
 }
 
 /** What stands where rows will be, so that nothing moves when they come. */
-export const Loading = (): VNode => (
+export const Loading = ({ says = 'Loading…' }: { readonly says?: string }): VNode => (
   <p class="empty" role="status">
-    Loading…
+    {says}
   </p>
 );
 

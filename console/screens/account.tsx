@@ -11,7 +11,7 @@ import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
 import { Field } from '../fields.tsx';
-import { RowButton, Table, Waiting } from '../lists.tsx';
+import { RowButton, Table, Waiting, Notice } from '../lists.tsx';
 import { Button, Time } from '../inline.tsx';
 import { Empty, Heading, ProblemBox } from '../parts.tsx';
 import { canUsePasskeys, registerPasskey } from '../passkeys.ts';
@@ -261,11 +261,7 @@ function ChangePassword(): VNode {
           End my API keys too, in all tenants
         </label>
         <ProblemBox problem={problem} />
-        {isDone && (
-          <p class="notice" role="status">
-            The password is changed, and your other sessions have ended.
-          </p>
-        )}
+        {isDone && <Notice says="The password is changed, and your other sessions have ended." />}
         <p class="buttons">
           <Button type="submit" says="Change the password" isBusy={isBusy} />
         </p>

@@ -9,7 +9,7 @@ import { Field } from '../fields.tsx';
 import { localTime, longJson, removalAt, settingAt } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { Strong, Value } from '../inline.tsx';
-import { Dialog, ProblemBox } from '../parts.tsx';
+import { Dialog, Loading, ProblemBox } from '../parts.tsx';
 import { timeTyped } from './as-of.tsx';
 import { changesValue, EffectOf } from './effect.tsx';
 import { titleOf, type Rung } from './ladder.ts';
@@ -179,13 +179,7 @@ function ReviewOverride({
   if (!stored)
     return (
       <Dialog title={title} onClose={onClose}>
-        {problem ? (
-          <ProblemBox problem={problem} />
-        ) : (
-          <p class="empty" role="status">
-            Trying it…
-          </p>
-        )}
+        {problem ? <ProblemBox problem={problem} /> : <Loading says="Trying it…" />}
       </Dialog>
     );
   return (

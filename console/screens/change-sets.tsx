@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import { query } from '../address.ts';
 import { withQuery } from '../api.ts';
-import { FilterField, SelectField } from '../fields.tsx';
+import { anyOf, FilterField, SelectField } from '../fields.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { useEvery, useLive } from '../loading.ts';
 import { usePages } from '../pages.ts';
@@ -68,12 +68,7 @@ function List({ owner }: { readonly owner: SetOwner }): VNode {
         <p class="muted">Changes that others approve before they are made</p>
       </Heading>
       <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
-        <SelectField
-          name="state"
-          label="State"
-          value={state}
-          options={[{ value: '', title: 'all' }, ...states.map((value) => ({ value }))]}
-        />
+        <SelectField name="state" label="State" options={anyOf(states, 'all')} />
         <FilterField placeholder="title, reason or person" />
       </form>
       <Waiting data={items} problem={problem} retry={reload} />

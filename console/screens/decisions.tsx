@@ -9,7 +9,7 @@ import { shortJson } from '../format.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { useGet } from '../loading.ts';
 import { Below, Button, Code, Risk, State, Time } from '../inline.tsx';
-import { Empty, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
+import { Empty, Fact, Heading } from '../parts.tsx';
 import { LimitTable } from './limit-table.tsx';
 import type { ScreenProperties } from './screen.ts';
 
@@ -220,8 +220,7 @@ function OneDecision({ tenantId, id }: { readonly tenantId: string; readonly id:
           <a href={hrefOf(`/tenants/${tenantId}/decisions`)}>All decisions</a>
         </p>
       </Heading>
-      <ProblemBox problem={problem} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Waiting data={data} problem={problem} retry={reload} />
       {data && (
         <>
           <dl class="facts">

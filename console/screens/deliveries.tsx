@@ -6,7 +6,7 @@ import { hrefOf, query, setQuery } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call, withQuery } from '../api.ts';
 import { useEvery, useGet } from '../loading.ts';
-import { Pager, Table, Waiting } from '../lists.tsx';
+import { Pager, Table, Waiting, Notice } from '../lists.tsx';
 import { anyOf, FilterField, SelectField } from '../fields.tsx';
 import { Button, Named, State, Time } from '../inline.tsx';
 import { Empty, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
@@ -221,9 +221,7 @@ function Replay({
     <div>
       <ProblemBox problem={problem} />
       {isSent && (
-        <p class="notice" role="status">
-          It is sent again, under the same webhook-id. What becomes of it shows here.
-        </p>
+        <Notice says="It is sent again, under the same webhook-id. What becomes of it shows here." />
       )}
       <p>
         <Button

@@ -17,6 +17,7 @@ import {
   type JsonObject,
 } from '../merge-patch.ts';
 import { Button, Time, Who } from '../inline.tsx';
+import { Notice } from '../lists.tsx';
 import { Heading, Loading, ProblemBox } from '../parts.tsx';
 import { schemaOf, type Schema } from '../schemas.ts';
 import {
@@ -352,9 +353,7 @@ function Notes({ editing }: { readonly editing: Editing }): VNode {
         </p>
       )}
       {published !== undefined && !isEdited && (
-        <p class="notice" role="status">
-          Published as revision {published}.
-        </p>
+        <Notice says={`Published as revision ${published}.`} />
       )}
       {newer && newer.revision !== base.revision && (
         <p class="banner" role="status">

@@ -6,7 +6,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { hrefOf, query } from '../address.ts';
 import { call, getAll } from '../api.ts';
-import { FormDialog } from '../dialogs.tsx';
+import { Choices, FormDialog } from '../dialogs.tsx';
 import { useLive, useLoaded } from '../loading.ts';
 import { Field, FilterField } from '../fields.tsx';
 import { RowButton, Table, Waiting } from '../lists.tsx';
@@ -147,21 +147,16 @@ function ChangeGroup({
   readonly onDone: () => void;
 }): VNode {
   const [name, setName] = useState(group.name);
-  const before = new Set(group.members.map(({ user_id: id }) => id));
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(before);
-  const toggle = (id: string): void => {
-    const next = new Set(chosen);
-    if (!next.delete(id)) next.add(id);
-    setChosen(next);
-  };
+  const before = group.members.map(({ user_id: id }) => id);
+  const [chosen, setChosen] = useState(before);
   const work = async (): Promise<void> => {
     const address = membersAddress(tenantId);
     // As they are now: somebody may have changed their other groups since the page was loaded.
     const now = await getAll<Member>(address);
     for (const { user_id: id, groups } of now) {
-      if (chosen.has(id) === before.has(id)) continue;
+      if (chosen.includes(id) === before.includes(id)) continue;
       const others = groups.filter((each) => each !== name);
-      const body = { groups: chosen.has(id) ? [...others, name] : others };
+      const body = { groups: chosen.includes(id) ? [...others, name] : others };
       await call('PATCH', `${address}/${id}`, { body });
     }
     onDone();
@@ -187,25 +182,16 @@ function ChangeGroup({
           hint="Letters, digits, dots, dashes and underscores."
         />
       )}
-      <fieldset class="some">
-        <legend>Members</legend>
-        {members.map((member) => (
-          <label class="check" key={member.user_id}>
-            <input
-              type="checkbox"
-              checked={chosen.has(member.user_id)}
-              onChange={() => toggle(member.user_id)}
-            />
-            <span>
-              <bdi>{nameOfMember(member)}</bdi>{' '}
-              <small>
-                {roleText(member.roles)}
-                {!member.can_act && `, ${statusText(member)}`}
-              </small>
-            </span>
-          </label>
-        ))}
-      </fieldset>
+      <Choices
+        label="Members"
+        options={members.map((member) => ({
+          name: member.user_id,
+          title: nameOfMember(member),
+          says: `${roleText(member.roles)}${member.can_act ? '' : `, ${statusText(member)}`}`,
+        }))}
+        chosen={chosen}
+        onChange={setChosen}
+      />
       <p class="fine">
         A group is there as long as somebody is in it, or a notification route asks it.
       </p>

@@ -11,7 +11,7 @@ import { lookAgainMs, useEvery, useLoaded, useGet } from '../loading.ts';
 import { isObject } from '../merge-patch.ts';
 import { Table } from '../lists.tsx';
 import { Below, Button, Code, State, Time } from '../inline.tsx';
-import { Dialog, Fact, Heading, ProblemBox } from '../parts.tsx';
+import { Dialog, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
 
 type Reload = ResultOf<'cluster.reload'>;
 type Node = ResultOf<'cluster.nodes'>['items'][number];
@@ -55,11 +55,7 @@ export function Nodes(): VNode {
         <Button class="small" says="Refresh" aria-busy={nodes.isBusy} onClick={again} />
       </Heading>
       <ProblemBox problem={nodes.problem ?? settings.problem ?? ready.problem} retry={again} />
-      {!data && nodes.isBusy && (
-        <p class="empty" role="status">
-          Asking every node…
-        </p>
-      )}
+      {!data && nodes.isBusy && <Loading says="Asking every node…" />}
       {data?.backlog && <Waiting backlog={data.backlog} />}
       {data && <NodeTable nodes={data.items} />}
       {ready.data && <Needs ready={ready.data} />}
@@ -299,11 +295,7 @@ function ReloadReview({
   return (
     <Dialog title="Reload the cluster" onClose={onClose}>
       <form onSubmit={reload}>
-        {!data && isBusy && (
-          <p class="empty" role="status">
-            Trying it on every node…
-          </p>
-        )}
+        {!data && isBusy && <Loading says="Trying it on every node…" />}
         <ProblemBox problem={problem ?? refusal} />
         {data && (
           <dl class="facts">

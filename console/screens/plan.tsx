@@ -11,7 +11,7 @@ import { call, problemOf, type Problem } from '../api.ts';
 import { useLoaded } from '../loading.ts';
 import { RowButton, Table } from '../lists.tsx';
 import { Button, Code } from '../inline.tsx';
-import { Changes, Dialog, Empty, Heading, ProblemBox } from '../parts.tsx';
+import { Changes, Dialog, Empty, Heading, Loading, ProblemBox } from '../parts.tsx';
 import { addToPlan, emptyPlan, planItems, removeFromPlan, type PlanItem } from '../plan-items.ts';
 import { shortJson } from '../format.ts';
 import { BlastRadius, LimitsEffect, type Impact } from './impact.tsx';
@@ -222,11 +222,7 @@ function Look({
   return (
     <div>
       <ProblemBox problem={problem} retry={again} />
-      {!data && isBusy && (
-        <p class="empty" role="status">
-          Planning…
-        </p>
-      )}
+      {!data && isBusy && <Loading says="Planning…" />}
       {data && <ChangesOfPlan plan={data} onAgain={again} />}
       {impact && last && (
         <BlastRadius

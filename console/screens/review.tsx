@@ -11,7 +11,7 @@ import { ReasonField } from '../fields.tsx';
 import type { Change } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { Button } from '../inline.tsx';
-import { Changes, Dialog } from '../parts.tsx';
+import { Changes, Dialog, Loading } from '../parts.tsx';
 import { addToPlan, type PlanItem } from '../plan-items.ts';
 import { withRecentSignIn } from '../session.ts';
 import { BlastRadius, LimitsEffect, type Impact, type OverTime } from './impact.tsx';
@@ -146,11 +146,7 @@ export function ReviewAndPublish(review: Review): VNode {
         {trial.data ? (
           <Tried trial={trial.data} effect={effect} />
         ) : (
-          trial.isBusy && (
-            <p class="empty" role="status">
-              Trying it…
-            </p>
-          )
+          trial.isBusy && <Loading says="Trying it…" />
         )}
         <ProblemOrOwner
           problem={trial.problem ?? refusal}

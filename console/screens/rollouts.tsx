@@ -5,7 +5,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query } from '../address.ts';
 import { call, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
-import { FilterField, SelectField, ReasonField } from '../fields.tsx';
+import { anyOf, FilterField, SelectField, ReasonField } from '../fields.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
 import { usePages } from '../pages.ts';
@@ -39,12 +39,7 @@ function List(): VNode {
         <p class="muted">Changes of the platform that reach some tenants first</p>
       </Heading>
       <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
-        <SelectField
-          name="state"
-          label="State"
-          value={state}
-          options={[{ value: '', title: 'all' }, ...states.map((value) => ({ value }))]}
-        />
+        <SelectField name="state" label="State" options={anyOf(states, 'all')} />
         <FilterField placeholder="title or reason" />
       </form>
       <Waiting data={items} problem={problem} retry={reload} />

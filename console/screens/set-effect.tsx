@@ -4,9 +4,10 @@
  */
 import type { VNode } from 'preact';
 import { call } from '../api.ts';
+import { Waiting } from '../lists.tsx';
 import { useLoaded } from '../loading.ts';
 import { Strong } from '../inline.tsx';
-import { Empty, Loading, ProblemBox } from '../parts.tsx';
+import { Empty } from '../parts.tsx';
 import { changesValue, EffectOf } from './effect.tsx';
 import { BlastRadius, LimitsEffect, type Impact, type OverTime } from './impact.tsx';
 import { documentAt, mayWrite } from './document-kinds.ts';
@@ -94,8 +95,7 @@ function Effect({
   return (
     <section aria-label="What it does">
       <h2>What it does, as things are now</h2>
-      <ProblemBox problem={problem} retry={reload} />
-      {!data && !problem && <Loading />}
+      <Waiting data={data} problem={problem} retry={reload} />
       {values.map((change) => (
         <p key={change.key}>
           <Strong>{change.key}</Strong>: <EffectOf change={change} />

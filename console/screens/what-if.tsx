@@ -93,13 +93,7 @@ function Question({ tenantId }: { readonly tenantId: string }): VNode {
       onSubmit={(event) => event.preventDefault()}
     >
       {field('action', 'Action', 'such as scale_min_instances')}
-      <SelectField
-        name="risk_level"
-        label="Risk"
-        options={anyOf(riskLevels).map((each) =>
-          each.value === '' ? { ...each, title: 'choose' } : each,
-        )}
-      />
+      <SelectField name="risk_level" label="Risk" options={anyOf(riskLevels, 'choose')} />
       {field('cost_impact', 'Cost', 'none said')}
       {field('resource_scaling', 'Scaling factor', 'none said')}
       {field(
