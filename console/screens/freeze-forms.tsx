@@ -85,22 +85,15 @@ function WindowFields({
   const put = (change: Record<string, unknown>): void =>
     onChange({ ...window, ...change } as FreezeWindow);
   const labelled = (text: string): string => `${text} of window ${index + 1}`;
-  const local = (label: string, field: 'from' | 'until'): VNode => (
+  const moment = (
+    type: 'datetime-local' | 'time',
+    label: string,
+    field: 'from' | 'until' | 'start' | 'end',
+  ): VNode => (
     <label>
       {labelled(label)}
       <input
-        type="datetime-local"
-        required
-        value={window[field]}
-        onInput={({ currentTarget }) => put({ [field]: currentTarget.value })}
-      />
-    </label>
-  );
-  const time = (label: string, field: 'start' | 'end'): VNode => (
-    <label>
-      {labelled(label)}
-      <input
-        type="time"
+        type={type}
         required
         value={window[field]}
         onInput={({ currentTarget }) => put({ [field]: currentTarget.value })}
@@ -117,8 +110,8 @@ function WindowFields({
       />
       {kind === 'dated' && (
         <>
-          {local('From', 'from')}
-          {local('Until', 'until')}
+          {moment('datetime-local', 'From', 'from')}
+          {moment('datetime-local', 'Until', 'until')}
         </>
       )}
       {kind === 'weekly' && (
@@ -135,8 +128,8 @@ function WindowFields({
             words={window.of_month ?? []}
             onWords={(some) => put({ of_month: some.length > 0 ? some : undefined })}
           />
-          {time('Start', 'start')}
-          {time('End', 'end')}
+          {moment('time', 'Start', 'start')}
+          {moment('time', 'End', 'end')}
         </>
       )}
       {kind === 'yearly' && (

@@ -144,24 +144,10 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
   const [review, setReview] = useState<Review>();
   const [refusal, setRefusal] = useState<Problem>();
   const open = opened();
-  const takeBack = async (entry: Entry, way: Way): Promise<void> => {
+  const ask = async (wanted: Promise<Review>): Promise<void> => {
     setRefusal(undefined);
     try {
-      setReview(
-        await reviewOf(owner, entry, way, {
-          onClose: () => setReview(undefined),
-          onPublished: done,
-        }),
-      );
-    } catch (error) {
-      setRefusal(problemOf(error));
-    }
-  };
-  const revert = async (entry: Entry, change: Change): Promise<void> => {
-    setRefusal(undefined);
-    try {
-      const handlers = { onClose: () => setReview(undefined), onPublished: done };
-      setReview(await revertOf(owner, entry, change, handlers));
+      setReview(await wanted);
     } catch (error) {
       setRefusal(problemOf(error));
     }
@@ -171,6 +157,7 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
     setQuery({ cursor: '' });
     reload();
   };
+  const handlers = { onClose: () => setReview(undefined), onPublished: done };
   return (
     <section>
       <Heading title={title} />
@@ -197,8 +184,8 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
               owner={owner}
               isOpen={open.has(String(entry.revision))}
               onToggle={() => toggleOpened(String(entry.revision))}
-              onTakeBack={(way: Way) => void takeBack(entry, way)}
-              onRevert={(change: Change) => void revert(entry, change)}
+              onTakeBack={(way) => void ask(reviewOf(owner, entry, way, handlers))}
+              onRevert={(change) => void ask(revertOf(owner, entry, change, handlers))}
             />
           ))}
         </table>

@@ -166,6 +166,9 @@ const Names = ({ names }: { readonly names: readonly string[] }): VNode => (
   </span>
 );
 
+const orNone = (names: readonly string[]): VNode | string =>
+  names.length === 0 ? 'none' : <Names names={names} />;
+
 function Environment({ answer }: { readonly answer: Reload }): VNode {
   const { changed_settings: changed, requires_restart: restart } = answer;
   return (
@@ -196,14 +199,13 @@ const choices = [
 type Choice = (typeof choices)[number][0];
 
 function requestOf(chosen: ReadonlySet<Choice>): object {
-  const { configuration_service, dynamic_config_service } = {
-    configuration_service: chosen.has('configuration_service'),
-    dynamic_config_service: chosen.has('dynamic_config_service'),
-  };
   return {
     reload_env: chosen.has('reload_env'),
     invalidate: { all: chosen.has('all') },
-    reinit: { configuration_service, dynamic_config_service },
+    reinit: {
+      configuration_service: chosen.has('configuration_service'),
+      dynamic_config_service: chosen.has('dynamic_config_service'),
+    },
   };
 }
 
@@ -303,26 +305,12 @@ function ReloadReview({
               <dt>Nodes</dt>
               <dd class="number">{data.nodes.length}</dd>
             </div>
-            <Fact name="Settings that change">
-              {data.changed_settings.length === 0 ? (
-                'none'
-              ) : (
-                <Names names={data.changed_settings} />
-              )}
-            </Fact>
-            <Fact name="Settings that need a restart">
-              {data.requires_restart.length === 0 ? (
-                'none'
-              ) : (
-                <Names names={data.requires_restart} />
-              )}
-            </Fact>
+            <Fact name="Settings that change">{orNone(data.changed_settings)}</Fact>
+            <Fact name="Settings that need a restart">{orNone(data.requires_restart)}</Fact>
             <Fact name="Effective values dropped">
               {data.invalidated.all ? 'of every tenant' : 'none'}
             </Fact>
-            <Fact name="Caches emptied">
-              {data.reinitialized.length === 0 ? 'none' : <Names names={data.reinitialized} />}
-            </Fact>
+            <Fact name="Caches emptied">{orNone(data.reinitialized)}</Fact>
           </dl>
         )}
         {data?.errors && (
