@@ -12,7 +12,6 @@
  */
 import { In, IsNull, type DataSource } from 'typeorm';
 import type { AuditEventFacts } from '../../../../shared/commits/commit.ts';
-import { holderOf, tryTakeShare } from '../../../../shared/commits/shares.ts';
 import type { Call, Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { changeSetAddress } from '../../../../shared/mail/console-links.ts';
 import { html } from '../../../../shared/mail/html.ts';
@@ -20,10 +19,7 @@ import type { Mail } from '../../../../shared/mail/mailer.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
 import type { DeferredMail } from '../../mail/deferred-mail.ts';
 import { UserEntity } from '../../schema.ts';
-import { administratorsOf, type Told } from './power-notices.ts';
-
-/** To one address: a script that proposes a thousand changes does not fill mailboxes. */
-const mostPerHour = 20;
+import { administratorsOf, mailWithin, type Told } from './power-notices.ts';
 
 /** What a change set's events say of it. */
 interface Facts {
@@ -114,20 +110,6 @@ export function changeSetNoticeActions(
     return all.filter(({ id }) => !ids.includes(id) && !done.includes(id));
   }
 
-  /** Undefined where they have had as many as there are in an hour. */
-  async function mailTo(
-    { id, email }: Told,
-    event: AuditEventFacts,
-    step: string,
-  ): Promise<Mail | undefined> {
-    const holder = holderOf({ type: 'user', id });
-    const share = { what: 'change set notice', holder, most: mostPerHour, seconds: 3600 } as const;
-    const taken = await tryTakeShare(db, share);
-    if (taken === null) return undefined;
-    const isLast = taken === mostPerHour;
-    return changeSetNoticeMail(settings(), email, event, { step, isLast });
-  }
-
   return {
     async 'auth.change-set-notices.send'({ body }, { call, log }) {
       const sending: Promise<void>[] = [];
@@ -138,7 +120,9 @@ export function changeSetNoticeActions(
         const people = new Map(told.map((person) => [person.id, person]));
         people.delete(event.actor.id);
         for (const person of people.values()) {
-          const mail = await mailTo(person, event, step);
+          const mail = await mailWithin(db, 'change set notice', person, (isLast) =>
+            changeSetNoticeMail(settings(), person.email, event, { step, isLast }),
+          );
           if (mail) sending.push(deferredMail.sent(mail, log));
         }
       }

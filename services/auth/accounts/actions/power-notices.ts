@@ -17,7 +17,7 @@ import type { DeferredMail } from '../../mail/deferred-mail.ts';
 import { addressOf } from '../rules/accounts.ts';
 import { UserEntity, type UserRow } from '../../schema.ts';
 
-/** To one address: a script that changes a thousand members does not fill mailboxes. */
+/** To one address: a script that makes a thousand changes does not fill mailboxes. */
 const mostPerHour = 20;
 
 /** An account, and where it is told. */
@@ -73,6 +73,21 @@ export async function administratorsOf(
   return admins.map(({ user_id: id, email }) => ({ id, email }));
 }
 
+/**
+ * The mail to somebody, which says where it is the last of the hour. Undefined where they have had
+ * as many as there are in one.
+ */
+export async function mailWithin(
+  db: DataSource,
+  what: 'power notice' | 'change set notice',
+  { id }: Told,
+  mailOf: (isLast: boolean) => Mail,
+): Promise<Mail | undefined> {
+  const holder = holderOf({ type: 'user', id });
+  const taken = await tryTakeShare(db, { what, holder, most: mostPerHour, seconds: 3600 });
+  return taken === null ? undefined : mailOf(taken === mostPerHour);
+}
+
 export function powerNoticeActions(
   db: DataSource,
   settings: () => Settings,
@@ -88,25 +103,11 @@ export function powerNoticeActions(
     return new Map(users.map((user) => [user.id, user]));
   }
 
-  /** Undefined where they have had as many as there are in an hour. */
-  async function mailTo(
-    { id, email }: Told,
-    event: AuditEventFacts,
-    by: string,
-  ): Promise<Mail | undefined> {
-    const holder = holderOf({ type: 'user', id });
-    const share = { what: 'power notice', holder, most: mostPerHour, seconds: 3600 } as const;
-    const taken = await tryTakeShare(db, share);
-    if (taken === null) return undefined;
-    const isLast = taken === mostPerHour;
-    const { frontend_origin: frontendOrigin } = settings();
-    return powerNoticeMail(email, event, { by, isLast, frontendOrigin });
-  }
-
   return {
     async 'auth.power-notices.send'({ body }, { call, log }) {
       const events = body.filter((event) => !isToldAlready(event));
       const accounts = await accountsIn(events);
+      const { frontend_origin: frontendOrigin } = settings();
       const sending: Promise<void>[] = [];
       for (const event of events) {
         const { actor, target } = event;
@@ -117,7 +118,9 @@ export function powerNoticeActions(
         const by = accounts.get(actor.id)?.email ?? `${actor.type} ${actor.id}`;
         const people = new Map(told.map((person) => [person.id, person]));
         for (const person of people.values()) {
-          const mail = await mailTo(person, event, by);
+          const mail = await mailWithin(db, 'power notice', person, (isLast) =>
+            powerNoticeMail(person.email, event, { by, isLast, frontendOrigin }),
+          );
           if (mail) sending.push(deferredMail.sent(mail, log));
         }
       }
