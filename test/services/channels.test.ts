@@ -27,6 +27,7 @@ import type { Outcome } from '../../shared/outgoing/send-result.ts';
 import { sendWebhook, type WebhookRequest } from '../../shared/outgoing/webhook.ts';
 import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createHttpClient } from '../../shared/outgoing/http-client.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 
 const settings = {
   webhook_allow_http: true,
@@ -41,9 +42,10 @@ const client = createHttpClient(
   ),
   () => settings,
 );
-const asPeopleReachIt = () => ({ base_url: 'https://app.example' });
-const chat = chatChannel({ http: client, settings: asPeopleReachIt });
-const teams = teamsChannel({ http: client, settings: asPeopleReachIt });
+const asPeopleReachIt = loadSettings({ BASE_URL: 'https://app.example' });
+const linking = { http: client, settings: () => asPeopleReachIt };
+const chat = chatChannel(linking);
+const teams = teamsChannel(linking);
 
 const canaries = {
   path: 'canaryPath7Tq',

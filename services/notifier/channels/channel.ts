@@ -4,10 +4,14 @@
  */
 import { createHash } from 'node:crypto';
 import type { Channel } from '../../../shared/contracts/notifier.ts';
+import type { Mailer } from '../../../shared/mail/mailer.ts';
+import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
 import type { Outcome } from '../../../shared/outgoing/send-result.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import type { ChannelConfig } from '../rules/frozen-config.ts';
 import type { RetryPlan } from '../rules/retry-policy.ts';
 import type { Destination } from '../schema.ts';
+import type { SlackCopies } from '../stores/slack-messages.ts';
 
 /**
  * A channel's destinations. `addresses` are the mail addresses that the caller has chosen; the other
@@ -42,6 +46,20 @@ export interface OutgoingNotice extends Destination {
   /** When links to decide must end; null where there is nothing to decide. */
   readonly expires_at: Date | null;
 }
+
+/** What channels send with. */
+export interface ChannelOptions {
+  /** `base_url` is where links lead: the gateway, as people reach it. */
+  readonly settings: () => Settings;
+  readonly http: HttpClient;
+  readonly mailer: Mailer;
+  readonly copies: SlackCopies;
+  /** Domains that a tenant's sign-in providers have verified. */
+  readonly verifiedDomains: (tenantId: string) => Promise<readonly string[]>;
+}
+
+/** What a chat needs, whose messages link to the console. */
+export type LinkingOptions = Pick<ChannelOptions, 'http' | 'settings'>;
 
 export interface NoticeChannel {
   /**

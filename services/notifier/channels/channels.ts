@@ -1,24 +1,12 @@
 /** The channels: where the notices of each go, and what sends them. */
 import type { Channel } from '../../../shared/contracts/notifier.ts';
-import type { Mailer } from '../../../shared/mail/mailer.ts';
-import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
-import type { Settings } from '../../../shared/settings/settings.ts';
-import type { SlackCopies } from '../stores/slack-messages.ts';
-import type { DestinationsOf, NoticeChannel } from './channel.ts';
+import type { ChannelOptions, DestinationsOf, NoticeChannel } from './channel.ts';
 import { chatChannel, chatDestinations } from './chat.ts';
 import { emailChannel, emailDestinations } from './email.ts';
 import { slackChannel, slackDestinations } from './slack.ts';
 import { teamsChannel, teamsDestinations } from './teams.ts';
 import { webhookChannel, webhookDestinations } from './webhook.ts';
 
-export interface ChannelOptions {
-  readonly settings: () => Settings;
-  readonly http: HttpClient;
-  readonly mailer: Mailer;
-  readonly copies: SlackCopies;
-  /** Domains that a tenant's sign-in providers have verified. */
-  readonly verifiedDomains: (tenantId: string) => Promise<readonly string[]>;
-}
 interface ChannelRow {
   readonly destinations: DestinationsOf;
   readonly create: (options: ChannelOptions) => NoticeChannel;

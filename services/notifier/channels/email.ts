@@ -5,7 +5,6 @@ import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
 import { MailError } from '../../../shared/mail/mail-error.ts';
 import type { Mailer, SentMail } from '../../../shared/mail/mailer.ts';
 import { senderInUse } from '../../../shared/mail/sender.ts';
-import type { Settings } from '../../../shared/settings/settings.ts';
 import { budgetMail } from '../rules/budget-notice.ts';
 import { renderApprovalMail } from '../rules/approval-mail.ts';
 import { createDecisionLinks } from '../rules/decision-links.ts';
@@ -17,7 +16,7 @@ import {
 } from '../rules/mail-layout.ts';
 import { parseBody, tellsOfChangeSet, testNotice } from '../rules/notice.ts';
 import type { Outcome } from '../../../shared/outgoing/send-result.ts';
-import type { DestinationsOf, NoticeChannel, OutgoingNotice } from './channel.ts';
+import type { ChannelOptions, DestinationsOf, NoticeChannel, OutgoingNotice } from './channel.ts';
 
 export const emailDestinations: DestinationsOf = (tenantId, _config, addresses) =>
   addresses.map((address) => ({
@@ -26,14 +25,6 @@ export const emailDestinations: DestinationsOf = (tenantId, _config, addresses) 
     target: address,
     endpoint_key: `email ${tenantId}`,
   }));
-
-export interface EmailOptions {
-  readonly mailer: Mailer;
-  /** `base_url` is where links in mails lead: the gateway, as people reach it. */
-  readonly settings: () => Settings;
-  /** Domains that a tenant's sign-in providers have verified. */
-  readonly verifiedDomains: (tenantId: string) => Promise<readonly string[]>;
-}
 
 const testMail = layOut({
   subject: 'Test notice of Strata',
@@ -45,9 +36,7 @@ const testMail = layOut({
   branding: { above: '', below: [], color: defaultColor, logo: '' },
 });
 
-export function emailChannel(options: EmailOptions): NoticeChannel {
-  const { mailer, settings, verifiedDomains } = options;
-
+export function emailChannel({ mailer, settings, verifiedDomains }: ChannelOptions): NoticeChannel {
   function decisionUrls(
     approval: { readonly id: string; readonly tenant_id: string },
     { target: recipient, expires_at: expiresAt }: OutgoingNotice,

@@ -5,8 +5,8 @@ import type { Settings } from '../../../shared/settings/settings.ts';
 import type { ChannelConfig } from '../rules/frozen-config.ts';
 import type { RetryPlan } from '../rules/retry-policy.ts';
 import type { Destination } from '../schema.ts';
-import type { NoticeChannel, OutgoingNotice } from './channel.ts';
-import { channelTable, type ChannelOptions } from './channels.ts';
+import type { ChannelOptions, NoticeChannel, OutgoingNotice } from './channel.ts';
+import { channelTable } from './channels.ts';
 
 export interface Sender {
   /** One attempt; rejects only for a fault of ours. */

@@ -5,11 +5,10 @@
  */
 import type { WebClient } from '@slack/web-api';
 import type { Outcome } from '../../../shared/outgoing/send-result.ts';
-import type { Settings } from '../../../shared/settings/settings.ts';
 import { asksForDecision, parseBody, testNotice, type NoticeBody } from '../rules/notice.ts';
 import { slackMessage } from '../rules/slack-message.ts';
 import type { SlackCopies, SlackCopy } from '../stores/slack-messages.ts';
-import type { DestinationsOf, NoticeChannel } from './channel.ts';
+import type { ChannelOptions, DestinationsOf, NoticeChannel } from './channel.ts';
 import { noticePage } from './notice-page.ts';
 import { slackApi } from './slack-api.ts';
 
@@ -25,12 +24,7 @@ export const slackDestinations: DestinationsOf = (tenantId, { slack }) =>
         },
       ];
 
-export interface SlackOptions {
-  readonly settings: () => Settings;
-  readonly copies: SlackCopies;
-}
-
-export const slackChannel = ({ settings, copies }: SlackOptions): NoticeChannel => ({
+export const slackChannel = ({ settings, copies }: ChannelOptions): NoticeChannel => ({
   async send({ body }, { slack }) {
     if (slack === undefined) throw new Error('the configuration has no Slack');
     const began = performance.now();

@@ -3,23 +3,21 @@
  * webhook request is received" and posts the card.
  */
 import { attemptOverHttp } from '../../../shared/outgoing/http-attempt.ts';
-import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
-import type { Settings } from '../../../shared/settings/settings.ts';
 import { parseBody } from '../rules/notice.ts';
 import { teamsMessage } from '../rules/teams-card.ts';
-import { urlDestination, type DestinationsOf, type NoticeChannel } from './channel.ts';
+import {
+  urlDestination,
+  type LinkingOptions,
+  type DestinationsOf,
+  type NoticeChannel,
+} from './channel.ts';
 import { noticePage } from './notice-page.ts';
 
 export const teamsDestinations: DestinationsOf = (tenantId, { teams }) =>
   teams === undefined ? [] : [urlDestination('teams', tenantId, 'teams', teams.webhook_url)];
 
-export interface TeamsOptions {
-  readonly http: HttpClient;
-  readonly settings: () => Pick<Settings, 'base_url'>;
-}
-
 /** A workflow answers 202 as soon as it has taken the card, and posts it afterwards. */
-export const teamsChannel = ({ http, settings }: TeamsOptions): NoticeChannel => ({
+export const teamsChannel = ({ http, settings }: LinkingOptions): NoticeChannel => ({
   async send({ body }, { teams }) {
     if (teams === undefined) throw new Error('the configuration has no workflow of Teams');
     const { webhook_url: url } = teams;

@@ -1,16 +1,20 @@
 /** Notices to webhook endpoints; docs/webhooks.md is what their receivers read. */
 import type { EffectiveEndpoint } from '../../../shared/contracts/notification-config.ts';
-import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
 import { sendWebhook } from '../../../shared/outgoing/webhook.ts';
 import type { ChannelConfig } from '../rules/frozen-config.ts';
-import { urlDestination, type DestinationsOf, type NoticeChannel } from './channel.ts';
+import {
+  urlDestination,
+  type ChannelOptions,
+  type DestinationsOf,
+  type NoticeChannel,
+} from './channel.ts';
 
 export const webhookDestinations: DestinationsOf = (tenantId, { webhook }) =>
   webhook.endpoints.map(({ url }, index) =>
     urlDestination('webhook', tenantId, String(index), url),
   );
 
-export const webhookChannel = ({ http }: { readonly http: HttpClient }): NoticeChannel => ({
+export const webhookChannel = ({ http }: ChannelOptions): NoticeChannel => ({
   async send({ id, place, body, request_id: requestId }, config) {
     const endpoint = endpointAt(place, config);
     return sendWebhook(http, { id, body, endpoint, requestId });
