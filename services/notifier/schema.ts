@@ -299,16 +299,6 @@ export const AutomationEntity = table('automations', {
 });
 export type AutomationRow = RowOf<typeof AutomationEntity>;
 
-/** One row per tenant that ever had an automation; whoever gives or takes slots locks it. */
-export const AutomationTenantEntity = table('automation_tenants', {
-  tenant_id: primary(uuid),
-  /**
-   * When somebody looks at those who wait for a slot, if nothing that frees one is observed before;
-   * null where nobody waits.
-   */
-  look_at: nullable(time),
-});
-
 /** A recorded answer of `decide`. */
 export const DecisionEntity = table('decisions', {
   decision_id: primary(uuid),
@@ -461,6 +451,7 @@ export const notifierSchema: Schema = {
       `CREATE INDEX automations_live ON notifier.automations (tenant_id)
          WHERE state IN ('waiting_approval', 'waiting_slot', 'running')`,
       'CREATE INDEX automations_ended ON notifier.automations (ended_at) WHERE ended_at IS NOT NULL',
+      // One row per tenant that ever had an automation; whoever gives or takes slots locks it.
       'CREATE TABLE notifier.automation_tenants (tenant_id uuid PRIMARY KEY)',
     ),
     migration(
@@ -479,6 +470,8 @@ export const notifierSchema: Schema = {
     // Rows of nodes of the release before count as waited for, and as fresh, until somebody looks.
     migration(
       'DueIndexes1765000000001',
+      // When somebody looks at those who wait for a slot, if nothing that frees one is observed
+      // before; null where nobody waits.
       `ALTER TABLE notifier.automation_tenants ADD COLUMN look_at timestamptz`,
       'CREATE INDEX automation_tenants_look ON notifier.automation_tenants (look_at) WHERE look_at IS NOT NULL',
       `UPDATE notifier.automation_tenants t SET look_at = now()
