@@ -125,6 +125,11 @@ export const SelectField = ({
   />
 );
 
+/** What narrows what a screen shows, as it is typed: there is nothing to send. */
+export const Filters = (
+  attributes: Pick<ComponentProps<'form'>, 'class' | 'aria-label' | 'children'>,
+): VNode => <form role="search" {...attributes} onSubmit={(event) => event.preventDefault()} />;
+
 /** What says nothing, and then each of these. */
 export const anyOf = (values: readonly string[], any = 'any'): Option[] => [
   { value: '', title: any },

@@ -293,9 +293,11 @@ export const shownTitle = signal('');
 /** The heading of a screen; whoever came by a link starts reading here. */
 export function Heading({
   title,
+  about,
   children,
 }: {
   readonly title: string;
+  readonly about?: string;
   readonly children?: ComponentChildren;
 }): VNode {
   const element = useRef<HTMLHeadingElement>(null);
@@ -309,6 +311,7 @@ export function Heading({
       <h1 ref={element} tabindex={-1}>
         {title}
       </h1>
+      {about !== undefined && <p class="muted">{about}</p>}
       {children}
     </div>
   );

@@ -7,7 +7,7 @@ import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { longJson } from '../format.ts';
 import { useLiveApprovals, useLoaded, useGet } from '../loading.ts';
-import { FilterField, SelectField } from '../fields.tsx';
+import { FilterField, SelectField, Filters } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { Button, Link, Risk, Said, State, stateTitle, Strong, Time, Who } from '../inline.tsx';
 import { Empty, Fact, Heading, ProblemBox } from '../parts.tsx';
@@ -51,7 +51,7 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
   return (
     <section>
       <Heading title="Approvals" />
-      <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
+      <Filters class="question two">
         <SelectField
           name="state"
           label="State"
@@ -59,7 +59,7 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
           options={[...states, 'all'].map((value) => ({ value, title: stateTitle(value) }))}
         />
         <FilterField placeholder="title, action or risk" />
-      </form>
+      </Filters>
       <Waiting data={data} problem={problem ?? ofSets} retry={reload} />
       {shown?.length === 0 && sets?.length === 0 && (
         <Empty>{state === 'pending' ? 'Nothing waits for a decision.' : 'No approval fits.'}</Empty>

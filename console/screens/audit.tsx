@@ -8,6 +8,7 @@ import { opened, query, setQuery, toggleOpened } from '../address.ts';
 import { useAction } from '../action.ts';
 import { get, withQuery } from '../api.ts';
 import { saveLines } from '../files.ts';
+import { Filters } from '../fields.tsx';
 import { longJson } from '../format.ts';
 import { useGet } from '../loading.ts';
 import { Pager, Waiting } from '../lists.tsx';
@@ -142,13 +143,13 @@ function FilterForm({ asked }: { readonly asked: Filters }): VNode {
     </label>
   );
   return (
-    <form role="search" class="question five" onSubmit={(event) => event.preventDefault()}>
+    <Filters class="question five">
       {field('actor', 'By', 'address or id')}
       {field('action', 'Action begins with', 'config.')}
       {field('target', 'Target', 'id or name')}
       {field('since', 'From', '', 'datetime-local')}
       {field('until', 'Before', '', 'datetime-local')}
-    </form>
+    </Filters>
   );
 }
 

@@ -8,7 +8,7 @@ import { hrefOf, query } from '../address.ts';
 import { withQuery } from '../api.ts';
 import { shortJson } from '../format.ts';
 import { lookAgainMs, useEvery, useList, useLive, useGet } from '../loading.ts';
-import { FilterField, type Option, SelectField } from '../fields.tsx';
+import { FilterField, type Option, SelectField, Filters } from '../fields.tsx';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { Below, Code, Risk, Said, State, Time, Who } from '../inline.tsx';
 import { Heading, ProblemBox } from '../parts.tsx';
@@ -46,9 +46,7 @@ export function Automations({ tenantId }: ScreenProperties): VNode {
   useEvery(lookAgainMs, slots.reload);
   return (
     <section>
-      <Heading title="Automations">
-        <p class="muted">What automation may do on its own, and what it does</p>
-      </Heading>
+      <Heading title="Automations" about="What automation may do on its own, and what it does" />
       <ProblemBox problem={limits.problem ?? slots.problem} retry={limits.reload} />
       <div class="panels">
         <EmergencyStop
@@ -149,10 +147,10 @@ function List({ tenantId }: { readonly tenantId: string }): VNode {
   return (
     <section aria-label="Automations">
       <h2>Automations</h2>
-      <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
+      <Filters class="question two">
         <SelectField name="state" label="State" value={state} options={stateOptions} />
         <FilterField placeholder="action, agent, service or outcome" />
-      </form>
+      </Filters>
       <Waiting data={data} problem={problem} retry={reload} />
       <AutomationTable
         tenantId={tenantId}

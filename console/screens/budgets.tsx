@@ -43,8 +43,7 @@ export function Budgets({ tenantId }: ScreenProperties): VNode {
   const member = { kind, address, onClose: () => setEditing(undefined), onPublished: done };
   return (
     <section>
-      <Heading title="Budgets">
-        <p class="muted">{kind.about}</p>
+      <Heading title="Budgets" about={kind.about}>
         <span class="grow"></span>
         {isWritable && <Button class="small" says="New budget…" onClick={() => setEditing({})} />}
       </Heading>

@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import { query } from '../address.ts';
 import { withQuery } from '../api.ts';
-import { anyOf, FilterField, SelectField } from '../fields.tsx';
+import { anyOf, FilterField, SelectField, Filters } from '../fields.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { useEvery, useLive } from '../loading.ts';
 import { usePages } from '../pages.ts';
@@ -64,13 +64,14 @@ function List({ owner }: { readonly owner: SetOwner }): VNode {
   );
   return (
     <section>
-      <Heading title={owner.tenantId === '' ? 'Change sets of the platform' : 'Change sets'}>
-        <p class="muted">Changes that others approve before they are made</p>
-      </Heading>
-      <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
+      <Heading
+        title={owner.tenantId === '' ? 'Change sets of the platform' : 'Change sets'}
+        about="Changes that others approve before they are made"
+      />
+      <Filters class="question two">
         <SelectField name="state" label="State" options={anyOf(states, 'all')} />
         <FilterField placeholder="title, reason or person" />
-      </form>
+      </Filters>
       <Waiting data={items} problem={problem} retry={reload} />
       <SetTable
         owner={owner}

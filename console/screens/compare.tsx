@@ -12,7 +12,7 @@ import { localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { differencesBetween } from '../merge-patch.ts';
-import { Field, FilterField, Select } from '../fields.tsx';
+import { Filters, FilterField, Select } from '../fields.tsx';
 import { Button, Code, Time, Value, Who } from '../inline.tsx';
 import { Empty, Heading, Loading, ProblemBox, TableRegion, TypedField } from '../parts.tsx';
 import { readIn, tokens } from '../session.ts';
@@ -90,9 +90,7 @@ export function Compare({ tenantId }: ScreenProperties): VNode {
   useLive(() => other === tenantId && reload());
   return (
     <section>
-      <Heading title="Compare">
-        <p class="muted">Two contexts, moments or tenants, key by key</p>
-      </Heading>
+      <Heading title="Compare" about="Two contexts, moments or tenants, key by key" />
       <form class="sides" aria-label="What to compare" onSubmit={(event) => event.preventDefault()}>
         <SideForm side="left" title="This" question={left} contexts={data?.contexts} />
         <SideForm
@@ -310,12 +308,7 @@ function Comparison({
   const count = useGrowing(`${wanted} ${isAll}`, shown.length);
   return (
     <div>
-      <form
-        class="question two"
-        role="search"
-        aria-label="What to show"
-        onSubmit={(event) => event.preventDefault()}
-      >
+      <Filters class="question two" aria-label="What to show">
         <FilterField placeholder="key or value" />
         <label class="check">
           <input
@@ -326,7 +319,7 @@ function Comparison({
           />
           Show identical
         </label>
-      </form>
+      </Filters>
       <p class="fine count" role="status">
         {differing.length === 0
           ? `All ${rows.length} keys are the same.`

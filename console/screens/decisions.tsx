@@ -4,7 +4,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
 import { withQuery, type Page } from '../api.ts';
 import { BarsByDay, dateText, type DayBar } from '../bars-by-day.tsx';
-import { anyOf, SelectField } from '../fields.tsx';
+import { anyOf, SelectField, Filters } from '../fields.tsx';
 import { shortJson } from '../format.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { useGet } from '../loading.ts';
@@ -49,9 +49,7 @@ function Made({ tenantId }: { readonly tenantId: string }): VNode {
   );
   return (
     <section>
-      <Heading title="Decisions">
-        <p class="muted">What automation was allowed, and which rule decided</p>
-      </Heading>
+      <Heading title="Decisions" about="What automation was allowed, and which rule decided" />
       <Waiting data={data} problem={problem} retry={reload} />
       {isEmpty && (
         <Empty>
@@ -62,10 +60,10 @@ function Made({ tenantId }: { readonly tenantId: string }): VNode {
       )}
       {data && shown && !isEmpty && (
         <>
-          <form role="search" class="question" onSubmit={(event) => event.preventDefault()}>
+          <Filters class="question">
             <SelectField name="rule" label="Rule" options={options} />
             <SelectField name="decision" label="Decision" options={anyOf(decisions)} />
-          </form>
+          </Filters>
           <ByDay counts={shown} until={data.until} />
         </>
       )}

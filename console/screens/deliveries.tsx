@@ -7,7 +7,7 @@ import { useAction } from '../action.ts';
 import { call, withQuery } from '../api.ts';
 import { useEvery, useGet } from '../loading.ts';
 import { Pager, Table, Waiting, Notice } from '../lists.tsx';
-import { anyOf, FilterField, SelectField } from '../fields.tsx';
+import { anyOf, FilterField, SelectField, Filters } from '../fields.tsx';
 import { Button, Named, State, Time } from '../inline.tsx';
 import { Empty, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
 import { hasRole } from '../session.ts';
@@ -46,14 +46,12 @@ function Log({ tenantId }: { readonly tenantId: string }): VNode {
   );
   return (
     <section>
-      <Heading title="Deliveries">
-        <p class="muted">Which notice went where, and what became of it</p>
-      </Heading>
-      <form role="search" class="question" onSubmit={(event) => event.preventDefault()}>
+      <Heading title="Deliveries" about="Which notice went where, and what became of it" />
+      <Filters class="question">
         <SelectField name="state" label="State" options={anyOf(states)} />
         <SelectField name="channel" label="Channel" options={anyOf(channels)} />
         <FilterField label="Filter this page" placeholder="target, notice or reason" />
-      </form>
+      </Filters>
       {approval !== '' && (
         <p class="notice">
           Only of <a href={hrefOf(`/tenants/${tenantId}/approvals/${approval}`)}>one approval</a>.{' '}

@@ -81,8 +81,7 @@ export function DocumentEditor({
   const title = titleOf(kind, id);
   return (
     <section>
-      <Heading title={title}>
-        <p class="muted">{kind.about}</p>
+      <Heading title={title} about={kind.about}>
         <span class="grow"></span>
         {linksOf(tenantId, kind, id).map(([name, href]) => (
           <a key={name} href={hrefOf(href)}>

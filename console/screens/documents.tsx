@@ -1,7 +1,7 @@
 /** The documents of a tenant: those that there is one of, and lists of the others. */
 import type { VNode } from 'preact';
 import { hrefOf } from '../address.ts';
-import { FilterField } from '../fields.tsx';
+import { FilterField, Filters } from '../fields.tsx';
 import { Columns, Empty, Heading } from '../parts.tsx';
 import { DocumentEditor } from './document-editor.tsx';
 import { documentKinds, kindNamed, screenOf } from './document-kinds.ts';
@@ -43,9 +43,9 @@ function Overview({ tenantId }: { readonly tenantId: string }): VNode {
           ))}
         </tbody>
       </table>
-      <form role="search" class="filter" onSubmit={(event) => event.preventDefault()}>
+      <Filters class="filter">
         <FilterField placeholder="name" />
-      </form>
+      </Filters>
       {several.map((kind) => (
         <KindList key={kind.name} tenantId={tenantId} kind={kind} />
       ))}

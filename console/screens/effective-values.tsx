@@ -8,6 +8,7 @@ import { useMemo, useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, opened, query, setQuery, toggleOpened } from '../address.ts';
 import { get, withQuery } from '../api.ts';
+import { Filters } from '../fields.tsx';
 import { localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
 import { useLive, useLoaded, useGet } from '../loading.ts';
@@ -175,12 +176,7 @@ function QuestionForm({
     );
   };
   return (
-    <form
-      class="question effective"
-      role="search"
-      aria-label="What for"
-      onSubmit={(event) => event.preventDefault()}
-    >
+    <Filters class="question effective" aria-label="What for">
       {field('agent_type', 'Agent type')} {field('service_id', 'Service')}
       {field('service_type', 'Service type')}
       <AsOf
@@ -211,7 +207,7 @@ function QuestionForm({
         />
         Only overridden
       </label>
-    </form>
+    </Filters>
   );
 }
 

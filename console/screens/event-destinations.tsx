@@ -27,8 +27,10 @@ function lagText(seconds: number): string {
 
 export const EventDestinations = ({ tenantId }: ScreenProperties): VNode => (
   <section>
-    <Heading title="Event destinations">
-      <p class="muted">Where audit events are pushed to, and how far each has come</p>
+    <Heading
+      title="Event destinations"
+      about="Where audit events are pushed to, and how far each has come"
+    >
       <span class="grow"></span>
       <a href={hrefOf(`/tenants/${tenantId}/documents/event-destinations`)}>Edit destinations</a>
     </Heading>

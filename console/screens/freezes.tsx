@@ -72,8 +72,7 @@ function FreezesOf({
     isWritable && (by === 'platform') === (kind.isPlatform ?? false);
   return (
     <section>
-      <Heading title={kind.title}>
-        <p class="muted">{kind.about}</p>
+      <Heading title={kind.title} about={kind.about}>
         <span class="grow"></span>
         {isWritable && (
           <>

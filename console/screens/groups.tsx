@@ -8,7 +8,7 @@ import { hrefOf, query } from '../address.ts';
 import { call, getAll } from '../api.ts';
 import { Choices, FormDialog } from '../dialogs.tsx';
 import { useLive, useLoaded } from '../loading.ts';
-import { Field, FilterField } from '../fields.tsx';
+import { Field, FilterField, Filters } from '../fields.tsx';
 import { RowButton, Table, Waiting } from '../lists.tsx';
 import { Button } from '../inline.tsx';
 import { Heading } from '../parts.tsx';
@@ -70,9 +70,9 @@ export function Groups({ tenantId }: ScreenProperties): VNode {
         Whom approvals ask first. Which group is asked at which risk is said by the{' '}
         <a href={routes}>approval routing</a>.
       </p>
-      <form role="search" class="question one" onSubmit={(event) => event.preventDefault()}>
+      <Filters class="question one">
         <FilterField placeholder="group or address" />
-      </form>
+      </Filters>
       <Waiting data={data} problem={problem} retry={reload} />
       <Table
         label="Approver groups"

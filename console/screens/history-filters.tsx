@@ -1,7 +1,7 @@
 /** Whose changes the history shows, of which documents and days: all of it in the address. */
 import type { ComponentChildren, VNode } from 'preact';
 import { query, setQuery } from '../address.ts';
-import { FilterField, SelectField } from '../fields.tsx';
+import { FilterField, SelectField, Filters } from '../fields.tsx';
 import { localDate } from '../format.ts';
 import { Button } from '../inline.tsx';
 import { TypedField } from '../parts.tsx';
@@ -63,7 +63,7 @@ export function HistoryFilters({
   const { author, since, until } = asked();
   return (
     <>
-      <form role="search" class="question five" onSubmit={(event) => event.preventDefault()}>
+      <Filters class="question five">
         <SelectField
           name="config_type"
           label="Document"
@@ -96,7 +96,7 @@ export function HistoryFilters({
         <DayField name="since" label="From day" value={since} />
         <DayField name="until" label="To day" value={until} />
         <FilterField label="Filter this page" placeholder="key, value or reason" />
-      </form>
+      </Filters>
       <p class="buttons presets">
         {presets.map(({ title, from, to }) => (
           <Button

@@ -12,7 +12,7 @@ import { FormDialog } from '../dialogs.tsx';
 import { useDraft } from '../drafts.ts';
 import { useList, useLoaded } from '../loading.ts';
 import { type Cells, Notice, RowButton, Table, Waiting } from '../lists.tsx';
-import { anyOf, Field, FilterField, SelectField } from '../fields.tsx';
+import { anyOf, Field, FilterField, SelectField, Filters } from '../fields.tsx';
 import { Below, Button, State, Time } from '../inline.tsx';
 import { Heading } from '../parts.tsx';
 import { learnNames } from '../people.ts';
@@ -125,10 +125,10 @@ export function Members({ tenantId }: ScreenProperties): VNode {
         <span class="grow"></span>
         <Button says="Invite…" onClick={() => setInvitation(newInvitation)} />
       </Heading>
-      <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
+      <Filters class="question two">
         <SelectField name="status" label="Status" options={anyOf(['active', 'invited'])} />
         <FilterField placeholder="name, address, role or group" />
-      </form>
+      </Filters>
       <Notice says={said} />
       <Waiting data={data} problem={problem ?? again.problem} retry={reload} />
       <Table

@@ -28,8 +28,7 @@ export function Notifications({ tenantId }: ScreenProperties): VNode {
   useLive(reload, ({ config_type: type }) => type === 'notification_config');
   return (
     <section>
-      <Heading title="Notifications">
-        <p class="muted">Who is asked for approval, and how they are notified</p>
+      <Heading title="Notifications" about="Who is asked for approval, and how they are notified">
         <span class="grow"></span>
         <a href={hrefOf(`/tenants/${tenantId}/documents/notifications`)}>
           {hasRole('tenant_admin') ? 'Edit routing' : 'Show routing'}

@@ -55,9 +55,10 @@ export function Overview({ tenantId }: ScreenProperties): VNode {
   };
   return (
     <section class="overview">
-      <Heading title="Overview">
-        <p class="muted">What automation does, what waits for people, and what changed</p>
-      </Heading>
+      <Heading
+        title="Overview"
+        about="What automation does, what waits for people, and what changed"
+      />
       <ProblemBox problem={problem} retry={retry} />
       {hasRole('tenant_admin') && <FirstSteps tenantId={tenantId} />}
       <Tiles>

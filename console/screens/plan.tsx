@@ -31,11 +31,10 @@ export function Plan(): VNode {
   };
   return (
     <section>
-      <Heading title="Plan">
-        <p class="muted">
-          Several writes of the platform at once, and what they do to every tenant
-        </p>
-      </Heading>
+      <Heading
+        title="Plan"
+        about="Several writes of the platform at once, and what they do to every tenant"
+      />
       {applied && items.length === 0 && <Done applied={applied} />}
       {items.length > 0 && <Items items={items} />}
       {items.length === 0 && (

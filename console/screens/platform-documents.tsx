@@ -6,7 +6,7 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf } from '../address.ts';
 import { usePages } from '../pages.ts';
-import { FilterField } from '../fields.tsx';
+import { FilterField, Filters } from '../fields.tsx';
 import { Table } from '../lists.tsx';
 import { Button, Code, Value } from '../inline.tsx';
 import { Heading, ProblemBox } from '../parts.tsx';
@@ -30,12 +30,10 @@ function listOrOne(kind: DocumentKind, rest: readonly string[]): VNode {
     return <DocumentEditor key={`${kind.name}/${id}`} tenantId="" kind={kind} id={id} />;
   return (
     <section>
-      <Heading title={kind.plural ?? kind.title}>
-        <p class="muted">{kind.about}</p>
-      </Heading>
-      <form role="search" class="filter" onSubmit={(event) => event.preventDefault()}>
+      <Heading title={kind.plural ?? kind.title} about={kind.about} />
+      <Filters class="filter">
         <FilterField placeholder="name or value" />
-      </form>
+      </Filters>
       <KindList tenantId="" kind={kind} />
     </section>
   );

@@ -49,9 +49,10 @@ export function PlatformOverview(): VNode {
   const problem = near.problem ?? sets.problem ?? rollouts.problem;
   return (
     <section class="overview">
-      <Heading title="Overview">
-        <p class="muted">What is near a limit, what waits, and what changed for all tenants</p>
-      </Heading>
+      <Heading
+        title="Overview"
+        about="What is near a limit, what waits, and what changed for all tenants"
+      />
       <ProblemBox problem={problem} retry={near.reload} />
       <Tiles>
         <StopTile />

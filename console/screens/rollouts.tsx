@@ -5,7 +5,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query } from '../address.ts';
 import { call, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
-import { anyOf, FilterField, SelectField, ReasonField } from '../fields.tsx';
+import { anyOf, FilterField, SelectField, ReasonField, Filters } from '../fields.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
 import { usePages } from '../pages.ts';
@@ -35,13 +35,11 @@ function List(): VNode {
   );
   return (
     <section>
-      <Heading title="Rollouts">
-        <p class="muted">Changes of the platform that reach some tenants first</p>
-      </Heading>
-      <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
+      <Heading title="Rollouts" about="Changes of the platform that reach some tenants first" />
+      <Filters class="question two">
         <SelectField name="state" label="State" options={anyOf(states, 'all')} />
         <FilterField placeholder="title or reason" />
-      </form>
+      </Filters>
       <Waiting data={items} problem={problem} retry={reload} />
       <Table
         label="Rollouts"

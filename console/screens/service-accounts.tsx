@@ -9,7 +9,7 @@ import { go, hrefOf, query } from '../address.ts';
 import { call } from '../api.ts';
 import { Choices, FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
-import { Field, FilterField } from '../fields.tsx';
+import { Field, FilterField, Filters } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { Button, Named, State, Time, Who } from '../inline.tsx';
 import { Empty, Fact, Heading, ProblemBox } from '../parts.tsx';
@@ -72,9 +72,9 @@ function List({ tenantId, accounts, problem, reload }: Reading): VNode {
       <p class="fine">
         A program or pipeline with roles of its own. What it does is written down under its name.
       </p>
-      <form role="search" class="question one" onSubmit={(event) => event.preventDefault()}>
+      <Filters class="question one">
         <FilterField placeholder="name, purpose or role" />
-      </form>
+      </Filters>
       <Waiting data={accounts} problem={problem} retry={reload} />
       <Table
         label="Service accounts"

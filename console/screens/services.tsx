@@ -6,7 +6,7 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf } from '../address.ts';
 import { withQuery } from '../api.ts';
-import { FilterField } from '../fields.tsx';
+import { FilterField, Filters } from '../fields.tsx';
 import { Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useList, useLive, useLiveApprovals, useGet } from '../loading.ts';
 import { Empty, Heading, ProblemBox } from '../parts.tsx';
@@ -32,12 +32,13 @@ export function Services({ tenantId, rest }: ScreenProperties): VNode {
     `/tenants/${tenantId}/services/${encodeURIComponent(each)}`;
   return (
     <section>
-      <Heading title="Services">
-        <p class="muted">What automation acts on, each with its limits and what became of it</p>
-      </Heading>
-      <form role="search" class="filter" onSubmit={(event) => event.preventDefault()}>
+      <Heading
+        title="Services"
+        about="What automation acts on, each with its limits and what became of it"
+      />
+      <Filters class="filter">
         <FilterField placeholder="name, owner or label" />
-      </form>
+      </Filters>
       <KindList tenantId={tenantId} kind={kind} pageOf={pageOf} />
     </section>
   );

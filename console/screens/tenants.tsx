@@ -10,7 +10,7 @@ import { call, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { usePages } from '../pages.ts';
 import { RowButton, ShowMore, Table } from '../lists.tsx';
-import { anyOf, Field, FilterField, SelectField } from '../fields.tsx';
+import { anyOf, Field, FilterField, SelectField, Filters } from '../fields.tsx';
 import { Button, State, Time } from '../inline.tsx';
 import { Heading, Loading, ProblemBox } from '../parts.tsx';
 import { LookInside } from '../visit.tsx';
@@ -48,10 +48,10 @@ export function Tenants(): VNode {
         <span class="grow"></span>
         <Button says="New tenant…" onClick={() => setOpen({ what: 'new' })} />
       </Heading>
-      <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
+      <Filters class="question two">
         <FilterField label="Name" placeholder="part of the name" maxlength={200} />
         <SelectField name="status" label="Status" options={anyOf(['active', 'disabled'])} />
-      </form>
+      </Filters>
       <ProblemBox problem={problem} retry={reload} />
       {created && <Welcome created={created} />}
       {!items && !problem && <Loading />}

@@ -6,7 +6,7 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { query, setQuery } from '../address.ts';
 import { call } from '../api.ts';
-import { anyOf, SelectField } from '../fields.tsx';
+import { anyOf, SelectField, Filters } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { useLive, useLoaded, useGet } from '../loading.ts';
 import { State, Time, Value } from '../inline.tsx';
@@ -52,9 +52,10 @@ export function WhatIf({ tenantId }: ScreenProperties): VNode {
   useLive(reload);
   return (
     <section>
-      <Heading title="What if">
-        <p class="muted">Whether automation may do something now, and why. Nothing is started.</p>
-      </Heading>
+      <Heading
+        title="What if"
+        about="Whether automation may do something now, and why. Nothing is started."
+      />
       <Question tenantId={tenantId} />
       {intent === undefined ? (
         <Empty>Say what automation would do, and how risky it is.</Empty>
@@ -86,12 +87,7 @@ function Question({ tenantId }: { readonly tenantId: string }): VNode {
     </label>
   );
   return (
-    <form
-      role="search"
-      class="question five"
-      aria-label="What for"
-      onSubmit={(event) => event.preventDefault()}
-    >
+    <Filters class="question five" aria-label="What for">
       {field('action', 'Action', 'such as scale_min_instances')}
       <SelectField name="risk_level" label="Risk" options={anyOf(riskLevels, 'choose')} />
       {field('cost_impact', 'Cost', 'none said')}
@@ -104,7 +100,7 @@ function Question({ tenantId }: { readonly tenantId: string }): VNode {
       )}
       {field('service_type', 'Service type', "the service's", data?.service_types)}
       {field('agent_type', 'Agent type', 'none', data?.agent_types)}
-    </form>
+    </Filters>
   );
 }
 
