@@ -191,7 +191,7 @@ function Stages({ rollout }: { readonly rollout: Rollout }): VNode {
         items={stages}
         columns={[
           ['Stage', (_stage, index) => `Stage ${index + 1}`],
-          ['Tenants', (stage) => whoIn(stage)],
+          ['Tenants', (stage) => <span title={stage.tenants?.join(' ')}>{whoIn(stage)}</span>],
           ['Watched', (stage) => <>{stage.bake_minutes} min</>],
           [
             'Gates',
