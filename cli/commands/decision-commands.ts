@@ -142,7 +142,7 @@ function textOfReplay(found: Replay): string {
     `cost of what is allowed: ${cost.before} → ${cost.after}`,
     ...Object.entries(unknown).map(([reason, count]) => `not known, ${reason}: ${count}`),
     ...(found.baseline_differs > 0
-      ? [`not as recorded by the configuration of then: ${found.baseline_differs}`]
+      ? [`not as recorded by the configuration at that time: ${found.baseline_differs}`]
       : []),
     ...(found.items_left_out > 0 ? [`changed and not shown: ${found.items_left_out}`] : []),
   ];

@@ -42,7 +42,7 @@ export function PastDecisions({
     <p>
       Of {total} decisions of the last 30 days{' '}
       <strong>{changes.length === 0 ? 'none changes' : changes.join(', ')}</strong>.
-      {unknown > 0 && ` ${unknown} could not be made again.`}
+      {unknown > 0 && ` ${unknown} could not be replayed.`}
       {!complete && ' There are more, for which there was no time.'}
     </p>
   );

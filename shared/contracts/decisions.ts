@@ -81,7 +81,7 @@ const OpaDecision = TitledObject(
 );
 export type OpaDecision = Static<typeof OpaDecision>;
 
-/** What the notifier kept of a decision, so that it can be made again. */
+/** What the notifier kept of a decision, so that it can be replayed. */
 export interface Replayable {
   readonly id: string;
   readonly source: 'decide' | 'automation';
@@ -170,12 +170,12 @@ const totals = {
   }),
   unknown: Type.Record(Type.String(), Type.Integer(), {
     description:
-      'Decisions that could not be replayed, by reason: they are not in `total`. `before_history`, `not_found`: the configuration of then is not known any more; `withheld`: something of it was withdrawn; `unknown_name`: what it names is not there; `balances_not_kept`, `proof_not_kept`: made by an earlier release; `decided_at_grant`: made when its approval was granted; `cost_missing`: a budget would have asked for a cost',
+      'Decisions that could not be replayed, by reason: they are not in `total`. `before_history`, `not_found`: the configuration at that time is not known any more; `withheld`: something of it was withdrawn; `unknown_name`: what it names is not there; `balances_not_kept`, `proof_not_kept`: made by an earlier release; `decided_at_grant`: made when its approval was granted; `cost_missing`: a budget would have asked for a cost',
     examples: [{ before_history: 2 }],
   }),
   baseline_differs: Type.Integer({
     description:
-      'Decisions that the configuration of then does not make again as they were recorded, with the same rules, limits and sources; above all where settings of the environment have changed since',
+      'Decisions that the configuration at that time does not make as they were recorded, with the same rules, limits and sources; above all where settings of the environment have changed since',
   }),
 };
 const ReplayOutcome = TitledObject('ReplayOutcome', 'A decision and the rule that makes it', {

@@ -341,7 +341,8 @@ export const layerContracts = {
       ),
       // Not said by a node of an earlier release.
       withheld: Optional.Boolean({
-        description: 'Whether something of then is missing: withdrawn since, or purged',
+        description:
+          'Whether something that was there at that time is missing: withdrawn since, or purged',
       }),
       entries: Type.Array(Resource(GlobalEntry)),
       service_types: Type.Record(Type.String(), Resource(ServiceType)),

@@ -46,7 +46,7 @@ async function explanationOf(
     return { explain: Object.fromEntries(own) };
   } catch (error) {
     if (unknownPast.has(codeOf(error)))
-      return missing('The history does not have the configuration of then any more.');
+      return missing('The history does not have the configuration at that time any more.');
     throw error;
   }
 }

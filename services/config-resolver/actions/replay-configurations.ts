@@ -246,7 +246,7 @@ function keyOf({ intent, ...pair }: Replayable): string {
   return `${pairKey(pair)} ${agent} ${service} ${type}`;
 }
 
-/** With these documents in the place of those of then. */
+/** With these documents in the place of those at that time. */
 function withDocuments(then: TenantThen, documents: readonly ProposedDocument[]): TenantThen {
   return documents.filter(({ owner }) => owner === 'tenant').reduce(withDocument, then);
 }

@@ -1,5 +1,5 @@
 /**
- * Decisions of the past, made again by the configuration of then and by what is proposed, with the
+ * Decisions of the past, replayed by the configuration at that time and by what is proposed, with the
  * same rules as those that are asked for now. The first must be what was recorded; the two are
  * compared with each other, without the slots of automations, which no configuration knows.
  */
@@ -137,7 +137,7 @@ export class Replaying {
   }
 }
 
-/** Why a decision cannot be made again; undefined where it can. */
+/** Why a decision cannot be replayed; undefined where it can. */
 function unknownOf(decision: Replayable, before: Then, after: Then): string | undefined {
   if (decision.is_regranted) return 'decided_at_grant';
   if (typeof before === 'string') return before;
@@ -149,7 +149,7 @@ function unknownOf(decision: Replayable, before: Then, after: Then): string | un
 const lacksBalances = ({ balances }: Replayable, { budgets }: Made): boolean =>
   balances === null && budgets.length > 0;
 
-/** A decision as it is made again. */
+/** A decision as it is replayed. */
 interface Made extends Pick<Decided, 'decision' | 'reasons'> {
   readonly budgets: readonly BudgetInForce[];
   readonly isCostMissing: boolean;

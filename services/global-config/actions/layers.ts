@@ -46,7 +46,7 @@ interface LayerDocuments {
 /** Past layers as readers may see them now. */
 interface ShownLayers {
   readonly layers: LayerDocuments;
-  /** Whether an entry of then was withdrawn since and is missing. */
+  /** Whether an entry that was there at that time was withdrawn since and is missing. */
   readonly withheld: boolean;
 }
 
