@@ -51,7 +51,7 @@ export const rooms: readonly (readonly [RegExp, RegExp])[] = [
   [/^(gateway\/console|console)\//, /gateway\/console|browser\/console/],
   [/^cli\//, /flows\/(cli|repl)/],
   [/^client\//, /services\/client|flows\/client/],
-  [/^(deploy|docker|Dockerfile|\.dockerignore)/, /flows\/(compose|image)/],
+  [/^(deploy|docker|Dockerfile|\.dockerignore)/, /flows\/compose|soak\/image/],
   [/^[^/]+\.(m?[jt]s)$/, /flows\/start/],
 ];
 

@@ -285,11 +285,12 @@ async function rollOut(): Promise<void> {
 
 /** Test files of `npm test` and of this folder, and how much of what each repeats. */
 const repeated: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  'browser/cluster': { EVERY_LOOK: 'true' },
+  'soak/console-cluster': { EVERY_LOOK: 'true' },
   'browser/console': { EVERY_LOOK: 'true' },
   'browser/limits': { EVERY_LOOK: 'true' },
   'browser/operations': { EVERY_LOOK: 'true' },
   'browser/people': { EVERY_LOOK: 'true' },
+  'faults/restore': { EVERY_RESTORE: 'true' },
   'flows/decisions': { REPLAY_ROUNDS: '500', REPLAY_INTENTS: '100' },
   'gateway/generated-bodies': { GENERATED_BODIES: '20000' },
   'gateway/invalid-bodies': { INVALID_BODIES: '25000' },

@@ -544,6 +544,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'Redis is killed and comes back',
+    long: true,
     unnoticed: true,
     async inject(cluster) {
       const { port } = cluster.redis;
@@ -590,6 +591,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'one of each service and a gateway are killed in the middle of requests',
+    long: true,
     breaksConnections: true,
     inject: (cluster) =>
       killInTurn(cluster, [cluster.services[0]!, cluster.services[2]!, cluster.gateways[1]!]),
@@ -614,6 +616,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'a gateway and a platform service hear nothing for 3 s, and are heard',
+    long: true,
     inject: (cluster) =>
       disturb(cluster, ['gateway-3', 'platform-service'], 3000, (proxy) => proxy.hold('back')),
   },
@@ -653,7 +656,6 @@ export const faults: readonly Fault[] = [
     inject: startTwin,
   },
 
-  // `npm test` has both restores in restore.test.ts.
   {
     name: 'the database is restored to an older state',
     long: true,

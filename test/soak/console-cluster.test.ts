@@ -2,7 +2,7 @@
  * The console over two gateways and NATS, behind a proxy that gives each request to another
  * gateway: walked, used, and left alone by parts of it.
  */
-import { standAt } from './stand.ts';
+import { standAt } from '../browser/stand.ts';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser, BrowserContext, Page, Request } from 'playwright-core';
 import { openBrowser } from '../support/browser.ts';
@@ -20,13 +20,13 @@ import {
   signIn,
   type TenantFixture,
 } from '../support/strata.ts';
-import { AccountPage, withPasskeys } from './pages/account.ts';
-import { ApprovalsPage } from './pages/approvals.ts';
-import { DocumentPage } from './pages/documents.ts';
-import { EffectiveValuesPage } from './pages/effective-values.ts';
-import { ReviewDialog } from './pages/review.ts';
-import { SignInPage } from './pages/sign-in.ts';
-import { arrived, findingsOf, soonMs, visit, type Visit } from './visit.ts';
+import { AccountPage, withPasskeys } from '../browser/pages/account.ts';
+import { ApprovalsPage } from '../browser/pages/approvals.ts';
+import { DocumentPage } from '../browser/pages/documents.ts';
+import { EffectiveValuesPage } from '../browser/pages/effective-values.ts';
+import { ReviewDialog } from '../browser/pages/review.ts';
+import { SignInPage } from '../browser/pages/sign-in.ts';
+import { arrived, findingsOf, soonMs, visit, type Visit } from '../browser/visit.ts';
 
 let cluster: Cluster;
 let tenant: TenantFixture;
