@@ -58,13 +58,18 @@ export const rooms: readonly (readonly [RegExp, RegExp])[] = [
 const root = join(import.meta.dirname, '..');
 const tests = globSync('test/**/*.test.ts', { cwd: root }).map((file) => file.split(sep).join('/'));
 
-const imports = (test: string, source: string): boolean =>
-  [...readFileSync(join(root, test), 'utf8').matchAll(/'(\.[^']+)'/g)].some(
-    ([, target]) =>
-      normalize(join(dirname(test), target!))
-        .split(sep)
-        .join('/') === source,
-  );
+const importsByTest = new Map<string, ReadonlySet<string>>();
+
+/** Files that a test names as imports do. */
+function importsOf(test: string): ReadonlySet<string> {
+  const known = importsByTest.get(test);
+  if (known) return known;
+  const named = [...readFileSync(join(root, test), 'utf8').matchAll(/'(\.[^']+)'/g)];
+  const files = named.map(([, target]) => normalize(join(dirname(test), target!)));
+  const imports = new Set(files.map((file) => file.split(sep).join('/')));
+  importsByTest.set(test, imports);
+  return imports;
+}
 
 /** The test files to run for one changed file; none for texts. */
 export const testsOf = (changed: string): string[] =>
@@ -72,5 +77,5 @@ export const testsOf = (changed: string): string[] =>
     (test) =>
       test === changed ||
       rooms.some(([source, shown]) => source.test(changed) && shown.test(test.slice(5))) ||
-      imports(test, changed),
+      importsOf(test).has(changed),
   );

@@ -19,10 +19,19 @@ const minutesAgo = (minutes: number): string =>
   new Date(Date.now() - minutes * 60_000).toISOString();
 
 const all = Object.entries(contractTable) as [string, Contract][];
+/** What users call, and not everybody may. */
+const ofCallers = all.filter(
+  ([
+    ,
+    {
+      access: { level },
+    },
+  ]) => level !== 'public' && level !== 'internal',
+);
 /**
  * Parameters of a call without power, and of one with it where the contract tells the two apart.
  */
-function callsOf({ leadsTo }: Contract): Readonly<Record<string, unknown>>[] {
+function madeFor({ leadsTo }: Contract): Readonly<Record<string, unknown>>[] {
   const plain = { tenant_id: own };
   if (typeof leadsTo !== 'object') return [plain];
   const candidates = [
@@ -35,6 +44,9 @@ function callsOf({ leadsTo }: Contract): Readonly<Record<string, unknown>>[] {
   expect(powerful.length).toBeGreaterThan(0);
   return [plain, ...powerful];
 }
+
+const calls = new Map(all.map(([, contract]) => [contract, madeFor(contract)]));
+const callsOf = (contract: Contract) => calls.get(contract)!;
 
 const refusalOf = (
   contract: Contract,
@@ -93,18 +105,16 @@ const admits: Readonly<Record<string, (contract: Contract) => boolean>> = {
   weak: ({ access }) => 'withAnySignIn' in access,
 };
 
-describe.each(shutOut)('%s', (_kind, caller, code, except) => {
-  test.each(all)('%s', (_name, contract) => {
-    const { access } = contract;
-    if (access.level === 'public') return;
+test.each(shutOut)('%s is refused what is not said to be open', (_kind, caller, code, except) => {
+  const refused = new RegExp(`^(${code}|insufficient_role)$`);
+  for (const [name, contract] of all) {
+    if (contract.access.level === 'public') continue;
     for (const params of callsOf(contract)) {
       const refusal = refusalOf(contract, caller, params);
-      if (admits[except]!(contract)) expect(refusal).not.toBe(code);
-      else if (except === 'own')
-        expect(['tenant_mismatch', 'insufficient_role']).toContain(refusal);
-      else expect(['insufficient_role', code]).toContain(refusal);
+      if (admits[except]!(contract)) expect([name, refusal]).not.toEqual([name, code]);
+      else expect([name, refusal]).toEqual([name, expect.stringMatching(refused)]);
     }
-  });
+  }
 });
 
 describe('a visitor of a tenant', () => {
@@ -113,22 +123,25 @@ describe('a visitor of a tenant', () => {
   /** Whoever made the caller left the roles that they have elsewhere. */
   const careless = person({ ...everything, ...visiting });
 
-  test.each(all)('%s', (_name, contract) => {
-    const { access, rest } = contract;
-    if (access.level === 'public' || access.level === 'internal') return;
-    for (const params of callsOf(contract)) {
-      if ('whileVisiting' in access) {
-        expect(refusalOf(contract, visitor, params)).toBeUndefined();
-        continue;
+  test('reads what a reader of it reads, and nothing else', () => {
+    for (const [name, contract] of ofCallers)
+      for (const params of callsOf(contract)) {
+        const { access, rest } = contract;
+        const refused = (caller: Caller, tenantId = own): unknown => [
+          name,
+          refusalOf(contract, caller, { ...params, tenant_id: tenantId }),
+        ];
+        if ('whileVisiting' in access) {
+          expect(refused(visitor)).toEqual([name, undefined]);
+          continue;
+        }
+        const reads = rest ? rest.method === 'GET' : isRead(contract);
+        for (const tenantId of [own, other]) {
+          const expected = reads ? refused(reader, tenantId) : [name, 'visit_reads_only'];
+          expect(refused(visitor, tenantId)).toEqual(expected);
+        }
+        if (!reads) expect(refused(careless)).toEqual([name, 'visit_reads_only']);
       }
-      const reads = rest ? rest.method === 'GET' : isRead(contract);
-      const expected = reads ? refusalOf(contract, reader, params) : 'visit_reads_only';
-      expect(refusalOf(contract, visitor, params)).toBe(expected);
-      if (!reads) expect(refusalOf(contract, careless, params)).toBe('visit_reads_only');
-      expect(refusalOf(contract, visitor, { ...params, tenant_id: other })).toBe(
-        reads ? refusalOf(contract, reader, { ...params, tenant_id: other }) : 'visit_reads_only',
-      );
-    }
   });
 
   test('only leaves by a write', () => {
@@ -194,8 +207,8 @@ describe.each(['user', 'service_account'] as const)('the key of a %s', (type) =>
   const alone = new Map(keyScopes.map((scope) => [scope, opened([scope])]));
 
   test('with two scopes opens what either opens, and nothing else', () => {
-    for (const first of keyScopes)
-      for (const second of keyScopes) {
+    for (const [index, first] of keyScopes.entries())
+      for (const second of keyScopes.slice(index)) {
         const either = new Set([...alone.get(first)!, ...alone.get(second)!]);
         expect([first, second, [...opened([first, second])].toSorted()]).toEqual([
           first,
@@ -271,9 +284,8 @@ describe('a narrow key', () => {
     }
   });
 
-  test.each(all)('%s', (_name, contract) => {
-    const { access, narrow, params: schema } = contract;
-    if (access.level === 'public' || access.level === 'internal') return;
+  test.each(ofCallers)('%s', (_name, contract) => {
+    const { narrow, params: schema } = contract;
     const isInBody = !('service_id' in schema.properties || 'agent_type' in schema.properties);
     const asked = (names: Readonly<Record<string, string>>) => ({
       tenant_id: own,
