@@ -7,7 +7,7 @@ import {
   partProblems,
   type ExactAction,
 } from '../../services/notifier/rules/action-digest.ts';
-import fc from '../support/properties.ts';
+import fc, { times } from '../support/properties.ts';
 
 interface Vector {
   readonly name: string;
@@ -24,12 +24,12 @@ test.each(vectors.map((vector) => [vector.name, vector] as const))(
   },
 );
 
-test('is another one for each of 10,000 actions in which one thing differs', () => {
+test('is another one for each action in which one thing differs', () => {
   const { action } = vectors[1]!;
   const fields = Object.keys(action) as (keyof ExactAction)[];
   const seen = new Set([digestOf(action)]);
   const values = fc.sample(fc.uniqueArray(fc.jsonValue(), { minLength: 40, maxLength: 60 }), {
-    numRuns: 25,
+    numRuns: 3 * times,
     seed: 7,
   });
   let count = 0;
@@ -42,7 +42,7 @@ test('is another one for each of 10,000 actions in which one thing differs', () 
     seen.add(digest);
     count += 1;
   }
-  expect(count).toBeGreaterThanOrEqual(10_000);
+  expect(count).toBeGreaterThanOrEqual(1000 * times);
   for (const field of fields)
     expect(digestOf({ ...action, [field]: null })).not.toBe(digestOf(action));
 });

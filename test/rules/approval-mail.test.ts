@@ -6,7 +6,7 @@ import {
 import { chatMessage } from '../../services/notifier/rules/chat-message.ts';
 import type { ChatNotice } from '../../services/notifier/rules/notice-words.ts';
 import type { NoticeType } from '../../shared/contracts/notifier.ts';
-import fc from '../support/properties.ts';
+import fc, { runs } from '../support/properties.ts';
 
 const types: NoticeType[] = [
   'approval.requested',
@@ -306,7 +306,7 @@ describe('hostile values', () => {
           asks ? [`Approve: ${links.approve_url}`, `Deny: ${links.deny_url}`] : [],
         );
       }),
-      { numRuns: 500 },
+      runs(150),
     );
   });
 });

@@ -12,7 +12,7 @@ import { schemaOfKey } from '../../shared/bounds/known-keys.ts';
 import { valuesOfInstance } from '../../shared/bounds/placed-values.ts';
 import { Bounds, type Bound } from '../../shared/contracts/bounds.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
-import fc from '../support/properties.ts';
+import fc, { runs } from '../support/properties.ts';
 
 // ---------------------------------------------------------------- a small world
 
@@ -160,7 +160,7 @@ describe('apply_bounds', () => {
         }
         expect(JSON.stringify([stack, platform, tenant])).toBe(before);
       }),
-      { numRuns: 1500 },
+      runs(300),
     );
   });
 
@@ -178,7 +178,7 @@ describe('apply_bounds', () => {
           if (ofTenant && mayBoth && !allows(ofTenant, one)) expect([key, one]).toBe(ofTenant);
         }
       }),
-      { numRuns: 400 },
+      runs(100),
     );
   });
 
@@ -193,7 +193,7 @@ describe('apply_bounds', () => {
           bounded: new Map(),
         });
       }),
-      { numRuns: 400 },
+      runs(100),
     );
   });
 
@@ -288,7 +288,7 @@ describe('pairs', () => {
           for (const each of [platform, tenant])
             if (each[key]) expect([key, allows(each[key], one)]).toEqual([key, true]);
       }),
-      { numRuns: 600 },
+      runs(150),
     );
   });
 

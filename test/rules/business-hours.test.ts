@@ -4,7 +4,7 @@ import { opensNext } from '../../services/config-resolver/rules/business-hours.t
 import { weekdays } from '../../shared/contracts/weekdays.ts';
 import { BusinessHours, type BusinessHours as Hours } from '../../shared/contracts/weekly-hours.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
-import fc from '../support/properties.ts';
+import fc, { runs } from '../support/properties.ts';
 
 const hoursOf = (
   timezone: string,
@@ -106,7 +106,7 @@ describe('business hours', () => {
         // Asked again, from what is remembered.
         expect(opensNext(hours, at)).toEqual(next);
       }),
-      { numRuns: 80 },
+      runs(25),
     );
   });
 

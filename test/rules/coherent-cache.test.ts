@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { CoherentCache, type CacheOptions, type Load } from '../../shared/coherence/cache.ts';
 import type { Loaded } from '../../shared/coherence/entry.ts';
-import fc from '../support/properties.ts';
+import fc, { runs } from '../support/properties.ts';
 
 const outage = Object.assign(new Error('the owner is away'), { outage: true });
 const isOutage = (error: unknown): boolean => error === outage;
@@ -756,7 +756,7 @@ test('over any schedule no read that begins after an answered write or an applie
       fc.array(command, { minLength: 4, maxLength: 30, size: 'max' }),
       explore,
     ),
-    { numRuns: 1_000 },
+    runs(300),
   );
 });
 

@@ -14,7 +14,7 @@ import {
   withValueAt,
 } from '../../console/merge-patch.ts';
 import { applyMergePatch } from '../../shared/schema/merge-patch.ts';
-import fc from '../support/properties.ts';
+import fc, { runs } from '../support/properties.ts';
 
 /** Documents have no null in them: in a merge patch it removes. */
 const leaf = fc.oneof(
@@ -41,7 +41,7 @@ describe('an edit as a patch', () => {
         const there = applyMergePatch(before, patch);
         return isEqual(here, after) && isEqual(there, after);
       }),
-      { numRuns: 500 },
+      runs(150),
     );
   });
 

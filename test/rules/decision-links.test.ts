@@ -9,7 +9,7 @@ import {
   type LinkFacts,
 } from '../../services/tenant-config/rules/decider.ts';
 import type { DecisionRight } from '../../shared/contracts/notifier.ts';
-import fc from '../support/properties.ts';
+import fc, { runs } from '../support/properties.ts';
 
 const key = 'k'.repeat(32);
 const other = 'o'.repeat(32);
@@ -75,7 +75,7 @@ describe('nothing else opens', () => {
           expect(links.open(changed, now)).toEqual(invalid);
         },
       ),
-      { numRuns: 2000 },
+      runs(500),
     );
   });
 

@@ -7,7 +7,7 @@ import {
   parseExactJsonInPieces,
 } from '../../shared/schema/exact-json.ts';
 import { applyMergePatch } from '../../shared/schema/merge-patch.ts';
-import fc from '../support/properties.ts';
+import fc, { runs } from '../support/properties.ts';
 
 const problems = (text: string): string[] => {
   try {
@@ -110,7 +110,7 @@ describe('exact JSON', () => {
           expect(error).toBeInstanceOf(InexactJson);
         }
       }),
-      { numRuns: 2000 },
+      runs(500),
     );
   });
   test('a number passes exactly when its decimal value comes back', () => {
@@ -138,7 +138,7 @@ describe('exact JSON', () => {
           expect(problems(source).length === 0).toBe(exact);
         },
       ),
-      { numRuns: 2000 },
+      runs(500),
     );
   });
 });
@@ -209,7 +209,7 @@ describe('diff', () => {
         expect(result).toEqual(after);
         expect(diff(after, after)).toEqual([]);
       }),
-      { numRuns: 1000 },
+      runs(300),
     );
   });
   test('a document that appears or goes is told member by member; arrays are told whole', () => {

@@ -9,6 +9,7 @@ import { Freezes, type Freeze, type FreezeWindow } from '../../shared/contracts/
 import { weekdays } from '../../shared/contracts/weekdays.ts';
 import { limitDefaults } from '../../shared/contracts/risk.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
+import { zonesThatChange } from '../support/zones.ts';
 
 const ms = (text: string): number => Date.parse(text);
 const plain: Acting = { action: 'scale', risk_level: 'medium', isRollback: false, at: 0 };
@@ -148,9 +149,9 @@ describe('windows', () => {
     return new Date(Math.max(0, of) * 60_000).toISOString().slice(11, 16);
   };
 
-  test('of every zone, around every change of its clocks in four years, are what Temporal says', () => {
+  test('around every change of clocks in four years are what Temporal says', () => {
     let changes = 0;
-    for (const timezone of zones) {
+    for (const timezone of zonesThatChange) {
       let at = Date.UTC(2026, 0, 1);
       while (at < end) {
         const next = Temporal.Instant.fromEpochMilliseconds(at)
@@ -175,7 +176,7 @@ describe('windows', () => {
         expect([where, isWithin(window, stretch.until!)]).toEqual([where, !stretch.isWithin]);
       }
     }
-    expect(changes).toBeGreaterThan(1000);
+    expect(changes).toBeGreaterThan(200);
   });
 
   test('whole days of a year last from the first instant of the day to that of the next', () => {
@@ -243,7 +244,7 @@ describe('a freeze', () => {
     const zones = ['UTC', 'Europe/Rome', 'America/New_York', 'Asia/Kolkata', 'Pacific/Apia'];
     const began = performance.now();
     for (const timezone of zones)
-      for (let count = 0; count < 20; count += 1) {
+      for (let count = 0; count < 5; count += 1) {
         const during = Array.from({ length: 10 }, () => ({ ...always, timezone }));
         expect(frozen({ during }, at)).toEqual([null]);
         expect(frozen({ during: [{ dates: days, timezone }] }, at)).toEqual([null]);

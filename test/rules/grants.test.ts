@@ -14,7 +14,7 @@ import {
   type GrantClaims,
 } from '../../services/notifier/rules/grant.ts';
 import type { AutomationRow } from '../../services/notifier/schema.ts';
-import fc from '../support/properties.ts';
+import fc, { runs, times } from '../support/properties.ts';
 
 interface Vectors {
   readonly jwks: JSONWebKeySet;
@@ -163,7 +163,7 @@ test('is good until its slot ends', () => {
   expect(refusalOf(renewed, false, only, new Date(granted.exp * 1000))).toBe('automation_over');
 });
 
-test('10,000 mutated actions redeem nothing', () => {
+test('mutated actions redeem nothing', () => {
   const fields = Object.keys(action) as (keyof ExactAction)[];
   const isSame = (value: ExactAction) => digestOf(value) === digestOf(action);
   const mutation = fc
@@ -177,8 +177,8 @@ test('10,000 mutated actions redeem nothing', () => {
       const brought = { digest: digestOf(other), grant: hasGrant ? granted : undefined };
       expect(refusalOf(row, false, brought, inTime)).toBe('digest_mismatch');
     }),
-    { numRuns: 10_500 },
+    runs(1050),
   );
-  expect(mutated).toBeGreaterThanOrEqual(10_000);
+  expect(mutated).toBeGreaterThanOrEqual(1000 * times);
   expect(refusalOf(row, false, exactly, inTime)).toBe(undefined);
 });

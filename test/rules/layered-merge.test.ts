@@ -17,7 +17,7 @@ import type { Bounds } from '../../shared/contracts/bounds.ts';
 import { layerNames, type LayerName } from '../../shared/contracts/effective-config.ts';
 import { riskDefaults } from '../../shared/contracts/risk.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
-import fc from '../support/properties.ts';
+import fc, { runs } from '../support/properties.ts';
 
 const name = fc.oneof(
   fc.constantFrom(
@@ -88,7 +88,7 @@ describe('layered_merge', () => {
         expect([...wanted].filter(isOther)).toEqual([]);
         expect(JSON.stringify(layers)).toBe(before);
       }),
-      { numRuns: 250 },
+      runs(60),
     );
   });
 
@@ -224,7 +224,7 @@ describe('explain', () => {
           if (decides === 'env') expect(key in layers.global).toBe(false);
         }
       }),
-      { numRuns: 200 },
+      runs(60),
     );
   });
 
@@ -278,7 +278,7 @@ describe('explain', () => {
           if (from === 'bounds') expect(['platform', 'tenant']).toContain(acted!.by);
         }
       }),
-      { numRuns: 250 },
+      runs(60),
     );
   });
 

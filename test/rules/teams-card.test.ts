@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ChatNotice } from '../../services/notifier/rules/notice-words.ts';
 import { teamsMessage } from '../../services/notifier/rules/teams-card.ts';
-import fc from '../support/properties.ts';
+import fc, { runs } from '../support/properties.ts';
 
 const data: ChatNotice['data'] = {
   approval_id: 'apr_1',
@@ -80,7 +80,7 @@ describe('a card of Teams', () => {
         expect(isWhole || text.includes('see the rest in Strata before you decide')).toBe(true);
       }),
       // Shrinking texts of this length takes minutes.
-      { endOnFailure: true },
+      { ...runs(25), endOnFailure: true },
     );
   });
 

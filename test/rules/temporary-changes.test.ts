@@ -1,6 +1,6 @@
 /** Changes that end by themselves, without a database: what becomes of each field. */
 import { describe, expect, test } from '@jest/globals';
-import fc from 'fast-check';
+import fc, { runs } from '../support/properties.ts';
 import {
   following,
   restored,
@@ -43,7 +43,7 @@ test('what nobody changed since is what it was', () => {
       fc.pre(change.fields.length > 0);
       expect(withoutEmpty(restored(after, change))).toEqual(withoutEmpty(before));
     }),
-    { numRuns: 2000 },
+    runs(400),
   );
 });
 
@@ -58,7 +58,7 @@ test('what others changed since stays, and the rest is what it was', () => {
       for (const { path, value } of temporaryOf(diff(since, end)).fields)
         expect([path, value]).toEqual([path, own.get(path)]);
     }),
-    { numRuns: 2000 },
+    runs(400),
   );
 });
 
