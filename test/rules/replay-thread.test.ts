@@ -1,5 +1,5 @@
 /** The thread of replays without a server: errors of the calls that it asks for, and its end. */
-import { afterEach, expect, test } from '@jest/globals';
+import { afterAll, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { pino } from 'pino';
@@ -8,8 +8,9 @@ import type { ReplayRun } from '../../services/config-resolver/actions/replay-ru
 import type { Call } from '../../shared/contract-runtime/request.ts';
 import { codeOf, StrataError } from '../../shared/errors.ts';
 
+/** One for all tests, as of a node: each that starts compiles its code. */
 const thread = new ReplayThread();
-afterEach(() => thread.stop());
+afterAll(() => thread.stop());
 
 const log = pino({ level: 'silent' });
 const run: ReplayRun = {
@@ -77,7 +78,7 @@ test('a thread that ends fails its replays with 503, and the next has another', 
 }, 20_000);
 
 test('the work is none of the thread that asks for it', async () => {
-  const pages = 100;
+  const pages = 50;
   const page = [JSON.stringify(Array.from({ length: 400 }, () => decision))];
   let asked = 0;
   const call = (async (action: string) => {
@@ -89,7 +90,7 @@ test('the work is none of the thread that asks for it', async () => {
     const { counted } = await thread.run(run, { call, log });
     expect(counted.unknown).toEqual({ not_found: 400 * (pages - 1) });
   };
-  // The first starts it, and has its code compiled.
+  // The first has its code compiled.
   await replay();
   const [own, all] = [process.threadCpuUsage(), process.cpuUsage()];
   for (let round = 0; round < 5; round += 1) await replay();
