@@ -5,7 +5,7 @@
 import { expect, test } from '@jest/globals';
 import { pino, type Logger } from 'pino';
 import { startBackgroundLoop } from '../../shared/concurrency/background-loop.ts';
-import { eventually } from '../support/cluster.ts';
+import { eventually } from '../support/eventually.ts';
 
 /** Longer than any test. */
 const never = 3_600_000;

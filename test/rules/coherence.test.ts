@@ -11,7 +11,7 @@ import { Coherence, untilNextPoll, type ClusterLink } from '../../shared/coheren
 import type { PollResult } from '../../shared/coherence/feed.ts';
 import { settingsReplacedKey, wholeScopeKey } from '../../shared/contracts/feed.ts';
 import { StrataError } from '../../shared/errors.ts';
-import { eventually } from '../support/cluster.ts';
+import { eventually } from '../support/eventually.ts';
 
 const fenceMs = 2000;
 const staleIdentityMs = 60_000;

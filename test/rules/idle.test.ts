@@ -6,7 +6,7 @@ import { getHeapSpaceStatistics } from 'node:v8';
 import { createNode } from '../../shared/node/broker.ts';
 import { liveSettings } from '../../shared/settings/live-settings.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
-import { eventually } from '../support/cluster.ts';
+import { eventually } from '../support/eventually.ts';
 
 const settings = liveSettings(loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] }), {}, []);
 

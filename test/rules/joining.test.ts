@@ -5,7 +5,7 @@
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { ServiceBroker } from 'moleculer';
 import { joinOnceMade } from '../../shared/node/broker.ts';
-import { eventually } from '../support/cluster.ts';
+import { eventually } from '../support/eventually.ts';
 
 const brokers: ServiceBroker[] = [];
 afterEach(async () => {

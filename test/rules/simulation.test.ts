@@ -173,7 +173,7 @@ describe('a region that is cut off', () => {
 
 describe('what was measured', () => {
   test.each(recordedPoints)('$nodes lease holders: within a quarter, p50 and p99', (point) => {
-    const found = simulate(benchLayout(point.nodes), recordedCosts, { writes: 2000, seed: 1 });
+    const found = simulate(benchLayout(point.nodes), recordedCosts, { writes: 1000, seed: 1 });
     expect(Math.abs(found.p50 / point.p50 - 1)).toBeLessThan(0.25);
     expect(Math.abs(found.p99 / point.p99 - 1)).toBeLessThan(0.25);
   });

@@ -3,8 +3,8 @@
  * process by default.
  */
 import { once } from 'node:events';
-import { setTimeout as delay } from 'node:timers/promises';
 import { pieces } from '../../services/pieces.ts';
+import { eventually } from './eventually.ts';
 import {
   createDatabase,
   migrate,
@@ -26,6 +26,8 @@ import {
   type Running,
   type TenantFixture,
 } from './strata.ts';
+
+export { eventually };
 
 export const baseUrl = 'http://strata.test';
 
@@ -301,25 +303,6 @@ async function endNode({ pid, stop }: Running): Promise<void> {
 
 export const isAlive = ({ process: { exitCode, signalCode } }: Running): boolean =>
   exitCode === null && signalCode === null;
-
-/** Between two tries: most of what is waited for is there within a few milliseconds. */
-const [firstPauseMs, longestPauseMs] = [10, 100];
-
-/**
- * Tries again until it succeeds, since nodes find each other within seconds; throws the last error
- * once the time is over.
- */
-export async function eventually<T>(work: () => Promise<T>, withinMs = 30_000): Promise<T> {
-  const until = Date.now() + withinMs;
-  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
-    try {
-      return await work();
-    } catch (error) {
-      if (Date.now() > until) throw error;
-      await delay(pauseMs);
-    }
-  }
-}
 
 /** A figure of the node that the client, an operator's, asks. */
 export async function figureOf(client: Client, name: string): Promise<number> {
