@@ -373,7 +373,7 @@ test('an API key cannot be made without a key to hash it under', async () => {
     caller: serviceCaller('test'),
     log: { error: (entry: unknown) => lines.push(entry) },
   };
-  const actions = withFailureCodes(apiKeyActions(source, settings, { send() {} }));
+  const actions = withFailureCodes(apiKeyActions({ db: source, settings, notices: { send() {} } }));
   try {
     await expect(
       actions['auth.api-key.create']({ body: { name: 'ci' } }, request as never),

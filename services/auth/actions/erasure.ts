@@ -2,7 +2,7 @@
  * Erasing what auth has of a tenant: sessions and keys of it end on every node with the change that
  * removes them.
  */
-import type { DataSource } from 'typeorm';
+import type { AuthParts } from '../parts.ts';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { commitChange } from '../../../shared/commits/commit.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
@@ -13,7 +13,7 @@ import {
   removeCredentials,
 } from '../stores/erasure.ts';
 
-export const erasureActions = (db: DataSource) =>
+export const erasureActions = ({ db }: AuthParts) =>
   ({
     async 'auth.tenants.erase'({ tenant_id: tenantId }, request) {
       const isUncachedGone = await db.transaction((manager) => eraseUncached(manager, tenantId));

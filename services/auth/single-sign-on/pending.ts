@@ -4,10 +4,10 @@ import type { DataSource } from 'typeorm';
 import type { ShortLivedState } from '../../../shared/concurrency/short-lived-state.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { codeOf, invalid, StrataError } from '../../../shared/errors.ts';
-import type { Settings } from '../../../shared/settings/settings.ts';
+import type { AuthParts } from '../parts.ts';
 import type { SsoProviderRow } from '../schema.ts';
 import type { OwnSession } from '../sessions/rules/own-session.ts';
-import type { AuthorizationRequest, IdentityProviders } from './oidc/identity-provider.ts';
+import type { AuthorizationRequest } from './oidc/identity-provider.ts';
 import { clientOf, findEnabledProvider } from './stores/sso-providers.ts';
 
 /** A sign-in that the provider has not answered yet. */
@@ -33,13 +33,6 @@ export interface Beginning {
   readonly maxAge?: number | undefined;
 }
 
-/** What it takes to begin one. */
-interface Beginnings {
-  readonly settings: () => Settings;
-  readonly shortLived: ShortLivedState;
-  readonly identityProviders: IdentityProviders;
-}
-
 const pendingSeconds = 600;
 const pendingKey = (state: string): string => `sso_${state}`;
 
@@ -48,7 +41,7 @@ const challengeOf = (verifier: string): string =>
   createHash('sha256').update(verifier).digest('base64url');
 
 export async function beginAt(
-  { settings, shortLived, identityProviders }: Beginnings,
+  { settings, shortLived, identityProviders }: AuthParts,
   provider: SsoProviderRow | null,
   { redirectUri, clientChallenge, linking, loginHint, maxAge }: Beginning,
   request: Request,

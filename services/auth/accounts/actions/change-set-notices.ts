@@ -10,14 +10,14 @@
  *
  * The mails hold nothing that an author could have written.
  */
-import { In, IsNull, type DataSource } from 'typeorm';
+import { In, IsNull } from 'typeorm';
 import type { AuditEventFacts } from '../../../../shared/commits/commit.ts';
 import type { Call, Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { changeSetAddress } from '../../../../shared/mail/console-links.ts';
 import { html } from '../../../../shared/mail/html.ts';
 import type { Mail } from '../../../../shared/mail/mailer.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
-import type { DeferredMail } from '../../mail/deferred-mail.ts';
+import type { AuthParts } from '../../parts.ts';
 import { UserEntity } from '../../schema.ts';
 import { administratorsOf, mailWithin, type Told } from './power-notices.ts';
 
@@ -79,11 +79,7 @@ function isTold(step: string, { state, apply }: Facts): boolean {
   return step in said;
 }
 
-export function changeSetNoticeActions(
-  db: DataSource,
-  settings: () => Settings,
-  deferredMail: DeferredMail,
-) {
+export function changeSetNoticeActions({ db, settings, deferredMail }: AuthParts) {
   async function membersOf(tenantId: string, groups: readonly string[], call: Call) {
     const found = await call('tenant-config.members.approvers', {
       tenant_id: tenantId,

@@ -13,7 +13,7 @@ import type { AuditEventFacts } from '../../../../shared/commits/commit.ts';
 import { html } from '../../../../shared/mail/html.ts';
 import type { Mail } from '../../../../shared/mail/mailer.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
-import type { DeferredMail } from '../../mail/deferred-mail.ts';
+import type { AuthParts } from '../../parts.ts';
 import { addressOf } from '../rules/accounts.ts';
 import { UserEntity, type UserRow } from '../../schema.ts';
 
@@ -88,11 +88,7 @@ export async function mailWithin(
   return taken === null ? undefined : mailOf(taken === mostPerHour);
 }
 
-export function powerNoticeActions(
-  db: DataSource,
-  settings: () => Settings,
-  deferredMail: DeferredMail,
-) {
+export function powerNoticeActions({ db, settings, deferredMail }: AuthParts) {
   /** Who did it, and whom it was done to, by id. */
   async function accountsIn(events: readonly AuditEventFacts[]): Promise<Map<string, UserRow>> {
     const ids = events.flatMap(({ actor, target }) => [actor.id, target ?? '']).filter(isUuid);

@@ -16,12 +16,11 @@ import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents
 import { StrataError } from '../../../../shared/errors.ts';
 import { requireStrongPassword } from '../../../../shared/security/password-strength.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
-import type { AccountNotices } from '../mail/account-notices.ts';
+import type { AuthParts } from '../../parts.ts';
 import { accountOf, addressOf, platformRolesOf } from '../rules/accounts.ts';
 import { keptOutBy } from '../rules/kept-out.ts';
 import { networkOf } from '../../throttling/rules/throttle.ts';
 import { PasskeyEntity, SsoIdentityEntity, UserEntity, type UserRow } from '../../schema.ts';
-import type { PasswordHashing } from '../../passwords/password-hashing.ts';
 import { cacheKeysOfApiKeys } from '../../api-keys/stores/api-keys.ts';
 import { recordEvent } from '../../stores/audit-events.ts';
 import { beginErasure, endErasure, lockUnclaimed } from '../../stores/erasure.ts';
@@ -143,18 +142,13 @@ async function clear(db: DataSource, id: string, request: Request): Promise<void
   });
 }
 
-export const userActions = (
-  db: DataSource,
-  settings: () => Settings,
-  hashing: PasswordHashing,
-  notices: AccountNotices,
-) => ({
-  ...ensureAction(db, hashing),
-  ...findActions(db, settings),
-  ...changeActions(db, settings, notices),
+export const userActions = (parts: AuthParts) => ({
+  ...ensureAction(parts),
+  ...findActions(parts),
+  ...changeActions(parts),
 });
 
-const ensureAction = (db: DataSource, hashing: PasswordHashing) =>
+const ensureAction = ({ db, hashing }: AuthParts) =>
   ({
     /**
      * A new account has no password and is nobody's until its address is proved; a password comes
@@ -182,7 +176,7 @@ const ensureAction = (db: DataSource, hashing: PasswordHashing) =>
 /** Sessions of an account that are shown to whoever administers the platform. */
 const mostShown = 50;
 
-const findActions = (db: DataSource, settings: () => Settings) =>
+const findActions = ({ db, settings }: AuthParts) =>
   ({
     async 'auth.users.get'({ user_ids: ids }) {
       const users = await db.manager.findBy(UserEntity, {
@@ -253,7 +247,7 @@ const findActions = (db: DataSource, settings: () => Settings) =>
     },
   }) satisfies Handlers;
 
-const changeActions = (db: DataSource, settings: () => Settings, notices: AccountNotices) =>
+const changeActions = ({ db, settings, notices }: AuthParts) =>
   ({
     /**
      * Disabling ends the account's sessions on every node by the time it is answered, and its API

@@ -15,7 +15,7 @@ import { pageById } from '../../../../shared/documents/paging.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../../shared/security/api-keys.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
-import type { AccountNotices } from '../../accounts/mail/account-notices.ts';
+import type { AuthParts } from '../../parts.ts';
 import { platformRolesIn } from '../../accounts/rules/accounts.ts';
 import {
   apiKeyView,
@@ -142,7 +142,11 @@ const takeKey = (db: DataSource, caller: Caller, settings: Settings): Promise<vo
     },
   ]);
 
-export function apiKeyActions(db: DataSource, settings: () => Settings, notices: AccountNotices) {
+export function apiKeyActions({
+  db,
+  settings,
+  notices,
+}: Pick<AuthParts, 'db' | 'settings' | 'notices'>) {
   return {
     async 'auth.api-key.create'({ body }, request) {
       const { id: userId, tenant_id: tenantId } = request.caller;

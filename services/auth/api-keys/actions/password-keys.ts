@@ -3,7 +3,7 @@
  * stronger sign-ins learns which these are, and may end them with the same change. Keys from before
  * it was kept count with them.
  */
-import type { DataSource, EntityManager } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, type EventDraft } from '../../../../shared/commits/commit.ts';
 import {
@@ -14,7 +14,7 @@ import type { ResultOf } from '../../../../shared/contracts/index.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
 import { apiKeyPrefix } from '../../../../shared/security/api-keys.ts';
-import type { AccountNotices } from '../../accounts/mail/account-notices.ts';
+import type { AuthParts } from '../../parts.ts';
 import { listedApiKey } from '../rules/api-keys.ts';
 import type { ApiKeyRow } from '../../schema.ts';
 
@@ -55,7 +55,7 @@ function prefixesByAddress(rows: readonly KeyWithAddress[]): Map<string, string[
   return all;
 }
 
-export function passwordKeyActions(db: DataSource, notices: AccountNotices) {
+export function passwordKeyActions({ db, notices }: AuthParts) {
   return {
     async 'auth.api-key.by-password'({ tenant_id: tenantId, limit = defaultLimit, cursor }) {
       const after = decodeCursor(cursor, 'id');

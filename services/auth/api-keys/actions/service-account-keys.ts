@@ -2,7 +2,7 @@
  * API keys of service accounts. The accounts are tenant-config's, which says at each use whether
  * one is there and which roles it has; a key whose account is gone is invalid.
  */
-import { LessThanOrEqual, type DataSource, type EntityManager } from 'typeorm';
+import { LessThanOrEqual, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, type EventDraft } from '../../../../shared/commits/commit.ts';
 import { apiKeyCacheKey } from '../../../../shared/contracts/auth-api-keys.ts';
@@ -12,7 +12,7 @@ import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import { maxKeysOfServiceAccount } from '../../../../shared/contracts/service-accounts.ts';
 import { pageById } from '../../../../shared/documents/paging.ts';
 import { StrataError } from '../../../../shared/errors.ts';
-import type { Settings } from '../../../../shared/settings/settings.ts';
+import type { AuthParts } from '../../parts.ts';
 import {
   apiKeyView,
   inheritedFrom,
@@ -52,7 +52,7 @@ const eventAbout = (
   payload: { key_id: id, name, scopes, ...(narrowedTo !== null && { narrowed_to: narrowedTo }) },
 });
 
-export function serviceAccountKeyActions(db: DataSource, settings: () => Settings) {
+export function serviceAccountKeyActions({ db, settings }: AuthParts) {
   /** Throws 409 where the account has as many keys as it may. Expired ones give way. */
   async function requireRoom(manager: EntityManager, address: AccountAddress): Promise<void> {
     const keys = keysOf(address);

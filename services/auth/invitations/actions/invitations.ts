@@ -21,8 +21,7 @@ import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
 import { codeOf, StrataError } from '../../../../shared/errors.ts';
 import { requireStrongPassword } from '../../../../shared/security/password-strength.ts';
-import type { Settings } from '../../../../shared/settings/settings.ts';
-import type { DeferredMail } from '../../mail/deferred-mail.ts';
+import type { AuthParts } from '../../parts.ts';
 import { invitationMail } from '../mail/invitation-mail.ts';
 import { newInvitationToken, requireFittingPassword, type WaysIn } from '../rules/invitations.ts';
 import type { Membership } from '../../accounts/rules/memberships.ts';
@@ -36,21 +35,12 @@ import {
   type UserRow,
 } from '../../schema.ts';
 import type { PasswordHashing } from '../../passwords/password-hashing.ts';
-import type { SignIn } from '../../sessions/sign-in.ts';
-import type { Throttle } from '../../throttling/throttle.ts';
 import { recordEvent } from '../../stores/audit-events.ts';
 import { findUnusedInvitation, putInvitation, useInvitation } from '../stores/invitations.ts';
 import { proveAddress } from '../../accounts/stores/proof.ts';
 import { requireGoodFor } from '../../sessions/stores/sessions.ts';
 import { isDomainVerified } from '../../single-sign-on/stores/sso-providers.ts';
 import { findUser, lockForChange } from '../../accounts/stores/users.ts';
-
-export interface InvitationDependencies {
-  readonly hashing: PasswordHashing;
-  readonly throttle: Throttle;
-  readonly deferredMail: DeferredMail;
-  readonly signIn: SignIn;
-}
 
 /** An invitation with the membership that it is for. */
 interface PendingInvitation {
@@ -196,11 +186,14 @@ async function becomeMember(
   }
 }
 
-export function invitationActions(
-  db: DataSource,
-  settings: () => Settings,
-  { hashing, throttle, deferredMail, signIn }: InvitationDependencies,
-) {
+export function invitationActions({
+  db,
+  settings,
+  hashing,
+  throttle,
+  deferredMail,
+  signIn,
+}: AuthParts) {
   return {
     /**
      * The link came by mail, so the address is proven. It signs in only whoever sets the password

@@ -1,17 +1,16 @@
 /** Signing in with a passkey: options with a challenge, then the assertion that answers it. */
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
-import type { DataSource, EntityManager } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 import { addressOf } from '../../accounts/rules/accounts.ts';
 import { validateCounter } from '../rules/passkey-counter.ts';
 import { PasskeyEntity, type PasskeyRow, type UserRow } from '../../schema.ts';
-import type { SignIn } from '../../sessions/sign-in.ts';
+import type { AuthParts } from '../../parts.ts';
 import { anonymousEvent, identityEvent, recordEvent } from '../../stores/audit-events.ts';
-import type { DeferredEvents } from '../../stores/deferred-events.ts';
 import { findUser } from '../../accounts/stores/users.ts';
-import { challengeSeconds, type Challenge, type Challenges } from '../webauthn/challenges.ts';
-import type { RelyingParty, VerifiedAssertion } from '../webauthn/relying-party.ts';
+import { challengeSeconds, type Challenge } from '../webauthn/challenges.ts';
+import type { VerifiedAssertion } from '../webauthn/relying-party.ts';
 import { userIdOf } from '../webauthn/user-handle.ts';
 
 /** Who has proved to be whom, with which passkey. */
@@ -22,13 +21,13 @@ interface PasskeyProof extends VerifiedAssertion {
 
 const refusal = 'auth_webauthn_verification_failed';
 
-export function passkeyLoginActions(
-  db: DataSource,
-  relyingParty: RelyingParty,
-  challenges: Challenges,
-  signIn: SignIn,
-  deferredEvents: DeferredEvents,
-) {
+export function passkeyLoginActions({
+  db,
+  relyingParty,
+  challenges,
+  signIn,
+  deferredEvents,
+}: AuthParts) {
   /**
    * Null for every reason not to trust it, so that no answer tells an unknown passkey from a
    * disabled account.

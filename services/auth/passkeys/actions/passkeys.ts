@@ -3,14 +3,12 @@
  * listing and removing them.
  */
 import { randomUUID } from 'node:crypto';
-import type { DataSource } from 'typeorm';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import type { ResultOf } from '../../../../shared/contracts/index.ts';
 import { isUniqueViolation } from '../../../../shared/database/failures.ts';
 import { pageById } from '../../../../shared/documents/paging.ts';
 import { StrataError } from '../../../../shared/errors.ts';
-import type { Settings } from '../../../../shared/settings/settings.ts';
-import type { AccountNotices } from '../../accounts/mail/account-notices.ts';
+import type { AuthParts } from '../../parts.ts';
 import { ownSessionOf } from '../../sessions/rules/own-session.ts';
 import { PasskeyEntity, type PasskeyRow, type UserRow } from '../../schema.ts';
 import { identityEvent, recordEvent } from '../../stores/audit-events.ts';
@@ -21,8 +19,7 @@ import {
   requireStrongest,
 } from '../../sessions/stores/sessions.ts';
 import { lockForChange } from '../../accounts/stores/users.ts';
-import { challengeSeconds, type Ceremony, type Challenges } from '../webauthn/challenges.ts';
-import type { RelyingParty } from '../webauthn/relying-party.ts';
+import { challengeSeconds, type Ceremony } from '../webauthn/challenges.ts';
 
 const viewOf = (
   row: Omit<PasskeyRow, 'confined_to'>,
@@ -40,13 +37,7 @@ const viewOf = (
 /** Each account has ceremonies of its own, so that nobody answers another's challenge. */
 const registrationOf = (userId: string): Ceremony => `register:${userId}`;
 
-export function passkeyActions(
-  db: DataSource,
-  settings: () => Settings,
-  relyingParty: RelyingParty,
-  challenges: Challenges,
-  notices: AccountNotices,
-) {
+export function passkeyActions({ db, settings, relyingParty, challenges, notices }: AuthParts) {
   const roomForPasskeys = () => ({
     most: settings().passkeys_per_person,
     what: 'passkeys',

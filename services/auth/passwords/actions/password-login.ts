@@ -1,18 +1,11 @@
 /** Signing in with an e-mail address and a password. */
-import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { networkOf } from '../../throttling/rules/throttle.ts';
 import { UserEntity, type UserRow } from '../../schema.ts';
-import type { CheckPassword } from '../check-password.ts';
-import { needsRehash, type PasswordHashing } from '../password-hashing.ts';
-import type { SignIn } from '../../sessions/sign-in.ts';
+import type { AuthParts } from '../../parts.ts';
+import { needsRehash } from '../password-hashing.ts';
 
-export function passwordLoginActions(
-  db: DataSource,
-  hashing: PasswordHashing,
-  checkPassword: CheckPassword,
-  signIn: SignIn,
-) {
+export function passwordLoginActions({ db, hashing, checkPassword, signIn }: AuthParts) {
   /**
    * The password may have been changed while it was being verified. Another sign-in may also have
    * hashed the same one again.

@@ -1,6 +1,5 @@
 /** Changing one's password, and setting a new one through a mailed link. */
 import { createHash, randomBytes } from 'node:crypto';
-import type { DataSource } from 'typeorm';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange } from '../../../../shared/commits/commit.ts';
 import { resetLink } from '../../../../shared/mail/console-links.ts';
@@ -10,20 +9,13 @@ import {
   requireStrongPassword,
   type PasswordOwner,
 } from '../../../../shared/security/password-strength.ts';
-import type { Settings } from '../../../../shared/settings/settings.ts';
-import type { ShortLivedState } from '../../../../shared/concurrency/short-lived-state.ts';
-import type { AccountNotices } from '../../accounts/mail/account-notices.ts';
-import type { DeferredMail } from '../../mail/deferred-mail.ts';
+import type { AuthParts } from '../../parts.ts';
 import { resetMail, resetSeconds } from '../mail/reset-mail.ts';
 import { addressOf } from '../../accounts/rules/accounts.ts';
 import { networkOf, throttleKey } from '../../throttling/rules/throttle.ts';
 import { UserEntity, type UserRow } from '../../schema.ts';
-import type { CheckPassword } from '../check-password.ts';
-import type { PasswordHashing } from '../password-hashing.ts';
-import type { Throttle } from '../../throttling/throttle.ts';
 import { endApiKeysOf } from '../../api-keys/stores/api-keys.ts';
 import { anonymousEvent, identityEvent } from '../../stores/audit-events.ts';
-import type { DeferredEvents } from '../../stores/deferred-events.ts';
 import { proveAddress } from '../../accounts/stores/proof.ts';
 import { endSessionsOf } from '../../sessions/stores/sessions.ts';
 import { findUser, findUserByAddress, lockForChange } from '../../accounts/stores/users.ts';
@@ -49,29 +41,17 @@ const grantFor = (user: UserRow): ResetGrant => ({
 /** Kept under the token's digest, so that Redis holds nothing that a link can be made of. */
 const grantKey = (token: string): string => `password_reset:${digest(token)}`;
 
-export interface PasswordDependencies {
-  readonly hashing: PasswordHashing;
-  readonly checkPassword: CheckPassword;
-  readonly throttle: Throttle;
-  readonly shortLived: ShortLivedState;
-  readonly deferredMail: DeferredMail;
-  readonly deferredEvents: DeferredEvents;
-  readonly notices: AccountNotices;
-}
-
-export function passwordActions(
-  db: DataSource,
-  settings: () => Settings,
-  {
-    hashing,
-    checkPassword,
-    throttle,
-    shortLived,
-    deferredMail,
-    deferredEvents,
-    notices,
-  }: PasswordDependencies,
-) {
+export function passwordActions({
+  db,
+  settings,
+  hashing,
+  checkPassword,
+  throttle,
+  shortLived,
+  deferredMail,
+  deferredEvents,
+  notices,
+}: AuthParts) {
   /** What a password of this account must not contain. */
   async function ownerOf(user: UserRow, request: Request): Promise<PasswordOwner> {
     const memberships = await request.call('tenant-config.members.of', { user_id: user.id });

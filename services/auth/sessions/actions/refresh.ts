@@ -1,5 +1,5 @@
 /** Exchanging a refresh token for a new pair. */
-import type { DataSource, EntityManager } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
@@ -12,7 +12,7 @@ import {
   type Verdict,
 } from '../rules/refresh-tokens.ts';
 import { RefreshEntity, SessionEntity, type RefreshRow, type SessionRow } from '../../schema.ts';
-import type { SignIn } from '../sign-in.ts';
+import type { AuthParts } from '../../parts.ts';
 import { identityEvent } from '../../stores/audit-events.ts';
 import { endSessions, rotateRefreshToken } from '../stores/sessions.ts';
 import { findUser } from '../../accounts/stores/users.ts';
@@ -36,7 +36,7 @@ function successorKeys({ secret_key: current, secret_key_previous: previous }: S
   };
 }
 
-export function refreshActions(db: DataSource, settings: () => Settings, signIn: SignIn) {
+export function refreshActions({ db, settings, signIn }: AuthParts) {
   const findToken = (manager: EntityManager, hash: string): Promise<RefreshRow | null> =>
     manager.findOneBy(RefreshEntity, { hash });
 

@@ -2,7 +2,7 @@
  * Sessions: who one is, listing and ending one's own, continuing in another tenant, and what the
  * gateway asks of them.
  */
-import { IsNull, type DataSource, type EntityManager } from 'typeorm';
+import { IsNull, type EntityManager } from 'typeorm';
 import type { Caller } from '../../../../shared/access.ts';
 import type { Call, Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../../shared/commits/commit.ts';
@@ -14,7 +14,7 @@ import type { SignInPolicy } from '../../../../shared/contracts/sign-in-policy.t
 import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
-import type { AccountNotices } from '../../accounts/mail/account-notices.ts';
+import type { AuthParts } from '../../parts.ts';
 import { platformRolesIn } from '../../accounts/rules/accounts.ts';
 import { requireMembership } from '../../accounts/rules/memberships.ts';
 import { visitOfCaller } from '../visits.ts';
@@ -22,7 +22,7 @@ import { ownSessionOf } from '../rules/own-session.ts';
 import { sessionView } from '../rules/session-view.ts';
 import { refreshKeyOf } from '../rules/refresh-tokens.ts';
 import { SessionEntity, UserEntity, type SessionRow } from '../../schema.ts';
-import { identityOf, type SignIn } from '../sign-in.ts';
+import { identityOf } from '../sign-in.ts';
 import { entryEvent, identityEvent } from '../../stores/audit-events.ts';
 import {
   endSessions,
@@ -75,8 +75,7 @@ async function endOwnSessions(
   ids: readonly string[],
   event: EventDraft,
   request: Request,
-  db: DataSource,
-  notices: AccountNotices,
+  { db, notices }: AuthParts,
 ): Promise<void> {
   const { id: userId, session_id: currentId } = request.caller;
   const endsOthers = ids.some((id) => id !== currentId);
@@ -109,12 +108,8 @@ async function stateOf(
   };
 }
 
-export function sessionActions(
-  db: DataSource,
-  settings: () => Settings,
-  signIn: SignIn,
-  notices: AccountNotices,
-) {
+export function sessionActions(parts: AuthParts) {
+  const { db, settings, signIn } = parts;
   return {
     async 'auth.logout'({ body: { all = false } }, request) {
       const { caller } = request;
@@ -124,7 +119,7 @@ export function sessionActions(
       if (ids.length === 0) return null;
       const payload = { all, session_id: caller.session_id ?? null, sessions_ended: ids.length };
       const event = identityEvent('auth.logged_out', caller.id, payload);
-      await endOwnSessions(ids, event, request, db, notices);
+      await endOwnSessions(ids, event, request, parts);
       return null;
     },
 
@@ -153,7 +148,7 @@ export function sessionActions(
       requireGoodFor(request.caller.confined_to, session.confined_to);
       const payload = { session_id: id };
       const event = identityEvent('auth.session_ended', userId, payload);
-      await endOwnSessions([id], event, request, db, notices);
+      await endOwnSessions([id], event, request, parts);
       return null;
     },
 

@@ -14,20 +14,18 @@
  * | `linkIdentity` while the session is made | database | one identity linked with two accounts |
  */
 import type { DataSource } from 'typeorm';
-import type { ShortLivedState } from '../../../../shared/concurrency/short-lived-state.ts';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import { codeOf, invalid, statusOf } from '../../../../shared/errors.ts';
-import type { Settings } from '../../../../shared/settings/settings.ts';
-import type { AccountNotices } from '../../accounts/mail/account-notices.ts';
+import type { AuthParts } from '../../parts.ts';
 import { lockForChange } from '../../accounts/stores/users.ts';
 import type { SsoProviderRow } from '../../schema.ts';
 import { ownSessionOf } from '../../sessions/rules/own-session.ts';
-import type { SignIn, TokenResponse } from '../../sessions/sign-in.ts';
+import type { TokenResponse } from '../../sessions/sign-in.ts';
 import { requireOpenSession } from '../../sessions/stores/sessions.ts';
 import { anonymousEvent, recordEvent } from '../../stores/audit-events.ts';
 import { accountFor, membershipFor, prove } from '../account.ts';
 import { isLinked, linkIdentity, requireLinkable } from '../link.ts';
-import type { AuthorizationResponse, IdentityProviders } from '../oidc/identity-provider.ts';
+import type { AuthorizationResponse } from '../oidc/identity-provider.ts';
 import {
   beginAt,
   logReason,
@@ -55,15 +53,8 @@ async function providerFor(
   throw invalid([{ path: '/provider_id', message: 'give either provider_id or email' }]);
 }
 
-export function ssoLoginActions(
-  db: DataSource,
-  settings: () => Settings,
-  shortLived: ShortLivedState,
-  identityProviders: IdentityProviders,
-  signIn: SignIn,
-  notices: AccountNotices,
-) {
-  const beginnings = { settings, shortLived, identityProviders };
+export function ssoLoginActions(parts: AuthParts) {
+  const { db, settings, shortLived, identityProviders, signIn, notices } = parts;
 
   async function finish(
     pending: PendingSignIn,
@@ -142,7 +133,7 @@ export function ssoLoginActions(
         loginHint: body.email,
         maxAge: body.max_age,
       };
-      return beginAt(beginnings, provider, beginning, request);
+      return beginAt(parts, provider, beginning, request);
     },
 
     async 'auth.sso.link'({ body }, request) {
@@ -158,7 +149,7 @@ export function ssoLoginActions(
         clientChallenge: body.client_challenge,
         linking: own,
       };
-      return beginAt(beginnings, provider, beginning, request);
+      return beginAt(parts, provider, beginning, request);
     },
 
     async 'auth.login.sso'({ body: { client_verifier: clientVerifier, ...response } }, request) {

@@ -3,7 +3,7 @@
  * an address.
  */
 import { randomUUID } from 'node:crypto';
-import type { DataSource, EntityManager } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, type EventDraft } from '../../../../shared/commits/commit.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
@@ -14,6 +14,7 @@ import type { Guard } from '../../../../shared/outgoing/guard.ts';
 import { diff } from '../../../../shared/schema/diff.ts';
 import { mask } from '../../../../shared/security/vault.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
+import type { AuthParts } from '../../parts.ts';
 import { ssoProviderProblems, type SsoProviderBody } from '../rules/sso-provider.ts';
 import { SsoProviderEntity, type SsoProviderRow } from '../../schema.ts';
 import {
@@ -120,7 +121,7 @@ const rowOf = (
   updated_at: new Date(),
 });
 
-export function ssoProviderActions(db: DataSource, settings: () => Settings, guard: Guard) {
+export function ssoProviderActions({ db, settings, guard }: AuthParts) {
   return {
     'auth.sso.providers.domains': ({ tenant_id }) => findVerifiedDomains(db.manager, tenant_id),
 

@@ -15,7 +15,7 @@
  */
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { DataSource } from 'typeorm';
+import { Counter } from 'prom-client';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import {
   accessTokenType,
@@ -28,24 +28,13 @@ import type { KeyScope } from '../../../../shared/contracts/roles.ts';
 import type { ParamsOf } from '../../../../shared/contracts/index.ts';
 import { codeOf, invalid, StrataError } from '../../../../shared/errors.ts';
 import { createWorkloadTokens } from '../../../../shared/security/workload-tokens.ts';
-import type { Settings } from '../../../../shared/settings/settings.ts';
+import type { AuthParts } from '../../parts.ts';
 import { recordEvent } from '../../stores/audit-events.ts';
-import type { DeferredEvents } from '../../stores/deferred-events.ts';
-import type { createIssuerKeys } from '../oidc/issuer-keys.ts';
 import { clockTolerance, readSubjectToken, type SubjectToken } from '../rules/subject-token.ts';
 import { accountIn, nameOf, soleAudience, trusts } from '../rules/trust-rules.ts';
 import { findIssuers, findTrust, isFirstUse, type AccountAddress } from '../stores/trust.ts';
 
 type Asked = ParamsOf<'auth.token.exchange'>['body'];
-
-export const exchangeResults = ['issued', 'refused', 'failed'] as const;
-export type ExchangeResult = (typeof exchangeResults)[number];
-
-interface ExchangeParts {
-  readonly issuerKeys: ReturnType<typeof createIssuerKeys>;
-  readonly deferredEvents: DeferredEvents;
-  readonly count: (result: ExchangeResult) => void;
-}
 
 const refused = (): StrataError => new StrataError('auth_workload_token_refused');
 
@@ -90,11 +79,14 @@ function useOf(issuer: string, jti: string): string {
 /** How often a refusal of one account is written down, in milliseconds: the others are counted. */
 const notedMs = 60_000;
 
-export function exchangeActions(
-  db: DataSource,
-  settings: () => Settings,
-  { issuerKeys, deferredEvents, count }: ExchangeParts,
-) {
+export function exchangeActions({ db, settings, metrics, issuerKeys, deferredEvents }: AuthParts) {
+  const results = new Counter({
+    name: 'strata_workload_exchanges_total',
+    help: 'Tokens of workloads that this node was asked to exchange, by result',
+    labelNames: ['result'],
+    registers: [metrics],
+  });
+  for (const result of ['issued', 'refused', 'failed']) results.inc({ result }, 0);
   const noted = new LRUCache<string, true>({ max: 10_000, ttl: notedMs });
 
   /** The rules that trust the token, which its issuer has signed. */
@@ -193,11 +185,11 @@ export function exchangeActions(
     async 'auth.token.exchange'({ body }, request) {
       try {
         const answer = await exchange(body, request);
-        count('issued');
+        results.inc({ result: 'issued' });
         return answer;
       } catch (error) {
         const isFailure = ['auth_workload_issuer_error', 'internal_error'].includes(codeOf(error));
-        count(isFailure ? 'failed' : 'refused');
+        results.inc({ result: isFailure ? 'failed' : 'refused' });
         if (isFailure) request.log.warn({ err: error }, 'a token could not be exchanged');
         throw error;
       }

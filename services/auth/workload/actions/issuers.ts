@@ -1,12 +1,11 @@
 /** Which issuers of workload tokens the rules of tenants may name: the platform's to say. */
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, readSnapshot } from '../../../../shared/commits/commit.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import { invalid } from '../../../../shared/errors.ts';
-import type { Guard } from '../../../../shared/outgoing/guard.ts';
+import type { AuthParts } from '../../parts.ts';
 import { WorkloadIssuersEntity } from '../../schema.ts';
 import { issuerProblems } from '../rules/issuers.ts';
 import { findIssuers, requireRead } from '../stores/trust.ts';
@@ -14,7 +13,7 @@ import { findIssuers, requireRead } from '../stores/trust.ts';
 const named = (issuers: readonly { readonly issuer: string }[]): string[] =>
   issuers.map(({ issuer }) => issuer);
 
-export const workloadIssuerActions = (db: DataSource, guard: Guard) =>
+export const workloadIssuerActions = ({ db, guard }: AuthParts) =>
   ({
     async 'auth.workload-issuers.get'() {
       const { issuers, revision } = await findIssuers(db.manager);

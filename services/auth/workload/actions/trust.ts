@@ -1,12 +1,11 @@
 /** Whose tokens stand for a service account. */
 import { randomUUID } from 'node:crypto';
-import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, readSnapshot } from '../../../../shared/commits/commit.ts';
 import type { TrustRule } from '../../../../shared/contracts/auth-workload.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import { invalid } from '../../../../shared/errors.ts';
-import type { Settings } from '../../../../shared/settings/settings.ts';
+import type { AuthParts } from '../../parts.ts';
 import { ownSessionOf } from '../../sessions/rules/own-session.ts';
 import { requireOpenSession } from '../../sessions/stores/sessions.ts';
 import { WorkloadTrustEntity } from '../../schema.ts';
@@ -21,7 +20,7 @@ const labelOf = ({ issuer, subject }: TrustRule): string =>
 const onlyIn = (some: readonly TrustRule[], others: readonly TrustRule[]): TrustRule[] =>
   some.filter(({ id }) => !others.some((each) => each.id === id));
 
-export function trustActions(db: DataSource, settings: () => Settings) {
+export function trustActions({ db, settings }: AuthParts) {
   return {
     async 'auth.trust.get'(address, { call }) {
       // Throws 404 where the tenant has no such account.
