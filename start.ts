@@ -156,7 +156,6 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
   showFigure(metrics, {
     name: 'strata_decisions_unrecorded_total',
     help: 'Decisions of this node that were to be recorded, and are not',
-    type: 'counter',
     read: () => recorder.unrecorded(),
   });
   const readiness = createReadiness({ broker, coherence, pieces });

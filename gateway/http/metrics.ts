@@ -94,19 +94,16 @@ export function observeRequests(metrics: Registry, streams: Streams): CountReque
   showFigure(metrics, {
     name: 'strata_watch_streams',
     help: 'Open watch streams',
-    type: 'gauge',
     read: streams.open,
   });
   showFigure(metrics, {
     name: 'strata_watch_streams_limit',
     help: 'How many watch streams this gateway takes: WATCH_MAX_STREAMS',
-    type: 'gauge',
     read: streams.max,
   });
   showFigure(metrics, {
     name: 'strata_watch_reads_total',
     help: 'Reads for all watch streams together: changes of a scope, effective values of a tenant, and past ones for those who come back',
-    type: 'counter',
     labelNames: ['what'],
     read: () =>
       Object.entries(streams.reads()).map(([what, value]) => ({ labels: { what }, value })),

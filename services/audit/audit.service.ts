@@ -66,13 +66,11 @@ export function auditService({ db, settings, log, metrics }: ServiceOptions): Se
       showFigure(metrics, {
         name: 'strata_audit_chains_rewritten',
         help: 'Audit chains that no longer agree with their newest checkpoint, as of the last look of this node, each hour',
-        type: 'gauge',
         read: () => checkpoints?.broken(),
       });
       showFigure(metrics, {
         name: 'strata_event_destination_lag_seconds',
         help: 'How old the oldest event is that waits for an event destination of any tenant: of those that fail, and of those that do not',
-        type: 'gauge',
         labelNames: ['state'],
         async read() {
           const lags = Object.entries((await readLags()) ?? {});

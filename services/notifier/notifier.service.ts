@@ -288,20 +288,17 @@ function registerFigures(
   showFigure(metrics, {
     name: 'strata_approvals_without_deciders_total',
     help: 'Approvals that this node made while no group of theirs had anybody who could decide',
-    type: 'counter',
     read: withoutDeciders,
   });
   showFigure(metrics, {
     name: 'strata_slack_tenants',
     help: 'Tenants whose buttons in Slack this node hears, or is about to',
-    type: 'gauge',
     read: slack.count,
   });
   const queue = askedOfDatabase(() => readQueue(db));
   showFigure(metrics, {
     name: 'strata_delivery_attempts_total',
     help: 'Sends of notices by this node that have ended, by outcome: delivered, to be retried, failed for good',
-    type: 'counter',
     labelNames: ['outcome'],
     read() {
       const { delivered, retried, failed } = delivering.figures();
@@ -314,31 +311,26 @@ function registerFigures(
   showFigure(metrics, {
     name: 'strata_deliveries_in_flight',
     help: 'Sends of notices by this node that are on their way',
-    type: 'gauge',
     read: () => delivering.figures().in_flight,
   });
   showFigure(metrics, {
     name: 'strata_deliveries_pending',
     help: `Notices that are not settled yet, of all nodes; counted up to ${mostCounted}`,
-    type: 'gauge',
     read: async () => (await queue())?.pending,
   });
   showFigure(metrics, {
     name: 'strata_deliveries_overdue_seconds',
     help: 'For how long the notice that is due longest waits for a node to send it, of all nodes; without those whose endpoint fails',
-    type: 'gauge',
     read: async () => (await queue())?.overdue_seconds,
   });
   showFigure(metrics, {
     name: 'strata_deliveries_unknown_channel',
     help: `Notices that wait, of all nodes, of a channel that the release of this node does not know, among ${mostCounted}`,
-    type: 'gauge',
     read: async () => (await queue())?.unknown_channel,
   });
   showFigure(metrics, {
     name: 'strata_budgets_warned',
     help: 'Budgets of all tenants that have come to their warn_at in their period',
-    type: 'gauge',
     read: askedOfDatabase(() => countWarned(db)),
   });
 }

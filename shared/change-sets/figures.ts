@@ -51,7 +51,6 @@ export function showChangeSets(
     showFigure(metrics, {
       name,
       help,
-      type: 'gauge',
       labelNames: ['scope'],
       async read() {
         const samples = await Promise.all(

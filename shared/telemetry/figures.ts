@@ -13,9 +13,9 @@ export interface Sample {
 }
 
 export interface Figure {
+  /** A counter's ends with `_total`, and no other. */
   readonly name: string;
   readonly help: string;
-  readonly type: 'counter' | 'gauge';
   readonly labelNames?: readonly string[];
   /**
    * A single number where there are no labels. Undefined, and numbers that are not finite, are not
@@ -45,7 +45,7 @@ export function showFigure(registry: Registry, figure: Figure): void {
   }
   const registers = [registry];
   const options = { name, help, labelNames, registers };
-  if (figure.type === 'counter') {
+  if (name.endsWith('_total')) {
     const counter: Counter = new Counter({ ...options, collect: () => fill(counter) });
   } else {
     const gauge: Gauge = new Gauge({ ...options, collect: () => fill(gauge) });

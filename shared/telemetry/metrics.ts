@@ -48,7 +48,7 @@ export function createMetrics({ coherence, bus, commits }: NodeParts): Registry 
 
 type CacheStats = ReturnType<CoherentCache['stats']>;
 
-const cacheCounters: readonly {
+const cacheFigures: readonly {
   readonly name: string;
   readonly help: string;
   readonly of: (stats: CacheStats) => number;
@@ -88,8 +88,6 @@ const cacheCounters: readonly {
     help: 'Loads while this node had no lease, so that nothing was kept or shared',
     of: ({ readThrough }) => readThrough,
   },
-];
-const cacheGauges: typeof cacheCounters = [
   { name: 'strata_cache_entries', help: 'Entries in memory', of: ({ entries }) => entries },
   {
     name: 'strata_cache_bytes',
@@ -104,18 +102,14 @@ const cacheGauges: typeof cacheCounters = [
 ];
 
 function showCaches(registry: Registry, coherence: Coherence): void {
-  const show = (type: 'counter' | 'gauge', figures: typeof cacheCounters): void => {
-    for (const { name, help, of } of figures) {
-      const read = (): Sample[] =>
-        Object.entries(coherence.caches).map(([cache, store]) => ({
-          labels: { cache },
-          value: of(store.stats()),
-        }));
-      showFigure(registry, { name, help, type, labelNames: ['cache'], read });
-    }
-  };
-  show('counter', cacheCounters);
-  show('gauge', cacheGauges);
+  for (const { name, help, of } of cacheFigures) {
+    const read = (): Sample[] =>
+      Object.entries(coherence.caches).map(([cache, store]) => ({
+        labels: { cache },
+        value: of(store.stats()),
+      }));
+    showFigure(registry, { name, help, labelNames: ['cache'], read });
+  }
 }
 
 function showCoherence(registry: Registry, coherence: Coherence): void {
@@ -123,49 +117,41 @@ function showCoherence(registry: Registry, coherence: Coherence): void {
   showFigure(registry, {
     name: 'strata_coherence_polls_total',
     help: 'Good polls of the change feed',
-    type: 'counter',
     read: () => figures.polls,
   });
   showFigure(registry, {
     name: 'strata_coherence_poll_failures_total',
     help: 'Polls of the change feed without an answer, or without a bus to be heard on',
-    type: 'counter',
     read: () => figures.pollFailures,
   });
   showFigure(registry, {
     name: 'strata_coherence_fenced_out_polls_total',
     help: 'Of these, polls that failed while the node had no lease',
-    type: 'counter',
     read: () => figures.fencedOut,
   });
   showFigure(registry, {
     name: 'strata_coherence_fences_total',
     help: 'Writes that waited for all of the fence, because a node that may cache did not answer',
-    type: 'counter',
     read: () => figures.fences,
   });
   showFigure(registry, {
     name: 'strata_coherence_resets_total',
     help: 'How often the database was another one than before, restarted or restored, so that memory began again',
-    type: 'counter',
     read: () => figures.resets,
   });
   showFigure(registry, {
     name: 'strata_coherence_flushes_total',
     help: 'How often the change feed no longer had what a node had missed, so that its memory was emptied',
-    type: 'counter',
     read: () => figures.flushes,
   });
   showFigure(registry, {
     name: 'strata_coherence_poll_age_seconds',
     help: 'Since the last good poll of the change feed began',
-    type: 'gauge',
     read: () => coherence.pollAgeMs() / 1000,
   });
   showFigure(registry, {
     name: 'strata_coherence_lease',
     help: '1 while this node may answer from memory, else 0: it reads through',
-    type: 'gauge',
     read: () => Number(coherence.hasLease()),
   });
   const acknowledgements = new Histogram({
@@ -181,19 +167,16 @@ function showBus(registry: Registry, bus: Bus): void {
   showFigure(registry, {
     name: 'strata_bus_connected',
     help: '1 while the connection to NATS is there, and without NATS; else 0',
-    type: 'gauge',
     read: () => Number(bus.connected()),
   });
   showFigure(registry, {
     name: 'strata_bus_disconnects_total',
     help: 'How often the connection to NATS was lost',
-    type: 'counter',
     read: () => bus.figures.drops,
   });
   showFigure(registry, {
     name: 'strata_bus_refused_packets_total',
     help: 'Packets that were not from a node of Strata, or had arrived before',
-    type: 'counter',
     read: () => bus.figures.refused,
   });
 }
@@ -221,19 +204,16 @@ function showOutbox(registry: Registry, commits: DataSource): void {
   showFigure(registry, {
     name: 'strata_outbox_events',
     help: `Audit events that wait for the audit service, the same on every node with a database; counted up to ${mostCounted}`,
-    type: 'gauge',
     read: async () => (await outbox())?.waiting,
   });
   showFigure(registry, {
     name: 'strata_outbox_oldest_seconds',
     help: 'For how long the oldest of them has waited whose chain is not set aside; 0 where none waits',
-    type: 'gauge',
     read: async () => (await outbox())?.oldest_seconds,
   });
   showFigure(registry, {
     name: 'strata_audit_chains_aside',
     help: 'Audit chains that are set aside, because the audit service refuses their next event; the same on every node with a database',
-    type: 'gauge',
     read: async () => (await outbox())?.chains_aside,
   });
 }
@@ -246,7 +226,6 @@ function showOldestSnapshot(registry: Registry, commits: DataSource): void {
   showFigure(registry, {
     name: 'strata_database_oldest_snapshot_seconds',
     help: 'How long the oldest transaction of the database has been open that keeps older versions of rows, the same on every node with a database',
-    type: 'gauge',
     read: askedOfDatabase(async () => {
       const [row] = await commits.query<{ seconds: number }[]>(
         `SELECT COALESCE(max(extract(epoch FROM clock_timestamp() - began)), 0)::float8 AS seconds FROM (
@@ -281,7 +260,6 @@ function showArchive(registry: Registry, commits: DataSource): void {
   showFigure(registry, {
     name: 'strata_archive_failing',
     help: "1 where PostgreSQL's newest attempt to archive its log failed, else 0; the same on every node with a database",
-    type: 'gauge',
     read: async () => {
       const row = await archive();
       return row && Number(row.is_failing);
@@ -290,7 +268,6 @@ function showArchive(registry: Registry, commits: DataSource): void {
   showFigure(registry, {
     name: 'strata_archive_failures_total',
     help: 'Attempts of PostgreSQL to archive its log that failed',
-    type: 'counter',
     read: async () => (await archive())?.failures,
   });
 }
@@ -307,28 +284,24 @@ export function showNode(registry: Registry, { version, pieces, readiness }: Nod
   showFigure(registry, {
     name: 'strata_build_info',
     help: '1, with the release that this node runs',
-    type: 'gauge',
     labelNames: ['version'],
     read: () => [{ labels: { version }, value: 1 }],
   });
   showFigure(registry, {
     name: 'strata_hosted_piece',
     help: '1 for each piece that this node hosts',
-    type: 'gauge',
     labelNames: ['piece'],
     read: () => pieces.map((piece) => ({ labels: { piece }, value: 1 })),
   });
   showFigure(registry, {
     name: 'strata_node_status',
     help: 'What GET /readyz says: 1 for the status that holds, 0 for the others',
-    type: 'gauge',
     labelNames: ['status'],
     read: async () => statusSamples(await readiness.ask()),
   });
   showFigure(registry, {
     name: 'strata_dependency_up',
     help: 'What GET /readyz says of each part of the node and each piece that it calls: 1 where it answers, else 0',
-    type: 'gauge',
     labelNames: ['dependency'],
     read: async () => dependencySamples(await readiness.ask()),
   });

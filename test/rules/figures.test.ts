@@ -9,7 +9,7 @@ const shownBy = async (registry: Registry): Promise<string[]> =>
 test('a figure says what it is now, not the sum of what it was', async () => {
   const registry = new Registry();
   let value = 3;
-  showFigure(registry, { name: 'reads_total', help: 'Reads', type: 'counter', read: () => value });
+  showFigure(registry, { name: 'reads_total', help: 'Reads', read: () => value });
   expect(await shownBy(registry)).toEqual(['reads_total 3']);
   value = 5;
   expect(await shownBy(registry)).toEqual(['reads_total 5']);
@@ -20,7 +20,7 @@ test.each([undefined, Infinity, NaN])(
   async (unknown) => {
     const registry = new Registry();
     let value: number | undefined = 7;
-    showFigure(registry, { name: 'waiting', help: 'Waiting', type: 'gauge', read: () => value });
+    showFigure(registry, { name: 'waiting', help: 'Waiting', read: () => value });
     expect(await shownBy(registry)).toEqual(['waiting 7']);
     value = unknown;
     expect(await shownBy(registry)).toEqual([]);
@@ -33,7 +33,6 @@ test('a series that is gone is not shown any more', async () => {
   showFigure(registry, {
     name: 'up',
     help: 'Up',
-    type: 'gauge',
     labelNames: ['part'],
     read: () => parts.map((part) => ({ labels: { part }, value: 0 })),
   });

@@ -22,7 +22,6 @@ export function showRollouts(metrics: Registry, db: DataSource, { counts }: Gate
   showFigure(metrics, {
     name: 'strata_rollouts',
     help: 'Rollouts that have not ended, by state',
-    type: 'gauge',
     labelNames: ['state'],
     async read() {
       const rows = await open();
@@ -38,7 +37,6 @@ export function showRollouts(metrics: Registry, db: DataSource, { counts }: Gate
   showFigure(metrics, {
     name: 'strata_rollouts_held_seconds',
     help: 'For how long the rollout that is held longest has been so',
-    type: 'gauge',
     async read() {
       const rows = await open();
       return rows && (rows.find(({ state }) => state === 'held')?.oldest ?? 0);
@@ -47,7 +45,6 @@ export function showRollouts(metrics: Registry, db: DataSource, { counts }: Gate
   showFigure(metrics, {
     name: 'strata_rollout_gate_answers_total',
     help: 'What gates of rollouts answered this node, by result',
-    type: 'counter',
     labelNames: ['result'],
     read: () => gateResults.map((result) => ({ labels: { result }, value: counts[result] })),
   });

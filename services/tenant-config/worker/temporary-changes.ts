@@ -62,7 +62,6 @@ export function showTemporaryChanges(metrics: Registry, db: DataSource): void {
   showFigure(metrics, {
     name: 'strata_temporary_changes_late_seconds',
     help: 'For how long the temporary change that should have ended first is still there',
-    type: 'gauge',
     read: askedOfDatabase(() => secondsLate(db.manager)),
   });
 }
