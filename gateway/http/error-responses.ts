@@ -10,13 +10,15 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import type { Socket } from 'node:net';
 import { finished } from 'node:stream/promises';
 import type { Logger } from 'pino';
-import { codeOf, StrataError, errorResponse, statusOf } from '../../shared/errors.ts';
+import {
+  codeOf,
+  StrataError,
+  errorResponse,
+  statusOf,
+  type ErrorResponse,
+} from '../../shared/errors.ts';
 import { decisionPagePolicy, refusedLinkPage } from './decision-page.ts';
-import { sendFlagError } from './flag-errors.ts';
-import { sendMcpError } from '../mcp/mcp.ts';
-import { sendOAuthError } from './oauth.ts';
-import { sendProblem } from './problem-details.ts';
-import { sendScimError } from './scim-errors.ts';
+import type { SentError } from './foreign-errors.ts';
 import { commonHeaders, pageHeaders } from './security-headers.ts';
 
 /** Fastify's own refusals in our codes. */
@@ -36,21 +38,18 @@ function ownErrorOf(error: FastifyError): unknown {
   return own ? own() : error;
 }
 
-function sendError(error: unknown, requestId: string, reply: FastifyReply): FastifyReply {
-  const { status, headers, body } = errorResponse(error, requestId);
-  return (
-    reply
-      .code(status)
-      .headers(headers)
-      .header('content-type', 'application/json')
-      // Bytes, since Fastify would add a charset to the type of a text.
-      .send(Buffer.from(JSON.stringify(body)))
-  );
+function send(error: SentError, reply: FastifyReply): FastifyReply {
+  const { status, headers, body, mediaType = 'application/json' } = error;
+  reply.code(status).headers(headers).header('content-type', mediaType);
+  // Bytes, since Fastify would add a charset to the type of a text.
+  return reply.send(Buffer.from(JSON.stringify(body)));
 }
 
 /** People follow the links of mails in browsers, which show JSON as it is. */
-function sendErrorPage(error: unknown, requestId: string, reply: FastifyReply): FastifyReply {
-  const { status, headers, body } = errorResponse(error, requestId);
+function sendErrorPage(
+  { status, headers, body }: ErrorResponse,
+  reply: FastifyReply,
+): FastifyReply {
   return reply
     .code(status)
     .headers({ ...headers, ...pageHeaders })
@@ -65,7 +64,7 @@ export const refuseBeforeRouting = (
   error: FastifyError,
   { id }: FastifyRequest,
   reply: FastifyReply,
-): FastifyReply => sendError(ownErrorOf(error), id, reply.headers(commonHeaders(id)));
+): FastifyReply => send(errorResponse(ownErrorOf(error), id), reply.headers(commonHeaders(id)));
 
 /**
  * Errors of hooks and handlers, and paths that do not exist. An unexpected error goes to the log
@@ -90,14 +89,9 @@ export function mapErrors(app: FastifyInstance, log: Logger): void {
 
 /** In the form of the route. */
 function answer(own: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const { id } = request;
-  const { config } = request.routeOptions;
-  if (config?.isOAuth) return sendOAuthError(own, id, reply);
-  if (config?.isMcp) return sendMcpError(own, request, reply);
-  if (config?.errors === 'ofrep') return sendFlagError(own, request, reply);
-  if (config?.errors === 'scim') return sendScimError(own, id, reply);
-  if (config?.problems) return sendProblem(own, id, config.problems, reply);
-  return wantsPage(request) ? sendErrorPage(own, id, reply) : sendError(own, id, reply);
+  const error = errorResponse(own, request.id);
+  if (wantsPage(request)) return sendErrorPage(error, reply);
+  return send(request.routeOptions.config?.wording?.(error, request) ?? error, reply);
 }
 
 /**

@@ -25,13 +25,14 @@ import type { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import { checkParams } from '../../shared/contract-runtime/checks.ts';
 import { cachedAnswer, type LocalCache } from '../../shared/contract-runtime/local-cache.ts';
 import { callAs, timeLeft } from '../../shared/contract-runtime/request.ts';
-import { isRead, type Contract, type ProblemTypes } from '../../shared/contracts/contract.ts';
+import { isRead, type Contract } from '../../shared/contracts/contract.ts';
 import { addressOf } from '../../shared/contracts/effective-config.ts';
 import type { ActionName, ParamsOf } from '../../shared/contracts/index.ts';
 import { codeOf, isOutage, saysDatabase, statusOf, StrataError } from '../../shared/errors.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
 import { apiKeyIdOf, credentialOf, type Authenticator, type Identity } from './authenticate.ts';
 import { clientOf } from './client-address.ts';
+import { wordingOf, type Wording } from './foreign-errors.ts';
 import type { FastPath } from '../fast-path/fast-path.ts';
 import { consolePaths } from '../console/serve.ts';
 import { mcpMetadataPath, mcpPath } from '../mcp/mcp.ts';
@@ -57,13 +58,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Browsers are answered with a page, refusals too. */
     isPage?: boolean;
-    /** Answers errors as JSON-RPC does. */
-    isMcp?: boolean;
-    /** Takes forms and answers errors as OAuth does. */
-    isOAuth?: boolean;
-    /** Of a route whose errors are problem details: their types. */
-    problems?: ProblemTypes | undefined;
-    errors?: Contract['errors'];
+    /** How errors are said, where not in the envelope. */
+    wording?: Wording | undefined;
   }
 }
 
@@ -200,7 +196,7 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     method: rest.method,
     url,
     exposeHeadRoute: contract.response !== 'stream',
-    config: configOf(contract),
+    config: { isPage: contract.response === 'page', wording: wordingOf(contract) },
     onRequest(request, _reply, done) {
       // Fastify waits for a promise, or for `done` where there is none.
       const admitted = admit(request);
@@ -241,14 +237,6 @@ function bringCredential({ headers, urlParams }: FastifyRequest, tickets: Ticket
     );
   Object.assign(headers, brought);
 }
-
-/** How errors of the route are sent. */
-const configOf = ({ response, problems, errors }: Contract) => ({
-  isPage: response === 'page',
-  isOAuth: response === 'oauth_token',
-  problems,
-  errors,
-});
 
 const nothingWritten = (): StrataError =>
   new StrataError(

@@ -19,6 +19,7 @@ import { codeOf, errorResponse, invalid, StrataError } from '../../shared/errors
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import type { Authenticator } from '../http/authenticate.ts';
 import { clientOf } from '../http/client-address.ts';
+import type { Wording } from '../http/foreign-errors.ts';
 import { callTool, isTool, toolList, type ToolCall } from './tools.ts';
 
 export const mcpPath = '/mcp';
@@ -56,7 +57,7 @@ export function serveMcp(app: FastifyInstance, options: McpOptions): void {
   app.route({
     method: 'POST',
     url: mcpPath,
-    config: { isMcp: true },
+    config: { wording: mcpError },
     // Before the body is read.
     async onRequest(request) {
       refuseForeignPages(request, settings);
@@ -97,28 +98,17 @@ function refuseForeignPages({ headers }: FastifyRequest, { current }: LiveSettin
  * An error in the form of JSON-RPC, with our envelope as its data and the status that it has
  * elsewhere. It answers no message that could be named: it was refused before one was read.
  */
-export function sendMcpError(
-  error: unknown,
-  { id, settings }: FastifyRequest,
-  reply: FastifyReply,
-) {
-  const { status, headers, body } = errorResponse(error, id);
+const mcpError: Wording = ({ status, headers, body }, { settings }) => {
   const { code, message } = body.detail;
   const kind = code === 'invalid_json' ? -32700 : status < 500 ? -32600 : -32603;
   const metadata = new URL(mcpMetadataPath, settings?.base_url);
-  return reply
-    .code(status)
-    .headers(headers)
-    .headers(
-      status === 401
-        ? { 'www-authenticate': `Bearer realm="strata", resource_metadata="${metadata.href}"` }
-        : {},
-    )
-    .header('content-type', 'application/json')
-    .send(
-      Buffer.from(JSON.stringify({ jsonrpc: '2.0', error: { code: kind, message, data: body } })),
-    );
-}
+  const challenge = `Bearer realm="strata", resource_metadata="${metadata.href}"`;
+  return {
+    status,
+    headers: { ...headers, ...(status === 401 && { 'www-authenticate': challenge }) },
+    body: { jsonrpc: '2.0', error: { code: kind, message, data: body } },
+  };
+};
 
 type Handler = (request: FastifyRequest, call: ToolCall) => Promise<Response>;
 

@@ -6,7 +6,7 @@ import http from 'node:http';
 import type { Contract, Rest } from '../../shared/contracts/contract.ts';
 import { errorTable } from '../../shared/contracts/error-codes.ts';
 import { scimMediaType, scimSchemas } from '../../shared/contracts/scim.ts';
-import { problemMediaType } from '../http/problem-details.ts';
+import { problemMediaType } from '../http/foreign-errors.ts';
 import { headersOfError, ofEveryAnswer, refsOf } from '../http/response-headers.ts';
 import { refTo } from './schemas.ts';
 
