@@ -8,35 +8,52 @@
  * (streams/effective-values.ts). What all streams have in common is in streams/stream-hub.ts.
  */
 import type { ServiceBroker } from 'moleculer';
-import { serviceCaller, type Caller } from '../../shared/access.ts';
+import { serviceCaller } from '../../shared/access.ts';
 import { callAs } from '../../shared/contract-runtime/request.ts';
 import type { Coherence } from '../../shared/coherence/coherence.ts';
 import { addressOf } from '../../shared/contracts/effective-config.ts';
+import type { ParamsOf } from '../../shared/contracts/index.ts';
 import {
   approvalScope,
   changeSetScope,
-  platformScope,
-  tenantScope,
+  documentScope,
 } from '../../shared/contracts/revision-scopes.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import type { StreamFigures } from '../http/metrics.ts';
-import type { OwnHandlers, OwnRequest } from '../http/own-handlers.ts';
+import type { OwnHandler, OwnHandlers, OwnRequest } from '../http/own-handlers.ts';
 import { flagFrames, ownFrames, type Frames } from './effective-frames.ts';
 import { EffectiveValues } from './effective-values.ts';
 import type { EventStream, Holder } from './event-stream.ts';
 import { OwnSessions } from './own-session.ts';
-import { pageSize, SharedChanges, type Changes, type ChangeKind } from './shared-changes.ts';
+import { pageSize, SharedChanges, type ChangeKind } from './shared-changes.ts';
 import { StreamHub } from './stream-hub.ts';
 
+/** Answers changes after a revision; without `after` only the newest revision. */
+type ChangesAction =
+  | 'tenant-config.changes'
+  | 'global-config.changes'
+  | 'notifier.approvals.changes'
+  | 'tenant-config.changesets.changes'
+  | 'global-config.changesets.changes';
+
 interface Watched extends ChangeKind {
-  /** Whose changes are sent. */
-  readonly scope: string;
-  /**
-   * At most `pageSize` changes after a revision; without `after` only the newest revision. Read
-   * once for all who watch.
-   */
-  readonly changes: (caller: Caller, after?: number) => Promise<Changes>;
+  /** Whose changes are sent: of a tenant, or of the platform, which is null. */
+  readonly scopeOf: (tenantId: string | null) => string;
+  /** Called once for all who watch. */
+  readonly action: ChangesAction;
 }
+
+const documents = { event: 'config.changed', scopeOf: documentScope } as const;
+const changeSets = {
+  event: 'changeset.changed',
+  showsLatestOnly: true,
+  scopeOf: changeSetScope,
+} as const;
+const approvals = {
+  event: 'approval.changed',
+  showsLatestOnly: true,
+  scopeOf: (tenantId: string | null) => approvalScope(tenantId!),
+} as const;
 
 export interface Watch extends StreamFigures {
   readonly handlers: OwnHandlers;
@@ -65,15 +82,22 @@ export function createWatch(
     ownSessions.reset();
   });
 
-  function sharedChanges({ scope, changes, ...kind }: Watched): SharedChanges {
+  function sharedChanges(
+    { scopeOf, action, ...kind }: Watched,
+    tenantId: string | null,
+  ): SharedChanges {
+    const scope = scopeOf(tenantId);
     const known = shared.get(scope);
     if (known) return known;
+    const by = { caller: serviceCaller(broker.nodeID), requestId: 'watch' };
+    const ofTenant = tenantId === null ? {} : { tenant_id: tenantId };
     const made: SharedChanges = new SharedChanges(
       hub,
       kind,
       (after) => {
         changesRead += 1;
-        return changes(serviceCaller(broker.nodeID), after);
+        const params = { ...ofTenant, limit: pageSize, ...(after === undefined ? {} : { after }) };
+        return callAs(broker, action, params as ParamsOf<ChangesAction>, by);
       },
       () => coherence.hasLease(),
       () => {
@@ -100,15 +124,15 @@ export function createWatch(
     }
   }
 
-  const watchChanges = (
-    watched: Watched,
-    tenantId: string | null,
-    { client_id: clientId, last_event_id: last }: Readonly<Record<string, unknown>>,
-    request: OwnRequest,
-  ): Promise<EventStream> =>
-    start(holderOf(request, tenantId, clientId), request, (stream) =>
-      sharedChanges(watched).subscribe(stream, last as number | undefined),
-    );
+  const watchChanges =
+    (watched: Watched): OwnHandler =>
+    ({ tenant_id: id = null, client_id: clientId, last_event_id: last }, request) => {
+      const tenantId = id as string | null;
+      const holder = holderOf(request, tenantId ?? request.caller.tenant_id, clientId);
+      return start(holder, request, (stream) =>
+        sharedChanges(watched, tenantId).subscribe(stream, last as number | undefined),
+      );
+    };
 
   function watchValues(
     params: Readonly<Record<string, unknown>>,
@@ -123,22 +147,17 @@ export function createWatch(
   }
 
   const handlers: OwnHandlers = {
-    'gateway.watch.tenant': (params, request) => {
-      const id = params.tenant_id as string;
-      return watchChanges(tenantChanges(broker, id), id, params, request);
-    },
-    'gateway.watch.platform': (params, request) =>
-      watchChanges(platformChanges(broker), request.caller.tenant_id, params, request),
-    'gateway.watch.approvals': (params, request) => {
-      const id = params.tenant_id as string;
-      return watchChanges(approvalChanges(broker, id), id, params, request);
-    },
-    'gateway.watch.changesets': (params, request) => {
-      const id = params.tenant_id as string;
-      return watchChanges(changeSetChanges(broker, id), id, params, request);
-    },
-    'gateway.watch.platform-changesets': (params, request) =>
-      watchChanges(changeSetChanges(broker, null), request.caller.tenant_id, params, request),
+    'gateway.watch.tenant': watchChanges({ ...documents, action: 'tenant-config.changes' }),
+    'gateway.watch.platform': watchChanges({ ...documents, action: 'global-config.changes' }),
+    'gateway.watch.approvals': watchChanges({ ...approvals, action: 'notifier.approvals.changes' }),
+    'gateway.watch.changesets': watchChanges({
+      ...changeSets,
+      action: 'tenant-config.changesets.changes',
+    }),
+    'gateway.watch.platform-changesets': watchChanges({
+      ...changeSets,
+      action: 'global-config.changesets.changes',
+    }),
     'gateway.watch.session': (_params, request) =>
       start(holderOf(request, request.caller.tenant_id, undefined), request, async (stream) =>
         ownSessions.subscribe(stream),
@@ -176,54 +195,3 @@ function holderOf(
       : `key ${apiKeyId} ${JSON.stringify(clientId)}`;
   return { watcher, tenantId, isFleet };
 }
-
-const tenantChanges = (broker: ServiceBroker, tenantId: string): Watched => ({
-  event: 'config.changed',
-  scope: tenantScope(tenantId),
-  changes: (caller, after) =>
-    callAs(
-      broker,
-      'tenant-config.changes',
-      { tenant_id: tenantId, limit: pageSize, ...(after === undefined ? {} : { after }) },
-      { caller, requestId: 'watch' },
-    ),
-});
-
-const platformChanges = (broker: ServiceBroker): Watched => ({
-  event: 'config.changed',
-  scope: platformScope,
-  changes: (caller, after) =>
-    callAs(
-      broker,
-      'global-config.changes',
-      { limit: pageSize, ...(after === undefined ? {} : { after }) },
-      { caller, requestId: 'watch' },
-    ),
-});
-
-const approvalChanges = (broker: ServiceBroker, tenantId: string): Watched => ({
-  event: 'approval.changed',
-  showsLatestOnly: true,
-  scope: approvalScope(tenantId),
-  changes: (caller, after) =>
-    callAs(
-      broker,
-      'notifier.approvals.changes',
-      { tenant_id: tenantId, limit: pageSize, ...(after === undefined ? {} : { after }) },
-      { caller, requestId: 'watch' },
-    ),
-});
-
-/** Of a tenant; null for the platform's. */
-const changeSetChanges = (broker: ServiceBroker, tenantId: string | null): Watched => ({
-  event: 'changeset.changed',
-  showsLatestOnly: true,
-  scope: changeSetScope(tenantId),
-  changes: (caller, after) => {
-    const by = { caller, requestId: 'watch' };
-    const params = { limit: pageSize, ...(after === undefined ? {} : { after }) };
-    return tenantId === null
-      ? callAs(broker, 'global-config.changesets.changes', params, by)
-      : callAs(broker, 'tenant-config.changesets.changes', { tenant_id: tenantId, ...params }, by);
-  },
-});
