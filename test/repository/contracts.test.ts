@@ -4,6 +4,7 @@ import { EventEmitter } from 'node:events';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ServiceBroker } from 'moleculer';
+import { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { resources } from '../../cli/commands/config-commands.ts';
 import { pieces, type Parts } from '../../services/pieces.ts';
@@ -27,6 +28,7 @@ async function composedServices() {
   const parts = {
     settings: () => ({}),
     shortLived: createShortLivedState(),
+    metrics: new Registry(),
     onceServing: () => undefined,
   } as unknown as Parts;
   const db = {} as DataSource;
