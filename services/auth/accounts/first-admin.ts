@@ -1,6 +1,7 @@
 /** The account that a new installation is administered with. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
+import { lockExclusively } from '../../../shared/database/fair-locks.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { addressOf } from './rules/accounts.ts';
 import { networkOf } from '../throttling/rules/throttle.ts';
@@ -36,7 +37,7 @@ export async function announceFirstAdmin(
   const hash = await hashing.hash(password, networkOf(undefined));
   // The transaction is the lock alone: what is announced has to be committed before.
   await db.transaction(async (lock) => {
-    await lock.query(`SELECT pg_advisory_xact_lock(hashtextextended('strata first admin', 0))`);
+    await lockExclusively(lock, 'strata first admin');
     const isMade = (await renewUnannounced(db, email, hash)) || (await addFirst(db, email, hash));
     if (isMade) announce(given === null ? { email, password } : { email });
     await db.query('DELETE FROM auth.unannounced_admin');

@@ -4,6 +4,7 @@ import type { Handlers, Request } from '../../../shared/contract-runtime/request
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import { lockRow } from '../../../shared/database/locked-row.ts';
 import { newestFirst } from '../../../shared/documents/paging.ts';
 import { webhookId } from '../rules/notice.ts';
 import { AttemptEntity, DeliveryEntity, type DeliveryRow } from '../schema.ts';
@@ -90,10 +91,7 @@ async function replay(
   id: string,
   request: Request,
 ): Promise<DeliveryRow> {
-  const locked = await manager.findOne(DeliveryEntity, {
-    where: { id, tenant_id: tenantId },
-    lock: { mode: 'pessimistic_write' },
-  });
+  const locked = await lockRow(manager, DeliveryEntity, { id, tenant_id: tenantId });
   const row = found(locked);
   if (row.state === 'pending') throw new StrataError('conflict', 'It is on its way.');
   await manager.query(

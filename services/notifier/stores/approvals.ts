@@ -6,6 +6,7 @@ import type { EntityManager } from 'typeorm';
 import { countChange } from '../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { approvalScope } from '../../../shared/contracts/revision-scopes.ts';
+import { lockRow } from '../../../shared/database/locked-row.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { ApprovalEntity, type ApprovalRow } from '../schema.ts';
 import { databaseTime } from './clock.ts';
@@ -37,10 +38,7 @@ export async function lockApproval(
   tenantId: string,
   id: string,
 ): Promise<LockedApproval> {
-  const locked = await manager.findOne(ApprovalEntity, {
-    where: { id, tenant_id: tenantId },
-    lock: { mode: 'pessimistic_write' },
-  });
+  const locked = await lockRow(manager, ApprovalEntity, { id, tenant_id: tenantId });
   const row = requireApproval(locked);
   const now = await databaseTime(manager);
   return { row, now };

@@ -2,6 +2,7 @@
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
 import type { EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
+import { lockRow } from '../../../../shared/database/locked-row.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 import { addressOf } from '../../accounts/rules/accounts.ts';
 import { validateCounter } from '../rules/passkey-counter.ts';
@@ -54,10 +55,7 @@ export function passkeyLoginActions({
     { user, passkey: { id }, counter, backedUp }: PasskeyProof,
     request: Request,
   ): Promise<boolean> {
-    const passkey = await manager.findOne(PasskeyEntity, {
-      where: { id },
-      lock: { mode: 'pessimistic_write' },
-    });
+    const passkey = await lockRow(manager, PasskeyEntity, { id });
     if (!passkey) return false;
     const verdict = validateCounter(passkey, counter);
     const isCloned = verdict === 'cloned';

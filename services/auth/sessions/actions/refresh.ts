@@ -1,6 +1,7 @@
 /** Exchanging a refresh token for a new pair. */
 import type { EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
+import { lockRow } from '../../../../shared/database/locked-row.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
 import {
@@ -43,10 +44,7 @@ export function refreshActions({ db, settings, signIn }: AuthParts) {
   async function lockSessionOf(manager: EntityManager, hash: string): Promise<SessionRow | null> {
     const token = await findToken(manager, hash);
     if (!token) return null;
-    return manager.findOne(SessionEntity, {
-      where: { id: token.session_id },
-      lock: { mode: 'pessimistic_write' },
-    });
+    return lockRow(manager, SessionEntity, { id: token.session_id });
   }
 
   /** Judges the token, and rotates it where it is unused. */
