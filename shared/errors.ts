@@ -144,6 +144,16 @@ export function codeOf(error: unknown): ErrorCode {
   return 'internal_error';
 }
 
+/** Null where the answer is that there is no such thing. */
+export async function ifFound<T>(asked: Promise<T>): Promise<T | null> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (codeOf(error) === 'not_found') return null;
+    throw error;
+  }
+}
+
 /** Whether a part of the system is missing, so that the last known good value may be a fallback. */
 export function isOutage(error: unknown): boolean {
   const code = codeOf(error);

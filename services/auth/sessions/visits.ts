@@ -2,7 +2,7 @@
 import { isOpenTo, type Caller } from '../../../shared/access.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { visitRoles } from '../../../shared/contracts/visits.ts';
-import { codeOf } from '../../../shared/errors.ts';
+import { ifFound } from '../../../shared/errors.ts';
 import type { Membership } from '../accounts/rules/memberships.ts';
 
 interface Visiting {
@@ -20,16 +20,11 @@ export async function visitOf(
 ): Promise<Membership | undefined> {
   if (!platformRoles.includes('platform_admin')) return undefined;
   const address = { tenant_id: tenantId, user_id: userId };
-  try {
-    const visit = await call('tenant-config.visits.resolve', address);
-    if (!isOpenTo(sessionId, visit)) return undefined;
-    const { id, until, tenant_name, tenant_status, sign_in_policy } = visit;
-    const tenant = { tenant_id: tenantId, tenant_name, tenant_status, sign_in_policy };
-    return { ...tenant, roles: [...visitRoles], visit: { id, until } };
-  } catch (error) {
-    if (codeOf(error) === 'not_found') return undefined;
-    throw error;
-  }
+  const visit = await ifFound(call('tenant-config.visits.resolve', address));
+  if (!visit || !isOpenTo(sessionId, visit)) return undefined;
+  const { id, until, tenant_name, tenant_status, sign_in_policy } = visit;
+  const tenant = { tenant_id: tenantId, tenant_name, tenant_status, sign_in_policy };
+  return { ...tenant, roles: [...visitRoles], visit: { id, until } };
 }
 
 /** The same of a caller, whose role of the platform the gateway takes while they visit. */

@@ -8,7 +8,7 @@ import type { Handlers, Request } from '../../../shared/contract-runtime/request
 import type { BudgetUsage } from '../../../shared/contracts/budget-usage.ts';
 import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
-import { codeOf, invalid, StrataError } from '../../../shared/errors.ts';
+import { ifFound, invalid, StrataError } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { balanceText, type Balance } from '../../../shared/budgets/judge.ts';
 import { databaseTime } from '../stores/clock.ts';
@@ -78,8 +78,8 @@ async function budgetsOf(
   { call }: Pick<Request, 'call'>,
 ): Promise<BudgetInForce[]> {
   const [platform, tenant, projects] = await Promise.all([
-    stored(call('global-config.budgets.get', {})),
-    stored(call('tenant-config.budgets.get', { tenant_id: tenantId })),
+    ifFound(call('global-config.budgets.get', {})),
+    ifFound(call('tenant-config.budgets.get', { tenant_id: tenantId })),
     call('tenant-config.projects.enforced', { tenant_id: tenantId }),
   ]);
   const inForce = (by: BudgetInForce['by'], answer: Stored | null): BudgetInForce[] =>
@@ -91,14 +91,4 @@ async function budgetsOf(
     }));
   const ofProjects = projects.items.flatMap((project) => budgetOfProject(project) ?? []);
   return [...inForce('platform', platform), ...inForce('tenant', tenant), ...ofProjects];
-}
-
-/** Null where nothing is stored. */
-async function stored(asked: Promise<Stored>): Promise<Stored | null> {
-  try {
-    return await asked;
-  } catch (error) {
-    if (codeOf(error) === 'not_found') return null;
-    throw error;
-  }
 }

@@ -5,7 +5,7 @@
 import type { DataSource } from 'typeorm';
 import type { ChangeSetStep } from '../../../shared/contracts/change-set-notices.ts';
 import type { Call, Handlers } from '../../../shared/contract-runtime/request.ts';
-import { codeOf } from '../../../shared/errors.ts';
+import { ifFound } from '../../../shared/errors.ts';
 import { channelDestinations, distinct } from '../channels/destinations.ts';
 import { channelConfigOf, type FrozenConfig } from '../rules/frozen-config.ts';
 import { changeSetNoticesOf } from '../rules/notice.ts';
@@ -44,13 +44,8 @@ function noticesOf(tenantId: string, { config }: FrozenConfig, steps: readonly C
 
 /** Undefined for a tenant that is gone. */
 async function configOf(call: Call, tenantId: string): Promise<FrozenConfig | undefined> {
-  try {
-    const { config, revision } = await call('tenant-config.notifications.open', {
-      tenant_id: tenantId,
-    });
-    return { config: channelConfigOf(config), revision, groups: {}, admins: [] };
-  } catch (error) {
-    if (codeOf(error) === 'not_found') return undefined;
-    throw error;
-  }
+  const opened = await ifFound(call('tenant-config.notifications.open', { tenant_id: tenantId }));
+  if (!opened) return undefined;
+  const { config, revision } = opened;
+  return { config: channelConfigOf(config), revision, groups: {}, admins: [] };
 }

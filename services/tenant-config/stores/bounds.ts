@@ -2,7 +2,7 @@
 import type { BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
-import { codeOf, isOutage, StrataError } from '../../../shared/errors.ts';
+import { ifFound, isOutage, StrataError } from '../../../shared/errors.ts';
 
 type Calling = Pick<Request, 'call'>;
 type Answer = ResultOf<'global-config.bounds.get'>;
@@ -17,22 +17,12 @@ const setOf = (
   ...(by === 'tenant' && { author: name ?? id }),
 });
 
-/** Null where nothing is stored. */
-async function stored(asked: Promise<Answer>): Promise<Answer | null> {
-  try {
-    return await asked;
-  } catch (error) {
-    if (codeOf(error) === 'not_found') return null;
-    throw error;
-  }
-}
-
 /**
  * The platform's bounds, from this node's memory. Throws 503 where what is known of them may be
  * old.
  */
 export async function platformBounds({ call }: Calling): Promise<BoundSet[]> {
-  const answer = await stored(call('global-config.bounds.get', {}));
+  const answer = await ifFound(call('global-config.bounds.get', {}));
   if (answer?.stale)
     throw new StrataError(
       'service_unavailable',
@@ -48,11 +38,11 @@ export async function platformBounds({ call }: Calling): Promise<BoundSet[]> {
  */
 export async function boundsForValues(tenantId: string, { call }: Calling): Promise<BoundSet[]> {
   const [ofPlatform, ofTenant] = await Promise.all([
-    stored(call('global-config.bounds.get', {})).catch((error: unknown) => {
+    ifFound(call('global-config.bounds.get', {})).catch((error: unknown) => {
       if (isOutage(error)) return null;
       throw error;
     }),
-    stored(call('tenant-config.bounds.get', { tenant_id: tenantId })),
+    ifFound(call('tenant-config.bounds.get', { tenant_id: tenantId })),
   ]);
   return [
     ...(ofPlatform ? [setOf('platform', ofPlatform)] : []),

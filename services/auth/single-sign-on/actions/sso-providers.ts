@@ -9,7 +9,7 @@ import { commitChange, type EventDraft } from '../../../../shared/commits/commit
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import type { ResultOf } from '../../../../shared/contracts/index.ts';
 import { pageById } from '../../../../shared/documents/paging.ts';
-import { codeOf, invalid, StrataError } from '../../../../shared/errors.ts';
+import { ifFound, invalid, StrataError } from '../../../../shared/errors.ts';
 import type { Guard } from '../../../../shared/outgoing/guard.ts';
 import { diff } from '../../../../shared/schema/diff.ts';
 import { mask } from '../../../../shared/security/vault.ts';
@@ -49,16 +49,6 @@ async function find(manager: EntityManager, id: string): Promise<SsoProviderRow>
   return row;
 }
 
-async function tenantExists(tenantId: string, request: Request): Promise<boolean> {
-  try {
-    await request.call('tenant-config.tenants.get', { tenant_id: tenantId });
-    return true;
-  } catch (error) {
-    if (codeOf(error) === 'not_found') return false;
-    throw error;
-  }
-}
-
 /**
  * Throws 422 with all problems. Runs before the transaction: no lock is held while a resolver or
  * a neighbour is waited for.
@@ -68,9 +58,11 @@ async function check(body: SsoProviderBody, guard: Guard, request: Request): Pro
   await guard.checkUrl(body.issuer).catch(({ message }: Error) => {
     problems.push({ path: '/issuer', message });
   });
-  const tenantId = body.tenant_id ?? null;
-  const hasTenant = tenantId === null || (await tenantExists(tenantId, request));
-  if (!hasTenant) problems.push({ path: '/tenant_id', message: 'there is no such tenant' });
+  const { tenant_id: tenantId = null } = body;
+  const tenant =
+    tenantId === null ||
+    (await ifFound(request.call('tenant-config.tenants.get', { tenant_id: tenantId })));
+  if (!tenant) problems.push({ path: '/tenant_id', message: 'there is no such tenant' });
   if (problems.length > 0) throw invalid(problems);
 }
 
