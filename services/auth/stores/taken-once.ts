@@ -10,7 +10,7 @@
  * | PostgreSQL: the row     | Redis does not have the value any more                               |
  */
 import { randomUUID } from 'node:crypto';
-import type { DataSource } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import type { ShortLivedState } from '../../../shared/concurrency/short-lived-state.ts';
 import type { Sweep } from '../../../shared/database/sweeper.ts';
 
@@ -19,6 +19,20 @@ interface Kept<T> {
   readonly id: string;
   readonly value: T;
   readonly ttlSeconds: number;
+}
+
+/** Whether this stands for something that is taken for the first time, on whichever node. `seconds` is until when it could be taken again. */
+export async function isFirstUse(
+  manager: EntityManager,
+  id: string,
+  seconds: number,
+): Promise<boolean> {
+  const first = await manager.query<unknown[]>(
+    `INSERT INTO auth.taken_values (id, until) VALUES ($1, now() + make_interval(secs => $2))
+     ON CONFLICT (id) DO NOTHING RETURNING id`,
+    [id, seconds],
+  );
+  return first.length > 0;
 }
 
 /** The same, each value taken once whatever Redis forgets. */
@@ -35,12 +49,8 @@ export function takenOnce(shortLived: ShortLivedState, db: DataSource): ShortLiv
       const kept = await shortLived.take<Kept<T>>(key);
       if (!kept) return null;
       // Twice as long as Redis can have it, whose clock is another one.
-      const first = await db.query<unknown[]>(
-        `INSERT INTO auth.taken_values (id, until) VALUES ($1, now() + make_interval(secs => $2))
-         ON CONFLICT (id) DO NOTHING RETURNING id`,
-        [kept.id, kept.ttlSeconds * 2],
-      );
-      return first.length > 0 ? kept.value : null;
+      const isFirst = await isFirstUse(db.manager, kept.id, kept.ttlSeconds * 2);
+      return isFirst ? kept.value : null;
     },
   };
 }

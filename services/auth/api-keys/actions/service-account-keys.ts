@@ -18,38 +18,26 @@ import {
   inheritedFrom,
   listedApiKey,
   makeApiKey,
+  toldOf,
   type NewKey,
 } from '../rules/api-keys.ts';
 import { ownSessionOf } from '../../sessions/rules/own-session.ts';
 import { ApiKeyEntity, WorkloadTrustEntity } from '../../schema.ts';
 import { requireOpenSession } from '../../sessions/stores/sessions.ts';
+import type { AccountAddress } from '../../workload/rules/trust-rules.ts';
 import { endUnlessAccepted } from '../tenant-policy.ts';
 
-interface AccountAddress {
-  readonly tenant_id: string;
-  readonly account_id: string;
-}
 const keysOf = ({ tenant_id, account_id: account }: AccountAddress) => ({
   tenant_id,
   service_account_id: account,
 });
 
 /** In the chain of the tenant, whose principal it is. */
-const eventAbout = (
-  action: string,
-  {
-    id,
-    name,
-    scopes,
-    narrowed_to: narrowedTo,
-    tenant_id: tenantId,
-    service_account_id: account,
-  }: NewKey['row'],
-): EventDraft => ({
+const eventAbout = (action: string, row: NewKey['row']): EventDraft => ({
   action,
-  tenant_id: tenantId,
-  target: account,
-  payload: { key_id: id, name, scopes, ...(narrowedTo !== null && { narrowed_to: narrowedTo }) },
+  tenant_id: row.tenant_id,
+  target: row.service_account_id,
+  payload: toldOf(row),
 });
 
 export function serviceAccountKeyActions({ db, settings }: AuthParts) {

@@ -59,6 +59,14 @@ export function makeApiKey(
   return { row, key };
 }
 
+/** What the audit is told of a key. */
+export const toldOf = ({ id, name, scopes, narrowed_to }: NewKey['row']) => ({
+  key_id: id,
+  name,
+  scopes,
+  ...(narrowed_to !== null && { narrowed_to }),
+});
+
 export const apiKeyView = ({
   id,
   name,

@@ -26,13 +26,20 @@ import {
 } from '../../../../shared/contracts/auth-workload.ts';
 import type { KeyScope } from '../../../../shared/contracts/roles.ts';
 import type { ParamsOf } from '../../../../shared/contracts/index.ts';
-import { codeOf, invalid, StrataError } from '../../../../shared/errors.ts';
+import { codeOf, ifFound, invalid, StrataError } from '../../../../shared/errors.ts';
 import { createWorkloadTokens } from '../../../../shared/security/workload-tokens.ts';
 import type { AuthParts } from '../../parts.ts';
 import { recordEvent } from '../../stores/audit-events.ts';
+import { isFirstUse } from '../../stores/taken-once.ts';
 import { clockTolerance, readSubjectToken, type SubjectToken } from '../rules/subject-token.ts';
-import { accountIn, nameOf, soleAudience, trusts } from '../rules/trust-rules.ts';
-import { findIssuers, findTrust, isFirstUse, type AccountAddress } from '../stores/trust.ts';
+import {
+  accountIn,
+  nameOf,
+  soleAudience,
+  trusts,
+  type AccountAddress,
+} from '../rules/trust-rules.ts';
+import { findIssuers, findTrust } from '../stores/trust.ts';
 
 type Asked = ParamsOf<'auth.token.exchange'>['body'];
 
@@ -59,12 +66,7 @@ function scopesOf(rules: readonly TrustRule[], scope: string | undefined) {
 }
 
 async function requireActive(account: AccountAddress, { call }: Request): Promise<void> {
-  const found = await call('tenant-config.service-accounts.resolve', account).catch(
-    (error: unknown) => {
-      if (codeOf(error) === 'not_found') return undefined;
-      throw error;
-    },
-  );
+  const found = await ifFound(call('tenant-config.service-accounts.resolve', account));
   if (found?.status !== 'active' || found.tenant_status !== 'active') throw refused();
 }
 

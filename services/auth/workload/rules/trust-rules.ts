@@ -10,7 +10,7 @@ import type { Problem } from '../../../../shared/errors.ts';
 import { pointerToken } from '../../../../shared/schema/json-pointer.ts';
 import { documentProblems } from '../../rules/narrowing.ts';
 
-interface AccountAddress {
+export interface AccountAddress {
   readonly tenant_id: string;
   readonly account_id: string;
 }

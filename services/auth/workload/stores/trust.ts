@@ -3,11 +3,7 @@ import type { EntityManager } from 'typeorm';
 import type { WorkloadIssuer } from '../../../../shared/contracts/auth-workload.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 import { WorkloadIssuersEntity, WorkloadTrustEntity, type WorkloadTrustRow } from '../../schema.ts';
-
-export interface AccountAddress {
-  readonly tenant_id: string;
-  readonly account_id: string;
-}
+import type { AccountAddress } from '../rules/trust-rules.ts';
 
 const noIssuers = { id: 1, revision: 0, issuers: [] as WorkloadIssuer[] };
 
@@ -32,21 +28,4 @@ export function requireRead(read: number | undefined, current: number): void {
     'precondition_failed',
     `It is at revision ${current}, and you have read ${read}. Read it again before writing.`,
   );
-}
-
-/**
- * Whether a token is used for the first time, on whichever node. `id` stands for it; `seconds` is
- * until when it could be used again.
- */
-export async function isFirstUse(
-  manager: EntityManager,
-  id: string,
-  seconds: number,
-): Promise<boolean> {
-  const first = await manager.query<unknown[]>(
-    `INSERT INTO auth.taken_values (id, until) VALUES ($1, now() + make_interval(secs => $2))
-     ON CONFLICT (id) DO NOTHING RETURNING id`,
-    [id, seconds],
-  );
-  return first.length > 0;
 }
