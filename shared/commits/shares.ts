@@ -7,6 +7,7 @@ import { LRUCache } from 'lru-cache';
 import type { DataSource, EntityManager } from 'typeorm';
 import { actsByRoles, type Caller } from '../access.ts';
 import { StrataError } from '../errors.ts';
+import type { Settings } from '../settings/settings.ts';
 
 export interface Share {
   /** What is taken, such as `invitation`. */
@@ -24,6 +25,22 @@ const windows = { 60: 'minute', 3600: 'hour' } as const;
 
 export const holderOf = ({ type, id }: Pick<Caller, 'type' | 'id'>): string => `${type} ${id}`;
 export const tenantHolder = (tenantId: string): string => `tenant ${tenantId}`;
+
+type ShareSetting = Extract<keyof Settings, `${string}_per_${'minute' | 'hour'}${string}`>;
+
+/** What a setting allows the holder in the window that it names. */
+export const shareOf = (
+  what: string,
+  holder: string,
+  settings: Pick<Settings, ShareSetting>,
+  name: ShareSetting,
+): Share => ({
+  what,
+  holder,
+  most: settings[name],
+  seconds: name.includes('_per_hour') ? 3600 : 60,
+  setting: name.toUpperCase(),
+});
 
 /**
  * Takes `count` of the share. What is taken at once may pass the limit, so that something larger

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
-import { holderOf, takeShares, tenantHolder } from '../../../shared/commits/shares.ts';
+import { holderOf, shareOf, takeShares, tenantHolder } from '../../../shared/commits/shares.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
@@ -113,20 +113,14 @@ async function tryOne(
   const { destinations } = await openDestinations(request.call, chain);
   const destination = destinations[name];
   if (!destination) throw noSuchDestination();
-  const share = { what: 'test of a destination', seconds: 60 } as const;
-  const ofTenant = tenantId !== null && {
-    ...share,
-    holder: tenantHolder(tenantId),
-    most: settings().test_notices_per_minute_per_tenant,
-    setting: 'TEST_NOTICES_PER_MINUTE_PER_TENANT',
-  };
-  const ofCaller = {
-    ...share,
-    holder: holderOf(request.caller),
-    most: settings().test_notices_per_minute_per_caller,
-    setting: 'TEST_NOTICES_PER_MINUTE_PER_CALLER',
-  };
-  await takeShares(db, request.caller, ofTenant ? [ofCaller, ofTenant] : [ofCaller], 1);
+  const what = 'test of a destination';
+  const ofCaller = holderOf(request.caller);
+  const shares = [shareOf(what, ofCaller, settings(), 'test_notices_per_minute_per_caller')];
+  if (tenantId !== null) {
+    const ofTenant = tenantHolder(tenantId);
+    shares.push(shareOf(what, ofTenant, settings(), 'test_notices_per_minute_per_tenant'));
+  }
+  await takeShares(db, request.caller, shares);
   const id = `evt_${randomUUID()}`;
   const format = eventFormats[destination.format ?? 'standard'];
   const outcome = await sendWebhook(http, {

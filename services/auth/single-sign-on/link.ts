@@ -33,12 +33,11 @@ export async function linkIdentity(
   );
   if (inserted.length > 0) {
     const room = {
-      most: settings.provider_links_per_person,
+      setting: 'provider_links_per_person',
       what: 'links to identity providers',
-      setting: 'PROVIDER_LINKS_PER_PERSON',
       advice: 'Sign in with one of those.',
-    };
-    await requireRoom(manager, userId, room, async () => {
+    } as const;
+    await requireRoom(manager, userId, settings, room, async () => {
       const links = await manager.countBy(SsoIdentityEntity, { user_id: userId });
       return links - inserted.length;
     });

@@ -1,14 +1,15 @@
 /** How many of its credentials an account may keep. */
 import type { EntityManager } from 'typeorm';
+import { lockExclusively } from '../../../shared/database/fair-locks.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 
 /** What there may be so many of. */
 export interface Room {
-  readonly most: number;
+  /** Says how many. */
+  readonly setting: Extract<keyof Settings, `${string}_per_person`>;
   /** Of what, in words: `passkeys`. */
   readonly what: string;
-  /** The variable that says how many. */
-  readonly setting: string;
   /** What helps. */
   readonly advice: string;
 }
@@ -20,16 +21,16 @@ export interface Room {
 export async function requireRoom(
   manager: EntityManager,
   userId: string,
-  { most, what, setting, advice }: Room,
+  settings: Settings,
+  { setting, what, advice }: Room,
   count: () => Promise<number>,
 ): Promise<void> {
-  await manager.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
-    `strata ${what} ${userId}`,
-  ]);
+  await lockExclusively(manager, `strata ${what} ${userId}`);
   const kept = await count();
+  const most = settings[setting];
   if (kept < most) return;
   throw new StrataError(
     'conflict',
-    `You have ${kept} ${what}, and may have ${most} (${setting}). ${advice}`,
+    `You have ${kept} ${what}, and may have ${most} (${setting.toUpperCase()}). ${advice}`,
   );
 }

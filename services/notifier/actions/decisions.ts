@@ -1,6 +1,6 @@
 /** Keeping and listing decisions that were recorded. */
 import type { DataSource } from 'typeorm';
-import { takeShare, tenantHolder } from '../../../shared/commits/shares.ts';
+import { shareOf, takeShare, tenantHolder } from '../../../shared/commits/shares.ts';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import type {
   DecisionOfTenant,
@@ -111,18 +111,13 @@ export const decisionActions = (db: DataSource, settings: () => Settings) =>
 /** Throws `rate_limited` where it is required and there is none. */
 async function takeRoom(
   db: DataSource,
-  { decisions_recorded_per_hour_per_tenant: most }: Settings,
+  settings: Settings,
   tenantId: string,
   count: number,
   isRequired: boolean,
 ): Promise<boolean> {
-  const share = {
-    what: 'decision',
-    holder: tenantHolder(tenantId),
-    most,
-    seconds: 3600,
-    setting: 'DECISIONS_RECORDED_PER_HOUR_PER_TENANT',
-  } as const;
+  const name = 'decisions_recorded_per_hour_per_tenant';
+  const share = shareOf('decision', tenantHolder(tenantId), settings, name);
   try {
     await takeShare(db, share, count);
     return true;

@@ -7,7 +7,7 @@ import type { DataSource } from 'typeorm';
 import type { Caller } from '../../../shared/access.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
-import { holderOf, takeShares, tenantHolder } from '../../../shared/commits/shares.ts';
+import { holderOf, shareOf, takeShares, tenantHolder } from '../../../shared/commits/shares.ts';
 import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import { invalid } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
@@ -57,20 +57,13 @@ const takeTests = (
     db,
     caller,
     [
-      {
-        what: 'test notice',
-        holder: holderOf(caller),
-        most: settings.test_notices_per_minute_per_caller,
-        seconds: 60,
-        setting: 'TEST_NOTICES_PER_MINUTE_PER_CALLER',
-      },
-      {
-        what: 'test notice',
-        holder: tenantHolder(tenantId),
-        most: settings.test_notices_per_minute_per_tenant,
-        seconds: 60,
-        setting: 'TEST_NOTICES_PER_MINUTE_PER_TENANT',
-      },
+      shareOf('test notice', holderOf(caller), settings, 'test_notices_per_minute_per_caller'),
+      shareOf(
+        'test notice',
+        tenantHolder(tenantId),
+        settings,
+        'test_notices_per_minute_per_tenant',
+      ),
     ],
     count,
   );

@@ -4,7 +4,7 @@
  */
 import type { DataSource } from 'typeorm';
 import type { Caller } from '../../../shared/access.ts';
-import { takeShares, tenantHolder } from '../../../shared/commits/shares.ts';
+import { shareOf, takeShares, tenantHolder } from '../../../shared/commits/shares.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 
 /** Throws `rate_limited` where the tenant has had too many sent lately. */
@@ -14,12 +14,12 @@ export const mailShares =
   (db: DataSource, settings: () => Settings): TakeMails =>
   async (tenantId, caller, count) => {
     if (count === 0) return;
-    const share = {
-      what: 'approval mail',
-      holder: tenantHolder(tenantId),
-      most: settings().approval_mails_per_hour_per_tenant,
-      seconds: 3600,
-      setting: 'APPROVAL_MAILS_PER_HOUR_PER_TENANT',
-    } as const;
+    const holder = tenantHolder(tenantId);
+    const share = shareOf(
+      'approval mail',
+      holder,
+      settings(),
+      'approval_mails_per_hour_per_tenant',
+    );
     await takeShares(db, caller, [share], count);
   };

@@ -5,7 +5,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { Caller } from '../../../shared/access.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { actorOf } from '../../../shared/commits/commit.ts';
-import { holderOf, takeShares, tenantHolder } from '../../../shared/commits/shares.ts';
+import { holderOf, shareOf, takeShares, tenantHolder } from '../../../shared/commits/shares.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { MemberEntity, type TenantRow } from '../schema.ts';
@@ -21,20 +21,8 @@ export const takeInvitation = (
   settings: Settings,
 ): Promise<void> =>
   takeShares(db, caller, [
-    {
-      what: 'invitation',
-      holder: holderOf(caller),
-      most: settings.invitations_per_minute_per_caller,
-      seconds: 60,
-      setting: 'INVITATIONS_PER_MINUTE_PER_CALLER',
-    },
-    {
-      what: 'invitation',
-      holder: tenantHolder(tenantId),
-      most: settings.invitations_per_hour_per_tenant,
-      seconds: 3600,
-      setting: 'INVITATIONS_PER_HOUR_PER_TENANT',
-    },
+    shareOf('invitation', holderOf(caller), settings, 'invitations_per_minute_per_caller'),
+    shareOf('invitation', tenantHolder(tenantId), settings, 'invitations_per_hour_per_tenant'),
   ]);
 
 /** Throws `conflict` where as many as may have not accepted yet. */

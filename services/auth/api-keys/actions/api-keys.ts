@@ -6,11 +6,12 @@ import { IsNull, LessThanOrEqual, type DataSource, type EntityManager } from 'ty
 import type { Caller } from '../../../../shared/access.ts';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../../shared/commits/commit.ts';
-import { holderOf, takeShares } from '../../../../shared/commits/shares.ts';
+import { holderOf, shareOf, takeShares } from '../../../../shared/commits/shares.ts';
 import { apiKeyCacheKey } from '../../../../shared/contracts/auth-api-keys.ts';
 import { requireQuota } from '../../../../shared/commits/usage.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import type { ResultOf } from '../../../../shared/contracts/index.ts';
+import { lockRow } from '../../../../shared/database/locked-row.ts';
 import { pageById } from '../../../../shared/documents/paging.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../../shared/security/api-keys.ts';
@@ -23,6 +24,7 @@ import {
   inheritedFrom,
   listedApiKey,
   makeApiKey,
+  toldOf,
   type NewKey,
 } from '../rules/api-keys.ts';
 import { ownSessionOf } from '../../sessions/rules/own-session.ts';
@@ -35,24 +37,12 @@ import { endUnlessAccepted, requireAccepted } from '../tenant-policy.ts';
 
 type ResolvedKey = ResultOf<'auth.api-key.resolve'>;
 
-const eventAbout = (
-  action: string,
-  ownerId: string,
-  { id, name, scopes, narrowed_to: narrowedTo }: NewKey['row'],
-): EventDraft =>
-  identityEvent(action, ownerId, {
-    key_id: id,
-    name,
-    scopes,
-    ...(narrowedTo !== null && { narrowed_to: narrowedTo }),
-  });
+const eventAbout = (action: string, ownerId: string, row: NewKey['row']): EventDraft =>
+  identityEvent(action, ownerId, toldOf(row));
 
 /** Throws `not_found` for a key that is another's, or nobody's. */
 async function lockOwnKey(manager: EntityManager, userId: string, id: string): Promise<ApiKeyRow> {
-  const row = await manager.findOne(ApiKeyEntity, {
-    where: { id, user_id: userId },
-    lock: { mode: 'pessimistic_write' },
-  });
+  const row = await lockRow(manager, ApiKeyEntity, { id, user_id: userId });
   if (!row) throw new StrataError('not_found', 'You have no such API key.');
   return row;
 }
@@ -66,14 +56,13 @@ const requireRoomForKey = (
 ): Promise<void> => {
   const keys = { user_id: userId, tenant_id: tenantId ?? IsNull() };
   const room = {
-    most: settings.api_keys_per_person,
+    setting: 'api_keys_per_person',
     what: tenantId === null ? 'API keys' : 'API keys in this tenant',
-    setting: 'API_KEYS_PER_PERSON',
     advice: 'Revoke one first.',
-  };
-  return requireRoom(manager, userId, room, async () => {
+  } as const;
+  return requireRoom(manager, userId, settings, room, async () => {
     const count = await manager.countBy(ApiKeyEntity, keys);
-    if (count < room.most) return count;
+    if (count < settings.api_keys_per_person) return count;
     // One that has expired may be rotated, as long as there is room for it.
     await manager.delete(ApiKeyEntity, { ...keys, expires_at: LessThanOrEqual(new Date()) });
     return manager.countBy(ApiKeyEntity, keys);
@@ -132,15 +121,7 @@ async function ownerOf(
 
 /** Throws 429 where the person has had too many made lately: each is a mail, too. */
 const takeKey = (db: DataSource, caller: Caller, settings: Settings): Promise<void> =>
-  takeShares(db, caller, [
-    {
-      what: 'API key',
-      holder: holderOf(caller),
-      most: settings.api_keys_per_minute,
-      seconds: 60,
-      setting: 'API_KEYS_PER_MINUTE',
-    },
-  ]);
+  takeShares(db, caller, [shareOf('API key', holderOf(caller), settings, 'api_keys_per_minute')]);
 
 export function apiKeyActions({
   db,

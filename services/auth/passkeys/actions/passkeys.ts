@@ -37,14 +37,13 @@ const viewOf = (
 /** Each account has ceremonies of its own, so that nobody answers another's challenge. */
 const registrationOf = (userId: string): Ceremony => `register:${userId}`;
 
-export function passkeyActions({ db, settings, relyingParty, challenges, notices }: AuthParts) {
-  const roomForPasskeys = () => ({
-    most: settings().passkeys_per_person,
-    what: 'passkeys',
-    setting: 'PASSKEYS_PER_PERSON',
-    advice: 'Remove one first.',
-  });
+const roomForPasskeys = {
+  setting: 'passkeys_per_person',
+  what: 'passkeys',
+  advice: 'Remove one first.',
+} as const;
 
+export function passkeyActions({ db, settings, relyingParty, challenges, notices }: AuthParts) {
   /**
    * Throws `conflict` where the passkey is registered already, with whatever account, and where
    * there is no room for another.
@@ -64,7 +63,7 @@ export function passkeyActions({ db, settings, relyingParty, challenges, notices
           lockForChange,
         );
         await requireStrongest(manager, session);
-        await requireRoom(manager, row.user_id, roomForPasskeys(), () =>
+        await requireRoom(manager, row.user_id, settings(), roomForPasskeys, () =>
           manager.countBy(PasskeyEntity, { user_id: row.user_id }),
         );
         await manager.insert(PasskeyEntity, { ...row, confined_to: session.confined_to });

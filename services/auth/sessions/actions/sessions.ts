@@ -6,12 +6,13 @@ import { IsNull, type EntityManager } from 'typeorm';
 import type { Caller } from '../../../../shared/access.ts';
 import type { Call, Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../../shared/commits/commit.ts';
-import { holderOf, takeShares } from '../../../../shared/commits/shares.ts';
+import { holderOf, shareOf, takeShares } from '../../../../shared/commits/shares.ts';
 import { sessionCacheKey } from '../../../../shared/contracts/auth.ts';
 import type { ResultOf } from '../../../../shared/contracts/index.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import type { SignInPolicy } from '../../../../shared/contracts/sign-in-policy.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
+import { lockRow } from '../../../../shared/database/locked-row.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
 import type { AuthParts } from '../../parts.ts';
@@ -159,20 +160,13 @@ export function sessionActions(parts: AuthParts) {
     async 'auth.switch-tenant'({ body: { tenant_id: tenantId } }, request) {
       const { user_id: userId, session_id: sessionId } = ownSessionOf(request.caller);
       await requireWayInto(tenantId, request);
+      const holder = holderOf(request.caller);
       await takeShares(db, request.caller, [
-        {
-          what: 'tenant switch',
-          holder: holderOf(request.caller),
-          most: settings().tenant_switches_per_minute,
-          seconds: 60,
-          setting: 'TENANT_SWITCHES_PER_MINUTE',
-        },
+        shareOf('tenant switch', holder, settings(), 'tenant_switches_per_minute'),
       ]);
       const result = await commitChange(db, request, authScope, async (manager) => {
-        const before = await manager.findOne(SessionEntity, {
-          where: { id: sessionId, revoked_at: IsNull() },
-          lock: { mode: 'pessimistic_write' },
-        });
+        const open = { id: sessionId, revoked_at: IsNull() };
+        const before = await lockRow(manager, SessionEntity, open);
         if (!before) throw new StrataError('auth_session_revoked');
         requireGoodFor(before.confined_to, tenantId);
         const now = new Date();
