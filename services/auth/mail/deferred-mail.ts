@@ -7,30 +7,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { MailError } from '../../../shared/mail/mail-error.ts';
 import type { Mail, Mailer } from '../../../shared/mail/mailer.ts';
+import { createDeferredWork } from '../stores/deferred-work.ts';
 
-export interface DeferredMail {
-  /** Returns at once; a mail that could not be sent is logged. */
-  readonly send: (mail: Mail, log: Logger) => void;
-  /** The same, and resolves once it was sent, or could not be. */
-  readonly sent: (mail: Mail, log: Logger) => Promise<void>;
-  /** Ends the waits between retries, and resolves once nothing is being sent any more. */
-  readonly stop: () => Promise<void>;
-}
-
-/** A flood of requests while the mail server stalls must not fill the memory. */
-const mostAtOnce = 1000;
+export type DeferredMail = ReturnType<typeof createDeferredMail>;
 
 /** Waits before the second and the third try. */
 const retryWaitsMs = [2000, 10_000];
 
-const nextTurn = (): Promise<void> =>
-  new Promise((resolve) => {
-    setImmediate(resolve);
-  });
-
-export function createDeferredMail(mailer: Mailer): DeferredMail {
+export function createDeferredMail(mailer: Mailer) {
   const stopping = new AbortController();
-  const running = new Set<Promise<void>>();
+  const deferred = createDeferredWork();
 
   /** Sleeps before the next try; false where there is to be none. */
   async function waitForRetry(failure: unknown, attempt: number): Promise<boolean> {
@@ -43,7 +29,6 @@ export function createDeferredMail(mailer: Mailer): DeferredMail {
   }
 
   async function sendWithRetries(mail: Mail, log: Logger): Promise<void> {
-    await nextTurn();
     for (let attempt = 0; ; attempt += 1) {
       try {
         await mailer.send(mail);
@@ -58,21 +43,20 @@ export function createDeferredMail(mailer: Mailer): DeferredMail {
   }
 
   async function sent(mail: Mail, log: Logger): Promise<void> {
-    if (running.size >= mostAtOnce) {
-      log.error({ subject: mail.subject }, 'a mail was not sent: too many wait');
-      return;
-    }
-    const work = sendWithRetries(mail, log).finally(() => running.delete(work));
-    running.add(work);
+    const work = deferred.begin(() => sendWithRetries(mail, log));
+    if (!work) log.error({ subject: mail.subject }, 'a mail was not sent: too many wait');
     await work;
   }
 
   return {
-    send: (mail, log) => void sent(mail, log),
+    /** Returns at once; a mail that could not be sent is logged. */
+    send: (mail: Mail, log: Logger) => void sent(mail, log),
+    /** The same, and resolves once it was sent, or could not be. */
     sent,
-    async stop() {
+    /** Ends the waits between retries, and resolves once nothing is being sent any more. */
+    async stop(): Promise<void> {
       stopping.abort();
-      await Promise.all(running);
+      await deferred.ended();
     },
   };
 }

@@ -19,20 +19,7 @@ const currentPrefix = `$argon2id$v=19$m=${parameters.memoryCost},t=${parameters.
 export const needsRehash = (stored: string): boolean => !stored.startsWith(currentPrefix);
 
 /** `network` is the caller's, as `networkOf` gives it: hashing is shared out over networks. */
-export interface PasswordHashing {
-  readonly hash: (password: string, network: string) => Promise<string>;
-  /**
-   * A null hash, of an account without a password or of no account, takes the same time and never
-   * matches. `guard` is given the verification when its turn has come, and decides whether it is
-   * done.
-   */
-  readonly verify: (
-    stored: string | null,
-    password: string,
-    network: string,
-    guard?: Guard,
-  ) => Promise<boolean>;
-}
+export type PasswordHashing = ReturnType<typeof createPasswordHashing>;
 export type Guard = (verify: () => Promise<boolean>) => Promise<boolean>;
 
 /**
@@ -43,20 +30,29 @@ export function createPasswordHashing({
   concurrency = availableParallelism(),
   queueLimit = 128,
   shareLimit = 64,
-}: Partial<HashingQueueOptions> = {}): PasswordHashing {
+}: Partial<HashingQueueOptions> = {}) {
   const inTurn = createHashingQueue({ concurrency, queueLimit, shareLimit });
   const hashOfNobody = hash('a password that nobody has', parameters);
   return {
-    hash: (password, network) =>
+    hash: (password: string, network: string): Promise<string> =>
       inTurn(network, () => hash(normalisePassword(password), parameters)),
-    verify(stored, password, network, guard = (verifyNow) => verifyNow()) {
-      return inTurn(network, () =>
+    /**
+     * A null hash, of an account without a password or of no account, takes the same time and never
+     * matches. `guard` is given the verification when its turn has come, and decides whether it is
+     * done.
+     */
+    verify: (
+      stored: string | null,
+      password: string,
+      network: string,
+      guard: Guard = (verifyNow) => verifyNow(),
+    ): Promise<boolean> =>
+      inTurn(network, () =>
         guard(async () => {
           const against = stored ?? (await hashOfNobody);
           const matches = await verify(against, normalisePassword(password));
           return stored !== null && matches;
         }),
-      );
-    },
+      ),
   };
 }

@@ -8,27 +8,14 @@ import type { DataSource } from 'typeorm';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { EventDraft } from '../../../shared/commits/commit.ts';
 import { recordEvent } from './audit-events.ts';
+import { createDeferredWork } from './deferred-work.ts';
 
-export interface DeferredEvents {
-  /** Returns at once. */
-  readonly record: (event: EventDraft, request: Request) => void;
-  /** Resolves once nothing waits any more. */
-  readonly stop: () => Promise<void>;
-}
+export type DeferredEvents = ReturnType<typeof createDeferredEvents>;
 
-/** A flood of failures while the database stalls must not fill the memory. */
-const mostAtOnce = 1000;
-
-const nextTurn = (): Promise<void> =>
-  new Promise((resolve) => {
-    setImmediate(resolve);
-  });
-
-export function createDeferredEvents(db: DataSource): DeferredEvents {
-  const running = new Set<Promise<void>>();
+export function createDeferredEvents(db: DataSource) {
+  const deferred = createDeferredWork();
 
   async function recordLater(event: EventDraft, request: Request): Promise<void> {
-    await nextTurn();
     try {
       await recordEvent(db.manager, event, request);
     } catch (error) {
@@ -38,17 +25,13 @@ export function createDeferredEvents(db: DataSource): DeferredEvents {
   }
 
   return {
-    record(event, request) {
-      if (running.size >= mostAtOnce) {
-        const { action, target } = event;
-        request.log.error({ event: { action, target } }, 'an event was not recorded: too many');
-        return;
-      }
-      const work = recordLater(event, request).finally(() => running.delete(work));
-      running.add(work);
+    /** Returns at once. */
+    record(event: EventDraft, request: Request): void {
+      if (deferred.begin(() => recordLater(event, request))) return;
+      const { action, target } = event;
+      request.log.error({ event: { action, target } }, 'an event was not recorded: too many');
     },
-    async stop() {
-      await Promise.all(running);
-    },
+    /** Resolves once nothing waits any more. */
+    stop: deferred.ended,
   };
 }

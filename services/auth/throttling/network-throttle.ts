@@ -29,21 +29,7 @@ import { requireNoWait } from './throttle.ts';
 import type { RedisClient } from '../../../shared/concurrency/redis.ts';
 
 /** Networks are given as `networkOf` names them. */
-export interface NetworkThrottle {
-  /** Throws `rate_limited` while the network waits. */
-  readonly admit: (network: string, log: Logger) => Promise<void>;
-  /** Does not verify while the network waits, but throws `rate_limited`. */
-  readonly guard: (network: string) => Guard;
-  /**
-   * Makes a failure that the guard saw known to all nodes. Gives the wait that it brings, in
-   * milliseconds; 0 for none.
-   */
-  readonly recordFailure: (network: string, log: Logger) => Promise<number>;
-  /** Throws `rate_limited` where there were `limit` calls of the network in this minute. */
-  readonly admitCall: (call: LimitedCall, log: Logger) => Promise<void>;
-  /** The same, and counts one where there were fewer. */
-  readonly countCall: (call: LimitedCall, log: Logger) => Promise<void>;
-}
+export type NetworkThrottle = ReturnType<typeof createNetworkThrottle>;
 
 export interface LimitedCall {
   readonly action: string;
@@ -62,7 +48,7 @@ interface KnownFailures {
 
 const tooManyCalls = 'Too many requests from your network.';
 
-export function createNetworkThrottle(redis: RedisClient | undefined): NetworkThrottle {
+export function createNetworkThrottle(redis: RedisClient | undefined) {
   const inRedis = redis && networkCountsInRedis(redis);
   const withStore = sharedCounts<NetworkCounts>(inRedis, networkCountsInMemory());
   const known = new LRUCache<string, KnownFailures>({ ...upTo(100_000), ttl: networkMemoryMs });
@@ -84,35 +70,45 @@ export function createNetworkThrottle(redis: RedisClient | undefined): NetworkTh
   const keyOf = (network: string): string => networkKey('network', network);
 
   return {
-    async admit(network, log) {
+    /** Throws `rate_limited` while the network waits. */
+    async admit(network: string, log: Logger): Promise<void> {
       const ages = await withStore(log, (store) => store.failures(keyOf(network)));
       remember(network, ages, knownOf(network).unshared);
       requireNoWait(waitMs(network));
     },
 
-    guard: (network) => async (verify) => {
-      requireNoWait(waitMs(network));
-      const matches = await verify();
-      if (!matches) {
-        const { unshared, shared } = knownOf(network);
-        known.set(network, { unshared: [Date.now(), ...unshared], shared });
-      }
-      return matches;
-    },
+    /** Does not verify while the network waits, but throws `rate_limited`. */
+    guard:
+      (network: string): Guard =>
+      async (verify) => {
+        requireNoWait(waitMs(network));
+        const matches = await verify();
+        if (!matches) {
+          const { unshared, shared } = knownOf(network);
+          known.set(network, { unshared: [Date.now(), ...unshared], shared });
+        }
+        return matches;
+      },
 
-    async recordFailure(network, log) {
+    /**
+     * Makes a failure that the guard saw known to all nodes. Gives the wait that it brings, in
+     * milliseconds; 0 for none.
+     */
+    async recordFailure(network: string, log: Logger): Promise<number> {
       const ages = await withStore(log, (store) => store.addFailure(keyOf(network)));
       remember(network, ages, knownOf(network).unshared.slice(0, -1));
       return waitMs(network);
     },
 
-    async admitCall({ action, network, limit }, log) {
+    /** Throws `rate_limited` where there were `limit` calls of the network in this minute. */
+    async admitCall({ action, network, limit }: LimitedCall, log: Logger): Promise<void> {
       const key = networkKey(action, network);
       const wait = await withStore(log, (store) => store.requestWaitMs(key, limit));
       requireNoWait(wait, tooManyCalls);
     },
 
-    async countCall({ action, network, limit }, log) {
+    /** The same, and counts one where there were fewer. */
+    async countCall({ action, network, limit }: LimitedCall, log: Logger): Promise<void> {
       const key = networkKey(action, network);
       const wait = await withStore(log, (store) => store.countRequest(key, limit));
       requireNoWait(wait, tooManyCalls);

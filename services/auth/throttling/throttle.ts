@@ -13,20 +13,10 @@ import { sharedCounts } from './stores/shared-counts.ts';
 import type { RedisClient } from '../../../shared/concurrency/redis.ts';
 
 /** Keys are made by `throttleKey`. */
-export interface Throttle {
-  /**
-   * Runs an attempt, or throws `rate_limited`. Only a 401 counts as a failure: nothing else says
-   * that a guess was wrong. A success forgets the failures before it.
-   */
-  readonly attempt: <T>(key: string, log: Logger, work: () => Promise<T>) => Promise<T>;
-  /** Counts something that is slowed however it ends, or throws `rate_limited`. */
-  readonly count: (key: string, log: Logger) => Promise<void>;
-  /** Forgets the failures of someone who has proved in another way who they are. */
-  readonly forgive: (key: string, log: Logger) => Promise<void>;
-}
+export type Throttle = ReturnType<typeof createThrottle>;
 
 /** `queueLimit` bounds the attempts of one key that wait on this node. */
-export function createThrottle(redis: RedisClient | undefined, { queueLimit = 64 } = {}): Throttle {
+export function createThrottle(redis: RedisClient | undefined, { queueLimit = 64 } = {}) {
   const inRedis = redis && failedAttemptsInRedis(redis);
   const withStore = sharedCounts<FailedAttempts>(inRedis, failedAttemptsInMemory());
   const inTurn = createQueues(queueLimit);
@@ -50,9 +40,16 @@ export function createThrottle(redis: RedisClient | undefined, { queueLimit = 64
   }
 
   return {
-    attempt: (key, log, work) => inTurn(key, () => attempt(key, log, work)),
+    /**
+     * Runs an attempt, or throws `rate_limited`. Only a 401 counts as a failure: nothing else says
+     * that a guess was wrong. A success forgets the failures before it.
+     */
+    attempt: <T>(key: string, log: Logger, work: () => Promise<T>) =>
+      inTurn(key, () => attempt(key, log, work)),
+    /** Counts something that is slowed however it ends, or throws `rate_limited`. */
     count: begin,
-    forgive: (key, log) => withStore(log, (store) => store.forgetAll(key)),
+    /** Forgets the failures of someone who has proved in another way who they are. */
+    forgive: (key: string, log: Logger) => withStore(log, (store) => store.forgetAll(key)),
   };
 }
 
