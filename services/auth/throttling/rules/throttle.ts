@@ -1,5 +1,5 @@
 /** How long somebody waits after failed attempts, and whose failures count together. */
-import ipaddr from 'ipaddr.js';
+import { networkIn } from '../../../../shared/security/networks.ts';
 import { createHash } from 'node:crypto';
 
 /** The first wait follows this many failures of an account. */
@@ -60,19 +60,12 @@ export function networkWaitMs(failedAt: readonly number[], now: number): number 
   return Math.max(0, latest + waitOf(failures, networkFailures) - now);
 }
 
-const networkBits = { ipv4: 24, ipv6: 56 } as const;
-
 /**
  * The network that one attacker is likely to hold: /24 of IPv4, /56 of IPv6, in the notation of
  * RFC 4632. Calls from the bus name no address and are one network.
  */
-export function networkOf(ip: string | undefined): string {
-  if (ip === undefined || !ipaddr.isValid(ip)) return 'bus';
-  const address = ipaddr.process(ip);
-  const bits = networkBits[address.kind()];
-  const bytes = address.toByteArray().fill(0, bits / 8);
-  return `${ipaddr.fromByteArray(bytes).toString()}/${bits}`;
-}
+export const networkOf = (ip: string | undefined): string =>
+  networkIn(ip, { ipv4: 24, ipv6: 56 }) ?? 'bus';
 
 /**
  * What failures are counted under: a purpose, who is asked for and from which network. Hashed, so
