@@ -14,12 +14,12 @@ import { In, IsNull } from 'typeorm';
 import type { AuditEventFacts } from '../../../../shared/commits/commit.ts';
 import type { Call, Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { changeSetAddress } from '../../../../shared/mail/console-links.ts';
-import { html } from '../../../../shared/mail/html.ts';
 import type { Mail } from '../../../../shared/mail/mailer.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
+import { mailOf } from '../../mail/paragraphs.ts';
 import type { AuthParts } from '../../parts.ts';
 import { UserEntity } from '../../schema.ts';
-import { administratorsOf, mailWithin, type Told } from './power-notices.ts';
+import { administratorsOf, lastOfHour, mailEach, type Told } from './power-notices.ts';
 
 /** What a change set's events say of it. */
 interface Facts {
@@ -52,17 +52,14 @@ export function changeSetNoticeMail(
 ): Mail {
   const where = event.tenant_id === null ? 'the platform' : `tenant ${event.tenant_id}`;
   const what = `In ${where}, a change set ${said[step]}.`;
-  const which = changeSetAddress(settings, event.tenant_id, event.target!);
-  const more = isLast ? ['More of this hour is in the audit, and is not mailed.'] : [];
-  return {
-    to: [to],
-    subject: subjects[step] ?? 'A change set',
-    text: `${[what, `When: ${event.occurred_at}\n${which}`, ...more].join('\n\n')}\n`,
-    html: String(html`<p>${what}</p>
-<p>When: ${event.occurred_at}<br><a href="${which}">${which}</a></p>
-${more.map((line) => html`<p>${line}</p>`)}
-`),
-  };
+  return mailOf(to, subjects[step] ?? 'A change set', [
+    [what],
+    [
+      `When: ${event.occurred_at}`,
+      { link: changeSetAddress(settings, event.tenant_id, event.target!) },
+    ],
+    ...(isLast ? [lastOfHour] : []),
+  ]);
 }
 
 const subjects: Readonly<Record<string, string>> = {
@@ -79,7 +76,8 @@ function isTold(step: string, { state, apply }: Facts): boolean {
   return step in said;
 }
 
-export function changeSetNoticeActions({ db, settings, deferredMail }: AuthParts) {
+export function changeSetNoticeActions(parts: AuthParts) {
+  const { db, settings } = parts;
   async function membersOf(tenantId: string, groups: readonly string[], call: Call) {
     const found = await call('tenant-config.members.approvers', {
       tenant_id: tenantId,
@@ -112,15 +110,11 @@ export function changeSetNoticeActions({ db, settings, deferredMail }: AuthParts
       for (const event of body) {
         const step = stepOf(event);
         if (!isTold(step, event.payload as Facts)) continue;
-        const told = await toldOf(step, event, call);
-        const people = new Map(told.map((person) => [person.id, person]));
-        people.delete(event.actor.id);
-        for (const person of people.values()) {
-          const mail = await mailWithin(db, 'change set notice', person, (isLast) =>
-            changeSetNoticeMail(settings(), person.email, event, { step, isLast }),
-          );
-          if (mail) sending.push(deferredMail.sent(mail, log));
-        }
+        const all = await toldOf(step, event, call);
+        const told = all.filter(({ id }) => id !== event.actor.id);
+        const mailTo = (address: string, isLast: boolean): Mail =>
+          changeSetNoticeMail(settings(), address, event, { step, isLast });
+        sending.push(...(await mailEach(parts, 'change set notice', told, mailTo, log)));
       }
       await Promise.all(sending);
       return null;

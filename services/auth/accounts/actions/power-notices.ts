@@ -6,16 +6,20 @@
  * The mails hold nothing that whoever made the change could have written, but the address of their
  * account.
  */
+import type { Logger } from 'pino';
 import { In, IsNull, type DataSource } from 'typeorm';
 import type { Call, Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { holderOf, tryTakeShare } from '../../../../shared/commits/shares.ts';
 import type { AuditEventFacts } from '../../../../shared/commits/commit.ts';
-import { html } from '../../../../shared/mail/html.ts';
 import type { Mail } from '../../../../shared/mail/mailer.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
+import { mailOf } from '../../mail/paragraphs.ts';
 import type { AuthParts } from '../../parts.ts';
 import { addressOf } from '../rules/accounts.ts';
 import { UserEntity, type UserRow } from '../../schema.ts';
+
+/** In the last mail that somebody gets in an hour. */
+export const lastOfHour = ['More of this hour is in the audit, and is not mailed.'];
 
 /** To one address: a script that makes a thousand changes does not fill mailboxes. */
 const mostPerHour = 20;
@@ -40,19 +44,13 @@ export function powerNoticeMail(
   const which = `Audit event: ${event.id}, about ${event.target ?? 'no single thing'}`;
   const advice =
     'It changes who may sign in, what credentials may do, who approves, or what proof exists. If nobody of you meant it, end the sessions and keys of whoever did it, and undo it:';
-  const more = isLast ? ['More of this hour is in the audit, and is not mailed.'] : [];
-  const lines = [what, `${when}\n${which}`, advice, frontendOrigin, ...more];
-  return {
-    to: [to],
-    subject: 'Rights were changed',
-    text: `${lines.join('\n\n')}\n`,
-    html: String(html`<p>${what}</p>
-<p>${when}<br>${which}</p>
-<p>${advice}</p>
-<p><a href="${frontendOrigin}">${frontendOrigin}</a></p>
-${more.map((line) => html`<p>${line}</p>`)}
-`),
-  };
+  return mailOf(to, 'Rights were changed', [
+    [what],
+    [when, which],
+    [advice],
+    [{ link: frontendOrigin }],
+    ...(isLast ? [lastOfHour] : []),
+  ]);
 }
 
 /** The administrators of a tenant, or the platform's. */
@@ -74,21 +72,29 @@ export async function administratorsOf(
 }
 
 /**
- * The mail to somebody, which says where it is the last of the hour. Undefined where they have had
- * as many as there are in one.
+ * Begins to mail each of these people, who are told in the last mail of an hour that it is that.
+ * Whoever has had as many as there are in one gets none.
  */
-export async function mailWithin(
-  db: DataSource,
+export async function mailEach(
+  { db, deferredMail }: AuthParts,
   what: 'power notice' | 'change set notice',
-  { id }: Told,
-  mailOf: (isLast: boolean) => Mail,
-): Promise<Mail | undefined> {
-  const holder = holderOf({ type: 'user', id });
-  const taken = await tryTakeShare(db, { what, holder, most: mostPerHour, seconds: 3600 });
-  return taken === null ? undefined : mailOf(taken === mostPerHour);
+  told: readonly Told[],
+  mailTo: (address: string, isLast: boolean) => Mail,
+  log: Logger,
+): Promise<Promise<void>[]> {
+  const people = new Map(told.map((person) => [person.id, person]));
+  const sending: Promise<void>[] = [];
+  for (const { id, email } of people.values()) {
+    const holder = holderOf({ type: 'user', id });
+    const taken = await tryTakeShare(db, { what, holder, most: mostPerHour, seconds: 3600 });
+    if (taken === null) continue;
+    sending.push(deferredMail.sent(mailTo(email, taken === mostPerHour), log));
+  }
+  return sending;
 }
 
-export function powerNoticeActions({ db, settings, deferredMail }: AuthParts) {
+export function powerNoticeActions(parts: AuthParts) {
+  const { db, settings } = parts;
   /** Who did it, and whom it was done to, by id. */
   async function accountsIn(events: readonly AuditEventFacts[]): Promise<Map<string, UserRow>> {
     const ids = events.flatMap(({ actor, target }) => [actor.id, target ?? '']).filter(isUuid);
@@ -112,13 +118,9 @@ export function powerNoticeActions({ db, settings, deferredMail }: AuthParts) {
         const meant = accounts.get(target ?? '');
         const told = [...admins, ...(meant?.email_verified ? [meant] : [])];
         const by = accounts.get(actor.id)?.email ?? `${actor.type} ${actor.id}`;
-        const people = new Map(told.map((person) => [person.id, person]));
-        for (const person of people.values()) {
-          const mail = await mailWithin(db, 'power notice', person, (isLast) =>
-            powerNoticeMail(person.email, event, { by, isLast, frontendOrigin }),
-          );
-          if (mail) sending.push(deferredMail.sent(mail, log));
-        }
+        const mailTo = (address: string, isLast: boolean): Mail =>
+          powerNoticeMail(address, event, { by, isLast, frontendOrigin });
+        sending.push(...(await mailEach(parts, 'power notice', told, mailTo, log)));
       }
       await Promise.all(sending);
       return null;

@@ -6,10 +6,10 @@
  * still shows the change. It holds nothing that whoever made the change could have written, such as
  * the name of a key: a mail of ours would carry it to its victim.
  */
-import ipaddr from 'ipaddr.js';
 import type { Request } from '../../../../shared/contract-runtime/request.ts';
-import { html } from '../../../../shared/mail/html.ts';
 import type { Mail } from '../../../../shared/mail/mailer.ts';
+import { mailOf } from '../../mail/paragraphs.ts';
+import { networkIn } from '../../../../shared/security/networks.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
 import type { DeferredMail } from '../../mail/deferred-mail.ts';
 
@@ -35,24 +35,12 @@ export interface AccountNotice {
   readonly which?: string;
 }
 
-export interface AccountNotices {
-  /** Returns at once; call it after the commit. */
-  readonly send: (to: string, notice: AccountNotice, request: Request) => void;
-}
-
-const networkBits = { ipv4: 24, ipv6: 48 } as const;
-
 /**
  * The network of an address, such as `192.0.2.0/24`: enough to know one's own by, and no more than
  * that.
  */
-export function shownNetworkOf(ip: string | undefined): string {
-  if (ip === undefined || !ipaddr.isValid(ip)) return 'unknown';
-  const address = ipaddr.process(ip);
-  const bits = networkBits[address.kind()];
-  const bytes = address.toByteArray().map((byte, index) => (index < bits / 8 ? byte : 0));
-  return `${ipaddr.fromByteArray(bytes).toString()}/${bits}`;
-}
+export const shownNetworkOf = (ip: string | undefined): string =>
+  networkIn(ip, { ipv4: 24, ipv6: 48 }) ?? 'unknown';
 
 /** `2026-01-31 12:00 UTC` */
 const shownTimeOf = (at: Date): string => `${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
@@ -68,24 +56,13 @@ export function accountNoticeMail(
   const where = `From the network: ${shownNetworkOf(ip)}`;
   const advice =
     'If it was you, there is nothing to do. If not, reset your password, look through your sessions, passkeys and API keys, and tell your administrator:';
-  return {
-    to: [to],
-    subject,
-    text: `${what}\n\n${when}\n${where}\n\n${advice}\n\n${frontendOrigin}\n`,
-    html: String(html`<p>${what}</p>
-<p>${when}<br>${where}</p>
-<p>${advice}</p>
-<p><a href="${frontendOrigin}">${frontendOrigin}</a></p>
-`),
-  };
+  return mailOf(to, subject, [[what], [when, where], [advice], [{ link: frontendOrigin }]]);
 }
 
-export function createAccountNotices(
-  settings: () => Settings,
-  deferredMail: DeferredMail,
-): AccountNotices {
+export function createAccountNotices(settings: () => Settings, deferredMail: DeferredMail) {
   return {
-    send(to, notice, { client, log }) {
+    /** Returns at once; call it after the commit. */
+    send(to: string, notice: AccountNotice, { client, log }: Request): void {
       const { frontend_origin: frontendOrigin } = settings();
       const mail = accountNoticeMail(to, notice, {
         at: new Date(),

@@ -1,5 +1,5 @@
 /** The mail that asks somebody to become a member of a tenant. */
-import { html } from '../../../../shared/mail/html.ts';
+import { mailOf } from '../../mail/paragraphs.ts';
 import type { Mail } from '../../../../shared/mail/mailer.ts';
 import { invitationDays } from '../rules/invitations.ts';
 
@@ -8,15 +8,13 @@ const onOneLine = (name: string): string => name.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}
 
 export function invitationMail(to: string, tenantName: string, link: string): Mail {
   const name = onOneLine(tenantName);
-  return {
-    to: [to],
-    subject: 'You are invited',
-    text:
-      `You are invited to become a member of “${name}”. To accept, open within ${invitationDays} days:\n\n${link}\n\n` +
-      'If you do not know why, do nothing: nobody may act for you, and you become a member of nothing.\n',
-    html: String(html`<p>You are invited to become a member of “${name}”. To accept, open within ${invitationDays} days:</p>
-<p><a href="${link}">${link}</a></p>
-<p>If you do not know why, do nothing: nobody may act for you, and you become a member of nothing.</p>
-`),
-  };
+  return mailOf(to, 'You are invited', [
+    [
+      `You are invited to become a member of “${name}”. To accept, open within ${invitationDays} days:`,
+    ],
+    [{ link }],
+    [
+      'If you do not know why, do nothing: nobody may act for you, and you become a member of nothing.',
+    ],
+  ]);
 }
