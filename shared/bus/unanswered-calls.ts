@@ -24,10 +24,9 @@
 import { randomUUID } from 'node:crypto';
 import { Errors, type Middleware, type ServiceBroker } from 'moleculer';
 import type { NatsConnection } from 'nats';
-import { serviceCaller } from '../access.ts';
 import { natsConnectionOf, type Bus } from './bus.ts';
 import { moleculerMiddleware, type Receive, type Send } from './moleculer-middleware.ts';
-import { callAs } from '../contract-runtime/request.ts';
+import { askNode } from '../contract-runtime/request.ts';
 
 /** Moleculer's part of what it sends that matters here. */
 interface Outgoing {
@@ -158,21 +157,11 @@ class UnansweredCalls {
 
   async #ask(nodeId: string, ids: string[]): Promise<void> {
     this.#asked.add(nodeId);
-    const options = {
-      caller: serviceCaller(this.#broker.nodeID),
-      requestId: 'second-look',
-      nodeID: nodeId,
-      timeout: questionTimeoutMs,
-    };
-    try {
-      const { unknown } = await callAs(this.#broker, question, { body: { ids } }, options);
-      for (const id of unknown) this.#reject(id);
-    } catch {
-      // It is asked again as long as calls wait for it; an older version does not know the
-      // question.
-    } finally {
-      this.#asked.delete(nodeId);
-    }
+    const options = { requestId: 'second-look', nodeID: nodeId, timeout: questionTimeoutMs };
+    // It is asked again as long as calls wait for it; an older version does not know the question.
+    const said = await askNode(this.#broker, question, { body: { ids } }, options);
+    for (const id of said?.unknown ?? []) this.#reject(id);
+    this.#asked.delete(nodeId);
   }
 
   #reject(id: string): void {

@@ -100,6 +100,23 @@ export const callAs = <A extends ActionName>(
   });
 };
 
+/** What one node answers to this one; undefined where it does not, or not in time. */
+export async function askNode<A extends ActionName>(
+  broker: ServiceBroker,
+  action: A,
+  params: ParamsOf<A>,
+  options: Required<Pick<CallOptions, 'nodeID' | 'requestId' | 'timeout'>>,
+): Promise<ResultOf<A> | undefined> {
+  try {
+    return await callAs(broker, action, params, {
+      ...options,
+      caller: serviceCaller(broker.nodeID),
+    });
+  } catch {
+    return undefined;
+  }
+}
+
 /** In milliseconds; undefined leaves it to the broker, which gives every request the same. */
 function timeoutOf(
   action: ActionName,

@@ -21,11 +21,10 @@
 import { createHash } from 'node:crypto';
 import type { ServiceBroker } from 'moleculer';
 import type { TSchema } from 'typebox';
-import { serviceCaller } from '../access.ts';
 import { contractOf } from '../contracts/index.ts';
 import { StrataError } from '../errors.ts';
 import { problemsOf } from '../schema/validate.ts';
-import { callAs } from './request.ts';
+import { askNode } from './request.ts';
 
 /**
  * How a node is asked what it takes. Its own parameters never change, so that it is asked without
@@ -161,17 +160,8 @@ export class Skew {
   }
 
   async #ask(action: string, nodeID: string): Promise<TSchema | null> {
-    const options = {
-      caller: serviceCaller(this.#broker().nodeID),
-      requestId: 'skew',
-      nodeID,
-      timeout: questionTimeoutMs,
-    };
-    try {
-      const { schema } = await callAs(this.#broker(), question, { body: { action } }, options);
-      return schema === null ? null : (JSON.parse(schema) as TSchema);
-    } catch {
-      return null;
-    }
+    const options = { requestId: 'skew', nodeID, timeout: questionTimeoutMs };
+    const said = await askNode(this.#broker(), question, { body: { action } }, options);
+    return said?.schema ? (JSON.parse(said.schema) as TSchema) : null;
   }
 }

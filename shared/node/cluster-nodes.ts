@@ -3,10 +3,8 @@
  * only look, such as an operator's REPL, are none of the cluster's.
  */
 import type { ServiceBroker } from 'moleculer';
-import { serviceCaller } from '../access.ts';
-import { callAs, type Handlers } from '../contract-runtime/request.ts';
+import { askNode, type Handlers } from '../contract-runtime/request.ts';
 import type { Backlog, ClusterNode } from '../contracts/cluster.ts';
-import type { ParamsOf, ResultOf } from '../contracts/index.ts';
 import { nodesOf, rememberGone, type GoneNode, type NodeInfo } from './nodes.ts';
 
 /** A node that takes longer is shown as silent. */
@@ -19,26 +17,15 @@ type Health = Readonly<Record<string, boolean>>;
 
 export function clusterNodes(broker: ServiceBroker): Handlers {
   const gone = rememberGone(broker);
-  async function said<A extends 'cluster.node.health' | 'cluster.node.backlog'>(
-    action: A,
-    nodeID: string,
-    requestId: string,
-  ): Promise<ResultOf<A> | undefined> {
-    const options = { caller: serviceCaller('cluster'), requestId, nodeID, timeout: patienceMs };
-    try {
-      return await callAs(broker, action, {} as ParamsOf<A>, options);
-    } catch {
-      return undefined;
-    }
-  }
   return {
     'cluster.nodes': async (_params, { requestId }) => {
       const there = nodesOf(broker).filter(isMember);
       const known = await Promise.all(
         there.map(async (node) => {
+          const options = { requestId, nodeID: node.id, timeout: patienceMs };
           const [health, backlog] = await Promise.all([
-            said('cluster.node.health', node.id, requestId),
-            said('cluster.node.backlog', node.id, requestId),
+            askNode(broker, 'cluster.node.health', {}, options),
+            askNode(broker, 'cluster.node.backlog', {}, options),
           ]);
           return { node, health, backlog };
         }),

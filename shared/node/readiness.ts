@@ -15,11 +15,10 @@
  * is, and the bus may be connected to a server that is silent.
  */
 import type { ServiceBroker } from 'moleculer';
-import { serviceCaller } from '../access.ts';
 import type { Coherence } from '../coherence/coherence.ts';
 import { shareAnswer } from './health.ts';
 import { nodesOf } from './nodes.ts';
-import { callAs } from '../contract-runtime/request.ts';
+import { askNode } from '../contract-runtime/request.ts';
 
 /** A piece that this node hosts. */
 export interface ServingPiece {
@@ -142,15 +141,13 @@ const isUnfinished = (piece: string, health: Health): boolean =>
   namesOfStartWorks.some((work) => startWorks[work] === piece && health[work] === false);
 
 /** What a node says of itself; undefined where it does not answer in time. */
-async function healthOf(broker: ServiceBroker, nodeID: string): Promise<Health | undefined> {
-  const caller = serviceCaller(broker.nodeID);
-  const options = { caller, requestId: 'health', nodeID, timeout: nodePatienceMs };
-  try {
-    return await callAs(broker, 'cluster.node.health', {}, options);
-  } catch {
-    return undefined;
-  }
-}
+const healthOf = (broker: ServiceBroker, nodeID: string): Promise<Health | undefined> =>
+  askNode(
+    broker,
+    'cluster.node.health',
+    {},
+    { requestId: 'health', nodeID, timeout: nodePatienceMs },
+  );
 
 /** Whether there is anything that the piece can answer now. */
 function answersAnything(piece: ServingPiece, checks: Health, options: ReadinessOptions): boolean {
