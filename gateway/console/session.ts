@@ -9,7 +9,7 @@ import type { Caller } from '../../shared/access.ts';
 import { callAs, type CallOptions } from '../../shared/contract-runtime/request.ts';
 import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { codeOf, statusOf, StrataError } from '../../shared/errors.ts';
-import type { OwnHandlers, OwnRequest } from '../http/own-handlers.ts';
+import { callOf, type OwnHandlers, type OwnRequest } from '../http/own-handlers.ts';
 
 type Tokens = ResultOf<'auth.login'>;
 type ShownTokens = Exclude<ResultOf<'gateway.console.refresh'>, null>;
@@ -85,13 +85,6 @@ export function consoleSessionHandlers(broker: ServiceBroker): OwnHandlers {
     },
   };
 }
-
-const callOf = ({ caller, requestId, client, timeout }: OwnRequest): CallOptions => ({
-  caller,
-  requestId,
-  client,
-  timeout,
-});
 
 /** Who has just proved to hold the session. */
 const callerOf = ({ user, tenant, session_id: sessionId }: Tokens): Caller => ({

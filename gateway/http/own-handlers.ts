@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { Caller } from '../../shared/access.ts';
-import type { Client } from '../../shared/contract-runtime/request.ts';
+import type { CallOptions, Client } from '../../shared/contract-runtime/request.ts';
 import type { ActionName } from '../../shared/contracts/index.ts';
 
 /** What a handler of the gateway's own is given beside its parameters. */
@@ -34,6 +34,14 @@ export interface OwnRequest {
    */
   readonly setHeader: (name: string, value: string) => void;
 }
+/** For calls that are made for the request, as its caller. */
+export const callOf = ({ caller, requestId, client, timeout }: OwnRequest): CallOptions => ({
+  caller,
+  requestId,
+  client,
+  timeout,
+});
+
 /**
  * What the gateway answers itself: streams, because they continue, and what has to do with cookies.
  */

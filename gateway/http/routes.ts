@@ -37,7 +37,7 @@ import type { FastPath } from '../fast-path/fast-path.ts';
 import { consolePaths } from '../console/serve.ts';
 import { mcpMetadataPath, mcpPath } from '../mcp/mcp.ts';
 import { nodePaths } from './node-routes.ts';
-import type { OwnHandler, OwnHandlers, OwnRequest } from './own-handlers.ts';
+import { callOf, type OwnHandler, type OwnHandlers, type OwnRequest } from './own-handlers.ts';
 import { takeForms } from './oauth.ts';
 import { parametersOf, urlParamsOf } from './parameters.ts';
 import { respond } from './responses.ts';
@@ -282,15 +282,9 @@ function handlerOf(
   { broker, own }: Pick<RoutesOptions, 'broker' | 'own'>,
 ): OwnHandler {
   const ownHandler = own[name];
-  if (!ownHandler) {
-    return (params, { caller, requestId, client, timeout }) =>
-      callAs(broker, name, params as ParamsOf<typeof name>, {
-        caller,
-        requestId,
-        client,
-        timeout,
-      });
-  }
+  if (!ownHandler)
+    return (params, request) =>
+      callAs(broker, name, params as ParamsOf<typeof name>, callOf(request));
   return async (params, request) => {
     checkParams(contract, params);
     return ownHandler(params, request);

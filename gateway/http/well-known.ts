@@ -2,7 +2,7 @@
 import type { ServiceBroker } from 'moleculer';
 import { callAs } from '../../shared/contract-runtime/request.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
-import type { OwnHandlers } from './own-handlers.ts';
+import { callOf, type OwnHandlers } from './own-handlers.ts';
 
 /** By draft 1 of the Access Request and Approval Profile. */
 const accessRequests = 'urn:openid:authzen:capability:access-request';
@@ -28,14 +28,8 @@ export const wellKnownHandlers = (
   },
 
   async 'notifier.grants.keys'(_params, request) {
-    const { caller, requestId, client, timeout, setHeader } = request;
-    const keys = await callAs(
-      broker,
-      'notifier.grants.keys',
-      {},
-      { caller, requestId, client, timeout },
-    );
-    setHeader('cache-control', `public, max-age=${maxAge}`);
+    const keys = await callAs(broker, 'notifier.grants.keys', {}, callOf(request));
+    request.setHeader('cache-control', `public, max-age=${maxAge}`);
     return keys;
   },
 });

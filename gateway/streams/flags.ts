@@ -8,7 +8,7 @@ import { callAs } from '../../shared/contract-runtime/request.ts';
 import { addressFields, type Address } from '../../shared/contracts/effective-config.ts';
 import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
-import type { OwnHandlers } from '../http/own-handlers.ts';
+import { callOf, type OwnHandlers } from '../http/own-handlers.ts';
 import { windowOf, type Tickets } from './tickets.ts';
 
 type EvaluateAll = 'config-resolver.flags.evaluate-all';
@@ -22,16 +22,13 @@ export const flagHandlers = (
   tickets: Tickets,
   settings: LiveSettings,
 ): OwnHandlers => ({
-  async 'config-resolver.flags.evaluate-all'(
-    params,
-    { caller, requestId, client, timeout, headers },
-  ) {
+  async 'config-resolver.flags.evaluate-all'(params, request) {
     const asked = params as ParamsOf<EvaluateAll>;
-    const by = { caller, requestId, client, timeout };
+    const by = callOf(request);
     const evaluated = await callAs(broker, 'config-resolver.flags.evaluate-all', asked, by);
     const now = Date.now();
     const of = { tenant_id: asked.tenant_id, address: evaluated.context };
-    const ticket = tickets.issue(headers, of, now);
+    const ticket = tickets.issue(request.headers, of, now);
     if (ticket === undefined) return evaluated;
     const url = streamAt(settings.current.base_url, of, ticket);
     return {
