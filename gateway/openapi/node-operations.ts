@@ -27,12 +27,9 @@ export const nodeSchemas = {
   },
 } as const;
 
-const ready = (status: string) => ({
-  'application/json': {
-    schema: refTo('Readiness'),
-    example: { status, checks: { bus: true, database: true } },
-  },
-});
+const anyObject = { type: 'object', additionalProperties: true } as const;
+const ready = (status: string) =>
+  jsonOf(refTo('Readiness'), { example: { status, checks: { bus: true, database: true } } });
 const answered = (description: string, content: object) => ({
   description,
   headers: refsOf(ofEveryAnswer),
@@ -57,9 +54,7 @@ const alive = {
 
 export const nodePaths = {
   '/healthz': operationOf('node.alive', 'Whether the process is alive', 'Who may call: anyone.', {
-    200: answered('It is', {
-      'application/json': { ...jsonOf(alive)['application/json'], example: { status: 'ok' } },
-    }),
+    200: answered('It is', jsonOf(alive, { example: { status: 'ok' } })),
   }),
   '/readyz': operationOf(
     'node.ready',
@@ -87,29 +82,22 @@ export const nodePaths = {
     'node.openapi',
     'This document',
     'Who may call: anyone. `GET /docs` is a page that shows it.',
-    {
-      200: answered('OpenAPI 3.1', {
-        'application/json': {
-          schema: { type: 'object', additionalProperties: true },
-          example: { openapi: '3.1.0' },
-        },
-      }),
-    },
+    { 200: answered('OpenAPI 3.1', jsonOf(anyObject, { example: { openapi: '3.1.0' } })) },
   ),
   '/.well-known/oauth-protected-resource/mcp': operationOf(
     'node.mcp-metadata',
     'What agents need to know before they call /mcp (RFC 9728)',
     'Who may call: anyone.',
     {
-      200: answered('The resource, and the scopes of API keys', {
-        'application/json': {
-          schema: { type: 'object', additionalProperties: true },
+      200: answered(
+        'The resource, and the scopes of API keys',
+        jsonOf(anyObject, {
           example: {
             resource: 'https://strata.example.com/mcp',
             bearer_methods_supported: ['header'],
           },
-        },
-      }),
+        }),
+      ),
     },
   ),
   '/mcp': {
@@ -123,20 +111,15 @@ export const nodePaths = {
       requestBody: {
         required: true,
         description: 'One message of JSON-RPC 2.0',
-        content: {
-          'application/json': {
-            schema: { type: 'object', additionalProperties: true },
-            example: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} },
-          },
-        },
+        content: jsonOf(anyObject, {
+          example: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} },
+        }),
       },
       responses: {
-        200: answered('The result, or an error of JSON-RPC', {
-          'application/json': {
-            schema: { type: 'object', additionalProperties: true },
-            example: { jsonrpc: '2.0', id: 1, result: { tools: [] } },
-          },
-        }),
+        200: answered(
+          'The result, or an error of JSON-RPC',
+          jsonOf(anyObject, { example: { jsonrpc: '2.0', id: 1, result: { tools: [] } } }),
+        ),
         202: answered('A notification was taken', {}),
         ...errorRefs([400, 401, 403, 422, 429]),
       },
