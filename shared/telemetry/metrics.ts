@@ -48,61 +48,52 @@ export function createMetrics({ coherence, bus, commits }: NodeParts): Registry 
 
 type CacheStats = ReturnType<CoherentCache['stats']>;
 
-const cacheFigures: readonly {
-  readonly name: string;
+interface CacheFigure {
   readonly help: string;
   readonly of: (stats: CacheStats) => number;
-}[] = [
-  {
-    name: 'strata_cache_hits_total',
+}
+const cacheFigures: Readonly<Record<string, CacheFigure>> = {
+  strata_cache_hits_total: {
     help: 'Reads answered from memory',
     of: ({ hits }) => hits,
   },
-  {
-    name: 'strata_cache_misses_total',
+  strata_cache_misses_total: {
     help: 'Reads that were not answered from memory',
     of: ({ misses }) => misses,
   },
-  {
-    name: 'strata_cache_drops_total',
+  strata_cache_drops_total: {
     help: 'Entries removed because a change made them outdated',
     of: ({ drops }) => drops,
   },
-  {
-    name: 'strata_cache_outdated_loads_total',
+  strata_cache_outdated_loads_total: {
     help: 'Loads whose answer was not kept, because a change came while they were on their way',
     of: ({ outdatedLoads }) => outdatedLoads,
   },
-  {
-    name: 'strata_cache_refused_answers_total',
+  strata_cache_refused_answers_total: {
     help: 'Answers of owners from before a change that this node knew of; they were asked again',
     of: ({ rejectedBelowFloor }) => rejectedBelowFloor,
   },
-  {
-    name: 'strata_cache_stale_answers_total',
+  strata_cache_stale_answers_total: {
     help: 'Reads answered with the last known value, marked stale, because the owner was away',
     of: ({ stale }) => stale,
   },
-  {
-    name: 'strata_cache_read_through_total',
+  strata_cache_read_through_total: {
     help: 'Loads while this node had no lease, so that nothing was kept or shared',
     of: ({ readThrough }) => readThrough,
   },
-  { name: 'strata_cache_entries', help: 'Entries in memory', of: ({ entries }) => entries },
-  {
-    name: 'strata_cache_bytes',
+  strata_cache_entries: { help: 'Entries in memory', of: ({ entries }) => entries },
+  strata_cache_bytes: {
     help: 'Memory of the entries, by an estimate',
     of: ({ bytes }) => bytes,
   },
-  {
-    name: 'strata_cache_floors',
+  strata_cache_floors: {
     help: 'Keys and scopes whose least revision is remembered after a change',
     of: ({ floors }) => floors,
   },
-];
+};
 
 function showCaches(registry: Registry, coherence: Coherence): void {
-  for (const { name, help, of } of cacheFigures) {
+  for (const [name, { help, of }] of Object.entries(cacheFigures)) {
     const read = (): Sample[] =>
       Object.entries(coherence.caches).map(([cache, store]) => ({
         labels: { cache },
