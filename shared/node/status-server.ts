@@ -27,45 +27,34 @@ export interface StatusOptions {
   readonly port: number;
 }
 
-/** Serves `/healthz`, `/readyz` and `/metrics` on METRICS_PORT. Returns how to stop. */
-export async function startStatusServer({
-  readiness,
-  metrics,
-  host,
-  port,
-}: StatusOptions): Promise<() => Promise<void>> {
-  const pages = new Map<string, () => Promise<Page>>([
-    ['GET /healthz', async () => jsonPage(200, { status: 'ok' })],
-    [
-      'GET /readyz',
-      async () => {
-        const answer = await readiness.ask();
-        return jsonPage(codeOfReadiness(answer), answer);
-      },
-    ],
-    [
-      'GET /metrics',
-      async () => ({ code: 200, type: metrics.contentType, text: await metrics.metrics() }),
-    ],
-  ]);
-  async function pageFor(asked: string): Promise<Page> {
-    const page = pages.get(asked);
-    if (!page) return jsonPage(404, { status: 'not_found' });
-    return page().catch(() => jsonPage(500, { status: 'error' }));
+async function pageFor(asked: string, { readiness, metrics }: StatusOptions): Promise<Page> {
+  switch (asked) {
+    case 'GET /healthz':
+      return jsonPage(200, { status: 'ok' });
+    case 'GET /readyz': {
+      const answer = await readiness.ask();
+      return jsonPage(codeOfReadiness(answer), answer);
+    }
+    case 'GET /metrics':
+      return { code: 200, type: metrics.contentType, text: await metrics.metrics() };
+    default:
+      return jsonPage(404, { status: 'not_found' });
   }
-  const server = http.createServer((request, response) => {
-    pageFor(`${request.method} ${request.url}`).then(
-      ({ code, type, text }) => response.writeHead(code, { 'content-type': type }).end(text),
-      () => response.destroy(),
-    );
+}
+
+/** Serves `/healthz`, `/readyz` and `/metrics` on METRICS_PORT. Returns how to stop. */
+export async function startStatusServer(options: StatusOptions): Promise<() => Promise<void>> {
+  const { host, port } = options;
+  const server = http.createServer(async ({ method, url }, response) => {
+    const page = pageFor(`${method} ${url}`, options);
+    const { code, type, text } = await page.catch(() => jsonPage(500, { status: 'error' }));
+    response.writeHead(code, { 'content-type': type }).end(text);
   });
   await once(server.listen(port, host), 'listening').catch((error: unknown) => {
     throw cannotListen(error, { host, port, variable: 'METRICS_PORT' });
   });
   return async () => {
     server.closeAllConnections();
-    await new Promise((done) => {
-      server.close(done);
-    });
+    await server[Symbol.asyncDispose]();
   };
 }
