@@ -7,8 +7,6 @@
 import { ServiceBroker, type BrokerOptions } from 'moleculer';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import type { DataSource } from 'typeorm';
-import type { LiveSettings } from '../settings/live-settings.ts';
 import type { Settings } from '../settings/settings.ts';
 import { Bus, natsTransporter } from '../bus/bus.ts';
 import { chunkingMiddleware } from '../bus/chunking.ts';
@@ -16,14 +14,11 @@ import { Coherence } from '../coherence/coherence.ts';
 import { contractMiddleware } from '../contract-runtime/contract-middleware.ts';
 import type { DerivedReads } from '../contract-runtime/derived-reads.ts';
 import { Discovery, discoveryMiddleware, heartbeats } from '../bus/discovery.ts';
-import type { Probe } from './health.ts';
 import { createLocalCache, type LocalCache } from '../contract-runtime/local-cache.ts';
 import { brokerLog, createLog } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
-import { nodeLifecycle } from './node-lifecycle.ts';
+import { nodeLifecycle, type NodeNeeds } from './node-lifecycle.ts';
 import { nodesOf, type NodeAbout } from './nodes.ts';
-import type { StartWork } from './readiness.ts';
-import type { Connections } from '../database/connections.ts';
 import { sealingMiddleware } from '../bus/sealing.ts';
 import { RunningCalls, unansweredCallsMiddleware } from '../bus/unanswered-calls.ts';
 
@@ -34,16 +29,7 @@ import { RunningCalls, unansweredCallsMiddleware } from '../bus/unanswered-calls
  */
 const nodesNamespace = ({ nats_namespace: namespace }: Settings): string => `${namespace}-nodes`;
 
-export interface NodeOptions {
-  readonly settings: LiveSettings;
-  /** The commit tables, on nodes whose pieces have a database. */
-  readonly commits?: DataSource;
-  /** Of the pools beside it. */
-  readonly connections?: Connections;
-  /** Further needs of this node by name, such as redis, each with whether it answers. */
-  readonly probes?: Readonly<Record<string, Probe>>;
-  /** What the start of this node has yet to do before anybody can be served. */
-  readonly unfinished?: ReadonlySet<StartWork>;
+export interface NodeOptions extends NodeNeeds {
   /**
    * What this node answers from its own memory by the rules of a service; otherwise the service is
    * asked.
@@ -51,8 +37,6 @@ export interface NodeOptions {
   readonly derivedReads?: DerivedReads;
   /** What this node says of itself to the others; none for one that only looks. */
   readonly about?: NodeAbout;
-  /** Sends no broadcasts, so that the feed and the fence alone must hold. For tests. */
-  readonly silent?: boolean;
 }
 
 export interface Node {
@@ -71,16 +55,8 @@ export interface NodeParts {
 }
 
 /** A node that is not started yet: its broker's options and the parts that these refer to. */
-export function nodeOptions({
-  settings,
-  commits,
-  connections,
-  probes = {},
-  unfinished = new Set(),
-  derivedReads = {},
-  about,
-  silent = false,
-}: NodeOptions): NodeParts {
+export function nodeOptions(given: NodeOptions): NodeParts {
+  const { settings, commits, derivedReads = {}, about } = given;
   const { current } = settings;
   const log = createLog(current);
   settings.onReload(({ log_level: level }) => {
@@ -97,19 +73,7 @@ export function nodeOptions({
     log,
   });
   const metrics = createMetrics({ coherence, bus, commits });
-  const lifecycle = nodeLifecycle({
-    settings,
-    commits,
-    connections,
-    probes,
-    unfinished,
-    silent,
-    coherence,
-    bus,
-    running,
-    metrics,
-    log,
-  });
+  const lifecycle = nodeLifecycle({ ...given, coherence, bus, running, metrics, log });
   const contracts = contractMiddleware({
     coherence,
     bus,

@@ -30,13 +30,22 @@ const pruneIntervalMs = 60_000;
  */
 const gatheredShare = 1 / 200;
 
-export interface LifecycleOptions {
+/** What a node is made with. */
+export interface NodeNeeds {
   readonly settings: LiveSettings;
-  readonly commits: DataSource | undefined;
-  readonly connections: Connections | undefined;
-  readonly probes: Readonly<Record<string, Probe>>;
-  readonly unfinished: ReadonlySet<StartWork>;
-  readonly silent: boolean;
+  /** The commit tables, on nodes whose pieces have a database. */
+  readonly commits?: DataSource;
+  /** Of the pools beside it. */
+  readonly connections?: Connections;
+  /** Further needs of this node by name, such as redis, each with whether it answers. */
+  readonly probes?: Readonly<Record<string, Probe>>;
+  /** What the start of this node has yet to do before anybody can be served. */
+  readonly unfinished?: ReadonlySet<StartWork>;
+  /** Sends no broadcasts, so that the feed and the fence alone must hold. For tests. */
+  readonly silent?: boolean;
+}
+
+interface LifecycleOptions extends NodeNeeds {
   readonly coherence: Coherence;
   readonly bus: Bus;
   readonly running: RunningCalls;
@@ -51,7 +60,7 @@ export interface NodeLifecycle {
 }
 
 export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
-  const { settings, commits, connections, silent, coherence, bus, log } = options;
+  const { settings, commits, connections, silent = false, coherence, bus, log } = options;
   const { node_id: nodeId, coherence_fence_ms: fenceMs } = settings.current;
   // One process polls for itself alone.
   const gatherMs = settings.current.nats_url === null ? 0 : fenceMs * gatheredShare;
@@ -111,7 +120,7 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
  */
 function healthCheck(
   broker: ServiceBroker,
-  { settings, commits, probes, unfinished, coherence, bus }: LifecycleOptions,
+  { settings, commits, probes, unfinished = new Set(), coherence, bus }: LifecycleOptions,
 ): () => Promise<Record<string, boolean>> {
   const isEmbedded = !settings.current.nats_url;
   const query = commits && { database: () => commits.query('SELECT 1').then(yes, no) };
