@@ -3,13 +3,13 @@
  * the chains.
  */
 import type { ServiceSchema } from 'moleculer';
-import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
+import type { Call } from '../../shared/contract-runtime/request.ts';
 import {
   serviceOf,
   type ServiceOptions,
   type Started,
 } from '../../shared/contract-runtime/service.ts';
-import { startSweeping, type Sweeper } from '../../shared/database/sweeper.ts';
+import { startSweeping } from '../../shared/database/sweeper.ts';
 import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createHttpClient } from '../../shared/outgoing/http-client.ts';
 import { askedOfDatabase, showFigure } from '../../shared/telemetry/figures.ts';
@@ -22,26 +22,31 @@ import { verifyActions, type Verified } from './actions/verify.ts';
 import { waitingActions } from './actions/waiting.ts';
 import { removeOldCheckpoints } from './stores/checkpoints.ts';
 import { longestLags } from './stores/destinations.ts';
-import { startCheckpoints, type Checkpoints } from './worker/checkpoints.ts';
+import { startCheckpoints } from './worker/checkpoints.ts';
 import { startErasingChains } from './worker/erasing-chains.ts';
 import { startMailing } from './worker/mailing.ts';
-import { startPushing, type Pusher } from './worker/pushing.ts';
+import { startPushing } from './worker/pushing.ts';
 import { Verifications } from './worker/verifications.ts';
 
 /** Each takes a connection, of which lists and events need some. */
 const mostVerifications = 2;
 
 export function auditService({ db, settings, log, metrics }: ServiceOptions): ServiceSchema {
-  let erasing: BackgroundLoop | undefined;
-  let checkpoints: Checkpoints | undefined;
-  let sweeping: Sweeper | undefined;
-  let pushing: Pusher | undefined;
-  let mailing: BackgroundLoop | undefined;
   const http = createHttpClient(createGuard(settings), settings);
+  const sweeps = { checkpoints: removeOldCheckpoints };
+  /** In the order in which they are stopped. */
+  const start = (call: Call) => ({
+    mailing: startMailing({ db, log, call }),
+    pushing: startPushing({ db, http, log, call }),
+    sweeping: startSweeping({ db, log, name: 'audit', sweeps }),
+    checkpoints: startCheckpoints({ db, settings, log }),
+    erasing: startErasingChains(db, log),
+  });
+  let loops: ReturnType<typeof start> | undefined;
   const readLags = askedOfDatabase(() => longestLags(db.manager));
-  const wakePushing = (): void => pushing?.wake();
-  const onMails = (): void => mailing?.wake();
-  const onErasure = (): void => erasing?.wake();
+  const wakePushing = (): void => loops?.pushing.wake();
+  const onMails = (): void => loops?.mailing.wake();
+  const onErasure = (): void => loops?.erasing.wake();
   const verifications = new Verifications<Verified>(
     Math.min(mostVerifications, Math.max(1, Math.floor(settings().db_pool_size / 10))),
     () => settings().audit_verifications_waiting,
@@ -57,16 +62,12 @@ export function auditService({ db, settings, log, metrics }: ServiceOptions): Se
   };
   const lifecycle = {
     async started({ call }: Started): Promise<void> {
-      erasing = startErasingChains(db, log);
-      checkpoints = startCheckpoints({ db, settings, log });
-      pushing = startPushing({ db, http, log, call });
-      mailing = startMailing({ db, log, call });
-      const sweeps = { checkpoints: removeOldCheckpoints };
-      sweeping = startSweeping({ db, log, name: 'audit', sweeps });
+      loops = start(call);
+      const { checkpoints } = loops;
       showFigure(metrics, {
         name: 'strata_audit_chains_rewritten',
         help: 'Audit chains that no longer agree with their newest checkpoint, as of the last look of this node, each hour',
-        read: () => checkpoints?.broken(),
+        read: () => checkpoints.broken(),
       });
       showFigure(metrics, {
         name: 'strata_event_destination_lag_seconds',
@@ -79,11 +80,7 @@ export function auditService({ db, settings, log, metrics }: ServiceOptions): Se
       });
     },
     async stopped(): Promise<void> {
-      await mailing?.stop();
-      await pushing?.stop();
-      await sweeping?.stop();
-      await checkpoints?.stop();
-      await erasing?.stop();
+      for (const loop of Object.values(loops ?? {})) await loop.stop();
     },
   };
   return serviceOf('audit', handlers, lifecycle);

@@ -3,27 +3,16 @@
  * what was signed before. One node signs at a time; each looks for itself.
  */
 import type { DataSource } from 'typeorm';
-import {
-  startBackgroundLoop,
-  type BackgroundLoop,
-} from '../../../shared/concurrency/background-loop.ts';
+import { startBackgroundLoop } from '../../../shared/concurrency/background-loop.ts';
 import type { ServiceOptions } from '../../../shared/contract-runtime/service.ts';
 import { disagreeing, mayLockSigning, signHeads } from '../stores/checkpoints.ts';
-
-export interface Checkpoints extends BackgroundLoop {
-  /** How many chains no longer agree with their newest checkpoint; undefined before the first look. */
-  readonly broken: () => number | undefined;
-}
 
 /** Signed without a pause: some 20 ms. */
 const chainsAtOnce = 100;
 const retryMs = 60_000;
 
-export function startCheckpoints({
-  db,
-  settings,
-  log,
-}: Omit<ServiceOptions, 'metrics'>): Checkpoints {
+export function startCheckpoints({ db, settings, log }: Omit<ServiceOptions, 'metrics'>) {
+  /** How many chains no longer agree with their newest checkpoint; undefined before the first look. */
   let broken: number | undefined;
 
   /** Null where another node is signing. */

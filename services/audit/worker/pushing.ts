@@ -30,14 +30,7 @@ const pollMs = 1000;
 /** How long a shutdown waits for batches on their way. */
 const drainMs = 10_000;
 
-export interface Pusher {
-  /** Looks for events to send now instead of at the next poll. */
-  readonly wake: () => void;
-  /** Lets sends end, for at most 10 s; the claims of others end by themselves. */
-  readonly stop: () => Promise<void>;
-}
-
-export function startPushing(options: PushOptions): Pusher {
+export function startPushing(options: PushOptions) {
   const { db, log, call } = options;
   const inFlight = new Map<
     string,
@@ -96,8 +89,10 @@ export function startPushing(options: PushOptions): Pusher {
   });
 
   return {
-    wake: () => loop.wake(),
-    async stop() {
+    /** Looks for events to send now instead of at the next poll. */
+    wake: (): void => loop.wake(),
+    /** Lets sends end, for at most 10 s; the claims of others end by themselves. */
+    async stop(): Promise<void> {
       await loop.stop();
       const drained = Promise.all([...inFlight.values()].map(({ ended }) => ended));
       await Promise.race([drained, delay(drainMs, undefined, { ref: false })]);
