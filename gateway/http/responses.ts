@@ -7,6 +7,7 @@ import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { AccessReport } from '../../shared/contracts/access-report.ts';
 import type { Contract, ResponseKind } from '../../shared/contracts/contract.ts';
+import type { ResultOf } from '../../shared/contracts/index.ts';
 import { scimMediaType } from '../../shared/contracts/scim.ts';
 import { authorName, etag } from '../../shared/documents/preconditions.ts';
 import { decisionPage, decisionPagePolicy, type DecisionView } from './decision-page.ts';
@@ -17,40 +18,14 @@ import type { EventStream } from '../streams/event-stream.ts';
 const json = 'application/json';
 const ndjson = 'application/x-ndjson';
 
-interface Resource {
-  readonly document: unknown;
-  readonly revision: number;
-  readonly updated_by: string;
-  readonly updated_by_name?: string | null;
-  readonly updated_at: string;
-  /** The last known good value, during an outage. */
-  readonly stale?: true;
-}
-/** An effective configuration: what it was merged from is its entity tag. */
-interface Effective {
-  readonly as_of?: unknown;
-  readonly revision: { readonly tenant: number; readonly platform: number };
-  /** Shown in the entity tag alone. */
-  readonly environment: string;
-  readonly stale?: true;
-}
-/** Evaluated flags: their context is in the entity tag, too, because it is no part of the address. */
-interface Flags {
-  readonly tag: string | null;
-  readonly context: object;
-}
-interface Written extends Resource {
-  readonly outcome: 'created' | 'updated' | 'deleted';
-  readonly warnings?: readonly { readonly path: string }[];
-}
-/** A write that became a change set. */
-interface Proposed {
-  readonly change_set: object;
-}
-interface Page {
-  readonly items: readonly unknown[];
-  readonly next_cursor: string | null;
-}
+/** Every document has these, whatever it is. */
+type Resource = ResultOf<'tenant-config.risk.get'>;
+type WriteResult = ResultOf<'tenant-config.risk.put'>;
+/** What it was merged from is its entity tag; its environment is shown there alone. */
+type Effective = ResultOf<'config-resolver.resolve'>;
+/** Their context is in the entity tag, too, because it is no part of the address. */
+type Flags = ResultOf<'config-resolver.flags.evaluate-all'>;
+type Page = ResultOf<'tenant-config.history.list'>;
 
 /** A response that is made of the result alone: whoever may have the result gets the same bytes. */
 export interface RepeatableResponse {
@@ -128,7 +103,7 @@ export function respond(
     case 'flags':
       return sendFlags(result as Flags, headers, reply);
     case 'write':
-      return sendWritten(result as Written | { dry_run: true } | Proposed, reply);
+      return sendWritten(result as WriteResult, reply);
     case 'list':
       return sendList(result as Page, headers, reply);
     case 'value':
@@ -218,10 +193,7 @@ function sendFlags(
   return isSure && isUnchanged({ tag }, headers) ? sendNothing(304, reply) : sendJson(shown, reply);
 }
 
-function sendWritten(
-  written: Written | { dry_run: true } | Proposed,
-  reply: FastifyReply,
-): FastifyReply {
+function sendWritten(written: WriteResult, reply: FastifyReply): FastifyReply {
   if ('dry_run' in written) return sendJson(written, reply);
   if ('change_set' in written) return sendJson(written, reply.code(202));
   if (written.outcome === 'deleted')
@@ -316,7 +288,8 @@ const wantsNdjson = ({ accept }: IncomingHttpHeaders): boolean => accept?.includ
  * The headers that describe a stored document: who wrote it, when, and the revision, which is its
  * entity tag.
  */
-const describe = (resource: Resource): Record<string, string | number> => ({
+type Author = Pick<Resource, 'revision' | 'updated_by' | 'updated_by_name' | 'updated_at'>;
+const describe = (resource: Author): Record<string, string | number> => ({
   etag: etag(resource.revision),
   'last-modified': new Date(resource.updated_at).toUTCString(),
   'x-updated-by': resource.updated_by,
