@@ -13,113 +13,91 @@ import { refTo } from './schemas.ts';
 const json = 'application/json';
 const request_id = '0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55';
 
-const FieldProblem = {
-  type: 'object',
-  description: 'What is wrong at one place',
-  required: ['path', 'message'],
-  properties: {
-    path: {
-      type: 'string',
-      description: 'JSON Pointer (RFC 6901), into the body where it has one',
-    },
-    message: { type: 'string', description: 'What is wrong there' },
-  },
-} as const;
+const text = (description: string) => ({ type: 'string', description }) as const;
+const problemsOf = (description: string) =>
+  ({ type: 'array', description, items: refTo('FieldProblem') }) as const;
 
-const Detail = {
+/** All of its members are there but the optional ones. */
+const objectOf = (description: string, members: object, optional: readonly string[] = []) => ({
   type: 'object',
-  description: 'What went wrong',
-  required: ['status', 'code', 'message'],
-  properties: {
-    status: { const: 'error', description: 'It is an error' },
-    code: refTo('ErrorCode'),
-    message: { type: 'string', description: 'For people; it may change' },
-  },
-} as const;
+  description,
+  required: Object.keys(members).filter((name) => !optional.includes(name)),
+  properties: members,
+});
+
+const requestId = text('Names the request in the log');
+const forPeople = text('For people; it may change');
+const code = refTo('ErrorCode');
 
 export const errorSchemas = {
-  ErrorCode: {
-    type: 'string',
-    description: 'What to switch on',
-    enum: Object.keys(errorTable),
-  },
-  FieldProblem,
-  Error: {
-    type: 'object',
-    description: 'Of every error',
-    required: ['detail', 'request_id'],
-    properties: {
-      detail: Detail,
-      request_id: { type: 'string', description: 'Names the request in the log' },
-      errors: {
-        type: 'array',
-        description: 'With 422: what is wrong, by JSON Pointer',
-        items: refTo('FieldProblem'),
-      },
+  ErrorCode: { ...text('What to switch on'), enum: Object.keys(errorTable) },
+  FieldProblem: objectOf('What is wrong at one place', {
+    path: text('JSON Pointer (RFC 6901), into the body where it has one'),
+    message: text('What is wrong there'),
+  }),
+  Error: objectOf(
+    'Of every error',
+    {
+      detail: objectOf('What went wrong', {
+        status: { const: 'error', description: 'It is an error' },
+        code,
+        message: forPeople,
+      }),
+      request_id: requestId,
+      errors: problemsOf('With 422: what is wrong, by JSON Pointer'),
       managed_fields: {
         type: 'array',
         description: 'With `field_managed`: what it may not change, and whose that is',
         items: refTo('ManagedField'),
       },
     },
-  },
-  ProblemDetails: {
-    type: 'object',
-    description: "Of AuthZEN's errors (RFC 9457)",
-    required: ['type', 'title', 'status', 'detail', 'code', 'request_id'],
-    properties: {
-      type: { type: 'string', description: "A URN of AuthZEN's profile, or about:blank" },
-      title: { type: 'string', description: 'What the type means' },
+    ['errors', 'managed_fields'],
+  ),
+  ProblemDetails: objectOf(
+    "Of AuthZEN's errors (RFC 9457)",
+    {
+      type: text("A URN of AuthZEN's profile, or about:blank"),
+      title: text('What the type means'),
       status: { type: 'integer', description: 'Of the answer' },
-      detail: { type: 'string', description: 'For people; it may change' },
-      code: refTo('ErrorCode'),
-      request_id: { type: 'string', description: 'Names the request in the log' },
-      errors: {
-        type: 'array',
-        description: 'What is wrong, by JSON Pointer',
-        items: refTo('FieldProblem'),
-      },
+      detail: forPeople,
+      code,
+      request_id: requestId,
+      errors: problemsOf('What is wrong, by JSON Pointer'),
     },
-  },
-  FlagError: {
-    type: 'object',
-    description: "Of OpenFeature's Remote Evaluation Protocol",
-    required: ['errorCode', 'errorDetails', 'code', 'request_id'],
-    properties: {
-      key: { type: 'string', description: 'The flag, where one was asked for' },
+    ['errors'],
+  ),
+  FlagError: objectOf(
+    "Of OpenFeature's Remote Evaluation Protocol",
+    {
+      key: text('The flag, where one was asked for'),
       errorCode: {
-        type: 'string',
+        ...text('What providers switch on'),
         enum: ['PARSE_ERROR', 'FLAG_NOT_FOUND', 'INVALID_CONTEXT', 'GENERAL'],
-        description: 'What providers switch on',
       },
-      errorDetails: { type: 'string', description: 'For people; it may change' },
-      code: refTo('ErrorCode'),
-      request_id: { type: 'string', description: 'Names the request in the log' },
+      errorDetails: forPeople,
+      code,
+      request_id: requestId,
     },
-  },
-  ScimError: {
-    type: 'object',
-    description: 'Of SCIM (RFC 7644, 3.12)',
-    required: ['schemas', 'status', 'detail', 'code', 'request_id'],
-    properties: {
+    ['key'],
+  ),
+  ScimError: objectOf(
+    'Of SCIM (RFC 7644, 3.12)',
+    {
       schemas: { type: 'array', items: { type: 'string' }, description: 'Its URN' },
-      status: { type: 'string', description: 'The status of the answer, as a text' },
-      scimType: { type: 'string', description: 'What to switch on, where SCIM has a word for it' },
-      detail: { type: 'string', description: 'For people; it may change' },
-      code: { type: 'string', description: 'Our own code' },
-      request_id: { type: 'string', description: 'Quote it when you report a problem' },
+      status: text('The status of the answer, as a text'),
+      scimType: text('What to switch on, where SCIM has a word for it'),
+      detail: forPeople,
+      code: text('Our own code'),
+      request_id: text('Quote it when you report a problem'),
     },
-  },
-  OAuthError: {
-    type: 'object',
-    description: "Of the token endpoint's errors (RFC 6749, 5.2)",
-    required: ['error'],
-    properties: {
-      error: { type: 'string', description: 'What to switch on' },
-      error_description: { type: 'string', description: 'For people; it may change' },
-    },
-  },
-} as const;
+    ['scimType'],
+  ),
+  OAuthError: objectOf(
+    "Of the token endpoint's errors (RFC 6749, 5.2)",
+    { error: text('What to switch on'), error_description: forPeople },
+    ['error_description'],
+  ),
+};
 
 const codes = Object.entries(errorTable);
 
