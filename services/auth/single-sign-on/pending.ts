@@ -24,13 +24,13 @@ export interface PendingSignIn extends AuthorizationRequest {
 }
 
 /** What a client asks for when it begins. */
-export interface Beginning {
-  readonly redirectUri: string;
-  readonly clientChallenge: string;
+interface Beginning {
+  readonly redirect_uri: string;
+  readonly client_challenge: string;
   readonly linking: OwnSession | null;
-  readonly loginHint?: string | undefined;
+  readonly email?: string;
   /** In seconds: how long ago the person may have signed in at the provider. */
-  readonly maxAge?: number | undefined;
+  readonly max_age?: number;
 }
 
 const pendingSeconds = 600;
@@ -43,7 +43,7 @@ const challengeOf = (verifier: string): string =>
 export async function beginAt(
   { settings, shortLived, identityProviders }: AuthParts,
   provider: SsoProviderRow | null,
-  { redirectUri, clientChallenge, linking, loginHint, maxAge }: Beginning,
+  { redirect_uri: redirectUri, client_challenge, linking, email, max_age: maxAge }: Beginning,
   request: Request,
 ) {
   if (!provider) throw new StrataError('auth_sso_provider_not_found');
@@ -53,7 +53,7 @@ export async function beginAt(
   }
   const client = clientOf(provider, settings());
   const begun = await identityProviders
-    .begin(client, redirectUri, { loginHint, maxAge })
+    .begin(client, redirectUri, { loginHint: email, maxAge })
     .catch((error: unknown) => {
       logReason(error, provider.id, request);
       throw error;
@@ -63,7 +63,7 @@ export async function beginAt(
     provider_id: provider.id,
     issuer: provider.issuer,
     client_id: provider.client_id,
-    client_challenge: clientChallenge,
+    client_challenge,
     linking,
   };
   await shortLived.put(pendingKey(begun.state), pending, pendingSeconds);

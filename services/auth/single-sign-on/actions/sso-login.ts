@@ -126,14 +126,7 @@ export function ssoLoginActions(parts: AuthParts) {
   return {
     async 'auth.login.sso.start'({ body }, request) {
       const provider = await providerFor(db, body.provider_id, body.email);
-      const beginning = {
-        redirectUri: body.redirect_uri,
-        clientChallenge: body.client_challenge,
-        linking: null,
-        loginHint: body.email,
-        maxAge: body.max_age,
-      };
-      return beginAt(parts, provider, beginning, request);
+      return beginAt(parts, provider, { ...body, linking: null }, request);
     },
 
     async 'auth.sso.link'({ body }, request) {
@@ -144,12 +137,7 @@ export function ssoLoginActions(parts: AuthParts) {
           const { session } = await requireOpenSession(manager, own, lockForChange);
           await requireLinkable(manager, session, provider);
         });
-      const beginning = {
-        redirectUri: body.redirect_uri,
-        clientChallenge: body.client_challenge,
-        linking: own,
-      };
-      return beginAt(parts, provider, beginning, request);
+      return beginAt(parts, provider, { ...body, linking: own }, request);
     },
 
     async 'auth.login.sso'({ body: { client_verifier: clientVerifier, ...response } }, request) {
