@@ -24,12 +24,12 @@ export interface KeyRing {
 }
 
 /**
- * The keys for one use; an id is the first `idLength` hex digits of the key's SHA-256. Throws
+ * The keys for one use; an id is the first hex digits of the key's SHA-256, 8 by default. Throws
  * without SECRET_KEY, saying what it is needed to do.
  */
 export function createKeyRing(
   { secret_key: secretKey, secret_key_previous: previousKey }: SecretKeys,
-  { label, idLength, neededTo }: { label: string; idLength: number; neededTo: string },
+  { label, neededTo, idLength = 8 }: { label: string; neededTo: string; idLength?: number },
 ): KeyRing {
   if (secretKey === null) throw new Error(`SECRET_KEY is needed to ${neededTo}`);
   const derived = (secret: string): DerivedKey => {

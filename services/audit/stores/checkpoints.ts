@@ -22,7 +22,6 @@ const signerName = 'strata-audit';
 const signersOf = (settings: SecretKeys): NoteSigner[] =>
   createKeyRing(settings, {
     label: 'audit checkpoint',
-    idLength: 8,
     neededTo: 'sign checkpoints of the audit',
   }).all.map(({ bytes }) => noteSigner(signerName, bytes));
 

@@ -31,11 +31,9 @@ const bytesOf = ({ chain, seq, hash, cut_at, cut_by }: Statement): Buffer =>
   Buffer.from(canonicalize({ chain, seq, hash, cut_at, cut_by })!);
 
 const signingKeys = (settings: SecretKeys): KeyObject[] =>
-  createKeyRing(settings, {
-    label: 'audit cut',
-    idLength: 8,
-    neededTo: 'cut the audit',
-  }).all.map(({ bytes }) => privateKeyOf(bytes));
+  createKeyRing(settings, { label: 'audit cut', neededTo: 'cut the audit' }).all.map(({ bytes }) =>
+    privateKeyOf(bytes),
+  );
 
 export function signed(statement: Statement, settings: SecretKeys): Cut {
   const [key] = signingKeys(settings);

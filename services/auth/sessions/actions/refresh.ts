@@ -3,10 +3,9 @@ import type { EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import { lockRow } from '../../../../shared/database/locked-row.ts';
 import { StrataError } from '../../../../shared/errors.ts';
-import type { Settings } from '../../../../shared/settings/settings.ts';
 import {
   validateRefresh,
-  refreshKeyOf,
+  refreshKeysOf,
   refreshHash,
   successorOf,
   successorStoredAs,
@@ -24,17 +23,6 @@ interface Exchange {
   readonly session: SessionRow | null;
   /** What to continue with; undefined where nothing is given out. */
   readonly successor?: string | undefined;
-}
-
-/**
- * Of SECRET_KEY, and after it of SECRET_KEY_PREVIOUS: which of them made a successor is told by its
- * stored hash.
- */
-function successorKeys({ secret_key: current, secret_key_previous: previous }: Settings) {
-  return {
-    current: refreshKeyOf(current!),
-    all: [current!, previous].filter((secret) => secret !== null).map(refreshKeyOf),
-  };
 }
 
 export function refreshActions({ db, settings, signIn }: AuthParts) {
@@ -58,9 +46,10 @@ export function refreshActions({ db, settings, signIn }: AuthParts) {
     // Nodes' clocks differ, and a retry may come to another node than the exchange did.
     const [{ now }] = await manager.query<[{ now: Date }]>('SELECT clock_timestamp() AS now');
     const verdict = validateRefresh(token, session, successorUsed, now);
-    const keys = successorKeys(settings());
+    const ring = refreshKeysOf(settings());
+    const keys = ring.all.map(({ bytes }) => bytes);
     if (session && verdict === 'rotate') {
-      const successor = successorOf(presented, keys.current);
+      const successor = successorOf(presented, ring.current.bytes);
       await rotateRefreshToken(manager, session.id, presented, successor, now);
       return { verdict, session, successor };
     }
@@ -68,7 +57,7 @@ export function refreshActions({ db, settings, signIn }: AuthParts) {
       return {
         verdict,
         session,
-        successor: successorStoredAs(token.successor, presented, keys.all),
+        successor: successorStoredAs(token.successor, presented, keys),
       };
     return { verdict, session };
   }

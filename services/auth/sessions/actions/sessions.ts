@@ -21,7 +21,7 @@ import { requireMembership } from '../../accounts/rules/memberships.ts';
 import { visitOfCaller } from '../visits.ts';
 import { ownSessionOf } from '../rules/own-session.ts';
 import { sessionView } from '../rules/session-view.ts';
-import { refreshKeyOf } from '../rules/refresh-tokens.ts';
+import { refreshKeysOf } from '../rules/refresh-tokens.ts';
 import { SessionEntity, UserEntity, type SessionRow } from '../../schema.ts';
 import { identityOf } from '../sign-in.ts';
 import { entryEvent, identityEvent } from '../../stores/audit-events.ts';
@@ -172,7 +172,7 @@ export function sessionActions(parts: AuthParts) {
         const now = new Date();
         const change = { tenant_id: tenantId, last_used_at: now };
         await manager.update(SessionEntity, { id: sessionId }, change);
-        const key = refreshKeyOf(settings().secret_key!);
+        const { bytes: key } = refreshKeysOf(settings()).current;
         const refreshToken = await putTokenBeside(manager, sessionId, key, now);
         const payload = { session_id: sessionId };
         const event = entryEvent('auth.tenant_switched', userId, tenantId, payload);

@@ -3,7 +3,11 @@
  * retry would was copied (RFC 9700, 4.14.2: refresh token rotation).
  */
 import { createHash, createHmac, randomBytes } from 'node:crypto';
-import { deriveKey } from '../../../../shared/security/derived-keys.ts';
+import {
+  createKeyRing,
+  type KeyRing,
+  type SecretKeys,
+} from '../../../../shared/security/derived-keys.ts';
 
 const prefix = 'strr_';
 /** A token that is not exchanged for this long expires. */
@@ -19,8 +23,9 @@ export const newRefreshToken = (): string => prefix + randomBytes(32).toString('
 export const refreshHash = (token: string): string =>
   createHash('sha256').update(token).digest('hex');
 
-/** The key that tokens are made with which follow from others. */
-export const refreshKeyOf = (secretKey: string): Buffer => deriveKey(secretKey, 'refresh token');
+/** The keys that tokens are made with which follow from others. */
+export const refreshKeysOf = (settings: SecretKeys): KeyRing =>
+  createKeyRing(settings, { label: 'refresh token', neededTo: 'refresh sessions' });
 
 /**
  * The successor follows from the token and a key, so that a retry gets the same one although only
