@@ -72,7 +72,7 @@ export function createNetworkThrottle(redis: RedisClient | undefined) {
   return {
     /** Throws `rate_limited` while the network waits. */
     async admit(network: string, log: Logger): Promise<void> {
-      const ages = await withStore(log, (store) => store.failures(keyOf(network)));
+      const ages = await withStore(log, (store) => store.failures(keyOf(network), 'read'));
       remember(network, ages, knownOf(network).unshared);
       requireNoWait(waitMs(network));
     },
@@ -95,7 +95,7 @@ export function createNetworkThrottle(redis: RedisClient | undefined) {
      * milliseconds; 0 for none.
      */
     async recordFailure(network: string, log: Logger): Promise<number> {
-      const ages = await withStore(log, (store) => store.addFailure(keyOf(network)));
+      const ages = await withStore(log, (store) => store.failures(keyOf(network), 'add'));
       remember(network, ages, knownOf(network).unshared.slice(0, -1));
       return waitMs(network);
     },
@@ -103,14 +103,14 @@ export function createNetworkThrottle(redis: RedisClient | undefined) {
     /** Throws `rate_limited` where there were `limit` calls of the network in this minute. */
     async admitCall({ action, network, limit }: LimitedCall, log: Logger): Promise<void> {
       const key = networkKey(action, network);
-      const wait = await withStore(log, (store) => store.requestWaitMs(key, limit));
+      const wait = await withStore(log, (store) => store.requestWaitMs(key, limit, 'read'));
       requireNoWait(wait, tooManyCalls);
     },
 
     /** The same, and counts one where there were fewer. */
     async countCall({ action, network, limit }: LimitedCall, log: Logger): Promise<void> {
       const key = networkKey(action, network);
-      const wait = await withStore(log, (store) => store.countRequest(key, limit));
+      const wait = await withStore(log, (store) => store.requestWaitMs(key, limit, 'add'));
       requireNoWait(wait, tooManyCalls);
     },
   };

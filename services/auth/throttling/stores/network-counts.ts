@@ -14,16 +14,17 @@ import type { RedisClient } from '../../../../shared/concurrency/redis.ts';
  */
 export type FailureAges = readonly number[];
 
+/** `add` counts one more. */
+type Step = 'add' | 'read';
+
 export interface NetworkCounts {
-  readonly failures: (key: string) => Promise<FailureAges>;
-  /** Counts one more, which is among those that it gives. */
-  readonly addFailure: (key: string) => Promise<FailureAges>;
+  /** With the one that is added. */
+  readonly failures: (key: string, step: Step) => Promise<FailureAges>;
   /**
-   * The milliseconds until this minute is over, where there were `limit` requests in it; else 0.
+   * The milliseconds until this minute is over, where there were `limit` requests in it; else 0,
+   * and only then one is added.
    */
-  readonly requestWaitMs: (key: string, limit: number) => Promise<number>;
-  /** The same, and counts one more where it is 0. */
-  readonly countRequest: (key: string, limit: number) => Promise<number>;
+  readonly requestWaitMs: (key: string, limit: number, step: Step) => Promise<number>;
 }
 
 const minuteMs = 60_000;
@@ -40,28 +41,24 @@ export function networkCountsInMemory(): NetworkCounts {
     ttl: networkMemoryMs,
   });
   const requests = new LRUCache<string, Minute>({ ...upTo(100_000), ttl: minuteMs });
-  const agesOf = (key: string): FailureAges =>
-    (failedAt.get(key) ?? []).map((moment) => Date.now() - moment);
   function minuteOf(key: string): Minute {
     const now = Date.now();
     const known = requests.get(key);
     return known && known.until > now ? known : { count: 0, until: now + minuteMs };
   }
-  const waitMs = ({ count, until }: Minute, limit: number): number =>
-    count >= limit ? until - Date.now() : 0;
+
   return {
-    failures: async (key) => agesOf(key),
-    async addFailure(key) {
-      const moments = [Date.now(), ...(failedAt.get(key) ?? [])];
-      failedAt.set(key, moments.slice(0, networkFailuresRemembered));
-      return agesOf(key);
+    async failures(key, step) {
+      const added = step === 'add' ? [Date.now()] : [];
+      const moments = [...added, ...(failedAt.get(key) ?? [])].slice(0, networkFailuresRemembered);
+      if (step === 'add') failedAt.set(key, moments);
+      return moments.map((moment) => Date.now() - moment);
     },
-    requestWaitMs: async (key, limit) => waitMs(minuteOf(key), limit),
-    async countRequest(key, limit) {
+    async requestWaitMs(key, limit, step) {
       const minute = minuteOf(key);
-      const wait = waitMs(minute, limit);
-      if (wait === 0) requests.set(key, { ...minute, count: minute.count + 1 });
-      return wait;
+      if (minute.count >= limit) return minute.until - Date.now();
+      if (step === 'add') requests.set(key, { ...minute, count: minute.count + 1 });
+      return 0;
     },
   };
 }
@@ -96,17 +93,13 @@ const requestScript = `
 
 export function networkCountsInRedis(redis: RedisClient): NetworkCounts {
   const nameOf = (key: string): string => `strata:throttle:${key}`;
-  const failures = async (key: string, step: 'add' | 'read'): Promise<FailureAges> => {
-    const bounds = [networkFailuresRemembered, networkMemoryMs];
-    const ages = await redis.eval(failuresScript, 1, nameOf(key), step, ...bounds);
-    return (ages as unknown[]).map(Number);
-  };
-  const requestWaitMs = async (key: string, step: 'add' | 'read', limit: number): Promise<number> =>
-    Number(await redis.eval(requestScript, 1, nameOf(key), step, limit, minuteMs));
   return {
-    failures: (key) => failures(key, 'read'),
-    addFailure: (key) => failures(key, 'add'),
-    requestWaitMs: (key, limit) => requestWaitMs(key, 'read', limit),
-    countRequest: (key, limit) => requestWaitMs(key, 'add', limit),
+    async failures(key, step) {
+      const bounds = [networkFailuresRemembered, networkMemoryMs];
+      const ages = await redis.eval(failuresScript, 1, nameOf(key), step, ...bounds);
+      return (ages as unknown[]).map(Number);
+    },
+    requestWaitMs: async (key, limit, step) =>
+      Number(await redis.eval(requestScript, 1, nameOf(key), step, limit, minuteMs)),
   };
 }
