@@ -150,14 +150,10 @@ export function eventActions(db: DataSource, { onErasure, onMails, onAppend }: W
           query.andWhere('e.occurred_at < :until', { until: momentIn('until', until) });
         return query;
       };
-      const rowsAfter = (key: string | undefined) => {
-        const query = filtered();
-        return inOrder(query, order, key);
-      };
       const page = await readPage({
         limit,
         after: decodeCursor(params.cursor, 'chain'),
-        rowsAfter,
+        rowsAfter: (key) => inOrder(filtered(), order, key),
         keyOf: sortKeyOf,
         itemOf: (row) => ({ ...eventFrom(row), seq: row.seq, hash: row.hash }),
       });
