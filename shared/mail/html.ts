@@ -22,7 +22,7 @@ const entities: ReadonlyMap<string, string> = new Map([
   ['"', '&quot;'],
   ["'", '&#39;'],
 ]);
-const escape = (value: unknown): string =>
+export const escape = (value: unknown): string =>
   String(value).replaceAll(/[&<>"']/g, (character) => entities.get(character) ?? character);
 
 const markupOf = (value: unknown): string =>

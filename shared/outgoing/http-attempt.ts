@@ -1,4 +1,5 @@
 /** One attempt over HTTP, for what posts to an address of a tenant's. */
+import { escape } from '../mail/html.ts';
 import { mask } from '../security/vault.ts';
 import type { HttpClient, OutgoingRequest } from './http-client.ts';
 import { OutgoingError } from './outgoing-error.ts';
@@ -65,11 +66,6 @@ const spellingsOf = (secret: string): string[] => [
   JSON.stringify(secret).slice(1, -1),
   encodeURIComponent(secret),
   new URLSearchParams([['', secret]]).toString().slice(1),
-  secret
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;')
-    .replaceAll("'", '&#39;'),
+  escape(secret),
   Buffer.from(secret).toString('base64'),
 ];
