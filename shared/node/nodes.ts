@@ -28,21 +28,17 @@ export interface GoneNode extends NodeInfo {
 
 type Known = ReturnType<ServiceBroker['registry']['getNodeList']>[number];
 
-const infoOf = ({
-  id,
-  hostname,
-  local,
-  services,
-  metadata,
-  lastHeartbeatTime,
-}: Known): NodeInfo => ({
-  id,
-  hostname: hostname ?? '',
-  services: services.map(({ name }) => name),
-  about: aboutIn(metadata),
-  // Moleculer counts by the uptime of this process.
-  seenAt: new Date(local ? Date.now() : Date.now() - (process.uptime() - lastHeartbeatTime) * 1000),
-  self: local,
+/** Moleculer counts by the uptime of this process, in seconds. */
+const silenceOf = ({ local, lastHeartbeatTime }: Known): number =>
+  local ? 0 : process.uptime() - lastHeartbeatTime;
+
+const infoOf = (node: Known): NodeInfo => ({
+  id: node.id,
+  hostname: node.hostname ?? '',
+  services: node.services.map(({ name }) => name),
+  about: aboutIn(node.metadata),
+  seenAt: new Date(Date.now() - silenceOf(node) * 1000),
+  self: node.local,
 });
 
 /** Whatever a node of another release may say there. */

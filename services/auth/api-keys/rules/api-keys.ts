@@ -67,23 +67,15 @@ export const toldOf = ({ id, name, scopes, narrowed_to }: NewKey['row']) => ({
   ...(narrowed_to !== null && { narrowed_to }),
 });
 
-export const apiKeyView = ({
-  id,
-  name,
-  scopes,
-  narrowed_to,
-  tenant_id,
-  expires_at,
-  created_at,
-}: NewKey['row']) => ({
-  id,
-  prefix: apiKeyPrefix(id),
-  name,
-  scopes,
-  ...(narrowed_to !== null && { narrowed_to }),
-  tenant_id,
-  expires_at: expires_at.toISOString(),
-  created_at: created_at.toISOString(),
+export const apiKeyView = (row: NewKey['row']) => ({
+  id: row.id,
+  prefix: apiKeyPrefix(row.id),
+  name: row.name,
+  scopes: row.scopes,
+  ...(row.narrowed_to !== null && { narrowed_to: row.narrowed_to }),
+  tenant_id: row.tenant_id,
+  expires_at: row.expires_at.toISOString(),
+  created_at: row.created_at.toISOString(),
 });
 
 export const listedApiKey = (row: ApiKeyRow) => ({
