@@ -5,6 +5,7 @@
  */
 import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
 import type { Settings } from '../settings/settings.ts';
@@ -14,28 +15,11 @@ import { createResolve, type Resolve } from './resolve.ts';
 export type GuardSettings = Pick<Settings, 'webhook_allow_http' | 'webhook_allowed_networks'>;
 
 /** Everything here refuses by an OutgoingError. */
-export interface Guard {
-  /** The URL, unless its form or a literal address in it is refused. Asks no resolver. */
-  readonly parse: (url: string) => URL;
-  /**
-   * For whoever saves or tests an address: also refuses what its name stands for now. A name that
-   * does not resolve, or not within 2 s, passes unless `mustResolve` is set: it may resolve by the
-   * time it is called.
-   */
-  readonly checkUrl: (url: string, options?: { mustResolve?: boolean }) => Promise<URL>;
-  /**
-   * For the socket, so that the address that was checked is the one that is connected to. Node asks
-   * it for names only.
-   */
-  readonly lookup: LookupFunction;
-}
+export type Guard = ReturnType<typeof createGuard>;
 
 const resolveWaitMs = 2000;
 
-export function createGuard(
-  settings: () => GuardSettings,
-  resolve: Resolve = createResolve(),
-): Guard {
+export function createGuard(settings: () => GuardSettings, resolve: Resolve = createResolve()) {
   function isAllowed(address: string): boolean {
     if (!ipaddr.isValid(address)) return false;
     const parsed = ipaddr.parse(address);
@@ -46,6 +30,7 @@ export function createGuard(
     return isPublic(parsed) || settings().webhook_allowed_networks.some(isInside);
   }
 
+  /** The URL, unless its form or a literal address in it is refused. Asks no resolver. */
   function parse(text: string): URL {
     const url = URL.parse(text);
     if (!url) throw new OutgoingError('url_refused', 'is not a URL');
@@ -75,28 +60,36 @@ export function createGuard(
     return found;
   }
 
+  /**
+   * For the socket, so that the address that was checked is the one that is connected to. Node asks
+   * it for names only.
+   */
+  const lookup: LookupFunction = (hostname, options, callback) => {
+    callbackify(allowedAddresses)(hostname, (error, found) => {
+      if (error) return callback(error, '', 0);
+      if (options.all) return callback(null, [...found]);
+      const [{ address, family }] = found;
+      return callback(null, address, family);
+    });
+  };
+
   return {
     parse,
+    lookup,
 
-    async checkUrl(text, { mustResolve = false } = {}) {
+    /**
+     * For whoever saves or tests an address: also refuses what its name stands for now. A name that
+     * does not resolve, or not within 2 s, passes: it may resolve by the time it is called.
+     */
+    async checkUrl(text: string): Promise<URL> {
       const url = parse(text);
       if (literalAddress(url) !== undefined) return url;
-      try {
-        await Promise.race([allowedAddresses(url.hostname), refuseAfter(resolveWaitMs)]);
-      } catch (error) {
+      const checked = allowedAddresses(url.hostname).catch((error: unknown) => {
         const isUnknown = error instanceof OutgoingError && error.reason === 'name_not_resolved';
-        if (!isUnknown || mustResolve) throw error;
-      }
-      return url;
-    },
-
-    lookup(hostname, options, callback) {
-      callbackify(allowedAddresses)(hostname, (error, found) => {
-        if (error) return callback(error, '', 0);
-        if (options.all) return callback(null, [...found]);
-        const [{ address, family }] = found;
-        return callback(null, address, family);
+        if (!isUnknown) throw error;
       });
+      await Promise.race([checked, delay(resolveWaitMs, undefined, { ref: false })]);
+      return url;
     },
   };
 }
@@ -106,13 +99,6 @@ function literalAddress({ hostname }: URL): string | undefined {
   const address = hostname.replace(/^\[|\]$/g, '');
   return isIP(address) ? address : undefined;
 }
-
-const refuseAfter = (ms: number): Promise<never> =>
-  new Promise((_resolve, reject) => {
-    const refuse = (): void =>
-      reject(new OutgoingError('name_not_resolved', 'has a name that does not resolve in time'));
-    setTimeout(refuse, ms).unref();
-  });
 
 const notPublic = (): OutgoingError =>
   new OutgoingError(

@@ -216,7 +216,7 @@ describe('what must not be reached', () => {
   test('a name whose answer flips between check and connect', async () => {
     const guard = createGuard(() => settings, answering(['8.8.8.8'], ['127.0.0.1']));
     const url = `http://hooks.example:${port}/${canary}`;
-    await guard.checkUrl(url, { mustResolve: true });
+    await guard.checkUrl(url);
     expect(
       await refusalOf(createHttpClient(guard, () => settings).send({ url, method: 'POST' })),
     ).toBe('address_refused');
@@ -240,15 +240,11 @@ describe('what may be saved', () => {
   test('a public name', async () => {
     await createGuard(() => settings, answering(['8.8.8.8', '2606:4700::1111'])).checkUrl(
       'https://hooks.example',
-      { mustResolve: true },
     );
   });
-  test('a name that does not resolve yet, unless it must', async () => {
+  test('a name that does not resolve yet', async () => {
     const guard = createGuard(() => settings, answering([]));
     await guard.checkUrl('https://soon.example');
-    expect(
-      await refusalOf(guard.checkUrl(`https://soon.example/${canary}`, { mustResolve: true })),
-    ).toBe('name_not_resolved');
   });
   test('a name whose resolver hangs', async () => {
     const guard = createGuard(
@@ -256,9 +252,6 @@ describe('what may be saved', () => {
       () => new Promise(() => {}),
     );
     await guard.checkUrl('https://slow.example');
-    expect(await refusalOf(guard.checkUrl('https://slow.example', { mustResolve: true }))).toBe(
-      'name_not_resolved',
-    );
   });
   test('what is inside an allowed network, of its own family, from the moment of the setting', async () => {
     const live = { ...settings };
@@ -314,7 +307,7 @@ describe('names', () => {
 
   test('that flip between check and connect are refused', async () => {
     const guard = createGuard(() => settings, resolve);
-    await guard.checkUrl(`http://flip.example/${canary}`, { mustResolve: true });
+    await guard.checkUrl(`http://flip.example/${canary}`);
     expect(
       await refusalOf(
         createHttpClient(guard, () => settings).send({
