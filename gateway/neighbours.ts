@@ -40,11 +40,6 @@ export interface NeighboursOptions {
   readonly requestTimeoutMs: number;
 }
 
-export interface Neighbours {
-  /** Takes no more calls, and lets running ones end. */
-  readonly stop: () => Promise<void>;
-}
-
 /** What a neighbour asks, as far as it is looked at. */
 interface Request {
   /** Its node name, which says where the answer goes and nothing else. */
@@ -86,10 +81,12 @@ function isOffered({ access, response }: Contract): boolean {
 }
 
 /** Undefined without NATS. */
-export function openToNeighbours(options: NeighboursOptions): Neighbours | undefined {
+export function openToNeighbours(options: NeighboursOptions) {
   const connection = natsConnectionOf(options.broker);
   return connection && serveNeighbours(connection, options);
 }
+
+export type Neighbours = ReturnType<typeof serveNeighbours>;
 
 /** Answers one request, which came as this text. */
 type Perform = (text: string, request: Request) => Promise<unknown>;
@@ -150,7 +147,7 @@ function performing({ broker, authenticator, requestTimeoutMs }: NeighboursOptio
   };
 }
 
-function serveNeighbours(connection: NatsConnection, options: NeighboursOptions): Neighbours {
+function serveNeighbours(connection: NatsConnection, options: NeighboursOptions) {
   const { broker, log, namespace } = options;
   const { nodeID } = broker;
   const perform = performing(options);
@@ -238,7 +235,8 @@ function serveNeighbours(connection: NatsConnection, options: NeighboursOptions)
   const heartbeat = setInterval(beat, heartbeatMs).unref();
 
   return {
-    async stop() {
+    /** Takes no more calls, and lets running ones end. */
+    async stop(): Promise<void> {
       clearInterval(heartbeat);
       publish('DISCONNECT', undefined, {});
       for (const subscription of subscriptions) subscription.unsubscribe();

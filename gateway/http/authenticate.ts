@@ -12,7 +12,13 @@ import type { CachedEntry } from '../../shared/coherence/entry.ts';
 import { cachedAnswer, type LocalCache } from '../../shared/contract-runtime/local-cache.ts';
 import { callAs, type CallOptions } from '../../shared/contract-runtime/request.ts';
 import type { ErrorCode } from '../../shared/contracts/error-codes.ts';
-import { contractTable, type ParamsOf, type ResultOf } from '../../shared/contracts/index.ts';
+import type { Contract } from '../../shared/contracts/contract.ts';
+import {
+  contractTable,
+  type ActionName,
+  type ParamsOf,
+  type ResultOf,
+} from '../../shared/contracts/index.ts';
 import { needsStrongerSignIn, type SignInPolicy } from '../../shared/contracts/sign-in-policy.ts';
 import { visitRoles } from '../../shared/contracts/visits.ts';
 import { codeOf, StrataError } from '../../shared/errors.ts';
@@ -50,16 +56,6 @@ export interface Authenticator {
     timeLeft: () => number,
   ) => Promise<Identity | undefined>;
 }
-
-/** What the gateway asks on its own behalf to find out who calls. */
-type Resolving =
-  | 'auth.sessions.resolve'
-  | 'auth.api-key.resolve'
-  | 'auth.trust.resolve'
-  | 'auth.workload-issuers.resolve'
-  | 'tenant-config.members.resolve'
-  | 'tenant-config.visits.resolve'
-  | 'tenant-config.service-accounts.resolve';
 
 interface Resolved<T> {
   /** Null where there is no such thing. */
@@ -115,27 +111,22 @@ interface KnownIdentity {
  * What is made of the settings' keys. A request keeps to the key material that it began under, so
  * that nothing that was verified with old keys is remembered under new ones.
  */
-interface KeyMaterial {
-  readonly settings: Settings;
-  readonly tokens: ReturnType<typeof createAccessTokens>;
-  readonly apiKeys: ReturnType<typeof createApiKeys>;
-  readonly workloads: ReturnType<typeof createWorkloadTokens>;
-  /** By the end of the credential. The oldest go first: they expire first, too. */
-  readonly identities: LRUCache<string, KnownIdentity>;
-}
+type KeyMaterial = ReturnType<typeof createKeyMaterial>;
 
-const createKeyMaterial = (settings: Settings): KeyMaterial => ({
+const createKeyMaterial = (settings: Settings) => ({
   settings,
   tokens: createAccessTokens(settings),
   apiKeys: createApiKeys(settings),
   workloads: createWorkloadTokens(settings),
-  identities: new LRUCache(upTo(20_000)),
+  /** By the end of the credential. The oldest go first: they expire first, too. */
+  identities: new LRUCache<string, KnownIdentity>(upTo(20_000)),
 });
 
 /** The use of an API key is noted once in this time. */
 const noteUseMs = 60_000;
 
-type Resolve = <A extends Resolving>(
+/** What the gateway asks on its own behalf to find out who calls. */
+type Resolve = <A extends ActionName>(
   name: A,
   params: ParamsOf<A>,
   call: CallOptions,
@@ -145,7 +136,7 @@ type Resolve = <A extends Resolving>(
 function createResolve(broker: ServiceBroker, localCache: LocalCache): Resolve {
   const gateway = serviceCaller(broker.nodeID);
   return async (name, params, call) => {
-    const contract = contractTable[name];
+    const contract: Contract = contractTable[name];
     const entry = localCache.find(contract, { ...params });
     try {
       const known = cachedAnswer(contract, { ...params }, gateway, entry, performance.now());

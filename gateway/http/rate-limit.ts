@@ -23,12 +23,7 @@ export interface Standing {
   readonly isOver: boolean;
 }
 
-export interface RateLimit {
-  /** Whether there is a limit now. */
-  readonly isSet: () => boolean;
-  /** Counts the request, which must be counted once. Never rejects. */
-  readonly count: (request: IncomingMessage) => Promise<Standing>;
-}
+export type RateLimit = ReturnType<typeof createRateLimit>;
 
 /** Of every answer, whatever it is. */
 export const standingHeaders = ({ limit, remaining, resetSeconds }: Standing) => ({
@@ -90,11 +85,7 @@ function createSharedCounter(redis: RedisClient): (address: string) => Promise<C
  * Counts in Redis, where there is one. What is over its limit is counted in memory until its minute
  * ends, and so is everything while Redis is away: each gateway then counts alone.
  */
-export function createRateLimit(
-  settings: LiveSettings,
-  trust: Trust,
-  redis?: RedisClient,
-): RateLimit {
+export function createRateLimit(settings: LiveSettings, trust: Trust, redis?: RedisClient) {
   const addressOf = createAddressOf(trust);
   const countTogether = redis && createSharedCounter(redis);
   const counts = new LRUCache<string, number>({ max: mostAddresses, ttl: minute.ms });
@@ -118,8 +109,10 @@ export function createRateLimit(
   }
 
   return {
-    isSet: () => limitNow() > 0,
-    async count(request) {
+    /** Whether there is a limit now. */
+    isSet: (): boolean => limitNow() > 0,
+    /** Counts the request, which must be counted once. Never rejects. */
+    async count(request: IncomingMessage): Promise<Standing> {
       const limit = limitNow();
       const { points, msBeforeNext } = await countOf(addressOf(request), limit);
       return {

@@ -35,12 +35,7 @@ export interface TicketFor {
   readonly address: Address;
 }
 
-export interface Tickets {
-  /** Undefined where the headers bring no credential. */
-  readonly issue: (headers: IncomingHttpHeaders, of: TicketFor, now: number) => string | undefined;
-  /** The header that it stands for; undefined where it is no ticket for this, or is none any more. */
-  readonly open: (ticket: string, of: TicketFor, now: number) => IncomingHttpHeaders | undefined;
-}
+export type Tickets = ReturnType<typeof createTickets>;
 
 const bindingOf = ({ tenant_id: tenantId, address }: TicketFor): string => {
   const {
@@ -53,7 +48,7 @@ const bindingOf = ({ tenant_id: tenantId, address }: TicketFor): string => {
 
 export const windowOf = (now: number): number => Math.floor(now / windowMs);
 
-export function createTickets(settings: LiveSettings): Tickets {
+export function createTickets(settings: LiveSettings) {
   const issued = new LRUCache<string, string>(upTo(1000));
   let sealedWith: Settings | undefined;
   let vault: Vault;
@@ -69,7 +64,8 @@ export function createTickets(settings: LiveSettings): Tickets {
   }
 
   return {
-    issue(headers, of, now) {
+    /** Undefined where the headers bring no credential. */
+    issue(headers: IncomingHttpHeaders, of: TicketFor, now: number): string | undefined {
       const header = credentialHeaders.find((each) => headers[each] !== undefined);
       if (header === undefined) return undefined;
       const expiresAt = (windowOf(now) + 2) * windowMs;
@@ -83,7 +79,8 @@ export function createTickets(settings: LiveSettings): Tickets {
       return ticket;
     },
 
-    open(ticket, of, now) {
+    /** The header that it stands for; undefined where it is no ticket for this, or is none any more. */
+    open(ticket: string, of: TicketFor, now: number): IncomingHttpHeaders | undefined {
       const plain = opened(current(), ticket, bindingOf(of));
       if (plain === undefined) return undefined;
       // It opened, so `issue` made it.

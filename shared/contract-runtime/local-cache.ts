@@ -14,17 +14,15 @@ import type { CachedEntry } from '../coherence/entry.ts';
 
 type Params = Readonly<Record<string, unknown>>;
 
-export interface LocalCache {
+export type LocalCache = ReturnType<typeof createLocalCache>;
+
+export const createLocalCache = (coherence: Coherence) => ({
   /**
    * The entry that was loaded for exactly these parameters, fresh or not. Undefined where there is
    * none, and for contracts that are not cached. Decides nothing about who asks, counts no hit and
    * makes no promise.
    */
-  readonly find: (contract: Contract, params: Params) => CachedEntry<unknown> | undefined;
-}
-
-export const createLocalCache = (coherence: Coherence): LocalCache => ({
-  find({ cache: rule }, params) {
+  find({ cache: rule }: Contract, params: Params): CachedEntry<unknown> | undefined {
     if (!rule) return undefined;
     let key: string;
     try {

@@ -44,12 +44,7 @@ export interface Readiness {
   readonly checks: Readonly<Record<string, boolean>>;
 }
 
-export interface ReadinessCheck {
-  /** Takes less than a second. */
-  readonly ask: () => Promise<Readiness>;
-  /** From now on the node is `stopping`. */
-  readonly stop: () => void;
-}
+export type ReadinessCheck = ReturnType<typeof createReadiness>;
 
 export interface ReadinessOptions {
   readonly broker: ServiceBroker;
@@ -73,18 +68,20 @@ export function calledElsewhere(pieces: readonly ServingPiece[]): string[] {
 export const codeOfReadiness = ({ status }: Readiness): 200 | 503 =>
   status === 'ready' || status === 'degraded' ? 200 : 503;
 
-export function createReadiness(options: ReadinessOptions): ReadinessCheck {
+export function createReadiness(options: ReadinessOptions) {
   const assess = shareAnswer(
     () => assessNode(options),
     ({ status }) => status === 'ready',
   );
   let stopping = false;
   return {
-    async ask() {
+    /** Takes less than a second. */
+    async ask(): Promise<Readiness> {
       const { status, checks } = await assess();
       return { status: stopping ? 'stopping' : status, checks };
     },
-    stop() {
+    /** From now on the node is `stopping`. */
+    stop(): void {
       stopping = true;
     },
   };

@@ -18,12 +18,7 @@ const nonceBytes = 12;
 /** Named, since Node takes a tag that was cut to 4 bytes for a whole one otherwise. */
 const tagOptions = { authTagLength: 16 };
 
-export interface Vault {
-  /** `context` says what the secret belongs to; it opens nowhere else. */
-  readonly seal: (plain: string, context: string) => string;
-  /** Throws where no key fits or the text was altered. */
-  readonly open: (sealed: string, context: string) => string;
-}
+export type Vault = ReturnType<typeof createVault>;
 
 export const isSealed = (value: unknown): value is string =>
   typeof value === 'string' && value.startsWith(prefix);
@@ -32,10 +27,11 @@ export const isSealed = (value: unknown): value is string =>
  * `label` names the use. What was sealed under SECRET_KEY_PREVIOUS still opens. Throws without
  * SECRET_KEY.
  */
-export function createVault(secretKeys: SecretKeys, label: string): Vault {
-  const keys = createKeyRing(secretKeys, { label, idLength: 8, neededTo: 'keep secrets' });
+export function createVault(secretKeys: SecretKeys, label: string) {
+  const keys = createKeyRing(secretKeys, { label, neededTo: 'keep secrets' });
   return {
-    seal(plain, context) {
+    /** `context` says what the secret belongs to; it opens nowhere else. */
+    seal(plain: string, context: string): string {
       const nonce = randomBytes(nonceBytes);
       const { id, bytes: key } = keys.current;
       const cipher = createCipheriv(algorithm, key, nonce, tagOptions).setAAD(Buffer.from(context));
@@ -44,7 +40,8 @@ export function createVault(secretKeys: SecretKeys, label: string): Vault {
       return prefix + [id, ...parts.map((part) => part.toString('base64url'))].join('.');
     },
 
-    open(sealed, context) {
+    /** Throws where no key fits or the text was altered. */
+    open(sealed: string, context: string): string {
       const [id = '', ...parts] = sealed.slice(prefix.length).split('.');
       const key = keys.all.find((each) => each.id === id);
       if (!key || !isSealed(sealed))
