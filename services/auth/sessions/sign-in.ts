@@ -120,18 +120,12 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
     await noteName(user, membership);
     const current = settings();
     const platformRoles = platformRolesIn(session, user, current);
-    const visiting =
-      !membership && session.tenant_id !== null
-        ? await visitOf(
-            {
-              userId: user.id,
-              sessionId: session.id,
-              tenantId: session.tenant_id,
-              platformRoles,
-            },
-            call,
-          )
-        : undefined;
+    const visiting = membership
+      ? undefined
+      : await visitOf(
+          { userId: user.id, sessionId: session.id, tenantId: session.tenant_id, platformRoles },
+          call,
+        );
     const standing = membership ?? visiting ?? null;
     const accessToken = createAccessTokens(current).issue({
       sub: user.id,

@@ -8,7 +8,7 @@ import type { Membership } from '../accounts/rules/memberships.ts';
 interface Visiting {
   readonly userId: string;
   readonly sessionId: string;
-  readonly tenantId: string;
+  readonly tenantId: string | null;
   /** Of the session: none where it is confined to one tenant. */
   readonly platformRoles: readonly string[];
 }
@@ -18,7 +18,7 @@ export async function visitOf(
   { userId, sessionId, tenantId, platformRoles }: Visiting,
   call: Call,
 ): Promise<Membership | undefined> {
-  if (!platformRoles.includes('platform_admin')) return undefined;
+  if (tenantId === null || !platformRoles.includes('platform_admin')) return undefined;
   const address = { tenant_id: tenantId, user_id: userId };
   const visit = await ifFound(call('tenant-config.visits.resolve', address));
   if (!visit || !isOpenTo(sessionId, visit)) return undefined;
@@ -33,7 +33,7 @@ export async function visitOfCaller(
   tenantId: string | null,
   call: Call,
 ): Promise<Membership | undefined> {
-  if (tenantId === null || sessionId === undefined) return undefined;
+  if (sessionId === undefined) return undefined;
   const platformRoles = visit ? ['platform_admin'] : roles;
   return visitOf({ userId: id, sessionId, tenantId, platformRoles }, call);
 }
