@@ -1,7 +1,7 @@
 /** The audit: who did what, in chains that show whether anybody changed the record. */
 import { Type } from 'typebox';
-import { action } from './contract.ts';
-import { Page, page } from './envelopes.ts';
+import { action, internal } from './contract.ts';
+import { listing } from './envelopes.ts';
 import {
   ActorName,
   described,
@@ -127,13 +127,12 @@ const ofWhichTenant =
   "Only this tenant; without it the caller's own, and for the platform's administrators all";
 
 export const auditContracts = {
-  'audit.append': action({
+  'audit.append': internal({
     summary: 'Record events; an event already recorded counts as recorded',
-    access: { level: 'internal' },
     body: Type.Array(AuditFacts, { maxItems: 500 }),
     result: StrictObject({ recorded: Type.Integer() }),
   }),
-  'audit.events.list': action({
+  'audit.events.list': listing({
     summary: 'Audit events, oldest first by default',
     rest: 'GET /audit/events',
     access: reader,
@@ -158,21 +157,17 @@ export const auditContracts = {
       order: Optional.Enum(['asc', 'desc'], {
         description: 'By time; desc begins with the newest',
       }),
-      ...page,
     },
-    result: Page(AuditEvent),
-    response: 'list',
+    items: AuditEvent,
   }),
-  'audit.activity': action({
+  'audit.activity': listing({
     summary: 'What happened to my account, newest first',
     rest: 'GET /auth/activity',
     access: { level: 'authenticated' },
     keyScope: null,
-    query: page,
-    result: Page(Activity),
-    response: 'list',
+    items: Activity,
   }),
-  'audit.export': action({
+  'audit.export': listing({
     summary: 'A chain in its order, to be kept elsewhere: each line proves that none is missing',
     rest: 'GET /audit/export',
     access: reader,
@@ -197,10 +192,8 @@ export const auditContracts = {
         description:
           'Only these, as in the list of events; what lies between them is a line that says so',
       }),
-      ...page,
     },
-    result: Page(Type.Union([ExportedEvent, SkippedEvents])),
-    response: 'list',
+    items: Type.Union([ExportedEvent, SkippedEvents]),
   }),
   'audit.cut': action({
     summary:
@@ -225,14 +218,12 @@ export const auditContracts = {
       ...cut,
     }),
   }),
-  'audit.waiting.list': action({
+  'audit.waiting.list': listing({
     summary: 'Chains that wait, because the audit does not accept their next event',
     rest: 'GET /audit/waiting',
     access: { level: 'platform_admin' },
     keyScope: 'platform:read',
-    query: page,
-    result: Page(WaitingChain),
-    response: 'list',
+    items: WaitingChain,
   }),
   'audit.waiting.retry': action({
     summary: 'Try chains that wait again now: one, or all of them',
@@ -249,15 +240,14 @@ export const auditContracts = {
       chains: Type.Integer({ description: 'How many chains are tried again' }),
     }),
   }),
-  'audit.checkpoints.list': action({
+  'audit.checkpoints.list': listing({
     summary:
       'The newest checkpoint of each chain: its head, signed each hour, to be kept elsewhere',
     rest: 'GET /audit/checkpoints',
     access: reader,
     keyScope: 'audit:read',
-    query: { tenant_id: Type.Optional(described(Uuid, ofWhichTenant)), ...page },
-    result: Page(Checkpoint),
-    response: 'list',
+    query: { tenant_id: Type.Optional(described(Uuid, ofWhichTenant)) },
+    items: Checkpoint,
   }),
   'audit.verify': action({
     summary: 'Prove the chain, or name its first broken link; a long one in pieces',

@@ -1,9 +1,9 @@
 /** API keys: made, listed, revoked and rotated by a signed-in person, resolved by the gateway. */
 import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
-import { action, type Access } from './contract.ts';
+import { type Access, action, internal } from './contract.ts';
 import { KeyScope, keyScopes } from './roles.ts';
-import { Page, page } from './envelopes.ts';
+import { listing } from './envelopes.ts';
 import {
   CreatedAt,
   described,
@@ -125,14 +125,12 @@ export const apiKeyContracts = {
       unexpected: 'auth_api_key_internal_error',
     },
   }),
-  'auth.api-key.list': action({
+  'auth.api-key.list': listing({
     summary: 'My API keys',
     rest: 'GET /auth/api-keys',
     access: signedIn,
     keyScope: null,
-    query: page,
-    result: Page(ApiKey),
-    response: 'list',
+    items: ApiKey,
   }),
   'auth.api-key.revoke': action({
     summary: 'Revoke one of my API keys',
@@ -141,8 +139,6 @@ export const apiKeyContracts = {
     leadsTo: 'removal',
     keyScope: null,
     path: keyPath,
-    result: Type.Null(),
-    response: 'nothing',
     drops: (params) => [apiKeyCacheKey(params)],
   }),
   'auth.api-key.rotate': action({
@@ -156,9 +152,8 @@ export const apiKeyContracts = {
     response: 'created',
     drops: (params) => [apiKeyCacheKey(params)],
   }),
-  'auth.api-key.resolve': action({
+  'auth.api-key.resolve': internal({
     summary: 'An API key as the gateway needs it',
-    access: { level: 'internal' },
     path: keyPath,
     result: StrictObject({
       /** Whose it is: a person's, or a service account's of the tenant. */
@@ -178,28 +173,23 @@ export const apiKeyContracts = {
     }),
     cache: { cache: 'identity', key: apiKeyCacheKey, revisionScopes: () => [authScope] },
   }),
-  'auth.api-key.by-password': action({
+  'auth.api-key.by-password': listing({
     summary:
       'API keys for the tenant that somebody made who was signed in by password alone, or in a way that was not kept yet',
     rest: 'GET /tenants/{tenant_id}/password-keys',
     access: tenantAdmins,
     keyScope: 'members:read',
     path: tenantPath,
-    query: page,
-    result: Page(PasswordKey),
-    response: 'list',
+    items: PasswordKey,
   }),
-  'auth.api-key.settle-by-password': action({
+  'auth.api-key.settle-by-password': internal({
     summary: 'Say which those are, or end them, as the tenant now wants stronger sign-ins',
-    access: { level: 'internal' },
     path: tenantPath,
     body: StrictObject({ end: Type.Boolean(), actor: AuditFacts.properties.actor }),
     result: PasswordKeys,
   }),
-  'auth.api-key.used': action({
+  'auth.api-key.used': internal({
     summary: 'Note that an API key was used',
-    access: { level: 'internal' },
     path: keyPath,
-    result: Type.Null(),
   }),
 } as const;

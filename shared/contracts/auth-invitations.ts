@@ -5,9 +5,9 @@
 import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
 import { Password, TenantRef, TokenResponse } from './auth.ts';
-import { action, type Access } from './contract.ts';
+import { type Access, action, internal } from './contract.ts';
 import { TenantRole } from './roles.ts';
-import { Page, page } from './envelopes.ts';
+import { listing } from './envelopes.ts';
 import {
   CreatedAt,
   described,
@@ -67,14 +67,12 @@ export const invitationContracts = {
     result: Type.Union([TokenResponse, SignInRequired]),
     response: 'token',
   }),
-  'auth.invitations.list': action({
+  'auth.invitations.list': listing({
     summary: 'My invitations',
     rest: 'GET /auth/invitations',
     access: signedIn,
     keyScope: null,
-    query: page,
-    result: Page(Invitation),
-    response: 'list',
+    items: Invitation,
   }),
   'auth.invitations.join': action({
     summary: 'Accept one of my invitations',
@@ -92,24 +90,18 @@ export const invitationContracts = {
     leadsTo: 'removal',
     keyScope: null,
     path: invitationPath,
-    result: Type.Null(),
-    response: 'nothing',
   }),
-  'auth.invitations.send': action({
+  'auth.invitations.send': internal({
     summary: 'Mail a link to the invited person; the link of an earlier mail ends',
-    access: { level: 'internal' },
     body: StrictObject({
       tenant_id: Uuid,
       tenant_name: Type.String(),
       user_id: Uuid,
       actor: AuditFacts.properties.actor,
     }),
-    result: Type.Null(),
   }),
-  'auth.invitations.end': action({
+  'auth.invitations.end': internal({
     summary: 'End the invitation of a removed member',
-    access: { level: 'internal' },
     path: { tenant_id: Uuid, user_id: UserId },
-    result: Type.Null(),
   }),
 } as const;

@@ -10,8 +10,8 @@ import type {
 } from '@simplewebauthn/server';
 import { Type, type TSchema } from 'typebox';
 import { claimedAddress, TokenResponse } from './auth.ts';
-import { action, type Access } from './contract.ts';
-import { Page, page } from './envelopes.ts';
+import { type Access, action } from './contract.ts';
+import { listing } from './envelopes.ts';
 import {
   CreatedAt,
   described,
@@ -243,14 +243,12 @@ export const passkeyContracts = {
     result: Passkey,
     response: 'created',
   }),
-  'auth.webauthn.credentials.list': action({
+  'auth.webauthn.credentials.list': listing({
     summary: "One's own passkeys",
     rest: 'GET /auth/webauthn/credentials',
     access: signedIn,
     keyScope: 'auth:self',
-    query: page,
-    result: Page(Passkey),
-    response: 'list',
+    items: Passkey,
   }),
   'auth.webauthn.credentials.remove': action({
     summary: "Remove a passkey of one's own",
@@ -259,7 +257,5 @@ export const passkeyContracts = {
     leadsTo: 'sign_in',
     keyScope: null,
     path: { id: described(Uuid, "The passkey's id") },
-    result: Type.Null(),
-    response: 'nothing',
   }),
 } as const;

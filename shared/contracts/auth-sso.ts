@@ -1,7 +1,7 @@
 /** Signing in through identity providers (OpenID Connect). */
 import { Type } from 'typebox';
 import { TokenResponse } from './auth.ts';
-import { action, type Access } from './contract.ts';
+import { type Access, action, internalRead } from './contract.ts';
 import { tenantRoles } from './roles.ts';
 import { Page, page } from './envelopes.ts';
 import {
@@ -207,10 +207,8 @@ export const ssoContracts = {
     },
     result: Type.Union([Page(Provider), Page(ProviderName)]),
   }),
-  'auth.sso.providers.domains': action({
+  'auth.sso.providers.domains': internalRead({
     summary: "Domains that a tenant's enabled providers have verified",
-    access: { level: 'internal' },
-    changesNothing: true,
     path: { tenant_id: Uuid },
     result: Type.Array(Type.String()),
   }),
@@ -249,7 +247,5 @@ export const ssoContracts = {
     leadsTo: 'sign_in',
     keyScope: 'identity:manage',
     path: { id: ProviderId },
-    result: Type.Null(),
-    response: 'nothing',
   }),
 } as const;

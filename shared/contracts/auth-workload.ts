@@ -4,7 +4,7 @@
  * whose tokens stand for which account.
  */
 import { Type, type Static } from 'typebox';
-import { action } from './contract.ts';
+import { action, internal } from './contract.ts';
 import { KeyScope, keyScopes, tenantRoles } from './roles.ts';
 import {
   Author,
@@ -187,13 +187,10 @@ export const workloadContracts = {
     leadsTo: 'removal',
     keyScope: 'members:write',
     path: accountPath,
-    result: Type.Null(),
-    response: 'nothing',
     drops: (params) => [trustCacheKey(params)],
   }),
-  'auth.trust.resolve': action({
+  'auth.trust.resolve': internal({
     summary: 'Rules of a service account as the gateway needs them',
-    access: { level: 'internal' },
     path: account,
     result: Type.Array(
       StrictObject({
@@ -230,9 +227,8 @@ export const workloadContracts = {
     result: Issuers,
     drops: () => [workloadIssuersKey],
   }),
-  'auth.workload-issuers.resolve': action({
+  'auth.workload-issuers.resolve': internal({
     summary: 'Ids of the issuers that are allowed, as the gateway needs them',
-    access: { level: 'internal' },
     result: Type.Array(Uuid),
     cache: { cache: 'identity', key: () => workloadIssuersKey, revisionScopes: () => [authScope] },
   }),

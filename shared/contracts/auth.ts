@@ -1,9 +1,9 @@
 /** Accounts, signing in with a password, sessions. */
 import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
-import { action, type Access } from './contract.ts';
+import { type Access, action, internal, internalRead } from './contract.ts';
 import { TenantRole } from './roles.ts';
-import { Page, page } from './envelopes.ts';
+import { listing } from './envelopes.ts';
 import {
   CreatedAt,
   described,
@@ -258,8 +258,6 @@ export const authContracts = {
     body: StrictObject({
       all: Optional.Boolean({ description: 'End all sessions of the account, not this one alone' }),
     }),
-    result: Type.Null(),
-    response: 'nothing',
   }),
   'auth.me': action({
     summary: 'Who am I',
@@ -294,8 +292,6 @@ export const authContracts = {
       ),
       end_api_keys: Optional.Boolean({ description: 'End my API keys too, in all tenants' }),
     }),
-    result: Type.Null(),
-    response: 'nothing',
   }),
   'auth.password.forgot': action({
     summary:
@@ -328,17 +324,13 @@ export const authContracts = {
         'The password from now on: 12 to 256 characters, and no common one',
       ),
     }),
-    result: Type.Null(),
-    response: 'nothing',
   }),
-  'auth.sessions.list': action({
+  'auth.sessions.list': listing({
     summary: 'My sessions, newest first',
     rest: 'GET /auth/sessions',
     access: anywhere,
     keyScope: null,
-    query: page,
-    result: Page(Session),
-    response: 'list',
+    items: Session,
   }),
   'auth.sessions.end': action({
     summary: 'End one of my sessions',
@@ -347,8 +339,6 @@ export const authContracts = {
     leadsTo: 'removal',
     keyScope: null,
     path: { session_id: SessionId },
-    result: Type.Null(),
-    response: 'nothing',
   }),
   'auth.switch-tenant': action({
     summary: 'Continue in another of my tenants, in the same session',
@@ -360,20 +350,17 @@ export const authContracts = {
     result: TokenResponse,
     response: 'token',
   }),
-  'auth.sessions.end-in': action({
+  'auth.sessions.end-in': internal({
     summary: 'End the sessions of somebody in a tenant that they left',
-    access: { level: 'internal' },
     path: { tenant_id: Uuid, user_id: UserId },
-    result: Type.Null(),
   }),
-  'auth.sessions.resolve': action({
+  'auth.sessions.resolve': internal({
     summary: 'A session as the gateway needs it',
-    access: { level: 'internal' },
     path: { session_id: Uuid },
     result: SessionState,
     cache: { cache: 'identity', key: sessionCacheKey, revisionScopes: () => [authScope] },
   }),
-  'auth.users.list': action({
+  'auth.users.list': listing({
     summary: 'List accounts',
     rest: 'GET /auth/users',
     access: { level: 'platform_admin' },
@@ -384,10 +371,8 @@ export const authContracts = {
         maxLength: 200,
         description: 'Only those with this in their address or name, in upper or lower case',
       }),
-      ...page,
     },
-    result: Page(ManagedUser),
-    response: 'list',
+    items: ManagedUser,
   }),
   'auth.users.read': action({
     summary: 'One account: what it is entered with, its sessions, and what keeps its person out',
@@ -414,8 +399,6 @@ export const authContracts = {
     leadsTo: 'sign_in',
     keyScope: 'identity:manage',
     path: { user_id: UserId },
-    result: Type.Null(),
-    response: 'nothing',
   }),
   'auth.users.recover': action({
     summary:
@@ -425,12 +408,9 @@ export const authContracts = {
     leadsTo: 'sign_in',
     keyScope: null,
     path: { user_id: UserId },
-    result: Type.Null(),
-    response: 'nothing',
   }),
-  'auth.users.ensure': action({
+  'auth.users.ensure': internal({
     summary: 'The account of an e-mail address, made where there is none',
-    access: { level: 'internal' },
     body: StrictObject({
       email: Email,
       tenant_id: Type.Optional(Uuid),
@@ -448,17 +428,13 @@ export const authContracts = {
       }),
     }),
   }),
-  'auth.users.get': action({
+  'auth.users.get': internalRead({
     summary: 'Accounts by id',
-    access: { level: 'internal' },
-    changesNothing: true,
     path: { user_ids: Type.Array(Uuid) },
     result: Type.Array(StrictObject({ ...User.properties, status: UserStatus })),
   }),
-  'auth.users.at': action({
+  'auth.users.at': internalRead({
     summary: 'Accounts by id, with what each was at a moment',
-    access: { level: 'internal' },
-    changesNothing: true,
     path: { user_ids: Type.Array(Uuid), at: Timestamp },
     result: Type.Array(
       StrictObject({
@@ -469,28 +445,22 @@ export const authContracts = {
       }),
     ),
   }),
-  'auth.power-notices.send': action({
+  'auth.power-notices.send': internal({
     summary: 'Tell those concerned by mail what was changed in who may do what',
     // Answered once the mails are sent, after which nobody sends them again.
     minTimeoutMs: 100_000,
-    access: { level: 'internal' },
     changesNothing: true,
     body: Type.Array(AuditFacts),
-    result: Type.Null(),
   }),
-  'auth.change-set-notices.send': action({
+  'auth.change-set-notices.send': internal({
     summary: 'Tell those who wait for a change set by mail what has become of it',
     // Answered once the mails are sent, after which nobody sends them again.
     minTimeoutMs: 100_000,
-    access: { level: 'internal' },
     changesNothing: true,
     body: Type.Array(AuditFacts),
-    result: Type.Null(),
   }),
-  'auth.users.find': action({
+  'auth.users.find': internalRead({
     summary: 'The account of an e-mail address, if there is one',
-    access: { level: 'internal' },
-    changesNothing: true,
     path: { email: Type.String({ maxLength: 254 }) },
     result: Nullable(
       StrictObject({ id: Uuid, email_verified: Type.Boolean(), status: UserStatus }),

@@ -4,8 +4,8 @@
  * notifier, which keeps it beside the approval that it may wait for.
  */
 import { Type } from 'typebox';
-import { action, type Access } from './contract.ts';
-import { Page, page } from './envelopes.ts';
+import { type Access, action } from './contract.ts';
+import { listing } from './envelopes.ts';
 import { decided, intent } from './decide.ts';
 import {
   CreatedAt,
@@ -141,7 +141,7 @@ export const automationContracts = {
     result: Automation,
     response: 'created',
   }),
-  'notifier.automations.list': action({
+  'notifier.automations.list': listing({
     summary: 'List automations, newest first',
     rest: 'GET /tenants/{tenant_id}/automations',
     access: readers,
@@ -151,10 +151,8 @@ export const automationContracts = {
       state: Type.Optional(described(AutomationState, 'Only those in this state')),
       started_from: Type.Optional(described(Timestamp, 'Only those that started then or later')),
       started_until: Type.Optional(described(Timestamp, 'Only those that started before that')),
-      ...page,
     },
-    result: Page(Automation),
-    response: 'list',
+    items: Automation,
   }),
   'notifier.automations.get': action({
     summary: 'An automation, at once or when its state changes',

@@ -4,8 +4,8 @@
  * `bounds_{tenant_id}`, which keeps to the platform's.
  */
 import { Type, type Static } from 'typebox';
-import { action, dryRun } from './contract.ts';
-import { Page, page } from './envelopes.ts';
+import { dryRun } from './contract.ts';
+import { listing } from './envelopes.ts';
 import { documentContracts } from './document-contracts.ts';
 import { Nullable, Optional, ServiceTypeName, strict, TenantId, TitledObject } from './fields.ts';
 import { impactQuery } from './impact.ts';
@@ -109,12 +109,6 @@ const Violation = TitledObject('BoundViolation', 'A stored value that a bound is
 });
 export type Violation = Static<typeof Violation>;
 
-const violations = {
-  query: page,
-  result: Page(Violation),
-  response: 'list',
-} as const;
-
 export const boundContracts = {
   'global-config.bounds.get': { ...platform.get, keyScope: 'platform:read' },
   'global-config.bounds.put': platform.put,
@@ -124,20 +118,20 @@ export const boundContracts = {
   'tenant-config.bounds.put': tenant.put,
   'tenant-config.bounds.patch': tenant.patch,
   'tenant-config.bounds.delete': tenant.delete,
-  'tenant-config.bounds.violations': action({
-    ...violations,
+  'tenant-config.bounds.violations': listing({
     summary:
       "What tenants have stored that the platform's bounds, or limits of service types, are against",
     rest: 'GET /config/bounds/violations',
     access: platformAdmins,
     keyScope: 'platform:read',
+    items: Violation,
   }),
-  'tenant-config.bounds.violations.of-tenant': action({
-    ...violations,
+  'tenant-config.bounds.violations.of-tenant': listing({
     summary: 'What the tenant has stored that bounds are against',
     rest: 'GET /tenants/{tenant_id}/config/bounds/violations',
     access: tenantReaders,
     keyScope: 'config:read',
     path: tenantPath,
+    items: Violation,
   }),
 } as const;

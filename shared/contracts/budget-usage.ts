@@ -1,7 +1,7 @@
 /** What budgets have spent. The notifier keeps it, beside the automations that spend. */
 import { Type, type Static } from 'typebox';
 import { BudgetInForce, budgetOwner, Currency } from './budgets.ts';
-import { action, type Access } from './contract.ts';
+import { type Access, action, internalRead } from './contract.ts';
 import {
   described,
   DescribedObject,
@@ -132,10 +132,8 @@ export const budgetUsageContracts = {
       ),
     }),
   }),
-  'notifier.budgets.standing': action({
+  'notifier.budgets.standing': internalRead({
     summary: 'What tenants have spent of some budgets, and which of their automations are live',
-    access: { level: 'internal' },
-    changesNothing: true,
     body: StrictObject({
       tenant_id: Type.Optional(Uuid),
       budgets: Type.Array(

@@ -1,7 +1,7 @@
 /** What webhooks and chat are sent of a tenant's change sets, and how the notifier gets it. */
 import { Type, type Static } from 'typebox';
 import { ApplyWhen, changeSetStates } from './change-sets.ts';
-import { action } from './contract.ts';
+import { internal } from './contract.ts';
 import {
   Author,
   described,
@@ -63,9 +63,8 @@ export const ChangeSetStep = StrictObject({
 export type ChangeSetStep = Static<typeof ChangeSetStep>;
 
 export const changeSetNoticeContracts = {
-  'notifier.change-sets.notify': action({
+  'notifier.change-sets.notify': internal({
     summary: 'Queue the notices of steps of change sets, each step once',
-    access: { level: 'internal' },
     path: { tenant_id: TenantId },
     body: Type.Array(ChangeSetStep),
     result: StrictObject({ queued: Type.Integer() }),

@@ -3,9 +3,9 @@
  * then made together, all or none. Of a tenant's documents, and of the platform's.
  */
 import { Type, type Static, type TProperties } from 'typebox';
-import { action, claims, stream, type Access } from './contract.ts';
+import { type Access, action, claims, internal, stream } from './contract.ts';
 import { type KeyScope } from './roles.ts';
-import { Page, page } from './envelopes.ts';
+import { listing, page } from './envelopes.ts';
 import {
   ActorName,
   Author,
@@ -246,15 +246,14 @@ function reading<Path extends TProperties>({
   const url = `${prefix}/config/changesets` as const;
   const one = { ...path, ...id };
   return {
-    list: action({
+    list: listing({
       summary: 'List change sets, newest first',
       rest: `GET ${url}`,
       access,
       keyScope: readScope,
       path,
-      query: { state: Type.Optional(State), ...page },
-      result: Page(ChangeSet),
-      response: 'list',
+      query: { state: Type.Optional(State) },
+      items: ChangeSet,
     }),
     get: action({
       summary: 'Read a change set',
@@ -389,9 +388,8 @@ function changeSetContracts<Path extends TProperties, Own extends TProperties>(
       path: one,
     }),
     ...emergencies(definition),
-    run: action({
+    run: internal({
       summary: 'Apply a scheduled change set whose time has come',
-      access: { level: 'internal' },
       path: one,
       result: ChangeSet,
     }),

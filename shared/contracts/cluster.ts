@@ -4,7 +4,7 @@
  * it is called with that node's id.
  */
 import { Type, type Static } from 'typebox';
-import { action } from './contract.ts';
+import { action, internal, internalRead } from './contract.ts';
 import {
   described,
   DescribedObject,
@@ -18,7 +18,6 @@ import {
 } from './fields.ts';
 import { tenantAdmins } from './tenant-document.ts';
 
-const internal = { level: 'internal' } as const;
 /** Shows memory and health, so operators and Strata's neighbours may ask. */
 const observer = { level: 'platform_admin', services: true } as const;
 
@@ -197,9 +196,8 @@ export const clusterContracts = {
     changesNothing: true,
   }),
 
-  'cluster.node.reload-environment': action({
+  'cluster.node.reload-environment': internal({
     summary: "Replace this node's settings by what its environment says now",
-    access: internal,
     body: StrictObject({ dry_run: Type.Boolean() }),
     result: StrictObject({
       changed_settings: Type.Array(Type.String()),
@@ -208,19 +206,16 @@ export const clusterContracts = {
       problem: Nullable(Type.String()),
     }),
   }),
-  'cluster.node.clear': action({
+  'cluster.node.clear': internal({
     summary: "Clear this node's caches",
-    access: internal,
     body: StrictObject({
       configuration_service: Type.Boolean(),
       dynamic_config_service: Invalidated,
       dry_run: Type.Boolean(),
     }),
-    result: Type.Null(),
   }),
-  'cluster.node.drop': action({
+  'cluster.node.drop': internal({
     summary: "Drop a tenant's cached entries on this node, or the named ones",
-    access: internal,
     body: StrictObject({
       tenant_id: Type.String(),
       keys: Optional.Array(Type.String()),
@@ -246,18 +241,15 @@ export const clusterContracts = {
     result: Backlog,
     changesNothing: true,
   }),
-  'cluster.node.unknown-calls': action({
+  'cluster.node.unknown-calls': internal({
     summary: 'Which of these calls the node is not working on: it never got them, or has answered',
-    access: internal,
     body: StrictObject({ ids: Type.Array(Type.String()) }),
     result: StrictObject({ unknown: Type.Array(Type.String()) }),
   }),
   // Asked across releases: its parameters never change.
-  'cluster.node.takes': action({
+  'cluster.node.takes': internalRead({
     summary: 'The JSON Schema of the parameters that an action of this node takes',
-    access: internal,
     body: StrictObject({ action: Type.String() }),
     result: StrictObject({ schema: Nullable(Type.String()) }),
-    changesNothing: true,
   }),
 } as const;

@@ -3,7 +3,14 @@
  * takes and answers, which cache key holds its answer and which keys a write drops. Routes,
  * OpenAPI, checks, types and caching derive from it.
  */
-import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
+import {
+  Type,
+  type Static,
+  type TNull,
+  type TObject,
+  type TProperties,
+  type TSchema,
+} from 'typebox';
 import type { LeadsTo } from './consequences.ts';
 import type { ErrorCode } from './error-codes.ts';
 import { described, FolderName, FolderNames, Optional, StrictObject } from './fields.ts';
@@ -255,7 +262,7 @@ type Empty = Record<never, never>;
  * A contract as its file writes it: path, query and body apart, so that REST knows where each
  * parameter comes from.
  */
-interface Definition<
+export interface Definition<
   Path extends TProperties,
   Query extends TProperties,
   Body extends TSchema | undefined,
@@ -268,7 +275,8 @@ interface Definition<
   path?: Path;
   query?: Query;
   body?: Body;
-  result: R;
+  /** Absent where it answers nothing: null on the bus, 204 over REST. */
+  result?: R;
   response?: ResponseKind;
   cache?: {
     cache: CacheName;
@@ -301,7 +309,7 @@ function define<
   ownParams: H,
   ownQuery: readonly (keyof H & string)[] = [],
 ): Contract<TObject<Path & Query & BodyProperty<Body> & H>, R> {
-  const { rest, path, query, body, ...rules } = definition;
+  const { rest, path, query, body, result = Type.Null(), ...rules } = definition;
   const params = parametersOf<Path & Query & BodyProperty<Body> & H>({
     ...path,
     ...query,
@@ -309,9 +317,10 @@ function define<
     ...ownParams,
   });
   const contract = {
-    response: 'value',
+    response: rest !== undefined && definition.result === undefined ? 'nothing' : 'value',
     ...rules,
     params,
+    result,
     ...(rest !== undefined && {
       rest: {
         ...methodAndPath(rest),
@@ -334,13 +343,27 @@ function methodAndPath(rest: `${Rest['method']} /${string}`): Pick<Rest, 'method
 
 /** An action that is neither a read nor a write of a configuration resource. */
 export const action = <
-  R extends TSchema,
+  R extends TSchema = TNull,
   Path extends TProperties = Empty,
   Query extends TProperties = Empty,
   Body extends TSchema | undefined = undefined,
 >(
   definition: Definition<Path, Query, Body, R>,
 ) => define(definition, {}, {});
+
+/** An action that Strata's own services call. */
+export const internal = <
+  R extends TSchema = TNull,
+  Path extends TProperties = Empty,
+  Query extends TProperties = Empty,
+  Body extends TSchema | undefined = undefined,
+>(
+  definition: Omit<Definition<Path, Query, Body, R>, 'access'>,
+) => action<R, Path, Query, Body>({ access: { level: 'internal' }, ...definition });
+
+/** The same that only reads, without a cache. */
+export const internalRead: typeof internal = (definition) =>
+  internal({ changesNothing: true, ...definition });
 
 /** A read that honours X-Min-Revision; with the response `resource` also ETag and If-None-Match. */
 export const read = <

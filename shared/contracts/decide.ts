@@ -1,6 +1,6 @@
 /** Whether automation may do what it wants to do: the tenant's risk settings as one decision. */
 import { Type, type Static, type TProperties } from 'typebox';
-import { action } from './contract.ts';
+import { action, internal, internalRead } from './contract.ts';
 import { valueReaders } from './roles.ts';
 import { balance } from './budget-usage.ts';
 import { BudgetInForce } from './budgets.ts';
@@ -173,9 +173,8 @@ export const decideContracts = {
     }),
     result: Decided,
   }),
-  'config-resolver.admission': action({
+  'config-resolver.admission': internal({
     summary: 'A decision, with the number of slots that automations have',
-    access: { level: 'internal' },
     path: { tenant_id: TenantId },
     query: {
       min_revision: Optional.Integer({
@@ -197,10 +196,8 @@ export const decideContracts = {
       }),
     }),
   }),
-  'config-resolver.approval-terms': action({
+  'config-resolver.approval-terms': internalRead({
     summary: 'What an approval may cost and how long it waits, by the effective risk settings',
-    access: { level: 'internal' },
-    changesNothing: true,
     path: { tenant_id: TenantId },
     query: {
       agent_type: intent.agent_type,

@@ -5,10 +5,10 @@
  */
 import { Type, type Static } from 'typebox';
 import type { BudgetUsage } from './budget-usage.ts';
-import { action, type Access } from './contract.ts';
+import { type Access, action, internal, internalRead } from './contract.ts';
 import { AutomationDecision, Decided, DecisionReason, decisionRules, Intent } from './decide.ts';
 import { Explanation, Revisions, stale } from './effective-config.ts';
-import { Page, page } from './envelopes.ts';
+import { listing } from './envelopes.ts';
 import {
   described,
   DescribedObject,
@@ -234,9 +234,8 @@ const span = {
 export const mostRecorded = 1000;
 
 export const decisionContracts = {
-  'notifier.decisions.record': action({
+  'notifier.decisions.record': internal({
     summary: 'Record decisions',
-    access: { level: 'internal' },
     body: StrictObject({
       decisions: Type.Array(DecisionOfTenant, { maxItems: mostRecorded }),
       required: Type.Boolean({
@@ -247,7 +246,7 @@ export const decisionContracts = {
       refused: Type.Integer({ description: 'How many their tenants may not record now' }),
     }),
   }),
-  'notifier.decisions.list': action({
+  'notifier.decisions.list': listing({
     summary: 'List recorded decisions, newest first',
     rest: 'GET /tenants/{tenant_id}/decisions',
     access,
@@ -261,22 +260,16 @@ export const decisionContracts = {
       format: Optional.Enum(['strata', 'opa'], {
         description: "`opa`: by the names of OPA's decision logs; `strata` by default",
       }),
-      ...page,
     },
-    result: Page(Type.Union([RecordedDecision, OpaDecision])),
-    response: 'list',
+    items: Type.Union([RecordedDecision, OpaDecision]),
   }),
-  'notifier.decisions.get': action({
+  'notifier.decisions.get': internalRead({
     summary: 'A recorded decision',
-    access: { level: 'internal' },
-    changesNothing: true,
     path: { ...path, decision_id: record.decision_id },
     result: RecordedDecision,
   }),
-  'notifier.decisions.replayable': action({
+  'notifier.decisions.replayable': internalRead({
     summary: 'Decisions and automations as they were asked for, the oldest first',
-    access: { level: 'internal' },
-    changesNothing: true,
     path,
     query: {
       from: Timestamp,
@@ -288,10 +281,8 @@ export const decisionContracts = {
       description: 'JSON arrays of them, one after the other, as the database wrote them',
     }),
   }),
-  'tenant-config.proposed': action({
+  'tenant-config.proposed': internalRead({
     summary: 'The documents that deciding goes by, as a proposal would leave them',
-    access: { level: 'internal' },
-    changesNothing: true,
     path,
     body: Type.Object(proposal, either),
     result: Type.Array(ProposedDocument),
@@ -335,17 +326,13 @@ export const decisionContracts = {
     }),
     result: Replay,
   }),
-  'notifier.decisions.tenants': action({
+  'notifier.decisions.tenants': internalRead({
     summary: 'Tenants that have decisions since a moment',
-    access: { level: 'internal' },
-    changesNothing: true,
     query: { from: Timestamp, limit: Type.Integer({ minimum: 1, maximum: 10_000 }) },
     result: Type.Array(TenantId),
   }),
-  'config-resolver.decisions.impact': action({
+  'config-resolver.decisions.impact': internalRead({
     summary: 'What decisions of the last days would be with other documents, briefly',
-    access: { level: 'internal' },
-    changesNothing: true,
     body: StrictObject({
       tenant_id: Type.Optional(described(Uuid, 'Of this tenant alone')),
       documents: Type.Array(ProposedDocument),

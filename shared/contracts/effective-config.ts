@@ -5,7 +5,7 @@
 import { Type, type Static } from 'typebox';
 import { Bound } from './bounds.ts';
 import { BudgetInForce } from './budgets.ts';
-import { action, readOfBoth } from './contract.ts';
+import { internalRead, readOfBoth } from './contract.ts';
 import { valueReaders } from './roles.ts';
 import { EffectiveChanges } from './effective-trial.ts';
 import {
@@ -265,10 +265,8 @@ export const effectiveConfigContracts = {
       revisionScopes: ({ tenant_id }) => effectiveScopes(tenant_id),
     },
   }),
-  'config-resolver.preview': action({
+  'config-resolver.preview': internalRead({
     summary: 'What a document that is not written yet would make of an effective configuration',
-    access: { level: 'internal' },
-    changesNothing: true,
     path,
     query: address,
     body: StrictObject({
@@ -279,10 +277,8 @@ export const effectiveConfigContracts = {
     }),
     result: StrictObject({ effective: EffectiveChanges }),
   }),
-  'config-resolver.digests': action({
+  'config-resolver.digests': internalRead({
     summary: 'What several contexts of a tenant are at one moment, as digests',
-    access: { level: 'internal' },
-    changesNothing: true,
     path,
     query: {
       contexts: Type.Array(Address, { minItems: 1, maxItems: 1000 }),
@@ -304,10 +300,8 @@ export const effectiveConfigContracts = {
       ),
     }),
   }),
-  'config-resolver.past-digests': action({
+  'config-resolver.past-digests': internalRead({
     summary: 'What a context was at revisions of tenant and platform, as digests',
-    access: { level: 'internal' },
-    changesNothing: true,
     path,
     query: {
       ...address,

@@ -1,5 +1,6 @@
 /** What results are wrapped in: stored documents, answers of writes, pages of lists. */
-import { Type, type Static, type TSchema } from 'typebox';
+import { Type, type Static, type TProperties, type TSchema } from 'typebox';
+import { action, type Definition } from './contract.ts';
 import { EffectiveChanges } from './effective-trial.ts';
 import {
   ActorName,
@@ -129,3 +130,24 @@ export const Page = <T extends TSchema>(item: T) =>
       }),
     },
   );
+
+type Listing<Path extends TProperties, Query extends TProperties> = Pick<
+  Definition<Path, Query, undefined, TSchema>,
+  'summary' | 'rest' | 'access' | 'keyScope' | 'path' | 'query'
+>;
+/** An action that lists items, a page at a time. */
+export const listing = <
+  Item extends TSchema,
+  Path extends TProperties = Record<never, never>,
+  Query extends TProperties = Record<never, never>,
+>({
+  items,
+  query,
+  ...definition
+}: Listing<Path, Query> & { items: Item }) =>
+  action({
+    ...definition,
+    query: { ...query, ...page } as Query & typeof page,
+    result: Page(items),
+    response: 'list',
+  });

@@ -4,7 +4,7 @@
  * document each; how far each destination has come is the audit's to say.
  */
 import { Type, type Static } from 'typebox';
-import { action, dryRun } from './contract.ts';
+import { action, dryRun, internalRead } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
 import {
   described,
@@ -200,10 +200,8 @@ export const eventDestinationContracts = {
   'tenant-config.event-destinations.put': document.put,
   'tenant-config.event-destinations.patch': document.patch,
   'tenant-config.event-destinations.delete': document.delete,
-  'tenant-config.event-destinations.open': action({
+  'tenant-config.event-destinations.open': internalRead({
     summary: 'The event_destinations with their secrets decrypted, for the audit',
-    access: { level: 'internal' },
-    changesNothing: true,
     path: tenantPath,
     result: Opened,
   }),
@@ -211,10 +209,8 @@ export const eventDestinationContracts = {
   'global-config.event-destinations.put': platformDocument.put,
   'global-config.event-destinations.patch': platformDocument.patch,
   'global-config.event-destinations.delete': platformDocument.delete,
-  'global-config.event-destinations.open': action({
+  'global-config.event-destinations.open': internalRead({
     summary: "The platform's event_destinations with their secrets decrypted, for the audit",
-    access: { level: 'internal' },
-    changesNothing: true,
     result: Opened,
   }),
   'audit.destinations.list': action({

@@ -4,10 +4,8 @@
  */
 import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
-import { action } from './contract.ts';
+import { internal } from './contract.ts';
 import { Nullable, Optional, StrictObject } from './fields.ts';
-
-const internal = { level: 'internal' } as const;
 
 /**
  * One committed change as the feed and the broadcast carry it. `id` is the committing transaction,
@@ -40,10 +38,9 @@ export const settingsReloadedKey = 'settings_reloaded';
 export const wholeScopeKey = 'whole_scope';
 
 export const feedContracts = {
-  'feed.poll': action({
+  'feed.poll': internal({
     summary:
       'Renew the caching lease of a node, unless a later poll has, and read the changes since its cursor',
-    access: internal,
     body: StrictObject({
       holder: Type.String({ description: 'The process that holds the lease' }),
       token: Type.String({ description: 'Of this poll alone' }),
@@ -73,9 +70,8 @@ export const feedContracts = {
       }),
     }),
   }),
-  'feed.leave': action({
+  'feed.leave': internal({
     summary: 'Give a caching lease back',
-    access: internal,
     body: StrictObject({
       holder: Type.String(),
       tokens: Type.Array(Type.String(), {
@@ -83,23 +79,18 @@ export const feedContracts = {
         maxItems: 200,
       }),
     }),
-    result: Type.Null(),
   }),
-  'feed.settings-replaced': action({
+  'feed.settings-replaced': internal({
     summary: 'Have every node forget what callers may do, once all have their new settings',
-    access: internal,
     query: {
       unchanged: Optional.Literal(true, {
         description:
           'No node has other settings than before: nothing is forgotten, and nodes that were away read theirs',
       }),
     },
-    result: Type.Null(),
   }),
-  'feed.record': action({
+  'feed.record': internal({
     summary: 'Take audit events of a node without a database into the outbox',
-    access: internal,
     body: Type.Array(AuditFacts, { maxItems: 500 }),
-    result: Type.Null(),
   }),
 } as const;

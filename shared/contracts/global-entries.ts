@@ -3,8 +3,8 @@
  * effective configuration.
  */
 import { Type, type Static } from 'typebox';
-import { action } from './contract.ts';
-import { Page, page } from './envelopes.ts';
+
+import { listing } from './envelopes.ts';
 import { documentContracts } from './document-contracts.ts';
 import {
   ActorName,
@@ -69,14 +69,12 @@ const entry = documentContracts({
 
 export const globalEntryContracts = {
   'global-config.entries.get': entry.get,
-  'global-config.entries.list': action({
+  'global-config.entries.list': listing({
     summary: 'List global entries',
     rest: 'GET /config/global',
     access: platformAdmins,
     keyScope: 'platform:read',
-    query: page,
-    result: Page(GlobalEntry),
-    response: 'list',
+    items: GlobalEntry,
   }),
   'global-config.entries.put': entry.put,
   'global-config.entries.patch': entry.patch,

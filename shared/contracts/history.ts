@@ -3,8 +3,8 @@
  * changed; and rollback to what a revision left behind.
  */
 import { Type, type TSchema } from 'typebox';
-import { action, dryRun, write } from './contract.ts';
-import { Change, Page, page, Written } from './envelopes.ts';
+import { action, dryRun, internal, write } from './contract.ts';
+import { Change, listing, Written } from './envelopes.ts';
 import {
   ActorName,
   Author,
@@ -150,7 +150,6 @@ const listed = {
   }),
   since: Type.Optional(described(Timestamp, 'Only from this time on')),
   until: Type.Optional(described(Timestamp, 'Only before this time')),
-  ...page,
 };
 const ofWrite = Type.Integer({ minimum: 1, description: 'The revision that the write made' });
 
@@ -191,7 +190,7 @@ const access = { level: 'tenant', roles: [...configurationReaders, 'reverter'] }
 const reverters = { level: 'tenant', roles: ['tenant_admin', 'reverter'] } as const;
 
 export const historyContracts = {
-  'tenant-config.history.list': action({
+  'tenant-config.history.list': listing({
     summary: 'What changed, newest first',
     rest: 'GET /tenants/{tenant_id}/config/history',
     access,
@@ -202,8 +201,7 @@ export const historyContracts = {
       resource_id: ResourceId,
       ...listed,
     },
-    result: Page(HistoryEntry),
-    response: 'list',
+    items: HistoryEntry,
   }),
   'tenant-config.history.get': action({
     summary: 'One change with the document before and after',
@@ -213,9 +211,8 @@ export const historyContracts = {
     path: { ...tenantPath, revision: ofWrite },
     result: HistoryDetail,
   }),
-  'tenant-config.history.resource': action({
+  'tenant-config.history.resource': internal({
     summary: 'Which document a revision wrote',
-    access: { level: 'internal' },
     path: { ...tenantPath, revision: ofWrite },
     result: StrictObject({ config_type: ofTenant.config_type, resource_id: ofTenant.resource_id }),
   }),
@@ -236,7 +233,7 @@ export const historyContracts = {
     result: Written(Restored),
   }),
 
-  'global-config.history.list': action({
+  'global-config.history.list': listing({
     summary: 'What changed of the platform, newest first',
     rest: 'GET /config/history',
     access: platformAdmins,
@@ -246,8 +243,7 @@ export const historyContracts = {
       resource_id: ResourceId,
       ...listed,
     },
-    result: Page(PlatformHistoryEntry),
-    response: 'list',
+    items: PlatformHistoryEntry,
   }),
   'global-config.history.get': action({
     summary: 'One change of the platform with the document before and after',

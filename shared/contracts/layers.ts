@@ -6,7 +6,7 @@ import { Type, type Static, type TSchema } from 'typebox';
 import { AgentConfig } from './agents.ts';
 import { Bounds } from './bounds.ts';
 import { Budgets } from './budgets.ts';
-import { action, read } from './contract.ts';
+import { internalRead, read } from './contract.ts';
 import { Resource } from './envelopes.ts';
 import {
   ActorName,
@@ -152,10 +152,8 @@ export const layerContracts = {
       revisionScopes: ({ tenant_id }) => [tenantScope(tenant_id)],
     },
   }),
-  'tenant-config.moment': action({
+  'tenant-config.moment': internalRead({
     summary: 'The revisions of tenants and the platform at one moment',
-    access: { level: 'internal' },
-    changesNothing: true,
     query: { tenant_ids: Type.Array(Uuid, { maxItems: 2000 }) },
     result: StrictObject({
       at: Type.Number({ description: "By the database's clock, in milliseconds since 1970" }),
@@ -182,10 +180,8 @@ export const layerContracts = {
       revisionScopes: () => [platformScope],
     },
   }),
-  'tenant-config.layers': action({
+  'tenant-config.layers': internalRead({
     summary: "The tenant's layers of one effective configuration, from one snapshot",
-    access: { level: 'internal' },
-    changesNothing: true,
     path: tenantPath,
     query: {
       agent_type: Type.Optional(Slug),
@@ -211,10 +207,8 @@ export const layerContracts = {
       project: Type.Optional(described(Layer(ProjectLimits), 'Of the service; null: it has none')),
     }),
   }),
-  'tenant-config.layers.then': action({
+  'tenant-config.layers.then': internalRead({
     summary: "The tenant's layers of several effective configurations as they were",
-    access: { level: 'internal' },
-    changesNothing: true,
     path: tenantPath,
     query: {
       as_of: Type.Integer({ minimum: 0 }),
@@ -233,10 +227,8 @@ export const layerContracts = {
       projects: Type.Array(Resource(ProjectLimits)),
     }),
   }),
-  'tenant-config.layers.by-agent': action({
+  'tenant-config.layers.by-agent': internalRead({
     summary: "The tenant's layers below each of its agent configurations, from one snapshot",
-    access: { level: 'internal' },
-    changesNothing: true,
     path: tenantPath,
     query: { as_of: Optional.Integer({ minimum: 0 }) },
     result: StrictObject({
@@ -247,10 +239,8 @@ export const layerContracts = {
       bounds: Layer(Bounds),
     }),
   }),
-  'tenant-config.layers.authors': action({
+  'tenant-config.layers.authors': internalRead({
     summary: "Who set the values at some places of the tenant's layers",
-    access: { level: 'internal' },
-    changesNothing: true,
     path: tenantPath,
     body: StrictObject(places),
     result: StrictObject({
@@ -259,10 +249,8 @@ export const layerContracts = {
       }),
     }),
   }),
-  'tenant-config.layers.places': action({
+  'tenant-config.layers.places': internalRead({
     summary: 'Names of tenants, and what limits over time match of their instances',
-    access: { level: 'internal' },
-    changesNothing: true,
     body: StrictObject({
       tenant_ids: Type.Array(Uuid, { maxItems: 10_000 }),
       services: Type.Array(StrictObject({ tenant_id: Uuid, service_id: Type.String() }), {
@@ -282,10 +270,8 @@ export const layerContracts = {
       ),
     }),
   }),
-  'tenant-config.layers.nearest': action({
+  'tenant-config.layers.nearest': internalRead({
     summary: "The tenant's names that are nearest to these, which it does not have",
-    access: { level: 'internal' },
-    changesNothing: true,
     path: tenantPath,
     query: { agent_type: Type.Optional(Slug), service_id: Type.Optional(Identifier) },
     result: StrictObject({
@@ -293,10 +279,8 @@ export const layerContracts = {
       service_id: Optional.Array(Type.String()),
     }),
   }),
-  'tenant-config.layers.mentions': action({
+  'tenant-config.layers.mentions': internalRead({
     summary: 'What the documents of tenants say of some keys, by tenant id, a page at a time',
-    access: { level: 'internal' },
-    changesNothing: true,
     body: StrictObject({
       keys: Type.Array(Type.String()),
       after: Type.Optional(Uuid),
@@ -307,10 +291,8 @@ export const layerContracts = {
       next: Nullable(Uuid),
     }),
   }),
-  'global-config.layers.authors': action({
+  'global-config.layers.authors': internalRead({
     summary: "Who set the values at some places of the platform's layers",
-    access: { level: 'internal' },
-    changesNothing: true,
     body: StrictObject(places),
     result: StrictObject({
       authors: Type.Array(Nullable(StrictObject(author)), {
@@ -318,10 +300,8 @@ export const layerContracts = {
       }),
     }),
   }),
-  'global-config.layers': action({
+  'global-config.layers': internalRead({
     summary: 'The platform layers of one effective configuration, from one snapshot',
-    access: { level: 'internal' },
-    changesNothing: true,
     query: {
       service_types: Optional.Array(Slug),
       tenant_id: Type.Optional(Uuid),

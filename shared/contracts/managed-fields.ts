@@ -1,7 +1,6 @@
 /** Which fields of documents a folder owns, for whoever edits them by hand. */
 import { Type, type Static } from 'typebox';
-import { action } from './contract.ts';
-import { Page, page } from './envelopes.ts';
+import { listing } from './envelopes.ts';
 import { ActorName, Author, described, FolderName, Timestamp, TitledObject } from './fields.ts';
 import { platformAdmins } from './platform-document.ts';
 import { configurationReaders, tenantPath } from './tenant-document.ts';
@@ -34,28 +33,25 @@ const listed = {
   document: Type.Optional(
     Type.String({ minLength: 1, maxLength: 500, description: 'Only this document, by its path' }),
   ),
-  ...page,
 };
 const summary = 'List the fields that folders own, by document';
 
 export const managedFieldContracts = {
-  'tenant-config.managed-fields.list': action({
+  'tenant-config.managed-fields.list': listing({
     summary,
     rest: 'GET /tenants/{tenant_id}/config/managed-fields',
     access: { level: 'tenant', roles: configurationReaders },
     keyScope: 'config:read',
     path: tenantPath,
     query: listed,
-    result: Page(ManagedDocument),
-    response: 'list',
+    items: ManagedDocument,
   }),
-  'global-config.managed-fields.list': action({
+  'global-config.managed-fields.list': listing({
     summary: `${summary}, of the platform`,
     rest: 'GET /config/managed-fields',
     access: platformAdmins,
     keyScope: 'platform:read',
     query: listed,
-    result: Page(ManagedDocument),
-    response: 'list',
+    items: ManagedDocument,
   }),
 } as const;

@@ -4,9 +4,9 @@
  */
 import { Type } from 'typebox';
 import { exceedViewer, inBody, type CallParams } from './consequences.ts';
-import { action } from './contract.ts';
+import { action, internal, internalRead } from './contract.ts';
 import { TenantRole, tenantRoles } from './roles.ts';
-import { Page, page } from './envelopes.ts';
+import { listing } from './envelopes.ts';
 import {
   described,
   DescribedObject,
@@ -104,15 +104,13 @@ export function memberOfKey(key: string): MemberAddress | undefined {
 const namesAny = (groups: unknown): boolean => Array.isArray(groups) && groups.length > 0;
 
 export const memberContracts = {
-  'tenant-config.members.list': action({
+  'tenant-config.members.list': listing({
     summary: 'List members',
     rest: 'GET /tenants/{tenant_id}/users',
     access: tenantAdmins,
     keyScope: 'members:read',
     path: tenantPath,
-    query: page,
-    result: Page(Member),
-    response: 'list',
+    items: Member,
   }),
   'tenant-config.members.add': action({
     summary:
@@ -172,13 +170,10 @@ export const memberContracts = {
     leadsTo: 'removal',
     keyScope: 'members:write',
     path: memberPath,
-    result: Type.Null(),
-    response: 'nothing',
     drops: (params) => [memberKey(params)],
   }),
-  'tenant-config.members.resolve': action({
+  'tenant-config.members.resolve': internal({
     summary: 'A membership as the gateway needs it',
-    access: { level: 'internal' },
     path: memberPath,
     result: Membership,
     cache: {
@@ -187,56 +182,41 @@ export const memberContracts = {
       revisionScopes: ({ tenant_id }) => [memberScope(tenant_id)],
     },
   }),
-  'tenant-config.members.of': action({
+  'tenant-config.members.of': internalRead({
     summary: "A user's memberships",
-    access: { level: 'internal' },
-    changesNothing: true,
     path: { user_id: Uuid },
     result: Type.Array(Membership),
   }),
-  'tenant-config.members.invitations': action({
+  'tenant-config.members.invitations': internalRead({
     summary: 'The memberships that a user has not accepted yet',
-    access: { level: 'internal' },
-    changesNothing: true,
     path: { user_id: Uuid },
     result: Type.Array(Membership),
   }),
-  'tenant-config.members.accept': action({
+  'tenant-config.members.accept': internal({
     summary: 'Make an invited member active, by their own word; one who is active stays so',
-    access: { level: 'internal' },
     path: memberPath,
     result: Membership,
   }),
-  'tenant-config.members.decline': action({
+  'tenant-config.members.decline': internal({
     summary: 'Remove an invited member, by their own word',
-    access: { level: 'internal' },
     path: memberPath,
-    result: Type.Null(),
   }),
-  'tenant-config.members.lapse': action({
+  'tenant-config.members.lapse': internal({
     summary: 'Remove an invited member whose invitation expired long ago',
-    access: { level: 'internal' },
     path: memberPath,
-    result: Type.Null(),
   }),
-  'tenant-config.members.erase': action({
+  'tenant-config.members.erase': internal({
     summary: 'Remove somebody whose account is erased from every tenant',
-    access: { level: 'internal' },
     path: { user_id: Uuid },
-    result: Type.Null(),
   }),
-  'tenant-config.members.provision': action({
+  'tenant-config.members.provision': internal({
     summary: 'Membership at a first sign-in; one that exists, or is offered, stays as it is',
-    access: { level: 'internal' },
     path: memberPath,
     body: StrictObject({ roles: Roles }),
-    result: Type.Null(),
   }),
-  'tenant-config.members.decider': action({
+  'tenant-config.members.decider': internalRead({
     summary:
       'Who a member, a service account or a mailed address is, and by which right they decide now',
-    access: { level: 'internal' },
-    changesNothing: true,
     path: {
       ...tenantPath,
       user_id: Type.Optional(Uuid),
@@ -273,10 +253,8 @@ export const memberContracts = {
       ),
     }),
   }),
-  'tenant-config.members.approvers': action({
+  'tenant-config.members.approvers': internalRead({
     summary: 'Who is in each approver group, and who administers the tenant, for the notifier',
-    access: { level: 'internal' },
-    changesNothing: true,
     path: { ...tenantPath, groups: Type.Array(Type.String()) },
     result: StrictObject({
       groups: Type.Record(Type.String(), Type.Array(Approver)),

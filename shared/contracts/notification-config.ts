@@ -4,7 +4,7 @@
  * stored encrypted and shown masked, where `marks` says that a text is one.
  */
 import { Type, type Static, type TSchema } from 'typebox';
-import { action, read } from './contract.ts';
+import { internalRead, read } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
 import {
   DescribedObject,
@@ -461,10 +461,8 @@ const DecidingRules = StrictObject({
 });
 
 export const notificationContracts = {
-  'tenant-config.notifications.with-slack': action({
+  'tenant-config.notifications.with-slack': internalRead({
     summary: 'The tenants with Slack, by the revisions of their configurations',
-    access: { level: 'internal' },
-    changesNothing: true,
     result: Type.Array(StrictObject({ tenant_id: Type.String(), revision: Type.Integer() })),
   }),
   'tenant-config.notifications.get': notifications.get,
@@ -478,10 +476,8 @@ export const notificationContracts = {
     path: tenantPath,
     result: EffectiveNotifications,
   }),
-  'tenant-config.notifications.open': action({
+  'tenant-config.notifications.open': internalRead({
     summary: 'The effective notification_config with its secrets decrypted, for the notifier',
-    access: { level: 'internal' },
-    changesNothing: true,
     path: {
       ...tenantPath,
       asked_by: Optional.Array(Type.String(), {

@@ -3,9 +3,9 @@
  * are decided.
  */
 import { Type } from 'typebox';
-import { action, stream, type Access, type CheckedParams } from './contract.ts';
+import { type Access, action, type CheckedParams, internal, stream } from './contract.ts';
 import { type TenantRole } from './roles.ts';
-import { page, Page } from './envelopes.ts';
+import { listing, page } from './envelopes.ts';
 import {
   ActorName,
   AgentType,
@@ -444,15 +444,14 @@ export const notifierContracts = {
     result: Approval,
     response: 'accepted',
   }),
-  'notifier.approvals.list': action({
+  'notifier.approvals.list': listing({
     summary: 'List approvals, newest first',
     rest: 'GET /tenants/{tenant_id}/approvals',
     access: approvers,
     keyScope: 'approvals:read',
     path: tenantPath,
-    query: { state: optional(described(ApprovalState, 'Only those in this state')), ...page },
-    result: Page(Approval),
-    response: 'list',
+    query: { state: optional(described(ApprovalState, 'Only those in this state')) },
+    items: Approval,
   }),
   'notifier.approvals.get': action({
     summary: 'An approval, at once or when it changes',
@@ -528,9 +527,8 @@ export const notifierContracts = {
     result: LinkView,
     response: 'page',
   }),
-  'notifier.slack.decide': action({
+  'notifier.slack.decide': internal({
     summary: 'Decide as the person of an address for whom the workspace of Slack vouches',
-    access: { level: 'internal' },
     path: { ...tenantPath, approval_id: Uuid, email: Type.String() },
     query: {
       decision: Decision,
@@ -566,7 +564,7 @@ export const notifierContracts = {
     result: LinkView,
     response: 'page',
   }),
-  'notifier.deliveries.list': action({
+  'notifier.deliveries.list': listing({
     summary: 'List deliveries, newest first',
     rest: 'GET /tenants/{tenant_id}/notifications/deliveries',
     access: people,
@@ -576,10 +574,8 @@ export const notifierContracts = {
       approval_id: optional(described(Uuid, 'Only of this approval')),
       state: optional(described(DeliveryState, 'Only those in this state')),
       channel: optional(described(Channel, 'Only by this channel')),
-      ...page,
     },
-    result: Page(Delivery),
-    response: 'list',
+    items: Delivery,
   }),
   'notifier.deliveries.get': action({
     summary: 'A delivery with every attempt',

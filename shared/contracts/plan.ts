@@ -4,7 +4,7 @@
  * depends on, so that what was looked at is what is applied.
  */
 import { Type, type Static } from 'typebox';
-import { action, writing } from './contract.ts';
+import { action, internalRead, writing } from './contract.ts';
 import { Change, OrProposed } from './envelopes.ts';
 import { Nullable, Optional, StrictObject, TitledObject, Uuid } from './fields.ts';
 import { Impact, impactCursor, LimitsImpact, planned } from './impact.ts';
@@ -91,10 +91,8 @@ export const planContracts = {
       }),
     ),
   }),
-  'config-resolver.impact': action({
+  'config-resolver.impact': internalRead({
     summary: 'What other layers or bounds would change in effective configurations',
-    access: { level: 'internal' },
-    changesNothing: true,
     body: StrictObject({
       keys: Type.Array(Type.String(), { description: 'What the layers or bounds say changes' }),
       platform: Type.Optional(StrictObject({ before: PlatformLayers, after: PlatformLayers })),
@@ -118,10 +116,8 @@ export const planContracts = {
       moved: Type.Array(Type.String(), { description: 'Names of tenants that changed `since`' }),
     }),
   }),
-  'config-resolver.impact.over-time': action({
+  'config-resolver.impact.over-time': internalRead({
     summary: 'What other budgets or freezes of one owner would mean in tenants',
-    access: { level: 'internal' },
-    changesNothing: true,
     body: StrictObject({
       by: limitOwner,
       tenant_id: Type.Optional(Uuid),

@@ -3,7 +3,7 @@
  * or fail; whatever is no answer is wait.
  */
 import { Type, type Static } from 'typebox';
-import { action } from './contract.ts';
+import { internalRead } from './contract.ts';
 import { described, Optional, StrictObject, Timestamp, TitledObject, Uuid } from './fields.ts';
 import { marks, Secret } from './marks.ts';
 
@@ -109,10 +109,8 @@ const sides = {
 const Counted = StrictObject({ all: Type.Integer(), bad: Type.Integer() });
 
 export const rolloutGateContracts = {
-  'notifier.automations.figures': action({
+  'notifier.automations.figures': internalRead({
     summary: 'What became of automations of the tenants in a cohort, and of all others',
-    access: { level: 'internal' },
-    changesNothing: true,
     query: {
       ...sides,
       figure: Type.Enum(automationFigures),
@@ -120,10 +118,8 @@ export const rolloutGateContracts = {
     },
     result: StrictObject({ cohort: Counted, rest: Counted }),
   }),
-  'tenant-config.writes.figures': action({
+  'tenant-config.writes.figures': internalRead({
     summary: 'Writes of documents that were refused to the tenants in a cohort, and to all others',
-    access: { level: 'internal' },
-    changesNothing: true,
     query: sides,
     result: StrictObject({ cohort: Counted, rest: Counted }),
   }),

@@ -3,8 +3,8 @@
  * the rollout; the documents themselves are written when all tenants have them.
  */
 import { Type, type Static } from 'typebox';
-import { action, proposable, takeOver } from './contract.ts';
-import { OrProposed, Page, page } from './envelopes.ts';
+import { action, internal, proposable, takeOver } from './contract.ts';
+import { listing, OrProposed } from './envelopes.ts';
 import {
   ActorName,
   Author,
@@ -255,14 +255,13 @@ export const rolloutContracts = {
     result: OrProposed(Rollout),
     response: 'created_or_proposed',
   }),
-  'global-config.rollouts.list': action({
+  'global-config.rollouts.list': listing({
     summary: 'List rollouts, newest first',
     rest: `GET ${url}`,
     access: platformAdmins,
     keyScope: 'platform:read',
-    query: { state: Type.Optional(State), ...page },
-    result: Page(Rollout),
-    response: 'list',
+    query: { state: Type.Optional(State) },
+    items: Rollout,
   }),
   'global-config.rollouts.get': action({
     summary: 'Read a rollout',
@@ -312,9 +311,8 @@ export const rolloutContracts = {
     path: one,
     body: why,
   }),
-  'global-config.rollouts.run': action({
+  'global-config.rollouts.run': internal({
     summary: 'Ask the gates of a rollout whose turn it is, and do what follows',
-    access: { level: 'internal' },
     minTimeoutMs: 30_000,
     path: one,
     result: Rollout,

@@ -5,7 +5,7 @@
  */
 import { Type, type Static } from 'typebox';
 import { action } from './contract.ts';
-import { page, Page } from './envelopes.ts';
+import { listing } from './envelopes.ts';
 import {
   described,
   Nullable,
@@ -172,18 +172,14 @@ export const scimGroupContracts = {
     rest: `DELETE ${base}/Groups/{group_id}`,
     leadsTo: 'provisioning',
     path: groupPath,
-    result: Type.Null(),
-    response: 'nothing',
   }),
-  'tenant-config.directory-groups.list': action({
+  'tenant-config.directory-groups.list': listing({
     summary: 'List the groups of the directory, with what each gives',
     rest: 'GET /tenants/{tenant_id}/directory-groups',
     access: tenantAdmins,
     keyScope: 'members:read',
     path,
-    query: page,
-    result: Page(DirectoryGroup),
-    response: 'list',
+    items: DirectoryGroup,
   }),
   'tenant-config.directory-groups.put': action({
     summary: 'Say which roles and approver groups the people of a group have by it',

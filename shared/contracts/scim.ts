@@ -5,7 +5,7 @@
  * the account behind it is the person's, and stays as it is.
  */
 import { Type, type Static } from 'typebox';
-import { action, type Access } from './contract.ts';
+import { type Access, action } from './contract.ts';
 import {
   described,
   DescribedObject,
@@ -252,7 +252,5 @@ export const scimContracts = {
     rest: `DELETE ${base}/Users/{user_id}`,
     leadsTo: 'provisioning',
     path: userPath,
-    result: Type.Null(),
-    response: 'nothing',
   }),
 } as const;

@@ -6,9 +6,9 @@
 import { Type } from 'typebox';
 import { ApiKey, apiKeyCacheKey, IssuedApiKey, NewApiKey } from './auth-api-keys.ts';
 import { exceedViewer, inBody, type PowerfulFor } from './consequences.ts';
-import { action } from './contract.ts';
+import { action, internal } from './contract.ts';
 import { TenantRole, tenantRoles } from './roles.ts';
-import { Page, page } from './envelopes.ts';
+import { listing } from './envelopes.ts';
 import {
   Author,
   CreatedAt,
@@ -67,15 +67,13 @@ const givesRoles: PowerfulFor = {
 };
 
 export const serviceAccountContracts = {
-  'tenant-config.service-accounts.list': action({
+  'tenant-config.service-accounts.list': listing({
     summary: 'List service accounts',
     rest: `GET ${accounts}`,
     access: tenantAdmins,
     keyScope: 'members:read',
     path: tenantPath,
-    query: page,
-    result: Page(ServiceAccount),
-    response: 'list',
+    items: ServiceAccount,
   }),
   'tenant-config.service-accounts.create': action({
     summary: 'Make a service account; SERVICE_ACCOUNTS_PER_TENANT at most',
@@ -118,13 +116,10 @@ export const serviceAccountContracts = {
     leadsTo: 'removal',
     keyScope: 'members:write',
     path: accountPath,
-    result: Type.Null(),
-    response: 'nothing',
     drops: (params) => [serviceAccountKey(params)],
   }),
-  'tenant-config.service-accounts.resolve': action({
+  'tenant-config.service-accounts.resolve': internal({
     summary: 'A service account as the gateway needs it',
-    access: { level: 'internal' },
     path: accountPath,
     result: StrictObject({
       tenant_id: Uuid,
@@ -153,15 +148,13 @@ export const serviceAccountContracts = {
     result: IssuedApiKey,
     response: 'created',
   }),
-  'auth.service-account-key.list': action({
+  'auth.service-account-key.list': listing({
     summary: 'API keys of a service account',
     rest: `GET ${accounts}/{account_id}/api-keys`,
     access: tenantAdmins,
     keyScope: 'members:read',
     path: accountPath,
-    query: page,
-    result: Page(ApiKey),
-    response: 'list',
+    items: ApiKey,
   }),
   'auth.service-account-key.revoke': action({
     summary: 'Revoke an API key of a service account',
@@ -170,14 +163,10 @@ export const serviceAccountContracts = {
     leadsTo: 'removal',
     keyScope: 'members:write',
     path: { ...accountPath, key_id: described(Uuid, "The API key's id") },
-    result: Type.Null(),
-    response: 'nothing',
     drops: (params) => [apiKeyCacheKey(params)],
   }),
-  'auth.service-account-key.revoke-all': action({
+  'auth.service-account-key.revoke-all': internal({
     summary: 'Revoke every API key and every trust of a service account that is being removed',
-    access: { level: 'internal' },
     path: accountPath,
-    result: Type.Null(),
   }),
 } as const;

@@ -4,8 +4,8 @@
  * scaling_limits bound every service instance of the type.
  */
 import { Type, type Static } from 'typebox';
-import { action } from './contract.ts';
-import { Page, page } from './envelopes.ts';
+import { internal } from './contract.ts';
+import { listing } from './envelopes.ts';
 import { documentContracts } from './document-contracts.ts';
 import {
   described,
@@ -84,22 +84,19 @@ const type = documentContracts({
 });
 
 export const serviceTypeContracts = {
-  'global-config.service-types.list': action({
+  'global-config.service-types.list': listing({
     summary: 'List service-type configurations',
     rest: 'GET /config/service-types',
     access: platformReaders,
     keyScope: 'config:read',
-    query: page,
-    result: Page(ServiceType),
-    response: 'list',
+    items: ServiceType,
   }),
   'global-config.service-types.get': type.get,
   'global-config.service-types.put': type.put,
   'global-config.service-types.patch': type.patch,
   'global-config.service-types.delete': type.delete,
-  'global-config.service-types.active': action({
+  'global-config.service-types.active': internal({
     summary: 'The managed service types with their limits: the active rows named default',
-    access: { level: 'internal' },
     result: StrictObject({
       items: Type.Array(
         StrictObject({

@@ -1,7 +1,7 @@
 /** Changes of a tenant's values that end by themselves. */
 import { Type, type Static } from 'typebox';
-import { action } from './contract.ts';
-import { Page, page } from './envelopes.ts';
+import { internal } from './contract.ts';
+import { listing } from './envelopes.ts';
 import {
   ActorName,
   Author,
@@ -53,7 +53,7 @@ const TemporaryChange = TitledObject('TemporaryChange', 'A change that ends by i
 export type TemporaryChange = Static<typeof TemporaryChange>;
 
 export const temporaryChangeContracts = {
-  'tenant-config.temporary-changes.list': action({
+  'tenant-config.temporary-changes.list': listing({
     summary: 'List the changes that end by themselves, the next one first',
     rest: 'GET /tenants/{tenant_id}/config/temporary-changes',
     access: { level: 'tenant', roles: configurationReaders },
@@ -65,15 +65,11 @@ export const temporaryChangeContracts = {
         maxLength: 500,
         description: 'Only of this document, by its path',
       }),
-      ...page,
     },
-    result: Page(TemporaryChange),
-    response: 'list',
+    items: TemporaryChange,
   }),
-  'tenant-config.temporary-changes.end': action({
+  'tenant-config.temporary-changes.end': internal({
     summary: 'End a temporary change whose time has come',
-    access: { level: 'internal' },
     path: { ...tenantPath, temporary_change_id: described(Uuid, "The temporary change's id") },
-    result: Type.Null(),
   }),
 } as const;

@@ -1,8 +1,8 @@
 /** What the contracts of a tenant's configuration documents have in common. */
 import type { TSchema } from 'typebox';
-import { action, dryRun, type Access } from './contract.ts';
+import { dryRun, type Access } from './contract.ts';
 import { type TenantRole } from './roles.ts';
-import { Page, page } from './envelopes.ts';
+import { listing } from './envelopes.ts';
 import { TenantId } from './fields.ts';
 import { tenantScope, type RevisionScope } from './revision-scopes.ts';
 
@@ -45,13 +45,11 @@ export const tenantListing = <Document extends TSchema>(
   url: `/${string}`,
   document: Document,
 ) =>
-  action({
+  listing({
     summary: `List ${title}`,
     rest: `GET ${url}`,
     access: tenantReaders,
     keyScope: 'config:read',
     path: tenantPath,
-    query: page,
-    result: Page(document),
-    response: 'list',
+    items: document,
   });

@@ -5,9 +5,9 @@
 import { Type } from 'typebox';
 import { PasswordKeys } from './auth-api-keys.ts';
 import { inBody, type CallParams } from './consequences.ts';
-import { action } from './contract.ts';
+import { action, internal, internalRead } from './contract.ts';
 import { tenantRoles } from './roles.ts';
-import { Page, page } from './envelopes.ts';
+import { listing } from './envelopes.ts';
 import {
   CreatedAt,
   DescribedObject,
@@ -46,7 +46,6 @@ const Tenant = TitledObject('Tenant', 'A tenant', {
   ),
 });
 const platformAdmins = { level: 'platform_admin' } as const;
-const internal = { level: 'internal' } as const;
 
 /**
  * The services that have rows of tenants, beside tenant-config itself and audit, which keeps a
@@ -98,7 +97,7 @@ export const tenantContracts = {
     }),
     response: 'created',
   }),
-  'tenant-config.tenants.list': action({
+  'tenant-config.tenants.list': listing({
     summary: 'List tenants',
     rest: 'GET /tenants',
     access: platformAdmins,
@@ -109,10 +108,8 @@ export const tenantContracts = {
         maxLength: 200,
         description: 'Only tenants with this in their name; upper and lower case are the same',
       }),
-      ...page,
     },
-    result: Page(Tenant),
-    response: 'list',
+    items: Tenant,
   }),
   'tenant-config.tenants.get': action({
     summary: 'Read a tenant',
@@ -168,33 +165,25 @@ export const tenantContracts = {
     result: Tenant,
     response: 'accepted',
   }),
-  'tenant-config.tenants.erase': action({
+  'tenant-config.tenants.erase': internal({
     summary: 'Begin to erase a tenant that is due: from then on it exists for nobody',
-    access: internal,
     path: tenantPath,
-    result: Type.Null(),
   }),
-  'tenant-config.tenants.erasing': action({
+  'tenant-config.tenants.erasing': internalRead({
     summary: 'The tenants of which the services erase what they have',
-    access: internal,
-    changesNothing: true,
     result: Type.Array(TenantId),
   }),
-  'tenant-config.tenants.confirm-erased': action({
+  'tenant-config.tenants.confirm-erased': internal({
     summary: 'Note that a service has nothing left of a tenant that is being erased',
-    access: internal,
     path: { ...tenantPath, service: Type.Enum(erasingServices) },
-    result: Type.Null(),
   }),
-  'auth.tenants.erase': action({
+  'auth.tenants.erase': internal({
     summary: 'Erase sessions, invitations, keys and identity providers of a tenant',
-    access: internal,
     path: tenantPath,
     result: ErasedPiece,
   }),
-  'notifier.tenants.erase': action({
+  'notifier.tenants.erase': internal({
     summary: 'Erase approvals, deliveries, automations and recorded decisions of a tenant',
-    access: internal,
     path: tenantPath,
     result: ErasedPiece,
   }),

@@ -1,7 +1,7 @@
 /** What a tenant uses of what is everybody's, and how much of it it may. */
 import { Type, type Static } from 'typebox';
-import { action } from './contract.ts';
-import { Page, page } from './envelopes.ts';
+import { action, internalRead } from './contract.ts';
+import { listing } from './envelopes.ts';
 import {
   described,
   Nullable,
@@ -55,11 +55,8 @@ const near = TitledObject('NearLimit', 'A tenant that is near one of its limits'
 });
 export type NearLimit = Static<typeof near>;
 
-const internal = { level: 'internal' } as const;
 /** A part of the list: what follows an entry of it, for whoever joins the parts. */
 const nearPart = {
-  access: internal,
-  changesNothing: true,
   query: {
     percent: Type.Integer({ minimum: 1, maximum: 100 }),
     after_what: Optional.String({ maxLength: 100 }),
@@ -80,7 +77,7 @@ export const usageContracts = {
       items: Type.Array(TitledObject('Usage', 'Of one kind', usage), { description: 'By kind' }),
     }),
   }),
-  'config-resolver.usage.near': action({
+  'config-resolver.usage.near': listing({
     summary: 'Tenants that are near one of their limits, by kind and tenant',
     rest: 'GET /config/usage',
     access: { level: 'platform_admin' },
@@ -91,15 +88,11 @@ export const usageContracts = {
         maximum: 100,
         description: 'From this part of the limit on; 80 by default',
       }),
-      ...page,
     },
-    result: Page(near),
-    response: 'list',
+    items: near,
   }),
-  'tenant-config.usage.read': action({
+  'tenant-config.usage.read': internalRead({
     summary: 'What tenant-config and auth keep of a tenant',
-    access: internal,
-    changesNothing: true,
     path: { tenant_id: TenantId },
     result: StrictObject({
       api_keys: Used,
@@ -110,18 +103,16 @@ export const usageContracts = {
       history_per_hour: Used,
     }),
   }),
-  'tenant-config.usage.near': action({
+  'tenant-config.usage.near': internalRead({
     summary: 'Tenants that are near a limit of what is counted by rows',
     ...nearPart,
   }),
-  'notifier.usage.read': action({
+  'notifier.usage.read': internalRead({
     summary: 'What the notifier keeps of a tenant that has not ended',
-    access: internal,
-    changesNothing: true,
     path: { tenant_id: TenantId },
     result: StrictObject({ approvals_pending: Used, automations_live: Used }),
   }),
-  'notifier.usage.near': action({
+  'notifier.usage.near': internalRead({
     summary: 'Tenants that are near a limit of what has not ended',
     ...nearPart,
   }),

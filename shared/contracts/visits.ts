@@ -4,8 +4,8 @@
  * of it.
  */
 import { Type, type Static } from 'typebox';
-import { action, type Access } from './contract.ts';
-import { Page, page } from './envelopes.ts';
+import { type Access, action, internal } from './contract.ts';
+import { listing } from './envelopes.ts';
 import {
   CreatedAt,
   described,
@@ -67,15 +67,13 @@ export const visitContracts = {
     result: Visit,
     response: 'created',
   }),
-  'tenant-config.visits.list': action({
+  'tenant-config.visits.list': listing({
     summary: 'Who of the platform has looked into the tenant, newest first',
     rest: 'GET /tenants/{tenant_id}/visits',
     access: hosts,
     keyScope: 'members:read',
     path: tenantPath,
-    query: page,
-    result: Page(Visit),
-    response: 'list',
+    items: Visit,
   }),
   'tenant-config.visits.end': action({
     summary: 'End a visit; one that has ended stays as it is',
@@ -86,15 +84,12 @@ export const visitContracts = {
     path: visitPath,
     result: Visit,
   }),
-  'tenant-config.visits.expire': action({
+  'tenant-config.visits.expire': internal({
     summary: 'End a visit whose time is over',
-    access: { level: 'internal' },
     path: visitPath,
-    result: Type.Null(),
   }),
-  'tenant-config.visits.resolve': action({
+  'tenant-config.visits.resolve': internal({
     summary: 'The open visit of a person, as the gateway needs it',
-    access: { level: 'internal' },
     path: { ...tenantPath, user_id: UserId },
     result: StrictObject({
       id: Uuid,
