@@ -7,7 +7,7 @@
  */
 import { Type, type Static } from 'typebox';
 import { dryRun } from './contract.ts';
-import { documentContracts } from './document-contracts.ts';
+import { documentContracts, named } from './document-contracts.ts';
 import { effectiveTrials } from './effective-trial.ts';
 import {
   AgentType,
@@ -86,11 +86,7 @@ const agent = documentContracts({
 });
 
 export const agentContracts = {
-  'tenant-config.agents.get': agent.get,
-  'tenant-config.agents.put': agent.put,
-  'tenant-config.agents.patch': agent.patch,
-  /** Lets the lower layers show through again. */
-  'tenant-config.agents.delete': agent.delete,
+  ...named('tenant-config.agents', agent),
   'tenant-config.agents.list': tenantListing(
     "the tenant's agent configurations",
     '/tenants/{tenant_id}/config/agents',

@@ -1,7 +1,7 @@
 /** API keys: made, listed, revoked and rotated by a signed-in person, resolved by the gateway. */
 import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
-import { type Access, action, internal } from './contract.ts';
+import { action, internal, type Access } from './contract.ts';
 import { KeyScope, keyScopes } from './roles.ts';
 import { listing } from './envelopes.ts';
 import {

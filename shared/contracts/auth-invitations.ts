@@ -5,7 +5,7 @@
 import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
 import { Password, TenantRef, TokenResponse } from './auth.ts';
-import { type Access, action, internal } from './contract.ts';
+import { action, internal, type Access } from './contract.ts';
 import { TenantRole } from './roles.ts';
 import { listing } from './envelopes.ts';
 import {

@@ -10,7 +10,7 @@ import type {
 } from '@simplewebauthn/server';
 import { Type, type TSchema } from 'typebox';
 import { claimedAddress, TokenResponse } from './auth.ts';
-import { type Access, action } from './contract.ts';
+import { action, type Access } from './contract.ts';
 import { listing } from './envelopes.ts';
 import {
   CreatedAt,

@@ -1,7 +1,7 @@
 /** Signing in through identity providers (OpenID Connect). */
 import { Type } from 'typebox';
 import { TokenResponse } from './auth.ts';
-import { type Access, action, internalRead } from './contract.ts';
+import { action, internalRead, type Access } from './contract.ts';
 import { tenantRoles } from './roles.ts';
 import { Page, page } from './envelopes.ts';
 import {

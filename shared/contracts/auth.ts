@@ -1,7 +1,7 @@
 /** Accounts, signing in with a password, sessions. */
 import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
-import { type Access, action, internal, internalRead } from './contract.ts';
+import { action, internal, internalRead, type Access } from './contract.ts';
 import { TenantRole } from './roles.ts';
 import { listing } from './envelopes.ts';
 import {

@@ -4,7 +4,7 @@
  * notifier, which keeps it beside the approval that it may wait for.
  */
 import { Type } from 'typebox';
-import { type Access, action } from './contract.ts';
+import { action, type Access } from './contract.ts';
 import { listing } from './envelopes.ts';
 import { decided, intent } from './decide.ts';
 import {

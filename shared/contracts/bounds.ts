@@ -6,11 +6,11 @@
 import { Type, type Static } from 'typebox';
 import { dryRun } from './contract.ts';
 import { listing } from './envelopes.ts';
-import { documentContracts } from './document-contracts.ts';
+import { documentsOfBoth } from './documents-of-both.ts';
 import { Nullable, Optional, ServiceTypeName, strict, TenantId, TitledObject } from './fields.ts';
 import { impactQuery } from './impact.ts';
-import { ofPlatform, platformAdmins } from './platform-document.ts';
-import { ofTenant, tenantPath, tenantReaders, type TenantAddress } from './tenant-document.ts';
+import { platformAdmins } from './platform-document.ts';
+import { tenantPath, tenantReaders } from './tenant-document.ts';
 
 /** The types of JSON that a bound can ask for. */
 export const valueTypes = ['boolean', 'integer', 'number', 'string', 'array', 'object'] as const;
@@ -57,29 +57,12 @@ export const Bounds = Type.Record(Key, Bound, {
 });
 export type Bounds = Static<typeof Bounds>;
 
-export const platformBoundsKey = 'bounds_platform';
-export const tenantBoundsKey = ({ tenant_id }: TenantAddress): string => `bounds_${tenant_id}`;
-
-const platform = documentContracts({
-  ...ofPlatform,
-  readers: { ...platformAdmins, services: true },
-  title: "the platform's bounds",
-  url: '/config/bounds',
-  path: {},
-  document: Bounds,
-  body: Bounds,
-  key: () => platformBoundsKey,
-});
-const tenant = documentContracts({
-  ...ofTenant,
-  trial: { ...dryRun, ...impactQuery },
-  title: "the tenant's bounds",
-  url: '/tenants/{tenant_id}/config/bounds',
-  path: tenantPath,
-  document: Bounds,
-  body: Bounds,
-  key: tenantBoundsKey,
-});
+const bounds = documentsOfBoth(
+  'bounds',
+  { document: Bounds, trial: { ...dryRun, ...impactQuery } },
+  { document: Bounds, trial: { ...dryRun, ...impactQuery } },
+);
+export const { platformKey: platformBoundsKey, tenantKey: tenantBoundsKey } = bounds;
 
 /** A stored value that a bound is against, and so is held within it when it is read. */
 const Violation = TitledObject('BoundViolation', 'A stored value that a bound is against', {
@@ -110,14 +93,8 @@ const Violation = TitledObject('BoundViolation', 'A stored value that a bound is
 export type Violation = Static<typeof Violation>;
 
 export const boundContracts = {
-  'global-config.bounds.get': { ...platform.get, keyScope: 'platform:read' },
-  'global-config.bounds.put': platform.put,
-  'global-config.bounds.patch': platform.patch,
-  'global-config.bounds.delete': platform.delete,
-  'tenant-config.bounds.get': tenant.get,
-  'tenant-config.bounds.put': tenant.put,
-  'tenant-config.bounds.patch': tenant.patch,
-  'tenant-config.bounds.delete': tenant.delete,
+  ...bounds.ofPlatform,
+  ...bounds.ofTenant,
   'tenant-config.bounds.violations': listing({
     summary:
       "What tenants have stored that the platform's bounds, or limits of service types, are against",

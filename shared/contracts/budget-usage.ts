@@ -1,7 +1,7 @@
 /** What budgets have spent. The notifier keeps it, beside the automations that spend. */
 import { Type, type Static } from 'typebox';
 import { BudgetInForce, budgetOwner, Currency } from './budgets.ts';
-import { type Access, action, internalRead } from './contract.ts';
+import { action, internalRead, type Access } from './contract.ts';
 import {
   described,
   DescribedObject,

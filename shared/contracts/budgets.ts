@@ -5,7 +5,7 @@
  */
 import { Type, type Static } from 'typebox';
 import { dryRun } from './contract.ts';
-import { documentContracts } from './document-contracts.ts';
+import { documentsOfBoth } from './documents-of-both.ts';
 import {
   AgentType,
   described,
@@ -22,8 +22,6 @@ import {
 } from './fields.ts';
 import { impactQuery } from './impact.ts';
 import { ActionToApprove, riskLevels } from './notifier.ts';
-import { ofPlatform, platformAdmins } from './platform-document.ts';
-import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
 
 const someNames = <Name extends typeof Identifier>(name: Name, description: string) =>
   Optional.Array(name, { minItems: 1, maxItems: 100, uniqueItems: true, description });
@@ -149,37 +147,14 @@ export const BudgetInForce = TitledObject('BudgetInForce', 'A budget that holds 
 });
 export type BudgetInForce = Static<typeof BudgetInForce>;
 
-export const platformBudgetsKey = 'budgets_platform';
-export const tenantBudgetsKey = ({ tenant_id }: TenantAddress): string => `budgets_${tenant_id}`;
-
-const platform = documentContracts({
-  ...ofPlatform,
-  readers: { ...platformAdmins, services: true },
-  title: "the platform's budgets",
-  url: '/config/budgets',
-  path: {},
-  document: Budgets,
-  body: Budgets,
-  key: () => platformBudgetsKey,
-});
-const tenant = documentContracts({
-  ...ofTenant,
-  trial: { ...dryRun, impact: impactQuery.impact },
-  title: "the tenant's budgets",
-  url: '/tenants/{tenant_id}/config/budgets',
-  path: tenantPath,
-  document: Budgets,
-  body: Budgets,
-  key: tenantBudgetsKey,
-});
+const budgets = documentsOfBoth(
+  'budgets',
+  { document: Budgets, trial: { ...dryRun, ...impactQuery } },
+  { document: Budgets, trial: { ...dryRun, impact: impactQuery.impact } },
+);
+export const { platformKey: platformBudgetsKey, tenantKey: tenantBudgetsKey } = budgets;
 
 export const budgetContracts = {
-  'global-config.budgets.get': { ...platform.get, keyScope: 'platform:read' },
-  'global-config.budgets.put': platform.put,
-  'global-config.budgets.patch': platform.patch,
-  'global-config.budgets.delete': platform.delete,
-  'tenant-config.budgets.get': tenant.get,
-  'tenant-config.budgets.put': tenant.put,
-  'tenant-config.budgets.patch': tenant.patch,
-  'tenant-config.budgets.delete': tenant.delete,
+  ...budgets.ofPlatform,
+  ...budgets.ofTenant,
 } as const;

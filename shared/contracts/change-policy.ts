@@ -4,12 +4,10 @@
  * `change_policy_{tenant_id}`, which adds to that. Without one, nothing needs an approval.
  */
 import { Type, type Static } from 'typebox';
-import { documentContracts } from './document-contracts.ts';
+import { documentsOfBoth } from './documents-of-both.ts';
 import { Optional, SomeOf, StrictObject, TitledObject } from './fields.ts';
 import { configTypes, platformConfigTypes } from './history.ts';
-import { ofPlatform, platformAdmins } from './platform-document.ts';
 import { dryRun } from './contract.ts';
-import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
 
 const optional = Type.Optional;
 
@@ -81,43 +79,16 @@ export const PlatformChangePolicy = StrictObject(
 );
 export type PlatformChangePolicy = Static<typeof PlatformChangePolicy>;
 
-export const platformChangePolicyKey = 'change_policy_platform';
-export const changePolicyKey = ({ tenant_id }: TenantAddress): string =>
-  `change_policy_${tenant_id}`;
-
-/** It says whose approval counts, and so takes what that takes. */
-const powerful = { leadsTo: 'approvers', writeScope: 'approvals:configure' } as const;
-
-const platform = documentContracts({
-  ...ofPlatform,
-  ...powerful,
-  trial: dryRun,
-  readers: { ...platformAdmins, services: true },
-  title: "the platform's change_policy",
-  url: '/config/change-policy',
-  path: {},
-  document: PlatformChangePolicy,
-  body: PlatformChangePolicy,
-  key: () => platformChangePolicyKey,
-});
-const tenant = documentContracts({
-  ...ofTenant,
-  ...powerful,
-  title: "the tenant's change_policy",
-  url: '/tenants/{tenant_id}/config/change-policy',
-  path: tenantPath,
-  document: ChangePolicy,
-  body: ChangePolicy,
-  key: changePolicyKey,
-});
+const policies = documentsOfBoth(
+  'change-policy',
+  { document: PlatformChangePolicy, trial: dryRun },
+  { document: ChangePolicy, trial: dryRun },
+  // It says whose approval counts, and so takes what that takes.
+  { leadsTo: 'approvers', writeScope: 'approvals:configure' },
+);
+export const { platformKey: platformChangePolicyKey, tenantKey: changePolicyKey } = policies;
 
 export const changePolicyContracts = {
-  'global-config.change-policy.get': { ...platform.get, keyScope: 'platform:read' },
-  'global-config.change-policy.put': platform.put,
-  'global-config.change-policy.patch': platform.patch,
-  'global-config.change-policy.delete': platform.delete,
-  'tenant-config.change-policy.get': tenant.get,
-  'tenant-config.change-policy.put': tenant.put,
-  'tenant-config.change-policy.patch': tenant.patch,
-  'tenant-config.change-policy.delete': tenant.delete,
+  ...policies.ofPlatform,
+  ...policies.ofTenant,
 } as const;

@@ -3,9 +3,10 @@
  * then made together, all or none. Of a tenant's documents, and of the platform's.
  */
 import { Type, type Static, type TProperties } from 'typebox';
-import { type Access, action, claims, internal, stream } from './contract.ts';
+import { action, claims, internal, stream, type Access } from './contract.ts';
 import { type KeyScope } from './roles.ts';
 import { listing, page } from './envelopes.ts';
+import { named } from './document-contracts.ts';
 import {
   ActorName,
   Author,
@@ -208,16 +209,21 @@ function emergencies<Path extends TProperties>({
 }: Definition<Path>) {
   const url = `${prefix}/config/changesets` as const;
   const one = { ...path, ...id };
-  const deciding = { access, leadsTo: 'configuration', keyScope: null, result: ChangeSet } as const;
+  const deciding = {
+    access,
+    leadsTo: 'configuration',
+    keyScope: null,
+    path: one,
+    result: ChangeSet,
+  } as const;
   return {
-    breakGlass: action({
+    'break-glass': action({
       ...deciding,
       access: breakers,
       leadsTo: 'approvers',
       summary:
         'Apply a change set without approvals, in an emergency: administrators are notified, and somebody else reviews it',
       rest: `POST ${url}/{changeset_id}/break-glass`,
-      path: one,
       body: TitledObject('BreakGlass', 'Why it cannot wait', {
         reason: Type.String({
           minLength: 20,
@@ -231,12 +237,11 @@ function emergencies<Path extends TProperties>({
       ...deciding,
       summary: 'Say that an emergency was looked at, by one who could have approved it',
       rest: `POST ${url}/{changeset_id}/review`,
-      path: one,
     }),
   };
 }
 
-/** Reading and watching them. */
+/** Reading them. */
 function reading<Path extends TProperties>({
   prefix,
   path,
@@ -284,18 +289,13 @@ function reading<Path extends TProperties>({
       }),
       changesNothing: true,
     }),
-    watch: stream({
-      summary: 'Watch change sets',
-      rest: `GET ${url}/watch`,
-      access,
-      keyScope: readScope,
-      path,
-      result: ChangeSetChange,
-    }),
   };
 }
 
-/** One set of contracts for a tenant's change sets, one for the platform's. */
+/**
+ * One set of contracts for a tenant's change sets, one for the platform's; apart by what comes before
+ * and after their stream in the API's documentation.
+ */
 function changeSetContracts<Path extends TProperties, Own extends TProperties>(
   definition: Definition<Path, Own>,
 ) {
@@ -309,6 +309,7 @@ function changeSetContracts<Path extends TProperties, Own extends TProperties>(
     keyScope: writeScope,
     // Each of its writes is checked as a write of its own.
     narrow: 'row',
+    path: one,
     result: ChangeSet,
   } as const;
   /** No API key approves: an approval is a person's. */
@@ -316,89 +317,95 @@ function changeSetContracts<Path extends TProperties, Own extends TProperties>(
     access: deciders,
     leadsTo: 'configuration',
     keyScope: null,
+    path: one,
     result: ChangeSet,
   } as const;
   return {
-    create: action({
-      ...writing,
-      summary: 'Open a change set: validated as its writes would be, and not written',
-      rest: `POST ${url}`,
-      path,
-      query: {
-        submit: Optional.Boolean({
-          description: 'Ask for its approval at once: it is no draft first',
-        }),
-      },
-      body: TitledObject(`${titled}NewChangeSet`, 'A change set, as it is proposed', {
-        title,
-        reason,
-        items,
-        apply: Type.Optional(ApplyWhen),
-        ...claims,
-        ...definition.own,
-      }),
-      response: 'created',
-    }),
-    ...reading(definition),
-    edit: action({
-      ...writing,
-      summary: 'Edit a change set: it is a draft again, and its approvals are void',
-      rest: `PATCH ${url}/{changeset_id}`,
-      path: one,
-      body: Type.Partial(
-        Type.Object({ title, reason, items, apply: ApplyWhen, ...claims, ...definition.own }),
-        {
-          ...strict,
-          title: `${titled}ChangeSetEdit`,
-          description: 'What of it becomes something else',
+    begun: {
+      create: action({
+        ...writing,
+        summary: 'Open a change set: validated as its writes would be, and not written',
+        rest: `POST ${url}`,
+        path,
+        query: {
+          submit: Optional.Boolean({
+            description: 'Ask for its approval at once: it is no draft first',
+          }),
         },
-      ),
+        body: TitledObject(`${titled}NewChangeSet`, 'A change set, as it is proposed', {
+          title,
+          reason,
+          items,
+          apply: Type.Optional(ApplyWhen),
+          ...claims,
+          ...definition.own,
+        }),
+        response: 'created',
+      }),
+      ...reading(definition),
+    },
+    watch: stream({
+      summary: 'Watch change sets',
+      rest: `GET ${url}/watch`,
+      access: deciders,
+      keyScope: definition.readScope,
+      path,
+      result: ChangeSetChange,
     }),
-    submit: action({
-      ...writing,
-      summary: 'Ask for the approval of a draft',
-      rest: `POST ${url}/{changeset_id}/submit`,
-      path: one,
-    }),
-    approve: action({
-      ...deciding,
-      summary: 'Approve a change set, by its digest',
-      rest: `POST ${url}/{changeset_id}/approve`,
-      path: one,
-      body: TitledObject('ChangeSetApproval', 'What is approved', { digest, comment: Comment }),
-    }),
-    reject: action({
-      ...deciding,
-      summary: 'Reject a change set, which ends it',
-      rest: `POST ${url}/{changeset_id}/reject`,
-      path: one,
-      body: TitledObject('ChangeSetRejection', 'Why it is rejected', { comment: Comment }),
-    }),
-    cancel: action({
-      ...writing,
-      summary: 'Take back a change set that was not applied',
-      rest: `POST ${url}/{changeset_id}/cancel`,
-      path: one,
-    }),
-    apply: action({
-      ...writing,
-      leadsTo: 'configuration',
-      summary: 'Apply an approved change set: all of its writes, or none',
-      rest: `POST ${url}/{changeset_id}/apply`,
-      path: one,
-    }),
-    ...emergencies(definition),
-    run: internal({
-      summary: 'Apply a scheduled change set whose time has come',
-      path: one,
-      result: ChangeSet,
-    }),
-    rebase: action({
-      ...writing,
-      summary: 'Put a change set on the documents of now; it is a draft again, without approvals',
-      rest: `POST ${url}/{changeset_id}/rebase`,
-      path: one,
-    }),
+    steps: {
+      edit: action({
+        ...writing,
+        summary: 'Edit a change set: it is a draft again, and its approvals are void',
+        rest: `PATCH ${url}/{changeset_id}`,
+        body: Type.Partial(
+          Type.Object({ title, reason, items, apply: ApplyWhen, ...claims, ...definition.own }),
+          {
+            ...strict,
+            title: `${titled}ChangeSetEdit`,
+            description: 'What of it becomes something else',
+          },
+        ),
+      }),
+      submit: action({
+        ...writing,
+        summary: 'Ask for the approval of a draft',
+        rest: `POST ${url}/{changeset_id}/submit`,
+      }),
+      approve: action({
+        ...deciding,
+        summary: 'Approve a change set, by its digest',
+        rest: `POST ${url}/{changeset_id}/approve`,
+        body: TitledObject('ChangeSetApproval', 'What is approved', { digest, comment: Comment }),
+      }),
+      reject: action({
+        ...deciding,
+        summary: 'Reject a change set, which ends it',
+        rest: `POST ${url}/{changeset_id}/reject`,
+        body: TitledObject('ChangeSetRejection', 'Why it is rejected', { comment: Comment }),
+      }),
+      cancel: action({
+        ...writing,
+        summary: 'Take back a change set that was not applied',
+        rest: `POST ${url}/{changeset_id}/cancel`,
+      }),
+      apply: action({
+        ...writing,
+        leadsTo: 'configuration',
+        summary: 'Apply an approved change set: all of its writes, or none',
+        rest: `POST ${url}/{changeset_id}/apply`,
+      }),
+      rebase: action({
+        ...writing,
+        summary: 'Put a change set on the documents of now; it is a draft again, without approvals',
+        rest: `POST ${url}/{changeset_id}/rebase`,
+      }),
+      run: internal({
+        summary: 'Apply a scheduled change set whose time has come',
+        path: one,
+        result: ChangeSet,
+      }),
+      ...emergencies(definition),
+    },
   };
 }
 
@@ -434,34 +441,10 @@ const platform = changeSetContracts({
 });
 
 export const changeSetActions = {
-  'tenant-config.changesets.create': tenant.create,
-  'tenant-config.changesets.list': tenant.list,
-  'tenant-config.changesets.get': tenant.get,
-  'tenant-config.changesets.changes': tenant.changes,
+  ...named('tenant-config.changesets', tenant.begun),
   'gateway.watch.changesets': tenant.watch,
-  'tenant-config.changesets.edit': tenant.edit,
-  'tenant-config.changesets.submit': tenant.submit,
-  'tenant-config.changesets.approve': tenant.approve,
-  'tenant-config.changesets.reject': tenant.reject,
-  'tenant-config.changesets.cancel': tenant.cancel,
-  'tenant-config.changesets.apply': tenant.apply,
-  'tenant-config.changesets.rebase': tenant.rebase,
-  'tenant-config.changesets.run': tenant.run,
-  'tenant-config.changesets.break-glass': tenant.breakGlass,
-  'tenant-config.changesets.review': tenant.review,
-  'global-config.changesets.create': platform.create,
-  'global-config.changesets.list': platform.list,
-  'global-config.changesets.get': platform.get,
-  'global-config.changesets.changes': platform.changes,
+  ...named('tenant-config.changesets', tenant.steps),
+  ...named('global-config.changesets', platform.begun),
   'gateway.watch.platform-changesets': platform.watch,
-  'global-config.changesets.edit': platform.edit,
-  'global-config.changesets.submit': platform.submit,
-  'global-config.changesets.approve': platform.approve,
-  'global-config.changesets.reject': platform.reject,
-  'global-config.changesets.cancel': platform.cancel,
-  'global-config.changesets.apply': platform.apply,
-  'global-config.changesets.rebase': platform.rebase,
-  'global-config.changesets.run': platform.run,
-  'global-config.changesets.break-glass': platform.breakGlass,
-  'global-config.changesets.review': platform.review,
+  ...named('global-config.changesets', platform.steps),
 } as const;

@@ -8,7 +8,7 @@ import { invitationContracts } from './auth-invitations.ts';
 import { passkeyContracts } from './auth-passkeys.ts';
 import { ssoContracts } from './auth-sso.ts';
 import { authContracts, TokenResponse } from './auth.ts';
-import { type Access, action } from './contract.ts';
+import { action, type Access } from './contract.ts';
 import { described, Nullable, StrictObject, TitledObject, Uuid } from './fields.ts';
 
 const { refresh_token: _inTheCookie, ...shown } = TokenResponse.properties;

@@ -5,7 +5,7 @@
  */
 import { Type, type Static } from 'typebox';
 import type { BudgetUsage } from './budget-usage.ts';
-import { type Access, action, internal, internalRead } from './contract.ts';
+import { action, internal, internalRead, type Access } from './contract.ts';
 import { AutomationDecision, Decided, DecisionReason, decisionRules, Intent } from './decide.ts';
 import { Explanation, Revisions, stale } from './effective-config.ts';
 import { listing } from './envelopes.ts';

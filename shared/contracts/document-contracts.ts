@@ -43,6 +43,8 @@ interface DocumentContracts<
   readonly trial: Trial;
   readonly readers: Access;
   readonly writers: Access;
+  /** By default `config:read`. */
+  readonly readScope?: KeyScope;
   /** Null where no API key may write it. */
   readonly writeScope: KeyScope | null;
   readonly leadsTo: ConsequenceName;
@@ -83,7 +85,7 @@ export function documentContracts<
       summary: `Read ${title}`,
       rest: `GET ${url}`,
       access: readers,
-      keyScope: 'config:read',
+      keyScope: definition.readScope ?? 'config:read',
       narrow,
       path,
       result: Resource(document),
@@ -110,3 +112,9 @@ export function documentContracts<
     delete: write({ ...written, summary: `Remove ${title}`, rest: `DELETE ${url}` }),
   };
 }
+
+/** Contracts by the names of their actions, which begin alike. */
+export const named = <Prefix extends string, Verbs extends object>(prefix: Prefix, verbs: Verbs) =>
+  Object.fromEntries(
+    Object.entries(verbs).map(([verb, contract]) => [`${prefix}.${verb}`, contract]),
+  ) as { [Verb in keyof Verbs & string as `${Prefix}.${Verb}`]: Verbs[Verb] };

@@ -5,7 +5,7 @@
  */
 import { Type, type Static } from 'typebox';
 import { action, dryRun, internalRead } from './contract.ts';
-import { documentContracts } from './document-contracts.ts';
+import { documentsOfBoth } from './documents-of-both.ts';
 import {
   described,
   Nullable,
@@ -17,8 +17,8 @@ import {
 } from './fields.ts';
 import { marks } from './marks.ts';
 import { WebhookEndpoint } from './notification-config.ts';
-import { ofPlatform, platformAdmins } from './platform-document.ts';
-import { ofTenant, tenantAdmins, tenantPath, type TenantAddress } from './tenant-document.ts';
+import { platformAdmins } from './platform-document.ts';
+import { tenantAdmins, tenantPath } from './tenant-document.ts';
 
 const optional = Type.Optional;
 const { url, headers, auth, secret, previous_secret } = WebhookEndpoint.properties;
@@ -108,36 +108,15 @@ export type EventDestinations = Static<typeof EventDestinations>;
 /** The beginning of the audit events of the document: by them the audit learns of its changes. */
 export const destinationsAuditName = 'event_destinations';
 
-export const eventDestinationsKey = ({ tenant_id }: TenantAddress): string =>
-  `event_destinations_${tenant_id}`;
-
-export const platformEventDestinationsKey = 'event_destinations_platform';
-
-/** It says who gets the proof of what was done, so that no API key writes it. */
-const powerful = { leadsTo: 'proof', writeScope: null } as const;
-
-const platformDocument = documentContracts({
-  ...ofPlatform,
-  ...powerful,
-  trial: dryRun,
-  readers: { ...platformAdmins, services: true },
-  title: "the platform's event_destinations",
-  url: '/config/event-destinations',
-  path: {},
-  document: EventDestinations,
-  body: EventDestinations,
-  key: () => platformEventDestinationsKey,
-});
-const document = documentContracts({
-  ...ofTenant,
-  ...powerful,
-  title: "the tenant's event_destinations",
-  url: '/tenants/{tenant_id}/config/event-destinations',
-  path: tenantPath,
-  document: EventDestinations,
-  body: EventDestinations,
-  key: eventDestinationsKey,
-});
+const destinations = documentsOfBoth(
+  'event-destinations',
+  { document: EventDestinations, trial: dryRun },
+  { document: EventDestinations, trial: dryRun },
+  // It says who gets the proof of what was done, so that no API key writes it.
+  { leadsTo: 'proof', writeScope: null },
+);
+export const { platformKey: platformEventDestinationsKey, tenantKey: eventDestinationsKey } =
+  destinations;
 
 const destinationName = {
   name: described(DestinationName, 'Of the destination, as the document has it', 'siem'),
@@ -196,19 +175,13 @@ const test = {
 } as const;
 
 export const eventDestinationContracts = {
-  'tenant-config.event-destinations.get': document.get,
-  'tenant-config.event-destinations.put': document.put,
-  'tenant-config.event-destinations.patch': document.patch,
-  'tenant-config.event-destinations.delete': document.delete,
+  ...destinations.ofTenant,
   'tenant-config.event-destinations.open': internalRead({
     summary: 'The event_destinations with their secrets decrypted, for the audit',
     path: tenantPath,
     result: Opened,
   }),
-  'global-config.event-destinations.get': { ...platformDocument.get, keyScope: 'platform:read' },
-  'global-config.event-destinations.put': platformDocument.put,
-  'global-config.event-destinations.patch': platformDocument.patch,
-  'global-config.event-destinations.delete': platformDocument.delete,
+  ...destinations.ofPlatform,
   'global-config.event-destinations.open': internalRead({
     summary: "The platform's event_destinations with their secrets decrypted, for the audit",
     result: Opened,

@@ -5,7 +5,7 @@
  */
 import { Type, type Static } from 'typebox';
 import { LimitMatch, limitMode, LimitName, limitOwner, limitReason, timeZone } from './budgets.ts';
-import { documentContracts } from './document-contracts.ts';
+import { documentsOfBoth } from './documents-of-both.ts';
 import {
   described,
   DescribedObject,
@@ -19,8 +19,6 @@ import {
 import { dryRun } from './contract.ts';
 import { impactQuery } from './impact.ts';
 import { riskLevels } from './notifier.ts';
-import { ofPlatform, platformAdmins } from './platform-document.ts';
-import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
 import { weekdays } from './weekdays.ts';
 import { TimeOfDay } from './weekly-hours.ts';
 
@@ -133,37 +131,14 @@ export const FreezeInForce = TitledObject('FreezeInForce', 'A freeze that holds 
 });
 export type FreezeInForce = Static<typeof FreezeInForce>;
 
-export const platformFreezesKey = 'freezes_platform';
-export const tenantFreezesKey = ({ tenant_id }: TenantAddress): string => `freezes_${tenant_id}`;
-
-const platform = documentContracts({
-  ...ofPlatform,
-  readers: { ...platformAdmins, services: true },
-  title: "the platform's freezes",
-  url: '/config/freezes',
-  path: {},
-  document: Freezes,
-  body: Freezes,
-  key: () => platformFreezesKey,
-});
-const tenant = documentContracts({
-  ...ofTenant,
-  trial: { ...dryRun, impact: impactQuery.impact },
-  title: "the tenant's freezes",
-  url: '/tenants/{tenant_id}/config/freezes',
-  path: tenantPath,
-  document: Freezes,
-  body: Freezes,
-  key: tenantFreezesKey,
-});
+const freezes = documentsOfBoth(
+  'freezes',
+  { document: Freezes, trial: { ...dryRun, ...impactQuery } },
+  { document: Freezes, trial: { ...dryRun, impact: impactQuery.impact } },
+);
+export const { platformKey: platformFreezesKey, tenantKey: tenantFreezesKey } = freezes;
 
 export const freezeContracts = {
-  'global-config.freezes.get': { ...platform.get, keyScope: 'platform:read' },
-  'global-config.freezes.put': platform.put,
-  'global-config.freezes.patch': platform.patch,
-  'global-config.freezes.delete': platform.delete,
-  'tenant-config.freezes.get': tenant.get,
-  'tenant-config.freezes.put': tenant.put,
-  'tenant-config.freezes.patch': tenant.patch,
-  'tenant-config.freezes.delete': tenant.delete,
+  ...freezes.ofPlatform,
+  ...freezes.ofTenant,
 } as const;

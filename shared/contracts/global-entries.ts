@@ -5,7 +5,7 @@
 import { Type, type Static } from 'typebox';
 
 import { listing } from './envelopes.ts';
-import { documentContracts } from './document-contracts.ts';
+import { documentContracts, named } from './document-contracts.ts';
 import {
   ActorName,
   Author,
@@ -68,7 +68,7 @@ const entry = documentContracts({
 });
 
 export const globalEntryContracts = {
-  'global-config.entries.get': entry.get,
+  ...named('global-config.entries', entry),
   'global-config.entries.list': listing({
     summary: 'List global entries',
     rest: 'GET /config/global',
@@ -76,7 +76,4 @@ export const globalEntryContracts = {
     keyScope: 'platform:read',
     items: GlobalEntry,
   }),
-  'global-config.entries.put': entry.put,
-  'global-config.entries.patch': entry.patch,
-  'global-config.entries.delete': entry.delete,
 } as const;

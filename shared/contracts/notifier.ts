@@ -3,7 +3,7 @@
  * are decided.
  */
 import { Type } from 'typebox';
-import { type Access, action, type CheckedParams, internal, stream } from './contract.ts';
+import { action, internal, stream, type Access, type CheckedParams } from './contract.ts';
 import { type TenantRole } from './roles.ts';
 import { listing, page } from './envelopes.ts';
 import {

@@ -3,7 +3,7 @@
  * project that they run in.
  */
 import { Type, type Static } from 'typebox';
-import { documentContracts } from './document-contracts.ts';
+import { documentContracts, named } from './document-contracts.ts';
 import {
   described,
   FreeForm,
@@ -70,10 +70,7 @@ const project = documentContracts({
 });
 
 export const projectContracts = {
-  'tenant-config.projects.get': project.get,
-  'tenant-config.projects.put': project.put,
-  'tenant-config.projects.patch': project.patch,
-  'tenant-config.projects.delete': project.delete,
+  ...named('tenant-config.projects', project),
   'tenant-config.projects.list': tenantListing(
     "the tenant's projects",
     '/tenants/{tenant_id}/projects',

@@ -202,7 +202,11 @@ const writing = {
   keyScope: 'platform:write',
   result: Rollout,
 } as const;
-const why = TitledObject('RolloutReason', 'Why it is done', { reason });
+const step = {
+  ...writing,
+  path: one,
+  body: TitledObject('RolloutReason', 'Why it is done', { reason }),
+};
 
 export const rolloutContracts = {
   'global-config.rollouts.create': action({
@@ -290,26 +294,20 @@ export const rolloutContracts = {
     }),
   }),
   'global-config.rollouts.hold': action({
-    ...writing,
+    ...step,
     summary: 'Hold a rollout at its stage',
     rest: `POST ${url}/{rollout_id}/hold`,
-    path: one,
-    body: why,
   }),
   'global-config.rollouts.resume': action({
-    ...writing,
+    ...step,
     summary: 'Let a held rollout continue; its stage bakes again',
     rest: `POST ${url}/{rollout_id}/resume`,
-    path: one,
-    body: why,
   }),
   'global-config.rollouts.revert': action({
-    ...writing,
+    ...step,
     summary:
       'Take a rollout back for all tenants, also a completed one whose documents nobody wrote since',
     rest: `POST ${url}/{rollout_id}/revert`,
-    path: one,
-    body: why,
   }),
   'global-config.rollouts.run': internal({
     summary: 'Ask the gates of a rollout whose turn it is, and do what follows',

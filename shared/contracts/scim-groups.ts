@@ -120,7 +120,6 @@ export const scimGroupContracts = {
     ...door,
     summary: 'List the groups of the directory',
     rest: `GET ${base}/Groups`,
-    path,
     query: {
       filter: Type.Optional(
         described(Filter, '`displayName eq "…"`, `externalId eq "…"` or `id eq "…"`'),
@@ -135,7 +134,6 @@ export const scimGroupContracts = {
     summary: 'Provision a group, which gives nothing until an administrator says what',
     rest: `POST ${base}/Groups`,
     leadsTo: 'provisioning',
-    path,
     body: SentGroup,
     result: ScimGroup,
     response: 'created',

@@ -5,7 +5,7 @@
  * the account behind it is the person's, and stays as it is.
  */
 import { Type, type Static } from 'typebox';
-import { type Access, action } from './contract.ts';
+import { action, type Access } from './contract.ts';
 import {
   described,
   DescribedObject,
@@ -174,35 +174,31 @@ const access = { level: 'tenant', roles: ['tenant_admin'] } as const satisfies A
 export const base = '/tenants/{tenant_id}/scim/v2';
 const path = { tenant_id: TenantId };
 const userPath = { ...path, user_id: UserId };
-export const door = { access, keyScope: 'scim:provision', errors: 'scim' } as const;
+export const door = { access, keyScope: 'scim:provision', errors: 'scim', path } as const;
 
 export const scimContracts = {
   'tenant-config.scim.service-provider-config': action({
     ...door,
     summary: 'What of SCIM there is',
     rest: `GET ${base}/ServiceProviderConfig`,
-    path,
     result: Described,
   }),
   'tenant-config.scim.resource-types': action({
     ...door,
     summary: 'Which resources SCIM has',
     rest: `GET ${base}/ResourceTypes`,
-    path,
     result: listOf(Described, 'ScimResourceTypes'),
   }),
   'tenant-config.scim.schemas': action({
     ...door,
     summary: 'Which attributes SCIM keeps',
     rest: `GET ${base}/Schemas`,
-    path,
     result: listOf(Described, 'ScimSchemas'),
   }),
   'tenant-config.scim.users.list': action({
     ...door,
     summary: 'List the people whom the directory provisioned',
     rest: `GET ${base}/Users`,
-    path,
     query: {
       filter: Type.Optional(
         described(Filter, '`userName eq "…"`, `externalId eq "…"` or `id eq "…"`'),
@@ -216,7 +212,6 @@ export const scimContracts = {
     summary: 'Provision a person: a viewer at once where the tenant owns the domain, else invited',
     rest: `POST ${base}/Users`,
     leadsTo: 'provisioning',
-    path,
     body: SentUser,
     result: ScimUser,
     response: 'created',

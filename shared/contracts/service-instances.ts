@@ -4,7 +4,7 @@
  */
 import { Type, type Static } from 'typebox';
 import { dryRun } from './contract.ts';
-import { documentContracts } from './document-contracts.ts';
+import { documentContracts, named } from './document-contracts.ts';
 import { effectiveTrials } from './effective-trial.ts';
 import {
   described,
@@ -105,9 +105,7 @@ const service = documentContracts({
 });
 
 export const serviceInstanceContracts = {
-  'tenant-config.services.get': service.get,
-  'tenant-config.services.put': service.put,
-  'tenant-config.services.patch': service.patch,
+  ...named('tenant-config.services', service),
   /** Lets the lower layers show through again; for administrators only. */
   'tenant-config.services.delete': { ...service.delete, access: ofTenant.writers },
   'tenant-config.services.list': tenantListing(

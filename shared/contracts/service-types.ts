@@ -6,7 +6,7 @@
 import { Type, type Static } from 'typebox';
 import { internal } from './contract.ts';
 import { listing } from './envelopes.ts';
-import { documentContracts } from './document-contracts.ts';
+import { documentContracts, named } from './document-contracts.ts';
 import {
   described,
   FreeForm,
@@ -91,10 +91,7 @@ export const serviceTypeContracts = {
     keyScope: 'config:read',
     items: ServiceType,
   }),
-  'global-config.service-types.get': type.get,
-  'global-config.service-types.put': type.put,
-  'global-config.service-types.patch': type.patch,
-  'global-config.service-types.delete': type.delete,
+  ...named('global-config.service-types', type),
   'global-config.service-types.active': internal({
     summary: 'The managed service types with their limits: the active rows named default',
     result: StrictObject({

@@ -4,7 +4,7 @@
  * of it.
  */
 import { Type, type Static } from 'typebox';
-import { type Access, action, internal } from './contract.ts';
+import { action, internal, type Access } from './contract.ts';
 import { listing } from './envelopes.ts';
 import {
   CreatedAt,
