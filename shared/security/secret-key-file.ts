@@ -3,10 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { explained, makeDataDirectory } from '../process/data-directory.ts';
-import { settingsGroups } from '../settings/settings-table.ts';
+import { secretKeyForm } from '../settings/settings-table.ts';
 import { SettingsInvalid } from '../settings/settings.ts';
-
-const { form } = settingsGroups['Keys and sign-in'].secret_key;
 
 export interface SecretKeyFile {
   readonly key: string;
@@ -26,7 +24,7 @@ export function ensureSecretKey(dataDir: string): SecretKeyFile {
     const message = `cannot be read: ${file} is empty; restore it, or set SECRET_KEY`;
     throw new SettingsInvalid([{ variable: 'SECRET_KEY', message }]);
   }
-  const problem = form(key);
+  const problem = secretKeyForm(key);
   if (problem !== undefined)
     throw new SettingsInvalid([{ variable: 'SECRET_KEY', message: `${problem}; see ${file}` }]);
   return { key, made };

@@ -72,7 +72,10 @@ const namespace = matches(
   'must be 1 to 50 letters, digits, dashes or underscores, and not end in -nodes',
 );
 const personName = matches(/^[^\p{C}]{1,100}$/u, 'must be 1 to 100 printable characters');
-const key = form((text) => Buffer.byteLength(text) >= 32, 'must have at least 32 bytes');
+export const secretKeyForm = form(
+  (text) => Buffer.byteLength(text) >= 32,
+  'must have at least 32 bytes',
+);
 const origin = form(
   isOrigin,
   'must be an origin as browsers send it, such as https://app.example.com',
@@ -134,89 +137,73 @@ const readAtStart = <const Rows extends Readonly<Record<string, Row>>>(rows: Row
     Object.entries(rows).map(([field, row]) => [field, { ...row, requires_restart: true }]),
   ) as Readonly<Record<string, Row>> as Rows;
 
+type RowOfType<Type extends Row['type']> = Extract<Row, { readonly type: Type }>;
+type TextOptions = Pick<RowOfType<'string'>, 'form' | 'requires_restart'>;
+
+/** None by default. */
+const text = (description: string, options: TextOptions = {}) =>
+  ({ type: 'string', default: null, description, ...options }) as const;
+const secret = (description: string, options?: TextOptions) =>
+  ({ ...text(description, options), secret: true }) as const;
+const integer = (
+  limits: Omit<RowOfType<'integer' | 'number'>, 'type' | 'description'>,
+  description: string,
+) => ({ type: 'integer', ...limits, description }) as const;
+const boolean = (byDefault: boolean, description: string) =>
+  ({ type: 'boolean', default: byDefault, description }) as const;
+/** Empty by default. */
+const list = (form: Form, description: string, options: Pick<Base, 'requires_restart'> = {}) =>
+  ({ type: 'list', default: [], form, description, ...options }) as const;
+
 /** Heading → field → row. */
 export const settingsGroups = {
   'The node and its gateway': {
-    env_file: {
-      type: 'string',
-      default: null,
-      requires_restart: true,
-      description:
-        'File of further variables, which win over the process environment; a reload reads it again, so replace it as a whole (mv)',
-    },
+    env_file: text(
+      'File of further variables, which win over the process environment; a reload reads it again, so replace it as a whole (mv)',
+      { requires_restart: true },
+    ),
     host: {
       type: 'string',
       default: '127.0.0.1',
       requires_restart: true,
       description: 'Address that the gateway listens on',
     },
-    port: {
-      type: 'integer',
-      default: 8080,
-      min: 0,
-      max: 65_535,
-      requires_restart: true,
-      description: 'Port of the gateway; 0 takes a free one',
-    },
-    metrics_port: {
-      type: 'integer',
-      default: 0,
-      min: 0,
-      max: 65_535,
-      requires_restart: true,
-      description:
-        'Port on HOST where any node serves /healthz, /readyz and /metrics, beside the gateway that has them anyway; 0 is none',
-    },
-    base_url: {
-      type: 'string',
-      default: null,
-      form: address,
-      requires_restart: true,
-      description:
-        'Address by which clients reach the gateways, the same on every node; http://HOST:PORT by default, http://localhost:PORT where HOST is every address',
-    },
-    frontend_origin: {
-      type: 'string',
-      default: null,
-      form: origin,
-      description:
-        'Origin of the user interface, for passkeys and sign-in; that of BASE_URL by default',
-    },
-    trusted_proxies: {
-      type: 'list',
-      default: [],
-      form: networks,
-      requires_restart: true,
-      description:
-        'Networks of the proxies in front of the gateway: from there X-Forwarded-For says who the client is',
-    },
-    cors_origins: {
-      type: 'list',
-      default: [],
-      form: origins,
-      description: 'Origins whose pages may call the gateway',
-    },
+    port: integer(
+      { default: 8080, min: 0, max: 65_535, requires_restart: true },
+      'Port of the gateway; 0 takes a free one',
+    ),
+    metrics_port: integer(
+      { default: 0, min: 0, max: 65_535, requires_restart: true },
+      'Port on HOST where any node serves /healthz, /readyz and /metrics, beside the gateway that has them anyway; 0 is none',
+    ),
+    base_url: text(
+      'Address by which clients reach the gateways, the same on every node; http://HOST:PORT by default, http://localhost:PORT where HOST is every address',
+      { form: address, requires_restart: true },
+    ),
+    frontend_origin: text(
+      'Origin of the user interface, for passkeys and sign-in; that of BASE_URL by default',
+      { form: origin },
+    ),
+    trusted_proxies: list(
+      networks,
+      'Networks of the proxies in front of the gateway: from there X-Forwarded-For says who the client is',
+      { requires_restart: true },
+    ),
+    cors_origins: list(origins, 'Origins whose pages may call the gateway'),
     data_dir: {
       type: 'string',
       default: './data',
       requires_restart: true,
       description: 'Where embedded mode keeps its database, key and mail',
     },
-    node_id: {
-      type: 'string',
-      default: null,
+    node_id: text('Name of this node, unique in the cluster; host name and process id by default', {
       form: nodeName,
       requires_restart: true,
-      description: 'Name of this node, unique in the cluster; host name and process id by default',
-    },
-    strata_operator: {
-      type: 'string',
-      default: null,
-      form: personName,
-      requires_restart: true,
-      description:
-        'Name under which commands of the REPL are audited; that of the system user by default',
-    },
+    }),
+    strata_operator: text(
+      'Name under which commands of the REPL are audited; that of the system user by default',
+      { form: personName, requires_restart: true },
+    ),
     log_level: {
       type: 'string',
       default: 'info',
@@ -225,60 +212,29 @@ export const settingsGroups = {
     },
   },
   'Bus, database and shared state': readAtStart({
-    nats_url: {
-      type: 'string',
-      default: null,
+    nats_url: secret('NATS servers, comma separated; none runs everything in one process', {
       form: nats,
-      secret: true,
-      description: 'NATS servers, comma separated; none runs everything in one process',
-    },
-    nats_user: { type: 'string', default: null, description: 'NATS user' },
-    nats_password: {
-      type: 'string',
-      default: null,
-      secret: true,
-      description: 'NATS password',
-    },
-    nats_token: {
-      type: 'string',
-      default: null,
-      secret: true,
-      description: 'NATS token, instead of user and password',
-    },
-    nats_creds: {
-      type: 'string',
-      default: null,
-      description: 'File of credentials (.creds) of a NATS account, instead of user and password',
-    },
-    nats_nkey_seed: {
-      type: 'string',
-      default: null,
+    }),
+    nats_user: text('NATS user'),
+    nats_password: secret('NATS password'),
+    nats_token: secret('NATS token, instead of user and password'),
+    nats_creds: text(
+      'File of credentials (.creds) of a NATS account, instead of user and password',
+    ),
+    nats_nkey_seed: secret('Seed of the NATS user, instead of user and password', {
       form: matches(/^SU[A-Z2-7]{56}$/, "must be a user's seed of nkeys, which begins with SU"),
-      secret: true,
-      description: 'Seed of the NATS user, instead of user and password',
-    },
-    nats_tls_ca: {
-      type: 'string',
-      default: null,
-      description: 'File with the authority that signed the NATS server certificate; turns TLS on',
-    },
-    nats_tls_cert: {
-      type: 'string',
-      default: null,
-      description:
-        'File with the certificate by which NATS knows this node, with NATS_TLS_KEY; turns TLS on',
-    },
-    nats_tls_key: {
-      type: 'string',
-      default: null,
-      description: 'File with the key of NATS_TLS_CERT',
-    },
-    nats_allow_plain: {
-      type: 'boolean',
-      default: false,
-      description:
-        'Allows NATS beyond this machine without user, token and TLS, and credentials of neighbours in clear',
-    },
+    }),
+    nats_tls_ca: text(
+      'File with the authority that signed the NATS server certificate; turns TLS on',
+    ),
+    nats_tls_cert: text(
+      'File with the certificate by which NATS knows this node, with NATS_TLS_KEY; turns TLS on',
+    ),
+    nats_tls_key: text('File with the key of NATS_TLS_CERT'),
+    nats_allow_plain: boolean(
+      false,
+      'Allows NATS beyond this machine without user, token and TLS, and credentials of neighbours in clear',
+    ),
     nats_namespace: {
       type: 'string',
       default: 'strata',
@@ -286,33 +242,17 @@ export const settingsGroups = {
       description:
         'Part of all subjects on NATS; another one for each installation that shares the NATS servers',
     },
-    strata_api_key: {
-      type: 'string',
-      default: null,
-      secret: true,
-      description: 'API key of a neighbour that loads moleculer.config.ts without SECRET_KEY',
-    },
-    database_url: {
-      type: 'string',
-      default: null,
-      form: problemOfDatabaseUrl,
-      secret: true,
-      description:
-        'PostgreSQL 14 or newer; of several hosts, comma separated, the one that can be written to; without it and DB_HOST an embedded one runs',
-    },
-    db_host: {
-      type: 'string',
-      default: null,
-      description:
-        'PostgreSQL host; with the other DB_* variables it makes up an absent DATABASE_URL',
-    },
-    db_port: {
-      type: 'integer',
-      default: 5432,
-      min: 1,
-      max: 65_535,
-      description: 'PostgreSQL port',
-    },
+    strata_api_key: secret(
+      'API key of a neighbour that loads moleculer.config.ts without SECRET_KEY',
+    ),
+    database_url: secret(
+      'PostgreSQL 14 or newer; of several hosts, comma separated, the one that can be written to; without it and DB_HOST an embedded one runs',
+      { form: problemOfDatabaseUrl },
+    ),
+    db_host: text(
+      'PostgreSQL host; with the other DB_* variables it makes up an absent DATABASE_URL',
+    ),
+    db_port: integer({ default: 5432, min: 1, max: 65_535 }, 'PostgreSQL port'),
     db_name: {
       type: 'string',
       default: 'strata',
@@ -323,105 +263,52 @@ export const settingsGroups = {
       default: 'strata',
       description: 'PostgreSQL user',
     },
-    db_password: {
-      type: 'string',
-      default: null,
-      secret: true,
-      description: 'PostgreSQL password',
-    },
-    db_ssl: {
-      type: 'boolean',
-      default: false,
-      description: 'TLS to PostgreSQL',
-    },
-    db_pooler: {
-      type: 'boolean',
-      default: false,
-      description:
-        'A pooler in transaction mode, such as PgBouncer, is in front of PostgreSQL: time-outs are those of the role, and statements have no names',
-    },
-    db_pool_size: {
-      type: 'integer',
-      default: 60,
-      min: 4,
-      max: 200,
-      description:
-        'Connections of a node to PostgreSQL, at most: up to 3 for the change feed, the others in equal parts for its services, up to 10 and at least one each',
-    },
-    redis_url: {
-      type: 'string',
-      default: null,
-      form: redis,
-      secret: true,
-      description:
-        'Redis for short-lived shared state; none keeps it in memory. Several hosts, comma separated, are Sentinels or nodes of a cluster',
-    },
-    redis_sentinel: {
-      type: 'string',
-      default: null,
-      description:
-        'Name of the primary as Redis Sentinels know it; the hosts of REDIS_URL are these Sentinels then',
-    },
-    redis_sentinel_password: {
-      type: 'string',
-      default: null,
-      secret: true,
-      description:
-        'Password of the Sentinels, where they have one; that of Redis is not sent to them',
-    },
-    redis_cluster: {
-      type: 'boolean',
-      default: false,
-      description: 'Redis is a cluster, of which REDIS_URL names some nodes or all',
-    },
-    redis_password: {
-      type: 'string',
-      default: null,
-      secret: true,
-      description:
-        'Redis password, where REDIS_URL has none; unlike there nothing in it is escaped',
-    },
+    db_password: secret('PostgreSQL password'),
+    db_ssl: boolean(false, 'TLS to PostgreSQL'),
+    db_pooler: boolean(
+      false,
+      'A pooler in transaction mode, such as PgBouncer, is in front of PostgreSQL: time-outs are those of the role, and statements have no names',
+    ),
+    db_pool_size: integer(
+      { default: 60, min: 4, max: 200 },
+      'Connections of a node to PostgreSQL, at most: up to 3 for the change feed, the others in equal parts for its services, up to 10 and at least one each',
+    ),
+    redis_url: secret(
+      'Redis for short-lived shared state; none keeps it in memory. Several hosts, comma separated, are Sentinels or nodes of a cluster',
+      { form: redis },
+    ),
+    redis_sentinel: text(
+      'Name of the primary as Redis Sentinels know it; the hosts of REDIS_URL are these Sentinels then',
+    ),
+    redis_sentinel_password: secret(
+      'Password of the Sentinels, where they have one; that of Redis is not sent to them',
+    ),
+    redis_cluster: boolean(false, 'Redis is a cluster, of which REDIS_URL names some nodes or all'),
+    redis_password: secret(
+      'Redis password, where REDIS_URL has none; unlike there nothing in it is escaped',
+    ),
   }),
   'Keys and sign-in': {
-    secret_key: {
-      type: 'string',
-      default: null,
-      form: key,
-      secret: true,
+    secret_key: secret(
+      'Signs tokens and encrypts stored secrets, at least 32 bytes; embedded mode makes one in DATA_DIR',
+      { form: secretKeyForm, requires_restart: true },
+    ),
+    secret_key_previous: secret('The key before, still read while keys are rotated', {
+      form: secretKeyForm,
       requires_restart: true,
-      description:
-        'Signs tokens and encrypts stored secrets, at least 32 bytes; embedded mode makes one in DATA_DIR',
-    },
-    secret_key_previous: {
-      type: 'string',
-      default: null,
-      form: key,
-      secret: true,
-      requires_restart: true,
-      description: 'The key before, still read while keys are rotated',
-    },
-    webhook_secret: {
-      type: 'string',
-      default: null,
-      secret: true,
-      requires_restart: true,
-      description:
-        'Signs one-time approve and deny links in e-mails; derived from SECRET_KEY by default',
-    },
-    access_token_ttl_seconds: {
-      type: 'integer',
-      default: 900,
-      min: 30,
-      max: 86_400,
-      description: 'Lifetime of an access token',
-    },
-    platform_admin_emails: {
-      type: 'list',
-      default: [],
-      form: email,
-      description:
-        'Accounts with one of these verified addresses are platform_admin; admin@example.com in embedded mode',
-    },
+    }),
+    webhook_secret: secret(
+      'Signs one-time approve and deny links in e-mails; derived from SECRET_KEY by default',
+      { requires_restart: true },
+    ),
+    access_token_ttl_seconds: integer(
+      { default: 900, min: 30, max: 86_400 },
+      'Lifetime of an access token',
+    ),
+    platform_admin_emails: list(
+      email,
+      'Accounts with one of these verified addresses are platform_admin; admin@example.com in embedded mode',
+    ),
     platform_sign_in_policy: {
       type: 'string',
       default: 'any',
@@ -429,443 +316,244 @@ export const settingsGroups = {
       description:
         'any, or passkey_or_sso: platform admins who signed in with a password may then only register a passkey',
     },
-    platform_admin_password: {
-      type: 'string',
-      default: null,
-      secret: true,
-      description:
-        'Password of the first platform admin, 12 characters or more; random and printed once by default',
-    },
+    platform_admin_password: secret(
+      'Password of the first platform admin, 12 characters or more; random and printed once by default',
+    ),
   },
   'Lifetimes and limits': {
-    cache_default_ttl: {
-      type: 'integer',
-      default: 5,
-      min: 1,
-      max: 1440,
-      description: 'Lifetime of the configuration service cache, in minutes',
-    },
-    coherence_fence_ms: {
-      type: 'integer',
-      default: 2000,
-      min: 500,
-      max: 30_000,
-      requires_restart: true,
-      description:
-        'The longest that a write waits for an unreachable node, and that a node trusts its cache without contact',
-    },
-    request_timeout_ms: {
-      type: 'integer',
-      default: 10_000,
-      min: 500,
-      max: 120_000,
-      requires_restart: true,
-      description: 'The longest that a request may take',
-    },
-    fast_path: {
-      type: 'boolean',
-      default: true,
-      description:
-        'Repeated reads are answered ahead of the HTTP framework; false has it answer them too, alike and slower',
-    },
-    rate_limit_per_minute: {
-      type: 'integer',
-      default: 0,
-      min: 0,
-      max: 10_000_000,
-      description: 'Requests of one client address per minute; 0 turns it off',
-    },
-    network_rate_limit_per_minute: {
-      type: 'integer',
-      default: 20,
-      min: 1,
-      max: 1_000_000,
-      description:
-        'Requests of one network (/24 of IPv4, /56 of IPv6) per minute, for each route that begins a sign-in or sends or takes a mailed link',
-    },
-    documents_per_tenant: {
-      type: 'integer',
-      default: 10_000,
-      min: 1,
-      max: 1_000_000,
-      description: 'Agent configurations, service instances and projects of a tenant together',
-    },
-    members_per_tenant: {
-      type: 'integer',
-      default: 100_000,
-      min: 1,
-      max: 10_000_000,
-      description: 'Members of a tenant, those who are invited included',
-    },
-    service_accounts_per_tenant: {
-      type: 'integer',
-      default: 200,
-      min: 1,
-      max: 1_000_000,
-      description: 'Service accounts of a tenant',
-    },
-    api_keys_per_tenant: {
-      type: 'integer',
-      default: 10_000,
-      min: 1,
-      max: 10_000_000,
-      description: 'API keys for a tenant, of its service accounts and of people',
-    },
-    automations_live_per_tenant: {
-      type: 'integer',
-      default: 10_000,
-      min: 1,
-      max: 1_000_000,
-      description:
-        'Automations of a tenant that run, or wait for approval or a slot; a further one is 429',
-    },
-    history_entries_per_hour_per_tenant: {
-      type: 'integer',
-      default: 36_000,
-      min: 1,
-      max: 10_000_000,
-      description:
-        'Changes of a tenant’s configuration in an hour, each an entry of its history; a further one is 429',
-    },
-    watch_max_streams: {
-      type: 'integer',
-      default: 10_000,
-      min: 0,
-      max: 100_000,
-      description: 'Watch streams open at the same time on a gateway',
-    },
-    watch_max_streams_per_tenant: {
-      type: 'integer',
-      default: 2500,
-      min: 1,
-      max: 100_000,
-      description: 'Of these, by one tenant; never more than half of them',
-    },
-    watch_max_streams_per_caller: {
-      type: 'integer',
-      default: 20,
-      min: 1,
-      max: 100_000,
-      description:
-        'Of these, by one person, or by one client of an API key that names itself by X-Client-Id',
-    },
-    invitations_per_minute_per_caller: {
-      type: 'integer',
-      default: 30,
-      min: 1,
-      max: 1_000_000,
-      description: 'Invitations that one person or service account sends a minute',
-    },
-    invitations_per_hour_per_tenant: {
-      type: 'integer',
-      default: 200,
-      min: 1,
-      max: 1_000_000,
-      description: 'Invitations that one tenant sends an hour',
-    },
-    invited_members_per_tenant: {
-      type: 'integer',
-      default: 500,
-      min: 1,
-      max: 1_000_000,
-      description: 'Members of a tenant who have not accepted their invitation yet',
-    },
-    test_notices_per_minute_per_caller: {
-      type: 'integer',
-      default: 30,
-      min: 1,
-      max: 1_000_000,
-      description:
-        'Test notices that one person or service account sends a minute, each mail and webhook by itself',
-    },
-    test_notices_per_minute_per_tenant: {
-      type: 'integer',
-      default: 60,
-      min: 1,
-      max: 1_000_000,
-      description: 'Test notices that one tenant sends a minute',
-    },
-    approval_mails_per_hour_per_tenant: {
-      type: 'integer',
-      default: 5000,
-      min: 1,
-      max: 10_000_000,
-      description:
-        'Mails to addresses that its configuration names which one tenant has approvals send an hour, and mails sent again',
-    },
-    tenant_switches_per_minute: {
-      type: 'integer',
-      default: 60,
-      min: 1,
-      max: 1_000_000,
-      description: 'How often one person changes the tenant of a session in a minute',
-    },
-    sessions_per_person: {
-      type: 'integer',
-      default: 100,
-      min: 1,
-      max: 10_000,
-      description: 'Open sessions of one person; a further sign-in ends the one used longest ago',
-    },
-    api_keys_per_person: {
-      type: 'integer',
-      default: 100,
-      min: 1,
-      max: 10_000,
-      description: 'API keys of one person in a tenant; those that have expired give way',
-    },
-    api_keys_per_minute: {
-      type: 'integer',
-      default: 60,
-      min: 1,
-      max: 1_000_000,
-      description: 'API keys that one person makes or rotates a minute, each told them by mail',
-    },
-    passkeys_per_person: {
-      type: 'integer',
-      default: 20,
-      min: 1,
-      max: 1000,
-      description: 'Passkeys of one person',
-    },
-    provider_links_per_person: {
-      type: 'integer',
-      default: 20,
-      min: 1,
-      max: 1000,
-      description: 'Identities at providers that one account is linked with',
-    },
-    held_requests: {
-      type: 'integer',
-      default: 10_000,
-      min: 1,
-      max: 100_000,
-      description:
-        'Requests with wait that a notifier, or a gateway, holds at the same time; a further one is 429',
-    },
-    held_requests_per_tenant: {
-      type: 'integer',
-      default: 2500,
-      min: 1,
-      max: 100_000,
-      description: 'Of these, by one tenant; never more than half of them',
-    },
-    held_requests_per_caller: {
-      type: 'integer',
-      default: 1000,
-      min: 1,
-      max: 100_000,
-      description: 'Of these, by one person, or by one API key',
-    },
-    audit_verifications_waiting: {
-      type: 'integer',
-      default: 4,
-      min: 1,
-      max: 1000,
-      description:
-        'Pieces of one audit chain that wait on a node to be verified; who waits for the same piece shares it',
-    },
-    tenant_erase_after_days: {
-      type: 'integer',
-      default: 30,
-      min: 0,
-      max: 36_500,
-      description:
-        'Days after its deletion was asked for that a disabled tenant is erased; until then enabling it takes that back',
-    },
-    session_retention_days: {
-      type: 'integer',
-      default: 30,
-      min: 1,
-      max: 36_500,
-      description:
-        'Days after which sessions that have ended, their refresh tokens and expired invitations are removed',
-    },
-    approval_retention_days: {
-      type: 'integer',
-      default: 400,
-      min: 1,
-      max: 36_500,
-      description:
-        'Days after which approvals that have ended are removed; the audit keeps who asked and who decided',
-    },
-    delivery_retention_days: {
-      type: 'integer',
-      default: 90,
-      min: 1,
-      max: 36_500,
-      description:
-        'Days after which settled deliveries and their attempts are removed, at the latest with their approval',
-    },
-    decision_retention_days: {
-      type: 'integer',
-      default: 90,
-      min: 1,
-      max: 36_500,
-      description: 'Days after which recorded decisions are removed',
-    },
-    decisions_recorded_per_hour_per_tenant: {
-      type: 'integer',
-      default: 50_000,
-      min: 1,
-      max: 10_000_000,
-      description:
-        'Decisions of a tenant that are recorded in an hour; a further one with `record` is 429, others are counted as not recorded',
-    },
-    http_client_timeout_seconds: {
-      type: 'integer',
-      default: 30,
-      min: 1,
-      max: 300,
-      description: 'Time-out of outgoing HTTP requests',
-    },
-    http_client_connect_timeout_seconds: {
-      type: 'integer',
-      default: 5,
-      min: 1,
-      max: 60,
-      description: 'Time-out of connecting for outgoing HTTP requests',
-    },
+    cache_default_ttl: integer(
+      { default: 5, min: 1, max: 1440 },
+      'Lifetime of the configuration service cache, in minutes',
+    ),
+    coherence_fence_ms: integer(
+      { default: 2000, min: 500, max: 30_000, requires_restart: true },
+      'The longest that a write waits for an unreachable node, and that a node trusts its cache without contact',
+    ),
+    request_timeout_ms: integer(
+      { default: 10_000, min: 500, max: 120_000, requires_restart: true },
+      'The longest that a request may take',
+    ),
+    fast_path: boolean(
+      true,
+      'Repeated reads are answered ahead of the HTTP framework; false has it answer them too, alike and slower',
+    ),
+    rate_limit_per_minute: integer(
+      { default: 0, min: 0, max: 10_000_000 },
+      'Requests of one client address per minute; 0 turns it off',
+    ),
+    network_rate_limit_per_minute: integer(
+      { default: 20, min: 1, max: 1_000_000 },
+      'Requests of one network (/24 of IPv4, /56 of IPv6) per minute, for each route that begins a sign-in or sends or takes a mailed link',
+    ),
+    documents_per_tenant: integer(
+      { default: 10_000, min: 1, max: 1_000_000 },
+      'Agent configurations, service instances and projects of a tenant together',
+    ),
+    members_per_tenant: integer(
+      { default: 100_000, min: 1, max: 10_000_000 },
+      'Members of a tenant, those who are invited included',
+    ),
+    service_accounts_per_tenant: integer(
+      { default: 200, min: 1, max: 1_000_000 },
+      'Service accounts of a tenant',
+    ),
+    api_keys_per_tenant: integer(
+      { default: 10_000, min: 1, max: 10_000_000 },
+      'API keys for a tenant, of its service accounts and of people',
+    ),
+    automations_live_per_tenant: integer(
+      { default: 10_000, min: 1, max: 1_000_000 },
+      'Automations of a tenant that run, or wait for approval or a slot; a further one is 429',
+    ),
+    history_entries_per_hour_per_tenant: integer(
+      { default: 36_000, min: 1, max: 10_000_000 },
+      'Changes of a tenant’s configuration in an hour, each an entry of its history; a further one is 429',
+    ),
+    watch_max_streams: integer(
+      { default: 10_000, min: 0, max: 100_000 },
+      'Watch streams open at the same time on a gateway',
+    ),
+    watch_max_streams_per_tenant: integer(
+      { default: 2500, min: 1, max: 100_000 },
+      'Of these, by one tenant; never more than half of them',
+    ),
+    watch_max_streams_per_caller: integer(
+      { default: 20, min: 1, max: 100_000 },
+      'Of these, by one person, or by one client of an API key that names itself by X-Client-Id',
+    ),
+    invitations_per_minute_per_caller: integer(
+      { default: 30, min: 1, max: 1_000_000 },
+      'Invitations that one person or service account sends a minute',
+    ),
+    invitations_per_hour_per_tenant: integer(
+      { default: 200, min: 1, max: 1_000_000 },
+      'Invitations that one tenant sends an hour',
+    ),
+    invited_members_per_tenant: integer(
+      { default: 500, min: 1, max: 1_000_000 },
+      'Members of a tenant who have not accepted their invitation yet',
+    ),
+    test_notices_per_minute_per_caller: integer(
+      { default: 30, min: 1, max: 1_000_000 },
+      'Test notices that one person or service account sends a minute, each mail and webhook by itself',
+    ),
+    test_notices_per_minute_per_tenant: integer(
+      { default: 60, min: 1, max: 1_000_000 },
+      'Test notices that one tenant sends a minute',
+    ),
+    approval_mails_per_hour_per_tenant: integer(
+      { default: 5000, min: 1, max: 10_000_000 },
+      'Mails to addresses that its configuration names which one tenant has approvals send an hour, and mails sent again',
+    ),
+    tenant_switches_per_minute: integer(
+      { default: 60, min: 1, max: 1_000_000 },
+      'How often one person changes the tenant of a session in a minute',
+    ),
+    sessions_per_person: integer(
+      { default: 100, min: 1, max: 10_000 },
+      'Open sessions of one person; a further sign-in ends the one used longest ago',
+    ),
+    api_keys_per_person: integer(
+      { default: 100, min: 1, max: 10_000 },
+      'API keys of one person in a tenant; those that have expired give way',
+    ),
+    api_keys_per_minute: integer(
+      { default: 60, min: 1, max: 1_000_000 },
+      'API keys that one person makes or rotates a minute, each told them by mail',
+    ),
+    passkeys_per_person: integer({ default: 20, min: 1, max: 1000 }, 'Passkeys of one person'),
+    provider_links_per_person: integer(
+      { default: 20, min: 1, max: 1000 },
+      'Identities at providers that one account is linked with',
+    ),
+    held_requests: integer(
+      { default: 10_000, min: 1, max: 100_000 },
+      'Requests with wait that a notifier, or a gateway, holds at the same time; a further one is 429',
+    ),
+    held_requests_per_tenant: integer(
+      { default: 2500, min: 1, max: 100_000 },
+      'Of these, by one tenant; never more than half of them',
+    ),
+    held_requests_per_caller: integer(
+      { default: 1000, min: 1, max: 100_000 },
+      'Of these, by one person, or by one API key',
+    ),
+    audit_verifications_waiting: integer(
+      { default: 4, min: 1, max: 1000 },
+      'Pieces of one audit chain that wait on a node to be verified; who waits for the same piece shares it',
+    ),
+    tenant_erase_after_days: integer(
+      { default: 30, min: 0, max: 36_500 },
+      'Days after its deletion was asked for that a disabled tenant is erased; until then enabling it takes that back',
+    ),
+    session_retention_days: integer(
+      { default: 30, min: 1, max: 36_500 },
+      'Days after which sessions that have ended, their refresh tokens and expired invitations are removed',
+    ),
+    approval_retention_days: integer(
+      { default: 400, min: 1, max: 36_500 },
+      'Days after which approvals that have ended are removed; the audit keeps who asked and who decided',
+    ),
+    delivery_retention_days: integer(
+      { default: 90, min: 1, max: 36_500 },
+      'Days after which settled deliveries and their attempts are removed, at the latest with their approval',
+    ),
+    decision_retention_days: integer(
+      { default: 90, min: 1, max: 36_500 },
+      'Days after which recorded decisions are removed',
+    ),
+    decisions_recorded_per_hour_per_tenant: integer(
+      { default: 50_000, min: 1, max: 10_000_000 },
+      'Decisions of a tenant that are recorded in an hour; a further one with `record` is 429, others are counted as not recorded',
+    ),
+    http_client_timeout_seconds: integer(
+      { default: 30, min: 1, max: 300 },
+      'Time-out of outgoing HTTP requests',
+    ),
+    http_client_connect_timeout_seconds: integer(
+      { default: 5, min: 1, max: 60 },
+      'Time-out of connecting for outgoing HTTP requests',
+    ),
   },
   'Approval webhooks: defaults, and caps on what a tenant may ask for': {
-    approval_webhook_timeout_seconds: {
-      type: 'integer',
-      default: 30,
-      min: 1,
-      max: 3600,
-      description: 'Time-out, unless the endpoint has its own',
-    },
-    approval_webhook_retry_attempts: {
-      type: 'integer',
-      default: 3,
-      min: 0,
-      max: 100,
-      description: 'Retries after the first send, unless the endpoint has its own',
-    },
-    approval_webhook_backoff_initial_seconds: {
-      type: 'integer',
-      default: 1,
-      min: 0,
-      max: 3600,
-      description: 'Wait before the first retry, unless the endpoint has its own',
-    },
-    approval_webhook_backoff_factor: {
-      type: 'integer',
-      default: 2,
-      min: 1,
-      max: 100,
-      description: 'Factor from wait to wait, unless the endpoint has its own',
-    },
-    approval_webhook_backoff_max_seconds: {
-      type: 'integer',
-      default: 8,
-      min: 0,
-      max: 3600,
-      description: 'Longest wait between retries, unless the endpoint has its own',
-    },
-    approval_webhook_timeout_cap_seconds: {
-      type: 'integer',
-      default: 120,
-      min: 1,
-      max: 3600,
-      description: 'The longest time-out in use',
-    },
-    approval_webhook_retry_cap: {
-      type: 'integer',
-      default: 10,
-      min: 0,
-      max: 100,
-      description: 'The most retries in use',
-    },
-    approval_webhook_backoff_cap_seconds: {
-      type: 'integer',
-      default: 300,
-      min: 0,
-      max: 3600,
-      description: 'The longest wait in use',
-    },
-    approval_webhook_endpoints_cap: {
-      type: 'integer',
-      default: 20,
-      min: 1,
-      max: 100,
-      description: 'The most webhook endpoints of a tenant',
-    },
-    approvals_max_pending: {
-      type: 'integer',
-      default: 10_000,
-      min: 1,
-      description: 'The most approvals of a tenant that may be pending; a further one is 429',
-    },
-    webhook_allowed_networks: {
-      type: 'list',
-      default: [],
-      form: networks,
-      description: 'Private networks that webhooks and identity providers may be in all the same',
-    },
-    webhook_allow_http: {
-      type: 'boolean',
-      default: false,
-      description: 'Webhooks and identity providers may use http',
-    },
+    approval_webhook_timeout_seconds: integer(
+      { default: 30, min: 1, max: 3600 },
+      'Time-out, unless the endpoint has its own',
+    ),
+    approval_webhook_retry_attempts: integer(
+      { default: 3, min: 0, max: 100 },
+      'Retries after the first send, unless the endpoint has its own',
+    ),
+    approval_webhook_backoff_initial_seconds: integer(
+      { default: 1, min: 0, max: 3600 },
+      'Wait before the first retry, unless the endpoint has its own',
+    ),
+    approval_webhook_backoff_factor: integer(
+      { default: 2, min: 1, max: 100 },
+      'Factor from wait to wait, unless the endpoint has its own',
+    ),
+    approval_webhook_backoff_max_seconds: integer(
+      { default: 8, min: 0, max: 3600 },
+      'Longest wait between retries, unless the endpoint has its own',
+    ),
+    approval_webhook_timeout_cap_seconds: integer(
+      { default: 120, min: 1, max: 3600 },
+      'The longest time-out in use',
+    ),
+    approval_webhook_retry_cap: integer(
+      { default: 10, min: 0, max: 100 },
+      'The most retries in use',
+    ),
+    approval_webhook_backoff_cap_seconds: integer(
+      { default: 300, min: 0, max: 3600 },
+      'The longest wait in use',
+    ),
+    approval_webhook_endpoints_cap: integer(
+      { default: 20, min: 1, max: 100 },
+      'The most webhook endpoints of a tenant',
+    ),
+    approvals_max_pending: integer(
+      { default: 10_000, min: 1 },
+      'The most approvals of a tenant that may be pending; a further one is 429',
+    ),
+    webhook_allowed_networks: list(
+      networks,
+      'Private networks that webhooks and identity providers may be in all the same',
+    ),
+    webhook_allow_http: boolean(false, 'Webhooks and identity providers may use http'),
     slack_api_url: {
       type: 'string',
       default: 'https://slack.com/api',
       form: address,
       description: "Slack's Web API; another one where a proxy is in between",
     },
-    prometheus_url: {
-      type: 'string',
-      default: null,
-      form: address,
-      description: 'Prometheus that gates of rollouts query, such as http://prometheus:9090',
-    },
+    prometheus_url: text(
+      'Prometheus that gates of rollouts query, such as http://prometheus:9090',
+      { form: address },
+    ),
   },
   Mail: {
-    smtp_server: {
-      type: 'string',
-      default: null,
-      description: 'Mail server; none writes mail to DATA_DIR/mail',
-    },
-    smtp_port: {
-      type: 'integer',
-      default: 587,
-      min: 1,
-      max: 65_535,
-      description: 'Port of the mail server',
-    },
-    smtp_username: { type: 'string', default: null, description: 'User at the mail server' },
-    smtp_password: {
-      type: 'string',
-      default: null,
-      secret: true,
-      description: 'Password at the mail server',
-    },
-    smtp_use_tls: {
-      type: 'boolean',
-      default: true,
-      description:
-        'Require STARTTLS; otherwise it is used where the mail server offers it. Port 465 is TLS from the start',
-    },
-    smtp_tls_ca: {
-      type: 'string',
-      default: null,
-      description:
-        'File with the authority that signed the certificate of the mail server, if it is not a public one',
-    },
+    smtp_server: text('Mail server; none writes mail to DATA_DIR/mail'),
+    smtp_port: integer({ default: 587, min: 1, max: 65_535 }, 'Port of the mail server'),
+    smtp_username: text('User at the mail server'),
+    smtp_password: secret('Password at the mail server'),
+    smtp_use_tls: boolean(
+      true,
+      'Require STARTTLS; otherwise it is used where the mail server offers it. Port 465 is TLS from the start',
+    ),
+    smtp_tls_ca: text(
+      'File with the authority that signed the certificate of the mail server, if it is not a public one',
+    ),
     from_email: {
       type: 'string',
       default: 'strata@localhost',
       form: email,
       description: 'Sender of mail',
     },
-    mail_allowed_domains: {
-      type: 'list',
-      default: [],
-      form: domains,
-      description:
-        'Domains that any tenant may send from (from_email), beside those that its own sign-in providers have verified; that of FROM_EMAIL only if it is listed',
-    },
+    mail_allowed_domains: list(
+      domains,
+      'Domains that any tenant may send from (from_email), beside those that its own sign-in providers have verified; that of FROM_EMAIL only if it is listed',
+    ),
   },
   'Risk configuration that new tenants start with': {
     ...limitRows,
