@@ -56,6 +56,12 @@ const plainWord = /^[\p{L}\p{N}_][\p{L}\p{N}_.:@%+/-]*$/u;
  */
 export const platformWord = 'platform';
 
+/** For the Tab key, of what the platform has as well. */
+export const ownerIds = async (session: Session): Promise<readonly string[]> => [
+  platformWord,
+  ...(await tenantIds(session)),
+];
+
 const isId = (word: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(word);
 
 /**

@@ -11,8 +11,8 @@ import type { ActionName, ParamsOf, ResultOf } from '../../shared/contracts/inde
 import { codeOf, errorResponse, StrataError } from '../../shared/errors.ts';
 import { liveSettings } from '../../shared/settings/live-settings.ts';
 import { loadSettings, readEnvironment } from '../../shared/settings/settings.ts';
-import { Failed, type Session, type TenantName, type Typed } from '../session.ts';
-import { given } from '../typed.ts';
+import { tenantsNamed } from '../pages.ts';
+import { Failed, type Session, type Typed } from '../session.ts';
 
 export interface ClusterSession extends Session {
   /** The name that the audit shows. */
@@ -83,22 +83,11 @@ export async function join(): Promise<ClusterSession> {
       throw failed(error, requestId);
     }
   }
-  /** All whose names contain the word; without one the first page. */
-  async function tenants(word?: string): Promise<TenantName[]> {
-    const found: TenantName[] = [];
-    let cursor: string | null | undefined;
-    do {
-      const page = await call('tenant-config.tenants.list', given({ q: word, limit: 200, cursor }));
-      found.push(...page.items);
-      cursor = word === undefined ? null : page.next_cursor;
-    } while (cursor !== null);
-    return found;
-  }
   return {
     operator,
     broker,
     call,
-    tenants,
+    tenants: (word) => tenantsNamed({ call }, word),
     nodes: () => nodesOf(broker),
     leave: () => broker.stop(),
   };

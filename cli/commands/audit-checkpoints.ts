@@ -16,16 +16,12 @@ import {
   openCheckpoint,
   type Checkpoint,
 } from '../../shared/security/audit-checkpoint.ts';
-import type { ResultOf } from '../../shared/contracts/index.ts';
 import { notesIn } from '../../shared/security/signed-note.ts';
 import { Misused, type Command } from '../command.ts';
 import { columns } from '../output.ts';
+import { allItems, itemsOf } from '../pages.ts';
 import type { Session } from '../session.ts';
-import { given, textOf } from '../typed.ts';
-
-const mostInPage = 200;
-
-type Listed = ResultOf<'audit.checkpoints.list'>['items'];
+import { textOf } from '../typed.ts';
 
 export const checkpoints: Command = {
   name: 'audit checkpoints',
@@ -33,15 +29,8 @@ export const checkpoints: Command = {
   summary: 'the newest signed checkpoint of each chain, as notes to be kept elsewhere',
   flags: { tenant: { type: 'string', summary: 'only this tenant' } },
   async run({ session, flags, answer, signal }) {
-    const filter = given({ tenant_id: textOf(flags.tenant) });
-    const items: Listed = [];
-    let cursor: string | null | undefined;
-    do {
-      const params = given({ ...filter, limit: mostInPage, cursor });
-      const page = await session.call('audit.checkpoints.list', params);
-      items.push(...page.items);
-      cursor = page.next_cursor;
-    } while (cursor !== null && !signal.aborted);
+    const filter = { tenant_id: textOf(flags.tenant) };
+    const items = await allItems(session, 'audit.checkpoints.list', filter, signal);
     answer(items, () =>
       items
         .map(({ note }) => note)
@@ -77,16 +66,12 @@ type Row = {
   readonly problem?: string;
 };
 
-async function* exported(session: Session, chain: string, signal: AbortSignal) {
+/** All events are wanted, so no line stands for others. */
+function exported(session: Session, chain: string, signal: AbortSignal) {
   const filter = chain === platformChain ? {} : { tenant_id: chain };
-  let cursor: string | null | undefined;
-  do {
-    const params = given({ ...filter, limit: mostInPage, cursor });
-    const page: ResultOf<'audit.export'> = await session.call('audit.export', params);
-    yield* page.items as ExportedEvent[]; // All are wanted, so no line stands for others.
-    cursor = page.next_cursor;
-  } while (cursor !== null && !signal.aborted);
-  if (cursor !== null) throw new Error('Stopped before everything was verified.');
+  const stopped = 'Stopped before everything was verified.';
+  const lines = itemsOf(session, 'audit.export', filter, signal, stopped);
+  return lines as AsyncIterable<ExportedEvent>;
 }
 
 async function verifyChain(

@@ -4,6 +4,7 @@ import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { Misused, type Command, type FlagValue } from '../command.ts';
 import type { Session } from '../session.ts';
 import { columns, jsonLine, printableLine } from '../output.ts';
+import { allItems, itemsOf } from '../pages.ts';
 import { checkpoints, verifyAgainst } from './audit-checkpoints.ts';
 import { countOf, eventNumberOf, given, platformWord, textOf } from '../typed.ts';
 import { verifyFile } from '../verify-file.ts';
@@ -53,14 +54,8 @@ async function newestEvents(session: Session, filter: Filter, limit: number): Pr
 function newEvents(session: Session, filter: Filter, shown: readonly Event[], signal: AbortSignal) {
   let seen = new Set(shown.map(({ id }) => id));
   return async (since: number): Promise<Event[]> => {
-    const read: Event[] = [];
-    let cursor: string | null | undefined;
-    do {
-      const params = { ...filter, since: new Date(since).toISOString(), limit: mostInPage };
-      const page = await session.call('audit.events.list', given({ ...params, cursor }));
-      read.push(...page.items);
-      cursor = page.next_cursor;
-    } while (cursor !== null && !signal.aborted);
+    const params = { ...filter, since: new Date(since).toISOString() };
+    const read = await allItems(session, 'audit.events.list', params, signal);
     const found = read.filter(({ id }) => !seen.has(id));
     // What a later moment can bring again is among what this one has brought.
     seen = new Set(read.map(({ id }) => id));
@@ -185,14 +180,9 @@ const exportCommand: Command = {
       after: after === undefined ? undefined : eventNumberOf(after),
       action: textOf(flags.action),
     });
-    let cursor: string | null | undefined;
-    do {
-      const params = given({ ...filter, limit: mostInPage, cursor });
-      const page = await session.call('audit.export', params);
-      for (const event of page.items) print(jsonLine(event));
-      cursor = page.next_cursor;
-    } while (cursor !== null && !signal.aborted);
-    if (cursor !== null) throw new Error('Stopped before the end of the chain.');
+    const stopped = 'Stopped before the end of the chain.';
+    for await (const event of itemsOf(session, 'audit.export', filter, signal, stopped))
+      print(jsonLine(event));
   },
 };
 
@@ -214,14 +204,7 @@ const waiting: Command = {
   parameters: '',
   summary: 'chains that wait, because the audit does not accept their next event',
   async run({ session, answer, signal }) {
-    const items: ResultOf<'audit.waiting.list'>['items'] = [];
-    let cursor: string | null | undefined;
-    do {
-      const params = given({ limit: mostInPage, cursor });
-      const page = await session.call('audit.waiting.list', params);
-      items.push(...page.items);
-      cursor = page.next_cursor;
-    } while (cursor !== null && !signal.aborted);
+    const items = await allItems(session, 'audit.waiting.list', {}, signal);
     const rows = items.map(({ tenant_id, ...item }) => ({
       chain: tenant_id ?? 'platform',
       ...item,

@@ -11,6 +11,7 @@ import {
   countOf,
   given,
   jsonOf,
+  ownerIds,
   platformWord,
   revisionOf,
   tenantId,
@@ -116,9 +117,7 @@ const writeOptions = (flags: Input['flags']) =>
       typeof flags['if-match'] === 'string' ? `"${revisionOf(flags['if-match'])}"` : undefined,
   });
 const completeTenant = { tenant: tenantIds };
-const completeOwner = {
-  tenant: async (session: Session) => [platformWord, ...(await tenantIds(session))],
-};
+const completeOwner = { tenant: ownerIds };
 const completeAddress = { resource: async () => resourceNames, address: tenantIds };
 
 /** A document of any kind, as its owner answers it. */

@@ -2,14 +2,11 @@
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import type { Command } from '../command.ts';
 import { columns } from '../output.ts';
-import type { Session } from '../session.ts';
-import { eventNumberOf, platformWord, tenantIds, textOf } from '../typed.ts';
+import { eventNumberOf, ownerIds, platformWord, textOf } from '../typed.ts';
 
 type State = ResultOf<'audit.destinations.replay'>;
 
-const complete = {
-  tenant: async (session: Session) => [platformWord, ...(await tenantIds(session))],
-};
+const complete = { tenant: ownerIds };
 
 const rowOf = ({ name, target, state, seq, head, lag_seconds, failures, error }: State) => ({
   name,

@@ -2,25 +2,16 @@
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import type { Command } from '../command.ts';
 import { columns } from '../output.ts';
+import { allItems } from '../pages.ts';
 import type { Session } from '../session.ts';
-import { given, tenantIds } from '../typed.ts';
+import { tenantIds } from '../typed.ts';
 
 type Member = ResultOf<'tenant-config.members.list'>['items'][number];
 
 const complete = { tenant: tenantIds };
-const mostInPage = 200;
 
-async function membersOf(session: Session, tenant: string): Promise<Member[]> {
-  const found: Member[] = [];
-  let cursor: string | null | undefined;
-  do {
-    const params = given({ tenant_id: tenant, limit: mostInPage, cursor });
-    const page = await session.call('tenant-config.members.list', params);
-    found.push(...page.items);
-    cursor = page.next_cursor;
-  } while (cursor !== null);
-  return found;
-}
+const membersOf = (session: Session, tenant: string): Promise<Member[]> =>
+  allItems(session, 'tenant-config.members.list', { tenant_id: tenant });
 
 /** What keeps somebody from acting, or that nothing does. */
 const statusOf = ({ status, account_status: account }: Member): string =>
@@ -49,13 +40,7 @@ const keys: Command = {
   parameters: '',
   summary: 'your API keys, without their secrets; needs a sign-in',
   async run({ session, answer }) {
-    const found: ResultOf<'auth.api-key.list'>['items'] = [];
-    let cursor: string | null | undefined;
-    do {
-      const page = await session.call('auth.api-key.list', given({ limit: mostInPage, cursor }));
-      found.push(...page.items);
-      cursor = page.next_cursor;
-    } while (cursor !== null);
+    const found = await allItems(session, 'auth.api-key.list', {});
     const rows = found.map(({ id, name, prefix, scopes, expires_at, last_used_at }) => ({
       id,
       name,

@@ -1,12 +1,9 @@
 /** The emergency stop: a guardrail that holds `automation_enabled` at false over every layer. */
 import { columns } from '../output.ts';
 import { Misused, type Command, type Input } from '../command.ts';
-import type { Session } from '../session.ts';
-import { given, platformWord, tenantIds, textOf } from '../typed.ts';
+import { given, ownerIds, platformWord, textOf } from '../typed.ts';
 
-const complete = {
-  tenant: async (session: Session) => [platformWord, ...(await tenantIds(session))],
-};
+const complete = { tenant: ownerIds };
 
 async function hold(
   { session, args: { tenant }, answer }: Input,

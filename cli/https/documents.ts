@@ -7,8 +7,9 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync }
 import { dirname, extname, join } from 'node:path';
 import { Alias, parseDocument, stringify, visit } from 'yaml';
 import { resources } from '../commands/config-commands.ts';
+import { allItems } from '../pages.ts';
 import { Failed } from '../session.ts';
-import { given, platformWord } from '../typed.ts';
+import { platformWord } from '../typed.ts';
 import { contractOf, type ActionName } from '../../shared/contracts/index.ts';
 import { InexactJson, parseExactJson } from '../../shared/schema/exact-json.ts';
 import type { HttpSession } from './http-session.ts';
@@ -100,20 +101,12 @@ async function listed(
   { name, prefix, address, isPlatform }: Resource,
   tenant: string,
 ): Promise<Named[]> {
-  const found: Named[] = [];
-  let cursor: string | null | undefined;
-  do {
-    const page = (await session.call(
-      `${prefix}.list` as ActionName,
-      given({ tenant_id: isPlatform ? undefined : tenant, limit: 200, cursor }),
-    )) as { readonly items: readonly Body[]; readonly next_cursor: string | null };
-    for (const item of page.items) {
-      const values = address.map((parameter) => item[parameter] ?? item[`config_${parameter}`]);
-      found.push([[name, ...values.map(String)].join('/'), item]);
-    }
-    cursor = page.next_cursor;
-  } while (cursor !== null);
-  return found;
+  const action = `${prefix}.list` as 'tenant-config.projects.list';
+  const items = await allItems(session, action, isPlatform ? {} : { tenant_id: tenant });
+  return items.map((item: Body) => {
+    const values = address.map((parameter) => item[parameter] ?? item[`config_${parameter}`]);
+    return [[name, ...values.map(String)].join('/'), item];
+  });
 }
 
 /** Of a document as it is read, what a PUT of it takes, but for what the name says. */

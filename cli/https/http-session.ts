@@ -3,8 +3,9 @@
  * give them.
  */
 import { Misused } from '../command.ts';
+import { tenantsNamed } from '../pages.ts';
 import { Failed, type Session, type TenantName, type Typed } from '../session.ts';
-import { given, tenantId } from '../typed.ts';
+import { tenantId } from '../typed.ts';
 import type { Contract } from '../../shared/contracts/contract.ts';
 import {
   contractOf,
@@ -104,21 +105,10 @@ export function httpSession(
       ...memberships.map(({ tenant_id: id, name }) => ({ id, name })),
     ];
     const all = user?.platform_roles.includes('platform_admin')
-      ? [...own, ...(await allTenants(word))]
+      ? [...own, ...(await tenantsNamed({ call }, word || undefined))]
       : own;
     const fitting = all.filter(({ name }) => name.toLowerCase().includes(word.toLowerCase()));
     return [...new Map(fitting.map((each) => [each.id, each])).values()];
-  }
-  async function allTenants(word: string): Promise<TenantName[]> {
-    const found: TenantName[] = [];
-    let cursor: string | null | undefined;
-    do {
-      const params = given({ q: word || undefined, limit: 200, cursor });
-      const page = await call('tenant-config.tenants.list', params);
-      found.push(...page.items);
-      cursor = word === '' ? null : page.next_cursor;
-    } while (cursor !== null);
-    return found;
   }
 
   const session: HttpSession = {

@@ -1,6 +1,7 @@
 /** Which fields of documents a folder owns, for commands that apply, propose and compare folders. */
 import type { Flag, Input } from '../command.ts';
 import { printableLine } from '../output.ts';
+import { allItems } from '../pages.ts';
 import { given, platformWord, textOf } from '../typed.ts';
 import type { ManagedField } from '../../shared/contracts/managed-fields.ts';
 import { leavesOf } from '../../shared/schema/diff.ts';
@@ -32,18 +33,11 @@ export type Managed = ReadonlyMap<string, readonly ManagedField[]>;
 
 /** All fields that folders own. */
 export async function managedFields(session: HttpSession, tenant: string): Promise<Managed> {
-  const found = new Map<string, readonly ManagedField[]>();
-  let cursor: string | null | undefined;
-  do {
-    const asked = given({ limit: 200, cursor });
-    const page =
-      tenant === platformWord
-        ? await session.call('global-config.managed-fields.list', asked)
-        : await session.call('tenant-config.managed-fields.list', { ...asked, tenant_id: tenant });
-    for (const { path, fields } of page.items) found.set(path, fields);
-    cursor = page.next_cursor;
-  } while (cursor !== null);
-  return found;
+  const documents =
+    tenant === platformWord
+      ? await allItems(session, 'global-config.managed-fields.list', {})
+      : await allItems(session, 'tenant-config.managed-fields.list', { tenant_id: tenant });
+  return new Map(documents.map(({ path, fields }) => [path, fields]));
 }
 
 /** Of these documents, which the folder does not own yet as it could. */
