@@ -108,6 +108,15 @@ const readers: Access = { level: 'tenant', roles: deciderRoles, services: true }
 const who: Access = { level: 'tenant', roles: operators, services: true };
 const tenantPath = { tenant_id: TenantId };
 const automationPath = { ...tenantPath, automation_id: described(Uuid, "The automation's id") };
+/** What automation does with one that it has started. */
+const step = {
+  access: who,
+  leadsTo: 'operations',
+  keyScope: 'automations:write',
+  narrow: 'row',
+  path: automationPath,
+  result: Automation,
+} as const;
 
 export const automationContracts = {
   'notifier.automations.start': action({
@@ -176,24 +185,15 @@ export const automationContracts = {
     minTimeoutMs: timeToWait,
   }),
   'notifier.automations.heartbeat': action({
+    ...step,
     summary: 'Say that an automation still runs: its time begins again',
     rest: 'POST /tenants/{tenant_id}/automations/{automation_id}/heartbeat',
-    access: who,
-    leadsTo: 'operations',
-    keyScope: 'automations:write',
-    narrow: 'row',
-    path: automationPath,
-    result: Automation,
   }),
   'notifier.automations.redeem': action({
+    ...step,
     summary:
       'Ask, right before acting, whether exactly this action may be done now; yes is said once',
     rest: 'POST /tenants/{tenant_id}/automations/{automation_id}/redeem',
-    access: who,
-    leadsTo: 'operations',
-    keyScope: 'automations:write',
-    narrow: 'row',
-    path: automationPath,
     body: StrictObject(
       {
         action_digest: Type.Optional(ActionDigest),
@@ -209,7 +209,6 @@ export const automationContracts = {
         description: 'What is about to be done, and by what',
       },
     ),
-    result: Automation,
   }),
   'notifier.grants.keys': action({
     summary: 'The keys that grants are verified with, as a JWK Set',
@@ -230,13 +229,9 @@ export const automationContracts = {
     }),
   }),
   'notifier.automations.finish': action({
+    ...step,
     summary: 'End an automation, or withdraw one that waits',
     rest: 'POST /tenants/{tenant_id}/automations/{automation_id}/finish',
-    access: who,
-    leadsTo: 'operations',
-    keyScope: 'automations:write',
-    narrow: 'row',
-    path: automationPath,
     body: StrictObject({
       outcome: Line(200, 'How it ended, such as succeeded'),
       actual_cost: Type.Optional(
@@ -246,6 +241,5 @@ export const automationContracts = {
         ),
       ),
     }),
-    result: Automation,
   }),
 } as const;

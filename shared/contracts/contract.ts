@@ -296,45 +296,53 @@ type BodyProperty<Body> = Body extends TSchema ? { body: Body } : Empty;
 const parametersOf = <P extends TProperties>(properties: TProperties): TObject<P> =>
   StrictObject(properties) as TSchema as TObject<P>;
 
-function define<
-  H extends TProperties,
-  Path extends TProperties,
-  Query extends TProperties,
-  Body extends TSchema | undefined,
-  R extends TSchema,
->(
-  definition: Definition<Path, Query, Body, R>,
-  headers: Readonly<Record<string, string>>,
-  /** What all contracts of its kind take, by header where `ownQuery` does not name it. */
-  ownParams: H,
-  ownQuery: readonly (keyof H & string)[] = [],
-): Contract<TObject<Path & Query & BodyProperty<Body> & H>, R> {
-  const { rest, path, query, body, result = Type.Null(), ...rules } = definition;
-  const params = parametersOf<Path & Query & BodyProperty<Body> & H>({
-    ...path,
-    ...query,
-    ...(body === undefined ? {} : { body }),
-    ...ownParams,
-  });
-  const contract = {
-    response: rest !== undefined && definition.result === undefined ? 'nothing' : 'value',
-    ...rules,
-    params,
-    result,
-    ...(rest !== undefined && {
-      rest: {
-        ...methodAndPath(rest),
-        pathParams: Object.keys(path ?? {}),
-        query: [...Object.keys(query ?? {}), ...ownQuery],
-        headers,
-        body: body !== undefined,
-      },
-    }),
-  } as const;
-  // The functions of a definition take its own parameters, a type that TypeScript only knows where
-  // `define` is used.
-  return contract as Contract<typeof params, R>;
+/** What all contracts of a kind have. */
+interface Kind<H extends TProperties> {
+  readonly headers: Readonly<Record<string, string>>;
+  /** What they take, by header where `query` does not name it. */
+  readonly params: H;
+  readonly query?: readonly (keyof H & string)[];
+  readonly response?: ResponseKind;
 }
+
+/** What makes contracts of a kind. */
+const kind =
+  <H extends TProperties>(own: Kind<H>) =>
+  <
+    R extends TSchema = TNull,
+    Path extends TProperties = Empty,
+    Query extends TProperties = Empty,
+    Body extends TSchema | undefined = undefined,
+  >(
+    definition: Definition<Path, Query, Body, R>,
+  ): Contract<TObject<Path & Query & BodyProperty<Body> & H>, R> => {
+    const { rest, path, query, body, result = Type.Null(), ...rules } = definition;
+    const params = parametersOf<Path & Query & BodyProperty<Body> & H>({
+      ...path,
+      ...query,
+      ...(body === undefined ? {} : { body }),
+      ...own.params,
+    });
+    const answersNothing = rest !== undefined && definition.result === undefined;
+    const contract = {
+      response: own.response ?? (answersNothing ? 'nothing' : 'value'),
+      ...rules,
+      params,
+      result,
+      ...(rest !== undefined && {
+        rest: {
+          ...methodAndPath(rest),
+          pathParams: Object.keys(path ?? {}),
+          query: [...Object.keys(query ?? {}), ...(own.query ?? [])],
+          headers: own.headers,
+          body: body !== undefined,
+        },
+      }),
+    } as const;
+    // The functions of a definition take its own parameters, a type that TypeScript only knows
+    // where a contract is made.
+    return contract as Contract<typeof params, R>;
+  };
 
 function methodAndPath(rest: `${Rest['method']} /${string}`): Pick<Rest, 'method' | 'path'> {
   const [method, path] = rest.split(' ') as [Rest['method'], string];
@@ -342,14 +350,7 @@ function methodAndPath(rest: `${Rest['method']} /${string}`): Pick<Rest, 'method
 }
 
 /** An action that is neither a read nor a write of a configuration resource. */
-export const action = <
-  R extends TSchema = TNull,
-  Path extends TProperties = Empty,
-  Query extends TProperties = Empty,
-  Body extends TSchema | undefined = undefined,
->(
-  definition: Definition<Path, Query, Body, R>,
-) => define(definition, {}, {});
+export const action = kind({ headers: {}, params: {} });
 
 /** An action that Strata's own services call. */
 export const internal = <
@@ -366,74 +367,46 @@ export const internalRead: typeof internal = (definition) =>
   internal({ changesNothing: true, ...definition });
 
 /** A read that honours X-Min-Revision; with the response `resource` also ETag and If-None-Match. */
-export const read = <
-  R extends TSchema,
-  Path extends TProperties = Empty,
-  Query extends TProperties = Empty,
->(
-  definition: Definition<Path, Query, undefined, R>,
-) => define(definition, readHeaders, readOptions);
+export const read = kind({ headers: readHeaders, params: readOptions });
 
 /**
  * A read of a tenant's and the platform's layers together: X-Min-Revision may name a revision of
  * each.
  */
-export const readOfBoth = <
-  R extends TSchema,
-  Path extends TProperties = Empty,
-  Query extends TProperties = Empty,
->(
-  definition: Definition<Path, Query, undefined, R>,
-) => define(definition, readHeaders, readOfBothOptions);
+export const readOfBoth = kind({ headers: readHeaders, params: readOfBothOptions });
 
 /**
  * A write that honours If-Match, If-None-Match, X-Change-Reason, X-Break-Glass, X-Managed-By and
  * X-Take-Over, and can be proposed. Give it `query: dryRun` where it can be tried first.
  */
-export const write = <
-  R extends TSchema,
-  Path extends TProperties = Empty,
-  Query extends TProperties = Empty,
-  Body extends TSchema | undefined = undefined,
->(
-  definition: Definition<Path, Query, Body, R>,
-) =>
-  define<typeof writeOptions, Path, Query, Body, R>(
-    { response: 'write', ...definition },
-    writeHeaders,
-    writeOptions,
-    ['propose'],
-  );
+export const write = kind({
+  headers: writeHeaders,
+  params: writeOptions,
+  query: ['propose'],
+  response: 'write',
+});
 
 /**
  * An action that writes documents in a form of its own, honours X-Break-Glass, X-Managed-By and
  * X-Take-Over, and can be proposed.
  */
-export const writing = <R extends TSchema, Body extends TSchema>(
-  definition: Definition<Empty, Empty, Body, R>,
-) =>
-  define<typeof guards & typeof proposable, Empty, Empty, Body, R>(
-    { response: 'value_or_proposed', ...definition },
-    guardHeaders,
-    { ...guards, ...proposable },
-    ['propose'],
-  );
+export const writing = kind({
+  headers: guardHeaders,
+  params: { ...guards, ...proposable },
+  query: ['propose'],
+  response: 'value_or_proposed',
+});
 
 /** An action that honours Idempotency-Key: the same key with the same request is one request. */
-export const submission = <
-  R extends TSchema,
-  Path extends TProperties = Empty,
-  Query extends TProperties = Empty,
-  Body extends TSchema | undefined = undefined,
->(
-  definition: Definition<Path, Query, Body, R>,
-) =>
-  define(definition, { 'idempotency-key': 'idempotency_key' } as const, {
+export const submission = kind({
+  headers: { 'idempotency-key': 'idempotency_key' },
+  params: {
     idempotency_key: Optional.String({
       pattern: '^[\\x21-\\x7e]{1,150}$',
       description: 'The same key with the same request is the same request',
     }),
-  });
+  },
+});
 
 const streamHeaders = { 'last-event-id': 'last_event_id', 'x-client-id': 'client_id' } as const;
 const clientId = Optional.String({
@@ -445,42 +418,32 @@ const clientId = Optional.String({
  * Server-Sent Events until the caller leaves or may no longer look; `result` is the data of one
  * event.
  */
-export const stream = <R extends TSchema, Path extends TProperties = Empty>(
-  definition: Definition<Path, Empty, undefined, R>,
-) =>
-  define<{ last_event_id: TSchema; client_id: TSchema }, Path, Empty, undefined, R>(
-    { response: 'stream', ...definition },
-    streamHeaders,
-    {
-      last_event_id: Optional.Integer({
-        minimum: 0,
-        description:
-          'The last revision that was received; changes after it are sent first. From now on where absent',
-      }),
-      client_id: clientId,
-    },
-  );
+export const stream = kind({
+  headers: streamHeaders,
+  params: {
+    last_event_id: Optional.Integer({
+      minimum: 0,
+      description:
+        'The last revision that was received; changes after it are sent first. From now on where absent',
+    }),
+    client_id: clientId,
+  },
+  response: 'stream',
+});
 
 /**
  * The same of what comes from a tenant and the platform together: the id of an event is
  * `tenant.platform`.
  */
-export const streamOfBoth = <
-  R extends TSchema,
-  Path extends TProperties = Empty,
-  Query extends TProperties = Empty,
->(
-  definition: Definition<Path, Query, undefined, R>,
-) =>
-  define<{ last_event_id: TSchema; client_id: TSchema }, Path, Query, undefined, R>(
-    { response: 'stream', ...definition },
-    streamHeaders,
-    {
-      last_event_id: Optional.String({
-        pattern: '^[0-9]{1,15}\\.[0-9]{1,15}$',
-        description:
-          'The id of the last event that was received; the keys that differ since are sent first. From now on where absent',
-      }),
-      client_id: clientId,
-    },
-  );
+export const streamOfBoth = kind({
+  headers: streamHeaders,
+  params: {
+    last_event_id: Optional.String({
+      pattern: '^[0-9]{1,15}\\.[0-9]{1,15}$',
+      description:
+        'The id of the last event that was received; the keys that differ since are sent first. From now on where absent',
+    }),
+    client_id: clientId,
+  },
+  response: 'stream',
+});

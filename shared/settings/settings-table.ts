@@ -253,16 +253,8 @@ export const settingsGroups = {
       'PostgreSQL host; with the other DB_* variables it makes up an absent DATABASE_URL',
     ),
     db_port: integer({ default: 5432, min: 1, max: 65_535 }, 'PostgreSQL port'),
-    db_name: {
-      type: 'string',
-      default: 'strata',
-      description: 'PostgreSQL database',
-    },
-    db_user: {
-      type: 'string',
-      default: 'strata',
-      description: 'PostgreSQL user',
-    },
+    db_name: { type: 'string', default: 'strata', description: 'PostgreSQL database' },
+    db_user: { type: 'string', default: 'strata', description: 'PostgreSQL user' },
     db_password: secret('PostgreSQL password'),
     db_ssl: boolean(false, 'TLS to PostgreSQL'),
     db_pooler: boolean(
