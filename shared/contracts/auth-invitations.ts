@@ -13,6 +13,7 @@ import {
   described,
   DescribedObject,
   Email,
+  MailedToken,
   StrictObject,
   Timestamp,
   TitledObject,
@@ -54,12 +55,7 @@ export const invitationContracts = {
     leadsTo: 'own_sign_in',
     networkLimited: 'failures',
     body: TitledObject('InvitationAcceptance', 'Accepting by the mailed link', {
-      token: Type.String({
-        minLength: 1,
-        maxLength: 500,
-        description: 'From the link in the mail',
-        examples: ['dGhlLXRva2VuLWluLXRoZS1tYWls'],
-      }),
+      token: MailedToken(500),
       password: Type.Optional(
         described(Password, 'For an account that has no way to sign in yet: its password'),
       ),

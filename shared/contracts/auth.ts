@@ -9,6 +9,7 @@ import {
   described,
   DescribedObject,
   Email,
+  MailedToken,
   Nullable,
   Optional,
   StrictObject,
@@ -313,12 +314,7 @@ export const authContracts = {
     leadsTo: 'own_sign_in',
     networkLimited: 'calls',
     body: StrictObject({
-      token: Type.String({
-        minLength: 1,
-        maxLength: 500,
-        description: 'From the link in the mail',
-        examples: ['dGhlLXRva2VuLWluLXRoZS1tYWls'],
-      }),
+      token: MailedToken(500),
       new_password: described(
         Password,
         'The password from now on: 12 to 256 characters, and no common one',

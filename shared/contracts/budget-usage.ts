@@ -12,7 +12,7 @@ import {
   TitledObject,
   Uuid,
 } from './fields.ts';
-import { budgetNoticeType, deciderRoles } from './notifier.ts';
+import { budgetNoticeType, deciderRoles, noticed } from './notifier.ts';
 
 const decimal = (description: string, example: string) =>
   Type.String({ description, examples: [example] });
@@ -41,11 +41,7 @@ export type BudgetUsage = Static<typeof BudgetUsage>;
 /** What a webhook receives of a budget. */
 export const BudgetNotice = TitledObject('BudgetNotice', 'A budget has come to its `warn_at`', {
   type: Type.Literal(budgetNoticeType, { description: 'What has happened' }),
-  id: Type.String({
-    description: 'Names the notice, the same in every attempt',
-    examples: ['ntf_3f9d1c527a414f0e9b6c0d5e8a1b2c3d'],
-  }),
-  timestamp: described(Timestamp, 'When it was made'),
+  ...noticed,
   data: DescribedObject('The budget as it was then', {
     tenant_id: TenantId,
     by: balance.by,

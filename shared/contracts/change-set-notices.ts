@@ -13,18 +13,14 @@ import {
   TitledObject,
   Uuid,
 } from './fields.ts';
-import { changeSetNoticeTypes } from './notifier.ts';
+import { changeSetNoticeTypes, noticed } from './notifier.ts';
 
 const people = (description: string) => Type.Array(Author, { description });
 
 /** What a webhook receives of a change set. */
 export const ChangeSetNotice = TitledObject('ChangeSetNotice', 'A step of a change set', {
   type: Type.Enum(changeSetNoticeTypes, { description: 'What has happened' }),
-  id: Type.String({
-    description: 'Names the notice, the same in every attempt',
-    examples: ['ntf_3f9d1c527a414f0e9b6c0d5e8a1b2c3d'],
-  }),
-  timestamp: described(Timestamp, 'When it was made'),
+  ...noticed,
   data: DescribedObject('The change set as it was then, without what it writes', {
     tenant_id: TenantId,
     changeset_id: described(Uuid, 'Its id'),

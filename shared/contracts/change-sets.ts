@@ -5,7 +5,7 @@
 import { Type, type Static, type TProperties } from 'typebox';
 import { action, claims, internal, stream, type Access } from './contract.ts';
 import { type KeyScope } from './roles.ts';
-import { listing, page } from './envelopes.ts';
+import { afterRevision, Changes, listing } from './envelopes.ts';
 import { named } from './document-contracts.ts';
 import {
   ActorName,
@@ -279,14 +279,8 @@ function reading<Path extends TProperties>({
       access: { ...access, services: true },
       keyScope: readScope,
       path,
-      query: {
-        after: Optional.Integer({ minimum: 0, description: 'Absent: none, only the revision' }),
-        limit: page.limit,
-      },
-      result: StrictObject({
-        items: Type.Array(ChangeSetChange),
-        revision: Type.Integer({ description: "The scope's revision, at least" }),
-      }),
+      query: afterRevision,
+      result: Changes(ChangeSetChange),
       changesNothing: true,
     }),
   };

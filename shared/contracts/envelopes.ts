@@ -115,6 +115,16 @@ export const page = {
     description: 'next_cursor of the page before',
   }),
 };
+/** The parameters of what a stream follows: changes of a scope, and the scope's revision by now. */
+export const afterRevision = {
+  after: Optional.Integer({ minimum: 0, description: 'Absent: none, only the revision' }),
+  limit: page.limit,
+};
+export const Changes = <T extends TSchema>(change: T) =>
+  StrictObject({
+    items: Type.Array(change),
+    revision: Type.Integer({ description: "The scope's revision, at least" }),
+  });
 export const Page = <T extends TSchema>(item: T) =>
   StrictObject(
     {

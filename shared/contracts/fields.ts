@@ -125,6 +125,13 @@ export const ProjectId = described(
 /** One line of text, without control characters. */
 export const Line = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, pattern: '^[^\\x00-\\x1f\\x7f]*$', description });
+export const MailedToken = (maxLength: number) =>
+  Type.String({
+    minLength: 1,
+    maxLength,
+    description: 'From the link in the mail',
+    examples: ['dGhlLXRva2VuLWluLXRoZS1tYWls'],
+  });
 /** What a folder that owns fields of documents is called. */
 export const FolderName = Type.String({
   pattern: '^[A-Za-z0-9._:/@-]{1,100}$',

@@ -5,7 +5,7 @@
 import { Type } from 'typebox';
 import { exceedViewer, inBody, type CallParams } from './consequences.ts';
 import { action, internal, internalRead } from './contract.ts';
-import { TenantRole, tenantRoles } from './roles.ts';
+import { GivenRoles, TenantRole } from './roles.ts';
 import { listing } from './envelopes.ts';
 import {
   described,
@@ -24,12 +24,6 @@ import { memberScope } from './revision-scopes.ts';
 import { SignInPolicy } from './sign-in-policy.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
 
-const Roles = Type.Array(TenantRole, {
-  minItems: 1,
-  maxItems: tenantRoles.length,
-  uniqueItems: true,
-  description: 'Roles in the tenant',
-});
 export const ApproverGroups = Type.Array(Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$' }), {
   uniqueItems: true,
   maxItems: 100,
@@ -45,7 +39,7 @@ const Member = TitledObject('Member', 'A person in a tenant', {
   display_name: Nullable(
     Type.String({ description: 'Of the account; null until the person has accepted' }),
   ),
-  roles: Roles,
+  roles: GivenRoles,
   groups: ApproverGroups,
   status: MemberStatus,
   account_status: Nullable(
@@ -82,7 +76,7 @@ const Membership = StrictObject({
   tenant_name: Type.String(),
   tenant_status: Type.Enum(['active', 'disabled']),
   sign_in_policy: SignInPolicy,
-  roles: Roles,
+  roles: GivenRoles,
   groups: ApproverGroups,
 });
 
@@ -128,7 +122,7 @@ export const memberContracts = {
     path: tenantPath,
     body: StrictObject({
       email: described(Email, 'Whom to invite', 'grace@example.com'),
-      roles: Roles,
+      roles: GivenRoles,
       groups: Type.Optional(ApproverGroups),
     }),
     result: Member,
@@ -152,7 +146,7 @@ export const memberContracts = {
     keyScope: 'identity:manage',
     path: memberPath,
     body: StrictObject(
-      { roles: Type.Optional(Roles), groups: Type.Optional(ApproverGroups) },
+      { roles: Type.Optional(GivenRoles), groups: Type.Optional(ApproverGroups) },
       {
         minProperties: 1,
         title: 'MemberPatch',
@@ -212,7 +206,7 @@ export const memberContracts = {
   'tenant-config.members.provision': internal({
     summary: 'Membership at a first sign-in; one that exists, or is offered, stays as it is',
     path: memberPath,
-    body: StrictObject({ roles: Roles }),
+    body: StrictObject({ roles: GivenRoles }),
   }),
   'tenant-config.members.decider': internalRead({
     summary:

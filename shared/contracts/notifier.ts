@@ -5,7 +5,7 @@
 import { Type } from 'typebox';
 import { action, internal, stream, type Access, type CheckedParams } from './contract.ts';
 import { type TenantRole } from './roles.ts';
-import { listing, page } from './envelopes.ts';
+import { afterRevision, Changes, listing } from './envelopes.ts';
 import {
   ActorName,
   AgentType,
@@ -13,6 +13,7 @@ import {
   described,
   DescribedObject,
   Line,
+  MailedToken,
   Nullable,
   Optional,
   ServiceId,
@@ -304,14 +305,18 @@ const ViewedApproval = TitledObject(
 );
 
 const { id: _id, revision: _revision, ...told } = Approval.properties;
-/** What a webhook receives. */
-export const Notice = TitledObject('Notice', 'What has happened to an approval', {
-  type: NoticeType,
+/** Of every notice. */
+export const noticed = {
   id: Type.String({
     description: 'Names the notice, the same in every attempt',
     examples: ['ntf_3f9d1c527a414f0e9b6c0d5e8a1b2c3d'],
   }),
   timestamp: described(Timestamp, 'When it was made'),
+};
+/** What a webhook receives. */
+export const Notice = TitledObject('Notice', 'What has happened to an approval', {
+  type: NoticeType,
+  ...noticed,
   data: DescribedObject('The approval as it was then', {
     approval_id: described(Uuid, "The approval's id"),
     ...told,
@@ -381,12 +386,7 @@ const deliveryPath = { ...tenantPath, delivery_id: described(Uuid, "The delivery
  */
 export const longestLinkToken = 4000;
 const link = {
-  token: Type.String({
-    minLength: 1,
-    maxLength: longestLinkToken,
-    description: 'From the link in the mail',
-    examples: ['dGhlLXRva2VuLWluLXRoZS1tYWls'],
-  }),
+  token: MailedToken(longestLinkToken),
 };
 const LinkView = TitledObject('DecisionLink', 'What the link in a mail decides', {
   decision: Decision,
@@ -479,14 +479,8 @@ export const notifierContracts = {
     access: approvers,
     keyScope: 'approvals:read',
     path: tenantPath,
-    query: {
-      after: Optional.Integer({ minimum: 0, description: 'Absent: none, only the revision' }),
-      limit: page.limit,
-    },
-    result: StrictObject({
-      items: Type.Array(ApprovalChange),
-      revision: Type.Integer({ description: "The scope's revision, at least" }),
-    }),
+    query: afterRevision,
+    result: Changes(ApprovalChange),
     changesNothing: true,
   }),
   'gateway.watch.approvals': stream({

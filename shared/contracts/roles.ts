@@ -16,6 +16,14 @@ export const TenantRole = Type.Enum(tenantRoles, {
     '`viewer` reads effective configurations; `reviewer` reads the configuration, too, and decides approvals, and writes nothing; `operator` also runs services and automations; `reverter` reads the history and rolls back, and does nothing else; `tenant_admin` may do everything in the tenant',
 });
 
+/** Of a member or service account. */
+export const GivenRoles = Type.Array(TenantRole, {
+  minItems: 1,
+  maxItems: tenantRoles.length,
+  uniqueItems: true,
+  description: 'Roles in the tenant',
+});
+
 /** What an API key may be allowed to do. */
 export const keyScopes = [
   'config:read',

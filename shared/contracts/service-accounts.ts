@@ -7,7 +7,7 @@ import { Type } from 'typebox';
 import { ApiKey, apiKeyCacheKey, IssuedApiKey, NewApiKey } from './auth-api-keys.ts';
 import { exceedViewer, inBody, type PowerfulFor } from './consequences.ts';
 import { action, internal } from './contract.ts';
-import { TenantRole, tenantRoles } from './roles.ts';
+import { GivenRoles } from './roles.ts';
 import { listing } from './envelopes.ts';
 import {
   Author,
@@ -26,12 +26,6 @@ import { tenantAdmins, tenantPath } from './tenant-document.ts';
 /** How many keys an account has at most. */
 export const maxKeysOfServiceAccount = 20;
 
-const Roles = Type.Array(TenantRole, {
-  minItems: 1,
-  maxItems: tenantRoles.length,
-  uniqueItems: true,
-  description: 'Roles in the tenant',
-});
 const Status = Type.Enum(['active', 'disabled'], {
   description: 'One that is disabled can do nothing',
 });
@@ -39,7 +33,7 @@ const ServiceAccount = TitledObject('ServiceAccount', 'A principal of a tenant t
   id: described(Uuid, "The service account's id"),
   name: Type.String({ description: 'For people', examples: ['deploy-pipeline'] }),
   description: Nullable(Type.String({ description: 'What it is for' })),
-  roles: Roles,
+  roles: GivenRoles,
   status: Status,
   created_by: Author,
   created_at: CreatedAt,
@@ -82,7 +76,7 @@ export const serviceAccountContracts = {
     leadsTo: givesRoles,
     keyScope: 'members:write',
     path: tenantPath,
-    body: StrictObject({ name: Name, description: Type.Optional(Description), roles: Roles }),
+    body: StrictObject({ name: Name, description: Type.Optional(Description), roles: GivenRoles }),
     result: ServiceAccount,
     response: 'created',
   }),
@@ -97,7 +91,7 @@ export const serviceAccountContracts = {
       {
         name: Type.Optional(Name),
         description: Type.Optional(Description),
-        roles: Type.Optional(Roles),
+        roles: Type.Optional(GivenRoles),
         status: Type.Optional(Status),
       },
       {
@@ -128,7 +122,7 @@ export const serviceAccountContracts = {
       account_id: Uuid,
       name: Type.String(),
       status: Status,
-      roles: Roles,
+      roles: GivenRoles,
     }),
     cache: {
       cache: 'identity',

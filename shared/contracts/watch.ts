@@ -5,19 +5,9 @@
 import { Type } from 'typebox';
 import { action, stream, streamOfBoth } from './contract.ts';
 import { valueReaders } from './roles.ts';
-import { page } from './envelopes.ts';
+import { afterRevision, Changes } from './envelopes.ts';
 import { address, Revisions } from './effective-config.ts';
-import {
-  Author,
-  described,
-  Nullable,
-  Optional,
-  Revision,
-  StrictObject,
-  Timestamp,
-  TitledObject,
-  Uuid,
-} from './fields.ts';
+import { Author, described, Nullable, Revision, Timestamp, TitledObject, Uuid } from './fields.ts';
 import { ConfigType, WriteAction } from './history.ts';
 import { platformAdmins } from './platform-document.ts';
 import { configurationReaders, tenantPath } from './tenant-document.ts';
@@ -64,15 +54,6 @@ const MembershipsChanged = TitledObject('MembershipsChanged', 'That an own membe
   ),
 });
 
-const after = {
-  after: Optional.Integer({ minimum: 0, description: 'Absent: none, only the revision' }),
-  limit: page.limit,
-};
-const Changes = <T extends typeof TenantChange | typeof PlatformChange>(change: T) =>
-  StrictObject({
-    items: Type.Array(change),
-    revision: Type.Integer({ description: "The scope's revision, at least" }),
-  });
 const tenant = {
   access: { level: 'tenant', roles: configurationReaders, services: true },
   keyScope: 'config:read',
@@ -87,7 +68,7 @@ export const watchContracts = {
   'tenant-config.changes': action({
     ...tenant,
     summary: 'Changes after a revision, oldest first',
-    query: after,
+    query: afterRevision,
     result: Changes(TenantChange),
     changesNothing: true,
   }),
@@ -95,7 +76,7 @@ export const watchContracts = {
     ...platform,
     summary:
       'Platform changes after a revision, oldest first, as far as the change feed keeps them',
-    query: after,
+    query: afterRevision,
     result: Changes(PlatformChange),
     changesNothing: true,
   }),
