@@ -25,16 +25,15 @@ import {
   type Started,
 } from '../../shared/contract-runtime/service.ts';
 import type { ParamsOf } from '../../shared/contracts/index.ts';
-import { boundActions } from './actions/bounds.ts';
+import { handlersOf } from '../../shared/documents/handlers.ts';
+
 import { changeActions } from './actions/changes.ts';
-import { changePolicyActions } from './actions/change-policy.ts';
 import { platformChangeSetOptions, platformChangeSets } from './actions/change-sets.ts';
 import { entryActions } from './actions/entries.ts';
 import { eventDestinationActions } from './actions/event-destinations.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
 import { managedFieldActions } from './actions/managed-fields.ts';
-import { overTimeActions } from './actions/limits-over-time.ts';
 import { appliedPlan, planActions, Planner } from './actions/plan.ts';
 import { rollbackAction } from './actions/rollback.ts';
 import { GateAnswers, showRollouts } from './actions/rollout-figures.ts';
@@ -42,26 +41,31 @@ import { RolloutGates } from './actions/rollout-gates.ts';
 import { startRunningRollouts } from './actions/rollout-runner.ts';
 import { rolloutActions } from './actions/rollouts.ts';
 import { serviceTypeActions } from './actions/service-types.ts';
+import { platformDocuments } from './documents/platform-documents.ts';
 import { ChangeSetEntity } from './schema.ts';
 
 export function globalConfigService(options: ServiceOptions): ServiceSchema {
   const { db, settings, log, metrics } = options;
-  const planner = new Planner(db);
-  const changeSets = platformChangeSetOptions(db, settings);
+  const documents = platformDocuments(db, settings);
+  const planner = new Planner(db, documents);
+  const changeSets = platformChangeSetOptions(db, documents);
   const answers = new GateAnswers();
   let loops: BackgroundLoop[] = [];
   const handlers = {
-    ...entryActions(db, planner),
-    ...serviceTypeActions(db, planner),
-    ...boundActions(db, planner),
-    ...overTimeActions(db, planner),
-    ...changePolicyActions(db),
+    ...entryActions(db, documents, planner),
+    ...planner.handlersOf('service-types', documents['service-types']),
+    ...serviceTypeActions(db),
+    ...planner.handlersOf('bounds', documents.bounds),
+    ...planner.handlersOf('budgets', documents.budgets),
+    ...planner.handlersOf('freezes', documents.freezes),
+    ...handlersOf('global-config.change-policy', documents['change-policy']),
+    ...handlersOf('global-config.event-destinations', documents['event-destinations']),
     ...eventDestinationActions(db, settings),
     ...platformChangeSets(changeSets),
     ...planActions(planner),
-    ...historyActions(db),
+    ...historyActions(db, Object.values(documents)),
     ...managedFieldActions(db),
-    ...rollbackAction(db, planner, settings),
+    ...rollbackAction(db, documents, planner),
     ...rolloutActions(db, planner, new RolloutGates(settings, log), answers.count),
     ...layerActions(db),
     ...changeActions(db),

@@ -28,24 +28,15 @@ import {
   type ServiceOptions,
   type Started,
 } from '../../shared/contract-runtime/service.ts';
-import { agentKey, type AgentConfig } from '../../shared/contracts/agents.ts';
-import { tenantBoundsKey } from '../../shared/contracts/bounds.ts';
-import { tenantBudgetsKey } from '../../shared/contracts/budgets.ts';
-import { changePolicyKey } from '../../shared/contracts/change-policy.ts';
-import { eventDestinationsKey } from '../../shared/contracts/event-destinations.ts';
-import { tenantFreezesKey } from '../../shared/contracts/freezes.ts';
-import { notificationKey } from '../../shared/contracts/notification-config.ts';
-import { projectKey, type ProjectConfig } from '../../shared/contracts/projects.ts';
-import { riskKey } from '../../shared/contracts/risk.ts';
+import type { AgentConfig } from '../../shared/contracts/agents.ts';
+import type { ProjectConfig } from '../../shared/contracts/projects.ts';
 import { erasingEvent, erasingServices } from '../../shared/contracts/tenants.ts';
-import {
-  serviceInstanceKey,
-  type ServiceInstance,
-} from '../../shared/contracts/service-instances.ts';
+import type { ServiceInstance } from '../../shared/contracts/service-instances.ts';
 import { showChangeSets } from '../../shared/change-sets/figures.ts';
 import { withProposals } from '../../shared/change-sets/proposing.ts';
 import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import { documentActions } from '../../shared/documents/document.ts';
+import { handlersOf } from '../../shared/documents/handlers.ts';
 import { accessReportActions } from './actions/access-report.ts';
 import { boundActions } from './actions/bounds.ts';
 import { tenantChangeSetOptions, tenantChangeSets } from './actions/change-sets.ts';
@@ -62,7 +53,7 @@ import { managedFieldActions } from './actions/managed-fields.ts';
 import { memberActions } from './actions/members.ts';
 import { notificationActions } from './actions/notifications.ts';
 import { proposedActions } from './actions/proposed.ts';
-import { restorer, rollbackAction } from './actions/rollback.ts';
+import { rollbackAction } from './actions/rollback.ts';
 import { directoryGroupActions, scimGroupActions } from './actions/scim-groups.ts';
 import { scimActions } from './actions/scim.ts';
 import { serviceAccountActions } from './actions/service-accounts.ts';
@@ -92,12 +83,6 @@ import { startEndingVisits } from './worker/visits.ts';
 
 /** Between two times that counts are stored. */
 const countsMs = 5000;
-
-/** The address of a document that has a name of its own in its tenant. */
-const namedBy =
-  <Name extends string>(name: Name) =>
-  (tenantId: string, id: string) =>
-    ({ tenant_id: tenantId, [name]: id }) as Record<'tenant_id' | Name, string>;
 
 function documentsOf(
   { db, settings }: Pick<ServiceOptions, 'db' | 'settings'>,
@@ -192,7 +177,7 @@ function startLoops({ db, settings, log, call, announce, figures }: Loops): Back
 export function tenantConfigService(options: ServiceOptions): ServiceSchema {
   const { db, settings, metrics } = options;
   const documents = documentsOf({ db, settings }, withinQuotas);
-  const { risk, agents, services, projects, bounds, budgets, freezes } = documents;
+  const { risk, projects, bounds, budgets, freezes } = documents;
   const { changePolicy, eventDestinations, notifications } = documents;
   const changeSets = tenantChangeSetOptions(db, Object.values(documents));
   const writes = trialsOf(db, documents);
@@ -214,37 +199,22 @@ export function tenantConfigService(options: ServiceOptions): ServiceSchema {
     'tenant-config.risk.put': writes.risk.put,
     'tenant-config.risk.patch': writes.risk.patch,
 
-    'tenant-config.agents.get': agents.get,
-    'tenant-config.agents.put': writes.agents.put,
-    'tenant-config.agents.patch': writes.agents.patch,
-    'tenant-config.agents.delete': writes.agents.delete,
+    ...handlersOf('tenant-config.agents', writes.agents),
     'tenant-config.agents.list': listing<AgentConfig>(db, AgentEntity),
 
-    'tenant-config.services.get': services.get,
-    'tenant-config.services.put': writes.services.put,
-    'tenant-config.services.patch': writes.services.patch,
-    'tenant-config.services.delete': writes.services.delete,
+    ...handlersOf('tenant-config.services', writes.services),
     'tenant-config.services.list': listing<ServiceInstance>(db, ServiceInstanceEntity),
 
-    'tenant-config.projects.get': projects.get,
-    'tenant-config.projects.put': projects.put,
-    'tenant-config.projects.patch': projects.patch,
-    'tenant-config.projects.delete': projects.delete,
+    ...handlersOf('tenant-config.projects', projects),
     'tenant-config.projects.list': listing<ProjectConfig>(db, ProjectEntity),
 
     ...boundActions(db, bounds),
 
     ...overTimeActions(db, budgets, freezes),
 
-    'tenant-config.change-policy.get': changePolicy.get,
-    'tenant-config.change-policy.put': changePolicy.put,
-    'tenant-config.change-policy.patch': changePolicy.patch,
-    'tenant-config.change-policy.delete': changePolicy.delete,
+    ...handlersOf('tenant-config.change-policy', changePolicy),
 
-    'tenant-config.event-destinations.get': eventDestinations.get,
-    'tenant-config.event-destinations.put': eventDestinations.put,
-    'tenant-config.event-destinations.patch': eventDestinations.patch,
-    'tenant-config.event-destinations.delete': eventDestinations.delete,
+    ...handlersOf('tenant-config.event-destinations', eventDestinations),
     ...eventDestinationActions(db, settings),
 
     'tenant-config.notifications.get': notifications.get,
@@ -256,20 +226,7 @@ export function tenantConfigService(options: ServiceOptions): ServiceSchema {
     ...historyActions(db),
     ...managedFieldActions(db),
     ...temporaryChangeActions(db, Object.values(documentsOf({ db, settings }, withoutQuotas))),
-    ...rollbackAction(db, {
-      tenant_risk_config: restorer(risk, riskKey, (tenant_id) => ({ tenant_id })),
-      agent_config: restorer(agents, agentKey, namedBy('agent_type')),
-      service_config: restorer(services, serviceInstanceKey, namedBy('service_id')),
-      project_config: restorer(projects, projectKey, namedBy('project_id')),
-      bounds_config: restorer(bounds, tenantBoundsKey, (tenant_id) => ({ tenant_id })),
-      budgets_config: restorer(budgets, tenantBudgetsKey, (tenant_id) => ({ tenant_id })),
-      freezes_config: restorer(freezes, tenantFreezesKey, (tenant_id) => ({ tenant_id })),
-      change_policy_config: restorer(changePolicy, changePolicyKey, (tenant_id) => ({ tenant_id })),
-      event_destinations_config: restorer(eventDestinations, eventDestinationsKey, (tenant_id) => ({
-        tenant_id,
-      })),
-      notification_config: restorer(notifications, notificationKey, (tenant_id) => ({ tenant_id })),
-    }),
+    ...rollbackAction(db, Object.values(documents)),
 
     ...tenantChangeSets(changeSets),
     ...proposedActions(changeSets),

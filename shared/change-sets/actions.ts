@@ -105,7 +105,7 @@ export function changeSetHandlers(options: ChangeSetOptions) {
       if (!due.due) throw new StrataError('conflict', 'It is not due.');
       return view(await applying.run(tenantId, id, due, request));
     },
-    async breakGlass(params: Id & Platform<'break-glass'>, request: Request) {
+    async 'break-glass'(params: Id & Platform<'break-glass'>, request: Request) {
       const [tenantId, id] = [tenantOf(params), params.changeset_id];
       await changeSets.requireWriterOf(tenantId, id, request);
       const { reason } = params.body;
@@ -126,11 +126,11 @@ async function impactOf(
   { tenant_id: tenantId, content }: ChangeSetRow,
   call: Request['call'],
 ): Promise<NonNullable<ChangeSet['impact']>> {
-  const documents = content.items.flatMap((item) => {
-    const { documents: kind, params } = writeOf(all, item, tenantId);
-    return decidingDocument(kind.actions, params, item.after);
+  const deciding = content.items.flatMap((item) => {
+    const { documents, params } = writeOf(all, item, tenantId);
+    return decidingDocument(documents, params, item.after);
   });
-  const decisions = await decisionsImpact(call, documents, tenantId);
+  const decisions = await decisionsImpact(call, deciding, tenantId);
   return decisions ? { decisions } : {};
 }
 

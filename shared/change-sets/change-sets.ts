@@ -13,6 +13,7 @@ import { invalid, StrataError } from '../errors.ts';
 import { diff } from '../schema/diff.ts';
 import { concealSecrets } from '../security/document-secrets.ts';
 import { pathOf } from '../documents/document-paths.ts';
+import type { AllDocuments } from '../documents/document.ts';
 import { claimsOf, type Claims } from '../documents/managed-fields.ts';
 import {
   requireAccess,
@@ -20,7 +21,6 @@ import {
   trialsOf,
   writeOf,
   writesOf,
-  type AllDocuments,
   type ProposedItem,
 } from './items.ts';
 import {
@@ -407,11 +407,11 @@ export class ChangeSets {
       items: tried.map(
         ({ result: { before, after, baseRevision: base, answer } }, index): StoredItem => {
           const { action, body } = items[index]!;
-          const { documents: kind, params } = writes[index]!;
+          const { kind } = writes[index]!.documents;
           return {
             action,
-            path: pathOf(kind.actions, params),
-            ...(!kind.hasSecrets && body !== undefined && { body }),
+            path: pathOf(kind.actions, writes[index]!.params),
+            ...(!kind.seal && body !== undefined && { body }),
             base,
             before,
             after,

@@ -7,15 +7,12 @@ import type { Contract } from '../contracts/contract.ts';
 import { contractOf } from '../contracts/index.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import { parametersIn, templateOf } from '../documents/document-paths.ts';
-import type { Attempt, DocumentActions } from '../documents/document.ts';
+import type { AllDocuments, Attempt, DocumentActions } from '../documents/document.ts';
 import type { Claims } from '../documents/managed-fields.ts';
 import { codeOf, invalid, StrataError, type ErrorData, type Problem } from '../errors.ts';
 import { problemsOf } from '../schema/validate.ts';
 import { onBase } from './rules.ts';
 import type { StoredItem } from './schema.ts';
-
-/** The documents of one service. */
-export type AllDocuments = readonly DocumentActions<object, unknown>[];
 
 export interface ItemWrite {
   readonly documents: DocumentActions<object, unknown>;
@@ -31,8 +28,8 @@ type Named = Pick<ChangeSetItem, 'action' | 'path'>;
 /** Undefined where it is the path of no document that this tenant, or the platform, has. */
 function found(all: AllDocuments, { action, path }: Named, tenantId: string | null) {
   for (const documents of all) {
-    const address = parametersIn(path, templateOf(documents.actions));
-    const contract = contractOf(`${documents.actions}.${action}`);
+    const address = parametersIn(path, templateOf(documents.kind.actions));
+    const contract = contractOf(`${documents.kind.actions}.${action}`);
     if (address === undefined || contract === undefined) continue;
     if ((address.tenant_id ?? null) === tenantId) return { documents, contract, address };
   }
@@ -57,7 +54,7 @@ export function writesOf(
       continue;
     }
     const { documents, contract, address } = write;
-    const name = `${documents.actions} ${JSON.stringify(address)}`;
+    const name = `${documents.kind.actions} ${JSON.stringify(address)}`;
     if (paths.has(name)) problem('/path', 'is of a document that another item writes');
     paths.add(name);
     const { body, if_match, if_none_match } = item;
@@ -140,7 +137,7 @@ export const placingsOf = (
       const params = { ...address, ...onBase(item), ...said };
       const sent = { verb: item.action, ...(body !== undefined && { body }) };
       const own = requestOf(write, request);
-      return named(await write.documents.place(params, own, item.after, own.keys, sent), index);
+      return named(await write.documents.place(params, own, item.after, sent), index);
     }),
   );
 

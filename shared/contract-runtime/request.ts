@@ -64,6 +64,15 @@ export type Handler<A extends ActionName> = (
 ) => Promise<ResultOf<A> | Loaded<ResultOf<A> | null>>;
 export type Handlers = { readonly [A in ActionName]?: Handler<A> };
 
+/** Handlers by the names of their actions, which begin alike. */
+export const named = <const Actions extends string, Of extends object>(
+  actions: Actions,
+  handlers: Of,
+) =>
+  Object.fromEntries(
+    Object.entries(handlers).map(([name, handler]) => [`${actions}.${name}`, handler]),
+  ) as { readonly [Name in keyof Of & string as `${Actions}.${Name}`]: Of[Name] };
+
 export interface CallOptions {
   readonly caller: Caller;
   readonly requestId: string;

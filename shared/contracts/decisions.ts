@@ -114,7 +114,7 @@ const Count = TitledObject('DecisionCount', 'How often a rule decided so', {
 });
 
 /** A document that deciding goes by, as the history names it; null: there would be none. */
-const ProposedDocument = StrictObject({
+export const ProposedDocument = StrictObject({
   owner: Type.Enum(['tenant', 'platform']),
   config_type: Type.Enum([
     'global_config',

@@ -9,6 +9,24 @@ export const templateOf = (actions: string): string => contractOf(`${actions}.pu
 export const pathOf = (actions: string, address: unknown): string =>
   pathWith(templateOf(actions), address as Readonly<Record<string, unknown>>);
 
+/**
+ * The address of the document that the history calls so. Where its path has several names of its
+ * own, the history has a slash between them.
+ */
+export function addressOf(
+  actions: string,
+  tenantId: string | null,
+  resourceId: string,
+): Readonly<Record<string, string>> {
+  const parameters = [...templateOf(actions).matchAll(/\{(.+?)\}/g)].map(([, name]) => name!);
+  const names = parameters.filter((name) => name !== 'tenant_id');
+  const parts = names.length > 1 ? resourceId.split('/') : [resourceId];
+  return {
+    ...(tenantId !== null && { tenant_id: tenantId }),
+    ...Object.fromEntries(names.map((name, index) => [name, parts[index] ?? ''])),
+  };
+}
+
 /** The parameters in a path; undefined where it is not of this template. */
 export function parametersIn(path: string, template: string): Record<string, string> | undefined {
   const segments = path.split('/');

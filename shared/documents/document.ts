@@ -12,6 +12,7 @@ import { namesIn, platformName, realmOf } from '../commits/actor-names.ts';
 import { commitCombined, storing, type Judge, type Judged } from '../commits/combined-commits.ts';
 import { commitChange, readSnapshot, type Work } from '../commits/commit.ts';
 import type { DocumentAction } from '../contracts/history.ts';
+import { contractOf } from '../contracts/index.ts';
 import { documentScope, type RevisionScope } from '../contracts/revision-scopes.ts';
 import { boundedProblems, invalid, StrataError, type Problem } from '../errors.ts';
 import { diff } from '../schema/diff.ts';
@@ -48,9 +49,10 @@ type WriteParams<Address> = Address & WriteOptions & { readonly body?: unknown }
  * everything, to see that it would work, and undo it.
  */
 export interface DocumentActions<Address, Document> {
-  /** The beginning of the names of its actions. */
-  readonly actions: string;
-  readonly hasSecrets: boolean;
+  readonly kind: Pick<
+    DocumentKind<Address, Document>,
+    'actions' | 'configType' | 'resourceId' | 'bodyOf' | 'seal'
+  >;
   get(address: Address): Promise<Loaded<Stored<Document> | null>>;
   put(
     params: Address & WriteOptions & { readonly body: Draft },
@@ -61,15 +63,11 @@ export interface DocumentActions<Address, Document> {
     request: Request,
   ): Promise<WrittenDocument<Document>>;
   delete(params: Address & WriteOptions, request: Request): Promise<WrittenDocument<Document>>;
-  /**
-   * Restores what a history entry calls `before` or `after`, under the same rules as any write.
-   * `cacheKeys` are the document's: the contract of a rollback can't know them.
-   */
+  /** Restores what a history entry calls `before` or `after`, under the same rules as any write. */
   rollback(
     params: Address & WriteOptions,
     request: Request,
     after: unknown,
-    cacheKeys: readonly string[],
   ): Promise<WrittenDocument<Document>>;
   /**
    * The work of a write, for a commit that the caller makes, of which it may be only a part. The
@@ -88,10 +86,12 @@ export interface DocumentActions<Address, Document> {
     params: Address & WriteOptions,
     request: Request,
     after: unknown,
-    cacheKeys: readonly string[],
     sent?: Pick<Sent, 'verb' | 'body'>,
   ): Promise<Work<Attempt<Document>>>;
 }
+
+/** The documents of one service. */
+export type AllDocuments = readonly DocumentActions<object, unknown>[];
 
 const pastTense = {
   create: 'created',
@@ -146,9 +146,7 @@ export const documentActions = <Address, Document, Context>(
 
 class Documents<Address, Document, Context> implements DocumentActions<Address, Document> {
   readonly #db: DataSource;
-  readonly #kind: DocumentKind<Address, Document, Context>;
-  readonly actions: string;
-  readonly hasSecrets: boolean;
+  readonly kind: DocumentKind<Address, Document, Context>;
 
   readonly put = this.#writeBy('put');
   readonly patch = this.#writeBy('patch');
@@ -156,9 +154,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
 
   constructor(db: DataSource, kind: DocumentKind<Address, Document, Context>) {
     this.#db = db;
-    this.#kind = kind;
-    this.actions = kind.actions;
-    this.hasSecrets = kind.seal !== undefined;
+    this.kind = kind;
   }
 
   /**
@@ -166,12 +162,12 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
    * admits null, it is one. Asked when it matters: to compile every schema took a fifth of a start.
    */
   get #nullIsDocument(): boolean {
-    return problemsOf(this.#kind.schema, null).length === 0;
+    return problemsOf(this.kind.schema, null).length === 0;
   }
 
   readonly get = (address: Address): Promise<Loaded<Stored<Document> | null>> =>
     readSnapshot(this.#db, this.#scopeOf(address), async (manager) => {
-      const { current } = await this.#kind.load(manager, address);
+      const { current } = await this.kind.load(manager, address);
       if (!current) return null;
       const { document, updated_by: author } = current;
       const name = await this.#nameOf(manager, address, author, document);
@@ -190,10 +186,10 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     params: Address & WriteOptions,
     request: Request,
     after: unknown,
-    cacheKeys: readonly string[],
     proposed: Pick<Sent, 'verb' | 'body'> = {},
   ): Promise<Work<Attempt<Document>>> {
-    const judge = await this.#judgeOf(params, request, { proposed }, cacheKeys, (found) => {
+    const keys = this.#keysOf(params);
+    const judge = await this.#judgeOf(params, request, { proposed }, keys, (found) => {
       const next = this.#fromHistory(after, found);
       const isNew = found.current === null;
       if (next === null) return { action: 'delete', next };
@@ -202,19 +198,18 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     return storing(judge);
   }
 
-  async rollback(
+  readonly rollback = async (
     params: Address & WriteOptions,
     request: Request,
     after: unknown,
-    cacheKeys: readonly string[],
-  ): Promise<WrittenDocument<Document>> {
-    const judge = await this.#judgeOf(params, request, {}, cacheKeys, (found) => ({
+  ): Promise<WrittenDocument<Document>> => {
+    const judge = await this.#judgeOf(params, request, {}, this.#keysOf(params), (found) => ({
       action: 'rollback',
       next: this.#fromHistory(after, found),
       isNew: found.current === null,
     }));
     return this.#write(params, request, judge);
-  }
+  };
 
   #writeBy(verb: WriteVerb) {
     return async (
@@ -231,7 +226,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
   ): Promise<WrittenDocument<Document>> {
     const scope = this.#scopeOf(params);
     const { answer } =
-      params.dry_run === true || this.#kind.commitsAlone
+      params.dry_run === true || this.kind.commitsAlone
         ? await commitChange(this.#db, request, scope, storing(judge), {
             discard: params.dry_run === true,
           })
@@ -259,7 +254,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     cacheKeys: readonly string[],
     planOf: (found: Found<Address, Document, Context>) => Plan<Document>,
   ): Promise<Judge<Attempt<Document>>> {
-    const kind = this.#kind;
+    const kind = this.kind;
     const context = await kind.prepare(params, request, sent.body);
     const reason = params.reason ?? null;
     const isDryRun = params.dry_run === true;
@@ -374,8 +369,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     const isNew = found.current === null;
     const action = isNew ? 'create' : 'update';
     if (verb === 'put') return { action, next: this.#fromDraft(body as Draft, found), isNew };
-    if (isNew && (verb === 'delete' || !this.#kind.patchCreates))
-      throw new StrataError('not_found');
+    if (isNew && (verb === 'delete' || !this.kind.patchCreates)) throw new StrataError('not_found');
     if (verb === 'delete') return { action: 'delete', next: null };
     this.#refuseHidden(found.current, found.request.caller);
     const shown = found.current === null ? {} : this.#conceal(found.current.document);
@@ -387,9 +381,9 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
   #fromDraft(draft: Draft, found: Found<Address, Document, Context>): Next<Document> {
     const { address, context } = found;
     const current = found.current?.document ?? null;
-    const next = this.#checked(this.#kind.complete(draft, address, current, context), found);
-    if (!this.#kind.seal) return next;
-    return { ...next, document: this.#kind.seal(next.document, address, current) };
+    const next = this.#checked(this.kind.complete(draft, address, current, context), found);
+    if (!this.kind.seal) return next;
+    return { ...next, document: this.kind.seal(next.document, address, current) };
   }
 
   /**
@@ -398,7 +392,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
    */
   #fromHistory(after: unknown, found: Found<Address, Document, Context>): Next<Document> | null {
     if (after === null && !this.#nullIsDocument) {
-      if (this.#kind.isAlwaysThere) throw alwaysThere();
+      if (this.kind.isAlwaysThere) throw alwaysThere();
       return null;
     }
     this.#refuseHidden({ document: after as Document }, found.request.caller);
@@ -411,10 +405,10 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     document: unknown,
     { address, current, context, request }: Found<Address, Document, Context>,
   ): Next<Document> {
-    refuse(problemsOf(this.#kind.schema, document));
+    refuse(problemsOf(this.kind.schema, document));
     const next = document as Document;
     const { caller } = request;
-    const findings = this.#kind.check({
+    const findings = this.kind.check({
       next,
       address,
       current: current?.document ?? null,
@@ -465,7 +459,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
    * as an API key of the writing scope alone.
    */
   #refuseHidden(current: Pick<Stored<Document>, 'document'> | null, caller: Caller): void {
-    const { isForTenants } = this.#kind;
+    const { isForTenants } = this.kind;
     if (!current || !isForTenants || isForTenants(current.document)) return;
     if (!seesPlatform(caller)) throw new StrataError('not_found');
   }
@@ -480,17 +474,22 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     id: string,
     document?: Document,
   ): Promise<string | null> {
-    if (document !== undefined && this.#kind.isForTenants?.(document)) return platformName;
-    const names = await namesIn(manager, realmOf(this.#kind.tenantId(address)), [id]);
+    if (document !== undefined && this.kind.isForTenants?.(document)) return platformName;
+    const names = await namesIn(manager, realmOf(this.kind.tenantId(address)), [id]);
     return names.of(id);
   }
 
   #conceal<Part>(value: Part): Part {
-    return this.#kind.seal ? concealSecrets(value) : value;
+    return this.kind.seal ? concealSecrets(value) : value;
+  }
+
+  /** The cache keys of the document, for writes whose own contract can't know them. */
+  #keysOf(address: Address): readonly string[] {
+    return contractOf(`${this.kind.actions}.put`)?.drops?.({ ...(address as object) }) ?? [];
   }
 
   /** The counter that a write takes its revision from. Writes of one scope follow each other. */
   #scopeOf(address: Address): RevisionScope {
-    return documentScope(this.#kind.tenantId(address));
+    return documentScope(this.kind.tenantId(address));
   }
 }

@@ -1,5 +1,7 @@
-/** Dry runs that may be asked for their impact on effective configurations. */
-import { invalid } from '../errors.ts';
+/** Dry runs that may be asked for more than what they would write. */
+import type { Caller } from '../access.ts';
+import type { KeyScope } from '../contracts/roles.ts';
+import { invalid, StrataError } from '../errors.ts';
 
 export interface Triable {
   readonly body?: unknown;
@@ -15,4 +17,13 @@ export function asksForImpact({ dry_run: isDryRun, impact, cursor }: Triable): b
   const misplaced = asked.find(([, isAsked]) => isAsked && !isDryRun);
   if (misplaced) throw invalid([{ path: `/${misplaced[0]}`, message: 'is for dry_run=true' }]);
   return impact === true;
+}
+
+/** Throws 403 for an API key that may not read what an answer shows. */
+export function requireReading({ scopes }: Caller, scope: KeyScope, shows: string): void {
+  if (scopes !== undefined && !scopes.includes(scope))
+    throw new StrataError(
+      'insufficient_scope',
+      `${shows}: the API key needs the scope ${scope}, too.`,
+    );
 }

@@ -259,7 +259,7 @@ describe('a write whose answer the contract does not allow', () => {
       () => shelves.put({ ...kept, body }, refusing()),
       () => shelves.patch({ ...kept, body }, refusing()),
       () => shelves.delete(kept, refusing()),
-      () => shelves.rollback(kept, refusing(), body, []),
+      () => shelves.rollback(kept, refusing(), body),
       () => shelves.put({ ...kept, body, dry_run: true }, refusing()),
     ];
     for (const write of writes) await expect(write()).rejects.toThrow('against its contract');
@@ -324,7 +324,7 @@ describe('notification_config', () => {
   test('is rolled back to null as to any document, for null is one', async () => {
     await createTenant();
     await notifications.put({ ...address, body: email }, request());
-    const restored = await notifications.rollback(address, request(), null, ['key']);
+    const restored = await notifications.rollback(address, request(), null);
     expect(restored).toMatchObject({ outcome: 'updated', document: null, revision: 2 });
     expect((await notifications.get(address)).value).toMatchObject({ document: null, revision: 2 });
   });
@@ -345,7 +345,7 @@ describe('notification_config', () => {
     await notifications.put({ ...address, body: null }, request());
 
     const after = { chat: { google_chat: { webhook_url: sealed } } };
-    const restored = await notifications.rollback(address, request(), after, []);
+    const restored = await notifications.rollback(address, request(), after);
     expect(restored).toMatchObject({
       document: { chat: { google_chat: { webhook_url: '********' } } },
     });

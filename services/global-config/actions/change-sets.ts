@@ -4,17 +4,9 @@ import { changeSetHandlers } from '../../../shared/change-sets/actions.ts';
 import type { ChangeSetOptions, Rights } from '../../../shared/change-sets/change-sets.ts';
 import { platformStoppedBy } from '../../../shared/change-sets/stops.ts';
 import type { StoredPerson } from '../../../shared/change-sets/schema.ts';
-import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
-import { documentActions } from '../../../shared/documents/document.ts';
+import { named, type Handlers, type Request } from '../../../shared/contract-runtime/request.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import type { Settings } from '../../../shared/settings/settings.ts';
-import { boundsKind } from '../documents/bounds.ts';
-import { budgetsKind } from '../documents/budgets.ts';
-import { changePolicyKind } from '../documents/change-policy.ts';
-import { eventDestinationsKind } from '../documents/event-destinations.ts';
-import { freezesKind } from '../documents/freezes.ts';
-import { globalEntryKind } from '../documents/global-entry.ts';
-import { serviceTypeKind } from '../documents/service-type.ts';
+import type { PlatformDocuments } from '../documents/platform-documents.ts';
 import { ChangeSetEntity } from '../schema.ts';
 
 /** The platform's roles that somebody has now. Of people; others act by what they are. */
@@ -49,22 +41,13 @@ export const platformRights: Rights = {
 
 export function platformChangeSetOptions(
   db: DataSource,
-  settings: () => Settings,
+  documents: PlatformDocuments,
 ): ChangeSetOptions {
-  const bounds = documentActions(db, boundsKind);
-  const freezes = documentActions(db, freezesKind);
+  const { bounds, freezes } = documents;
   return {
     db,
     entity: ChangeSetEntity,
-    documents: [
-      documentActions(db, globalEntryKind),
-      documentActions(db, serviceTypeKind),
-      bounds,
-      documentActions(db, budgetsKind),
-      freezes,
-      documentActions(db, changePolicyKind),
-      documentActions(db, eventDestinationsKind(settings)),
-    ],
+    documents: Object.values(documents),
     rights: platformRights,
     async stoppedBy(_tenant, at) {
       const [stops, frozen] = await Promise.all([bounds.get({}), freezes.get({})]);
@@ -73,22 +56,5 @@ export function platformChangeSetOptions(
   };
 }
 
-export function platformChangeSets(options: ChangeSetOptions) {
-  const handlers = changeSetHandlers(options);
-  return {
-    'global-config.changesets.create': handlers.create,
-    'global-config.changesets.list': handlers.list,
-    'global-config.changesets.get': handlers.get,
-    'global-config.changesets.changes': handlers.changes,
-    'global-config.changesets.edit': handlers.edit,
-    'global-config.changesets.submit': handlers.submit,
-    'global-config.changesets.approve': handlers.approve,
-    'global-config.changesets.reject': handlers.reject,
-    'global-config.changesets.cancel': handlers.cancel,
-    'global-config.changesets.apply': handlers.apply,
-    'global-config.changesets.rebase': handlers.rebase,
-    'global-config.changesets.run': handlers.run,
-    'global-config.changesets.break-glass': handlers.breakGlass,
-    'global-config.changesets.review': handlers.review,
-  } satisfies Handlers;
-}
+export const platformChangeSets = (options: ChangeSetOptions) =>
+  named('global-config.changesets', changeSetHandlers(options)) satisfies Handlers;

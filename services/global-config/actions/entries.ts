@@ -2,21 +2,18 @@
 import type { DataSource } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { namesIn, platformRealm } from '../../../shared/commits/actor-names.ts';
-import {
-  globalEntryKey,
-  type GlobalEntry,
-  type StoredGlobalEntry,
+import type {
+  GlobalEntry,
+  GlobalEntryAddress,
+  StoredGlobalEntry,
 } from '../../../shared/contracts/global-entries.ts';
-import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import type { Stored } from '../../../shared/documents/document-kind.ts';
-import { documentActions, type WrittenDocument } from '../../../shared/documents/document.ts';
+import type { WrittenDocument } from '../../../shared/documents/document.ts';
 import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
-import { globalEntryKind, storedEntry } from '../documents/global-entry.ts';
+import { storedEntry } from '../documents/global-entry.ts';
+import type { PlatformDocuments } from '../documents/platform-documents.ts';
 import { GlobalEntity } from '../schema.ts';
 import type { Planner } from './plan.ts';
-
-/** The options of a rollback: those of any write. */
-export type RollbackOptions = Omit<ParamsOf<'global-config.rollback'>, 'body'>;
 
 type Described<T> = Omit<T, 'document'> & { document: GlobalEntry };
 
@@ -46,20 +43,36 @@ const describing = (request: Request): Request => ({
 });
 
 /** A write of an entry that is answered as entries are read. */
-const writing =
-  <Params>(
-    write: (params: Params, request: Request) => Promise<WrittenDocument<StoredGlobalEntry>>,
+export const writing =
+  <Params, Others extends unknown[]>(
+    write: (
+      params: Params,
+      request: Request,
+      ...others: Others
+    ) => Promise<WrittenDocument<StoredGlobalEntry>>,
   ) =>
-  async (params: Params, request: Request): Promise<WrittenDocument<GlobalEntry>> =>
-    describedWrite(await write(params, describing(request)));
+  async (
+    params: Params,
+    request: Request,
+    ...others: Others
+  ): Promise<WrittenDocument<GlobalEntry>> =>
+    describedWrite(await write(params, describing(request), ...others));
 
-export function entryActions(db: DataSource, planner: Planner) {
-  const entries = documentActions(db, globalEntryKind);
+export function entryActions(
+  db: DataSource,
+  { entries }: Pick<PlatformDocuments, 'entries'>,
+  planner: Planner,
+) {
   return {
-    async 'global-config.entries.get'(params) {
-      const { value, asOf } = await entries.get(params);
-      return { value: value && described(value), asOf };
-    },
+    ...planner.handlersOf('entries', {
+      async get(address: GlobalEntryAddress) {
+        const { value, asOf } = await entries.get(address);
+        return { value: value && described(value), asOf };
+      },
+      put: writing(entries.put),
+      patch: writing(entries.patch),
+      delete: writing(entries.delete),
+    }),
 
     async 'global-config.entries.list'({ limit = defaultLimit, cursor }) {
       const rowsAfter = (key: string | undefined) => {
@@ -82,19 +95,5 @@ export function entryActions(db: DataSource, planner: Planner) {
       }));
       return { ...page, items };
     },
-
-    'global-config.entries.put': planner.orPlan('entries', 'put', writing(entries.put)),
-    'global-config.entries.patch': planner.orPlan('entries', 'patch', writing(entries.patch)),
-    'global-config.entries.delete': planner.orPlan('entries', 'delete', writing(entries.delete)),
   } satisfies Handlers;
-}
-
-/** Puts an entry back to what the history calls `after`. */
-export function entryRollback(db: DataSource) {
-  const entries = documentActions(db, globalEntryKind);
-  return async (key: string, after: unknown, options: RollbackOptions, request: Request) => {
-    const keys = [globalEntryKey({ key })];
-    const params = { ...options, key };
-    return describedWrite(await entries.rollback(params, describing(request), after, keys));
-  };
 }

@@ -6,12 +6,17 @@ import { commitChange, type Work } from '../../../shared/commits/commit.ts';
 import { purgedAction } from '../../../shared/contracts/history.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
+import { addressOf, pathOf } from '../../../shared/documents/document-paths.ts';
+import type { AllDocuments } from '../../../shared/documents/document.ts';
 import { historyDetail, historyPage, withAuthors } from '../../../shared/documents/history.ts';
 import { HistoryEntity } from '../schema.ts';
 import { findEntry, recordHistory } from '../stores/history.ts';
 import { purgeChangeSets, purgePast, purgeRollouts, withPurges } from '../stores/purges.ts';
 
-export const historyActions = (db: DataSource) =>
+const pathIn = (actions: string, resourceId: string): string =>
+  pathOf(actions, addressOf(actions, null, resourceId));
+
+export const historyActions = (db: DataSource, all: AllDocuments) =>
   ({
     async 'global-config.history.list'(params) {
       const rows = () => db.manager.createQueryBuilder(HistoryEntity, 'h').where('true');
@@ -33,11 +38,14 @@ export const historyActions = (db: DataSource) =>
     async 'global-config.history.purge'({ body: { reason, ...name } }, request) {
       const work: Work<ResultOf<'global-config.history.purge'>> = async (manager, at, revision) => {
         const by = { purged_by: request.caller.id, purged_at: at, reason };
-        const changeSets = await purgeChangeSets(manager, name);
+        const { config_type: configType, resource_id: resourceId } = name;
+        const written = all.find(({ kind }) => kind.configType === configType);
+        const changeSets = written
+          ? await purgeChangeSets(manager, pathIn(written.kind.actions, resourceId))
+          : 0;
         const rollouts = await purgeRollouts(manager, name, by);
         const isElsewhere = changeSets > 0 || rollouts.length > 0;
         const { below, ...purged } = await purgePast(manager, name, by, isElsewhere);
-        const { config_type: configType, resource_id: resourceId } = name;
         const time = at.toISOString();
         const none = { before: null, after: null };
         const row = { revision, action: 'purge', ...none, at: time, reason } as const;

@@ -12,7 +12,6 @@
 import canonicalize from 'canonicalize';
 import { createHash } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
-import { seesPlatform } from '../../../shared/access.ts';
 import {
   decidingDocument,
   decisionsImpact,
@@ -32,12 +31,13 @@ import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import type { PlatformLayers } from '../../../shared/contracts/layers.ts';
 import type { PlanItem } from '../../../shared/contracts/plan.ts';
 import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
-import {
-  documentActions,
-  type Attempt,
-  type WriteVerb,
-  type WrittenDocument,
+import type {
+  Attempt,
+  DocumentActions,
+  WriteVerb,
+  WrittenDocument,
 } from '../../../shared/documents/document.ts';
+import { handlersOf, withTrials, type Verbs } from '../../../shared/documents/handlers.ts';
 import {
   codeOf,
   invalid,
@@ -46,12 +46,8 @@ import {
   type Problem,
 } from '../../../shared/errors.ts';
 import { claimsOf, type Claims } from '../../../shared/documents/managed-fields.ts';
-import { boundsKind } from '../documents/bounds.ts';
-import { budgetsKind } from '../documents/budgets.ts';
-import { freezesKind } from '../documents/freezes.ts';
-import { globalEntryKind } from '../documents/global-entry.ts';
-import { serviceTypeKind } from '../documents/service-type.ts';
-import { asksForImpact, type Triable } from '../../../shared/documents/trial.ts';
+import type { PlatformDocuments } from '../documents/platform-documents.ts';
+import { asksForImpact, requireReading, type Triable } from '../../../shared/documents/trial.ts';
 import {
   contractOfWrite,
   itemOf,
@@ -86,17 +82,11 @@ type Look = Pick<
 
 export class Planner {
   readonly #db: DataSource;
-  readonly #documents;
+  readonly #documents: PlatformDocuments;
 
-  constructor(db: DataSource) {
+  constructor(db: DataSource, documents: PlatformDocuments) {
     this.#db = db;
-    this.#documents = {
-      entries: documentActions(db, globalEntryKind),
-      types: documentActions(db, serviceTypeKind),
-      bounds: documentActions(db, boundsKind),
-      budgets: documentActions(db, budgetsKind),
-      freezes: documentActions(db, freezesKind),
-    };
+    this.#documents = documents;
   }
 
   /** The work of a write, whose parameters its contract has checked. */
@@ -110,19 +100,8 @@ export class Planner {
       // The answer of the plan is judged, and none of a single write is given.
       checkAnswer: () => undefined,
     };
-    const { entries, types, bounds, budgets, freezes } = this.#documents;
-    switch (kind) {
-      case 'entries':
-        return entries.prepare(verb, params as ParamsOf<'global-config.entries.delete'>, own);
-      case 'service-types':
-        return types.prepare(verb, params as ParamsOf<'global-config.service-types.delete'>, own);
-      case 'bounds':
-        return bounds.prepare(verb, params as ParamsOf<'global-config.bounds.delete'>, own);
-      case 'budgets':
-        return budgets.prepare(verb, params as ParamsOf<'global-config.budgets.delete'>, own);
-      case 'freezes':
-        return freezes.prepare(verb, params as ParamsOf<'global-config.freezes.delete'>, own);
-    }
+    const documents: DocumentActions<object, unknown> = this.#documents[kind];
+    return documents.prepare(verb, params, own);
   }
 
   /** Throws 422 for what is no write of the platform, by its place among the items. */
@@ -250,7 +229,7 @@ export class Planner {
   ): Promise<Planned> {
     if (cursor !== undefined) return planned;
     const documents = writes.flatMap(({ kind, params }, index) =>
-      decidingDocument(`global-config.${kind}`, params, outcomes[index]!.after),
+      decidingDocument(this.#documents[kind], params, outcomes[index]!.after),
     );
     const decisions = await decisionsImpact(call, documents, null);
     return decisions ? { ...planned, impact: { ...planned.impact, decisions } } : planned;
@@ -258,7 +237,7 @@ export class Planner {
 
   /** A dry run as the plan of one item. The contract of a write has checked its parameters. */
   async tryOne(kind: PlannedKind, verb: WriteVerb, params: Triable, request: Request) {
-    if (!seesPlatform(request.caller)) throw needsReading();
+    requireReading(request.caller, 'platform:read', 'An impact shows what tenants have');
     const { impact: _impact, cursor, ...own } = params;
     const item = itemOf(kind, verb, own);
     const contract = contractOfWrite(kind, verb);
@@ -282,14 +261,14 @@ export class Planner {
     return { ...(await this.#withDecisions(planned, writes, look, made)), changes };
   }
 
-  /** A write that is tried and, where it asks for that, planned as the only item. */
-  orPlan<Params extends Triable, Answer>(
-    kind: PlannedKind,
-    verb: WriteVerb,
-    write: (params: Params, request: Request) => Promise<Answer>,
+  /** The handlers of a kind, whose writes are planned as the only item where they ask for that. */
+  handlersOf<const Kind extends PlannedKind, Get, Put, Patch, Delete, Written>(
+    kind: Kind,
+    documents: Verbs<Get, Put, Patch, Delete, Written>,
   ) {
-    return async (params: Params, request: Request) =>
-      asksForImpact(params) ? this.tryOne(kind, verb, params, request) : write(params, request);
+    const tryIt = (verb: WriteVerb, params: Triable, request: Request) =>
+      this.tryOne(kind, verb, params, request);
+    return handlersOf(`global-config.${kind}`, withTrials(documents, asksForImpact, tryIt));
   }
 
   /** What was planned, tried once more, with the revision that it has to follow. As `apply` throws. */
@@ -389,12 +368,6 @@ export async function requireRevision(
     `The platform is at revision ${current}, and the plan was made at ${planned}${what}. Plan again.`,
   );
 }
-
-const needsReading = (): StrataError =>
-  new StrataError(
-    'insufficient_scope',
-    'An impact shows what tenants have: the API key needs the scope platform:read, too.',
-  );
 
 function triedOf(answer: WrittenDocument<unknown>) {
   if (!('dry_run' in answer)) throw new Error('A trial was answered as a write');

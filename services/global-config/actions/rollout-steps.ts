@@ -231,7 +231,7 @@ export class Rollouts {
 
   #place(document: StoredRollout, reason: string, request: Request) {
     const own = { ...request, checkAnswer: () => undefined, ...partOf(document) };
-    return this.#rollouts.place({ rollout_id: document.id, reason }, own, document, []);
+    return this.#rollouts.place({ rollout_id: document.id, reason }, own, document);
   }
 
   async views(all: readonly Kept[]): Promise<Rollout[]> {

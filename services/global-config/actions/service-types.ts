@@ -1,19 +1,16 @@
-/** Actions on service types. */
+/** Lists of service types. */
 import type { DataSource } from 'typeorm';
 import { seesPlatform } from '../../../shared/access.ts';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { readSnapshot } from '../../../shared/commits/commit.ts';
 import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
 import { defaultConfiguration } from '../../../shared/contracts/service-types.ts';
-import { documentActions } from '../../../shared/documents/document.ts';
 import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
-import { serviceTypeKind, storedServiceType } from '../documents/service-type.ts';
+import { storedServiceType } from '../documents/service-type.ts';
 import { ServiceTypeEntity } from '../schema.ts';
-import type { Planner } from './plan.ts';
 
-export function serviceTypeActions(db: DataSource, planner: Planner) {
-  const types = documentActions(db, serviceTypeKind);
-  return {
+export const serviceTypeActions = (db: DataSource) =>
+  ({
     /** By type, then name. Who does not see what is the platform's alone sees the active ones. */
     async 'global-config.service-types.list'({ limit = defaultLimit, cursor }, { caller }) {
       const rowsAfter = (key = '') => {
@@ -33,11 +30,6 @@ export function serviceTypeActions(db: DataSource, planner: Planner) {
       });
     },
 
-    'global-config.service-types.get': types.get,
-    'global-config.service-types.put': planner.orPlan('service-types', 'put', types.put),
-    'global-config.service-types.patch': planner.orPlan('service-types', 'patch', types.patch),
-    'global-config.service-types.delete': planner.orPlan('service-types', 'delete', types.delete),
-
     'global-config.service-types.active': () =>
       readSnapshot(db, platformScope, async (manager) => {
         const rows = await manager.find(ServiceTypeEntity, {
@@ -51,5 +43,4 @@ export function serviceTypeActions(db: DataSource, planner: Planner) {
         }));
         return { items };
       }),
-  } satisfies Handlers;
-}
+  }) satisfies Handlers;

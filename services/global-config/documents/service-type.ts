@@ -29,6 +29,7 @@ export const rolledOutTypeKind: DocumentKind<ServiceTypeAddress, ServiceType> = 
     auditName: 'service_type',
     configType: 'service_type_config',
     actions: 'global-config.service-types',
+    /** Neither part has a slash. */
     resourceId: ({ service_type, configuration_name }: ServiceTypeAddress) =>
       `${service_type}/${configuration_name}`,
     async find(manager, { service_type, configuration_name }) {
@@ -66,12 +67,6 @@ export const rolledOutTypeKind: DocumentKind<ServiceTypeAddress, ServiceType> = 
 };
 
 export const serviceTypeKind = heldByRollouts(rolledOutTypeKind);
-
-/** The way back from its name in the history; neither part has a slash. */
-export function serviceTypeAddress(resourceId: string): ServiceTypeAddress {
-  const [service_type = '', configuration_name = ''] = resourceId.split('/');
-  return { service_type, configuration_name };
-}
 
 const namesOfPath = (next: ServiceType, address: ServiceTypeAddress): Problem[] =>
   (['service_type', 'configuration_name'] as const)

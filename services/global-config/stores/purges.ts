@@ -4,7 +4,6 @@
  * which revisions they are.
  */
 import type { EntityManager } from 'typeorm';
-import { pathOf } from '../../../shared/documents/document-paths.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { HistoryRow } from '../schema.ts';
 
@@ -167,11 +166,11 @@ export async function purgePast(
  * Change sets have documents as they were and were to be, so those of this document go. Returns how
  * many.
  */
-export async function purgeChangeSets(manager: EntityManager, name: Name): Promise<number> {
+export async function purgeChangeSets(manager: EntityManager, path: string): Promise<number> {
   const [, removed] = await manager.query<[unknown[], number]>(
     `DELETE FROM global_config.change_sets
      WHERE EXISTS (SELECT FROM json_array_elements(content->'items') item WHERE item->>'path' = $1)`,
-    [documentPath(name)],
+    [path],
   );
   return removed;
 }
@@ -216,28 +215,4 @@ export async function purgeRollouts(
     [type, id],
   );
   return gone;
-}
-
-function documentPath({ config_type: type, resource_id: id }: Name): string {
-  switch (type) {
-    case 'global_config':
-      return pathOf('global-config.entries', { key: id });
-    case 'service_type_config': {
-      const [service_type, configuration_name] = id.split('/');
-      return pathOf('global-config.service-types', { service_type, configuration_name });
-    }
-    case 'bounds_config':
-      return pathOf('global-config.bounds', {});
-    case 'budgets_config':
-      return pathOf('global-config.budgets', {});
-    case 'freezes_config':
-      return pathOf('global-config.freezes', {});
-    case 'change_policy_config':
-      return pathOf('global-config.change-policy', {});
-    case 'event_destinations_config':
-      return pathOf('global-config.event-destinations', {});
-    case 'rollout_config':
-      // No change set writes it.
-      return '';
-  }
 }

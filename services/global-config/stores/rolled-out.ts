@@ -1,12 +1,15 @@
 /** The documents of the platform that are layers, as rollouts write them. */
 import type { DataSource, EntityManager } from 'typeorm';
-import { globalEntryKey } from '../../../shared/contracts/global-entries.ts';
 import type { RolloutItem } from '../../../shared/contracts/rollouts.ts';
-import { serviceTypeKey } from '../../../shared/contracts/service-types.ts';
 import type { Policies, Work } from '../../../shared/commits/commit.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { approvalRequired, requiredOf } from '../../../shared/documents/change-policy.ts';
-import { parametersIn, pathOf, templateOf } from '../../../shared/documents/document-paths.ts';
+import {
+  addressOf,
+  parametersIn,
+  pathOf,
+  templateOf,
+} from '../../../shared/documents/document-paths.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import {
   documentActions,
@@ -23,28 +26,14 @@ import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
 import { StrataError, type ErrorData } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import { rolledOutEntryKind } from '../documents/global-entry.ts';
-import { rolledOutTypeKind, serviceTypeAddress } from '../documents/service-type.ts';
+import { rolledOutTypeKind } from '../documents/service-type.ts';
 
 type LayerType = RolloutItem['config_type'];
 
-interface Layer {
-  readonly kind: DocumentKind<object, unknown>;
-  readonly addressOf: (resourceId: string) => object;
-  readonly keyOf: (resourceId: string) => string;
-}
-
 // Each is given what it made itself: its own addresses and documents.
-const layers: Readonly<Record<LayerType, Layer>> = {
-  global_config: {
-    kind: rolledOutEntryKind as unknown as DocumentKind<object, unknown>,
-    addressOf: (key) => ({ key }),
-    keyOf: (key) => globalEntryKey({ key }),
-  },
-  service_type_config: {
-    kind: rolledOutTypeKind as unknown as DocumentKind<object, unknown>,
-    addressOf: serviceTypeAddress,
-    keyOf: (id) => serviceTypeKey(serviceTypeAddress(id)),
-  },
+const layers: Readonly<Record<LayerType, DocumentKind<object, unknown>>> = {
+  global_config: rolledOutEntryKind as unknown as DocumentKind<object, unknown>,
+  service_type_config: rolledOutTypeKind as unknown as DocumentKind<object, unknown>,
 };
 const layerTypes = Object.keys(layers) as LayerType[];
 
@@ -53,7 +42,7 @@ export function layerAt(
   path: string,
 ): Pick<RolloutItem, 'config_type' | 'resource_id'> | undefined {
   for (const config_type of layerTypes) {
-    const { kind } = layers[config_type];
+    const kind = layers[config_type];
     const address = parametersIn(path, templateOf(kind.actions));
     if (address) return { config_type, resource_id: kind.resourceId(address) };
   }
@@ -73,8 +62,8 @@ export function requireApproved(
   said: Claims & { readonly reason: string },
 ): void {
   for (const { config_type, resource_id, before, after } of items) {
-    const { kind, addressOf } = layers[config_type];
-    const address = addressOf(resource_id);
+    const kind = layers[config_type];
+    const address = addressOf(kind.actions, null, resource_id);
     const changes = diff(before ?? undefined, after ?? undefined);
     const asked = requiredOf(kind, address, policies, { before, after, changes });
     if (!asked) continue;
@@ -92,8 +81,8 @@ export async function requireTakenOver(
   claims: Claims,
 ): Promise<void> {
   for (const { config_type, resource_id, before, after } of items) {
-    const { kind, addressOf } = layers[config_type];
-    const path = pathOf(kind.actions, addressOf(resource_id));
+    const kind = layers[config_type];
+    const path = pathOf(kind.actions, addressOf(kind.actions, null, resource_id));
     const write = {
       ...claims,
       changes: diff(before ?? undefined, after ?? undefined),
@@ -115,7 +104,7 @@ function withAll(error: StrataError, items: readonly RolloutItem[]): StrataError
   const written = items.map(({ config_type: type, path, after }) => ({
     action: after === null ? ('delete' as const) : ('put' as const),
     path,
-    ...(after !== null && { body: layers[type].kind.bodyOf?.(after) ?? after }),
+    ...(after !== null && { body: layers[type].bodyOf?.(after) ?? after }),
   }));
   const body = { ...proposed.body, items: written, apply: 'manual' as const };
   return new StrataError('change_approval_required', error.message, {
@@ -131,8 +120,9 @@ export async function movedFrom(
 ): Promise<string[]> {
   const moved: string[] = [];
   for (const [index, { config_type, resource_id, path }] of items.entries()) {
-    const { kind, addressOf } = layers[config_type];
-    const { current } = await kind.load(manager, addressOf(resource_id));
+    const kind = layers[config_type];
+    const address = addressOf(kind.actions, null, resource_id);
+    const { current } = await kind.load(manager, address);
     if ((current?.revision ?? null) === revisions[index]) continue;
     moved.push(current ? `${path} (revision ${current.revision} by ${current.updated_by})` : path);
   }
@@ -144,7 +134,7 @@ export class RolledOut {
 
   constructor(db: DataSource) {
     const actionsOf = (type: LayerType) =>
-      documentActions(db, { ...layers[type].kind, approvedElsewhere: true });
+      documentActions(db, { ...layers[type], approvedElsewhere: true });
     this.#documents = {
       global_config: actionsOf('global_config'),
       service_type_config: actionsOf('service_type_config'),
@@ -158,9 +148,8 @@ export class RolledOut {
     reason: string,
     request: Request,
   ): Promise<Work<Attempt<unknown>>> {
-    const { addressOf, keyOf } = layers[type];
     const own = { ...request, checkAnswer: () => undefined };
-    const params = { ...addressOf(id), reason };
-    return this.#documents[type].place(params, own, document, [keyOf(id)]);
+    const params = { ...addressOf(layers[type].actions, null, id), reason };
+    return this.#documents[type].place(params, own, document);
   }
 }

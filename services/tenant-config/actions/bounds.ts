@@ -13,20 +13,15 @@ import type { Bounds } from '../../../shared/contracts/bounds.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { Attempt, DocumentActions, WriteVerb } from '../../../shared/documents/document.ts';
+import { handlersOf, withTrials } from '../../../shared/documents/handlers.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
-import { asksForImpact, type Triable } from '../../../shared/documents/trial.ts';
-import { StrataError } from '../../../shared/errors.ts';
+import { asksForImpact, requireReading } from '../../../shared/documents/trial.ts';
 
 type Params = ParamsOf<'tenant-config.bounds.delete'> & { readonly body?: unknown };
 
 export function boundActions(db: DataSource, bounds: DocumentActions<TenantAddress, Bounds>) {
   async function tryWithImpact(verb: WriteVerb, params: Params, request: Request) {
-    const { scopes } = request.caller;
-    if (scopes !== undefined && !scopes.includes('config:read'))
-      throw new StrataError(
-        'insufficient_scope',
-        'An impact shows effective values: the API key needs the scope config:read, too.',
-      );
+    requireReading(request.caller, 'config:read', 'An impact shows effective values');
     const { impact: _impact, cursor, tenant_id: tenantId, ...own } = params;
     const work = await bounds.prepare(verb, { tenant_id: tenantId, ...own }, request);
     const withBase: Work<Based> = async (manager, at, revision, policies) => {
@@ -48,27 +43,17 @@ export function boundActions(db: DataSource, bounds: DocumentActions<TenantAddre
       },
     });
     const { impact, complete, digest } = found;
-    const documents = decidingDocument(bounds.actions, { tenant_id: tenantId }, after);
+    const documents = decidingDocument(bounds, { tenant_id: tenantId }, after);
     const decisions =
       cursor === undefined ? await decisionsImpact(request.call, documents, tenantId) : undefined;
     const whole = { ...impact, ...(decisions && { decisions }) };
     return { ...answer, base, digest, impact: whole, complete };
   }
 
-  const orTry =
-    <Given extends Params & Triable, Answer>(
-      verb: WriteVerb,
-      write: (params: Given, request: Request) => Promise<Answer>,
-    ) =>
-    async (params: Given, request: Request) =>
-      asksForImpact(params) ? tryWithImpact(verb, params, request) : write(params, request);
-
-  return {
-    'tenant-config.bounds.get': bounds.get,
-    'tenant-config.bounds.put': orTry('put', bounds.put),
-    'tenant-config.bounds.patch': orTry('patch', bounds.patch),
-    'tenant-config.bounds.delete': orTry('delete', bounds.delete),
-  } satisfies Handlers;
+  return handlersOf(
+    'tenant-config.bounds',
+    withTrials(bounds, asksForImpact, tryWithImpact),
+  ) satisfies Handlers;
 }
 
 interface Based extends Attempt<Bounds> {

@@ -3,13 +3,13 @@ import type { DataSource } from 'typeorm';
 import type { Caller } from '../../../shared/access.ts';
 import { changeSetHandlers } from '../../../shared/change-sets/actions.ts';
 import type { ChangeSetOptions, Rights } from '../../../shared/change-sets/change-sets.ts';
-import type { AllDocuments } from '../../../shared/change-sets/items.ts';
 import { applying, stoppedBy } from '../../../shared/change-sets/stops.ts';
 import type { StoredPerson } from '../../../shared/change-sets/schema.ts';
 import { revisionsOf } from '../../../shared/commits/commit.ts';
 import type { TenantRole } from '../../../shared/contracts/roles.ts';
 import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
-import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
+import { named, type Handlers, type Request } from '../../../shared/contract-runtime/request.ts';
+import type { AllDocuments } from '../../../shared/documents/document.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { noteStep } from '../stores/change-set-notices.ts';
 import { ChangeSetEntity, MemberEntity, ServiceAccountEntity, TenantEntity } from '../schema.ts';
@@ -100,22 +100,5 @@ export const tenantChangeSetOptions = (
   },
 });
 
-export function tenantChangeSets(options: ChangeSetOptions) {
-  const handlers = changeSetHandlers(options);
-  return {
-    'tenant-config.changesets.create': handlers.create,
-    'tenant-config.changesets.list': handlers.list,
-    'tenant-config.changesets.get': handlers.get,
-    'tenant-config.changesets.changes': handlers.changes,
-    'tenant-config.changesets.edit': handlers.edit,
-    'tenant-config.changesets.submit': handlers.submit,
-    'tenant-config.changesets.approve': handlers.approve,
-    'tenant-config.changesets.reject': handlers.reject,
-    'tenant-config.changesets.cancel': handlers.cancel,
-    'tenant-config.changesets.apply': handlers.apply,
-    'tenant-config.changesets.rebase': handlers.rebase,
-    'tenant-config.changesets.run': handlers.run,
-    'tenant-config.changesets.break-glass': handlers.breakGlass,
-    'tenant-config.changesets.review': handlers.review,
-  } satisfies Handlers;
-}
+export const tenantChangeSets = (options: ChangeSetOptions) =>
+  named('tenant-config.changesets', changeSetHandlers(options)) satisfies Handlers;

@@ -6,7 +6,9 @@ import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import type { DocumentActions, WriteVerb } from '../../../shared/documents/document.ts';
-import { invalid, StrataError } from '../../../shared/errors.ts';
+import { withTrials } from '../../../shared/documents/handlers.ts';
+import { requireReading } from '../../../shared/documents/trial.ts';
+import { invalid } from '../../../shared/errors.ts';
 
 /** The parameters of `effectiveTrials`, and those that decide whether it may be asked. */
 interface Trial {
@@ -44,12 +46,7 @@ export function withEffectiveTrials<Address extends TenantAddress, Document>(
   own: (address: Address) => Context = () => ({}),
 ) {
   async function tryIt(verb: WriteVerb, params: Params<Address>, request: Request) {
-    const { scopes } = request.caller;
-    if (scopes !== undefined && !scopes.includes('config:read'))
-      throw new StrataError(
-        'insufficient_scope',
-        'This shows effective values: the API key needs the scope config:read, too.',
-      );
+    requireReading(request.caller, 'config:read', 'This shows effective values');
     const { for_agent_type, for_service_id, for_service_type, tenant_id } = params;
     const work = await documents.prepare(verb, params, request);
     const scope = tenantScope(tenant_id);
@@ -65,16 +62,5 @@ export function withEffectiveTrials<Address extends TenantAddress, Document>(
     });
     return { ...answer, effective };
   }
-  const orTry =
-    <Given extends Params<Address>, Answer>(
-      verb: WriteVerb,
-      write: (params: Given, request: Request) => Promise<Answer>,
-    ) =>
-    async (params: Given, request: Request) =>
-      asksForEffective(params) ? tryIt(verb, params, request) : write(params, request);
-  return {
-    put: orTry('put', documents.put),
-    patch: orTry('patch', documents.patch),
-    delete: orTry('delete', documents.delete),
-  };
+  return withTrials(documents, asksForEffective, tryIt);
 }

@@ -8,8 +8,8 @@ import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import type { DocumentActions, WriteVerb } from '../../../shared/documents/document.ts';
-import { asksForImpact, type Triable } from '../../../shared/documents/trial.ts';
-import { StrataError } from '../../../shared/errors.ts';
+import { handlersOf, withTrials } from '../../../shared/documents/handlers.ts';
+import { asksForImpact, requireReading } from '../../../shared/documents/trial.ts';
 
 type Params = ParamsOf<'tenant-config.budgets.delete'> & { readonly body?: unknown };
 type Impact = ParamsOf<'config-resolver.impact.over-time'>['body'];
@@ -21,12 +21,7 @@ function tried<Document extends Budgets | Freezes>(
   of: (change: { before: Document | null; after: Document | null }) => Partial<Impact>,
 ) {
   async function tryWithImpact(verb: WriteVerb, params: Params, request: Request) {
-    const { scopes } = request.caller;
-    if (scopes !== undefined && !scopes.includes('automations:read'))
-      throw new StrataError(
-        'insufficient_scope',
-        'An impact shows spending and automations: the API key needs the scope automations:read, too.',
-      );
+    requireReading(request.caller, 'automations:read', 'An impact shows spending and automations');
     const { impact: _impact, tenant_id: tenantId, ...own } = params;
     const work = await document.prepare(verb, { tenant_id: tenantId, ...own }, request);
     const scope = tenantScope(tenantId);
@@ -37,29 +32,21 @@ function tried<Document extends Budgets | Freezes>(
     });
     return { ...answer, over_time };
   }
-  return <Given extends Params & Triable, Answer>(
-      verb: WriteVerb,
-      write: (params: Given, request: Request) => Promise<Answer>,
-    ) =>
-    async (params: Given, request: Request) =>
-      asksForImpact(params) ? tryWithImpact(verb, params, request) : write(params, request);
+  return withTrials(document, asksForImpact, tryWithImpact);
 }
 
-export function overTimeActions(
+export const overTimeActions = (
   db: DataSource,
   budgets: DocumentActions<TenantAddress, Budgets>,
   freezes: DocumentActions<TenantAddress, Freezes>,
-) {
-  const orTryBudgets = tried(db, budgets, (change) => ({ budgets: change }));
-  const orTryFreezes = tried(db, freezes, (change) => ({ freezes: change }));
-  return {
-    'tenant-config.budgets.get': budgets.get,
-    'tenant-config.budgets.put': orTryBudgets('put', budgets.put),
-    'tenant-config.budgets.patch': orTryBudgets('patch', budgets.patch),
-    'tenant-config.budgets.delete': orTryBudgets('delete', budgets.delete),
-    'tenant-config.freezes.get': freezes.get,
-    'tenant-config.freezes.put': orTryFreezes('put', freezes.put),
-    'tenant-config.freezes.patch': orTryFreezes('patch', freezes.patch),
-    'tenant-config.freezes.delete': orTryFreezes('delete', freezes.delete),
-  } satisfies Handlers;
-}
+) =>
+  ({
+    ...handlersOf(
+      'tenant-config.budgets',
+      tried(db, budgets, (change) => ({ budgets: change })),
+    ),
+    ...handlersOf(
+      'tenant-config.freezes',
+      tried(db, freezes, (change) => ({ freezes: change })),
+    ),
+  }) satisfies Handlers;

@@ -18,7 +18,7 @@ export const proposedActions = (options: ChangeSetOptions) =>
       const { content } = await findChangeSet(db.manager, of, body.changeset_id!);
       return content.items.flatMap((item) => {
         const { documents, params } = writeOf(all, item, tenantId);
-        return decidingDocument(documents.actions, params, item.after);
+        return decidingDocument(documents, params, item.after);
       });
     },
   }) satisfies Handlers;
@@ -36,6 +36,6 @@ async function triedOf(
   const works = await trialsOf(writes, items, {}, request);
   const tried = await commitChanges(db, request, tenantScope(tenantId), works, { discard: true });
   return writes.flatMap(({ documents, params }, index) =>
-    decidingDocument(documents.actions, params, tried[index]!.result.after),
+    decidingDocument(documents, params, tried[index]!.result.after),
   );
 }

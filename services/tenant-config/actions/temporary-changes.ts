@@ -1,10 +1,11 @@
 /** Changes of a tenant's values that end by themselves: which there are, and their end. */
 import type { DataSource } from 'typeorm';
 import { noteOf } from '../../../shared/change-sets/apply.ts';
-import { placingsOf, writeOf, type AllDocuments } from '../../../shared/change-sets/items.ts';
+import { placingsOf, writeOf } from '../../../shared/change-sets/items.ts';
 import { auditFacts, commitChanges, recordEvents } from '../../../shared/commits/commit.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import type { AllDocuments } from '../../../shared/documents/document.ts';
 import { readManaged } from '../../../shared/documents/managed-fields.ts';
 import {
   dueTemporary,
