@@ -56,6 +56,19 @@ export const storedFrom = <Document>({
   updated_at: updated_at.toISOString(),
 });
 
+/** Of these a tenant, or the platform, has one each. */
+export type SingleName = 'bounds' | 'budgets' | 'freezes' | 'change_policy' | 'event_destinations';
+
+/** What such a document is called: in audit events, in the history and in actions. */
+export const singleNames = <Name extends SingleName>(
+  service: 'tenant-config' | 'global-config',
+  name: Name,
+) => ({
+  auditName: name,
+  configType: `${name}_config` as const,
+  actions: `${service}.${name.replaceAll('_', '-')}`,
+});
+
 /** What a write finds. */
 export interface Before<Document> {
   /** As it is stored; null where there is none. */

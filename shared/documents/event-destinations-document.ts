@@ -1,9 +1,5 @@
 /** The rules of event_destinations, a tenant's and the platform's, and how their secrets are kept. */
-import {
-  destinationsAuditName,
-  EventDestinations,
-  mostDestinations,
-} from '../contracts/event-destinations.ts';
+import { EventDestinations, mostDestinations } from '../contracts/event-destinations.ts';
 import { createGuard } from '../outgoing/guard.ts';
 import { openSecrets, sealSecrets } from '../security/document-secrets.ts';
 import { createVault, type Vault } from '../security/vault.ts';
@@ -28,11 +24,6 @@ type Rules<Address> = Pick<
   DocumentKind<Address, EventDestinations, RefusedAddresses>,
   'schema' | 'prepare' | 'check' | 'seal'
 > & { readonly complete: (draft: EventDestinations) => EventDestinations };
-
-export const destinationNames = {
-  auditName: destinationsAuditName,
-  configType: 'event_destinations_config',
-} as const;
 
 export function destinationRules<Address>(
   settings: () => Settings,

@@ -8,11 +8,7 @@ import { BoundsEntity, ServiceTypeEntity } from '../schema.ts';
 import { singleDocument } from './platform-document.ts';
 
 export const boundsKind: DocumentKind<object, Bounds> = {
-  ...singleDocument<Bounds>(BoundsEntity, {
-    auditName: 'bounds',
-    configType: 'bounds_config',
-    actions: 'global-config.bounds',
-  }),
+  ...singleDocument<Bounds>(BoundsEntity, 'bounds'),
   schema: Bounds,
   check: () => ({ refused: [] }),
   async checkInTransaction(manager, _address, next, current) {

@@ -7,11 +7,7 @@ import { BudgetsEntity } from '../schema.ts';
 import { singleDocument } from './platform-document.ts';
 
 export const budgetsKind: DocumentKind<object, Budgets> = {
-  ...singleDocument<Budgets>(BudgetsEntity, {
-    auditName: 'budgets',
-    configType: 'budgets_config',
-    actions: 'global-config.budgets',
-  }),
+  ...singleDocument<Budgets>(BudgetsEntity, 'budgets'),
   schema: Budgets,
   check: ({ next, current }) => ({ refused: budgetsProblems(next, current, undefined) }),
   tightens: tightensBudgets,

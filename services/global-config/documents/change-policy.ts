@@ -6,11 +6,7 @@ import { ChangePolicyEntity } from '../schema.ts';
 import { singleDocument } from './platform-document.ts';
 
 export const changePolicyKind: DocumentKind<object, PlatformChangePolicy> = guardingItself({
-  ...singleDocument<PlatformChangePolicy>(ChangePolicyEntity, {
-    auditName: 'change_policy',
-    configType: 'change_policy_config',
-    actions: 'global-config.change-policy',
-  }),
+  ...singleDocument<PlatformChangePolicy>(ChangePolicyEntity, 'change_policy'),
   schema: PlatformChangePolicy,
   check: () => ({ refused: [] }),
 });

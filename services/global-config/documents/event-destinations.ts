@@ -2,7 +2,6 @@
 import type { EventDestinations } from '../../../shared/contracts/event-destinations.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import {
-  destinationNames,
   destinationRules,
   type RefusedAddresses,
 } from '../../../shared/documents/event-destinations-document.ts';
@@ -14,9 +13,6 @@ import { singleDocument } from './platform-document.ts';
 export const eventDestinationsKind = (
   settings: () => Settings,
 ): DocumentKind<object, EventDestinations, RefusedAddresses> => ({
-  ...singleDocument<EventDestinations>(EventDestinationsEntity, {
-    ...destinationNames,
-    actions: 'global-config.event-destinations',
-  }),
+  ...singleDocument<EventDestinations>(EventDestinationsEntity, 'event_destinations'),
   ...destinationRules<object>(settings, () => platformChain),
 });

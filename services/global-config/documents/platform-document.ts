@@ -6,8 +6,10 @@ import type { EntityManager, EntitySchema } from 'typeorm';
 import type { PlatformConfigType } from '../../../shared/contracts/history.ts';
 import { allEnded } from '../../../shared/database/all-ended.ts';
 import {
+  singleNames,
   storedFrom,
   type DocumentKind,
+  type SingleName,
   type Stored,
 } from '../../../shared/documents/document-kind.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
@@ -65,16 +67,9 @@ export function platformDocument<Address, Document>({
 const id = 'platform';
 
 /** A document that the platform has one of, in a table of its own. */
-export const singleDocument = <Document>(
-  entity: EntitySchema<SingleRow>,
-  names: {
-    readonly auditName: string;
-    readonly configType: PlatformConfigType;
-    readonly actions: string;
-  },
-) => ({
+export const singleDocument = <Document>(entity: EntitySchema<SingleRow>, name: SingleName) => ({
   ...platformDocument<object, Document>({
-    ...names,
+    ...singleNames('global-config', name),
     resourceId: () => id,
     async find(manager) {
       const row = await manager.findOneBy(entity, { id });

@@ -8,14 +8,12 @@ import { AgentEntity } from '../schema.ts';
 import { boundsForValues } from '../stores/bounds.ts';
 import { inTable } from './tenant-document.ts';
 
-const resourceId = ({ agent_type }: AgentAddress): string => agent_type;
-
 export const agentKind: DocumentKind<AgentAddress, AgentConfig, readonly BoundSet[]> = {
   ...inTable(AgentEntity, {
     auditName: 'agent',
     configType: 'agent_config',
     actions: 'tenant-config.agents',
-    resourceId,
+    resourceId: ({ agent_type }: AgentAddress) => agent_type,
   }),
   schema: AgentConfig,
   prepare: ({ tenant_id }, request) => boundsForValues(tenant_id, request),

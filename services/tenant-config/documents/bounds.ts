@@ -8,9 +8,7 @@ import { tightensBounds } from '../../../shared/documents/tightening.ts';
 import { BoundsEntity } from '../schema.ts';
 import { platformBounds } from '../stores/bounds.ts';
 import { managedTypes } from '../stores/managed-types.ts';
-import { inTable } from './tenant-document.ts';
-
-const resourceId = ({ tenant_id }: TenantAddress): string => tenant_id;
+import { single } from './tenant-document.ts';
 
 interface Context {
   readonly above: readonly BoundSet[];
@@ -18,19 +16,12 @@ interface Context {
 }
 
 export const boundsKind: DocumentKind<TenantAddress, Bounds, Context> = {
-  ...inTable(BoundsEntity, {
-    auditName: 'bounds',
-    configType: 'bounds_config',
-    actions: 'tenant-config.bounds',
-    resourceId,
-  }),
+  ...single<Bounds>(BoundsEntity, 'bounds'),
   schema: Bounds,
-  patchCreates: true,
   async prepare(_address, request) {
     const [above, types] = await Promise.all([platformBounds(request), managedTypes(request)]);
     return { above, serviceTypes: types.map(({ service_type }) => service_type) };
   },
-  complete: (draft) => draft,
   check: ({ next, current, context }) => ({
     refused: boundsProblems({ by: 'tenant', next, current, ...context }),
   }),

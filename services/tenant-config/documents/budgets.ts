@@ -6,22 +6,13 @@ import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import { tightensBudgets } from '../../../shared/documents/tightening.ts';
 import { BudgetsEntity } from '../schema.ts';
 import { currencyOfProjects, platformCurrency } from '../stores/currency.ts';
-import { inTable } from './tenant-document.ts';
-
-const resourceId = ({ tenant_id }: TenantAddress): string => tenant_id;
+import { single } from './tenant-document.ts';
 
 export const budgetsKind: DocumentKind<TenantAddress, Budgets, string | undefined> = {
-  ...inTable(BudgetsEntity, {
-    auditName: 'budgets',
-    configType: 'budgets_config',
-    actions: 'tenant-config.budgets',
-    resourceId,
-  }),
+  ...single<Budgets>(BudgetsEntity, 'budgets'),
   schema: Budgets,
-  patchCreates: true,
   /** The platform's currency, which comes first. */
   prepare: (_address, request) => platformCurrency(request),
-  complete: (draft) => draft,
   check: ({ next, current, context }) => ({
     refused: budgetsProblems(next, current, context),
   }),

@@ -8,8 +8,6 @@ import { ProjectEntity } from '../schema.ts';
 import { currencyOfProjects, currencyOfTenant, platformCurrency } from '../stores/currency.ts';
 import { inTable } from './tenant-document.ts';
 
-const resourceId = ({ project_id }: ProjectAddress): string => project_id;
-
 type Currency = string | undefined;
 
 /** A rollback says nothing and may change everything. */
@@ -22,7 +20,7 @@ export const projectKind: DocumentKind<ProjectAddress, ProjectConfig, Currency> 
     auditName: 'project',
     configType: 'project_config',
     actions: 'tenant-config.projects',
-    resourceId,
+    resourceId: ({ project_id }: ProjectAddress) => project_id,
   }),
   schema: ProjectConfig,
   /** The platform's currency, which comes first. What says nothing of its own keeps it. */

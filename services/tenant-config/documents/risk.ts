@@ -12,8 +12,6 @@ import { boundsForValues } from '../stores/bounds.ts';
 import { managedTypes, type ManagedTypes } from '../stores/managed-types.ts';
 import { inTable } from './tenant-document.ts';
 
-const resourceId = ({ tenant_id }: TenantAddress): string => tenant_id;
-
 interface Context {
   readonly seed: RiskConfig;
   readonly types: ManagedTypes;
@@ -28,7 +26,6 @@ export function riskKind(
       auditName: 'risk',
       configType: 'tenant_risk_config',
       actions: 'tenant-config.risk',
-      resourceId,
     }),
     // A tenant always has limits, also after an undo of what seeded them.
     isAlwaysThere: true,

@@ -14,8 +14,6 @@ import { boundsForValues } from '../stores/bounds.ts';
 import { managedTypes, type ManagedTypes } from '../stores/managed-types.ts';
 import { inTable } from './tenant-document.ts';
 
-const resourceId = ({ service_id }: ServiceInstanceAddress): string => service_id;
-
 interface Context {
   readonly types: ManagedTypes;
   readonly sets: readonly BoundSet[];
@@ -26,7 +24,7 @@ export const serviceInstanceKind: DocumentKind<ServiceInstanceAddress, ServiceIn
     auditName: 'service',
     configType: 'service_config',
     actions: 'tenant-config.services',
-    resourceId,
+    resourceId: ({ service_id }: ServiceInstanceAddress) => service_id,
   }),
   schema: ServiceInstance,
   async prepare({ tenant_id }, request) {

@@ -7,9 +7,14 @@ import type { ConfigType } from '../../../shared/contracts/history.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import { allEnded } from '../../../shared/database/all-ended.ts';
 import { run, type Statement } from '../../../shared/database/prepared-statements.ts';
-import { storedFrom, type DocumentKind } from '../../../shared/documents/document-kind.ts';
+import {
+  singleNames,
+  storedFrom,
+  type DocumentKind,
+  type SingleName,
+} from '../../../shared/documents/document-kind.ts';
 import type { DocumentRow } from '../schema.ts';
-import { historyEntry, historyValues, type HistoryName } from '../stores/history.ts';
+import { historyEntry, historyValues } from '../stores/history.ts';
 import { noSuchTenant } from '../stores/tenants.ts';
 
 /** What a kind is called: in audit events, in the history, and one document of it there. */
@@ -17,13 +22,11 @@ export interface KindNames<Address> {
   readonly auditName: string;
   readonly configType: ConfigType;
   readonly actions: string;
-  readonly resourceId: (address: Address) => string;
+  /** The tenant's id by default. */
+  readonly resourceId?: (address: Address) => string;
 }
 
-const historyNameOf = <Address extends TenantAddress>(
-  { configType, resourceId }: KindNames<Address>,
-  address: Address,
-): HistoryName => ({ tenantId: address.tenant_id, configType, resourceId: resourceId(address) });
+const tenantOf = ({ tenant_id: id }: TenantAddress): string => id;
 
 type StoredRow = Pick<DocumentRow, 'document' | 'revision' | 'updated_by' | 'updated_at'>;
 /** The other columns are null where there is no document. */
@@ -35,10 +38,9 @@ type InTable =
 /** For documents kept in a table of their own, one row each. */
 export function inTable<Address extends TenantAddress, Document>(
   entity: EntitySchema<DocumentRow>,
-  names: KindNames<Address>,
+  { auditName, configType, actions, resourceId = tenantOf }: KindNames<Address>,
 ): Pick<DocumentKind<Address, Document>, InTable> {
   const { tableName } = entity.options;
-  const { auditName, configType, actions, resourceId } = names;
   const loading: Statement = {
     name: `strata_load_${tableName}`,
     text: `SELECT t.id IS NOT NULL AS has_tenant, d.document, d.revision, d.updated_by, d.updated_at
@@ -59,7 +61,7 @@ export function inTable<Address extends TenantAddress, Document>(
     auditName,
     configType,
     actions,
-    tenantId: ({ tenant_id }) => tenant_id,
+    tenantId: tenantOf,
     resourceId,
     async load(manager, address) {
       const values = [address.tenant_id, resourceId(address)];
@@ -70,7 +72,8 @@ export function inTable<Address extends TenantAddress, Document>(
       };
     },
     async store(manager, address, record, request) {
-      const entry = historyValues(historyNameOf(names, address), record, request);
+      const name = { tenantId: address.tenant_id, configType, resourceId: resourceId(address) };
+      const entry = historyValues(name, record, request);
       if (record.after !== null) {
         await run(manager, saving, entry);
         return;
@@ -80,3 +83,10 @@ export function inTable<Address extends TenantAddress, Document>(
     },
   };
 }
+
+/** The same of a document that a tenant has one of. */
+export const single = <Document>(entity: EntitySchema<DocumentRow>, name: SingleName) => ({
+  ...inTable<TenantAddress, Document>(entity, singleNames('tenant-config', name)),
+  patchCreates: true as const,
+  complete: (draft: Document) => draft,
+});
