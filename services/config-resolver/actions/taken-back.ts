@@ -1,24 +1,19 @@
 /** Whether what a rollback takes back exists, and is of what the rollback touches. */
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { Intent } from '../../../shared/contracts/decide.ts';
-import { codeOf } from '../../../shared/errors.ts';
+import { ifFound } from '../../../shared/errors.ts';
 
 /** False where nothing is named. */
 export async function isTakenBackFound(
   tenantId: string,
   intent: Intent,
-  request: Pick<Request, 'call'>,
+  { call }: Pick<Request, 'call'>,
 ): Promise<boolean> {
   const { automation_id: automationId, revision } = intent.takes_back ?? {};
-  try {
-    if (automationId !== undefined)
-      return await hasRun(tenantId, automationId, intent, request.call);
-    if (revision !== undefined) return await wrote(tenantId, revision, intent, request.call);
-    return false;
-  } catch (error) {
-    if (codeOf(error) === 'not_found') return false;
-    throw error;
-  }
+  if (automationId !== undefined)
+    return (await ifFound(hasRun(tenantId, automationId, intent, call))) ?? false;
+  if (revision === undefined) return false;
+  return (await ifFound(wrote(tenantId, revision, intent, call))) ?? false;
 }
 
 /** One that never had a slot changed nothing. */

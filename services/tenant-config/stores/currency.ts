@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { currencyIn } from '../../../shared/budgets/budgets-document.ts';
 import type { Budgets } from '../../../shared/contracts/budgets.ts';
-import { codeOf, StrataError } from '../../../shared/errors.ts';
+import { ifFound, StrataError } from '../../../shared/errors.ts';
 import { BudgetsEntity } from '../schema.ts';
 import { enforcedProjects } from './enforced-projects.ts';
 
@@ -11,13 +11,9 @@ import { enforcedProjects } from './enforced-projects.ts';
 export async function platformCurrency({
   call,
 }: Pick<Request, 'call'>): Promise<string | undefined> {
-  try {
-    const { document, stale } = await call('global-config.budgets.get', {});
-    if (!stale) return currencyIn(document);
-  } catch (error) {
-    if (codeOf(error) === 'not_found') return undefined;
-    throw error;
-  }
+  const budgets = await ifFound(call('global-config.budgets.get', {}));
+  if (!budgets) return undefined;
+  if (!budgets.stale) return currencyIn(budgets.document);
   throw new StrataError(
     'service_unavailable',
     "The currency of the platform's budgets cannot be checked now, so nothing is written. Try again.",
