@@ -20,9 +20,10 @@ import {
 } from '../database/table.ts';
 import { invalid } from '../errors.ts';
 import { diff } from '../schema/diff.ts';
+import { momentOf } from '../schema/moment.ts';
 import { concealSecrets } from '../security/document-secrets.ts';
 import type { Stored, WriteRecord } from './document-kind.ts';
-import { decodeCursor, defaultLimit, momentIn, readPage } from './paging.ts';
+import { decodeCursor, defaultLimit, readPage } from './paging.ts';
 
 /**
  * The columns but for those that say whose history it is. `before` and `after` are null where there
@@ -187,10 +188,8 @@ export async function historyPage<Row extends HistoryRow<string>>(
     if (config_type !== undefined) query.andWhere('h.config_type = :config_type', { config_type });
     if (resource_id !== undefined) query.andWhere('h.resource_id = :resource_id', { resource_id });
     if (authors) query.andWhere('h.changed_by = ANY (:authors)', { authors });
-    if (since !== undefined)
-      query.andWhere('h.changed_at >= :since', { since: momentIn('since', since) });
-    if (until !== undefined)
-      query.andWhere('h.changed_at < :until', { until: momentIn('until', until) });
+    if (since !== undefined) query.andWhere('h.changed_at >= :since', { since: momentOf(since)! });
+    if (until !== undefined) query.andWhere('h.changed_at < :until', { until: momentOf(until)! });
     if (key !== undefined) query.andWhere('h.revision < :before', { before: Number(key) });
     return query.orderBy('h.revision', 'DESC');
   };

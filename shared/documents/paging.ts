@@ -206,10 +206,3 @@ export async function pageById<Row extends { readonly id: string }, Item>(
   const rows = await manager.find(entity, { where, order, take: limit + 1 });
   return pageOf(rows, limit, ({ id }) => id, itemOf);
 }
-
-/** The moment that a parameter names. Throws 422 for a date that does not exist. */
-export function momentIn(parameter: string, text: string): Date {
-  const moment = momentOf(text);
-  if (!moment) throw invalid([{ path: `/${parameter}`, message: 'is not a timestamp' }]);
-  return moment;
-}

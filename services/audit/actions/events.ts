@@ -12,12 +12,8 @@ import {
   realmOf,
 } from '../../../shared/commits/actor-names.ts';
 import type { AuditEventFacts } from '../../../shared/commits/commit.ts';
-import {
-  decodeCursor,
-  defaultLimit,
-  momentIn,
-  readPage,
-} from '../../../shared/documents/paging.ts';
+import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
+import { momentOf } from '../../../shared/schema/moment.ts';
 import { platformChain } from '../../../shared/security/audit-chain.ts';
 import { hasPrefix, prefixesOf } from '../rules/action-prefixes.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
@@ -145,9 +141,9 @@ export function eventActions(db: DataSource, { onErasure, onMails, onAppend }: W
         if (action !== undefined) query.andWhere(hasPrefix, { prefixes: prefixesOf(action) });
         if (target !== undefined) query.andWhere('e.target = :target', { target });
         if (since !== undefined)
-          query.andWhere('e.occurred_at >= :since', { since: momentIn('since', since) });
+          query.andWhere('e.occurred_at >= :since', { since: momentOf(since)! });
         if (until !== undefined)
-          query.andWhere('e.occurred_at < :until', { until: momentIn('until', until) });
+          query.andWhere('e.occurred_at < :until', { until: momentOf(until)! });
         return query;
       };
       const page = await readPage({

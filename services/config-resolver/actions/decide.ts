@@ -5,7 +5,6 @@ import type { Call, Handlers } from '../../../shared/contract-runtime/request.ts
 import type { Decided } from '../../../shared/contracts/decide.ts';
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
-import { invalid } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { chargedBudgets } from '../rules/budgets.ts';
 import { decide, settingOf, type ExplainedConfiguration } from '../rules/decide.ts';
@@ -16,13 +15,8 @@ import { isTakenBackFound } from './taken-back.ts';
 
 type Params = ParamsOf<'config-resolver.decide'>;
 
-/** Throws 422 for a date that does not exist. */
-function momentAsked({ at }: Params['body']): number {
-  if (at === undefined) return Date.now();
-  const moment = momentOf(at);
-  if (!moment) throw invalid([{ path: '/at', message: 'is no moment that exists' }]);
-  return moment.getTime();
-}
+const momentAsked = ({ at }: Params['body']): number =>
+  at === undefined ? Date.now() : momentOf(at)!.getTime();
 
 const questionOf = ({ tenant_id, body }: Params) => ({
   tenant_id,

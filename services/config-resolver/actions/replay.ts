@@ -7,9 +7,9 @@ import { Type, type Static } from 'typebox';
 import type { Call, Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { ReplayTotals, type Replay } from '../../../shared/contracts/decisions.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
-import { strict } from '../../../shared/contracts/fields.ts';
+import { strict, Timestamp } from '../../../shared/contracts/fields.ts';
 import type { DecisionsImpact } from '../../../shared/contracts/impact.ts';
-import { decodeCursor, encodeCursor, momentIn } from '../../../shared/documents/paging.ts';
+import { decodeCursor, encodeCursor } from '../../../shared/documents/paging.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
@@ -28,7 +28,7 @@ const defaultItems = 50;
 const Position = Type.Object(
   {
     base: Type.String(),
-    until: Type.String(),
+    until: Timestamp,
     after: Type.String(),
     counted: ReplayTotals,
     budgets: Type.Array(
@@ -108,8 +108,8 @@ async function replay(
 ): Promise<Replay> {
   const base = baseOf(tenantId, body);
   const begun = body.cursor === undefined ? undefined : decode(body.cursor, base);
-  const from = momentIn('from', body.from).toISOString();
-  const until = momentIn('until', begun?.until ?? body.until ?? new Date().toISOString()).toJSON();
+  const from = momentOf(body.from)!.toISOString();
+  const until = momentOf(begun?.until ?? body.until ?? new Date().toISOString())!.toISOString();
   const run: ReplayRun = {
     tenantId,
     span: { from, until },
@@ -162,11 +162,9 @@ async function proposedBy(
   return { documents: await call('tenant-config.proposed', { tenant_id: tenantId, body }) };
 }
 
-/** Throws 422 for what is no moment, and `before_history` for one before the tenant. */
+/** Throws `before_history` for a moment before the tenant. */
 async function pairAt(tenantId: string, asOf: string, call: Call): Promise<Pair> {
-  const moment = momentOf(asOf)?.toISOString();
-  if (moment === undefined)
-    throw invalid([{ path: '/proposed/as_of', message: 'is no moment that exists' }]);
+  const moment = momentOf(asOf)!.toISOString();
   const tenant = await call('tenant-config.layers', { tenant_id: tenantId, as_of: moment });
   const platform = await call('global-config.layers', { as_of: moment });
   return { tenant: tenant.revision, platform: platform.revision };

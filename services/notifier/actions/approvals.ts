@@ -370,8 +370,7 @@ function contextOf(body: ApprovalRequest): ApprovalRow['context'] {
 
 function requestedExpiry({ expires_at: text }: ApprovalRequest, now: Date): Date | undefined {
   if (text === undefined) return undefined;
-  const expiry = momentOf(text);
-  if (!expiry || expiry <= now)
-    throw invalid([{ path: '/expires_at', message: 'is not in the future' }]);
+  const expiry = momentOf(text)!;
+  if (expiry <= now) throw invalid([{ path: '/expires_at', message: 'is not in the future' }]);
   return expiry;
 }

@@ -57,13 +57,6 @@ export interface AutomationOptions extends ApprovalOptions {
   readonly grants: Grants;
 }
 
-function momentAt(path: string, asked: string | undefined): Date | undefined {
-  if (asked === undefined) return undefined;
-  const moment = momentOf(asked);
-  if (!moment) throw invalid([{ path, message: 'is no moment that exists' }]);
-  return moment;
-}
-
 export function automationActions(options: AutomationOptions) {
   const { db, changes, grants } = options;
   return {
@@ -77,8 +70,8 @@ export function automationActions(options: AutomationOptions) {
 
     async 'notifier.automations.list'({ started_from: from, started_until: until, ...params }) {
       const span = {
-        from: momentAt('/started_from', from),
-        until: momentAt('/started_until', until),
+        from: from === undefined ? undefined : momentOf(from),
+        until: until === undefined ? undefined : momentOf(until),
       };
       return newestOfTenant(db, AutomationEntity, params, automationView, (query) =>
         startedWithin(query, span),

@@ -8,7 +8,7 @@ import type { Handlers, Request } from '../../../shared/contract-runtime/request
 import type { BudgetUsage } from '../../../shared/contracts/budget-usage.ts';
 import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
-import { ifFound, invalid, StrataError } from '../../../shared/errors.ts';
+import { ifFound, StrataError } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { balanceText, type Balance } from '../../../shared/budgets/judge.ts';
 import { databaseTime } from '../stores/clock.ts';
@@ -18,8 +18,7 @@ import { readStanding } from '../stores/standing.ts';
 export const budgetActions = (db: DataSource) =>
   ({
     async 'notifier.budgets.usage'({ tenant_id: tenantId, at: asked }, request) {
-      const moment = asked === undefined ? await databaseTime(db.manager) : momentOf(asked);
-      if (!moment) throw invalid([{ path: '/at', message: 'is no moment that exists' }]);
+      const moment = asked === undefined ? await databaseTime(db.manager) : momentOf(asked)!;
       const at = moment.getTime();
       const budgets = await budgetsOf(tenantId, request);
       const isPast = asked !== undefined;

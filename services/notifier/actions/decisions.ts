@@ -11,11 +11,11 @@ import type {
 import {
   decodeCursor,
   defaultLimit,
-  momentIn,
   readPage,
   timeAndId,
 } from '../../../shared/documents/paging.ts';
 import { codeOf, invalid, StrataError } from '../../../shared/errors.ts';
+import { momentOf } from '../../../shared/schema/moment.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { DecisionEntity } from '../schema.ts';
 import { databaseTime } from '../stores/clock.ts';
@@ -48,8 +48,8 @@ export const decisionActions = (db: DataSource, settings: () => Settings) =>
       const { tenant_id: tenantId, limit = defaultLimit, cursor, format } = params;
       const { rule, decision, service_id, from, until } = params;
       const filter = {
-        from: from === undefined ? undefined : momentIn('from', from),
-        until: until === undefined ? undefined : momentIn('until', until),
+        from: from === undefined ? undefined : momentOf(from)!,
+        until: until === undefined ? undefined : momentOf(until)!,
         rule,
         decision,
         service_id,
@@ -86,11 +86,9 @@ export const decisionActions = (db: DataSource, settings: () => Settings) =>
     async 'notifier.decisions.counts'({ tenant_id: tenantId, by = 'day', ...span }) {
       const { default: usual, most } = countedDays[by];
       const until =
-        span.until === undefined ? await databaseTime(db.manager) : momentIn('until', span.until);
+        span.until === undefined ? await databaseTime(db.manager) : momentOf(span.until)!;
       const from =
-        span.from === undefined
-          ? new Date(until.getTime() - usual * dayMs)
-          : momentIn('from', span.from);
+        span.from === undefined ? new Date(until.getTime() - usual * dayMs) : momentOf(span.from)!;
       if (until.getTime() - from.getTime() > most * dayMs)
         throw invalid([
           { path: '/from', message: `is more than ${most} days before until, by ${by}` },
