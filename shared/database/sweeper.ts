@@ -27,6 +27,17 @@ export type Removed = Readonly<Record<string, number>>;
  */
 export type Sweep = (manager: EntityManager, most: number) => Promise<Removed>;
 
+/**
+ * A sweep by one statement, which removes what is older than $1 days, at most $2 rows, and answers
+ * how many of each table.
+ */
+export const sweepAfterDays =
+  (days: () => number, statement: string): Sweep =>
+  async (manager, most) => {
+    const [removed] = await manager.query<[Removed]>(statement, [days(), most]);
+    return removed;
+  };
+
 export interface SweeperOptions {
   readonly db: DataSource;
   readonly log: Logger;

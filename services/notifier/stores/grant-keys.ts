@@ -19,7 +19,7 @@ import {
 } from 'jose';
 import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
-import type { Removed, Sweep } from '../../../shared/database/sweeper.ts';
+import { sweepAfterDays } from '../../../shared/database/sweeper.ts';
 import { createVault } from '../../../shared/security/vault.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { algorithm, type SigningKey } from '../rules/grant.ts';
@@ -151,16 +151,13 @@ function keysOf(rows: readonly Opened[]): Keys {
   return { signing: signing!, published, find: createLocalJWKSet({ keys: [...published] }) };
 }
 
-export const removeOldGrantKeys: Sweep = async (manager, most) => {
-  const [removed] = await manager.query<[Removed]>(
-    `WITH removed AS (
-       DELETE FROM notifier.grant_keys WHERE kid IN (
-         SELECT kid FROM notifier.grant_keys
-         WHERE created_at < now() - make_interval(days => $1) LIMIT $2 FOR UPDATE SKIP LOCKED
-       ) RETURNING kid
-     )
-     SELECT count(*)::int AS grant_keys FROM removed`,
-    [keptDays, most],
-  );
-  return removed;
-};
+export const removeOldGrantKeys = sweepAfterDays(
+  () => keptDays,
+  `WITH removed AS (
+     DELETE FROM notifier.grant_keys WHERE kid IN (
+       SELECT kid FROM notifier.grant_keys
+       WHERE created_at < now() - make_interval(days => $1) LIMIT $2 FOR UPDATE SKIP LOCKED
+     ) RETURNING kid
+   )
+   SELECT count(*)::int AS grant_keys FROM removed`,
+);
