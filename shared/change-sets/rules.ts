@@ -13,12 +13,11 @@
  * An edit and a rebase make it a draft without approvals, of another digest. One that is applied
  * with its last approval is scheduled from then on until it is.
  */
-import canonicalize from 'canonicalize';
-import { createHash } from 'node:crypto';
 import type { Caller } from '../access.ts';
 import type { ApplyWhen, ChangeSetState } from '../contracts/change-sets.ts';
 import { claimsOf, type Claims } from '../documents/managed-fields.ts';
 import { StrataError } from '../errors.ts';
+import { canonicalHash } from '../schema/canonical-hash.ts';
 import type { ChangeSetRow, Content, StoredItem, StoredPerson } from './schema.ts';
 
 const open: readonly ChangeSetState[] = [
@@ -83,8 +82,7 @@ export function digestOf(
   const { title, reason, apply } = said;
   const writes = items.map(({ path, base, after }) => ({ path, base, after }));
   const what = { title, reason, apply, ...claimsOf(said), writes };
-  const whole = canonicalize({ form: 1, tenant_id: tenantId, ...what })!;
-  return createHash('sha256').update(whole).digest('hex');
+  return canonicalHash({ form: 1, tenant_id: tenantId, ...what });
 }
 
 /**

@@ -2,6 +2,8 @@
  * Pages of lists. A page ends with a cursor, the sort key of its last item in base64url, opaque to
  * clients; it ends by count, and where items are large by bytes.
  */
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import type { Static, TSchema } from 'typebox';
 import {
   MoreThan,
   type EntityManager,
@@ -14,6 +16,7 @@ import {
 import { defaultPageSize } from '../contracts/envelopes.ts';
 import { invalid } from '../errors.ts';
 import { momentOf } from '../schema/moment.ts';
+import { problemsOf } from '../schema/validate.ts';
 
 export const defaultLimit = defaultPageSize;
 
@@ -58,6 +61,23 @@ export function decodeCursor(
     throw invalid([{ path: '/cursor', message: 'is not a next_cursor of this list' }]);
   return key;
 }
+
+/** Cursors that carry what was found so far, as deflated JSON of a schema. */
+export const positionCursors = <Schema extends TSchema>(schema: Schema, mostBytes: number) => ({
+  encode: (position: Static<Schema>): string =>
+    deflateRawSync(JSON.stringify(position)).toString('base64url'),
+  /** Undefined for what is no such cursor. */
+  decode(cursor: string): Static<Schema> | undefined {
+    try {
+      const bytes = Buffer.from(cursor, 'base64url');
+      const text = inflateRawSync(bytes, { maxOutputLength: mostBytes });
+      const position: unknown = JSON.parse(text.toString());
+      return problemsOf(schema, position).length === 0 ? (position as Static<Schema>) : undefined;
+    } catch {
+      return undefined;
+    }
+  },
+});
 
 /** The time and the id in a sort key of the form `time`. */
 export function timeAndId(key: string): { readonly time: string; readonly id: string } {

@@ -1,16 +1,15 @@
 /** What a change would do to all tenants, a page of its items at a time. */
 import { createHash } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
-import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { Type, type Static } from 'typebox';
-import canonicalize from 'canonicalize';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { strict, Uuid } from '../../../shared/contracts/fields.ts';
 import { Impact, type ImpactItem } from '../../../shared/contracts/impact.ts';
 import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import type { PlatformLayers, TenantSaid } from '../../../shared/contracts/layers.ts';
+import { positionCursors } from '../../../shared/documents/paging.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
-import { problemsOf } from '../../../shared/schema/validate.ts';
+import { canonicalHash } from '../../../shared/schema/canonical-hash.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { emptyCounts, ImpactsBySide } from '../rules/impact.ts';
 import { environmentDefaults } from '../rules/layers.ts';
@@ -51,12 +50,11 @@ const Position = Type.Object(
 );
 type Position = Static<typeof Position>;
 
-const encode = (position: Position): string =>
-  deflateRawSync(JSON.stringify(position)).toString('base64url');
+const cursors = positionCursors(Position, 1_000_000);
 
 /** Throws 422 for what is no cursor of these answers, and 412 for one of something else. */
 function decode(cursor: string, base: string): Position {
-  const position = parsed(cursor);
+  const position = cursors.decode(cursor);
   if (position === undefined)
     throw invalid([{ path: '/cursor', message: 'is not a next_cursor of a plan' }]);
   if (position.base !== base)
@@ -65,16 +63,6 @@ function decode(cursor: string, base: string): Position {
       'The cursor is of another plan: the items differ, or the platform has changed since. Begin again without a cursor.',
     );
   return position;
-}
-
-function parsed(cursor: string): Position | undefined {
-  try {
-    const text = inflateRawSync(Buffer.from(cursor, 'base64url'), { maxOutputLength: 1_000_000 });
-    const position: unknown = JSON.parse(text.toString());
-    return problemsOf(Position, position).length === 0 ? (position as Position) : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Adds a tenant's documents to the fingerprint of those before it. */
@@ -196,9 +184,6 @@ const beginning = (base: string, keys: readonly string[]): Position => ({
   counts: emptyCounts(keys),
 });
 
-const hashOf = (value: unknown): string =>
-  createHash('sha256').update(canonicalize(value)!).digest('hex');
-
 /** The platform as it is, with every active service type. */
 async function currentPlatform({ call }: Request): Promise<PlatformLayers> {
   const { items } = await call('global-config.service-types.active', {});
@@ -235,13 +220,13 @@ export const impactActions = (settings: () => Settings) =>
         environment,
         ...(tenant && { tenantBounds: { before: tenant.before, after: tenant.after } }),
       });
-      const base = hashOf([body.base, environment]);
+      const base = canonicalHash([body.base, environment]);
       const { items, position, isEnd, moved } = await look(body, impacts, base, request);
       const { counts, is_complete: complete, fingerprint } = position;
       return {
-        impact: { ...counts, items, next_cursor: isEnd ? null : encode(position) },
+        impact: { ...counts, items, next_cursor: isEnd ? null : cursors.encode(position) },
         complete,
-        digest: complete ? hashOf([base, fingerprint]) : null,
+        digest: complete ? canonicalHash([base, fingerprint]) : null,
         moved,
       };
     },

@@ -1,18 +1,15 @@
 /** Replaying decisions: what is asked and answered. The work is done in a thread beside the node's. */
-import { createHash } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
-import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import canonicalize from 'canonicalize';
 import { Type, type Static } from 'typebox';
 import type { Call, Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { ReplayTotals, type Replay } from '../../../shared/contracts/decisions.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { strict, Timestamp } from '../../../shared/contracts/fields.ts';
 import type { DecisionsImpact } from '../../../shared/contracts/impact.ts';
-import { decodeCursor, encodeCursor } from '../../../shared/documents/paging.ts';
+import { decodeCursor, encodeCursor, positionCursors } from '../../../shared/documents/paging.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
+import { canonicalHash } from '../../../shared/schema/canonical-hash.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
-import { problemsOf } from '../../../shared/schema/validate.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { environmentDefaults } from '../rules/layers.ts';
 import type { Pair } from './replay-configurations.ts';
@@ -49,31 +46,18 @@ const Position = Type.Object(
 );
 type Position = Static<typeof Position>;
 
-const encode = (position: Position): string =>
-  deflateRawSync(JSON.stringify(position)).toString('base64url');
+const cursors = positionCursors(Position, 4_000_000);
 
 /** Throws 422 for what is no cursor of this question. */
 function decode(cursor: string, base: string): Position {
-  const position = parsed(cursor);
+  const position = cursors.decode(cursor);
   if (position?.base !== base)
     throw invalid([{ path: '/cursor', message: 'is not a cursor of this replay' }]);
   return position;
 }
 
-function parsed(cursor: string): Position | undefined {
-  try {
-    const text = inflateRawSync(Buffer.from(cursor, 'base64url'), { maxOutputLength: 4_000_000 });
-    const position: unknown = JSON.parse(text.toString());
-    return problemsOf(Position, position).length === 0 ? (position as Position) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 const baseOf = (tenantId: string, { from, until, proposed }: Asked): string =>
-  createHash('sha256')
-    .update(canonicalize([tenantId, from, until ?? null, proposed])!)
-    .digest('base64url');
+  canonicalHash([tenantId, from, until ?? null, proposed], 'base64url');
 
 export function replayActions(settings: () => Settings, thread: ReplayThread) {
   /** Tenants that a replay of this node is about: one at a time, since it takes much. */
@@ -142,7 +126,7 @@ async function replay(
     complete: isThrough,
     cursor: isThrough
       ? null
-      : encode({
+      : cursors.encode({
           base,
           until,
           after: encodeCursor(after!),

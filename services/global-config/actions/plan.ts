@@ -9,8 +9,6 @@
  * | digest | of the items, the platform's revision, the environment and what all tenants' documents say of the keys     |
  * | apply  | trial and digest once more; then the writes, if the platform's revision is still that one under its lock    |
  */
-import canonicalize from 'canonicalize';
-import { createHash } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import {
   decidingDocument,
@@ -45,6 +43,7 @@ import {
   type ErrorData,
   type Problem,
 } from '../../../shared/errors.ts';
+import { canonicalHash } from '../../../shared/schema/canonical-hash.ts';
 import { claimsOf, type Claims } from '../../../shared/documents/managed-fields.ts';
 import type { PlatformDocuments } from '../documents/platform-documents.ts';
 import { asksForImpact, requireReading, type Triable } from '../../../shared/documents/trial.ts';
@@ -325,7 +324,7 @@ const lookAt = (
     body: {
       keys: [...keys],
       platform: { before, after },
-      base: hashOf([revision, items]),
+      base: canonicalHash([revision, items]),
       ...look,
     },
   });
@@ -387,9 +386,6 @@ function writtenItem({ action, path }: PlanItem, answer: WrittenDocument<unknown
   if ('dry_run' in answer) throw new Error('A write of a plan that is applied was a trial');
   return { action, path, outcome: answer.outcome, revision: answer.revision };
 }
-
-const hashOf = (value: unknown): string =>
-  createHash('sha256').update(canonicalize(value)!).digest('hex');
 
 const ofItem = ({ path, message }: Problem, index: number): Problem => ({
   path: `/items/${index}${path}`,

@@ -10,6 +10,7 @@ import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { approvalScope } from '../../../shared/contracts/revision-scopes.ts';
 import { defaultLimit } from '../../../shared/documents/paging.ts';
 import { codeOf, invalid, StrataError } from '../../../shared/errors.ts';
+import { canonicalHash } from '../../../shared/schema/canonical-hash.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { approvalView } from '../rules/approval.ts';
 import {
@@ -39,7 +40,7 @@ import {
 } from '../schema.ts';
 import { changedAfter, markChanged, requireApproval } from '../stores/approvals.ts';
 import { databaseTime } from '../stores/clock.ts';
-import { findRepeated, hashOf } from '../stores/idempotency.ts';
+import { findRepeated } from '../stores/idempotency.ts';
 import { newestOfTenant } from '../stores/newest-first.ts';
 import { queueNotices } from '../stores/notices.ts';
 import { requireRoom } from '../stores/usage.ts';
@@ -310,7 +311,7 @@ export async function insertApproval(
     requested_by: requester,
     request_id: request.requestId,
     idempotency_key: body.idempotency_key ?? null,
-    request_hash: hashOf(body),
+    request_hash: canonicalHash(body),
     created_at: now,
     acknowledged_by: null,
     acknowledged_at: null,

@@ -9,6 +9,7 @@ import { automationTtl, type AutomationState } from '../../../shared/contracts/a
 import type { DecisionReason, Intent } from '../../../shared/contracts/decide.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { isWithin } from '../../../shared/narrow-keys.ts';
+import { canonicalHash } from '../../../shared/schema/canonical-hash.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { countNamed } from '../channels/destinations.ts';
 import { digestOf, partProblems, type ExactAction } from '../rules/action-digest.ts';
@@ -34,7 +35,7 @@ import {
   startedWithin,
 } from '../stores/automations.ts';
 import { clockTime, databaseTime } from '../stores/clock.ts';
-import { findRepeated, hashOf } from '../stores/idempotency.ts';
+import { findRepeated } from '../stores/idempotency.ts';
 import { charge, judgeBudgets } from '../stores/ledger.ts';
 import { newestOfTenant } from '../stores/newest-first.ts';
 import { requireRoom } from '../stores/usage.ts';
@@ -340,7 +341,7 @@ async function insert(
     requested_by: actorOf(request.caller),
     request_id: request.requestId,
     idempotency_key: body.idempotency_key ?? null,
-    request_hash: hashOf(body),
+    request_hash: canonicalHash(body),
     created_at: now,
     granted_at: null,
     started_at: null,

@@ -1,16 +1,10 @@
 /** Requests with an idempotency key: what was made by the first is the answer of the others. */
-import canonicalize from 'canonicalize';
-import { createHash } from 'node:crypto';
 import type { EntityManager, EntitySchema, FindOptionsWhere } from 'typeorm';
 import { StrataError } from '../../../shared/errors.ts';
+import { canonicalHash } from '../../../shared/schema/canonical-hash.ts';
 import type { ApprovalRow } from '../schema.ts';
 
 type Keyed = Pick<ApprovalRow, 'tenant_id' | 'idempotency_key' | 'request_hash'>;
-
-export const hashOf = (body: object): string => {
-  const text = canonicalize(body) ?? '';
-  return createHash('sha256').update(text).digest('hex');
-};
 
 /**
  * What was made under the request's idempotency key, if anything; refuses the key for another
@@ -26,7 +20,7 @@ export async function findRepeated<Row extends Keyed>(
   if (key === undefined) return null;
   const address = { tenant_id: tenantId, idempotency_key: key } as FindOptionsWhere<Row>;
   const row = await manager.findOneBy(entity, address);
-  if (row && row.request_hash !== hashOf(body))
+  if (row && row.request_hash !== canonicalHash(body))
     throw new StrataError('conflict', 'This idempotency_key was used for another request.');
   return row;
 }

@@ -1,6 +1,4 @@
 /** Actions on a tenant's bounds; a dry run also says, where it is asked, what they would change. */
-import canonicalize from 'canonicalize';
-import { createHash } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { differingKeys } from '../../../shared/bounds/platform-layers.ts';
 import {
@@ -16,6 +14,7 @@ import type { Attempt, DocumentActions, WriteVerb } from '../../../shared/docume
 import { handlersOf, withTrials } from '../../../shared/documents/handlers.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import { asksForImpact, requireReading } from '../../../shared/documents/trial.ts';
+import { canonicalHash } from '../../../shared/schema/canonical-hash.ts';
 
 type Params = ParamsOf<'tenant-config.bounds.delete'> & { readonly body?: unknown };
 
@@ -38,7 +37,7 @@ export function boundActions(db: DataSource, bounds: DocumentActions<TenantAddre
       body: {
         keys: differingKeys(before ?? {}, after ?? {}),
         tenant: { tenant_id: tenantId, before, after },
-        base: hashOf([platform, tenant, after]),
+        base: canonicalHash([platform, tenant, after]),
         ...(cursor !== undefined && { cursor }),
       },
     });
@@ -59,6 +58,3 @@ export function boundActions(db: DataSource, bounds: DocumentActions<TenantAddre
 interface Based extends Attempt<Bounds> {
   readonly base: { readonly platform: number; readonly tenant: number; readonly at: string };
 }
-
-const hashOf = (value: unknown): string =>
-  createHash('sha256').update(canonicalize(value)!).digest('hex');
