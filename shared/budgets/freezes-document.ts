@@ -1,34 +1,21 @@
 /** What a document of freezes must fulfil beyond its schema, for what a write of it changes. */
 import { isDeepStrictEqual } from 'node:util';
-import { Freezes, type Freeze, type FreezeWindow } from '../contracts/freezes.ts';
-import type { DocumentKind } from '../documents/document-kind.ts';
-import { tightensFreezes } from '../documents/tightening.ts';
+import type { Freeze, Freezes, FreezeWindow } from '../contracts/freezes.ts';
 import type { Problem } from '../errors.ts';
 import { pointerTo } from '../schema/json-pointer.ts';
 import { isDayOfYear, isLocalTime, kindOf, spanOf } from './windows.ts';
-
-/** When it is judged, in Unix milliseconds; null for a rollback. */
-export type JudgedAt = number | null;
-
-type Rules = Pick<
-  DocumentKind<unknown, Freezes, JudgedAt>,
-  'schema' | 'prepare' | 'check' | 'tightens'
->;
-export const freezesRules: Rules = {
-  schema: Freezes,
-  // Only a rollback, and a removal, come without a body.
-  prepare: async (_address, _request, body) => (body === undefined ? null : Date.now()),
-  check: ({ next, current, context }) => ({ refused: freezesProblems(next, current, context) }),
-  tightens: tightensFreezes,
-};
 
 /** Of all freezes of a document together: each start looks at them. */
 const mostWindows = 1000;
 const countWindows = (freezes: Freezes): number =>
   Object.values(freezes).reduce((count, { during }) => count + during.length, 0);
 
-/** A rollback may restore what is over. */
-export function freezesProblems(next: Freezes, current: Freezes | null, at: JudgedAt): Problem[] {
+/** `at` in Unix milliseconds; null for a rollback, which may restore what is over. */
+export function freezesProblems(
+  next: Freezes,
+  current: Freezes | null,
+  at: number | null,
+): Problem[] {
   const windows = countWindows(next);
   if (windows > mostWindows && windows > countWindows(current ?? {}))
     return [

@@ -1,7 +1,7 @@
 /** The platform's freezes, one document. */
-import { freezesRules, type JudgedAt } from '../../../shared/budgets/freezes-document.ts';
 import type { Freezes } from '../../../shared/contracts/freezes.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import { freezesRules, type JudgedAt } from '../../../shared/documents/freezes-rules.ts';
 import { FreezesEntity } from '../schema.ts';
 import { singleDocument } from './platform-document.ts';
 

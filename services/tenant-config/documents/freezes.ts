@@ -1,8 +1,8 @@
 /** A tenant's freezes, one document. */
-import { freezesRules, type JudgedAt } from '../../../shared/budgets/freezes-document.ts';
 import type { Freezes } from '../../../shared/contracts/freezes.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import { freezesRules, type JudgedAt } from '../../../shared/documents/freezes-rules.ts';
 import { FreezesEntity } from '../schema.ts';
 import { single } from './tenant-document.ts';
 
