@@ -38,6 +38,10 @@ export function changeSetHandlers(options: ChangeSetOptions) {
     return rows.map((row) => viewOf(row, (id) => names.of(id), withBodies));
   }
   const view = async (row: ChangeSetRow): Promise<ChangeSet> => (await viewsOf([row], true))[0]!;
+  const viewAfter = async (
+    params: Id,
+    step: (...of: [tenantId: string | null, id: string]) => Promise<ChangeSetRow>,
+  ): Promise<ChangeSet> => view(await step(tenantOf(params), params.changeset_id));
 
   return {
     async create({ submit, body, ...of }: Of & Platform<'create'>, request: Request) {
@@ -69,14 +73,14 @@ export function changeSetHandlers(options: ChangeSetOptions) {
       );
       return { items, revision: asOf[scope]! };
     },
-    edit: async (params: Id & Platform<'edit'>, request: Request) =>
-      view(await changeSets.edit(tenantOf(params), params.changeset_id, params.body, request)),
-    rebase: async (params: Id, request: Request) =>
-      view(await changeSets.rebase(tenantOf(params), params.changeset_id, request)),
-    submit: async (params: Id, request: Request) =>
-      view(await changeSets.submit(tenantOf(params), params.changeset_id, request)),
-    cancel: async (params: Id, request: Request) =>
-      view(await changeSets.cancel(tenantOf(params), params.changeset_id, request)),
+    edit: (params: Id & Platform<'edit'>, request: Request) =>
+      viewAfter(params, (...of) => changeSets.edit(...of, params.body, request)),
+    rebase: (params: Id, request: Request) =>
+      viewAfter(params, (...of) => changeSets.rebase(...of, request)),
+    submit: (params: Id, request: Request) =>
+      viewAfter(params, (...of) => changeSets.submit(...of, request)),
+    cancel: (params: Id, request: Request) =>
+      viewAfter(params, (...of) => changeSets.cancel(...of, request)),
     async approve(params: Id & Platform<'approve'>, request: Request) {
       const [tenantId, id] = [tenantOf(params), params.changeset_id];
       const row = await changeSets.approve(tenantId, id, params.body, request);
@@ -90,34 +94,26 @@ export function changeSetHandlers(options: ChangeSetOptions) {
         return view(await changeSets.find(tenantId, id));
       }
     },
-    reject: async (params: Id & Platform<'reject'>, request: Request) =>
-      view(
-        await changeSets.reject(
-          tenantOf(params),
-          params.changeset_id,
-          params.body.comment,
-          request,
-        ),
-      ),
-    async run(params: Id, request: Request) {
-      const [tenantId, id] = [tenantOf(params), params.changeset_id];
-      const due = await dueNow(db, entity, id);
-      if (!due.due) throw new StrataError('conflict', 'It is not due.');
-      return view(await applying.run(tenantId, id, due, request));
-    },
-    async 'break-glass'(params: Id & Platform<'break-glass'>, request: Request) {
-      const [tenantId, id] = [tenantOf(params), params.changeset_id];
-      await changeSets.requireWriterOf(tenantId, id, request);
-      const { reason } = params.body;
-      return view(await applying.apply(tenantId, id, 'break_glass', request, reason));
-    },
-    review: async (params: Id, request: Request) =>
-      view(await changeSets.review(tenantOf(params), params.changeset_id, request)),
-    async apply(params: Id, request: Request) {
-      const [tenantId, id] = [tenantOf(params), params.changeset_id];
-      await changeSets.requireWriterOf(tenantId, id, request);
-      return view(await applying.apply(tenantId, id, 'apply', request));
-    },
+    reject: (params: Id & Platform<'reject'>, request: Request) =>
+      viewAfter(params, (...of) => changeSets.reject(...of, params.body.comment, request)),
+    run: (params: Id, request: Request) =>
+      viewAfter(params, async (tenantId, id) => {
+        const due = await dueNow(db, entity, id);
+        if (!due.due) throw new StrataError('conflict', 'It is not due.');
+        return applying.run(tenantId, id, due, request);
+      }),
+    'break-glass': (params: Id & Platform<'break-glass'>, request: Request) =>
+      viewAfter(params, async (...of) => {
+        await changeSets.requireWriterOf(...of, request);
+        return applying.apply(...of, 'break_glass', request, params.body.reason);
+      }),
+    review: (params: Id, request: Request) =>
+      viewAfter(params, (...of) => changeSets.review(...of, request)),
+    apply: (params: Id, request: Request) =>
+      viewAfter(params, async (...of) => {
+        await changeSets.requireWriterOf(...of, request);
+        return applying.apply(...of, 'apply', request);
+      }),
   };
 }
 
