@@ -118,7 +118,10 @@ const singleTable = (name: string): string => `
     updated_at timestamptz NOT NULL
   )`;
 
-/** The tables with a column `document`, by what the history calls their documents. */
+/**
+ * The tables with a column `document`, by what the history calls their documents, in the order in
+ * which migrations added them.
+ */
 const documentTables = {
   bounds_config: 'bounds',
   budgets_config: 'budgets',
@@ -128,15 +131,21 @@ const documentTables = {
   event_destinations_config: 'event_destinations',
 } as const;
 
-const baselineOf = (type: keyof typeof documentTables): string =>
-  `SELECT '${type}', id, document, revision, updated_by, updated_at FROM global_config.${documentTables[type]}`;
-
 /**
- * The function that begins the history again, with the documents that there are by then. Its caller
- * has locked the platform's counter, as every write of the platform does: none is half done. What is
- * stored has been so since the counter's time; to the millisecond, as in the history.
+ * The function that begins the history again, with the documents that there are by then, up to
+ * `last`. Its caller has locked the platform's counter, as every write of the platform does: none is
+ * half done. What is stored has been so since the counter's time; to the millisecond, as in the
+ * history.
  */
-const beginHistory = (...documents: (keyof typeof documentTables)[]): string => `
+function beginHistory(last: keyof typeof documentTables): string {
+  const known = Object.entries(documentTables);
+  const baselines = known
+    .slice(0, known.findIndex(([type]) => type === last) + 1)
+    .map(
+      ([type, table]) =>
+        `SELECT '${type}', id, document, revision, updated_by, updated_at FROM global_config.${table}`,
+    );
+  return `
   CREATE OR REPLACE FUNCTION global_config.begin_history() RETURNS void LANGUAGE plpgsql AS $$
   BEGIN
     DELETE FROM global_config.history_beginning;
@@ -160,8 +169,9 @@ const beginHistory = (...documents: (keyof typeof documentTables)[]): string => 
         'monitoring_defaults', monitoring_defaults, 'is_active', is_active),
       revision, updated_by, updated_at
     FROM global_config.service_type_configurations
-    UNION ALL ${documents.map(baselineOf).join(' UNION ALL ')};
+    UNION ALL ${baselines.join(' UNION ALL ')};
   END $$`;
+}
 
 /** Begins the history again after a write that left no row in it, by a node of an earlier release. */
 const hasHistory = (table: string): string => `
@@ -234,13 +244,13 @@ export const globalConfigSchema: Schema = {
     migration(
       'GlobalConfigLimitsOverTime1765100000002',
       ...['budgets', 'freezes'].map(singleTable),
-      beginHistory('bounds_config', 'budgets_config', 'freezes_config'),
+      beginHistory('freezes_config'),
       ...['budgets', 'freezes'].map(hasHistory),
     ),
     migration(
       'GlobalConfigChangePolicies1765400000003',
       singleTable('change_policies'),
-      beginHistory('bounds_config', 'budgets_config', 'freezes_config', 'change_policy_config'),
+      beginHistory('change_policy_config'),
       hasHistory('change_policies'),
     ),
     migration(
@@ -256,13 +266,7 @@ export const globalConfigSchema: Schema = {
       )`,
       'CREATE INDEX rollouts_newest ON global_config.rollouts (created_at, id)',
       `CREATE INDEX rollouts_open ON global_config.rollouts (state) WHERE state IN ('planned', 'running', 'held')`,
-      beginHistory(
-        'bounds_config',
-        'budgets_config',
-        'freezes_config',
-        'change_policy_config',
-        'rollout_config',
-      ),
+      beginHistory('rollout_config'),
       hasHistory('rollouts'),
     ),
     migration(
@@ -284,14 +288,7 @@ export const globalConfigSchema: Schema = {
     migration(
       'GlobalConfigEventDestinations1766100000001',
       singleTable('event_destinations'),
-      beginHistory(
-        'bounds_config',
-        'budgets_config',
-        'freezes_config',
-        'change_policy_config',
-        'rollout_config',
-        'event_destinations_config',
-      ),
+      beginHistory('event_destinations_config'),
       hasHistory('event_destinations'),
     ),
     migration('GlobalConfigChangeSetReminders1766200000002', ...remindedChangeSets(schema)),

@@ -254,40 +254,31 @@ function withDocuments(then: TenantThen, documents: readonly ProposedDocument[])
 /** Its own rules checked a proposal. Who wrote it is nobody's question. */
 const nobodys = { revision: 0, updated_by: '', updated_at: '' };
 
+/** Where the layers have documents that there is one of. */
+const singles = new Map<string, 'bounds' | 'budgets' | 'freezes'>([
+  ['bounds_config', 'bounds'],
+  ['budgets_config', 'budgets'],
+  ['freezes_config', 'freezes'],
+]);
+/** Where they have the tenant's others, and what names each of them. */
+const lists = new Map<string, readonly ['agents' | 'services' | 'projects', name: string]>([
+  ['agent_config', ['agents', 'agent_type']],
+  ['service_config', ['services', 'service_id']],
+  ['project_config', ['projects', 'project_id']],
+]);
+
 function withDocument(
   then: TenantThen,
   { config_type: type, resource_id: id, document }: ProposedDocument,
 ): TenantThen {
   const stored = document === null ? null : { document, ...nobodys };
-  const single = <Field extends 'risk' | 'bounds' | 'budgets' | 'freezes'>(field: Field) => ({
-    ...then,
-    [field]: stored as TenantThen[Field],
-  });
-  const among = <Field extends 'agents' | 'services' | 'projects'>(
-    field: Field,
-    name: 'agent_type' | 'service_id' | 'project_id',
-  ) => {
-    const others = (then[field] as readonly Named[]).filter((each) => each.document[name] !== id);
-    return { ...then, [field]: stored ? [...others, stored] : others } as TenantThen;
-  };
-  switch (type) {
-    case 'tenant_risk_config':
-      return single('risk');
-    case 'bounds_config':
-      return single('bounds');
-    case 'budgets_config':
-      return single('budgets');
-    case 'freezes_config':
-      return single('freezes');
-    case 'agent_config':
-      return among('agents', 'agent_type');
-    case 'service_config':
-      return among('services', 'service_id');
-    case 'project_config':
-      return among('projects', 'project_id');
-    default:
-      return then;
-  }
+  const single = type === 'tenant_risk_config' ? 'risk' : singles.get(type);
+  if (single) return { ...then, [single]: stored };
+  const list = lists.get(type);
+  if (!list) return then;
+  const [field, name] = list;
+  const others = (then[field] as readonly Named[]).filter((each) => each.document[name] !== id);
+  return { ...then, [field]: stored ? [...others, stored] : others };
 }
 
 function withPlatformDocuments(
@@ -302,13 +293,9 @@ function withPlatformDocument(
   { config_type: type, resource_id: id, document }: ProposedDocument,
 ): PlatformThen {
   const stored = document === null ? null : { document, ...nobodys };
+  const single = singles.get(type);
+  if (single) return { ...then, [single]: stored };
   switch (type) {
-    case 'bounds_config':
-      return { ...then, bounds: stored as PlatformThen['bounds'] };
-    case 'budgets_config':
-      return { ...then, budgets: stored as PlatformThen['budgets'] & object };
-    case 'freezes_config':
-      return { ...then, freezes: stored as PlatformThen['freezes'] & object };
     case 'global_config': {
       const others = then.entries.filter((each) => each.document.config_key !== id);
       const entry = stored as PlatformThen['entries'][number] | null;
