@@ -6,9 +6,15 @@
  * ask, so that several at the limit never pass it together.
  */
 import type { EntityManager } from 'typeorm';
-import { countedUsages, type CountedUsage } from '../contracts/usage.ts';
+import type { ParamsOf } from '../contracts/index.ts';
+import {
+  countedUsages,
+  type CountedUsage,
+  type NearLimit,
+  type UsageName,
+} from '../contracts/usage.ts';
 import { StrataError } from '../errors.ts';
-import { limitOf, quotaSettings } from '../settings/quotas.ts';
+import { leastOf, limitOf, quotaSettings } from '../settings/quotas.ts';
 import type { Settings } from '../settings/settings.ts';
 
 /** For the migration of a table with a tenant_id: from then on its rows are counted. */
@@ -55,19 +61,36 @@ export async function usageOf(
   );
   return new Map(rows.map(({ what, used }) => [what, used]));
 }
-export interface NearUsage {
+interface NearUsage<What> {
   readonly tenant_id: string;
-  readonly what: CountedUsage;
+  readonly what: What;
   readonly used: number;
 }
 
 /** Tenants that have at least so many, by kind and tenant, after one of them. */
-export const usageFrom = (
+export type FindNear<What extends UsageName> = (
   manager: EntityManager,
-  least: Readonly<Record<CountedUsage, number>>,
+  least: Readonly<Record<What, number>>,
   after: { readonly what: string; readonly tenant_id: string } | undefined,
   count: number,
-): Promise<NearUsage[]> =>
+) => Promise<NearUsage<What>[]>;
+
+/** Tenants that have at least a part of what they may have of these. */
+export async function tenantsNear<What extends UsageName>(
+  manager: EntityManager,
+  find: FindNear<What>,
+  whats: readonly What[],
+  { percent, after_what, after_tenant, limit }: ParamsOf<'notifier.usage.near'>,
+  settings: Settings,
+): Promise<NearLimit[]> {
+  const least = Object.fromEntries(whats.map((what) => [what, leastOf(what, percent, settings)]));
+  const after =
+    after_what === undefined ? undefined : { what: after_what, tenant_id: after_tenant! };
+  const rows = await find(manager, least as Record<What, number>, after, limit);
+  return rows.map((row) => ({ ...row, limit: limitOf(row.what, settings) }));
+}
+
+export const usageFrom: FindNear<CountedUsage> = (manager, least, after, count) =>
   manager.query(
     `SELECT u.tenant_id, u.what, u.used
      FROM json_each_text($1) AS least (what, used) JOIN strata.usage u ON u.what = least.what AND u.used >= least.used::int8

@@ -16,7 +16,7 @@ import { tenantPath } from './tenant-document.ts';
 export const countedUsages = ['api_keys', 'documents', 'members', 'service_accounts'] as const;
 /** Counted by triggers: shared/commits/usage.ts. */
 export type CountedUsage = (typeof countedUsages)[number];
-const notifierUsages = ['approvals_pending', 'automations_live'] as const;
+export const notifierUsages = ['approvals_pending', 'automations_live'] as const;
 export type NotifierUsage = (typeof notifierUsages)[number];
 export const usageNames = [
   ...countedUsages,

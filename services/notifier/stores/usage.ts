@@ -3,6 +3,7 @@
  * just these.
  */
 import type { EntityManager } from 'typeorm';
+import type { FindNear } from '../../../shared/commits/usage.ts';
 import type { NotifierUsage } from '../../../shared/contracts/usage.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { limitOf, quotaSettings } from '../../../shared/settings/quotas.ts';
@@ -50,19 +51,7 @@ export async function requireRoom(
   );
 }
 
-export interface NearUsage {
-  readonly tenant_id: string;
-  readonly what: NotifierUsage;
-  readonly used: number;
-}
-
-/** Tenants that have at least so many, by kind and tenant, after one of them. */
-export const unendedFrom = (
-  manager: EntityManager,
-  least: Readonly<Record<NotifierUsage, number>>,
-  after: { readonly what: string; readonly tenant_id: string } | undefined,
-  count: number,
-): Promise<NearUsage[]> =>
+export const unendedFrom: FindNear<NotifierUsage> = (manager, least, after, count) =>
   manager.query(
     `SELECT tenant_id, what, used FROM (
        SELECT tenant_id, 'approvals_pending' AS what, count(*)::int AS used FROM ${pending}

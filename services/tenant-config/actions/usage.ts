@@ -1,9 +1,10 @@
 /** What is counted of tenants, beside what may be. */
 import type { DataSource } from 'typeorm';
-import { usageFrom, usageOf } from '../../../shared/commits/usage.ts';
+import { tenantsNear, usageFrom, usageOf } from '../../../shared/commits/usage.ts';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { endpointsOf } from '../../../shared/contracts/notification-config.ts';
-import { leastOf, limitOf } from '../../../shared/settings/quotas.ts';
+import { countedUsages } from '../../../shared/contracts/usage.ts';
+import { limitOf } from '../../../shared/settings/quotas.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { findTenant } from '../stores/tenants.ts';
 
@@ -31,17 +32,6 @@ export const usageActions = (db: DataSource, settings: () => Settings) =>
       };
     },
 
-    async 'tenant-config.usage.near'({ percent, after_what, after_tenant, limit }) {
-      const leastWhat = (what: Parameters<typeof limitOf>[0]) => leastOf(what, percent, settings());
-      const least = {
-        api_keys: leastWhat('api_keys'),
-        documents: leastWhat('documents'),
-        members: leastWhat('members'),
-        service_accounts: leastWhat('service_accounts'),
-      };
-      const after =
-        after_what === undefined ? undefined : { what: after_what, tenant_id: after_tenant! };
-      const rows = await usageFrom(db.manager, least, after, limit);
-      return rows.map((row) => ({ ...row, limit: limitOf(row.what, settings()) }));
-    },
+    'tenant-config.usage.near': (params) =>
+      tenantsNear(db.manager, usageFrom, countedUsages, params, settings()),
   }) satisfies Handlers;
