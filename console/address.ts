@@ -9,6 +9,11 @@ const here = signal(new URL(location.href));
 export const path = computed(() => here.value.pathname.slice(base.length).replace(/\/$/, ''));
 export const query = computed(() => here.value.searchParams);
 
+/** Whose screens the address is in: the id of a tenant, or nothing. */
+export const tenantShown = computed(() => /^\/tenants\/([^/]+)/.exec(path.value)?.[1] ?? '');
+/** Of that tenant: a screen of the console, or what the API has. */
+export const ofTenant = (inside = ''): string => `/tenants/${tenantShown.value}${inside}`;
+
 export const hrefOf = (inside: string): string => base + inside;
 
 addEventListener('popstate', () => {

@@ -346,7 +346,7 @@ function Content({ place }: { readonly place: Place }): VNode | null {
         </p>
       </Message>
     );
-  return <screen.component key={`${tenantId}/${screen.name}`} tenantId={tenantId} rest={rest} />;
+  return <screen.component key={`${tenantId}/${screen.name}`} rest={rest} />;
 }
 
 function OfPlatform({ place: { name, rest } }: { readonly place: Place }): VNode {

@@ -1,5 +1,6 @@
 /** What a screen shows while it waits, and when the answer comes or does not. */
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { tenantShown } from './address.ts';
 import { get, getAll, problemOf, type Problem } from './api.ts';
 import { approvals, changes, followApprovals, type Received, type LiveChange } from './live.ts';
 import { recoveries } from './outage.ts';
@@ -31,7 +32,8 @@ export function useLive(
 }
 
 /** Calls `reload` when an approval of the tenant changes, or the one that is named. */
-export function useLiveApprovals(reload: () => void, tenantId: string, id?: string): void {
+export function useLiveApprovals(reload: () => void, id?: string): void {
+  const tenantId = tenantShown.value;
   useEffect(() => followApprovals(tenantId), [tenantId]);
   useReceived(approvals, reload, (change) => {
     const concerns = id === undefined || (change.approval_id ?? id) === id;

@@ -4,10 +4,10 @@ import { hasRole, isVisiting } from './session.ts';
 import { AccessOverTime } from './screens/access-report.tsx';
 import { Accounts } from './screens/accounts.tsx';
 import { Approvals } from './screens/approvals.tsx';
-import { Audit, AuditOfPlatform } from './screens/audit.tsx';
+import { Audit } from './screens/audit.tsx';
 import { Automations } from './screens/automations.tsx';
 import { Budgets } from './screens/budgets.tsx';
-import { ChangeSets, PlatformChangeSets } from './screens/change-sets.tsx';
+import { ChangeSets } from './screens/change-sets.tsx';
 import { Compare } from './screens/compare.tsx';
 import { Decisions } from './screens/decisions.tsx';
 import { DeliveryLog } from './screens/deliveries.tsx';
@@ -31,22 +31,24 @@ import {
   ServiceTypes,
 } from './screens/platform-documents.tsx';
 import { Rollouts } from './screens/rollouts.tsx';
-import type { PlatformScreenProperties, Role, ScreenProperties } from './screens/screen.ts';
+import type { Role, ScreenProperties } from './screens/screen.ts';
 import { ServiceAccounts } from './screens/service-accounts.tsx';
 import { Services } from './screens/services.tsx';
 import { Tenants } from './screens/tenants.tsx';
 import { TenantUsage, UsageOfTenants } from './screens/usage.tsx';
 import { WhatIf } from './screens/what-if.tsx';
 
-interface Screen {
+interface PlatformScreen {
   readonly name: string;
   readonly title: string;
   /** Of the navigation. */
   readonly group: string;
+  readonly component: ComponentType<ScreenProperties>;
+}
+interface Screen extends PlatformScreen {
   readonly roles: readonly Role[];
   /** It asks by POST, which a visitor may not. */
   readonly isQuestion?: true;
-  readonly component: ComponentType<ScreenProperties>;
 }
 
 function inGroups<Row extends object>(groups: Readonly<Record<string, readonly Row[]>>) {
@@ -117,14 +119,6 @@ const screensOf: Readonly<Record<string, readonly Omit<Screen, 'group'>[]>> = {
 };
 export const screens: readonly Screen[] = inGroups(screensOf);
 
-interface PlatformScreen {
-  readonly name: string;
-  readonly title: string;
-  /** Of the navigation. */
-  readonly group: string;
-  readonly component: ComponentType<PlatformScreenProperties>;
-}
-
 /** Likewise. */
 const platformScreensOf: Readonly<Record<string, readonly Omit<PlatformScreen, 'group'>[]>> = {
   Platform: [{ name: 'overview', title: 'Overview', component: PlatformOverview }],
@@ -142,12 +136,12 @@ const platformScreensOf: Readonly<Record<string, readonly Omit<PlatformScreen, '
   'Platform changes': [
     { name: 'change-policy', title: 'Change policy', component: PlatformChangePolicy },
     { name: 'plan', title: 'Plan', component: Plan },
-    { name: 'change-sets', title: 'Change sets', component: PlatformChangeSets },
+    { name: 'change-sets', title: 'Change sets', component: ChangeSets },
     { name: 'rollouts', title: 'Rollouts', component: Rollouts },
   ],
   'Platform operation': [
     { name: 'history', title: 'History', component: HistoryOfPlatform },
-    { name: 'audit', title: 'Audit log (all tenants)', component: AuditOfPlatform },
+    { name: 'audit', title: 'Audit log (all tenants)', component: Audit },
     {
       name: 'event-destinations',
       title: 'Event destinations',

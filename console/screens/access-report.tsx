@@ -1,7 +1,7 @@
 /** Who was in the tenant at a moment, and who could approve what: for whoever reviews access. */
 import type { ComponentChildren, VNode } from 'preact';
 import type { AccessReport } from '../../shared/contracts/access-report.ts';
-import { query, setQuery } from '../address.ts';
+import { ofTenant, query, setQuery } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call, withQuery } from '../api.ts';
 import { saveText } from '../files.ts';
@@ -11,15 +11,14 @@ import { Below, Button, Code, Time, Value } from '../inline.tsx';
 import { Heading, ProblemBox, TypedField } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import { localFieldOf, timeTyped } from './as-of.tsx';
-import type { ScreenProperties } from './screen.ts';
 
 type Member = AccessReport['members'][number];
 type Route = AccessReport['approvals']['routes'][number];
 
-export function AccessOverTime({ tenantId }: ScreenProperties): VNode {
+export function AccessOverTime(): VNode {
   const at = query.value.get('at') ?? '';
   const { data, problem, reload } = useGet<AccessReport>(
-    withQuery(`/tenants/${tenantId}/access-report`, { at }),
+    withQuery(ofTenant('/access-report'), { at }),
   );
   const saving = useAction();
   const save = (form: 'csv' | 'json'): void =>
@@ -27,7 +26,7 @@ export function AccessOverTime({ tenantId }: ScreenProperties): VNode {
       // Of the moment that is shown, whatever has changed since.
       const { body } = await call<unknown>(
         'GET',
-        withQuery(`/tenants/${tenantId}/access-report`, { at: data?.at, format: form }),
+        withQuery(ofTenant('/access-report'), { at: data?.at, format: form }),
       );
       const text = form === 'csv' ? String(body) : JSON.stringify(body, null, 2);
       saveText('access-report', form, [text]);

@@ -15,7 +15,7 @@ import { useGet } from '../loading.ts';
 import { Button, Link, Named, State, Time } from '../inline.tsx';
 import { Empty, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
 import { roleText } from '../roles.ts';
-import type { PlatformScreenProperties } from './screen.ts';
+import type { ScreenProperties } from './screen.ts';
 import { Field } from '../fields.tsx';
 
 type Account = ResultOf<'auth.users.list'>['items'][number];
@@ -26,7 +26,7 @@ interface Open {
   readonly account: Account;
 }
 
-export function Accounts({ rest: [id] }: PlatformScreenProperties): VNode {
+export function Accounts({ rest: [id] }: ScreenProperties): VNode {
   return id === undefined ? <All /> : <OneAccount key={id} id={id} />;
 }
 

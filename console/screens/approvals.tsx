@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { query } from '../address.ts';
+import { ofTenant, query, tenantShown } from '../address.ts';
 import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { longJson } from '../format.ts';
@@ -26,25 +26,21 @@ type Deliveries = ResultOf<'notifier.deliveries.list'>;
 
 const states = ['pending', 'approved', 'denied', 'expired', 'exhausted', 'withdrawn'] as const;
 
-export function Approvals({ tenantId, rest }: ScreenProperties): VNode {
+export function Approvals({ rest }: ScreenProperties): VNode {
   const [id] = rest;
-  return id === undefined ? (
-    <Inbox tenantId={tenantId} />
-  ) : (
-    <OneApproval key={id} tenantId={tenantId} id={id} />
-  );
+  return id === undefined ? <Inbox /> : <OneApproval key={id} id={id} />;
 }
 
-function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
+function Inbox(): VNode {
   const state = query.value.get('state') ?? 'pending';
   const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
-  const address = withQuery(`/tenants/${tenantId}/approvals`, {
+  const address = withQuery(ofTenant('/approvals'), {
     limit: '200',
     state: state === 'all' ? undefined : state,
   });
   const { data, problem, reload } = useGet<Approvals>(address);
-  useLiveApprovals(reload, tenantId);
-  const { sets, problem: ofSets } = useSets(tenantId, state === 'pending', wanted);
+  useLiveApprovals(reload);
+  const { sets, problem: ofSets } = useSets(state === 'pending', wanted);
   const shown = data?.items.filter(({ title, action, risk_level: risk }) =>
     `${title} ${action} ${risk}`.toLowerCase().includes(wanted),
   );
@@ -67,13 +63,13 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
       {sets && sets.length > 0 && (
         <section aria-label="Change sets that wait for you">
           <h2>Change sets that wait for you</h2>
-          <SetTable owner={setsOf(tenantId)} sets={sets} />
+          <SetTable owner={setsOf(tenantShown.value)} sets={sets} />
         </section>
       )}
       {shown && shown.length > 0 && (
         <section aria-label="Requests of automations">
           <h2>Requests of automations</h2>
-          <ApprovalTable tenantId={tenantId} items={shown} />
+          <ApprovalTable items={shown} />
         </section>
       )}
       {data?.next_cursor && <p class="fine">These are the newest 200.</p>}
@@ -82,9 +78,9 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
 }
 
 /** Of the configuration, to approve or to review; none beside requests that are decided. */
-function useSets(tenantId: string, isPending: boolean, wanted: string) {
-  const { data, problem, reload } = useLoaded(`sets ${tenantId} ${isPending}`, (aborted) =>
-    isPending ? setsForMe(tenantId, aborted) : Promise.resolve([]),
+function useSets(isPending: boolean, wanted: string) {
+  const { data, problem, reload } = useLoaded(`sets ${isPending}`, (aborted) =>
+    isPending ? setsForMe(tenantShown.value, aborted) : Promise.resolve([]),
   );
   useWhatWaits(reload);
   const sets = data?.filter(({ title, reason }) =>
@@ -103,13 +99,7 @@ const orders: Orders<Approval> = {
   ends: ({ decision, expires_at: at }) => decision?.at ?? at,
 };
 
-function ApprovalTable({
-  tenantId,
-  items,
-}: {
-  readonly tenantId: string;
-  readonly items: readonly Approval[];
-}): VNode {
+function ApprovalTable({ items }: { readonly items: readonly Approval[] }): VNode {
   return (
     <Table
       label="Approvals"
@@ -119,7 +109,7 @@ function ApprovalTable({
           { sort: 'what', title: 'What is asked' },
           (each) => (
             <>
-              <Link to={`/tenants/${tenantId}/approvals/${each.id}`}>{each.title}</Link>
+              <Link to={ofTenant(`/approvals/${each.id}`)}>{each.title}</Link>
               <div class="fine">
                 <code>{each.action}</code>
               </div>
@@ -146,12 +136,12 @@ function ApprovalTable({
   );
 }
 
-function OneApproval({ tenantId, id }: { readonly tenantId: string; readonly id: string }): VNode {
-  const address = `/tenants/${tenantId}/approvals/${encodeURIComponent(id)}`;
+function OneApproval({ id }: { readonly id: string }): VNode {
+  const address = ofTenant(`/approvals/${encodeURIComponent(id)}`);
   const { data, problem, reload } = useGet<Approval>(address);
   const isPending = data?.state === 'pending';
   // Others decide, and hops fire, while somebody looks.
-  useLiveApprovals(reload, tenantId, id);
+  useLiveApprovals(reload, id);
   return (
     <section class="approval">
       <Heading title={data?.title ?? 'Approval'}>{data && <State state={data.state} />}</Heading>
@@ -163,13 +153,7 @@ function OneApproval({ tenantId, id }: { readonly tenantId: string; readonly id:
       {data && <Facts approval={data} />}
       {data && isPending && <Decide address={address} approval={data} onDone={reload} />}
       {data && <Timeline approval={data} />}
-      {data && (
-        <DeliveryList
-          tenantId={tenantId}
-          approvalId={data.id}
-          state={`${data.state} ${data.hop}`}
-        />
-      )}
+      {data && <DeliveryList approvalId={data.id} state={`${data.state} ${data.hop}`} />}
     </section>
   );
 }
@@ -381,16 +365,14 @@ function Decide({
 }
 
 function DeliveryList({
-  tenantId,
   approvalId,
   state,
 }: {
-  readonly tenantId: string;
   readonly approvalId: string;
   /** Whom it was told changes with it. */
   readonly state: string;
 }): VNode {
-  const address = withQuery(`/tenants/${tenantId}/notifications/deliveries`, {
+  const address = withQuery(ofTenant('/notifications/deliveries'), {
     approval_id: approvalId,
     limit: '200',
   });
@@ -401,11 +383,7 @@ function DeliveryList({
     <section aria-label="Notified">
       <h2>Notified</h2>
       <ProblemBox problem={problem} />
-      <DeliveryTable
-        tenantId={tenantId}
-        items={data?.items}
-        empty="No one: the approval routing names no target."
-      />
+      <DeliveryTable items={data?.items} empty="No one: the approval routing names no target." />
     </section>
   );
 }

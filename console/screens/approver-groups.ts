@@ -1,11 +1,12 @@
 /** Approver groups: those that members are in, and those that the approval routing asks. */
 import type { ResultOf } from '../../shared/contracts/index.ts';
+import { ofTenant } from '../address.ts';
 import { get } from '../api.ts';
 
 export type Routes = ResultOf<'tenant-config.notifications.effective'>;
 
-export const routesOf = (tenantId: string, aborted?: AbortSignal): Promise<Routes> =>
-  get<Routes>(`/tenants/${tenantId}/config/notifications/effective`, aborted);
+export const routesOf = (aborted?: AbortSignal): Promise<Routes> =>
+  get<Routes>(ofTenant('/config/notifications/effective'), aborted);
 
 /** By group, what asks it, such as "high risk". */
 export function askersOf({ approver_groups: groups }: Routes): Map<string, string[]> {

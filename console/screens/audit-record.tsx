@@ -5,8 +5,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
+import { tenantShown } from '../address.ts';
 import { useAction } from '../action.ts';
-import { call, get, withQuery } from '../api.ts';
+import { call, get, withQuery, type Page } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { saveLines } from '../files.ts';
 import { useList } from '../loading.ts';
@@ -32,13 +33,13 @@ interface Verdict {
 /**
  * The whole record, piece by piece. `heard` is told after each piece. Stops where a link is broken.
  */
-async function proof(tenantId: string | null, heard: (verdict: Verdict) => void): Promise<void> {
+async function proof(tenantId: string, heard: (verdict: Verdict) => void): Promise<void> {
   let cursor: string | null = null;
   /** A long chain comes in several pieces; the last one counts all of it. */
   const chains = new Map<string | null, Chain>();
   do {
     const address: string = withQuery('/audit/verify', {
-      tenant_id: tenantId ?? undefined,
+      tenant_id: tenantId,
       cursor: cursor ?? undefined,
     });
     const piece: Proof = await get<Proof>(address);
@@ -55,12 +56,12 @@ async function proof(tenantId: string | null, heard: (verdict: Verdict) => void)
   } while (cursor !== null);
 }
 
-export function Verify({ tenantId }: { readonly tenantId: string | null }): VNode {
+export function Verify(): VNode {
   const [verdict, setVerdict] = useState<Verdict>();
   const { isBusy, problem, run } = useAction();
   const begin = (): void => {
     setVerdict(undefined);
-    void run(() => proof(tenantId, setVerdict));
+    void run(() => proof(tenantShown.value, setVerdict));
   };
   return (
     <div class="proof">
@@ -131,7 +132,7 @@ function CutOff({ chain: { tenant_id: tenantId, cut } }: { readonly chain: Chain
   );
 }
 
-type Exported = ResultOf<'audit.export'>;
+type Exported = ResultOf<'audit.export'>['items'][number];
 type Tenant = ResultOf<'tenant-config.tenants.list'>['items'][number];
 
 /** The last event of a file, by which a chain is cut. */
@@ -145,36 +146,38 @@ interface Saved {
 /** As many as a page keeps at once; the next file begins where this one was cut. */
 const mostInFile = 20_000;
 
-/** Undefined where nothing is from before that moment. */
-async function saveChain(
-  tenantId: string | null,
-  before: string,
-  heard: (count: number) => void,
-): Promise<Saved | undefined> {
+/** The events of a list of the API, one a line (NDJSON), with hashes that prove them. */
+export async function linesOf<Item>(address: string, heard: (count: number) => void) {
   const lines: string[] = [];
-  let last: Exported['items'][number] | undefined;
+  let last: Item | undefined;
   let cursor: string | null = null;
   do {
-    const address: string = withQuery('/audit/export', {
-      tenant_id: tenantId ?? undefined,
-      before,
-      limit: '200',
-      cursor: cursor ?? undefined,
-    });
-    const page: Exported = await get<Exported>(address);
+    const asked = withQuery(address, { limit: '200', cursor: cursor ?? undefined });
+    const page: Page<Item> = await get<Page<Item>>(asked);
     lines.push(...page.items.map((event) => `${JSON.stringify(event)}\n`));
     last = page.items.at(-1) ?? last;
     heard(lines.length);
     cursor = page.next_cursor;
   } while (cursor !== null && lines.length < mostInFile);
-  if (!last) return undefined;
-  saveLines(`audit-until-${last.seq}`, lines);
-  return { count: lines.length, seq: last.seq, hash: last.hash, isAll: cursor === null };
+  return { lines, last, isAll: cursor === null };
 }
 
-/** A null tenant has a choice of chains: each tenant has one, and the platform. */
-export function KeepElsewhere({ tenantId }: { readonly tenantId: string | null }): VNode {
-  const [chain, setChain] = useState(tenantId);
+/** Undefined where nothing is from before that moment. */
+async function saveChain(
+  tenantId: string,
+  before: string,
+  heard: (count: number) => void,
+): Promise<Saved | undefined> {
+  const address = withQuery('/audit/export', { tenant_id: tenantId, before });
+  const { lines, last, isAll } = await linesOf<Exported>(address, heard);
+  if (!last) return undefined;
+  saveLines(`audit-until-${last.seq}`, lines);
+  return { count: lines.length, seq: last.seq, hash: last.hash, isAll };
+}
+
+/** The platform has a choice of chains: each tenant has one, and itself. */
+export function KeepElsewhere(): VNode {
+  const [chain, setChain] = useState(tenantShown.value);
   const [before, setBefore] = useState('');
   const [soFar, setSoFar] = useState<number>();
   const [saved, setSaved] = useState<Saved | 'nothing'>();
@@ -185,7 +188,7 @@ export function KeepElsewhere({ tenantId }: { readonly tenantId: string | null }
     setSaved(undefined);
     setCut(false);
   };
-  const choose = (id: string | null): void => {
+  const choose = (id: string): void => {
     setChain(id);
     forget();
   };
@@ -203,7 +206,7 @@ export function KeepElsewhere({ tenantId }: { readonly tenantId: string | null }
         the file can prove it without Strata.
       </p>
       <form class="question keep" onSubmit={begin}>
-        {tenantId === null && <ChainChoice chain={chain} onChoose={choose} />}
+        {tenantShown.value === '' && <ChainChoice chain={chain} onChoose={choose} />}
         <label>
           Before
           <input
@@ -243,7 +246,7 @@ export function KeepElsewhere({ tenantId }: { readonly tenantId: string | null }
       )}
       {cutting && (
         <Cut
-          tenantId={chain}
+          chain={chain}
           saved={cutting}
           onClose={() => setCutting(undefined)}
           onCut={() => {
@@ -273,38 +276,41 @@ function ChainChoice({
   chain,
   onChoose,
 }: {
-  readonly chain: string | null;
-  readonly onChoose: (id: string | null) => void;
+  /** Empty for that of the platform. */
+  readonly chain: string;
+  readonly onChoose: (id: string) => void;
 }): VNode {
   const { data } = useList<Tenant>('/tenants');
   return (
     <Select
       label="Whose"
       name="chain"
-      value={chain ?? ''}
+      value={chain}
       options={[
         { value: '', title: 'the platform' },
         ...(data ?? []).map(({ id, name }) => ({ value: id, title: name })),
       ]}
-      onValue={(id) => onChoose(id === '' ? null : id)}
+      onValue={onChoose}
     />
   );
 }
 
 /** Nothing brings back what was cut off but the file, so whoever cuts says that they have it. */
 function Cut({
-  tenantId,
+  chain,
   saved: { seq, hash },
   onClose,
   onCut,
 }: {
-  readonly tenantId: string | null;
+  readonly chain: string;
   readonly saved: Saved;
   readonly onClose: () => void;
   readonly onCut: () => void;
 }): VNode {
   const work = async (): Promise<void> => {
-    await call('POST', '/audit/cut', { body: { tenant_id: tenantId, seq, hash } });
+    await call('POST', '/audit/cut', {
+      body: { tenant_id: chain === '' ? null : chain, seq, hash },
+    });
     onCut();
   };
   return (

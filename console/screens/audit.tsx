@@ -4,9 +4,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { opened, query, setQuery, toggleOpened } from '../address.ts';
+import { opened, query, setQuery, tenantShown, toggleOpened } from '../address.ts';
 import { useAction } from '../action.ts';
-import { get, withQuery } from '../api.ts';
+import { withQuery } from '../api.ts';
 import { saveLines } from '../files.ts';
 import { Filters } from '../fields.tsx';
 import { longJson } from '../format.ts';
@@ -17,8 +17,7 @@ import { Columns, Empty, Fact, Heading, ProblemBox, TypedField } from '../parts.
 import { nameOf } from '../people.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { AuditPresets } from './audit-presets.tsx';
-import { KeepElsewhere, Verify } from './audit-record.tsx';
-import type { ScreenProperties } from './screen.ts';
+import { KeepElsewhere, linesOf, Verify } from './audit-record.tsx';
 
 type Events = ResultOf<'audit.events.list'>;
 type AuditEvent = Events['items'][number];
@@ -55,17 +54,13 @@ const filtersNow = (): Filters => {
   };
 };
 
-/**
- * Of the events that fit. A null tenant is all of them, and the platform, for whoever administers
- * it.
- */
+/** Of the events that fit: of all tenants, and the platform, where none is shown. */
 const eventsAddress = (
-  tenantId: string | null,
   { actor, action, target, since, until }: Filters,
   page: Readonly<Record<string, string>>,
 ): string =>
   withQuery('/audit/events', {
-    tenant_id: tenantId ?? undefined,
+    tenant_id: tenantShown.value,
     actor: actor.trim(),
     action: action.trim(),
     target: target.trim(),
@@ -75,26 +70,23 @@ const eventsAddress = (
     ...page,
   });
 
-export const Audit = ({ tenantId }: ScreenProperties): VNode => <AuditOf tenantId={tenantId} />;
-
-export const AuditOfPlatform = (): VNode => <AuditOf tenantId={null} />;
-
-function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
+export function Audit(): VNode {
   const asked = filtersNow();
   const cursor = query.value.get('cursor') ?? '';
   const sort = query.value.get('sort') ?? '';
   // Time is the order of the record itself; any other one is that of the page.
   const isOldestFirst = sort === 'when';
   const order = isOldestFirst ? 'asc' : 'desc';
-  const address = eventsAddress(tenantId, asked, { limit: '50', cursor, order });
+  const address = eventsAddress(asked, { limit: '50', cursor, order });
   const { data, problem, reload } = useGet<Events>(address);
   const shown = data && sortedBy(data.items, orders, sort);
   const open = opened();
+  const isOfAll = tenantShown.value === '';
   const isFiltered = Object.values(asked).some((text) => text !== '');
   return (
     <section>
-      <Heading title={tenantId === null ? 'Audit log (all tenants)' : 'Audit'} />
-      <Verify tenantId={tenantId} />
+      <Heading title={isOfAll ? 'Audit log (all tenants)' : 'Audit'} />
+      <Verify />
       <FilterForm asked={asked} />
       <AuditPresets action={asked.action} />
       <Waiting data={data} problem={problem} retry={reload} />
@@ -108,7 +100,7 @@ function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
             <EventRow
               key={event.id}
               event={event}
-              ofAll={tenantId === null}
+              ofAll={isOfAll}
               isOpen={open.has(event.id)}
               onToggle={() => toggleOpened(event.id)}
             />
@@ -122,9 +114,9 @@ function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
         isOrderOfPage={sort !== '' && !sort.endsWith('when')}
       >
         <span class="grow"></span>
-        {data && data.items.length > 0 && <Export tenantId={tenantId} asked={asked} />}
+        {data && data.items.length > 0 && <Export asked={asked} />}
       </Pager>
-      <KeepElsewhere tenantId={tenantId} />
+      <KeepElsewhere />
     </section>
   );
 }
@@ -235,52 +227,21 @@ function EventRow({
   );
 }
 
-/** More than that is for the command line. */
-const mostExported = 20_000;
-
-/**
- * One event a line (NDJSON), newest first, with hashes, so that the file can be checked against the
- * record.
- */
-async function saveEvents(
-  tenantId: string | null,
-  asked: Filters,
-  heard: (count: number) => void,
-): Promise<boolean> {
-  const lines: string[] = [];
-  let cursor: string | null = null;
-  do {
-    const page: Events = await get<Events>(
-      eventsAddress(tenantId, asked, { limit: '200', cursor: cursor ?? '' }),
-    );
-    lines.push(...page.items.map((event) => `${JSON.stringify(event)}\n`));
-    heard(lines.length);
-    cursor = page.next_cursor;
-  } while (cursor !== null && lines.length < mostExported);
-  saveLines('audit', lines);
-  return cursor === null;
-}
-
-function Export({
-  tenantId,
-  asked,
-}: {
-  readonly tenantId: string | null;
-  readonly asked: Filters;
-}): VNode {
+/** A file of what fits the filters, newest first, that can be checked against the record. */
+function Export({ asked }: { readonly asked: Filters }): VNode {
   const [says, setSays] = useState('');
   const { isBusy, problem, run } = useAction();
   const begin = (): void => {
     void run(async () => {
-      let count = 0;
-      const isAll = await saveEvents(tenantId, asked, (soFar) => {
-        count = soFar;
-        setSays(`${soFar.toLocaleString()} events…`);
-      });
+      const { lines, isAll } = await linesOf(eventsAddress(asked, {}), (soFar) =>
+        setSays(`${soFar.toLocaleString()} events…`),
+      );
+      saveLines('audit', lines);
+      const count = lines.length.toLocaleString();
       setSays(
         isAll
-          ? `${count.toLocaleString()} events are in the file.`
-          : `The newest ${count.toLocaleString()} events are in the file. Narrow the time for older ones.`,
+          ? `${count} events are in the file.`
+          : `The newest ${count} events are in the file. Narrow the time for older ones.`,
       );
     });
   };

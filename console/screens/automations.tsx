@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, query } from '../address.ts';
+import { hrefOf, ofTenant, query } from '../address.ts';
 import { withQuery } from '../api.ts';
 import { shortJson } from '../format.ts';
 import { lookAgainMs, useEvery, useList, useLive, useGet } from '../loading.ts';
@@ -15,7 +15,6 @@ import { Heading, ProblemBox } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { EmergencyStop } from './emergency-stop.tsx';
 import { explainedIn, limitsIn, LimitTable } from './limit-table.tsx';
-import type { ScreenProperties } from './screen.ts';
 
 type Effective = ResultOf<'config-resolver.resolve'>;
 export type Automation = ResultOf<'notifier.automations.list'>['items'][number];
@@ -37,10 +36,10 @@ const stateOptions: Option[] = [
   { value: 'all' },
 ];
 
-export function Automations({ tenantId }: ScreenProperties): VNode {
-  const effective = `/tenants/${tenantId}/config/effective?explain=true`;
+export function Automations(): VNode {
+  const effective = ofTenant('/config/effective?explain=true');
   const limits = useGet<Effective>(effective);
-  const running = `/tenants/${tenantId}/automations?state=running`;
+  const running = ofTenant('/automations?state=running');
   const slots = useList<Automation>(running);
   useLive(limits.reload);
   useEvery(lookAgainMs, slots.reload);
@@ -50,15 +49,15 @@ export function Automations({ tenantId }: ScreenProperties): VNode {
       <ProblemBox problem={limits.problem ?? slots.problem} retry={limits.reload} />
       <div class="panels">
         <EmergencyStop
-          address={`/tenants/${tenantId}/config/bounds`}
+          address={ofTenant('/config/bounds')}
           whose="this tenant"
           mayWrite={hasRole('tenant_admin')}
           onChanged={limits.reload}
         />
         {limits.data && <Slots effective={limits.data} used={slots.data?.length} />}
       </div>
-      {limits.data && <Limits tenantId={tenantId} effective={limits.data} />}
-      <List tenantId={tenantId} />
+      {limits.data && <Limits effective={limits.data} />}
+      <List />
     </section>
   );
 }
@@ -106,35 +105,29 @@ function Slots({
   );
 }
 
-function Limits({
-  tenantId,
-  effective,
-}: {
-  readonly tenantId: string;
-  readonly effective: Effective;
-}): VNode {
+function Limits({ effective }: { readonly effective: Effective }): VNode {
   return (
     <section aria-label="Limits">
       <div class="heading">
         <h2>Limits</h2>
         <p class="fine">
-          For no agent and no service;{' '}
-          <a href={hrefOf(`/tenants/${tenantId}/effective`)}>effective values</a> has them for each.
+          For no agent and no service; <a href={hrefOf(ofTenant('/effective'))}>effective values</a>{' '}
+          has them for each.
         </p>
         <span class="grow"></span>
-        <a href={hrefOf(`/tenants/${tenantId}/documents/risk`)}>Risk limits</a>
-        <a href={hrefOf(`/tenants/${tenantId}/documents/bounds`)}>Guardrails</a>
+        <a href={hrefOf(ofTenant('/documents/risk'))}>Risk limits</a>
+        <a href={hrefOf(ofTenant('/documents/bounds'))}>Guardrails</a>
       </div>
       <LimitTable label="Limits of automation" limits={limitsIn(effective)} />
     </section>
   );
 }
 
-function List({ tenantId }: { readonly tenantId: string }): VNode {
+function List(): VNode {
   const state = query.value.get('state') ?? 'running';
   const cursor = query.value.get('cursor') ?? '';
   const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
-  const address = withQuery(`/tenants/${tenantId}/automations`, {
+  const address = withQuery(ofTenant('/automations'), {
     state: state === 'all' ? undefined : state,
     limit: '100',
     cursor,
@@ -153,7 +146,6 @@ function List({ tenantId }: { readonly tenantId: string }): VNode {
       </Filters>
       <Waiting data={data} problem={problem} retry={reload} />
       <AutomationTable
-        tenantId={tenantId}
         items={shown}
         empty={state === 'running' ? 'Nothing runs.' : 'No automation fits.'}
       />
@@ -166,17 +158,11 @@ const contextOf = ({ agent_type: agent, service_id: service, service_type: type 
   [agent, service, type].filter((each) => each !== undefined).join(' · ');
 
 /** Why it waits, is refused, or how it ended. */
-function RemarkOn({
-  tenantId,
-  automation,
-}: {
-  readonly tenantId: string;
-  readonly automation: Automation;
-}): VNode {
+function RemarkOn({ automation }: { readonly automation: Automation }): VNode {
   const { approval_id: approval, outcome, reasons, state } = automation;
   const [first] = reasons;
   if (state === 'waiting_approval' && approval !== undefined)
-    return <a href={hrefOf(`/tenants/${tenantId}/approvals/${approval}`)}>its approval</a>;
+    return <a href={hrefOf(ofTenant(`/approvals/${approval}`))}>its approval</a>;
   if (outcome !== null) return <bdi>{outcome}</bdi>;
   if (state === 'denied' && first)
     return (
@@ -188,11 +174,9 @@ function RemarkOn({
 }
 
 export function AutomationTable({
-  tenantId,
   items,
   empty,
 }: {
-  readonly tenantId: string;
   readonly items: readonly Automation[] | undefined;
   readonly empty: string;
 }): VNode {
@@ -226,7 +210,7 @@ export function AutomationTable({
         ],
         ['Since', (each) => <Time at={each.started_at ?? each.created_at} />],
         ['Expires or ended', (each) => <Time at={each.ended_at ?? each.expires_at} />],
-        ['Remark', (each) => <RemarkOn tenantId={tenantId} automation={each} />],
+        ['Remark', (each) => <RemarkOn automation={each} />],
       ]}
     />
   );

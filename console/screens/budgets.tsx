@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, query, setQuery } from '../address.ts';
+import { hrefOf, ofTenant, query, setQuery } from '../address.ts';
 import { Waiting, RowButton } from '../lists.tsx';
 import { lookAgainMs, useEvery, useList, useLive, useLoaded, useGet } from '../loading.ts';
 import { Button, Code, Said, Time } from '../inline.tsx';
@@ -10,18 +10,17 @@ import { Empty, Heading, ProblemBox } from '../parts.tsx';
 import { counts, keyOf, unitOf, type Automation, type Usage } from './budget-usage.ts';
 import { addressOf, kindNamed, mayWrite } from './document-kinds.ts';
 import { LimitEditor, ReviewMember } from './limit-editor.tsx';
-import type { ScreenProperties } from './screen.ts';
 import { SpendingByDay } from './spending-by-day.tsx';
 import { readStored } from './stored.ts';
 
 const kind = kindNamed('budgets')!;
 const firstBudget = { amount: '100.00', currency: 'EUR', per: 'month', warn_at: 0.8 };
 
-export function Budgets({ tenantId }: ScreenProperties): VNode {
-  const usage = useGet<ResultOf<'notifier.budgets.usage'>>(`/tenants/${tenantId}/budgets/usage`);
-  const address = addressOf(kind.path, tenantId);
+export function Budgets(): VNode {
+  const usage = useGet<ResultOf<'notifier.budgets.usage'>>(ofTenant('/budgets/usage'));
+  const address = addressOf(kind.path);
   const document = useLoaded(address, (aborted) => readStored(address, aborted));
-  const running = useList<Automation>(`/tenants/${tenantId}/automations?state=running`);
+  const running = useList<Automation>(ofTenant('/automations?state=running'));
   const [editing, setEditing] = useState<{ name?: string; isRemoving?: true }>();
   const reload = (): void => {
     usage.reload();
@@ -56,7 +55,6 @@ export function Budgets({ tenantId }: ScreenProperties): VNode {
         {items?.map((each) => (
           <BudgetPanel
             key={keyOf(each)}
-            tenantId={tenantId}
             usage={each}
             running={running.data}
             isShown={each === shown}
@@ -68,7 +66,7 @@ export function Budgets({ tenantId }: ScreenProperties): VNode {
           />
         ))}
       </div>
-      {shown && <SpendingByDay key={keyOf(shown)} tenantId={tenantId} usage={shown} />}
+      {shown && <SpendingByDay key={keyOf(shown)} usage={shown} />}
       {editing && !editing.isRemoving && document.data && (
         <LimitEditor {...member} stored={document.data} name={editing.name} first={firstBudget} />
       )}
@@ -117,14 +115,12 @@ function Bar({ usage }: { readonly usage: Usage }): VNode {
 const mostHolding = 5;
 
 function BudgetPanel({
-  tenantId,
   usage,
   running = [],
   isShown,
   onEdit,
   onRemove,
 }: {
-  readonly tenantId: string;
   readonly usage: Usage;
   readonly running: readonly Automation[] | undefined;
   readonly isShown: boolean;
@@ -183,9 +179,7 @@ function BudgetPanel({
           ))}
           {holding.length > mostHolding && (
             <li>
-              <a href={hrefOf(`/tenants/${tenantId}/automations`)}>
-                and {holding.length - mostHolding} more
-              </a>
+              <a href={hrefOf(ofTenant('/automations'))}>and {holding.length - mostHolding} more</a>
             </li>
           )}
         </ul>

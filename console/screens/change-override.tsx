@@ -4,6 +4,7 @@
  */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { ofTenant } from '../address.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { Field } from '../fields.tsx';
 import { localTime, longJson, removalAt, settingAt } from '../format.ts';
@@ -18,22 +19,21 @@ import { readStored } from './stored.ts';
 import type { Context as Question, EffectiveChange } from './trial.ts';
 
 /** Where the document of a layer is; undefined for those that a tenant does not write. */
-function addressOf(tenantId: string, { layer }: Rung, question: Question): string | undefined {
+function addressOf({ layer }: Rung, question: Question): string | undefined {
   const named = (text: string | undefined): string => encodeURIComponent(text ?? '');
   switch (layer) {
     case 'service_instance':
-      return `/tenants/${tenantId}/services/${named(question.service_id)}`;
+      return ofTenant(`/services/${named(question.service_id)}`);
     case 'agent':
-      return `/tenants/${tenantId}/config/agents/${named(question.agent_type)}`;
+      return ofTenant(`/config/agents/${named(question.agent_type)}`);
     case 'tenant_risk':
-      return `/tenants/${tenantId}/config/risk`;
+      return ofTenant('/config/risk');
     default:
       return undefined;
   }
 }
 
 interface Properties {
-  readonly tenantId: string;
   readonly name: string;
   readonly rung: Rung;
   /** What holds now. */
@@ -152,7 +152,6 @@ function ValueInput({
 }
 
 function ReviewOverride({
-  tenantId,
   name,
   rung,
   value,
@@ -171,7 +170,7 @@ function ReviewOverride({
   readonly until?: string | undefined;
   readonly verb: string;
 }): VNode | null {
-  const address = addressOf(tenantId, rung, question);
+  const address = addressOf(rung, question);
   const { data: stored, problem } = useLoaded(address ?? '', async (aborted) =>
     address === undefined ? undefined : readStored(address, aborted),
   );

@@ -288,7 +288,5 @@ function Item({
 function DocumentName({ path, owner }: { readonly path: string; readonly owner: SetOwner }): VNode {
   const found = documentAt(path, owner.kinds);
   if (!found) return <Code>{path}</Code>;
-  return (
-    <Link to={screenOf(owner.tenantId, found.kind, found.id)}>{titleOf(found.kind, found.id)}</Link>
-  );
+  return <Link to={screenOf(found.kind, found.id)}>{titleOf(found.kind, found.id)}</Link>;
 }

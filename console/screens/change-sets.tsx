@@ -1,6 +1,6 @@
 /** Change sets: a list of them, for a tenant and for the platform. */
 import type { VNode } from 'preact';
-import { query } from '../address.ts';
+import { query, tenantShown } from '../address.ts';
 import { withQuery } from '../api.ts';
 import { anyOf, FilterField, SelectField, Filters } from '../fields.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
@@ -18,7 +18,7 @@ import {
   type ChangeSet,
   type SetOwner,
 } from './change-sets.ts';
-import type { PlatformScreenProperties, ScreenProperties } from './screen.ts';
+import type { ScreenProperties } from './screen.ts';
 
 const states = [
   'pending',
@@ -36,12 +36,8 @@ const states = [
 /** Others propose and decide without a stream that says so. */
 const listAgainMs = 15_000;
 
-export const ChangeSets = ({ tenantId, rest }: ScreenProperties): VNode =>
-  listOrOne(setsOf(tenantId), rest);
-export const PlatformChangeSets = ({ rest }: PlatformScreenProperties): VNode =>
-  listOrOne(setsOf(''), rest);
-
-function listOrOne(owner: SetOwner, [id]: readonly string[]): VNode {
+export function ChangeSets({ rest: [id] }: ScreenProperties): VNode {
+  const owner = setsOf(tenantShown.value);
   return id === undefined ? (
     <List owner={owner} />
   ) : (

@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ParamsOf } from '../../shared/contracts/index.ts';
-import { go } from '../address.ts';
+import { go, tenantShown } from '../address.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { Field, ReasonField, Select } from '../fields.tsx';
@@ -22,12 +22,10 @@ const fieldsOf = (schema: Schema, { idField }: DocumentKind): [string, Schema][]
   );
 
 export function ChangeTogether({
-  tenantId,
   kind,
   ids,
   onClose,
 }: {
-  readonly tenantId: string;
   readonly kind: DocumentKind;
   readonly ids: readonly string[];
   readonly onClose: () => void;
@@ -50,12 +48,12 @@ export function ChangeTogether({
     setFit(true);
   };
   const propose = async (): Promise<void> => {
-    const owner = setsOf(tenantId);
+    const owner = setsOf(tenantShown.value);
     const own = value ?? null;
     const body = { [field]: isMember ? { [member.trim()]: own } : own };
     const items = ids.map((id) => ({
       action: 'patch' as const,
-      path: addressOf(kind.path, tenantId, id),
+      path: addressOf(kind.path, id),
       body,
     }));
     const title = `${own === null ? 'Take away' : 'Set'} ${name} of ${ids.length} ${kind.name}`;

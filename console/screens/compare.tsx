@@ -6,7 +6,7 @@
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { query, setQuery } from '../address.ts';
+import { query, setQuery, tenantShown } from '../address.ts';
 import { get, send, withQuery } from '../api.ts';
 import { localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
@@ -18,7 +18,6 @@ import { Empty, Heading, Loading, ProblemBox, TableRegion, TypedField } from '..
 import { readIn, tokens } from '../session.ts';
 import { AsOf } from './as-of.tsx';
 import { layerTitles, type Explained } from './ladder.ts';
-import type { ScreenProperties } from './screen.ts';
 
 type Effective = ResultOf<'config-resolver.resolve'>;
 type Contexts = ResultOf<'tenant-config.contexts'>;
@@ -55,8 +54,8 @@ interface Compared {
   readonly right: Effective;
 }
 
-const addressOf = (tenantId: string, question: Question): string =>
-  withQuery(`/tenants/${tenantId}/config/effective`, { ...question, explain: 'true' });
+const addressOf = (id: string, question: Question): string =>
+  withQuery(`/tenants/${id}/config/effective`, { ...question, explain: 'true' });
 
 /** One after the other: while another tenant is read, the session acts for that one. */
 async function readBoth(
@@ -78,16 +77,17 @@ async function readBoth(
   return { contexts, left: first, right: second };
 }
 
-export function Compare({ tenantId }: ScreenProperties): VNode {
+export function Compare(): VNode {
+  const own = tenantShown.value;
   const left = questionOf('left');
   const right = questionOf('right');
-  const other = query.value.get('with_tenant') ?? tenantId;
-  const key = JSON.stringify([tenantId, other, left, right]);
+  const other = query.value.get('with_tenant') ?? own;
+  const key = JSON.stringify([other, left, right]);
   const { data, problem, isBusy, reload } = useLoaded(key, (aborted) =>
-    readBoth(tenantId, other, left, right, aborted),
+    readBoth(own, other, left, right, aborted),
   );
   // Going to another tenant for every change of this one would disturb the other tabs.
-  useLive(() => other === tenantId && reload());
+  useLive(() => other === own && reload());
   return (
     <section>
       <Heading title="Compare" about="Two contexts, moments or tenants, key by key" />
@@ -97,8 +97,8 @@ export function Compare({ tenantId }: ScreenProperties): VNode {
           side="right"
           title="With"
           question={right}
-          contexts={other === tenantId ? data?.contexts : undefined}
-          tenants={<OtherTenant own={tenantId} other={other} />}
+          contexts={other === own ? data?.contexts : undefined}
+          tenants={<OtherTenant own={own} other={other} />}
         />
       </form>
       <p class="buttons">

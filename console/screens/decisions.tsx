@@ -1,7 +1,7 @@
 /** Decisions that were made: how often each rule did, and those that were recorded, one by one. */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, query, setQuery } from '../address.ts';
+import { hrefOf, ofTenant, query, setQuery } from '../address.ts';
 import { withQuery, type Page } from '../api.ts';
 import { BarsByDay, dateText, type DayBar } from '../bars-by-day.tsx';
 import { anyOf, SelectField, Filters } from '../fields.tsx';
@@ -23,19 +23,15 @@ const decisions = ['allow', 'approval_required', 'deny'] as const;
 const looks = { allow: 'good', approval_required: 'held', deny: 'bad' } as const;
 const titles = { allow: 'allowed', approval_required: 'asked people', deny: 'denied' } as const;
 
-export function Decisions({ tenantId, rest }: ScreenProperties): VNode {
+export function Decisions({ rest }: ScreenProperties): VNode {
   const [id] = rest;
-  return id === undefined ? (
-    <Made tenantId={tenantId} />
-  ) : (
-    <OneDecision key={id} tenantId={tenantId} id={id} />
-  );
+  return id === undefined ? <Made /> : <OneDecision key={id} id={id} />;
 }
 
 const asked = (name: string): string => query.value.get(name) ?? '';
 
-function Made({ tenantId }: { readonly tenantId: string }): VNode {
-  const { data, problem, reload } = useGet<Counts>(`/tenants/${tenantId}/decisions/counts`);
+function Made(): VNode {
+  const { data, problem, reload } = useGet<Counts>(ofTenant('/decisions/counts'));
   const isEmpty = data?.items.length === 0;
   const rules = [...new Set(data?.items.map(({ rule }) => rule))].toSorted();
   const wanted = asked('rule');
@@ -55,7 +51,7 @@ function Made({ tenantId }: { readonly tenantId: string }): VNode {
         <Empty>
           Automation has asked for nothing in the last {days} days. Programs ask before they act,
           and what they are told shows here.{' '}
-          <a href={hrefOf(`/tenants/${tenantId}/what-if`)}>Ask as one would</a>
+          <a href={hrefOf(ofTenant('/what-if'))}>Ask as one would</a>
         </Empty>
       )}
       {data && shown && !isEmpty && (
@@ -67,7 +63,7 @@ function Made({ tenantId }: { readonly tenantId: string }): VNode {
           <ByDay counts={shown} until={data.until} />
         </>
       )}
-      <Recorded tenantId={tenantId} />
+      <Recorded />
     </section>
   );
 }
@@ -129,9 +125,9 @@ function barsOf(counts: readonly Count[], until: string): DayBar[] {
   });
 }
 
-function Recorded({ tenantId }: { readonly tenantId: string }): VNode {
+function Recorded(): VNode {
   const [cursor, day] = [asked('cursor'), asked('day')];
-  const address = withQuery(`/tenants/${tenantId}/decisions`, {
+  const address = withQuery(ofTenant('/decisions'), {
     rule: asked('rule'),
     decision: asked('decision'),
     ...(day !== '' && {
@@ -151,7 +147,7 @@ function Recorded({ tenantId }: { readonly tenantId: string }): VNode {
         </p>
       )}
       <Waiting data={data} problem={problem} retry={reload} />
-      <RecordedTable tenantId={tenantId} items={data?.items} />
+      <RecordedTable items={data?.items} />
       <Pager cursor={cursor} next={data?.next_cursor} />
     </section>
   );
@@ -168,13 +164,7 @@ const placeOf = ({ intent }: Decision): string =>
     .filter((each) => each !== undefined)
     .join(' · ');
 
-function RecordedTable({
-  tenantId,
-  items,
-}: {
-  readonly tenantId: string;
-  readonly items: readonly Decision[] | undefined;
-}): VNode {
+function RecordedTable({ items }: { readonly items: readonly Decision[] | undefined }): VNode {
   return (
     <Table
       label="Recorded decisions"
@@ -191,7 +181,7 @@ function RecordedTable({
           'Action',
           (each) => (
             <>
-              <a href={hrefOf(`/tenants/${tenantId}/decisions/${each.decision_id}`)}>
+              <a href={hrefOf(ofTenant(`/decisions/${each.decision_id}`))}>
                 <Code>{each.intent.action}</Code>
               </a>{' '}
               <Risk level={each.intent.risk_level} />
@@ -208,14 +198,14 @@ function RecordedTable({
   );
 }
 
-function OneDecision({ tenantId, id }: { readonly tenantId: string; readonly id: string }): VNode {
-  const address = `/tenants/${tenantId}/decisions/${id}`;
+function OneDecision({ id }: { readonly id: string }): VNode {
+  const address = ofTenant(`/decisions/${id}`);
   const { data, problem, reload } = useGet<ResultOf<'config-resolver.decisions.get'>>(address);
   return (
     <section>
       <Heading title="Decision">
         <p>
-          <a href={hrefOf(`/tenants/${tenantId}/decisions`)}>All decisions</a>
+          <a href={hrefOf(ofTenant('/decisions'))}>All decisions</a>
         </p>
       </Heading>
       <Waiting data={data} problem={problem} retry={reload} />

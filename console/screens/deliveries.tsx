@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, query, setQuery } from '../address.ts';
+import { hrefOf, ofTenant, query, setQuery } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call, withQuery } from '../api.ts';
 import { useEvery, useGet } from '../loading.ts';
@@ -20,19 +20,15 @@ type Detail = ResultOf<'notifier.deliveries.get'>;
 const states = ['pending', 'delivered', 'failed', 'cancelled'] as const;
 const channels = ['webhook', 'email', 'chat', 'teams', 'slack'] as const;
 
-export function DeliveryLog({ tenantId, rest }: ScreenProperties): VNode {
+export function DeliveryLog({ rest }: ScreenProperties): VNode {
   const [id] = rest;
-  return id === undefined ? (
-    <Log tenantId={tenantId} />
-  ) : (
-    <OneDelivery key={id} tenantId={tenantId} id={id} />
-  );
+  return id === undefined ? <Log /> : <OneDelivery key={id} id={id} />;
 }
 
-function Log({ tenantId }: { readonly tenantId: string }): VNode {
+function Log(): VNode {
   const asked = (name: string): string => query.value.get(name) ?? '';
   const [cursor, approval] = [asked('cursor'), asked('approval_id')];
-  const address = withQuery(`/tenants/${tenantId}/notifications/deliveries`, {
+  const address = withQuery(ofTenant('/notifications/deliveries'), {
     state: asked('state'),
     channel: asked('channel'),
     approval_id: approval,
@@ -54,7 +50,7 @@ function Log({ tenantId }: { readonly tenantId: string }): VNode {
       </Filters>
       {approval !== '' && (
         <p class="notice">
-          Only of <a href={hrefOf(`/tenants/${tenantId}/approvals/${approval}`)}>one approval</a>.{' '}
+          Only of <a href={hrefOf(ofTenant(`/approvals/${approval}`))}>one approval</a>.{' '}
           <Button
             class="link"
             says="Of all"
@@ -64,7 +60,6 @@ function Log({ tenantId }: { readonly tenantId: string }): VNode {
       )}
       <Waiting data={data} problem={problem} retry={reload} />
       <DeliveryTable
-        tenantId={tenantId}
         items={shown}
         empty={
           data?.items.length === 0
@@ -85,11 +80,9 @@ const noticeOf = ({ type, hop }: Delivery): string => {
 
 /** Newest first, each with a way to its attempts. */
 export function DeliveryTable({
-  tenantId,
   items,
   empty,
 }: {
-  readonly tenantId: string;
   readonly items: readonly Delivery[] | undefined;
   readonly empty: string;
 }): VNode {
@@ -102,7 +95,7 @@ export function DeliveryTable({
         [
           'Target',
           (each) => (
-            <Named to={`/tenants/${tenantId}/deliveries/${each.id}`} below={each.reason}>
+            <Named to={ofTenant(`/deliveries/${each.id}`)} below={each.reason}>
               {each.target}
             </Named>
           ),
@@ -120,8 +113,8 @@ export function DeliveryTable({
 /** How often what is on its way is looked at, while the page is seen. */
 const onItsWayMs = 2000;
 
-function OneDelivery({ tenantId, id }: { readonly tenantId: string; readonly id: string }): VNode {
-  const address = `/tenants/${tenantId}/notifications/deliveries/${encodeURIComponent(id)}`;
+function OneDelivery({ id }: { readonly id: string }): VNode {
+  const address = ofTenant(`/notifications/deliveries/${encodeURIComponent(id)}`);
   const { data, problem, reload } = useGet<Detail>(address);
   useEvery(onItsWayMs, () => {
     if (data?.state === 'pending') reload();
@@ -135,7 +128,7 @@ function OneDelivery({ tenantId, id }: { readonly tenantId: string; readonly id:
         <ProblemBox problem={problem} retry={reload} />
       )}
       {!data && !problem && <Loading />}
-      {data && <Facts tenantId={tenantId} delivery={data} />}
+      {data && <Facts delivery={data} />}
       {data && hasRole('tenant_admin') && (
         <Replay address={address} delivery={data} onDone={reload} />
       )}
@@ -144,13 +137,7 @@ function OneDelivery({ tenantId, id }: { readonly tenantId: string; readonly id:
   );
 }
 
-function Facts({
-  tenantId,
-  delivery,
-}: {
-  readonly tenantId: string;
-  readonly delivery: Detail;
-}): VNode {
+function Facts({ delivery }: { readonly delivery: Detail }): VNode {
   const { target, channel, state, reason, next_attempt_at: next, settled_at: settled } = delivery;
   return (
     <dl class="facts">
@@ -162,10 +149,7 @@ function Facts({
         {noticeOf(delivery)}
         {delivery.approval_id !== null && (
           <>
-            , of{' '}
-            <a href={hrefOf(`/tenants/${tenantId}/approvals/${delivery.approval_id}`)}>
-              its approval
-            </a>
+            , of <a href={hrefOf(ofTenant(`/approvals/${delivery.approval_id}`))}>its approval</a>
           </>
         )}
       </Fact>

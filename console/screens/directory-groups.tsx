@@ -2,6 +2,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
+import { ofTenant } from '../address.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { RowButton, Table, Waiting } from '../lists.tsx';
@@ -14,16 +15,14 @@ type Group = ResultOf<'tenant-config.directory-groups.list'>['items'][number];
 const orNothing = (text: string) => (text === '' ? <span class="muted">–</span> : text);
 
 export function DirectoryGroups({
-  tenantId,
   approverGroups,
   onChanged,
 }: {
-  readonly tenantId: string;
   /** The names to choose from. */
   readonly approverGroups: readonly string[];
   readonly onChanged: () => void;
 }): VNode | null {
-  const address = `/tenants/${tenantId}/directory-groups`;
+  const address = ofTenant('/directory-groups');
   const { data, problem, reload } = useList<Group>(address);
   const [changing, setChanging] = useState<Group>();
   // Most tenants have no directory, and are not told that one is looked for.

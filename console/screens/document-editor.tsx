@@ -59,15 +59,13 @@ function writable(stored: Stored, { properties }: Schema, { isPlatform }: Docume
 }
 
 export function DocumentEditor({
-  tenantId,
   kind,
   id,
 }: {
-  readonly tenantId: string;
   readonly kind: DocumentKind;
   readonly id: string;
 }): VNode {
-  const address = addressOf(kind.path, tenantId, id);
+  const address = addressOf(kind.path, id);
   const { data, problem, reload } = useLoaded(address, async (aborted) => {
     const receivedBefore = changes.count.peek();
     const [stored, whole, managed] = await Promise.all([
@@ -83,7 +81,7 @@ export function DocumentEditor({
     <section>
       <Heading title={title} about={kind.about}>
         <span class="grow"></span>
-        {linksOf(tenantId, kind, id).map(([name, href]) => (
+        {linksOf(kind, id).map(([name, href]) => (
           <a key={name} href={hrefOf(href)}>
             {name}
           </a>
@@ -94,7 +92,6 @@ export function DocumentEditor({
         <Managed.Provider value={data.managed}>
           <ManagedNote fields={data.managed} />
           <Editor
-            tenantId={tenantId}
             address={address}
             kind={kind}
             id={id}
@@ -116,7 +113,6 @@ const isPlannable = ({ isPlatform = false, hasImpact = false }: DocumentKind): b
   isPlatform && hasImpact;
 
 interface EditorProperties {
-  readonly tenantId: string;
   readonly address: string;
   readonly kind: DocumentKind;
   readonly id: string;
@@ -237,7 +233,7 @@ function useEditing({ address, kind, id, first, receivedBefore, schema }: Editor
 type Editing = ReturnType<typeof useEditing>;
 
 function Editor(properties: EditorProperties): VNode {
-  const { tenantId, kind, schema } = properties;
+  const { kind, schema } = properties;
   const editing = useEditing(properties);
   const {
     base,
@@ -256,7 +252,7 @@ function Editor(properties: EditorProperties): VNode {
   const asJson = query.value.get('as') === 'json';
   const Fields = schema.values ? MemberFields : SchemaFields;
   const hasForm = schema.properties !== undefined || schema.values?.properties !== undefined;
-  const suggestions = useSuggestions(tenantId);
+  const suggestions = useSuggestions();
   return (
     <div class="editor" tabindex={-1}>
       <Notes editing={editing} />
@@ -371,7 +367,6 @@ function Notes({ editing }: { readonly editing: Editing }): VNode {
 
 /** The dialog over the form, of what is about to be published or deleted. */
 function Reviews({
-  tenantId,
   address,
   kind,
   id,
@@ -379,6 +374,7 @@ function Reviews({
   editing,
 }: EditorProperties & { readonly editing: Editing }): VNode {
   const { base, draft, reviewing, setReviewing, patch, isNew, afterPublishing, layOver } = editing;
+  const above = screenAbove(kind);
   return (
     <>
       {reviewing === 'publish' && (
@@ -422,7 +418,7 @@ function Reviews({
           onClose={() => setReviewing(undefined)}
           onPublished={() => {
             guardLeaving(undefined);
-            go(screenAbove(tenantId, kind));
+            go(above);
           }}
         />
       )}

@@ -1,4 +1,5 @@
 /** Kinds of documents, and those that a tenant has: where each is, and who may write it. */
+import { ofTenant, tenantShown } from '../address.ts';
 import { withQuery } from '../api.ts';
 import { hasRole, isPlatformAdmin } from '../session.ts';
 import type { Role } from './screen.ts';
@@ -172,13 +173,13 @@ export const idOf = (
 /**
  * The address of a document of the API. Where it has two names, `id` has both with a slash between.
  */
-export function addressOf(path: string, tenantId: string, id = ''): string {
-  const ofTenant = path.replace('{tenant_id}', encodeURIComponent(tenantId));
-  const places = [...ofTenant.matchAll(/\{[a-z_]+\}/g)];
+export function addressOf(path: string, id = ''): string {
+  const own = path.replace('{tenant_id}', tenantShown.value);
+  const places = [...own.matchAll(/\{[a-z_]+\}/g)];
   const names = places.length > 1 ? id.split('/') : [id];
   return places.reduce(
     (address, [place], index) => address.replace(place, encodeURIComponent(names[index] ?? '')),
-    ofTenant,
+    own,
   );
 }
 
@@ -207,24 +208,24 @@ export const titleOf = ({ plural, title }: DocumentKind, id: string): string =>
   plural === undefined ? title : `${title} ${id}`;
 
 /** Of the screen that lists the documents of a kind, or of the only one. */
-const listOf = (tenantId: string, { name, isPlatform }: DocumentKind): string =>
-  isPlatform ? `/platform/${name}` : `/tenants/${tenantId}/documents/${name}`;
+const listOf = ({ name, isPlatform }: DocumentKind): string =>
+  isPlatform ? `/platform/${name}` : ofTenant(`/documents/${name}`);
 
 /** Where to go once a document is no more. */
-export const screenAbove = (tenantId: string, kind: DocumentKind): string =>
-  kind.isPlatform ? listOf(tenantId, kind) : `/tenants/${tenantId}/documents`;
+export const screenAbove = (kind: DocumentKind): string =>
+  kind.isPlatform ? listOf(kind) : ofTenant('/documents');
 
 /** Of the screen that shows and edits one. */
-export function screenOf(tenantId: string, kind: DocumentKind, id: string): string {
-  const list = listOf(tenantId, kind);
+export function screenOf(kind: DocumentKind, id: string): string {
+  const list = listOf(kind);
   if (kind.plural === undefined) return list;
   const names = kind.idFields ? id.split('/') : [id];
   return `${list}/${names.map(encodeURIComponent).join('/')}`;
 }
 
 /** Where else it is to be seen: what holds for it, and what became of it. */
-export function linksOf(tenantId: string, kind: DocumentKind, id: string): [string, string][] {
-  const of = kind.isPlatform ? '/platform' : `/tenants/${tenantId}`;
+export function linksOf(kind: DocumentKind, id: string): [string, string][] {
+  const of = kind.isPlatform ? '/platform' : ofTenant();
   const document = {
     config_type: kind.configType,
     ...(kind.plural !== undefined && { resource_id: id }),

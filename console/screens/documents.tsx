@@ -8,10 +8,10 @@ import { documentKinds, kindNamed, screenOf } from './document-kinds.ts';
 import { KindList } from './kind-list.tsx';
 import type { ScreenProperties } from './screen.ts';
 
-export function Documents({ tenantId, rest }: ScreenProperties): VNode {
+export function Documents({ rest }: ScreenProperties): VNode {
   const [name, id] = rest;
   const kind = kindNamed(name);
-  if (name === undefined) return <Overview tenantId={tenantId} />;
+  if (name === undefined) return <Overview />;
   if (!kind || (kind.plural !== undefined && !id))
     return (
       <section>
@@ -19,12 +19,10 @@ export function Documents({ tenantId, rest }: ScreenProperties): VNode {
         <Empty>There is no such document.</Empty>
       </section>
     );
-  return (
-    <DocumentEditor key={`${name}/${id ?? ''}`} tenantId={tenantId} kind={kind} id={id ?? ''} />
-  );
+  return <DocumentEditor key={`${name}/${id ?? ''}`} kind={kind} id={id ?? ''} />;
 }
 
-function Overview({ tenantId }: { readonly tenantId: string }): VNode {
+function Overview(): VNode {
   const single = documentKinds.filter(({ plural }) => plural === undefined);
   const several = documentKinds.filter(({ plural }) => plural !== undefined);
   return (
@@ -36,7 +34,7 @@ function Overview({ tenantId }: { readonly tenantId: string }): VNode {
           {single.map((kind) => (
             <tr key={kind.name}>
               <th scope="row">
-                <a href={hrefOf(screenOf(tenantId, kind, ''))}>{kind.title}</a>
+                <a href={hrefOf(screenOf(kind, ''))}>{kind.title}</a>
               </th>
               <td class="muted">{kind.about}</td>
             </tr>
@@ -47,7 +45,7 @@ function Overview({ tenantId }: { readonly tenantId: string }): VNode {
         <FilterField placeholder="name" />
       </Filters>
       {several.map((kind) => (
-        <KindList key={kind.name} tenantId={tenantId} kind={kind} />
+        <KindList key={kind.name} kind={kind} />
       ))}
     </section>
   );

@@ -6,7 +6,7 @@
 import type { VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, opened, query, setQuery, toggleOpened } from '../address.ts';
+import { hrefOf, ofTenant, opened, query, setQuery, toggleOpened } from '../address.ts';
 import { get, withQuery } from '../api.ts';
 import { Filters } from '../fields.tsx';
 import { localTime, nameBeside, shortJson } from '../format.ts';
@@ -18,7 +18,6 @@ import { AsOf } from './as-of.tsx';
 import { ClearOverride, EditOverride } from './change-override.tsx';
 import { boundOwners, Glyph, Ladder } from './key-ladder.tsx';
 import { ladderOf, placeTitle, type Explained, type Rung, type Way } from './ladder.ts';
-import type { ScreenProperties } from './screen.ts';
 
 type Effective = ResultOf<'config-resolver.resolve'>;
 
@@ -34,9 +33,9 @@ const questionIn = (parameters: URLSearchParams): Question =>
     }),
   );
 
-export function EffectiveValues({ tenantId }: ScreenProperties): VNode {
+export function EffectiveValues(): VNode {
   const question = questionIn(query.value);
-  const address = withQuery(`/tenants/${tenantId}/config/effective`, {
+  const address = withQuery(ofTenant('/config/effective'), {
     ...question,
     explain: 'true',
   });
@@ -47,24 +46,20 @@ export function EffectiveValues({ tenantId }: ScreenProperties): VNode {
       <Heading title="Effective values">
         {data && <Revision effective={data} isBusy={isBusy} />}
         <span class="grow"></span>
-        <a href={hrefOf(comparing(tenantId, question))}>Compare…</a>
+        <a href={hrefOf(comparing(question))}>Compare…</a>
       </Heading>
-      <QuestionForm tenantId={tenantId} question={question} />
+      <QuestionForm question={question} />
       {question.as_of !== undefined && <Then asOf={question.as_of} />}
       <ProblemBox problem={problem} retry={reload} />
       {data && data.unknown.length > 0 && <Unknown effective={data} question={question} />}
-      {data ? (
-        <Keys tenantId={tenantId} effective={data} question={question} reload={reload} />
-      ) : (
-        isBusy && <Loading />
-      )}
+      {data ? <Keys effective={data} question={question} reload={reload} /> : isBusy && <Loading />}
     </section>
   );
 }
 
 /** The same question on both sides, to begin from. */
-const comparing = (tenantId: string, question: Question): string =>
-  withQuery(`/tenants/${tenantId}/compare`, {
+const comparing = (question: Question): string =>
+  withQuery(ofTenant('/compare'), {
     ...question,
     ...Object.fromEntries(
       Object.entries(question).map(([name, value]) => [`with_${name}`, value] as const),
@@ -141,14 +136,8 @@ const suggestionsIn = (contexts: Contexts) =>
     service_type: contexts.service_types.map((name): Suggestion => ({ name })),
   }) as const;
 
-function QuestionForm({
-  tenantId,
-  question,
-}: {
-  readonly tenantId: string;
-  readonly question: Question;
-}): VNode {
-  const address = `/tenants/${tenantId}/contexts`;
+function QuestionForm({ question }: { readonly question: Question }): VNode {
+  const address = ofTenant('/contexts');
   const { data, reload } = useLoaded(address, async (aborted) =>
     suggestionsIn(await get<Contexts>(address, aborted)),
   );
@@ -283,12 +272,10 @@ function rowsOf(
 }
 
 function Keys({
-  tenantId,
   effective,
   question,
   reload,
 }: {
-  readonly tenantId: string;
   readonly effective: Effective;
   readonly question: Question;
   readonly reload: () => void;
@@ -333,7 +320,6 @@ function Keys({
       </table>
       {changing && (
         <Change
-          tenantId={tenantId}
           name={changing.entry.key}
           rung={changing.rung}
           value={changing.entry.value}

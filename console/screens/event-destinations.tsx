@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf } from '../address.ts';
+import { hrefOf, ofTenant } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
@@ -12,7 +12,6 @@ import { Named, State, Time } from '../inline.tsx';
 import { Heading, ProblemBox } from '../parts.tsx';
 import { DocumentEditor } from './document-editor.tsx';
 import { platformEventDestinations } from './platform-kinds.ts';
-import type { ScreenProperties } from './screen.ts';
 
 type Destination = ResultOf<'audit.destinations.list'>['items'][number];
 type Tested = ResultOf<'audit.destinations.test'>;
@@ -25,22 +24,22 @@ function lagText(seconds: number): string {
   return seconds < hour ? `${Math.round(seconds / minute)} min` : `${Math.round(seconds / hour)} h`;
 }
 
-export const EventDestinations = ({ tenantId }: ScreenProperties): VNode => (
+export const EventDestinations = (): VNode => (
   <section>
     <Heading
       title="Event destinations"
       about="Where audit events are pushed to, and how far each has come"
     >
       <span class="grow"></span>
-      <a href={hrefOf(`/tenants/${tenantId}/documents/event-destinations`)}>Edit destinations</a>
+      <a href={hrefOf(ofTenant('/documents/event-destinations'))}>Edit destinations</a>
     </Heading>
-    <Progress address={`/tenants/${tenantId}/event-destinations`} />
+    <Progress address={ofTenant('/event-destinations')} />
   </section>
 );
 
 export const PlatformEventDestinations = (): VNode => (
   <section>
-    <DocumentEditor key="event-destinations" tenantId="" kind={platformEventDestinations} id="" />
+    <DocumentEditor key="event-destinations" kind={platformEventDestinations} id="" />
     <section aria-label="How far each destination has come">
       <h2>How far each has come</h2>
       <Progress address="/event-destinations" />

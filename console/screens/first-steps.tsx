@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf } from '../address.ts';
+import { hrefOf, ofTenant, tenantShown } from '../address.ts';
 import { get } from '../api.ts';
 import { useLoaded } from '../loading.ts';
 import { Button, State } from '../inline.tsx';
@@ -23,8 +23,8 @@ interface Step {
 /** Enough to see whether anybody else may decide. */
 const someMembers = '?limit=50';
 
-async function steps(tenantId: string, aborted: AbortSignal): Promise<readonly Step[]> {
-  const of = `/tenants/${tenantId}`;
+async function steps(aborted: AbortSignal): Promise<readonly Step[]> {
+  const of = ofTenant();
   const [contexts, routing, members, usage] = await Promise.all([
     get<ResultOf<'tenant-config.contexts'>>(`${of}/contexts`, aborted),
     get<Routing>(`${of}/config/notifications/effective`, aborted),
@@ -64,17 +64,17 @@ async function steps(tenantId: string, aborted: AbortSignal): Promise<readonly S
   ];
 }
 
-const keptAs = (tenantId: string): string => `strata-first-steps-${tenantId}`;
+const keptAs = (): string => `strata-first-steps-${tenantShown.value}`;
 
-export function FirstSteps({ tenantId }: { readonly tenantId: string }): VNode | null {
-  const [isHidden, setHidden] = useState(() => localStorage.getItem(keptAs(tenantId)) !== null);
-  const { data = [] } = useLoaded(`first steps ${tenantId} ${isHidden}`, (aborted) =>
-    isHidden ? Promise.resolve([]) : steps(tenantId, aborted),
+export function FirstSteps(): VNode | null {
+  const [isHidden, setHidden] = useState(() => localStorage.getItem(keptAs()) !== null);
+  const { data = [] } = useLoaded(`first steps ${isHidden}`, (aborted) =>
+    isHidden ? Promise.resolve([]) : steps(aborted),
   );
   const missing = data.filter(({ isDone }) => !isDone);
   if (missing.length === 0) return null;
   const hide = (): void => {
-    localStorage.setItem(keptAs(tenantId), 'hidden');
+    localStorage.setItem(keptAs(), 'hidden');
     setHidden(true);
   };
   return (

@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Freeze } from '../../shared/contracts/freezes.ts';
 import type { ResultOf } from '../../shared/contracts/index.ts';
+import { ofTenant } from '../address.ts';
 import { get } from '../api.ts';
 import { RowButton, Waiting } from '../lists.tsx';
 import { useLive, useLoaded } from '../loading.ts';
@@ -14,26 +15,19 @@ import { CalendarImport, firstFreeze, FreezeOverride, windowFields } from './fre
 import { windowText } from './freeze-windows.ts';
 import { LimitEditor, ReviewMember } from './limit-editor.tsx';
 import { platformFreezes } from './platform-kinds.ts';
-import type { ScreenProperties } from './screen.ts';
 import { readStored, type Stored } from './stored.ts';
 
 const tenantKind = kindNamed('freezes')!;
 
 /** Those of the platform that hold wherever automation acts; those for one place show there. */
-async function ofPlatform(tenantId: string, aborted: AbortSignal): Promise<ShownFreeze[]> {
-  const address = `/tenants/${tenantId}/config/effective?explain=true`;
+async function ofPlatform(aborted: AbortSignal): Promise<ShownFreeze[]> {
+  const address = ofTenant('/config/effective?explain=true');
   const { over_time: limits } = await get<ResultOf<'config-resolver.resolve'>>(address, aborted);
   return (limits?.freezes ?? []).filter(({ by }) => by === 'platform');
 }
 
-export function Freezes({ tenantId }: ScreenProperties): VNode {
-  return (
-    <FreezesOf
-      kind={tenantKind}
-      address={addressOf(tenantKind.path, tenantId)}
-      others={(aborted) => ofPlatform(tenantId, aborted)}
-    />
-  );
+export function Freezes(): VNode {
+  return <FreezesOf kind={tenantKind} address={addressOf(tenantKind.path)} others={ofPlatform} />;
 }
 
 export const PlatformFreezes = (): VNode => (

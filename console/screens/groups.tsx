@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { hrefOf, query } from '../address.ts';
+import { hrefOf, ofTenant, query } from '../address.ts';
 import { call, getAll } from '../api.ts';
 import { Choices, FormDialog } from '../dialogs.tsx';
 import { useLive, useLoaded } from '../loading.ts';
@@ -15,7 +15,6 @@ import { Heading } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import { askersOf, groupNames, routesOf, type Routes } from './approver-groups.ts';
 import { membersAddress, nameOfMember, statusText, type Member } from './members.tsx';
-import type { ScreenProperties } from './screen.ts';
 
 interface Group {
   readonly name: string;
@@ -41,11 +40,11 @@ function groupsIn(members: readonly Member[], routes: Routes): Group[] {
   }));
 }
 
-export function Groups({ tenantId }: ScreenProperties): VNode {
-  const { data, problem, reload } = useLoaded(`groups of ${tenantId}`, async (aborted) => {
+export function Groups(): VNode {
+  const { data, problem, reload } = useLoaded('groups', async (aborted) => {
     const [members, routes] = await Promise.all([
-      getAll<Member>(membersAddress(tenantId), aborted),
-      routesOf(tenantId, aborted),
+      getAll<Member>(membersAddress(), aborted),
+      routesOf(aborted),
     ]);
     return { members, groups: groupsIn(members, routes) };
   });
@@ -55,7 +54,7 @@ export function Groups({ tenantId }: ScreenProperties): VNode {
   const shown = data?.groups.filter(({ name, members }) =>
     [name, ...members.map(({ email }) => email)].join(' ').toLowerCase().includes(wanted),
   );
-  const routes = hrefOf(`/tenants/${tenantId}/documents/notifications`);
+  const routes = hrefOf(ofTenant('/documents/notifications'));
   return (
     <section>
       <Heading title="Approver groups">
@@ -101,7 +100,6 @@ export function Groups({ tenantId }: ScreenProperties): VNode {
       />
       {changed && data && (
         <ChangeGroup
-          tenantId={tenantId}
           group={changed}
           onClose={() => setChanged(undefined)}
           members={data.members}
@@ -134,13 +132,11 @@ function membersOf({ members, askedFor }: Group): VNode {
 
 /** Whether the member is to be in the group, and whether they are. */
 function ChangeGroup({
-  tenantId,
   group,
   members,
   onClose,
   onDone,
 }: {
-  readonly tenantId: string;
   readonly group: Group;
   readonly members: readonly Member[];
   readonly onClose: () => void;
@@ -150,7 +146,7 @@ function ChangeGroup({
   const before = group.members.map(({ user_id: id }) => id);
   const [chosen, setChosen] = useState(before);
   const work = async (): Promise<void> => {
-    const address = membersAddress(tenantId);
+    const address = membersAddress();
     // As they are now: somebody may have changed their other groups since the page was loaded.
     const now = await getAll<Member>(address);
     for (const { user_id: id, groups } of now) {

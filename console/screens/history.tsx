@@ -4,7 +4,15 @@
  */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { hrefOf, opened, query, setQuery, toggleOpened } from '../address.ts';
+import {
+  hrefOf,
+  ofTenant,
+  opened,
+  query,
+  setQuery,
+  tenantShown,
+  toggleOpened,
+} from '../address.ts';
 import { problemOf, withQuery, type Problem } from '../api.ts';
 import { nameBeside, namesIn } from '../format.ts';
 import { useLive, useGet } from '../loading.ts';
@@ -28,7 +36,6 @@ import { documentKinds } from './document-kinds.ts';
 import { platformKinds } from './platform-kinds.ts';
 import { ReviewAndPublish, type Review } from './review.tsx';
 import { asked, dayOf, HistoryFilters } from './history-filters.tsx';
-import type { ScreenProperties } from './screen.ts';
 import {
   historyAddress,
   isRevertible,
@@ -91,12 +98,11 @@ function saveCsv(entries: readonly Entry[], owner: Owner): void {
   saveText('history', 'csv', lines);
 }
 
-export const HistoryOfChanges = ({ tenantId }: ScreenProperties): VNode => (
+export const HistoryOfChanges = (): VNode => (
   <HistoryOf
     owner={{
-      tenantId,
-      base: `/tenants/${tenantId}/config`,
-      screens: `/tenants/${tenantId}`,
+      base: ofTenant('/config'),
+      screens: ofTenant(),
       kinds: documentKinds,
       mayTakeBack: hasRole('tenant_admin', 'reverter'),
       mayEdit: hasRole('tenant_admin'),
@@ -109,7 +115,6 @@ export const HistoryOfChanges = ({ tenantId }: ScreenProperties): VNode => (
 export const HistoryOfPlatform = (): VNode => (
   <HistoryOf
     owner={{
-      tenantId: '',
       base: '/config',
       kinds: platformKinds,
       mayTakeBack: true,
@@ -203,7 +208,7 @@ const What = ({ entry, owner }: { readonly entry: Entry; readonly owner: Owner }
     {entry.changeset_id !== undefined && (
       <>
         {' '}
-        <a class="tag" href={hrefOf(screenOfSet(setsOf(owner.tenantId), entry.changeset_id))}>
+        <a class="tag" href={hrefOf(screenOfSet(setsOf(tenantShown.value), entry.changeset_id))}>
           change set
         </a>
       </>
@@ -304,7 +309,7 @@ function EntryRow({
                 </p>
               )}
               {entry.changeset_id !== undefined && (
-                <OfSet owner={setsOf(owner.tenantId)} id={entry.changeset_id} />
+                <OfSet owner={setsOf(tenantShown.value)} id={entry.changeset_id} />
               )}
               {hasValues && <Changes changes={changes} />}
               {owner.screens !== undefined && <Then screens={owner.screens} revision={revision} />}

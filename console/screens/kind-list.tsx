@@ -51,17 +51,15 @@ const ordersOf = (kind: DocumentKind): Orders<Item> => ({
 });
 
 export function KindList({
-  tenantId,
   kind,
-  pageOf = (id) => screenOf(tenantId, kind, id),
+  pageOf = (id) => screenOf(kind, id),
 }: {
-  readonly tenantId: string;
   readonly kind: DocumentKind;
   /** Where a name leads: to the document where nothing else is said. */
   readonly pageOf?: (id: string) => string;
 }): VNode {
   const { list = '', idField = '', plural = '', columns = [] } = kind;
-  const address = addressOf(list, tenantId);
+  const address = addressOf(list);
   const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
   const sort = query.value.get('sort') ?? '';
   const orders = ordersOf(kind);
@@ -98,15 +96,9 @@ export function KindList({
         )}
         <span class="grow"></span>
         {isChoosing && shownIds.length > 1 && (
-          <Together
-            tenantId={tenantId}
-            kind={kind}
-            shown={shownIds}
-            chosen={together}
-            onChosen={setChosen}
-          />
+          <Together kind={kind} shown={shownIds} chosen={together} onChosen={setChosen} />
         )}
-        {mayWrite(kind) && <NewDocument tenantId={tenantId} kind={kind} />}
+        {mayWrite(kind) && <NewDocument kind={kind} />}
       </div>
       <ProblemBox problem={problem} retry={reload} />
       {items?.length === 0 && <p class="empty">None yet. {kind.about}.</p>}
@@ -174,13 +166,11 @@ const mayChangeTogether = (kind: DocumentKind): boolean =>
   kind.isPlatform !== true && mayWrite(kind);
 
 function Together({
-  tenantId,
   kind,
   shown,
   chosen,
   onChosen,
 }: {
-  readonly tenantId: string;
   readonly kind: DocumentKind;
   readonly shown: readonly string[];
   readonly chosen: readonly string[];
@@ -202,31 +192,18 @@ function Together({
           onClick={() => setOpen(true)}
         />
       )}
-      {isOpen && (
-        <ChangeTogether
-          tenantId={tenantId}
-          kind={kind}
-          ids={chosen}
-          onClose={() => setOpen(false)}
-        />
-      )}
+      {isOpen && <ChangeTogether kind={kind} ids={chosen} onClose={() => setOpen(false)} />}
     </>
   );
 }
 
-function NewDocument({
-  tenantId,
-  kind,
-}: {
-  readonly tenantId: string;
-  readonly kind: DocumentKind;
-}): VNode {
+function NewDocument({ kind }: { readonly kind: DocumentKind }): VNode {
   const [isOpen, setOpen] = useState(false);
   const [id, setId] = useState('');
   if (!isOpen) return <Button class="small" says="New…" onClick={() => setOpen(true)} />;
   const begin = (event: Event): void => {
     event.preventDefault();
-    go(screenOf(tenantId, kind, id.trim()));
+    go(screenOf(kind, id.trim()));
   };
   return (
     <form class="inline" onSubmit={begin}>

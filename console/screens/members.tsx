@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, query } from '../address.ts';
+import { hrefOf, ofTenant, query, tenantShown } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
@@ -23,11 +23,10 @@ import { askersOf, groupNames, routesOf } from './approver-groups.ts';
 import { DirectoryGroups } from './directory-groups.tsx';
 import { Visits } from './visits.tsx';
 import { groupsTyped, Rights, type Typed } from './rights.tsx';
-import type { ScreenProperties } from './screen.ts';
 
 export type Member = ResultOf<'tenant-config.members.list'>['items'][number];
 
-export const membersAddress = (tenantId: string): string => `/tenants/${tenantId}/users`;
+export const membersAddress = (): string => ofTenant('/users');
 export const nameOfMember = ({ display_name: name, email }: Member): string => name ?? email;
 
 /** What keeps somebody from acting, or that nothing does. */
@@ -37,13 +36,10 @@ export const statusText = ({ status, account_status: account }: Member): string 
 const byName = (one: Member, other: Member): number =>
   nameOfMember(one).localeCompare(nameOfMember(other));
 
-const columnsOf = (tenantId: string, actions: (member: Member) => VNode): Cells<Member> => [
+const columnsOf = (actions: (member: Member) => VNode): Cells<Member> => [
   [{ sort: 'person', title: 'Person' }, personOf],
   [{ sort: 'roles', title: 'Roles' }, ({ roles }) => roleText(roles)],
-  [
-    { sort: 'groups', title: 'Approver groups' },
-    (member) => <GroupsOf tenantId={tenantId} groups={member.groups} />,
-  ],
+  [{ sort: 'groups', title: 'Approver groups' }, (member) => <GroupsOf groups={member.groups} />],
   [
     { sort: 'status', title: 'Status' },
     (member) => (
@@ -75,12 +71,12 @@ interface Invitation extends Typed {
 }
 const newInvitation: Invitation = { email: '', roles: ['viewer'], groups: [], another: '' };
 
-export function Members({ tenantId }: ScreenProperties): VNode {
-  const address = membersAddress(tenantId);
+export function Members(): VNode {
+  const address = membersAddress();
   const { data, problem, reload } = useList<Member>(address);
   const [doing, setDoing] = useState<Doing>();
-  const [invitation, setInvitation] = useDraft<Invitation>(`invitation ${tenantId}`);
-  const routes = useLoaded(`routes of ${tenantId}`, (aborted) => routesOf(tenantId, aborted));
+  const [invitation, setInvitation] = useDraft<Invitation>(`invitation ${tenantShown.value}`);
+  const routes = useLoaded('routes', routesOf);
   const [said, setSaid] = useState<string>();
   const again = useAction();
   const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
@@ -137,10 +133,10 @@ export function Members({ tenantId }: ScreenProperties): VNode {
         items={shown}
         keyOf={({ user_id: id }) => id}
         empty="Nobody fits the filter."
-        columns={columnsOf(tenantId, actions)}
+        columns={columnsOf(actions)}
       />
-      <DirectoryGroups tenantId={tenantId} approverGroups={groups} onChanged={reload} />
-      <Visits tenantId={tenantId} />
+      <DirectoryGroups approverGroups={groups} onChanged={reload} />
+      <Visits />
       {invitation && areGroupsKnown && (
         <Invite
           address={address}
@@ -184,20 +180,10 @@ function personOf(member: Member): VNode {
   );
 }
 
-const GroupsOf = ({
-  tenantId,
-  groups,
-}: {
-  readonly tenantId: string;
-  readonly groups: readonly string[];
-}): VNode => (
+const GroupsOf = ({ groups }: { readonly groups: readonly string[] }): VNode => (
   <>
     {groups.map((group) => (
-      <a
-        key={group}
-        class="tag"
-        href={hrefOf(`/tenants/${tenantId}/groups?q=${encodeURIComponent(group)}`)}
-      >
+      <a key={group} class="tag" href={hrefOf(ofTenant(`/groups?q=${encodeURIComponent(group)}`))}>
         {group}
       </a>
     ))}

@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf } from '../address.ts';
+import { hrefOf, ofTenant } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { useLive, useGet } from '../loading.ts';
@@ -13,7 +13,6 @@ import { Table, Waiting } from '../lists.tsx';
 import { Button, Code, Risk, State } from '../inline.tsx';
 import { Heading, ProblemBox, TableRegion } from '../parts.tsx';
 import { hasRole } from '../session.ts';
-import type { ScreenProperties } from './screen.ts';
 
 type Routes = ResultOf<'tenant-config.notifications.effective'>;
 type Tested = ResultOf<'notifier.test'>;
@@ -21,24 +20,22 @@ type Channel = Tested['channel'];
 
 const riskLevels = ['low', 'medium', 'high', 'critical'] as const;
 
-export function Notifications({ tenantId }: ScreenProperties): VNode {
-  const { data, problem, reload } = useGet<Routes>(
-    `/tenants/${tenantId}/config/notifications/effective`,
-  );
+export function Notifications(): VNode {
+  const { data, problem, reload } = useGet<Routes>(ofTenant('/config/notifications/effective'));
   useLive(reload, ({ config_type: type }) => type === 'notification_config');
   return (
     <section>
       <Heading title="Notifications" about="Who is asked for approval, and how they are notified">
         <span class="grow"></span>
-        <a href={hrefOf(`/tenants/${tenantId}/documents/notifications`)}>
+        <a href={hrefOf(ofTenant('/documents/notifications'))}>
           {hasRole('tenant_admin') ? 'Edit routing' : 'Show routing'}
         </a>
-        <a href={hrefOf(`/tenants/${tenantId}/deliveries`)}>Deliveries</a>
+        <a href={hrefOf(ofTenant('/deliveries'))}>Deliveries</a>
       </Heading>
       <Waiting data={data} problem={problem} retry={reload} />
       {data && (
         <div>
-          <Asked routes={data} /> <Channels tenantId={tenantId} routes={data} />
+          <Asked routes={data} /> <Channels routes={data} />
         </div>
       )}
     </section>
@@ -153,13 +150,7 @@ function waysIn({ webhook, email, chat, teams, slack }: Routes): readonly Way[] 
   return [...endpoints, mail, ...talk, ...workflow, ...app];
 }
 
-function Channels({
-  tenantId,
-  routes,
-}: {
-  readonly tenantId: string;
-  readonly routes: Routes;
-}): VNode {
+function Channels({ routes }: { readonly routes: Routes }): VNode {
   const ways = waysIn(routes);
   return (
     <section aria-label="Channels">
@@ -168,7 +159,7 @@ function Channels({
         <p class="fine">
           No webhook endpoint is configured.{' '}
           {hasRole('tenant_admin') && (
-            <a href={hrefOf(`/tenants/${tenantId}/documents/notifications`)}>Set one up</a>
+            <a href={hrefOf(ofTenant('/documents/notifications'))}>Set one up</a>
           )}
         </p>
       )}
@@ -184,7 +175,7 @@ function Channels({
           </thead>
           <tbody>
             {ways.map((way) => (
-              <WayRow key={`${way.channel} ${way.endpoint ?? ''}`} tenantId={tenantId} way={way} />
+              <WayRow key={`${way.channel} ${way.endpoint ?? ''}`} way={way} />
             ))}
           </tbody>
         </table>
@@ -196,7 +187,7 @@ function Channels({
   );
 }
 
-function WayRow({ tenantId, way }: { readonly tenantId: string; readonly way: Way }): VNode {
+function WayRow({ way }: { readonly way: Way }): VNode {
   const { isBusy, problem, run } = useAction();
   const [tested, setTested] = useState<Tested>();
   const { channel, endpoint, target, about } = way;
@@ -204,7 +195,7 @@ function WayRow({ tenantId, way }: { readonly tenantId: string; readonly way: Wa
     run(async () => {
       setTested(undefined);
       const body = { channel, ...(endpoint !== undefined && { endpoint }) };
-      const address = `/tenants/${tenantId}/notifications/test`;
+      const address = ofTenant('/notifications/test');
       const answer = await call<Tested>('POST', address, { body });
       setTested(answer.body);
     });

@@ -1,6 +1,7 @@
 /** What automation asked for in the last days, what became of it, and what it cost. */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
+import { ofTenant } from '../address.ts';
 import { get, withQuery } from '../api.ts';
 import { BarsByDay, dateText } from '../bars-by-day.tsx';
 import { Table, Waiting } from '../lists.tsx';
@@ -35,14 +36,8 @@ async function recent(address: string, since: Date, aborted: AbortSignal): Promi
   return { items, isCut: cursor !== null };
 }
 
-export function Decisions({
-  tenantId,
-  usage,
-}: {
-  readonly tenantId: string;
-  readonly usage: readonly Usage[];
-}): VNode {
-  const address = `/tenants/${tenantId}/automations`;
+export function Decisions({ usage }: { readonly usage: readonly Usage[] }): VNode {
+  const address = ofTenant('/automations');
   const { data, problem, reload } = useLoaded(`recent ${address}`, async (aborted) => {
     const dates = datesUntil(new Date(), days);
     const { items, isCut } = await recent(address, new Date(`${dates[0]}T00:00`), aborted);

@@ -1,7 +1,7 @@
 /** Parts of overviews: what waits, which limits are near or hold now, and what changed. */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf } from '../address.ts';
+import { hrefOf, ofTenant } from '../address.ts';
 import { withQuery } from '../api.ts';
 import { nameBeside } from '../format.ts';
 import { Table, Waiting } from '../lists.tsx';
@@ -30,10 +30,8 @@ const All = ({ href, children }: { readonly href: string; readonly children: str
 );
 
 export function WaitingApprovals({
-  tenantId,
   pending,
 }: {
-  readonly tenantId: string;
   readonly pending: readonly Approval[] | undefined;
 }): VNode {
   const soonest = pending?.toSorted(
@@ -46,7 +44,7 @@ export function WaitingApprovals({
       <ul class="plain-list">
         {soonest?.slice(0, mostListed).map((each) => (
           <li key={each.id}>
-            <Link to={`/tenants/${tenantId}/approvals/${each.id}`}>{each.title}</Link>{' '}
+            <Link to={ofTenant(`/approvals/${each.id}`)}>{each.title}</Link>{' '}
             <Risk level={each.risk_level} />{' '}
             <span class="fine">
               expires <Time at={each.expires_at} />
@@ -54,16 +52,14 @@ export function WaitingApprovals({
           </li>
         ))}
       </ul>
-      <All href={`/tenants/${tenantId}/approvals`}>All approvals</All>
+      <All href={ofTenant('/approvals')}>All approvals</All>
     </section>
   );
 }
 
 export function BudgetsNearTheirEnd({
-  tenantId,
   near,
 }: {
-  readonly tenantId: string;
   readonly near: readonly Usage[] | undefined;
 }): VNode {
   return (
@@ -76,9 +72,7 @@ export function BudgetsNearTheirEnd({
           .slice(0, mostListed)
           .map((each) => (
             <li key={keyOf(each)}>
-              <Link to={withQuery(`/tenants/${tenantId}/budgets`, { budget: keyOf(each) })}>
-                {each.name}
-              </Link>{' '}
+              <Link to={withQuery(ofTenant('/budgets'), { budget: keyOf(each) })}>{each.name}</Link>{' '}
               <span class="number">{each.remaining}</span> of{' '}
               <span class="number">{each.amount}</span> {unitOf(each)} left{' '}
               <span class="fine">
@@ -87,7 +81,7 @@ export function BudgetsNearTheirEnd({
             </li>
           ))}
       </ul>
-      <All href={`/tenants/${tenantId}/budgets`}>All budgets</All>
+      <All href={ofTenant('/budgets')}>All budgets</All>
     </section>
   );
 }
@@ -125,13 +119,7 @@ const isOverridden = ({ rule: { overrides = {} } }: ShownFreeze, now: number): b
       Date.parse(until) > now,
   );
 
-export const FreezesNow = ({
-  tenantId,
-  freezes,
-}: {
-  readonly tenantId: string;
-  readonly freezes: readonly FreezeNow[];
-}): VNode => (
+export const FreezesNow = ({ freezes }: { readonly freezes: readonly FreezeNow[] }): VNode => (
   <section aria-label="Freezes now">
     <h2>Freezes now</h2>
     <ul class="plain-list">
@@ -152,7 +140,7 @@ export const FreezesNow = ({
         </li>
       ))}
     </ul>
-    <All href={`/tenants/${tenantId}/freezes`}>All freezes</All>
+    <All href={ofTenant('/freezes')}>All freezes</All>
   </section>
 );
 

@@ -4,6 +4,7 @@
  */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
+import { ofTenant } from '../address.ts';
 import { get, withQuery } from '../api.ts';
 import { Tile, Tiles } from '../tiles.tsx';
 import {
@@ -27,7 +28,6 @@ import {
   useFreezesNow,
   WaitingApprovals,
 } from './overview-lists.tsx';
-import type { ScreenProperties } from './screen.ts';
 
 type Effective = ResultOf<'config-resolver.resolve'>;
 type Approval = ResultOf<'notifier.approvals.list'>['items'][number];
@@ -36,15 +36,15 @@ type Approval = ResultOf<'notifier.approvals.list'>['items'][number];
 const lookSeldomMs = 60_000;
 const dayMs = 86_400_000;
 
-export function Overview({ tenantId }: ScreenProperties): VNode {
-  const of = `/tenants/${tenantId}`;
+export function Overview(): VNode {
+  const of = ofTenant();
   const effectiveAddress = `${of}/config/effective?explain=true`;
   const effective = useGet<Effective>(effectiveAddress);
   const usage = useGet<ResultOf<'notifier.budgets.usage'>>(`${of}/budgets/usage`);
   const pending = useList<Approval>(`${of}/approvals?state=pending`);
   const freezes = useFreezesNow(effective.data);
   useLive(effective.reload);
-  useLiveApprovals(pending.reload, tenantId);
+  useLiveApprovals(pending.reload);
   useEvery(lookAgainMs, usage.reload);
   const near = usage.data?.items.filter(isNearItsEnd);
   const problem = effective.problem ?? usage.problem ?? pending.problem;
@@ -60,10 +60,10 @@ export function Overview({ tenantId }: ScreenProperties): VNode {
         about="What automation does, what waits for people, and what changed"
       />
       <ProblemBox problem={problem} retry={retry} />
-      {hasRole('tenant_admin') && <FirstSteps tenantId={tenantId} />}
+      {hasRole('tenant_admin') && <FirstSteps />}
       <Tiles>
-        <AutomationTile tenantId={tenantId} effective={effective.data} />
-        <ApprovalsTile tenantId={tenantId} pending={pending.data?.length} />
+        <AutomationTile effective={effective.data} />
+        <ApprovalsTile pending={pending.data?.length} />
         <Tile
           title="Budgets near their end"
           href={`${of}/budgets`}
@@ -78,27 +78,21 @@ export function Overview({ tenantId }: ScreenProperties): VNode {
           says={effective.data && `of ${effective.data.over_time?.freezes.length ?? 0}`}
           look={freezes && freezes.length > 0 ? 'warn' : ''}
         />
-        <NoticesTile tenantId={tenantId} />
+        <NoticesTile />
       </Tiles>
-      <Decisions tenantId={tenantId} usage={usage.data?.items ?? []} />
+      <Decisions usage={usage.data?.items ?? []} />
       <div class="panels">
-        <WaitingApprovals tenantId={tenantId} pending={pending.data} />
-        <BudgetsNearTheirEnd tenantId={tenantId} near={near} />
-        {freezes && freezes.length > 0 && <FreezesNow tenantId={tenantId} freezes={freezes} />}
+        <WaitingApprovals pending={pending.data} />
+        <BudgetsNearTheirEnd near={near} />
+        {freezes && freezes.length > 0 && <FreezesNow freezes={freezes} />}
       </div>
       <LastChanges screens={of} address={`${of}/config/history`} />
     </section>
   );
 }
 
-function AutomationTile({
-  tenantId,
-  effective,
-}: {
-  readonly tenantId: string;
-  readonly effective: Effective | undefined;
-}): VNode {
-  const address = `/tenants/${tenantId}/automations`;
+function AutomationTile({ effective }: { readonly effective: Effective | undefined }): VNode {
+  const address = ofTenant('/automations');
   const running = useList<{ readonly id: string }>(`${address}?state=running`);
   useEvery(lookAgainMs, running.reload);
   const { automation_enabled: isEnabled, max_concurrent_automations: most } =
@@ -119,14 +113,8 @@ function AutomationTile({
 const mostDecided = '200';
 const medianDays = 30;
 
-function ApprovalsTile({
-  tenantId,
-  pending,
-}: {
-  readonly tenantId: string;
-  readonly pending: number | undefined;
-}): VNode {
-  const address = `/tenants/${tenantId}/approvals`;
+function ApprovalsTile({ pending }: { readonly pending: number | undefined }): VNode {
+  const address = ofTenant('/approvals');
   const newest = useGet<ResultOf<'notifier.approvals.list'>>(
     withQuery(address, { limit: mostDecided }),
   );
@@ -157,10 +145,9 @@ function inWords(minutes: number): string {
 }
 
 /** What did not arrive: notices of the last day, and destinations of events. */
-function NoticesTile({ tenantId }: { readonly tenantId: string }): VNode {
-  const key = `undelivered ${tenantId}`;
-  const { data, reload } = useLoaded(key, async (aborted) => {
-    const of = `/tenants/${tenantId}`;
+function NoticesTile(): VNode {
+  const { data, reload } = useLoaded('undelivered', async (aborted) => {
+    const of = ofTenant();
     const [failed, destinations] = await Promise.all([
       get<ResultOf<'notifier.deliveries.list'>>(
         `${of}/notifications/deliveries?state=failed&limit=100`,
@@ -182,7 +169,7 @@ function NoticesTile({ tenantId }: { readonly tenantId: string }): VNode {
   return (
     <Tile
       title="Not delivered"
-      href={`/tenants/${tenantId}/deliveries?state=failed`}
+      href={ofTenant('/deliveries?state=failed')}
       figure={undelivered}
       says={failing.length > 0 ? `destination ${failing.join(', ')} fails` : 'in the last 24 hours'}
       look={undelivered ? 'bad' : ''}

@@ -21,33 +21,32 @@ import {
   platformChangePolicy,
   serviceTypes,
 } from './platform-kinds.ts';
-import type { PlatformScreenProperties } from './screen.ts';
+import type { ScreenProperties } from './screen.ts';
 
 function listOrOne(kind: DocumentKind, rest: readonly string[]): VNode {
   const count = kind.idFields?.length ?? 1;
   const id = rest.slice(0, count).join('/');
   if (rest.length >= count && id !== '')
-    return <DocumentEditor key={`${kind.name}/${id}`} tenantId="" kind={kind} id={id} />;
+    return <DocumentEditor key={`${kind.name}/${id}`} kind={kind} id={id} />;
   return (
     <section>
       <Heading title={kind.plural ?? kind.title} about={kind.about} />
       <Filters class="filter">
         <FilterField placeholder="name or value" />
       </Filters>
-      <KindList tenantId="" kind={kind} />
+      <KindList kind={kind} />
     </section>
   );
 }
 
-export const GlobalConfiguration = ({ rest }: PlatformScreenProperties): VNode =>
+export const GlobalConfiguration = ({ rest }: ScreenProperties): VNode =>
   listOrOne(globalEntries, rest);
-export const ServiceTypes = ({ rest }: PlatformScreenProperties): VNode =>
-  listOrOne(serviceTypes, rest);
+export const ServiceTypes = ({ rest }: ScreenProperties): VNode => listOrOne(serviceTypes, rest);
 
 export function PlatformBounds(): VNode {
   return (
     <section>
-      <DocumentEditor key="bounds" tenantId="" kind={platformBounds} id="" />
+      <DocumentEditor key="bounds" kind={platformBounds} id="" />
       <div class="panels">
         <EmergencyStop
           address="/config/bounds"
@@ -62,11 +61,11 @@ export function PlatformBounds(): VNode {
 }
 
 export const PlatformChangePolicy = (): VNode => (
-  <DocumentEditor key="change-policy" tenantId="" kind={platformChangePolicy} id="" />
+  <DocumentEditor key="change-policy" kind={platformChangePolicy} id="" />
 );
 
 export const PlatformBudgets = (): VNode => (
-  <DocumentEditor key="budgets" tenantId="" kind={platformBudgets} id="" />
+  <DocumentEditor key="budgets" kind={platformBudgets} id="" />
 );
 
 type Violation = ResultOf<'tenant-config.bounds.violations'>['items'][number];

@@ -11,7 +11,7 @@ import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
 import { usePages } from '../pages.ts';
 import { Button, Named, State, Time, Who } from '../inline.tsx';
 import { Changes, Empty, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
-import type { PlatformScreenProperties } from './screen.ts';
+import type { ScreenProperties } from './screen.ts';
 
 type Rollout = ResultOf<'global-config.rollouts.get'>;
 type Stage = Rollout['stages'][number];
@@ -20,7 +20,7 @@ type Answer = Rollout['answers'][number];
 
 const states = ['planned', 'running', 'held', 'completed', 'reverted', 'superseded'] as const;
 
-export function Rollouts({ rest: [id] }: PlatformScreenProperties): VNode {
+export function Rollouts({ rest: [id] }: ScreenProperties): VNode {
   return id === undefined ? <List /> : <OneRollout key={id} id={id} />;
 }
 

@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { go, hrefOf, query } from '../address.ts';
+import { go, hrefOf, ofTenant, query } from '../address.ts';
 import { call } from '../api.ts';
 import { Choices, FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
@@ -20,16 +20,15 @@ import { TrustRules } from './trust.tsx';
 
 type Account = ResultOf<'tenant-config.service-accounts.list'>['items'][number];
 
-const accountsAddress = (tenantId: string): string => `/tenants/${tenantId}/service-accounts`;
+const accountsAddress = (): string => ofTenant('/service-accounts');
 
-export function ServiceAccounts({ tenantId, rest }: ScreenProperties): VNode {
+export function ServiceAccounts({ rest }: ScreenProperties): VNode {
   const [id] = rest;
-  const address = accountsAddress(tenantId);
+  const address = accountsAddress();
   const { data, problem, reload } = useList<Account>(address);
-  if (id === undefined)
-    return <List tenantId={tenantId} accounts={data} problem={problem} reload={reload} />;
+  if (id === undefined) return <List accounts={data} problem={problem} reload={reload} />;
   const account = data?.find((each) => each.id === id);
-  if (account) return <OneAccount key={id} tenantId={tenantId} account={account} reload={reload} />;
+  if (account) return <OneAccount key={id} account={account} reload={reload} />;
   return (
     <section>
       <Heading title="Service account" />
@@ -44,15 +43,14 @@ export function ServiceAccounts({ tenantId, rest }: ScreenProperties): VNode {
 }
 
 interface Reading {
-  readonly tenantId: string;
   readonly accounts: readonly Account[] | undefined;
   readonly problem: Parameters<typeof ProblemBox>[0]['problem'];
   readonly reload: () => void;
 }
 
-function List({ tenantId, accounts, problem, reload }: Reading): VNode {
+function List({ accounts, problem, reload }: Reading): VNode {
   const [isMaking, setMaking] = useState(false);
-  const address = accountsAddress(tenantId);
+  const address = accountsAddress();
   const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
   const shown = accounts?.filter(({ name, description, roles }) =>
     [name, description, ...roles].join(' ').toLowerCase().includes(wanted),
@@ -165,17 +163,16 @@ function AccountForm({
 type Doing = 'change' | 'disable' | 'remove';
 
 function OneAccount({
-  tenantId,
   account,
   reload,
 }: {
-  readonly tenantId: string;
   readonly account: Account;
   readonly reload: () => void;
 }): VNode {
   const [doing, setDoing] = useState<Doing>();
   const close = (): void => setDoing(undefined);
-  const address = `${accountsAddress(tenantId)}/${account.id}`;
+  const all = accountsAddress();
+  const address = `${all}/${account.id}`;
   const isActive = account.status === 'active';
   const patch = async (body: object): Promise<void> => {
     await call('PATCH', address, { body });
@@ -185,7 +182,7 @@ function OneAccount({
   const remove = async (): Promise<void> => {
     await call('DELETE', address);
     reload();
-    go(accountsAddress(tenantId));
+    go(all);
   };
   return (
     <section>

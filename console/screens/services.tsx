@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf } from '../address.ts';
+import { hrefOf, ofTenant } from '../address.ts';
 import { withQuery } from '../api.ts';
 import { FilterField, Filters } from '../fields.tsx';
 import { Waiting } from '../lists.tsx';
@@ -25,11 +25,10 @@ type Service = ResultOf<'tenant-config.services.get'>['document'];
 
 const kind = kindNamed('services')!;
 
-export function Services({ tenantId, rest }: ScreenProperties): VNode {
+export function Services({ rest }: ScreenProperties): VNode {
   const [id] = rest;
-  if (id !== undefined) return <OneService key={id} tenantId={tenantId} id={id} />;
-  const pageOf = (each: string): string =>
-    `/tenants/${tenantId}/services/${encodeURIComponent(each)}`;
+  if (id !== undefined) return <OneService key={id} id={id} />;
+  const pageOf = (each: string): string => ofTenant(`/services/${encodeURIComponent(each)}`);
   return (
     <section>
       <Heading
@@ -39,14 +38,14 @@ export function Services({ tenantId, rest }: ScreenProperties): VNode {
       <Filters class="filter">
         <FilterField placeholder="name, owner or label" />
       </Filters>
-      <KindList tenantId={tenantId} kind={kind} pageOf={pageOf} />
+      <KindList kind={kind} pageOf={pageOf} />
     </section>
   );
 }
 
 /** What is there of a service; each list is of the whole tenant, and as short as its limits. */
-function useService(tenantId: string, id: string) {
-  const of = `/tenants/${tenantId}`;
+function useService(id: string) {
+  const of = ofTenant();
   const address = `${of}/services/${encodeURIComponent(id)}`;
   const service = useGet<Service>(address);
   const effective = useGet<Effective>(
@@ -59,7 +58,7 @@ function useService(tenantId: string, id: string) {
     effective.reload();
   };
   useLive(reload);
-  useLiveApprovals(pending.reload, tenantId);
+  useLiveApprovals(pending.reload);
   useEvery(lookAgainMs, running.reload);
   const isOfIt = ({ service_id: each }: { readonly service_id?: string | undefined }): boolean =>
     each === id;
@@ -73,12 +72,12 @@ function useService(tenantId: string, id: string) {
   };
 }
 
-function OneService({ tenantId, id }: { readonly tenantId: string; readonly id: string }): VNode {
-  const of = `/tenants/${tenantId}`;
-  const { service, effective, pending, running, problem, reload } = useService(tenantId, id);
+function OneService({ id }: { readonly id: string }): VNode {
+  const of = ofTenant();
+  const { service, effective, pending, running, problem, reload } = useService(id);
   const freezes = useFreezesNow(effective);
   const history = { config_type: kind.configType, resource_id: id };
-  const document = hrefOf(screenOf(tenantId, kind, id));
+  const document = hrefOf(screenOf(kind, id));
   if (!service)
     return (
       <section>
@@ -139,12 +138,12 @@ function OneService({ tenantId, id }: { readonly tenantId: string; readonly id: 
       </section>
       <section aria-label="Running now">
         <h2>Running now</h2>
-        <AutomationTable tenantId={tenantId} items={running} empty="No automation acts on it." />
+        <AutomationTable items={running} empty="No automation acts on it." />
       </section>
       <div class="panels">
-        <WaitingApprovals tenantId={tenantId} pending={pending} />
+        <WaitingApprovals pending={pending} />
         <Windows service={service} document={document} />
-        {freezes && freezes.length > 0 && <FreezesNow tenantId={tenantId} freezes={freezes} />}
+        {freezes && freezes.length > 0 && <FreezesNow freezes={freezes} />}
       </div>
       <LastChanges screens={of} address={withQuery(`${of}/config/history`, history)} />
     </section>

@@ -1,7 +1,7 @@
 /** What a budget has spent on each of the last days, as a chart and as a table, and on what. */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { query, setQuery } from '../address.ts';
+import { ofTenant, query, setQuery } from '../address.ts';
 import { withQuery } from '../api.ts';
 import { BarsByDay, dateText } from '../bars-by-day.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
@@ -15,16 +15,10 @@ type Day = ResultOf<'notifier.budgets.days'>['items'][number];
 const days = 31;
 const totalOf = ({ spent, held }: Day): number => Number(spent) + Number(held);
 
-export function SpendingByDay({
-  tenantId,
-  usage,
-}: {
-  readonly tenantId: string;
-  readonly usage: Usage;
-}): VNode {
+export function SpendingByDay({ usage }: { readonly usage: Usage }): VNode {
   const { by, name } = usage;
   const { data, problem, reload } = useGet<ResultOf<'notifier.budgets.days'>>(
-    withQuery(`/tenants/${tenantId}/budgets/days`, { by, name, days: `${days}` }),
+    withQuery(ofTenant('/budgets/days'), { by, name, days: `${days}` }),
   );
   useEvery(lookAgainMs, reload);
   const chosen = data?.items.find(({ date }) => date === query.value.get('day'));
@@ -78,22 +72,20 @@ export function SpendingByDay({
           </details>
         </>
       )}
-      {chosen && <Behind key={chosen.date} tenantId={tenantId} usage={usage} day={chosen} />}
+      {chosen && <Behind key={chosen.date} usage={usage} day={chosen} />}
     </section>
   );
 }
 
 /** The automations that started on the day and that the budget counts. */
 function Behind({
-  tenantId,
   usage,
   day: { date, from, until },
 }: {
-  readonly tenantId: string;
   readonly usage: Usage;
   readonly day: Day;
 }): VNode {
-  const address = withQuery(`/tenants/${tenantId}/automations`, {
+  const address = withQuery(ofTenant('/automations'), {
     started_from: from,
     started_until: until,
   });

@@ -1,5 +1,6 @@
 /** Names that people may choose where a form asks for one. */
 import type { ResultOf } from '../../shared/contracts/index.ts';
+import { ofTenant, tenantShown } from '../address.ts';
 import { get } from '../api.ts';
 import { useLoaded } from '../loading.ts';
 import { limitKeys } from './limit-table.tsx';
@@ -7,20 +8,17 @@ import { limitKeys } from './limit-table.tsx';
 type Suggestions = Readonly<Record<string, readonly string[]>>;
 
 /** Of members of maps, by what the map is called. The platform has no values to choose from. */
-export function useSuggestions(tenantId: string): Suggestions {
-  const { data = {} } = useLoaded(
-    `suggestions ${tenantId}`,
-    async (aborted): Promise<Suggestions> => {
-      if (tenantId === '') return { Bounds: limitKeys };
-      const of = `/tenants/${tenantId}`;
-      const [contexts, effective] = await Promise.all([
-        get<ResultOf<'tenant-config.contexts'>>(`${of}/contexts`, aborted),
-        get<ResultOf<'config-resolver.resolve'>>(`${of}/config/effective`, aborted),
-      ]);
-      // What limits automation is what people guard first.
-      const keys = new Set([...limitKeys, ...Object.keys(effective.values)]);
-      return { ServiceOverrides: contexts.service_types, Bounds: [...keys] };
-    },
-  );
+export function useSuggestions(): Suggestions {
+  const { data = {} } = useLoaded('suggestions', async (aborted): Promise<Suggestions> => {
+    if (tenantShown.value === '') return { Bounds: limitKeys };
+    const of = ofTenant();
+    const [contexts, effective] = await Promise.all([
+      get<ResultOf<'tenant-config.contexts'>>(`${of}/contexts`, aborted),
+      get<ResultOf<'config-resolver.resolve'>>(`${of}/config/effective`, aborted),
+    ]);
+    // What limits automation is what people guard first.
+    const keys = new Set([...limitKeys, ...Object.keys(effective.values)]);
+    return { ServiceOverrides: contexts.service_types, Bounds: [...keys] };
+  });
   return data;
 }

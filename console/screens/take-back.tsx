@@ -17,8 +17,6 @@ type Detail = Pick<ResultOf<'tenant-config.history.get'>, 'before' | 'after'>;
 
 /** Whose history it is. */
 export interface Owner {
-  /** Empty for the platform. */
-  readonly tenantId: string;
   /** In the addresses of the API, before `/history` and `/rollback`. */
   readonly base: string;
   readonly kinds: readonly DocumentKind[];
@@ -72,7 +70,7 @@ export async function revertOf(
 ): Promise<Review> {
   const kind = owner.kinds.find(({ configType }) => configType === entry.config_type)!;
   const id = kind.plural === undefined ? '' : entry.resource_id;
-  const address = addressOf(kind.path, owner.tenantId, id);
+  const address = addressOf(kind.path, id);
   const { revision } = await readStored(address);
   const name = namesIn(path).at(-1);
   return {

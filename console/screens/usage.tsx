@@ -1,11 +1,11 @@
 /** What a tenant uses of what it may have; and the tenants that are near a limit. */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
+import { ofTenant } from '../address.ts';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { useGet } from '../loading.ts';
 import { usePages } from '../pages.ts';
 import { Heading } from '../parts.tsx';
-import type { ScreenProperties } from './screen.ts';
 
 type Usage = ResultOf<'config-resolver.usage.get'>['items'][number];
 type Near = ResultOf<'config-resolver.usage.near'>['items'][number];
@@ -24,9 +24,9 @@ export const titlesOfUsage: Readonly<Record<Usage['what'], string>> = {
 
 const numberOf = (count: number | null): string => (count === null ? '–' : count.toLocaleString());
 
-export function TenantUsage({ tenantId }: ScreenProperties): VNode {
+export function TenantUsage(): VNode {
   const { data, problem, reload } = useGet<ResultOf<'config-resolver.usage.get'>>(
-    `/tenants/${tenantId}/usage`,
+    ofTenant('/usage'),
   );
   return (
     <section>

@@ -1,6 +1,7 @@
 /** Who of the platform has looked into the tenant, and why; an open visit is ended here. */
 import type { VNode } from 'preact';
 import type { Visit } from '../../shared/contracts/visits.ts';
+import { ofTenant, tenantShown } from '../address.ts';
 import { useAction } from '../action.ts';
 import { RowButton, ShowMore, Table } from '../lists.tsx';
 import { usePages } from '../pages.ts';
@@ -8,15 +9,12 @@ import { Time } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
 import { endVisit } from '../visit.tsx';
 
-export function Visits({ tenantId }: { readonly tenantId: string }): VNode | null {
-  const { items, isComplete, problem, more, reload } = usePages<Visit>(
-    `/tenants/${tenantId}/visits`,
-    false,
-  );
+export function Visits(): VNode | null {
+  const { items, isComplete, problem, more, reload } = usePages<Visit>(ofTenant('/visits'), false);
   const ending = useAction();
   const end = ({ id }: Visit): void =>
     void ending.run(async () => {
-      await endVisit(tenantId, id);
+      await endVisit(tenantShown.value, id);
       reload();
     });
   if (items?.length === 0) return null;

@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { query, setQuery } from '../address.ts';
+import { ofTenant, query, setQuery } from '../address.ts';
 import { call } from '../api.ts';
 import { anyOf, SelectField, Filters } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
@@ -12,7 +12,6 @@ import { useLive, useLoaded, useGet } from '../loading.ts';
 import { State, Time, Value } from '../inline.tsx';
 import { Empty, Heading, TypedField } from '../parts.tsx';
 import { layerTitles } from './ladder.ts';
-import type { ScreenProperties } from './screen.ts';
 
 type Decided = ResultOf<'config-resolver.decide'>;
 type Reason = Decided['reasons'][number];
@@ -41,9 +40,9 @@ function intentAsked(): Readonly<Record<string, unknown>> | undefined {
   };
 }
 
-export function WhatIf({ tenantId }: ScreenProperties): VNode {
+export function WhatIf(): VNode {
   const intent = intentAsked();
-  const address = `/tenants/${tenantId}/decide`;
+  const address = ofTenant('/decide');
   const { data, problem, reload } = useLoaded(
     `${address} ${JSON.stringify(intent)}`,
     async (aborted) =>
@@ -56,7 +55,7 @@ export function WhatIf({ tenantId }: ScreenProperties): VNode {
         title="What if"
         about="Whether automation may do something now, and why. Nothing is started."
       />
-      <Question tenantId={tenantId} />
+      <Question />
       {intent === undefined ? (
         <Empty>Say what automation would do, and how risky it is.</Empty>
       ) : (
@@ -67,8 +66,8 @@ export function WhatIf({ tenantId }: ScreenProperties): VNode {
   );
 }
 
-function Question({ tenantId }: { readonly tenantId: string }): VNode {
-  const { data } = useGet<Contexts>(`/tenants/${tenantId}/contexts`);
+function Question(): VNode {
+  const { data } = useGet<Contexts>(ofTenant('/contexts'));
   const field = (name: string, label: string, placeholder: string, choices: string[] = []) => (
     <label>
       {label}
