@@ -136,12 +136,14 @@ export const Columns = ({
   </thead>
 );
 
-/** A row of a `dl` of facts. */
+/** A row of a `dl` of facts: what is said in one piece, or in several. */
 export const Fact = ({
   name,
-  children,
+  says,
+  children = says,
 }: {
   readonly name: string;
+  readonly says?: ComponentChildren;
   readonly children?: ComponentChildren;
 }): VNode => (
   <div>

@@ -219,8 +219,8 @@ function AccountFacts({ account }: { readonly account: Detail }): VNode {
         </p>
       )}
       <dl class="facts">
-        <Fact name="Name">{name === null ? '–' : <bdi>{name}</bdi>}</Fact>
-        <Fact name="Signs in with">{waysIn(account.signs_in_with)}</Fact>
+        <Fact name="Name" says={name === null ? '–' : <bdi>{name}</bdi>} />
+        <Fact name="Signs in with" says={waysIn(account.signs_in_with)} />
         <Fact name="Platform">
           {account.platform_roles.length === 0 ? 'no role' : 'administrator'}
         </Fact>
@@ -236,15 +236,9 @@ function AccountFacts({ account }: { readonly account: Detail }): VNode {
             </div>
           ))}
         </Fact>
-        <Fact name="Created">
-          <Time at={account.created_at} />
-        </Fact>
-        <Fact name="Id">
-          <code>{id}</code>
-        </Fact>
-        <Fact name="What happened">
-          <a href={hrefOf(happened)}>Audit of the account</a>
-        </Fact>
+        <Fact name="Created" says={<Time at={account.created_at} />} />
+        <Fact name="Id" says={<code>{id}</code>} />
+        <Fact name="What happened" says={<a href={hrefOf(happened)}>Audit of the account</a>} />
       </dl>
     </div>
   );

@@ -170,18 +170,13 @@ function Facts({ approval }: { readonly approval: Approval }): VNode {
         </p>
       )}
       <dl class="facts">
-        <Fact name="Action">
-          <code>{approval.action}</code>
-        </Fact>
-        <Fact name="Risk">
-          <Risk level={approval.risk_level} />
-        </Fact>
-        <div>
-          <dt>Cost impact</dt>
-          <dd class="number">
+        <Fact name="Action" says={<code>{approval.action}</code>} />
+        <Fact name="Risk" says={<Risk level={approval.risk_level} />} />
+        <Fact name="Cost impact">
+          <span class="number">
             {cost ?? '–'} {currency}
-          </dd>
-        </div>
+          </span>
+        </Fact>
         {reasons.length > 0 && (
           <Fact name="Why it asks">
             {reasons.map((reason) => (
@@ -197,14 +192,8 @@ function Facts({ approval }: { readonly approval: Approval }): VNode {
             {type !== undefined && <span class="muted"> {type}</span>}
           </Fact>
         )}
-        {agent !== undefined && (
-          <Fact name="Agent">
-            <bdi>{agent}</bdi>
-          </Fact>
-        )}
-        <Fact name="Asked by">
-          <Asker approval={approval} />
-        </Fact>
+        {agent !== undefined && <Fact name="Agent" says={<bdi>{agent}</bdi>} />}
+        <Fact name="Asked by" says={<Asker approval={approval} />} />
         <Fact name="Approved so far">
           {approval.approved_by.length} of {approval.policy.required}
           {approval.approved_by.map(({ by, name, at, comment }) => (
@@ -233,9 +222,9 @@ function Facts({ approval }: { readonly approval: Approval }): VNode {
       )}
       {happens && (
         <dl class="happens">
-          <Fact name="If you approve">{happens.approve}</Fact>
-          <Fact name="If you deny">{happens.deny}</Fact>
-          <Fact name="If no one decides">{happens.silence}</Fact>
+          <Fact name="If you approve" says={happens.approve} />
+          <Fact name="If you deny" says={happens.deny} />
+          <Fact name="If no one decides" says={happens.silence} />
         </dl>
       )}
     </div>

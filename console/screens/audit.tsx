@@ -195,26 +195,15 @@ function EventRow({
           <td colspan={4} id={detailsId}>
             <div class="ladder">
               <dl class="facts">
-                <div>
-                  <dt>Number in the chain</dt>
-                  <dd class="number">{seq}</dd>
-                </div>
-                <Fact name="By">
-                  <code>{actor.id}</code>
-                </Fact>
-                <Fact name="Target">{target === null ? '–' : <code>{target}</code>}</Fact>
+                <Fact name="Number in the chain" says={<span class="number">{seq}</span>} />
+                <Fact name="By" says={<code>{actor.id}</code>} />
+                <Fact name="Target" says={target === null ? '–' : <code>{target}</code>} />
                 {ofAll && event.tenant_id !== null && (
-                  <Fact name="Tenant">
-                    <code>{event.tenant_id}</code>
-                  </Fact>
+                  <Fact name="Tenant" says={<code>{event.tenant_id}</code>} />
                 )}
-                <Fact name="Request">{request === null ? '–' : <code>{request}</code>}</Fact>
-                <Fact name="At">
-                  <code>{event.occurred_at}</code>
-                </Fact>
-                <Fact name="Hash">
-                  <code>{hash}</code>
-                </Fact>
+                <Fact name="Request" says={request === null ? '–' : <code>{request}</code>} />
+                <Fact name="At" says={<code>{event.occurred_at}</code>} />
+                <Fact name="Hash" says={<code>{hash}</code>} />
               </dl>
               <pre tabindex={0} aria-label="Details">
                 <code>{longJson(payload)}</code>
@@ -251,13 +240,7 @@ function Export({ asked }: { readonly asked: Filters }): VNode {
       <span class="fine" role="status">
         {says}
       </span>{' '}
-      <Button
-        class="small"
-        says="Export filtered events"
-        isBusy={isBusy}
-
-        onClick={begin}
-      />
+      <Button class="small" says="Export filtered events" isBusy={isBusy} onClick={begin} />
     </span>
   );
 }

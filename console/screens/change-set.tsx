@@ -174,9 +174,7 @@ function Facts({ set, owner }: { readonly set: ChangeSet; readonly owner: SetOwn
           ))}
         </Fact>
       )}
-      <Fact name="Digest">
-        <code title={set.digest}>{set.digest.slice(0, 12)}</code>
-      </Fact>
+      <Fact name="Digest" says={<code title={set.digest}>{set.digest.slice(0, 12)}</code>} />
     </dl>
   );
 }

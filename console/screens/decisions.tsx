@@ -215,16 +215,10 @@ function OneDecision({ id }: { readonly id: string }): VNode {
             <Fact name="Action">
               <Code>{data.intent.action}</Code> <Risk level={data.intent.risk_level} />
             </Fact>
-            <Fact name="For">
-              <bdi>{placeOf(data) || 'no agent and no service'}</bdi>
-            </Fact>
-            <Fact name="Cost">{data.intent.cost_impact ?? '–'}</Fact>
-            <Fact name="Decision">
-              <Decided decision={data.decision} />
-            </Fact>
-            <Fact name="Decided">
-              <Time at={data.decided_at} />
-            </Fact>
+            <Fact name="For" says={<bdi>{placeOf(data) || 'no agent and no service'}</bdi>} />
+            <Fact name="Cost" says={data.intent.cost_impact ?? '–'} />
+            <Fact name="Decision" says={<Decided decision={data.decision} />} />
+            <Fact name="Decided" says={<Time at={data.decided_at} />} />
             <Fact name="By revisions">
               {data.revision.tenant} of the tenant, {data.revision.platform} of the platform
             </Fact>

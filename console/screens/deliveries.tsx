@@ -141,10 +141,8 @@ function Facts({ delivery }: { readonly delivery: Detail }): VNode {
   const { target, channel, state, reason, next_attempt_at: next, settled_at: settled } = delivery;
   return (
     <dl class="facts">
-      <Fact name="Target">
-        <bdi>{target}</bdi>
-      </Fact>
-      <Fact name="Channel">{channel}</Fact>
+      <Fact name="Target" says={<bdi>{target}</bdi>} />
+      <Fact name="Channel" says={channel} />
       <Fact name="Notice">
         {noticeOf(delivery)}
         {delivery.approval_id !== null && (
@@ -153,30 +151,12 @@ function Facts({ delivery }: { readonly delivery: Detail }): VNode {
           </>
         )}
       </Fact>
-      <Fact name="State">
-        <State state={state} />
-      </Fact>
-      {reason !== null && (
-        <Fact name="Reason">
-          <bdi>{reason}</bdi>
-        </Fact>
-      )}
-      <Fact name="Made">
-        <Time at={delivery.created_at} />
-      </Fact>
-      {settled !== null && (
-        <Fact name="Settled">
-          <Time at={settled} />
-        </Fact>
-      )}
-      {next !== null && (
-        <Fact name="Next attempt">
-          <Time at={next} />
-        </Fact>
-      )}
-      <Fact name="webhook-id">
-        <code>{delivery.webhook_id}</code>
-      </Fact>
+      <Fact name="State" says={<State state={state} />} />
+      {reason !== null && <Fact name="Reason" says={<bdi>{reason}</bdi>} />}
+      <Fact name="Made" says={<Time at={delivery.created_at} />} />
+      {settled !== null && <Fact name="Settled" says={<Time at={settled} />} />}
+      {next !== null && <Fact name="Next attempt" says={<Time at={next} />} />}
+      <Fact name="webhook-id" says={<code>{delivery.webhook_id}</code>} />
     </dl>
   );
 }

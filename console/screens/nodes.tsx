@@ -144,9 +144,7 @@ function Needs({ ready }: { readonly ready: Readiness }): VNode {
     <section aria-label="This gateway">
       <h2>This gateway</h2>
       <dl class="facts">
-        <Fact name="status">
-          <strong>{said(status)}</strong>
-        </Fact>
+        <Fact name="status" says={<strong>{said(status)}</strong>} />
         {Object.entries(parts).map(([name, value]) => (
           <div key={name}>
             <dt>{name.replaceAll('_', ' ')}</dt>
@@ -301,16 +299,13 @@ function ReloadReview({
         <ProblemBox problem={problem ?? refusal} />
         {data && (
           <dl class="facts">
-            <div>
-              <dt>Nodes</dt>
-              <dd class="number">{data.nodes.length}</dd>
-            </div>
-            <Fact name="Settings that change">{orNone(data.changed_settings)}</Fact>
-            <Fact name="Settings that need a restart">{orNone(data.requires_restart)}</Fact>
+            <Fact name="Nodes" says={<span class="number">{data.nodes.length}</span>} />
+            <Fact name="Settings that change" says={orNone(data.changed_settings)} />
+            <Fact name="Settings that need a restart" says={orNone(data.requires_restart)} />
             <Fact name="Effective values dropped">
               {data.invalidated.all ? 'of every tenant' : 'none'}
             </Fact>
-            <Fact name="Caches emptied">{orNone(data.reinitialized)}</Fact>
+            <Fact name="Caches emptied" says={orNone(data.reinitialized)} />
           </dl>
         )}
         {data?.errors && (

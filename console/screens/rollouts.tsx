@@ -244,9 +244,7 @@ function Facts({ rollout }: { readonly rollout: Rollout }): VNode {
           <Time at={rollout.updated_at} />
         </span>
       </Fact>
-      <Fact name="This stage began">
-        <Time at={rollout.stage_at} />
-      </Fact>
+      <Fact name="This stage began" says={<Time at={rollout.stage_at} />} />
       <Fact name="Where a gate fails">
         {onFail === 'revert' ? 'it is reverted' : 'it is held'}
         {until !== null && (
@@ -260,9 +258,7 @@ function Facts({ rollout }: { readonly rollout: Rollout }): VNode {
           <a href={hrefOf(`/platform/change-sets/${set}`)}>a change set</a>
         </Fact>
       )}
-      <Fact name="Order of tenants">
-        <code>{rollout.salt}</code>
-      </Fact>
+      <Fact name="Order of tenants" says={<code>{rollout.salt}</code>} />
     </dl>
   );
 }
