@@ -1,5 +1,6 @@
 /** Fields of forms with their labels. */
 import type { ComponentChildren, ComponentProps, VNode } from 'preact';
+import { useState } from 'preact/hooks';
 import { query, setQuery } from './address.ts';
 
 interface InputProperties {
@@ -42,6 +43,25 @@ export const Field = ({
     {hint !== undefined && <small>{hint}</small>}
   </label>
 );
+
+/**
+ * Binds fields to values by their names; a form that has several of the same kind ends the names of
+ * its fields differently. The cast: a name that is computed says no longer whose it is.
+ */
+export const boundTo =
+  <Values extends object>(values: Values, put: (change: Partial<Values>) => void, ending = '') =>
+  <Name extends keyof Values & string>(name: Name) => ({
+    name: `${name}${ending}`,
+    value: values[name],
+    onValue: (value: Values[Name]): void => put({ [name]: value } as unknown as Partial<Values>),
+  });
+
+/** What is typed in a form, and its fields. */
+export function useFields<Values extends object>(first: Values) {
+  const [typed, setTyped] = useState(first);
+  const put = (change: Partial<Values>): void => setTyped((before) => ({ ...before, ...change }));
+  return { typed, put, field: boundTo(typed, put) };
+}
 
 /** Why something is changed or decided; required unless said otherwise. */
 export const ReasonField = ({

@@ -1,12 +1,12 @@
 /** A look into a tenant for the platform: how it begins, what says so meanwhile, how it ends. */
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import type { Visit } from '../shared/contracts/visits.ts';
 import { useAction } from './action.ts';
 import { go } from './address.ts';
 import { call } from './api.ts';
 import { FormDialog } from './dialogs.tsx';
-import { Field } from './fields.tsx';
+import { Field, useFields } from './fields.tsx';
 import { clockTime } from './format.ts';
 import { Button, Strong } from './inline.tsx';
 import { ProblemBox } from './parts.tsx';
@@ -19,9 +19,9 @@ export function LookInside({
   readonly tenant: { readonly id: string; readonly name: string };
   readonly onClose: () => void;
 }): VNode {
-  const [reason, setReason] = useState('');
+  const { typed, field } = useFields({ reason: '' });
   const work = async (): Promise<void> => {
-    await call('POST', `/tenants/${tenant.id}/visits`, { body: { reason: reason.trim() } });
+    await call('POST', `/tenants/${tenant.id}/visits`, { body: { reason: typed.reason.trim() } });
     await switchTenant(tenant.id);
     // The shell goes where whoever reads begins.
     go('');
@@ -39,13 +39,11 @@ export function LookInside({
       </p>
       <Field
         label="Reason"
-        name="reason"
         required
         minlength={10}
         maxlength={500}
         placeholder="Such as the number of their ticket"
-        value={reason}
-        onValue={setReason}
+        {...field('reason')}
       />
     </FormDialog>
   );

@@ -3,17 +3,17 @@
  * in afterwards.
  */
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import { go, hrefOf } from '../address.ts';
 import { useAction } from '../action.ts';
-import { Field } from '../fields.tsx';
+import { Field, useFields } from '../fields.tsx';
 import { Button } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
 import { signIn } from '../session.ts';
 import { notice } from './sign-in.tsx';
 
 export function AcceptInvitation({ token }: { readonly token: string | undefined }): VNode {
-  const [password, setPassword] = useState('');
+  const { typed, field } = useFields({ password: '' });
   const { isBusy, problem, run } = useAction();
   useEffect(() => {
     document.title = 'Invitation · Strata';
@@ -21,7 +21,7 @@ export function AcceptInvitation({ token }: { readonly token: string | undefined
   const accept = (event: Event, withPassword: boolean): void => {
     event.preventDefault();
     void run(async () => {
-      const next = await signIn({ token, ...(withPassword && { password }) });
+      const next = await signIn({ token, ...(withPassword && typed) });
       if (next)
         notice.value = `You are a member of ${next.tenant.name} now. Sign in as ${next.email}.`;
       go('', { replace: true });
@@ -45,12 +45,10 @@ export function AcceptInvitation({ token }: { readonly token: string | undefined
         <Field
           label="Choose a password"
           type="password"
-          name="password"
           autocomplete="new-password"
           required
           minlength={12}
-          value={password}
-          onValue={setPassword}
+          {...field('password')}
         />
         <p class="fine">12 characters at least, and not a common one.</p>
         <Button type="submit" says="Accept and sign in" isBusy={isBusy} />

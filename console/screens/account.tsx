@@ -10,7 +10,7 @@ import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
-import { Field } from '../fields.tsx';
+import { Field, useFields } from '../fields.tsx';
 import { RowButton, Table, Waiting, Notice } from '../lists.tsx';
 import { Button, Time } from '../inline.tsx';
 import { Empty, Heading, ProblemBox } from '../parts.tsx';
@@ -164,21 +164,18 @@ interface DialogProperties {
 }
 
 function AddPasskey({ onClose, onDone }: DialogProperties): VNode {
-  const [name, setName] = useState('');
+  const { typed, field } = useFields({ name: '' });
   const work = async (): Promise<void> => {
-    await registerPasskey(name.trim());
+    await registerPasskey(typed.name.trim());
     onDone();
   };
   return (
     <FormDialog title="Add a passkey" verb="Add it" work={work} onClose={onClose}>
       <Field
         label="What you call it"
-        name="name"
         maxlength={100}
-
         placeholder="such as Laptop"
-        value={name}
-        onValue={setName}
+        {...field('name')}
       />
       <p class="fine">The browser asks next. A mail says that one was added.</p>
     </FormDialog>
@@ -207,9 +204,10 @@ function RemovePasskey({
   );
 }
 
+const noPasswords = { current_password: '', new_password: '' };
+
 function ChangePassword(): VNode {
-  const [current, setCurrent] = useState('');
-  const [next, setNext] = useState('');
+  const { typed, put, field } = useFields(noPasswords);
   const [endsKeys, setEndsKeys] = useState(false);
   const [isDone, setDone] = useState(false);
   const { isBusy, problem, run } = useAction();
@@ -217,10 +215,9 @@ function ChangePassword(): VNode {
     event.preventDefault();
     setDone(false);
     void run(async () => {
-      const body = { current_password: current, new_password: next, end_api_keys: endsKeys };
+      const body = { ...typed, end_api_keys: endsKeys };
       await call('POST', '/auth/password/change', { body });
-      setCurrent('');
-      setNext('');
+      put(noPasswords);
       setDone(true);
     });
   };
@@ -239,21 +236,17 @@ function ChangePassword(): VNode {
         <Field
           label="Current password"
           type="password"
-          name="current_password"
           autocomplete="current-password"
           required
-          value={current}
-          onValue={setCurrent}
+          {...field('current_password')}
         />
         <Field
           label="New password"
           type="password"
-          name="new_password"
           autocomplete="new-password"
           required
           minlength={12}
-          value={next}
-          onValue={setNext}
+          {...field('new_password')}
           hint="12 characters at least, and not a common one."
         />
         <label class="check">

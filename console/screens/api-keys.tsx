@@ -8,7 +8,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { call } from '../api.ts';
 import { Choices, FormDialog, ShownOnce } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
-import { Field } from '../fields.tsx';
+import { Field, useFields } from '../fields.tsx';
 import { RowButton, Table, Waiting } from '../lists.tsx';
 import { Button, State, Time } from '../inline.tsx';
 import { Allowed, narrowingIn, NarrowingFields, notNarrowed } from './narrowing.tsx';
@@ -160,12 +160,11 @@ function Make({
   readonly onClose: () => void;
   readonly onIssued: (issued: Issued) => void;
 }): VNode {
-  const [name, setName] = useState('');
+  const { typed, field } = useFields({ name: '', days: '90' });
   const [scopes, setScopes] = useState<readonly string[]>(['config:read']);
-  const [days, setDays] = useState('90');
   const [narrowing, setNarrowing] = useState(notNarrowed);
   const work = async (): Promise<void> => {
-    const asked = { name: name.trim(), scopes, expires_in_days: Number(days) };
+    const asked = { name: typed.name.trim(), scopes, expires_in_days: Number(typed.days) };
     const body = { ...asked, ...narrowingIn(narrowing) };
     const { body: issued } = await call<Issued>('POST', owner.create, { body });
     onIssued(issued);
@@ -174,24 +173,19 @@ function Make({
     <FormDialog title="New API key" verb="Create key" work={work} onClose={onClose}>
       <Field
         label="Name"
-        name="name"
         required
         maxlength={100}
-
         placeholder="such as deploy-pipeline"
-        value={name}
-        onValue={setName}
+        {...field('name')}
       />
       <Field
         label="Days until it expires"
         type="number"
-        name="days"
         required
         min="1"
         max="365"
         class="number"
-        value={days}
-        onValue={setDays}
+        {...field('days')}
         hint="1 to 365."
       />
       <Choices

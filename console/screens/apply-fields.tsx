@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { Problem } from '../api.ts';
-import { Field, Select, titled } from '../fields.tsx';
+import { boundTo, Field, Select, titled } from '../fields.tsx';
 import { localTime } from '../format.ts';
 import { localFieldOf } from './as-of.tsx';
 import type { ApplyWhen } from './change-sets.ts';
@@ -53,6 +53,7 @@ export function ApplyFields({
   readonly onTyped: (typed: ApplyTyped) => void;
 }): VNode {
   const { when, local, timezone } = typed;
+  const field = boundTo(typed, (change) => onTyped({ ...typed, ...change }));
   const [moment, setMoment] = useState<string>();
   useEffect(() => {
     let isOld = false;
@@ -67,30 +68,16 @@ export function ApplyFields({
   }, [when, local, timezone]);
   return (
     <>
-      <Select
-        label="It is applied"
-        name="apply"
-        value={when}
-        options={titled(whenTitles)}
-        onValue={(chosen) => onTyped({ ...typed, when: chosen })}
-      />
+      <Select label="It is applied" options={titled(whenTitles)} {...field('when')} name="apply" />
       {when === 'at' && (
         <div class="at">
-          <Field
-            label="Time"
-            type="datetime-local"
-            name="apply_at"
-            required
-            value={local}
-            onValue={(chosen) => onTyped({ ...typed, local: chosen })}
-          />
+          <Field label="Time" type="datetime-local" required {...field('local')} name="apply_at" />
           <Field
             label="Time zone"
-            name="apply_zone"
-            value={timezone}
             required
             spellcheck={false}
-            onValue={(zone) => onTyped({ ...typed, timezone: zone })}
+            {...field('timezone')}
+            name="apply_zone"
           />
           <p class="fine" role="status">
             {moment === undefined

@@ -67,14 +67,7 @@ export function Verify(): VNode {
     <div class="proof">
       <p>
         Every event carries the hash of the previous one, so nobody can change, remove or insert one
-        unseen.{' '}
-        <Button
-          class="small"
-          says="Verify the record"
-          isBusy={isBusy}
-
-          onClick={begin}
-        />
+        unseen. <Button class="small" says="Verify the record" isBusy={isBusy} onClick={begin} />
       </p>
       <ProblemBox problem={problem} retry={begin} />
       <div role="status">{verdict && <Says verdict={verdict} />}</div>

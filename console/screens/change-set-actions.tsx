@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { useAction, type Action } from '../action.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
-import { Field, ReasonField } from '../fields.tsx';
+import { Field, ReasonField, useFields } from '../fields.tsx';
 import { noteStep } from '../inbox.ts';
 import { Button } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
@@ -194,13 +194,12 @@ interface Asking {
 }
 
 function Edit({ set, address, onClose, onDone }: Asking & { readonly set: ChangeSet }): VNode {
-  const [title, setTitle] = useState(set.title);
-  const [reason, setReason] = useState(set.reason);
+  const { typed, field } = useFields({ title: set.title, reason: set.reason });
   const [apply, setApply] = useState(typedOf(set.apply));
   const save = async (): Promise<void> => {
     const body: ChangeSetEdit = {
-      title: title.trim(),
-      reason: reason.trim(),
+      title: typed.title.trim(),
+      reason: typed.reason.trim(),
       apply: await applyOf(apply),
     };
     await call('PATCH', address, { body });
@@ -213,8 +212,8 @@ function Edit({ set, address, onClose, onDone }: Asking & { readonly set: Change
         It becomes a draft again, and its approvals are void. What it writes is changed where it was
         proposed: cancel this one and propose another.
       </p>
-      <Field label="Title" name="title" value={title} required maxlength={200} onValue={setTitle} />
-      <ReasonField value={reason} onValue={setReason} />
+      <Field label="Title" required maxlength={200} {...field('title')} />
+      <ReasonField {...field('reason')} />
       <ApplyFields typed={apply} onTyped={setApply} />
     </FormDialog>
   );

@@ -2,13 +2,12 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { FreezeWindow } from '../../shared/contracts/freezes.ts';
-import { useAction } from '../action.ts';
 import { Problem } from '../api.ts';
-import { Field, Select, titled } from '../fields.tsx';
+import { FormDialog } from '../dialogs.tsx';
+import { Field, Select, titled, useFields } from '../fields.tsx';
 import { RowButton } from '../lists.tsx';
 import type { JsonObject } from '../merge-patch.ts';
 import { Button } from '../inline.tsx';
-import { Dialog, ProblemBox } from '../parts.tsx';
 import { kindOfWindow, ownZone, type WindowKind } from './freeze-windows.ts';
 import {
   memberOf,
@@ -192,64 +191,52 @@ export function FreezeOverride({
   onClose,
   ...properties
 }: FormProperties & { readonly name: string }): VNode {
-  const [override, setOverride] = useState('');
-  const [until, setUntil] = useState(localMinute(new Date(Date.now() + 3_600_000)));
-  const [reason, setReason] = useState('');
+  const { typed, field } = useFields({
+    override: '',
+    until: localMinute(new Date(Date.now() + 3_600_000)),
+    why: '',
+  });
   const [isReviewing, setReviewing] = useState(false);
-  const moment = new Date(until);
+  const until = new Date(typed.until);
   return (
     <>
-      <Dialog title={`Override the freeze ${name}`} onClose={onClose}>
-        <form
-          onSubmit={(event: Event) => {
-            event.preventDefault();
-            setReviewing(true);
-          }}
-        >
-          <p>
-            All automation that the freeze holds back may act until then. The history and the audit
-            keep who overrode it and why.
-          </p>
-          <Field
-            label="Name"
-            name="override"
-            value={override}
-            placeholder="incident-42"
-            required
-            pattern={namePattern}
-            spellcheck={false}
-            onValue={setOverride}
-          />
-          <Field
-            label="Until, in your time"
-            type="datetime-local"
-            name="until"
-            required
-            min={localMinute(new Date())}
-            value={until}
-            onValue={setUntil}
-          />
-          <Field
-            label="Why"
-            name="why"
-            value={reason}
-            required
-            maxlength={500}
-            onValue={setReason}
-          />
-          <footer>
-            <Button class="secondary" says="Cancel" onClick={onClose} />
-            <Button type="submit" class="danger" says="Review…" />
-          </footer>
-        </form>
-      </Dialog>
+      <FormDialog
+        title={`Override the freeze ${name}`}
+        verb="Review…"
+        isDangerous
+        work={async () => setReviewing(true)}
+        onClose={onClose}
+      >
+        <p>
+          All automation that the freeze holds back may act until then. The history and the audit
+          keep who overrode it and why.
+        </p>
+        <Field
+          label="Name"
+          placeholder="incident-42"
+          required
+          pattern={namePattern}
+          spellcheck={false}
+          {...field('override')}
+        />
+        <Field
+          label="Until, in your time"
+          type="datetime-local"
+          required
+          min={localMinute(new Date())}
+          {...field('until')}
+        />
+        <Field label="Why" required maxlength={500} {...field('why')} />
+      </FormDialog>
       {isReviewing && (
         <ReviewMember
           {...properties}
           title={`Override the freeze ${name}`}
           name={name}
-          patch={{ overrides: { [override]: { until: moment.toISOString(), reason } } }}
-          reason={reason}
+          patch={{
+            overrides: { [typed.override]: { until: until.toISOString(), reason: typed.why } },
+          }}
+          reason={typed.why}
           verb="Override the freeze"
           onClose={() => setReviewing(false)}
         />
@@ -260,15 +247,14 @@ export function FreezeOverride({
 
 /** The file is read here: the windows that it makes are what is sent. */
 export function CalendarImport({
-  name: known,
+  name: known = 'holidays',
   onClose,
   ...properties
 }: FormProperties & { readonly name?: string | undefined }): VNode {
-  const [name, setName] = useState(known ?? 'holidays');
-  const [timezone, setTimezone] = useState(ownZone());
+  const { typed, field } = useFields({ name: known, timezone: ownZone() });
+  const { name, timezone } = typed;
   const [file, setFile] = useState<File>();
   const [windows, setWindows] = useState<readonly FreezeWindow[]>();
-  const { isBusy, problem, run } = useAction();
   const isThere = memberOf(properties.stored, name) !== undefined;
   const read = async (): Promise<void> => {
     const { Temporal } = await import('temporal-polyfill');
@@ -284,52 +270,40 @@ export function CalendarImport({
   };
   return (
     <>
-      <Dialog title="Import a calendar" onClose={onClose}>
-        <form
-          onSubmit={(event: Event) => {
-            event.preventDefault();
-            void run(read);
-          }}
-        >
-          <p>
-            The windows of the freeze become those of the calendar; all else that it says stays.
-          </p>
-          <Field
-            label="Freeze"
-            name="name"
-            value={name}
+      <FormDialog
+        title="Import a calendar"
+        verb="Review…"
+        isReady={file !== undefined}
+        work={read}
+        onClose={onClose}
+      >
+        <p>The windows of the freeze become those of the calendar; all else that it says stays.</p>
+        <Field
+          label="Freeze"
+          required
+          pattern={namePattern}
+          spellcheck={false}
+          hint={isThere ? 'Its windows are replaced.' : 'It is made.'}
+          {...field('name')}
+        />
+        <label>
+          iCalendar file
+          <input
+            type="file"
+            name="file"
+            accept=".ics,text/calendar"
             required
-            pattern={namePattern}
-            spellcheck={false}
-            hint={isThere ? 'Its windows are replaced.' : 'It is made.'}
-            onValue={setName}
+            onChange={({ currentTarget }) => setFile(currentTarget.files?.[0])}
           />
-          <label>
-            iCalendar file
-            <input
-              type="file"
-              name="file"
-              accept=".ics,text/calendar"
-              required
-              onChange={({ currentTarget }) => setFile(currentTarget.files?.[0])}
-            />
-          </label>
-          <Field
-            label="Time zone"
-            name="timezone"
-            value={timezone}
-            required
-            spellcheck={false}
-            hint="Of whole days, and of times that name none"
-            onValue={setTimezone}
-          />
-          <ProblemBox problem={problem} />
-          <footer>
-            <Button class="secondary" says="Cancel" onClick={onClose} />
-            <Button type="submit" says="Review…" isBusy={isBusy} disabled={!file} />
-          </footer>
-        </form>
-      </Dialog>
+        </label>
+        <Field
+          label="Time zone"
+          required
+          spellcheck={false}
+          hint="Of whole days, and of times that name none"
+          {...field('timezone')}
+        />
+      </FormDialog>
       {windows && (
         <ReviewMember
           {...properties}

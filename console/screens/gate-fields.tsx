@@ -1,7 +1,7 @@
 /** The gates of a stage, as they are typed: what has to pass before the next stage begins. */
 import type { VNode } from 'preact';
 import type { ParamsOf } from '../../shared/contracts/index.ts';
-import { Field, Select, titled } from '../fields.tsx';
+import { boundTo, Field, Select, titled } from '../fields.tsx';
 import { RowButton } from '../lists.tsx';
 import { Button } from '../inline.tsx';
 
@@ -18,8 +18,8 @@ export interface TypedGate {
   readonly url: string;
   readonly secret: string;
   readonly query: string;
-  readonly atMost: string;
-  readonly atLeast: string;
+  readonly most: string;
+  readonly least: string;
 }
 
 export const manualGate: TypedGate = {
@@ -31,8 +31,8 @@ export const manualGate: TypedGate = {
   url: '',
   secret: '',
   query: '',
-  atMost: '',
-  atLeast: '',
+  most: '',
+  least: '',
 };
 
 const types: Readonly<Record<Gate['type'], string>> = {
@@ -48,7 +48,7 @@ const figures: Readonly<Record<Figure, string>> = {
 };
 
 export function gateOf(typed: TypedGate): Gate {
-  const { type, figure, rule, url, secret, query, atMost, atLeast } = typed;
+  const { type, figure, rule, url, secret, query, most, least } = typed;
   switch (type) {
     case 'manual':
       return { type };
@@ -66,8 +66,8 @@ export function gateOf(typed: TypedGate): Gate {
       return {
         type,
         query: query.trim(),
-        ...(atMost !== '' && { at_most: Number(atMost) }),
-        ...(atLeast !== '' && { at_least: Number(atLeast) }),
+        ...(most !== '' && { at_most: Number(most) }),
+        ...(least !== '' && { at_least: Number(least) }),
       };
   }
 }
@@ -97,12 +97,12 @@ export function GatesFields({
           <OneGate
             name={`${name}-${index}`}
             gate={gate}
-            onGate={(next) => onGates(gates.map((each, at) => (at === index ? next : each)))}
+            onGate={(next) => onGates(gates.with(index, next))}
           />
           <RowButton
             says="Remove"
             of={`gate ${index + 1}`}
-            onClick={() => onGates(gates.filter((_gate, at) => at !== index))}
+            onClick={() => onGates(gates.toSpliced(index, 1))}
           />
         </div>
       ))}
@@ -120,122 +120,104 @@ export function GatesFields({
 }
 
 function OneGate({ name, gate, onGate }: GateProperties): VNode {
+  const field = boundTo(gate, (change) => onGate({ ...gate, ...change }), `-${name}`);
   return (
     <>
-      <Select
-        label="Gate"
-        name={`gate-${name}`}
-        value={gate.type}
-        options={titled(types)}
-        onValue={(type) => onGate({ ...gate, type })}
-      />
-      {gate.type === 'figures' && <FiguresFields name={name} gate={gate} onGate={onGate} />}
-      {gate.type === 'webhook' && <WebhookFields name={name} gate={gate} onGate={onGate} />}
-      {gate.type === 'prometheus' && <PrometheusFields name={name} gate={gate} onGate={onGate} />}
+      <Select label="Gate" options={titled(types)} {...field('type')} name={`gate-${name}`} />
+      {gate.type === 'figures' && <FiguresFields gate={gate} field={field} />}
+      {gate.type === 'webhook' && <WebhookFields field={field} />}
+      {gate.type === 'prometheus' && <PrometheusFields gate={gate} field={field} />}
     </>
   );
 }
 
-const FiguresFields = ({ name, gate, onGate }: GateProperties): VNode => (
+type Bound = ReturnType<typeof boundTo<TypedGate>>;
+
+const FiguresFields = ({
+  gate,
+  field,
+}: {
+  readonly gate: TypedGate;
+  readonly field: Bound;
+}): VNode => (
   <>
-    <Select
-      label="Figure"
-      name={`figure-${name}`}
-      value={gate.figure}
-      options={titled(figures)}
-      onValue={(figure) => onGate({ ...gate, figure })}
-    />
+    <Select label="Figure" options={titled(figures)} {...field('figure')} />
     {gate.figure === 'denied' && (
-      <Field
-        label="Only by the rule"
-        name={`rule-${name}`}
-        value={gate.rule}
-        maxlength={64}
-        placeholder="any rule"
-        onValue={(rule) => onGate({ ...gate, rule })}
-      />
+      <Field label="Only by the rule" maxlength={64} placeholder="any rule" {...field('rule')} />
     )}
     <Field
       label="Percentage points more than the others, at most"
-      name={`tolerance-${name}`}
       type="number"
       min="0"
       max="100"
-      value={gate.tolerance}
       required
-      onValue={(tolerance) => onGate({ ...gate, tolerance })}
+      {...field('tolerance')}
     />
     <Field
       label="Waits for so many on each side"
-      name={`sample-${name}`}
       type="number"
       min="1"
       max="10000"
-      value={gate.sample}
       required
-      onValue={(sample) => onGate({ ...gate, sample })}
+      {...field('sample')}
     />
   </>
 );
 
-const WebhookFields = ({ name, gate, onGate }: GateProperties): VNode => (
+const WebhookFields = ({ field }: { readonly field: Bound }): VNode => (
   <>
     <Field
       label="Address"
-      name={`url-${name}`}
-      value={gate.url}
       required
       maxlength={2048}
       pattern="https?://.+"
       placeholder="https://health.example/rollouts"
       spellcheck={false}
       hint='Asked by POST; answers {"result": "pass"}, "wait" or "fail"'
-      onValue={(url) => onGate({ ...gate, url })}
+      {...field('url')}
     />
     <Field
       label="Secret"
-      name={`secret-${name}`}
       type="password"
-      value={gate.secret}
       required
       maxlength={500}
       autocomplete="new-password"
       hint="Requests are signed with it"
-      onValue={(secret) => onGate({ ...gate, secret })}
+      {...field('secret')}
     />
   </>
 );
 
-const PrometheusFields = ({ name, gate, onGate }: GateProperties): VNode => (
+const PrometheusFields = ({
+  gate,
+  field,
+}: {
+  readonly gate: TypedGate;
+  readonly field: Bound;
+}): VNode => (
   <>
     <Field
       label="Query"
-      name={`query-${name}`}
-      value={gate.query}
       required
       maxlength={2000}
       placeholder="sum(rate(checkout_errors_total[5m]))"
       spellcheck={false}
       hint="With one number as its result; anything else waits"
-      onValue={(query) => onGate({ ...gate, query })}
+      {...field('query')}
     />
     <Field
       label="Fails above"
-      name={`most-${name}`}
-      value={gate.atMost}
       // Of two limits one is needed.
-      required={gate.atLeast === ''}
+      required={gate.least === ''}
       pattern="-?[0-9]+(\.[0-9]+)?"
       placeholder="0.5"
-      onValue={(atMost) => onGate({ ...gate, atMost })}
+      {...field('most')}
     />
     <Field
       label="Fails below"
-      name={`least-${name}`}
-      value={gate.atLeast}
       pattern="-?[0-9]+(\.[0-9]+)?"
       placeholder="no limit"
-      onValue={(atLeast) => onGate({ ...gate, atLeast })}
+      {...field('least')}
     />
   </>
 );

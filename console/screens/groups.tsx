@@ -170,7 +170,6 @@ function ChangeGroup({
           label="Name"
           name="name"
           required
-
           spellcheck={false}
           pattern={'[A-Za-z0-9._\\-]{1,64}'}
           value={name}

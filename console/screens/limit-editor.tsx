@@ -4,11 +4,11 @@
  */
 import type { ComponentChildren, VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { FormDialog } from '../dialogs.tsx';
 import { Field } from '../fields.tsx';
+import { Waiting } from '../lists.tsx';
 import { useLoaded } from '../loading.ts';
 import { isObject, patchBetween, type JsonObject } from '../merge-patch.ts';
-import { Button } from '../inline.tsx';
-import { Dialog, Loading, ProblemBox } from '../parts.tsx';
 import { schemaOf, type Schema } from '../schemas.ts';
 import type { DocumentKind } from './document-kinds.ts';
 import { ReviewAndPublish } from './review.tsx';
@@ -107,49 +107,38 @@ export function LimitEditor(properties: LimitEditorProperties): VNode {
   const title = known === undefined ? `New ${noun}` : `The ${noun} ${known}`;
   return (
     <>
-      <Dialog title={title} onClose={onClose}>
-        <form
-          onSubmit={(event: Event) => {
-            event.preventDefault();
-            setReviewing(true);
-          }}
-        >
-          {known === undefined && (
-            <Field
-              label="Name"
-              name="name"
-              value={name}
-              required
-              pattern={namePattern}
-              spellcheck={false}
-              hint={isTaken ? `There is a ${noun} of this name.` : 'Letters, digits, . _ and -'}
-              onValue={setName}
-            />
-          )}
-          {own?.(draft, setDraft, note)}
-          <ProblemBox problem={schema.problem} retry={schema.reload} />
-          {schema.data ? (
-            <SchemaFields
-              schema={fieldsOf(schema.data, without)}
-              document={draft}
-              above={[]}
-              isReadOnly={false}
-              onChange={setDraft}
-              onFit={note}
-            />
-          ) : (
-            !schema.problem && <Loading />
-          )}
-          <footer>
-            <Button class="secondary" says="Cancel" onClick={onClose} />
-            <Button
-              type="submit"
-              says="Review…"
-              disabled={unfit.size > 0 || isTaken || patch === undefined}
-            />
-          </footer>
-        </form>
-      </Dialog>
+      <FormDialog
+        title={title}
+        verb="Review…"
+        isReady={unfit.size === 0 && !isTaken && patch !== undefined}
+        work={async () => setReviewing(true)}
+        onClose={onClose}
+      >
+        {known === undefined && (
+          <Field
+            label="Name"
+            name="name"
+            value={name}
+            required
+            pattern={namePattern}
+            spellcheck={false}
+            hint={isTaken ? `There is a ${noun} of this name.` : 'Letters, digits, . _ and -'}
+            onValue={setName}
+          />
+        )}
+        {own?.(draft, setDraft, note)}
+        <Waiting data={schema.data} problem={schema.problem} retry={schema.reload} />
+        {schema.data && (
+          <SchemaFields
+            schema={fieldsOf(schema.data, without)}
+            document={draft}
+            above={[]}
+            isReadOnly={false}
+            onChange={setDraft}
+            onFit={note}
+          />
+        )}
+      </FormDialog>
       {isReviewing && (
         <ReviewMember
           kind={kind}

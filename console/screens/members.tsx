@@ -12,7 +12,7 @@ import { FormDialog } from '../dialogs.tsx';
 import { useDraft } from '../drafts.ts';
 import { useList, useLoaded } from '../loading.ts';
 import { type Cells, Notice, RowButton, Table, Waiting } from '../lists.tsx';
-import { anyOf, Field, FilterField, SelectField, Filters } from '../fields.tsx';
+import { anyOf, boundTo, Field, FilterField, Filters, SelectField } from '../fields.tsx';
 import { Below, Button, State, Time } from '../inline.tsx';
 import { Heading } from '../parts.tsx';
 import { learnNames } from '../people.ts';
@@ -225,12 +225,9 @@ function Invite({
       <Field
         label="E-mail"
         type="email"
-        name="email"
         required
         maxlength={254}
-
-        value={email}
-        onValue={(typed) => onChange({ ...invitation, email: typed })}
+        {...boundTo(invitation, (change) => onChange({ ...invitation, ...change }))('email')}
       />
       <Rights
         typed={invitation}

@@ -5,7 +5,7 @@ import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { go } from '../address.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
-import { Field, ReasonField, Select, titled } from '../fields.tsx';
+import { boundTo, Field, ReasonField, Select, titled, useFields } from '../fields.tsx';
 import { gateOf, GatesFields, manualGate, type TypedGate } from './gate-fields.tsx';
 import { Button } from '../inline.tsx';
 
@@ -35,8 +35,8 @@ const stageOf = ({ percent, minutes, gates }: Row): Body['stages'][number] => ({
 
 export function NewRollout({
   source,
-  title: given,
-  reason: known,
+  title,
+  reason,
   onClose,
   onPlanned,
 }: {
@@ -46,18 +46,19 @@ export function NewRollout({
   readonly onClose: () => void;
   readonly onPlanned?: () => void;
 }): VNode {
-  const [title, setTitle] = useState(given);
-  const [reason, setReason] = useState(known);
+  const { typed, field } = useFields<Required<Pick<Body, 'title' | 'reason' | 'on_fail'>>>({
+    title,
+    reason,
+    on_fail: 'hold',
+  });
   const [rows, setRows] = useState(firstRows);
-  const [onFail, setOnFail] = useState<'hold' | 'revert'>('hold');
   const put = (index: number, change: Partial<Row>): void =>
-    setRows(rows.map((row, at) => (at === index ? { ...row, ...change } : row)));
+    setRows(rows.with(index, { ...rows[index]!, ...change }));
   const plan = async (): Promise<void> => {
     const stages = rows.map(stageOf);
-    const body: Body = { ...source, title: title.trim(), reason: reason.trim(), stages };
-    const made = await call<Rollout>('POST', '/config/rollouts', {
-      body: { ...body, on_fail: onFail },
-    });
+    const said = { ...typed, title: typed.title.trim(), reason: typed.reason.trim() };
+    const body: Body = { ...source, ...said, stages };
+    const made = await call<Rollout>('POST', '/config/rollouts', { body });
     onPlanned?.();
     go(`/platform/rollouts/${made.body.id}`);
   };
@@ -67,38 +68,10 @@ export function NewRollout({
         Nothing changes until somebody begins it. The next stage begins once a stage was watched for
         so long and all of its gates pass; no answer is a wait.
       </p>
-      <Field label="Title" name="title" value={title} required maxlength={200} onValue={setTitle} />
-      <ReasonField value={reason} onValue={setReason} />
+      <Field label="Title" required maxlength={200} {...field('title')} />
+      <ReasonField {...field('reason')} />
       {rows.map((row, index) => (
-        <fieldset class="stage" key={index}>
-          <legend>Stage {index + 1}</legend>
-          <Field
-            label="Percent of tenants"
-            name={`percent-${index}`}
-            type="number"
-            min="0"
-            max="100"
-            value={row.percent}
-            required
-            onValue={(percent) => put(index, { percent })}
-          />
-          <Field
-            label="Watched for minutes"
-            name={`minutes-${index}`}
-            type="number"
-            min="0"
-            max="43200"
-            value={row.minutes}
-            required
-            onValue={(minutes) => put(index, { minutes })}
-          />
-          <GatesFields
-            name={String(index)}
-            gates={row.gates}
-            most={mostGates}
-            onGates={(gates) => put(index, { gates })}
-          />
-        </fieldset>
+        <StageFields key={index} index={index} row={row} onRow={(change) => put(index, change)} />
       ))}
       <p class="buttons">
         <Button
@@ -116,11 +89,48 @@ export function NewRollout({
       </p>
       <Select
         label="Where a gate fails"
-        name="on_fail"
-        value={onFail}
         options={titled({ hold: 'hold it at its stage', revert: 'revert it' })}
-        onValue={setOnFail}
+        {...field('on_fail')}
       />
     </FormDialog>
+  );
+}
+
+function StageFields({
+  index,
+  row,
+  onRow,
+}: {
+  readonly index: number;
+  readonly row: Row;
+  readonly onRow: (change: Partial<Row>) => void;
+}): VNode {
+  const field = boundTo(row, onRow, `-${index}`);
+  return (
+    <fieldset class="stage">
+      <legend>Stage {index + 1}</legend>
+      <Field
+        label="Percent of tenants"
+        type="number"
+        min="0"
+        max="100"
+        required
+        {...field('percent')}
+      />
+      <Field
+        label="Watched for minutes"
+        type="number"
+        min="0"
+        max="43200"
+        required
+        {...field('minutes')}
+      />
+      <GatesFields
+        name={String(index)}
+        gates={row.gates}
+        most={mostGates}
+        onGates={(gates) => onRow({ gates })}
+      />
+    </fieldset>
   );
 }

@@ -222,7 +222,6 @@ function WayRow({ way }: { readonly way: Way }): VNode {
             says="Test"
             aria-label={`Test ${channel} ${target}`}
             isBusy={isBusy}
-
             onClick={() => void test()}
           />
         </td>

@@ -7,7 +7,7 @@ import { useRef, useState } from 'preact/hooks';
 import { useAction } from '../action.ts';
 import { go, guardLeaving } from '../address.ts';
 import { call, Problem, type ProposedChangeSet } from '../api.ts';
-import { Field, ReasonField } from '../fields.tsx';
+import { Field, ReasonField, useFields } from '../fields.tsx';
 import { Button } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
 import { ApplyFields, applyOf, typedOf } from './apply-fields.tsx';
@@ -42,16 +42,15 @@ export function Refused(properties: Properties): VNode {
 
 function Propose({
   refused,
-  title: about,
-  reason: saidReason,
+  title,
+  reason,
   ifMatch,
   isNew = false,
   onBack,
   onProposed,
   onEmergency,
 }: Properties & { readonly onEmergency?: () => void }): VNode {
-  const [title, setTitle] = useState(about);
-  const [reason, setReason] = useState(saidReason);
+  const { typed, field } = useFields({ title, reason });
   const [apply, setApply] = useState(typedOf('on_approval'));
   const { isBusy, problem, run } = useAction();
   /** Opened, where only asking for approval failed. */
@@ -62,7 +61,11 @@ function Propose({
       ...item,
       ...(ifMatch !== undefined && { if_match: ifMatch }),
     }));
-    const body = { title: title.trim(), reason: reason.trim(), apply: await applyOf(apply) };
+    const body = {
+      title: typed.title.trim(),
+      reason: typed.reason.trim(),
+      apply: await applyOf(apply),
+    };
     if (opened.current === undefined) {
       // With what else the write said, such as when it ends.
       const sending = { body: { ...refused.body, ...body, items } };
@@ -90,8 +93,8 @@ function Propose({
         <strong>This takes the approval of somebody else.</strong> Nothing was written. Propose it,
         and it is written once it is approved.
       </p>
-      <Field label="Title" name="title" value={title} required maxlength={200} onValue={setTitle} />
-      <ReasonField value={reason} onValue={setReason} />
+      <Field label="Title" required maxlength={200} {...field('title')} />
+      <ReasonField {...field('reason')} />
       <ApplyFields typed={apply} onTyped={setApply} />
       <ProblemBox problem={problem} />
       <footer>

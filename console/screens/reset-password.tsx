@@ -1,16 +1,16 @@
 /** A new password by a mailed link. */
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import { go, hrefOf } from '../address.ts';
 import { useAction } from '../action.ts';
 import { send } from '../api.ts';
-import { Field } from '../fields.tsx';
+import { Field, useFields } from '../fields.tsx';
 import { Button } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
 import { notice } from './sign-in.tsx';
 
 export function ResetPassword({ token }: { readonly token: string | undefined }): VNode {
-  const [password, setPassword] = useState('');
+  const { typed, field } = useFields({ password: '' });
   const { problem, run } = useAction();
   useEffect(() => {
     document.title = 'New password · Strata';
@@ -18,7 +18,7 @@ export function ResetPassword({ token }: { readonly token: string | undefined })
   const reset = (event: Event): void => {
     event.preventDefault();
     void run(async () => {
-      await send('POST', '/auth/password/reset', { body: { token, new_password: password } });
+      await send('POST', '/auth/password/reset', { body: { token, new_password: typed.password } });
       notice.value = 'The password is changed, and every session has ended. Sign in with it.';
       go('', { replace: true });
     });
@@ -41,12 +41,10 @@ export function ResetPassword({ token }: { readonly token: string | undefined })
         <Field
           label="Choose a password"
           type="password"
-          name="password"
           autocomplete="new-password"
           required
           minlength={12}
-          value={password}
-          onValue={setPassword}
+          {...field('password')}
         />
         <p class="fine">
           12 characters at least, and not a common one. Every session ends, and every API key.

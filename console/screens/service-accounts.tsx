@@ -9,7 +9,7 @@ import { go, hrefOf, ofTenant, query } from '../address.ts';
 import { call } from '../api.ts';
 import { Choices, FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
-import { Field, FilterField, Filters } from '../fields.tsx';
+import { Field, FilterField, Filters, useFields } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { Button, Named, State, Time, Who } from '../inline.tsx';
 import { Empty, Fact, Heading, ProblemBox } from '../parts.tsx';
@@ -128,33 +128,25 @@ function AccountForm({
   readonly onClose: () => void;
   readonly onSave: (fields: AccountFields) => Promise<void>;
 }): VNode {
-  const [name, setName] = useState(account?.name ?? '');
-  const [description, setDescription] = useState(account?.description ?? '');
+  const { typed, field } = useFields({
+    name: account?.name ?? '',
+    description: account?.description ?? '',
+  });
   const [roles, setRoles] = useState<readonly string[]>(account?.roles ?? ['viewer']);
   const work = (): Promise<void> => {
-    const purpose = description.trim();
-    return onSave({ name: name.trim(), description: purpose === '' ? null : purpose, roles });
+    const purpose = typed.description.trim();
+    return onSave({ name: typed.name.trim(), description: purpose === '' ? null : purpose, roles });
   };
   return (
     <FormDialog title={title} verb={verb} work={work} onClose={onClose}>
       <Field
         label="Name"
-        name="name"
         required
         maxlength={100}
-
         placeholder="such as deploy-pipeline"
-        value={name}
-        onValue={setName}
+        {...field('name')}
       />
-      <Field
-        label="What it is for"
-        name="description"
-        maxlength={500}
-
-        value={description}
-        onValue={setDescription}
-      />
+      <Field label="What it is for" maxlength={500} {...field('description')} />
       <Choices label="Roles" options={roleChoices} chosen={roles} onChange={setRoles} />
     </FormDialog>
   );
@@ -203,16 +195,10 @@ function OneAccount({
         </p>
       )}
       <dl class="facts">
-        <Fact name="Roles">{roleText(account.roles)}</Fact>
-        <Fact name="Created by">
-          <Who id={account.created_by} />
-        </Fact>
-        <Fact name="Made">
-          <Time at={account.created_at} />
-        </Fact>
-        <Fact name="Id">
-          <code>{account.id}</code>
-        </Fact>
+        <Fact name="Roles" says={roleText(account.roles)} />
+        <Fact name="Created by" says={<Who id={account.created_by} />} />
+        <Fact name="Made" says={<Time at={account.created_at} />} />
+        <Fact name="Id" says={<code>{account.id}</code>} />
       </dl>
       <ApiKeys
         owner={{ list: `${address}/api-keys`, create: `${address}/api-keys`, isPerson: false }}

@@ -4,7 +4,7 @@ import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useAction } from '../action.ts';
 import { problemOf, send, type Problem } from '../api.ts';
-import { Field } from '../fields.tsx';
+import { Field, useFields } from '../fields.tsx';
 import { Notice } from '../lists.tsx';
 import { Button } from '../inline.tsx';
 import { Dialog, ProblemBox } from '../parts.tsx';
@@ -51,8 +51,7 @@ const inSameTenant = (): object =>
   isAskedAgain.value && tenant.value ? { tenant_id: tenant.value.id } : {};
 
 function SignInForm(): VNode {
-  const [email, setEmail] = useState('');
-  const [password, setPassword] = useState('');
+  const { typed, field } = useFields({ email: '', password: '' });
   const [busy, setBusy] = useState<Way>();
   const [problem, setProblem] = useState<Problem>();
   const [isAsking, setAsking] = useState(false);
@@ -73,30 +72,20 @@ function SignInForm(): VNode {
   };
   const withPassword = (event: Event): void => {
     event.preventDefault();
-    void attempt('password', () => signIn({ email, password, ...inSameTenant() }));
+    void attempt('password', () => signIn({ ...typed, ...inSameTenant() }));
   };
-  if (isAsking) return <ForgotForm email={email} onDone={() => setAsking(false)} />;
+  if (isAsking) return <ForgotForm email={typed.email} onDone={() => setAsking(false)} />;
   return (
     <form onSubmit={withPassword}>
       <Notice says={notice.value} />
       <ProblemBox problem={problem} />
-      <Field
-        label="E-mail"
-        type="email"
-        name="email"
-        autocomplete="username"
-        required
-        value={email}
-        onValue={setEmail}
-      />
+      <Field label="E-mail" type="email" autocomplete="username" required {...field('email')} />
       <Field
         label="Password"
         type="password"
-        name="password"
         autocomplete="current-password"
         required
-        value={password}
-        onValue={setPassword}
+        {...field('password')}
       />
       <Button
         type="submit"
@@ -117,7 +106,7 @@ function SignInForm(): VNode {
           class="secondary"
           says="Single sign-on"
           disabled={busy !== undefined}
-          onClick={() => void attempt('sso', () => startSingleSignOn(email))}
+          onClick={() => void attempt('sso', () => startSingleSignOn(typed.email))}
         />
       </div>
       <p class="fine">

@@ -10,7 +10,7 @@ import { call, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { usePages } from '../pages.ts';
 import { RowButton, ShowMore, Table } from '../lists.tsx';
-import { anyOf, Field, FilterField, SelectField, Filters } from '../fields.tsx';
+import { anyOf, Field, FilterField, Filters, SelectField, useFields } from '../fields.tsx';
 import { Button, State, Time } from '../inline.tsx';
 import { Heading, Loading, ProblemBox } from '../parts.tsx';
 import { LookInside } from '../visit.tsx';
@@ -162,23 +162,20 @@ function NewTenant({
   readonly onClose: () => void;
   readonly onCreated: (created: Created) => void;
 }): VNode {
-  const [name, setName] = useState('');
-  const [email, setEmail] = useState('');
+  const { typed, field } = useFields({ name: '', email: '' });
   const work = async (): Promise<void> => {
-    const body = { name: name.trim(), admin: { email: email.trim() } };
+    const body = { name: typed.name.trim(), admin: { email: typed.email.trim() } };
     const answer = await call<Created>('POST', '/tenants', { body });
     onCreated(answer.body);
   };
   return (
     <FormDialog title="New tenant" verb="Create the tenant" work={work} onClose={onClose}>
-      <Field label="Name" name="name" required maxlength={200} value={name} onValue={setName} />
+      <Field label="Name" required maxlength={200} {...field('name')} />
       <Field
         label="E-mail of its first administrator"
-        name="email"
         type="email"
         required
-        value={email}
-        onValue={setEmail}
+        {...field('email')}
         hint="They are invited by mail. The tenant begins with the risk limits of the settings and the active service types."
       />
     </FormDialog>

@@ -7,7 +7,7 @@ import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { call } from '../api.ts';
 import { Choices, FormDialog } from '../dialogs.tsx';
-import { Field } from '../fields.tsx';
+import { Field, useFields } from '../fields.tsx';
 import { useGet } from '../loading.ts';
 import { RowButton, Table, Waiting } from '../lists.tsx';
 import { Below, Button, Code, Who } from '../inline.tsx';
@@ -131,22 +131,20 @@ function Add({
   readonly onClose: () => void;
   readonly onAdd: (rule: object) => Promise<void>;
 }): VNode {
-  const [issuer, setIssuer] = useState('');
-  const [subject, setSubject] = useState('');
-  const [claims, setClaims] = useState('');
+  const { typed, field } = useFields({ issuer: '', subject: '', claims: '', seconds: '900' });
   const [given, setGiven] = useState<readonly string[]>(roles);
   const [scopes, setScopes] = useState<readonly string[]>(['config:read']);
-  const [seconds, setSeconds] = useState('900');
   const [narrowing, setNarrowing] = useState(notNarrowed);
   const work = (): Promise<void> => {
-    const wanted = claimsIn(claims);
+    const wanted = claimsIn(typed.claims);
+    const subject = typed.subject.trim();
     return onAdd({
-      issuer: issuer.trim(),
-      ...(subject.trim() !== '' && { subject: subject.trim() }),
+      issuer: typed.issuer.trim(),
+      ...(subject !== '' && { subject }),
       ...(Object.keys(wanted).length > 0 && { claims: wanted }),
       roles: given,
       scopes,
-      max_ttl: Number(seconds),
+      max_ttl: Number(typed.seconds),
       ...narrowingIn(narrowing),
     });
   };
@@ -154,44 +152,36 @@ function Add({
     <FormDialog title="New rule of trust" verb="Trust it" work={work} onClose={onClose}>
       <Field
         label="Issuer"
-        name="issuer"
         required
         maxlength={500}
         spellcheck={false}
         placeholder="https://token.actions.githubusercontent.com"
-        value={issuer}
-        onValue={setIssuer}
+        {...field('issuer')}
         hint="To the character. The platform lists those that may be named."
       />
       <Field
         label="Subject"
-        name="subject"
         maxlength={500}
         spellcheck={false}
         placeholder="repo:acme/shop:ref:refs/heads/main"
-        value={subject}
-        onValue={setSubject}
+        {...field('subject')}
         hint="* at the end, after a separator, stands for any rest."
       />
       <Field
         label="Claims"
-        name="claims"
         spellcheck={false}
         placeholder="repository_owner_id=12345678"
-        value={claims}
-        onValue={setClaims}
+        {...field('claims')}
         hint="name=value, with commas between them; all must fit. GitHub needs repository_id or repository_owner_id."
       />
       <Field
         label="Seconds a token is good for"
         type="number"
-        name="seconds"
         required
         min="60"
         max="900"
         class="number"
-        value={seconds}
-        onValue={setSeconds}
+        {...field('seconds')}
       />
       <Choices
         label="Roles"
