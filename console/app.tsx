@@ -16,6 +16,7 @@ import { keepLooking, lookAround } from './outage.ts';
 import { Button, Strong } from './inline.tsx';
 import { Heading, ProblemBox } from './parts.tsx';
 import { learnNames } from './people.ts';
+import { roleText } from './roles.ts';
 import { firstScreen, platformScreens, screens } from './screens.ts';
 import {
   hasEnded,
@@ -212,10 +213,9 @@ function TenantChoice({ signedIn }: { readonly signedIn: Tokens }): VNode {
   if (visit) return <span class="muted">Looking inside</span>;
   if (memberships.length === 0) return <span class="muted">No tenant</span>;
   if (memberships.length === 1 && current) {
-    const roles = current.roles.join(', ').replaceAll('_', ' ');
     return (
       <span class="tenant">
-        <Strong>{current.name}</Strong> <span class="fine">{roles}</span>
+        <Strong>{current.name}</Strong> <span class="fine">{roleText(current.roles)}</span>
       </span>
     );
   }
@@ -324,6 +324,12 @@ function Message({
   );
 }
 
+const NothingHere = (): VNode => (
+  <Message title="There is nothing here">
+    <p>The address names no screen.</p>
+  </Message>
+);
+
 function Content({ place }: { readonly place: Place }): VNode | null {
   const { tenantId, name, rest } = place;
   if (path.value === '' && tenant.value) return null;
@@ -332,12 +338,7 @@ function Content({ place }: { readonly place: Place }): VNode | null {
   if (place.isPlatform) return <OfPlatform place={place} />;
   if (tenantId === undefined) return <WithoutTenant />;
   const screen = screens.find((each) => each.name === name);
-  if (!screen)
-    return (
-      <Message title="There is nothing here">
-        <p>The address names no screen.</p>
-      </Message>
-    );
+  if (!screen) return <NothingHere />;
   if (!hasRole(...screen.roles))
     return (
       <Message title={screen.title}>
@@ -351,12 +352,7 @@ function Content({ place }: { readonly place: Place }): VNode | null {
 
 function OfPlatform({ place: { name, rest } }: { readonly place: Place }): VNode {
   const screen = platformScreens.find((each) => each.name === name);
-  if (!screen)
-    return (
-      <Message title="There is nothing here">
-        <p>The address names no screen.</p>
-      </Message>
-    );
+  if (!screen) return <NothingHere />;
   if (!isPlatformAdmin.value)
     return (
       <Message title={screen.title}>
@@ -368,12 +364,7 @@ function OfPlatform({ place: { name, rest } }: { readonly place: Place }): VNode
 
 /** Somebody who is a member of no tenant, or continues in none. */
 function WithoutTenant(): VNode {
-  if (path.value !== '')
-    return (
-      <Message title="There is nothing here">
-        <p>The address names no screen.</p>
-      </Message>
-    );
+  if (path.value !== '') return <NothingHere />;
   const memberships = tokens.value?.memberships ?? [];
   if (memberships.length > 0)
     return (
@@ -386,7 +377,7 @@ function WithoutTenant(): VNode {
                 class="secondary"
                 onClick={() => void switchTenant(id).catch(cannotStart)}
               >
-                <bdi>{name}</bdi> <span class="fine">{roles.join(', ').replaceAll('_', ' ')}</span>
+                <bdi>{name}</bdi> <span class="fine">{roleText(roles)}</span>
               </button>
             </li>
           ))}

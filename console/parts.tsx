@@ -152,6 +152,26 @@ export const Fact = ({
   </div>
 );
 
+/** A part of a screen that has a title, and of a list how much there is. */
+export const Section = ({
+  title,
+  count,
+  children,
+  ...attributes
+}: {
+  readonly title: string;
+  readonly count?: number;
+  readonly class?: string;
+  readonly children?: ComponentChildren;
+}): VNode => (
+  <section aria-label={title} {...attributes}>
+    <h2>
+      {title} {count !== undefined && <span class="fine number">{count}</span>}
+    </h2>
+    {children}
+  </section>
+);
+
 /** A dialog over the page, which keeps the focus and closes with Escape. */
 export function Dialog({
   title,

@@ -1,5 +1,5 @@
 /** Who was in the tenant at a moment, and who could approve what: for whoever reviews access. */
-import type { ComponentChildren, VNode } from 'preact';
+import type { VNode } from 'preact';
 import type { AccessReport } from '../../shared/contracts/access-report.ts';
 import { ofTenant, query, setQuery } from '../address.ts';
 import { useAction } from '../action.ts';
@@ -8,7 +8,7 @@ import { saveText } from '../files.ts';
 import { type Cells, Table, Waiting } from '../lists.tsx';
 import { useGet } from '../loading.ts';
 import { Below, Button, Code, Time, Value } from '../inline.tsx';
-import { Heading, ProblemBox, TypedField } from '../parts.tsx';
+import { Heading, ProblemBox, Section, TypedField } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import { localFieldOf, timeTyped } from './as-of.tsx';
 
@@ -89,10 +89,10 @@ function Report({ report }: { readonly report: AccessReport }): VNode {
           )}
         </p>
       )}
-      <Part title="Who could approve">
+      <Section title="Who could approve">
         <Approvers report={report} names={names} />
-      </Part>
-      <Part title="Members" count={members.length}>
+      </Section>
+      <Section title="Members" count={members.length}>
         <Table
           label="Members"
           look="lines"
@@ -101,9 +101,9 @@ function Report({ report }: { readonly report: AccessReport }): VNode {
           empty="Nobody is known of this moment."
           columns={columnsOfMembers}
         />
-      </Part>
+      </Section>
       {groups.length > 0 && (
-        <Part title="Approver groups" count={groups.length}>
+        <Section title="Approver groups" count={groups.length}>
           <Table
             label="Approver groups"
             look="lines"
@@ -114,10 +114,10 @@ function Report({ report }: { readonly report: AccessReport }): VNode {
               ['Members', (group) => <InGroup group={group} names={names} />],
             ]}
           />
-        </Part>
+        </Section>
       )}
       {accounts.length > 0 && (
-        <Part title="Service accounts" count={accounts.length}>
+        <Section title="Service accounts" count={accounts.length}>
           <Table
             label="Service accounts"
             look="lines"
@@ -128,29 +128,12 @@ function Report({ report }: { readonly report: AccessReport }): VNode {
               ['Status', ({ status }) => status],
             ]}
           />
-        </Part>
+        </Section>
       )}
       <Rules report={report} names={names} />
     </>
   );
 }
-
-const Part = ({
-  title,
-  count,
-  children,
-}: {
-  readonly title: string;
-  readonly count?: number;
-  readonly children?: ComponentChildren;
-}): VNode => (
-  <section aria-label={title}>
-    <h2>
-      {title} {count !== undefined && <span class="fine number">{count}</span>}
-    </h2>
-    {children}
-  </section>
-);
 
 type NameOf = ReadonlyMap<string, string>;
 
@@ -311,7 +294,7 @@ function Rules({
 }): VNode {
   return (
     <>
-      <Part title="Changes of the configuration">
+      <Section title="Changes of the configuration">
         {changes.policy === null ? (
           <p>The tenant wanted no approval for them.</p>
         ) : (
@@ -324,7 +307,7 @@ function Rules({
             </p>
           </>
         )}
-      </Part>
+      </Section>
       <Guardrails title="Guardrails of the tenant" bounds={bounds} />
       <Guardrails title="Guardrails of the platform" bounds={ofPlatform} />
     </>
@@ -340,7 +323,7 @@ function Guardrails({
 }): VNode {
   const guardrails = Object.entries(bounds ?? {});
   return (
-    <Part title={title} count={guardrails.length}>
+    <Section title={title} count={guardrails.length}>
       {guardrails.length === 0 ? (
         <p>There was none.</p>
       ) : (
@@ -355,6 +338,6 @@ function Guardrails({
           ]}
         />
       )}
-    </Part>
+    </Section>
   );
 }

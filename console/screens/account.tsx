@@ -13,7 +13,7 @@ import { useList } from '../loading.ts';
 import { Field, useFields } from '../fields.tsx';
 import { RowButton, Table, Waiting, Notice } from '../lists.tsx';
 import { Button, Time } from '../inline.tsx';
-import { Empty, Heading, ProblemBox } from '../parts.tsx';
+import { Empty, Heading, ProblemBox, Section } from '../parts.tsx';
 import { canUsePasskeys, registerPasskey } from '../passkeys.ts';
 import { isPlatformAdmin, tenant, user } from '../session.ts';
 import { Activity } from './activity.tsx';
@@ -222,8 +222,7 @@ function ChangePassword(): VNode {
     });
   };
   return (
-    <section class="kind" aria-label="Password">
-      <h2>Password</h2>
+    <Section class="kind" title="Password">
       <form class="column" onSubmit={submit}>
         <input
           type="email"
@@ -259,6 +258,6 @@ function ChangePassword(): VNode {
           <Button type="submit" says="Change the password" isBusy={isBusy} />
         </p>
       </form>
-    </section>
+    </Section>
   );
 }

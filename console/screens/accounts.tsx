@@ -13,7 +13,7 @@ import { usePages } from '../pages.ts';
 import { Notice, RowButton, ShowMore, Table, Waiting } from '../lists.tsx';
 import { useGet } from '../loading.ts';
 import { Button, Link, Named, State, Time } from '../inline.tsx';
-import { Empty, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
+import { Empty, Fact, Heading, Loading, ProblemBox, Section } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import type { ScreenProperties } from './screen.ts';
 import { Field } from '../fields.tsx';
@@ -246,8 +246,7 @@ function AccountFacts({ account }: { readonly account: Detail }): VNode {
 
 function Sessions({ sessions }: { readonly sessions: Detail['sessions'] }): VNode {
   return (
-    <section aria-label="Sessions">
-      <h2>Sessions</h2>
+    <Section title="Sessions">
       <Table
         label="Sessions of the account"
         items={sessions}
@@ -263,7 +262,7 @@ function Sessions({ sessions }: { readonly sessions: Detail['sessions'] }): VNod
       <p class="fine">
         Disabling ends all of them at once, on every node; enabling does not bring them back.
       </p>
-    </section>
+    </Section>
   );
 }
 

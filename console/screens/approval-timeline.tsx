@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { localTime } from '../format.ts';
 import { Said, Strong, Time, Who } from '../inline.tsx';
+import { Section } from '../parts.tsx';
 
 type Approval = ResultOf<'notifier.approvals.get'>;
 
@@ -85,8 +86,7 @@ function stepsOf(approval: Approval): Step[] {
 
 export function Timeline({ approval }: { readonly approval: Approval }): VNode {
   return (
-    <section aria-label="Timeline">
-      <h2>Timeline</h2>
+    <Section title="Timeline">
       <ol class="timeline">
         {stepsOf(approval).map(({ at, what, state }, index) => (
           <li key={index} class={state}>
@@ -103,6 +103,6 @@ export function Timeline({ approval }: { readonly approval: Approval }): VNode {
         Groups and times were fixed when it was asked: later changes of the approval routing do not
         change them.
       </p>
-    </section>
+    </Section>
   );
 }

@@ -10,7 +10,7 @@ import { useLiveApprovals, useLoaded, useGet } from '../loading.ts';
 import { FilterField, SelectField, Filters } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { Button, Link, Risk, Said, State, stateTitle, Strong, Time, Who } from '../inline.tsx';
-import { Empty, Fact, Heading, ProblemBox } from '../parts.tsx';
+import { Empty, Fact, Heading, ProblemBox, Section } from '../parts.tsx';
 import { setsForMe, useWhatWaits } from '../inbox.ts';
 import { decides, user } from '../session.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
@@ -61,16 +61,14 @@ function Inbox(): VNode {
         <Empty>{state === 'pending' ? 'Nothing waits for a decision.' : 'No approval fits.'}</Empty>
       )}
       {sets && sets.length > 0 && (
-        <section aria-label="Change sets that wait for you">
-          <h2>Change sets that wait for you</h2>
+        <Section title="Change sets that wait for you">
           <SetTable owner={setsOf(tenantShown.value)} sets={sets} />
-        </section>
+        </Section>
       )}
       {shown && shown.length > 0 && (
-        <section aria-label="Requests of automations">
-          <h2>Requests of automations</h2>
+        <Section title="Requests of automations">
           <ApprovalTable items={shown} />
-        </section>
+        </Section>
       )}
       {data?.next_cursor && <p class="fine">These are the newest 200.</p>}
     </section>
@@ -213,12 +211,11 @@ function Facts({ approval }: { readonly approval: Approval }): VNode {
         )}
       </dl>
       {metadata !== null && (
-        <section aria-label="Parameters">
-          <h2>Parameters</h2>
+        <Section title="Parameters">
           <pre tabindex={0} aria-label="Parameters of the action">
             <code>{longJson(metadata)}</code>
           </pre>
-        </section>
+        </Section>
       )}
       {happens && (
         <dl class="happens">
@@ -369,10 +366,9 @@ function DeliveryList({
     get<Deliveries>(address, aborted),
   );
   return (
-    <section aria-label="Notified">
-      <h2>Notified</h2>
+    <Section title="Notified">
       <ProblemBox problem={problem} />
       <DeliveryTable items={data?.items} empty="No one: the approval routing names no target." />
-    </section>
+    </Section>
   );
 }

@@ -12,7 +12,7 @@ import { FormDialog } from '../dialogs.tsx';
 import { saveLines } from '../files.ts';
 import { useList } from '../loading.ts';
 import { Button, Time, Who } from '../inline.tsx';
-import { ProblemBox } from '../parts.tsx';
+import { ProblemBox, Section } from '../parts.tsx';
 import { isPlatformAdmin } from '../session.ts';
 import { Select } from '../fields.tsx';
 
@@ -192,8 +192,7 @@ export function KeepElsewhere(): VNode {
     void run(async () => setSaved((await saveChain(chain, until, setSoFar)) ?? 'nothing'));
   };
   return (
-    <section class="kind" aria-label="Archive">
-      <h2>Archive</h2>
+    <Section class="kind" title="Archive">
       <p class="fine">
         The whole record in its order, from its beginning, with what every hash is over: whoever has
         the file can prove it without Strata.
@@ -248,7 +247,7 @@ export function KeepElsewhere(): VNode {
           }}
         />
       )}
-    </section>
+    </Section>
   );
 }
 

@@ -11,7 +11,7 @@ import { lookAgainMs, useEvery, useList, useLive, useGet } from '../loading.ts';
 import { FilterField, type Option, SelectField, Filters } from '../fields.tsx';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { Below, Code, Risk, Said, State, Time, Who } from '../inline.tsx';
-import { Heading, ProblemBox } from '../parts.tsx';
+import { Heading, ProblemBox, Section } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { EmergencyStop } from './emergency-stop.tsx';
 import { explainedIn, limitsIn, LimitTable } from './limit-table.tsx';
@@ -77,8 +77,7 @@ function Slots({
   const enabled = effective.values.automation_enabled;
   const stopped = explainedIn(effective, 'automation_enabled')?.enforced;
   return (
-    <section class="slots" aria-label="Slots">
-      <h2>Slots</h2>
+    <Section class="slots" title="Slots">
       <p class="figure">
         <strong class="number">{used ?? '–'}</strong> of{' '}
         <span class="number">{typeof most === 'number' ? most : '–'}</span> in use
@@ -101,7 +100,7 @@ function Slots({
           'New automations are decided by the limits below.'
         )}
       </p>
-    </section>
+    </Section>
   );
 }
 
@@ -138,8 +137,7 @@ function List(): VNode {
     `${each.action} ${contextOf(each)} ${each.outcome ?? ''}`.toLowerCase().includes(wanted),
   );
   return (
-    <section aria-label="Automations">
-      <h2>Automations</h2>
+    <Section title="Automations">
       <Filters class="question two">
         <SelectField name="state" label="State" value={state} options={stateOptions} />
         <FilterField placeholder="action, agent, service or outcome" />
@@ -150,7 +148,7 @@ function List(): VNode {
         empty={state === 'running' ? 'Nothing runs.' : 'No automation fits.'}
       />
       <Pager cursor={cursor} next={data?.next_cursor} />
-    </section>
+    </Section>
   );
 }
 

@@ -8,7 +8,7 @@ import { hrefOf } from '../address.ts';
 import { localTime } from '../format.ts';
 import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
 import { Code, Link, Said, State, Time } from '../inline.tsx';
-import { Changes, Empty, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
+import { Changes, Empty, Fact, Heading, Loading, ProblemBox, Section } from '../parts.tsx';
 import { whenTitles } from './apply-fields.tsx';
 import { Actions } from './change-set-actions.tsx';
 import { Emergency } from './emergency-badge.tsx';
@@ -223,8 +223,7 @@ const mostSentences = 5;
 function Differences({ set, owner }: { readonly set: ChangeSet; readonly owner: SetOwner }): VNode {
   const { items, changes, moved = [] } = set;
   return (
-    <section aria-label="What changes">
-      <h2>What changes</h2>
+    <Section title="What changes">
       {items.map(({ action, path, base }) => (
         <Item
           key={path}
@@ -255,7 +254,7 @@ function Differences({ set, owner }: { readonly set: ChangeSet; readonly owner: 
           })}
         </section>
       )}
-    </section>
+    </Section>
   );
 }
 

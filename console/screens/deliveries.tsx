@@ -9,7 +9,7 @@ import { useEvery, useGet } from '../loading.ts';
 import { Pager, Table, Waiting, Notice } from '../lists.tsx';
 import { anyOf, FilterField, SelectField, Filters } from '../fields.tsx';
 import { Button, Named, State, Time } from '../inline.tsx';
-import { Empty, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
+import { Empty, Fact, Heading, Loading, ProblemBox, Section } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import type { ScreenProperties } from './screen.ts';
 
@@ -200,8 +200,7 @@ function Replay({
 
 function Attempts({ attempts }: { readonly attempts: Detail['log'] }): VNode {
   return (
-    <section aria-label="Attempts">
-      <h2>Attempts</h2>
+    <Section title="Attempts">
       <Table
         label="Attempts"
         items={attempts}
@@ -229,6 +228,6 @@ function Attempts({ attempts }: { readonly attempts: Detail['log'] }): VNode {
           ],
         ]}
       />
-    </section>
+    </Section>
   );
 }

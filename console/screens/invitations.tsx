@@ -5,7 +5,7 @@ import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { useList } from '../loading.ts';
 import { Button, Strong, Time } from '../inline.tsx';
-import { ProblemBox } from '../parts.tsx';
+import { ProblemBox, Section } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import { renew } from '../session.ts';
 
@@ -27,8 +27,7 @@ export function Invitations(): VNode | null {
   };
   if (!problem && !data?.length) return null;
   return (
-    <section class="kind" aria-label="Invitations">
-      <h2>Invitations</h2>
+    <Section class="kind" title="Invitations">
       <ProblemBox problem={problem ?? refusal} retry={reload} />
       <ul class="choices">
         {data?.map(({ id, tenant, roles, expires_at: ends }) => (
@@ -57,6 +56,6 @@ export function Invitations(): VNode | null {
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   );
 }

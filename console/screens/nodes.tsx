@@ -11,7 +11,7 @@ import { lookAgainMs, useEvery, useLoaded, useGet } from '../loading.ts';
 import { isObject } from '../merge-patch.ts';
 import { Table } from '../lists.tsx';
 import { Below, Button, Code, State, Time } from '../inline.tsx';
-import { Dialog, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
+import { Dialog, Fact, Heading, Loading, ProblemBox, Section } from '../parts.tsx';
 
 type Reload = ResultOf<'cluster.reload'>;
 type Node = ResultOf<'cluster.nodes'>['items'][number];
@@ -141,8 +141,7 @@ function Needs({ ready }: { readonly ready: Readiness }): VNode {
   const { status, checks, ...others } = ready;
   const parts = { ...(isObject(checks) ? checks : {}), ...others };
   return (
-    <section aria-label="This gateway">
-      <h2>This gateway</h2>
+    <Section title="This gateway">
       <dl class="facts">
         <Fact name="status" says={<strong>{said(status)}</strong>} />
         {Object.entries(parts).map(([name, value]) => (
@@ -152,7 +151,7 @@ function Needs({ ready }: { readonly ready: Readiness }): VNode {
           </div>
         ))}
       </dl>
-    </section>
+    </Section>
   );
 }
 
@@ -170,8 +169,7 @@ const orNone = (names: readonly string[]): VNode | string =>
 function Environment({ answer }: { readonly answer: Reload }): VNode {
   const { changed_settings: changed, requires_restart: restart } = answer;
   return (
-    <section aria-label="Settings">
-      <h2>Settings</h2>
+    <Section title="Settings">
       {changed.length === 0 && restart.length === 0 ? (
         <p class="muted">Every node runs with what its environment says.</p>
       ) : (
@@ -184,7 +182,7 @@ function Environment({ answer }: { readonly answer: Reload }): VNode {
           Only a restart applies <Names names={restart} />
         </p>
       )}
-    </section>
+    </Section>
   );
 }
 
@@ -222,8 +220,7 @@ function ReloadForm({ onDone }: { readonly onDone: () => void }): VNode {
     setOpen(true);
   };
   return (
-    <section aria-label="Reload">
-      <h2>Reload</h2>
+    <Section title="Reload">
       {done && (
         <p class="notice" role="status">
           <strong>{done.status === 'ok' ? 'Every node did it.' : 'Not every node did it.'}</strong>{' '}
@@ -263,7 +260,7 @@ function ReloadForm({ onDone }: { readonly onDone: () => void }): VNode {
           }}
         />
       )}
-    </section>
+    </Section>
   );
 }
 

@@ -11,7 +11,7 @@ import { call } from '../api.ts';
 import { useLive, useGet } from '../loading.ts';
 import { Table, Waiting } from '../lists.tsx';
 import { Button, Code, Risk, State } from '../inline.tsx';
-import { Heading, ProblemBox, TableRegion } from '../parts.tsx';
+import { Heading, ProblemBox, Section, TableRegion } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 
 type Routes = ResultOf<'tenant-config.notifications.effective'>;
@@ -62,8 +62,7 @@ function Asked({ routes }: { readonly routes: Routes }): VNode {
   const overrides = Object.entries(groups.action_overrides);
   const most = escalation.max_hops;
   return (
-    <section aria-label="Who is asked">
-      <h2>Who is asked</h2>
+    <Section title="Who is asked">
       <Table
         label="Groups by risk"
         items={riskLevels}
@@ -100,7 +99,7 @@ function Asked({ routes }: { readonly routes: Routes }): VNode {
         {policy.allow_self ? ' The requester may decide, too.' : ' The requester cannot decide.'}
         {policy.machines && ' API keys may decide.'}
       </p>
-    </section>
+    </Section>
   );
 }
 
@@ -153,8 +152,7 @@ function waysIn({ webhook, email, chat, teams, slack }: Routes): readonly Way[] 
 function Channels({ routes }: { readonly routes: Routes }): VNode {
   const ways = waysIn(routes);
   return (
-    <section aria-label="Channels">
-      <h2>Channels</h2>
+    <Section title="Channels">
       {routes.webhook.endpoints.length === 0 && (
         <p class="fine">
           No webhook endpoint is configured.{' '}
@@ -183,7 +181,7 @@ function Channels({ routes }: { readonly routes: Routes }): VNode {
       <p class="fine">
         A test goes out now and is answered here; nobody is asked to decide anything.
       </p>
-    </section>
+    </Section>
   );
 }
 

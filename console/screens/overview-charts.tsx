@@ -6,6 +6,7 @@ import { get, withQuery } from '../api.ts';
 import { BarsByDay, dateText } from '../bars-by-day.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { useEvery, useLoaded } from '../loading.ts';
+import { Section } from '../parts.tsx';
 import type { Automation, Usage } from './budget-usage.ts';
 import { datesUntil, figuresByDay, type DayFigures } from './overview-figures.ts';
 
@@ -72,8 +73,7 @@ export function Decisions({ usage }: { readonly usage: readonly Usage[] }): VNod
 }
 
 const DecisionsByDay = ({ figures }: { readonly figures: readonly DayFigures[] }): VNode => (
-  <section aria-label="Decisions by day">
-    <h2>Decisions by day</h2>
+  <Section title="Decisions by day">
     <BarsByDay
       label={`Decisions on automations in the last ${days} days`}
       unit="decisions"
@@ -89,7 +89,7 @@ const DecisionsByDay = ({ figures }: { readonly figures: readonly DayFigures[] }
         says: `${allowed} allowed, ${asked} asked people, ${denied} denied`,
       }))}
     />
-  </section>
+  </Section>
 );
 
 const CostByDay = ({

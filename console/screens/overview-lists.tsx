@@ -7,7 +7,7 @@ import { nameBeside } from '../format.ts';
 import { Table, Waiting } from '../lists.tsx';
 import { useLive, useLoaded, useGet } from '../loading.ts';
 import { Link, Risk, Said, Time, Who } from '../inline.tsx';
-import { Empty } from '../parts.tsx';
+import { Empty, Section } from '../parts.tsx';
 import { keyOf, unitOf, type Usage } from './budget-usage.ts';
 import { sentenceOf } from './change-sentence.ts';
 import { documentKinds } from './document-kinds.ts';
@@ -38,8 +38,7 @@ export function WaitingApprovals({
     (one, other) => Date.parse(one.expires_at) - Date.parse(other.expires_at),
   );
   return (
-    <section aria-label="Waiting for approval">
-      <h2>Waiting for approval</h2>
+    <Section title="Waiting for approval">
       {soonest?.length === 0 && <Empty>Nothing waits for a decision.</Empty>}
       <ul class="plain-list">
         {soonest?.slice(0, mostListed).map((each) => (
@@ -53,7 +52,7 @@ export function WaitingApprovals({
         ))}
       </ul>
       <All href={ofTenant('/approvals')}>All approvals</All>
-    </section>
+    </Section>
   );
 }
 
@@ -63,8 +62,7 @@ export function BudgetsNearTheirEnd({
   readonly near: readonly Usage[] | undefined;
 }): VNode {
   return (
-    <section aria-label="Budgets near their end">
-      <h2>Budgets near their end</h2>
+    <Section title="Budgets near their end">
       {near?.length === 0 && <Empty>Every budget has enough left.</Empty>}
       <ul class="plain-list">
         {near
@@ -82,7 +80,7 @@ export function BudgetsNearTheirEnd({
           ))}
       </ul>
       <All href={ofTenant('/budgets')}>All budgets</All>
-    </section>
+    </Section>
   );
 }
 
@@ -120,8 +118,7 @@ const isOverridden = ({ rule: { overrides = {} } }: ShownFreeze, now: number): b
   );
 
 export const FreezesNow = ({ freezes }: { readonly freezes: readonly FreezeNow[] }): VNode => (
-  <section aria-label="Freezes now">
-    <h2>Freezes now</h2>
+  <Section title="Freezes now">
     <ul class="plain-list">
       {freezes.map(({ by, name, rule, until }) => (
         <li key={`${by}/${name}`}>
@@ -141,7 +138,7 @@ export const FreezesNow = ({ freezes }: { readonly freezes: readonly FreezeNow[]
       ))}
     </ul>
     <All href={ofTenant('/freezes')}>All freezes</All>
-  </section>
+  </Section>
 );
 
 const mostChanges = 8;

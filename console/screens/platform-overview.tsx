@@ -7,7 +7,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { get } from '../api.ts';
 import { useEvery, useList, useLive, useLoaded, useGet } from '../loading.ts';
 import { Link, State, Time } from '../inline.tsx';
-import { Empty, Heading, ProblemBox } from '../parts.tsx';
+import { Empty, Heading, ProblemBox, Section } from '../parts.tsx';
 import { Tile, Tiles } from '../tiles.tsx';
 import { screenOfSet, setsOf, titleOfSet, type ChangeSet } from './change-sets.ts';
 import { stopIn } from './emergency-stop.tsx';
@@ -79,8 +79,7 @@ export function PlatformOverview(): VNode {
         />
       </Tiles>
       <div class="panels">
-        <section aria-label="Change sets that wait">
-          <h2>Change sets that wait</h2>
+        <Section title="Change sets that wait">
           {sets.data?.length === 0 && <Empty>Nothing waits for an approval.</Empty>}
           <ul class="plain-list">
             {sets.data?.slice(0, mostListed).map((set) => (
@@ -92,7 +91,7 @@ export function PlatformOverview(): VNode {
               </li>
             ))}
           </ul>
-        </section>
+        </Section>
         <RolloutsUnderWay rollouts={underWay} />
         <NearALimit near={near.data?.items} />
       </div>
@@ -143,8 +142,7 @@ const RolloutsUnderWay = ({
 }: {
   readonly rollouts: readonly Rollout[] | undefined;
 }): VNode => (
-  <section aria-label="Rollouts under way">
-    <h2>Rollouts under way</h2>
+  <Section title="Rollouts under way">
     {rollouts?.length === 0 && <Empty>Nothing is being rolled out.</Empty>}
     <ul class="plain-list">
       {rollouts?.slice(0, mostListed).map(({ id, state, title, stage_at: at }) => (
@@ -156,12 +154,11 @@ const RolloutsUnderWay = ({
         </li>
       ))}
     </ul>
-  </section>
+  </Section>
 );
 
 const NearALimit = ({ near }: { readonly near: Near['items'] | undefined }): VNode => (
-  <section aria-label="Tenants near a limit">
-    <h2>Tenants near a limit</h2>
+  <Section title="Tenants near a limit">
     {near?.length === 0 && <Empty>No tenant has four fifths of what it may have.</Empty>}
     <ul class="plain-list">
       {near?.slice(0, mostListed).map(({ tenant_id: id, what, used, limit }) => (
@@ -173,5 +170,5 @@ const NearALimit = ({ near }: { readonly near: Near['items'] | undefined }): VNo
         </li>
       ))}
     </ul>
-  </section>
+  </Section>
 );

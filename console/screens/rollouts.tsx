@@ -10,7 +10,7 @@ import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
 import { usePages } from '../pages.ts';
 import { Button, Named, State, Time, Who } from '../inline.tsx';
-import { Changes, Empty, Fact, Heading, Loading, ProblemBox } from '../parts.tsx';
+import { Changes, Empty, Fact, Heading, Loading, ProblemBox, Section } from '../parts.tsx';
 import type { ScreenProperties } from './screen.ts';
 
 type Rollout = ResultOf<'global-config.rollouts.get'>;
@@ -107,15 +107,14 @@ function OneRollout({ id }: { readonly id: string }): VNode {
           <Facts rollout={data} />
           <Cohort rollout={data} />
           <Answers rollout={data} />
-          <section aria-label="What changes">
-            <h2>What changes</h2>
+          <Section title="What changes">
             <Changes
               changes={data.changes.map((change) => ({
                 ...change,
                 path: `${change.resource} ${change.path}`,
               }))}
             />
-          </section>
+          </Section>
         </>
       )}
     </section>
@@ -152,8 +151,7 @@ function Stages({ rollout }: { readonly rollout: Rollout }): VNode {
       : `Stage ${at + 1} of ${stages.length}: ${whoIn(stages[at]!)}`;
   const width = picture.width / stages.length;
   return (
-    <section aria-label="Stages">
-      <h2>Stages</h2>
+    <Section title="Stages">
       <svg
         class="stages-picture"
         viewBox={`0 0 ${picture.width} ${picture.height}`}
@@ -211,7 +209,7 @@ function Stages({ rollout }: { readonly rollout: Rollout }): VNode {
           ],
         ]}
       />
-    </section>
+    </Section>
   );
 }
 
@@ -275,8 +273,7 @@ function Cohort({ rollout }: { readonly rollout: Rollout }): VNode | null {
   );
   if (newest.length === 0) return null;
   return (
-    <section aria-label="Cohort beside the rest">
-      <h2>Cohort beside the rest</h2>
+    <Section title="Cohort beside the rest">
       <Table
         label="Cohort beside the rest"
         items={newest}
@@ -287,15 +284,14 @@ function Cohort({ rollout }: { readonly rollout: Rollout }): VNode | null {
           ['When', (answer) => <Time at={answer.at} />],
         ]}
       />
-    </section>
+    </Section>
   );
 }
 
 function Answers({ rollout }: { readonly rollout: Rollout }): VNode {
   const { answers } = rollout;
   return (
-    <section aria-label="Answers of gates">
-      <h2>Answers of gates</h2>
+    <Section title="Answers of gates">
       <Table
         label="Answers of gates"
         items={answers}
@@ -309,7 +305,7 @@ function Answers({ rollout }: { readonly rollout: Rollout }): VNode {
           ['Last', (answer) => <Time at={answer.at} />],
         ]}
       />
-    </section>
+    </Section>
   );
 }
 

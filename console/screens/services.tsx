@@ -9,7 +9,7 @@ import { withQuery } from '../api.ts';
 import { FilterField, Filters } from '../fields.tsx';
 import { Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useList, useLive, useLiveApprovals, useGet } from '../loading.ts';
-import { Empty, Heading, ProblemBox } from '../parts.tsx';
+import { Empty, Heading, ProblemBox, Section } from '../parts.tsx';
 import { Tile, Tiles } from '../tiles.tsx';
 import { AutomationTable, type Automation } from './automations.tsx';
 import { kindNamed, mayWrite, screenOf } from './document-kinds.ts';
@@ -136,10 +136,9 @@ function OneService({ id }: { readonly id: string }): VNode {
         </div>
         {effective && <LimitTable label="Limits" limits={limitsIn(effective)} />}
       </section>
-      <section aria-label="Running now">
-        <h2>Running now</h2>
+      <Section title="Running now">
         <AutomationTable items={running} empty="No automation acts on it." />
-      </section>
+      </Section>
       <div class="panels">
         <WaitingApprovals pending={pending} />
         <Windows service={service} document={document} />
@@ -159,8 +158,7 @@ function Windows({
 }): VNode {
   const { maintenance_windows: windows = [], maintenance_windows_only: isOnly = false } = service;
   return (
-    <section aria-label="Maintenance windows">
-      <h2>Maintenance windows</h2>
+    <Section title="Maintenance windows">
       {windows.length === 0 && <Empty>It has none.</Empty>}
       <ul class="plain-list">
         {windows.map((each, index) => (
@@ -175,6 +173,6 @@ function Windows({
       <p class="acts">
         <a href={document}>Its document</a>
       </p>
-    </section>
+    </Section>
   );
 }

@@ -6,7 +6,7 @@ import { useAction } from '../action.ts';
 import { RowButton, ShowMore, Table } from '../lists.tsx';
 import { usePages } from '../pages.ts';
 import { Time } from '../inline.tsx';
-import { ProblemBox } from '../parts.tsx';
+import { ProblemBox, Section } from '../parts.tsx';
 import { endVisit } from '../visit.tsx';
 
 export function Visits(): VNode | null {
@@ -19,8 +19,7 @@ export function Visits(): VNode | null {
     });
   if (items?.length === 0) return null;
   return (
-    <section aria-label="Visits of the platform">
-      <h2>Visits of the platform</h2>
+    <Section title="Visits of the platform">
       <p class="muted">
         A platform administrator read this tenant as a reviewer does, and could change and decide
         nothing.
@@ -58,6 +57,6 @@ export function Visits(): VNode | null {
         ]}
       />
       {items && !isComplete && <ShowMore onClick={more} />}
-    </section>
+    </Section>
   );
 }
