@@ -17,29 +17,40 @@ interface InputProperties {
   readonly autocomplete?: string;
   readonly spellcheck?: boolean;
   readonly class?: string;
+  readonly inputmode?: 'numeric';
 }
 
 /**
- * One line of text, or a number, that somebody types. The cast: preact's types want to know which of
- * the types it is.
+ * A text, or a number, that somebody types: on one line, or where rows are given on several. The
+ * cast: preact's types want to know which of the types it is.
  */
 export const Field = ({
   label,
   hint,
+  rows,
   onValue,
   ...attributes
 }: InputProperties & {
   readonly label: string;
   readonly hint?: ComponentChildren;
+  readonly rows?: number;
   readonly onValue: (value: string) => void;
 }): VNode => (
   <label>
     {label}
-    <input
-      autocomplete="off"
-      {...(attributes as ComponentProps<'input'>)}
-      onInput={({ currentTarget }) => onValue(currentTarget.value)}
-    />
+    {rows === undefined ? (
+      <input
+        autocomplete="off"
+        {...(attributes as ComponentProps<'input'>)}
+        onInput={({ currentTarget }) => onValue(currentTarget.value)}
+      />
+    ) : (
+      <textarea
+        rows={rows}
+        {...(attributes as ComponentProps<'textarea'>)}
+        onInput={({ currentTarget }) => onValue(currentTarget.value)}
+      />
+    )}
     {hint !== undefined && <small>{hint}</small>}
   </label>
 );

@@ -3,11 +3,12 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { ofTenant, query, tenantShown } from '../address.ts';
-import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
+import { useAction } from '../action.ts';
+import { call, get, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { longJson } from '../format.ts';
 import { useLiveApprovals, useLoaded, useGet } from '../loading.ts';
-import { FilterField, SelectField, Filters } from '../fields.tsx';
+import { Field, FilterField, SelectField, Filters } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { Button, Link, Risk, Said, State, stateTitle, Strong, Time, Who } from '../inline.tsx';
 import { Empty, Fact, Heading, ProblemBox, Section } from '../parts.tsx';
@@ -261,23 +262,18 @@ function Decide({
   readonly onDone: () => void;
 }): VNode {
   const [comment, setComment] = useState('');
-  const [problem, setProblem] = useState<Problem>();
-  const [busy, setBusy] = useState<string>();
+  const { isBusy, doing, problem, run } = useAction();
   const [isConfirming, setConfirming] = useState(false);
   const isCritical = approval.risk_level === 'critical';
   const isOwn = !approval.policy.allow_self && approval.requested_by.id === user.value?.id;
-  const act = async (what: string, path: string, body?: object): Promise<void> => {
-    setBusy(what);
-    setProblem(undefined);
-    try {
-      await call('POST', `${address}/${path}`, body ? { body } : {});
-      onDone();
-    } catch (error) {
-      setProblem(problemOf(error));
-      onDone();
-    }
-    setBusy(undefined);
-  };
+  const act = (what: string, path: string, body?: object): Promise<void> =>
+    run(async () => {
+      try {
+        await call('POST', `${address}/${path}`, body ? { body } : {});
+      } finally {
+        onDone();
+      }
+    }, what);
   const decide = (decision: 'approve' | 'deny'): void => {
     const said = comment.trim();
     void act(decision, 'decision', { decision, ...(said !== '' && { comment: said }) });
@@ -293,37 +289,36 @@ function Decide({
           {approval.viewer?.why_not}
         </p>
       )}
-      <label>
-        Comment
-        <textarea
-          rows={2}
-          maxlength={2000}
-          value={comment}
-          placeholder="Why, for whoever reads it later"
-          onInput={({ currentTarget }) => setComment(currentTarget.value)}
-        ></textarea>
-      </label>
+      <Field
+        label="Comment"
+        name="comment"
+        rows={2}
+        maxlength={2000}
+        value={comment}
+        placeholder="Why, for whoever reads it later"
+        onValue={setComment}
+      />
       <div class="buttons">
         <Button
           says={isCritical ? 'Approve…' : 'Approve'}
-          disabled={refused || busy !== undefined}
+          disabled={refused || isBusy}
           aria-describedby={refused ? 'why-not' : undefined}
-          aria-busy={busy === 'approve'}
+          aria-busy={doing === 'approve'}
           onClick={() => (isCritical ? setConfirming(true) : decide('approve'))}
         />
         <Button
           class="danger"
           says="Deny"
-          disabled={refused || busy !== undefined}
+          disabled={refused || isBusy}
           aria-describedby={refused ? 'why-not' : undefined}
-          aria-busy={busy === 'deny'}
+          aria-busy={doing === 'deny'}
           onClick={() => decide('deny')}
         />
         {approval.acknowledged === null && (
           <Button
             class="secondary"
             says="Acknowledge"
-            disabled={busy !== undefined}
+            disabled={isBusy}
             title="Pauses escalation"
             onClick={() => void act('ack', 'ack')}
           />

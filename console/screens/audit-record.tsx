@@ -14,7 +14,7 @@ import { useList } from '../loading.ts';
 import { Button, Time, Who } from '../inline.tsx';
 import { ProblemBox, Section } from '../parts.tsx';
 import { isPlatformAdmin } from '../session.ts';
-import { Select } from '../fields.tsx';
+import { Field, Select } from '../fields.tsx';
 
 type Proof = ResultOf<'audit.verify'>;
 
@@ -199,18 +199,16 @@ export function KeepElsewhere(): VNode {
       </p>
       <form class="question keep" onSubmit={begin}>
         {tenantShown.value === '' && <ChainChoice chain={chain} onChoose={choose} />}
-        <label>
-          Before
-          <input
-            type="datetime-local"
-            name="before"
-            value={before}
-            onChange={(event: Event) => {
-              setBefore((event.target as HTMLInputElement).value);
-              forget();
-            }}
-          />
-        </label>
+        <Field
+          label="Before"
+          type="datetime-local"
+          name="before"
+          value={before}
+          onValue={(typed) => {
+            setBefore(typed);
+            forget();
+          }}
+        />
         <p>
           <Button type="submit" class="secondary" says="Export the record" isBusy={isBusy} />
         </p>

@@ -101,16 +101,15 @@ function Decide({
         </p>
       )}
       <ProblemBox problem={action.problem} />
-      <label>
-        Comment
-        <textarea
-          rows={2}
-          maxlength={500}
-          value={comment}
-          placeholder="Why, for the others"
-          onInput={({ currentTarget }) => setComment(currentTarget.value)}
-        ></textarea>
-      </label>
+      <Field
+        label="Comment"
+        name="comment"
+        rows={2}
+        maxlength={500}
+        value={comment}
+        placeholder="Why, for the others"
+        onValue={setComment}
+      />
       <div class="buttons">
         <Button
           says="Approve"

@@ -6,6 +6,7 @@ import { hrefOf, ofTenant } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
+import { Field } from '../fields.tsx';
 import { Notice, RowButton, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
 import { Named, State, Time } from '../inline.tsx';
@@ -188,16 +189,14 @@ function Replay({
         It has accepted those up to {seq} of {head}. A receiver puts what comes again in the place
         of what it has from that number on.
       </p>
-      <label>
-        From event
-        <input
-          name="from_seq"
-          inputmode="numeric"
-          required
-          value={from}
-          onInput={({ currentTarget }) => setFrom(currentTarget.value)}
-        />
-      </label>
+      <Field
+        label="From event"
+        name="from_seq"
+        inputmode="numeric"
+        required
+        value={from}
+        onValue={setFrom}
+      />
     </FormDialog>
   );
 }

@@ -13,7 +13,8 @@ import {
   tenantShown,
   toggleOpened,
 } from '../address.ts';
-import { problemOf, withQuery, type Problem } from '../api.ts';
+import { useAction } from '../action.ts';
+import { withQuery } from '../api.ts';
 import { nameBeside, namesIn } from '../format.ts';
 import { useLive, useGet } from '../loading.ts';
 import { Pager, Waiting } from '../lists.tsx';
@@ -147,16 +148,10 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
   const sort = query.value.get('sort') ?? '';
   const shown = found && sortedBy(found, ordersOf(owner), sort);
   const [review, setReview] = useState<Review>();
-  const [refusal, setRefusal] = useState<Problem>();
+  const asking = useAction();
   const open = opened();
-  const ask = async (wanted: Promise<Review>): Promise<void> => {
-    setRefusal(undefined);
-    try {
-      setReview(await wanted);
-    } catch (error) {
-      setRefusal(problemOf(error));
-    }
-  };
+  const ask = (find: () => Promise<Review>): void =>
+    void asking.run(async () => setReview(await find()));
   const done = (): void => {
     setReview(undefined);
     setQuery({ cursor: '' });
@@ -175,7 +170,7 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
           />
         )}
       </HistoryFilters>
-      <Waiting data={data} problem={problem ?? refusal} retry={reload} />
+      <Waiting data={data} problem={problem ?? asking.problem} retry={reload} />
       {shown?.length === 0 && (
         <Empty>Nothing has been changed{isFiltered ? ' that fits' : ' yet'}.</Empty>
       )}
@@ -189,8 +184,8 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
               owner={owner}
               isOpen={open.has(String(entry.revision))}
               onToggle={() => toggleOpened(String(entry.revision))}
-              onTakeBack={(way) => void ask(reviewOf(owner, entry, way, handlers))}
-              onRevert={(change) => void ask(revertOf(owner, entry, change, handlers))}
+              onTakeBack={(way) => ask(() => reviewOf(owner, entry, way, handlers))}
+              onRevert={(change) => ask(() => revertOf(owner, entry, change, handlers))}
             />
           ))}
         </table>

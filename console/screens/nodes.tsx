@@ -5,13 +5,14 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { call, problemOf, Problem, send } from '../api.ts';
+import { call, Problem, send } from '../api.ts';
+import { FormDialog } from '../dialogs.tsx';
 import { localTime } from '../format.ts';
 import { lookAgainMs, useEvery, useLoaded, useGet } from '../loading.ts';
 import { isObject } from '../merge-patch.ts';
 import { Table } from '../lists.tsx';
 import { Below, Button, Code, State, Time } from '../inline.tsx';
-import { Dialog, Fact, Heading, Loading, ProblemBox, Section } from '../parts.tsx';
+import { Fact, Heading, Loading, ProblemBox, Section } from '../parts.tsx';
 
 type Reload = ResultOf<'cluster.reload'>;
 type Node = ResultOf<'cluster.nodes'>['items'][number];
@@ -276,54 +277,45 @@ function ReloadReview({
   const { data, problem, isBusy } = useLoaded(JSON.stringify(request), (aborted) =>
     tryReload(request, aborted),
   );
-  const [isSending, setSending] = useState(false);
-  const [refusal, setRefusal] = useState<Problem>();
-  const reload = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    setSending(true);
-    try {
-      const answer = await call<Reload>('POST', '/config/reload', { body: request });
-      onReloaded(answer.body);
-    } catch (error) {
-      setRefusal(problemOf(error));
-      setSending(false);
-    }
+  const work = async (): Promise<void> => {
+    const answer = await call<Reload>('POST', '/config/reload', { body: request });
+    onReloaded(answer.body);
   };
   return (
-    <Dialog title="Reload the cluster" onClose={onClose}>
-      <form onSubmit={reload}>
-        {!data && isBusy && <Loading says="Trying it on every node…" />}
-        <ProblemBox problem={problem ?? refusal} />
-        {data && (
-          <dl class="facts">
-            <Fact name="Nodes" says={<span class="number">{data.nodes.length}</span>} />
-            <Fact name="Settings that change" says={orNone(data.changed_settings)} />
-            <Fact name="Settings that need a restart" says={orNone(data.requires_restart)} />
-            <Fact name="Effective values dropped">
-              {data.invalidated.all ? 'of every tenant' : 'none'}
-            </Fact>
-            <Fact name="Caches emptied" says={orNone(data.reinitialized)} />
-          </dl>
-        )}
-        {data?.errors && (
-          <div class="problem" role="alert">
-            <p>
-              <strong>Not every node would do it.</strong>
-            </p>
-            <ul>
-              {data.errors.map(({ node, action, message }) => (
-                <li key={node}>
-                  <code>{node}</code> {action}: {message}
-                </li>
-              ))}
-            </ul>
-          </div>
-        )}
-        <footer>
-          <Button class="secondary" says="Cancel" onClick={onClose} />
-          <Button type="submit" says="Reload" isBusy={isSending} disabled={!data} />
-        </footer>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="Reload the cluster"
+      verb="Reload"
+      isReady={data !== undefined}
+      work={work}
+      onClose={onClose}
+    >
+      {!data && isBusy && <Loading says="Trying it on every node…" />}
+      <ProblemBox problem={problem} />
+      {data && (
+        <dl class="facts">
+          <Fact name="Nodes" says={<span class="number">{data.nodes.length}</span>} />
+          <Fact name="Settings that change" says={orNone(data.changed_settings)} />
+          <Fact name="Settings that need a restart" says={orNone(data.requires_restart)} />
+          <Fact name="Effective values dropped">
+            {data.invalidated.all ? 'of every tenant' : 'none'}
+          </Fact>
+          <Fact name="Caches emptied" says={orNone(data.reinitialized)} />
+        </dl>
+      )}
+      {data?.errors && (
+        <div class="problem" role="alert">
+          <p>
+            <strong>Not every node would do it.</strong>
+          </p>
+          <ul>
+            {data.errors.map(({ node, action, message }) => (
+              <li key={node}>
+                <code>{node}</code> {action}: {message}
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+    </FormDialog>
   );
 }

@@ -7,7 +7,8 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf } from '../address.ts';
-import { call, problemOf, type Problem } from '../api.ts';
+import { useAction } from '../action.ts';
+import { call } from '../api.ts';
 import { useLoaded } from '../loading.ts';
 import { RowButton, Table } from '../lists.tsx';
 import { Button, Code } from '../inline.tsx';
@@ -185,7 +186,7 @@ function Look({
   const [more, setMore] = useState<readonly Planned[]>([]);
   const [isApplying, setApplying] = useState(false);
   const [isStaging, setStaging] = useState(false);
-  const [refusal, setRefusal] = useState<Problem>();
+  const further = useAction();
   const plan = async (cursor?: string, aborted?: AbortSignal): Promise<Planned> => {
     const sending = {
       body: { items, limit: 50, ...(cursor !== undefined && { cursor }) },
@@ -201,16 +202,13 @@ function Look({
   const pages = data ? [data, ...more] : [];
   const last = pages.at(-1);
   const cursor = last?.impact.next_cursor;
-  const next = async (): Promise<void> => {
-    try {
+  const next = (): Promise<void> =>
+    further.run(async () => {
       const page = await plan(cursor ?? undefined);
       setMore([...more, page]);
-    } catch (error) {
-      setRefusal(problemOf(error));
-    }
-  };
+    });
   const again = (): void => {
-    setRefusal(undefined);
+    further.forget();
     setApplying(false);
     reload();
   };
@@ -231,7 +229,7 @@ function Look({
         />
       )}
       {data?.over_time && <LimitsEffect overTime={data.over_time} />}
-      {refusal && <ProblemBox problem={refusal} retry={again} />}
+      <ProblemBox problem={further.problem} retry={again} />
       {data && (
         <footer class="actions">
           <Button
@@ -292,21 +290,15 @@ function Apply({
   readonly onAgain: () => void;
 }): VNode {
   const [reason, setReason] = useState('');
-  const [isBusy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem>();
-  const apply = async (event: Event): Promise<void> => {
+  const { isBusy, problem, run, forget } = useAction();
+  const apply = (event: Event): void => {
     event.preventDefault();
-    setBusy(true);
-    setProblem(undefined);
-    try {
+    void run(async () => {
       const why = reason.trim();
       const body = { digest, items, ...(why !== '' && { reason: why }) };
       const answer = await call<Applied>('POST', '/config/plan/apply', { body });
       onApplied(answer.body);
-    } catch (error) {
-      setProblem(problemOf(error));
-      setBusy(false);
-    }
+    });
   };
   const hasMoved = problem?.code === 'precondition_failed';
   if (problem?.changeSet)
@@ -316,7 +308,7 @@ function Apply({
           refused={problem.changeSet}
           title={titleOf(items)}
           reason={reason.trim()}
-          onBack={() => setProblem(undefined)}
+          onBack={forget}
           onProposed={emptyPlan}
         />
       </Dialog>

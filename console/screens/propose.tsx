@@ -124,22 +124,18 @@ export const EmergencyField = ({
       administrators and to all who were skipped, the history and the audit show it, and somebody
       else has to review it before you can do so again.
     </p>
-    <label>
-      Why it cannot wait
-      <textarea
-        name="emergency"
-        rows={3}
-        required
-        minlength={shortestEmergency}
-        maxlength={500}
-        value={value}
-        placeholder="Payments are down since 03:10, and nobody else is awake"
-        onInput={({ currentTarget }) => onValue(currentTarget.value)}
-      ></textarea>
-      <small>
-        At least {shortestEmergency} characters; now {value.trim().length}
-      </small>
-    </label>
+    <Field
+      label="Why it cannot wait"
+      name="emergency"
+      rows={3}
+      required
+      minlength={shortestEmergency}
+      maxlength={500}
+      value={value}
+      placeholder="Payments are down since 03:10, and nobody else is awake"
+      hint={`At least ${shortestEmergency} characters; now ${value.trim().length}`}
+      onValue={onValue}
+    />
   </>
 );
 

@@ -5,6 +5,7 @@
  */
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { useAction } from '../action.ts';
 import { go, guardLeaving } from '../address.ts';
 import { call, problemOf, withQuery, type Problem } from '../api.ts';
 import { ReasonField } from '../fields.tsx';
@@ -73,8 +74,7 @@ export function ReviewAndPublish(review: Review): VNode {
   const { title, address, method, body, revision, about, verb, onClose, onPublished } = review;
   const { hasImpact = false, isPlannable = false, effect, until } = review;
   const [reason, setReason] = useState(review.reason ?? '');
-  const [refusal, setRefusal] = useState<Problem>();
-  const [isBusy, setBusy] = useState(false);
+  const { isBusy, problem: refusal, run, forget } = useAction();
   /** The owners of what is changed, whose that is not any more then. */
   const [owners, setOwners] = useState<string>();
   const condition = conditionOf(review);
@@ -100,18 +100,17 @@ export function ReviewAndPublish(review: Review): VNode {
     await call(method, path, { ...sent, headers: { ...headers, ...said, ...more } });
     onPublished();
   };
-  const publish = async (event: Event): Promise<void> => {
+  const publish = (event: Event): void => {
     event.preventDefault();
-    setBusy(true);
-    setRefusal(undefined);
-    try {
-      await withRecentSignIn(write);
-    } catch (error) {
-      const problem = problemOf(error);
-      setBusy(false);
-      if (problem.code === 'precondition_failed' && onOutdated) onOutdated(problem);
-      else setRefusal(problem);
-    }
+    void run(async () => {
+      try {
+        await write();
+      } catch (error) {
+        const problem = problemOf(error);
+        if (problem.code !== 'precondition_failed' || !onOutdated) throw error;
+        onOutdated(problem);
+      }
+    });
   };
   const changes = trial.data?.changes ?? [];
   /** Nothing is lost by leaving: what was edited is in the plan. */
@@ -135,7 +134,7 @@ export function ReviewAndPublish(review: Review): VNode {
           ifMatch={condition['if-match']}
           isNew={review.isNew}
           breakGlass={(why) => write({ 'x-break-glass': headerText(why) })}
-          onBack={() => setRefusal(undefined)}
+          onBack={forget}
         />
       </Dialog>
     );
@@ -152,7 +151,7 @@ export function ReviewAndPublish(review: Review): VNode {
           problem={trial.problem ?? refusal}
           owners={owners}
           onTakeOver={(names) => {
-            setRefusal(undefined);
+            forget();
             setOwners(names);
           }}
         />

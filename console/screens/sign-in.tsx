@@ -3,7 +3,7 @@ import { signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useAction } from '../action.ts';
-import { problemOf, send, type Problem } from '../api.ts';
+import { send } from '../api.ts';
 import { Field, useFields } from '../fields.tsx';
 import { Notice } from '../lists.tsx';
 import { Button } from '../inline.tsx';
@@ -52,27 +52,19 @@ const inSameTenant = (): object =>
 
 function SignInForm(): VNode {
   const { typed, field } = useFields({ email: '', password: '' });
-  const [busy, setBusy] = useState<Way>();
-  const [problem, setProblem] = useState<Problem>();
+  const { isBusy, doing, problem, run } = useAction();
   const [isAsking, setAsking] = useState(false);
   useEffect(() => {
     document.title = 'Sign in · Strata';
   }, []);
 
-  const attempt = async (way: Way, work: () => Promise<unknown>): Promise<void> => {
-    setBusy(way);
-    setProblem(undefined);
+  const attempt = (way: Way, work: () => Promise<unknown>): void => {
     notice.value = undefined;
-    try {
-      await work();
-    } catch (error) {
-      setProblem(problemOf(error));
-    }
-    setBusy(undefined);
+    void run(work, way);
   };
   const withPassword = (event: Event): void => {
     event.preventDefault();
-    void attempt('password', () => signIn({ ...typed, ...inSameTenant() }));
+    attempt('password', () => signIn({ ...typed, ...inSameTenant() }));
   };
   if (isAsking) return <ForgotForm email={typed.email} onDone={() => setAsking(false)} />;
   return (
@@ -87,26 +79,21 @@ function SignInForm(): VNode {
         required
         {...field('password')}
       />
-      <Button
-        type="submit"
-        says="Sign in"
-        aria-busy={busy === 'password'}
-        disabled={busy !== undefined}
-      />
+      <Button type="submit" says="Sign in" aria-busy={doing === 'password'} disabled={isBusy} />
       <div class="ways">
         {canUsePasskeys && (
           <Button
             class="secondary"
             says="Use a passkey"
-            disabled={busy !== undefined}
-            onClick={() => void attempt('passkey', signInWithPasskey)}
+            disabled={isBusy}
+            onClick={() => attempt('passkey', signInWithPasskey)}
           />
         )}
         <Button
           class="secondary"
           says="Single sign-on"
-          disabled={busy !== undefined}
-          onClick={() => void attempt('sso', () => startSingleSignOn(typed.email))}
+          disabled={isBusy}
+          onClick={() => attempt('sso', () => startSingleSignOn(typed.email))}
         />
       </div>
       <p class="fine">
