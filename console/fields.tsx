@@ -2,6 +2,7 @@
 import type { ComponentChildren, ComponentProps, VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { query, setQuery } from './address.ts';
+import { type Choice, TypedField } from './parts.tsx';
 
 interface InputProperties {
   readonly name: string;
@@ -153,6 +154,25 @@ export const SelectField = ({
     value={value}
     options={options}
     onValue={(chosen) => setQuery({ [name]: chosen, cursor: '' })}
+  />
+);
+
+/** A text that narrows what a screen shows, kept in the address, of which the page begins again. */
+export const TypedFilter = ({
+  name,
+  ...field
+}: {
+  readonly name: string;
+  readonly label: string;
+  readonly type?: 'date';
+  readonly placeholder?: string;
+  readonly choices?: readonly Choice[] | undefined;
+}): VNode => (
+  <TypedField
+    {...field}
+    name={name}
+    value={query.value.get(name) ?? ''}
+    onTyped={(text) => setQuery({ [name]: text.trim(), cursor: '' })}
   />
 );
 

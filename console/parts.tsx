@@ -277,35 +277,64 @@ export function Changes({ changes }: { readonly changes: readonly Change[] }): V
   );
 }
 
+export interface Choice {
+  readonly name: string;
+  readonly label?: string;
+}
+
+export const choicesOf = (names: readonly string[] = []): Choice[] =>
+  names.map((name) => ({ name }));
+
 /**
  * A field that says what was typed once that is finished, by Enter or by leaving it. Until then the
  * text is its own: what comes for the screen meanwhile draws it again, and would put back what was
  * there before.
  */
 export function TypedField({
+  label,
+  name,
   value,
+  choices,
   onTyped,
   ...attributes
 }: {
+  readonly label: string;
+  readonly name: string;
   readonly value: string;
+  /** Names to pick, and what people call them. */
+  readonly choices?: readonly Choice[] | undefined;
   readonly onTyped: (text: string) => void;
   readonly [attribute: string]: unknown;
 }): VNode {
   const [unfinished, setUnfinished] = useState<string>();
   const textIn = (event: Event): string => (event.target as HTMLInputElement).value;
   return (
-    <input
-      autocomplete="off"
-      spellcheck={false}
-      {...attributes}
-      value={unfinished ?? value}
-      onInput={(event: Event) => setUnfinished(textIn(event))}
-      onBlur={() => setUnfinished(undefined)}
-      onChange={(event: Event) => {
-        setUnfinished(undefined);
-        onTyped(textIn(event));
-      }}
-    />
+    <label>
+      {label}
+      <input
+        autocomplete="off"
+        spellcheck={false}
+        name={name}
+        list={choices && `${name}-names`}
+        {...attributes}
+        value={unfinished ?? value}
+        onInput={(event: Event) => setUnfinished(textIn(event))}
+        onBlur={() => setUnfinished(undefined)}
+        onChange={(event: Event) => {
+          setUnfinished(undefined);
+          onTyped(textIn(event));
+        }}
+      />
+      {choices && (
+        <datalist id={`${name}-names`}>
+          {choices.map((each) => (
+            <option key={each.name} value={each.name}>
+              {each.label}
+            </option>
+          ))}
+        </datalist>
+      )}
+    </label>
   );
 }
 

@@ -46,19 +46,17 @@ export function AccessOverTime(): VNode {
         Who was in this tenant at a moment, what they could do, and who could approve what.
       </p>
       <form class="question one" onSubmit={(event) => event.preventDefault()}>
-        <label>
-          As of (your time); empty for now
-          <TypedField
-            type="datetime-local"
-            step="1"
-            name="at"
-            value={localFieldOf(at)}
-            onTyped={(typed) => {
-              const time = timeTyped(typed);
-              if (time !== undefined) setQuery({ at: time });
-            }}
-          />
-        </label>
+        <TypedField
+          label="As of (your time); empty for now"
+          type="datetime-local"
+          step="1"
+          name="at"
+          value={localFieldOf(at)}
+          onTyped={(typed) => {
+            const time = timeTyped(typed);
+            if (time !== undefined) setQuery({ at: time });
+          }}
+        />
       </form>
       <ProblemBox problem={saving.problem} />
       <Waiting data={data} problem={problem} retry={reload} />

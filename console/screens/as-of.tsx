@@ -42,28 +42,24 @@ export function AsOf({
   };
   return (
     <div class="as-of">
-      <label>
-        As of (your time)
-        <TypedField
-          type="datetime-local"
-          step="1"
-          name={`${name}_time`}
-          value={isRevision ? '' : localFieldOf(value)}
-          onTyped={takeTime}
-        />
-      </label>
-      <label>
-        or revision
-        <TypedField
-          name={`${name}_revision`}
-          inputmode="numeric"
-          pattern="[0-9]*"
-          class="number"
-          placeholder="now"
-          value={isRevision ? value : ''}
-          onTyped={takeRevision}
-        />
-      </label>
+      <TypedField
+        label="As of (your time)"
+        type="datetime-local"
+        step="1"
+        name={`${name}_time`}
+        value={isRevision ? '' : localFieldOf(value)}
+        onTyped={takeTime}
+      />
+      <TypedField
+        label="or revision"
+        name={`${name}_revision`}
+        inputmode="numeric"
+        pattern="[0-9]*"
+        class="number"
+        placeholder="now"
+        value={isRevision ? value : ''}
+        onTyped={takeRevision}
+      />
     </div>
   );
 }

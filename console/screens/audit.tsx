@@ -123,16 +123,14 @@ export function Audit(): VNode {
 
 function FilterForm({ asked }: { readonly asked: Filters }): VNode {
   const field = (name: keyof Filters, label: string, placeholder: string, type = 'text'): VNode => (
-    <label>
-      {label}
-      <TypedField
-        type={type}
-        name={name}
-        value={asked[name]}
-        placeholder={placeholder}
-        onTyped={(text) => setQuery({ [name]: text, cursor: '', open: '' })}
-      />
-    </label>
+    <TypedField
+      label={label}
+      type={type}
+      name={name}
+      value={asked[name]}
+      placeholder={placeholder}
+      onTyped={(text) => setQuery({ [name]: text, cursor: '', open: '' })}
+    />
   );
   return (
     <Filters class="question five">

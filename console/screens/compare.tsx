@@ -14,7 +14,15 @@ import { useLive, useLoaded } from '../loading.ts';
 import { differencesBetween } from '../merge-patch.ts';
 import { Filters, FilterField, Select } from '../fields.tsx';
 import { Button, Code, Time, Value, Who } from '../inline.tsx';
-import { Empty, Heading, Loading, ProblemBox, TableRegion, TypedField } from '../parts.tsx';
+import {
+  choicesOf,
+  Empty,
+  Heading,
+  Loading,
+  ProblemBox,
+  TableRegion,
+  TypedField,
+} from '../parts.tsx';
 import { readIn, tokens } from '../session.ts';
 import { AsOf } from './as-of.tsx';
 import { layerTitles, type Explained } from './ladder.ts';
@@ -157,32 +165,23 @@ function SideForm({
   readonly contexts: Contexts | undefined;
   readonly tenants?: VNode;
 }): VNode {
-  const names: Readonly<Record<string, readonly string[]>> = {
-    agent_type: contexts?.agent_types ?? [],
-    service_id: contexts?.services.map(({ service_id: id }) => id) ?? [],
-    service_type: contexts?.service_types ?? [],
+  const names = {
+    agent_type: contexts?.agent_types,
+    service_id: contexts?.services.map(({ service_id: id }) => id),
+    service_type: contexts?.service_types,
   };
   const change = (name: Field, value: string): void => setQuery({ [sides[side] + name]: value });
-  const inputs = (['agent_type', 'service_id', 'service_type'] as const).map((name) => {
-    const list = `${side}-${name}`;
-    return (
-      <label key={name}>
-        {fieldTitles[name]}
-        <TypedField
-          name={sides[side] + name}
-          value={question[name] ?? ''}
-          list={list}
-          placeholder="any"
-          onTyped={(text) => change(name, text.trim())}
-        />
-        <datalist id={list}>
-          {names[name]!.map((each) => (
-            <option key={each} value={each} />
-          ))}
-        </datalist>
-      </label>
-    );
-  });
+  const inputs = (['agent_type', 'service_id', 'service_type'] as const).map((name) => (
+    <TypedField
+      key={name}
+      label={fieldTitles[name]}
+      name={sides[side] + name}
+      value={question[name] ?? ''}
+      choices={choicesOf(names[name])}
+      placeholder="any"
+      onTyped={(text) => change(name, text.trim())}
+    />
+  ));
   return (
     <fieldset>
       <legend>{title}</legend>

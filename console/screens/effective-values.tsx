@@ -8,12 +8,12 @@ import { useMemo, useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, ofTenant, opened, query, setQuery, toggleOpened } from '../address.ts';
 import { get, withQuery } from '../api.ts';
-import { Filters } from '../fields.tsx';
+import { Filters, TypedFilter } from '../fields.tsx';
 import { localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
 import { useLive, useLoaded, useGet } from '../loading.ts';
 import { Button, Time, Value, Who } from '../inline.tsx';
-import { Columns, Empty, Heading, Loading, ProblemBox, TypedField } from '../parts.tsx';
+import { choicesOf, type Choice, Columns, Empty, Heading, Loading, ProblemBox } from '../parts.tsx';
 import { AsOf } from './as-of.tsx';
 import { ClearOverride, EditOverride } from './change-override.tsx';
 import { boundOwners, Glyph, Ladder } from './key-ladder.tsx';
@@ -118,52 +118,26 @@ function Unknown({
 
 type Contexts = ResultOf<'tenant-config.contexts'>;
 
-/** A name to pick, with what people call it. */
-interface Suggestion {
-  readonly name: string;
-  readonly label?: string;
-}
-
-const suggestionsIn = (contexts: Contexts) =>
-  ({
-    agent_type: contexts.agent_types.map((name): Suggestion => ({ name })),
-    service_id: contexts.services.map(
-      ({ service_id: name, service_name: called, service_type: type }): Suggestion => ({
-        name,
-        label: called === null ? type : `${called} (${type})`,
-      }),
-    ),
-    service_type: contexts.service_types.map((name): Suggestion => ({ name })),
-  }) as const;
+const choicesIn = (contexts: Contexts) => ({
+  agent_type: choicesOf(contexts.agent_types),
+  service_id: contexts.services.map(
+    ({ service_id: name, service_name: called, service_type: type }): Choice => ({
+      name,
+      label: called === null ? type : `${called} (${type})`,
+    }),
+  ),
+  service_type: choicesOf(contexts.service_types),
+});
 
 function QuestionForm({ question }: { readonly question: Question }): VNode {
   const address = ofTenant('/contexts');
   const { data, reload } = useLoaded(address, async (aborted) =>
-    suggestionsIn(await get<Contexts>(address, aborted)),
+    choicesIn(await get<Contexts>(address, aborted)),
   );
   useLive(reload, ({ config_type: type }) => type === 'agent_config' || type === 'service_config');
-  const field = (name: keyof ReturnType<typeof suggestionsIn>, label: string) => {
-    const list = `${name}-names`;
-    return (
-      <label>
-        {label}
-        <TypedField
-          name={name}
-          value={question[name] ?? ''}
-          list={list}
-          placeholder="any"
-          onTyped={(text) => setQuery({ [name]: text.trim() })}
-        />
-        <datalist id={list}>
-          {data?.[name].map((each) => (
-            <option key={each.name} value={each.name}>
-              {each.label}
-            </option>
-          ))}
-        </datalist>
-      </label>
-    );
-  };
+  const field = (name: keyof ReturnType<typeof choicesIn>, label: string): VNode => (
+    <TypedFilter name={name} label={label} placeholder="any" choices={data?.[name] ?? []} />
+  );
   return (
     <Filters class="question effective" aria-label="What for">
       {field('agent_type', 'Agent type')} {field('service_id', 'Service')}

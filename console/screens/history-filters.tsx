@@ -1,10 +1,9 @@
 /** Whose changes the history shows, of which documents and days: all of it in the address. */
 import type { ComponentChildren, VNode } from 'preact';
 import { query, setQuery } from '../address.ts';
-import { FilterField, SelectField, Filters } from '../fields.tsx';
+import { FilterField, Filters, SelectField, TypedFilter } from '../fields.tsx';
 import { localDate } from '../format.ts';
 import { Button } from '../inline.tsx';
-import { TypedField } from '../parts.tsx';
 import type { DocumentKind } from './document-kinds.ts';
 
 /** What the address asks for beside the document. */
@@ -33,26 +32,6 @@ const presets = [
   { title: 'Last 30 days', from: 29, to: 0 },
 ] as const;
 
-const DayField = ({
-  name,
-  label,
-  value,
-}: {
-  readonly name: string;
-  readonly label: string;
-  readonly value: string;
-}): VNode => (
-  <label>
-    {label}
-    <input
-      type="date"
-      name={name}
-      value={value}
-      onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value, cursor: '' })}
-    />
-  </label>
-);
-
 export function HistoryFilters({
   kinds,
   children,
@@ -60,7 +39,7 @@ export function HistoryFilters({
   readonly kinds: readonly DocumentKind[];
   readonly children?: ComponentChildren;
 }): VNode {
-  const { author, since, until } = asked();
+  const { since, until } = asked();
   return (
     <>
       <Filters class="question five">
@@ -75,26 +54,10 @@ export function HistoryFilters({
             })),
           ]}
         />
-        <label>
-          Name
-          <TypedField
-            name="resource_id"
-            value={query.value.get('resource_id') ?? ''}
-            placeholder="any"
-            onTyped={(text) => setQuery({ resource_id: text.trim(), cursor: '' })}
-          />
-        </label>
-        <label>
-          By
-          <TypedField
-            name="by"
-            value={author}
-            placeholder="address or id"
-            onTyped={(text) => setQuery({ by: text.trim(), cursor: '' })}
-          />
-        </label>
-        <DayField name="since" label="From day" value={since} />
-        <DayField name="until" label="To day" value={until} />
+        <TypedFilter name="resource_id" label="Name" placeholder="any" />
+        <TypedFilter name="by" label="By" placeholder="address or id" />
+        <TypedFilter name="since" label="From day" type="date" />
+        <TypedFilter name="until" label="To day" type="date" />
         <FilterField label="Filter this page" placeholder="key, value or reason" />
       </Filters>
       <p class="buttons presets">

@@ -4,13 +4,13 @@
  */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { ofTenant, query, setQuery } from '../address.ts';
+import { ofTenant, query } from '../address.ts';
 import { call } from '../api.ts';
-import { anyOf, SelectField, Filters } from '../fields.tsx';
+import { anyOf, Filters, SelectField, TypedFilter } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { useLive, useLoaded, useGet } from '../loading.ts';
 import { State, Time, Value } from '../inline.tsx';
-import { Empty, Heading, TypedField } from '../parts.tsx';
+import { choicesOf, Empty, Heading } from '../parts.tsx';
 import { layerTitles } from './ladder.ts';
 
 type Decided = ResultOf<'config-resolver.decide'>;
@@ -68,22 +68,8 @@ export function WhatIf(): VNode {
 
 function Question(): VNode {
   const { data } = useGet<Contexts>(ofTenant('/contexts'));
-  const field = (name: string, label: string, placeholder: string, choices: string[] = []) => (
-    <label>
-      {label}
-      <TypedField
-        name={name}
-        value={query.value.get(name) ?? ''}
-        placeholder={placeholder}
-        list={`${name}-choices`}
-        onTyped={(text) => setQuery({ [name]: text.trim() })}
-      />
-      <datalist id={`${name}-choices`}>
-        {choices.map((choice) => (
-          <option key={choice} value={choice} />
-        ))}
-      </datalist>
-    </label>
+  const field = (name: string, label: string, placeholder: string, names?: string[]): VNode => (
+    <TypedFilter name={name} label={label} placeholder={placeholder} choices={choicesOf(names)} />
   );
   return (
     <Filters class="question five" aria-label="What for">
