@@ -14,6 +14,12 @@ export const tenantShown = computed(() => /^\/tenants\/([^/]+)/.exec(path.value)
 /** Of that tenant: a screen of the console, or what the API has. */
 export const ofTenant = (inside = ''): string => `/tenants/${tenantShown.value}${inside}`;
 
+/** Of the address; empty where it says nothing of it. */
+export const parameter = (name: string): string => query.value.get(name) ?? '';
+
+/** What the filter of a screen asks for. */
+export const wantedText = (): string => parameter('q').trim().toLowerCase();
+
 export const hrefOf = (inside: string): string => base + inside;
 
 addEventListener('popstate', () => {

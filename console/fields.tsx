@@ -1,7 +1,7 @@
 /** Fields of forms with their labels. */
 import type { ComponentChildren, ComponentProps, VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { query, setQuery } from './address.ts';
+import { parameter, setQuery, wantedText } from './address.ts';
 import { type Choice, TypedField } from './parts.tsx';
 
 interface InputProperties {
@@ -140,7 +140,7 @@ export const titled = <Value extends string>(
 export const SelectField = ({
   name,
   label,
-  value = query.value.get(name) ?? '',
+  value = parameter(name),
   options,
 }: {
   readonly name: string;
@@ -171,7 +171,7 @@ export const TypedFilter = ({
   <TypedField
     {...field}
     name={name}
-    value={query.value.get(name) ?? ''}
+    value={parameter(name)}
     onTyped={(text) => setQuery({ [name]: text.trim(), cursor: '' })}
   />
 );
@@ -187,6 +187,15 @@ export const anyOf = (values: readonly string[], any = 'any'): Option[] => [
   ...values.map((value) => ({ value })),
 ];
 
+/** Those whose text has in it what the field below asks for. */
+export function fitting<Item>(
+  items: readonly Item[] | undefined,
+  textOf: (item: Item) => string,
+): readonly Item[] | undefined {
+  const wanted = wantedText();
+  return items?.filter((item) => textOf(item).toLowerCase().includes(wanted));
+}
+
 /** What narrows a list, kept in the address. */
 export const FilterField = ({
   label = 'Filter',
@@ -201,7 +210,7 @@ export const FilterField = ({
     label={label}
     type="search"
     name="q"
-    value={query.value.get('q') ?? ''}
+    value={parameter('q')}
     placeholder={placeholder}
     maxlength={maxlength}
     spellcheck={false}

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { query, setQuery } from './address.ts';
+import { parameter, setQuery } from './address.ts';
 import type { Problem } from './api.ts';
 import type { Change } from './format.ts';
 import { goBackTo, placeOf } from './focus.ts';
@@ -92,7 +92,7 @@ function SortHead({
   readonly column: SortColumn;
   readonly restarts: boolean;
 }): VNode {
-  const asked = query.value.get('sort') ?? '';
+  const asked = parameter('sort');
   const choose = (): void =>
     setQuery({ sort: nextOrder(sort, asked), ...(restarts && { cursor: '', open: '' }) });
   return (

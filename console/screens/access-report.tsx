@@ -1,7 +1,7 @@
 /** Who was in the tenant at a moment, and who could approve what: for whoever reviews access. */
 import type { VNode } from 'preact';
 import type { AccessReport } from '../../shared/contracts/access-report.ts';
-import { ofTenant, query, setQuery } from '../address.ts';
+import { ofTenant, parameter, setQuery } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call, withQuery } from '../api.ts';
 import { saveText } from '../files.ts';
@@ -16,7 +16,7 @@ type Member = AccessReport['members'][number];
 type Route = AccessReport['approvals']['routes'][number];
 
 export function AccessOverTime(): VNode {
-  const at = query.value.get('at') ?? '';
+  const at = parameter('at');
   const { data, problem, reload } = useGet<AccessReport>(
     withQuery(ofTenant('/access-report'), { at }),
   );

@@ -6,7 +6,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, query, setQuery } from '../address.ts';
+import { hrefOf, parameter, setQuery } from '../address.ts';
 import { call, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { usePages } from '../pages.ts';
@@ -31,7 +31,7 @@ export function Accounts({ rest: [id] }: ScreenProperties): VNode {
 }
 
 function All(): VNode {
-  const wanted = query.value.get('q') ?? '';
+  const wanted = parameter('q');
   const { items, isComplete, problem, more, reload } = usePages<Account>(
     withQuery('/auth/users', { q: wanted.trim() }),
     false,

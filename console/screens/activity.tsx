@@ -1,7 +1,7 @@
 /** What happened to one's own account: sign-ins, refusals, changes of credentials. */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { query } from '../address.ts';
+import { parameter } from '../address.ts';
 import { withQuery } from '../api.ts';
 import { longJson } from '../format.ts';
 import { useGet } from '../loading.ts';
@@ -11,7 +11,7 @@ import { Time } from '../inline.tsx';
 type Events = ResultOf<'audit.activity'>;
 
 export function Activity(): VNode {
-  const cursor = query.value.get('cursor') ?? '';
+  const cursor = parameter('cursor');
   const { data, problem, reload } = useGet<Events>(
     withQuery('/auth/activity', { limit: '50', cursor }),
   );

@@ -2,13 +2,13 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { ofTenant, query, tenantShown } from '../address.ts';
+import { ofTenant, parameter, query, tenantShown } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call, get, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { longJson } from '../format.ts';
 import { useLiveApprovals, useLoaded, useGet } from '../loading.ts';
-import { Field, FilterField, SelectField, Filters } from '../fields.tsx';
+import { Field, FilterField, Filters, fitting, SelectField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { Button, Link, Risk, Said, State, stateTitle, Strong, Time, Who } from '../inline.tsx';
 import { Empty, Fact, Heading, ProblemBox, Section } from '../parts.tsx';
@@ -34,16 +34,16 @@ export function Approvals({ rest }: ScreenProperties): VNode {
 
 function Inbox(): VNode {
   const state = query.value.get('state') ?? 'pending';
-  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
   const address = withQuery(ofTenant('/approvals'), {
     limit: '200',
     state: state === 'all' ? undefined : state,
   });
   const { data, problem, reload } = useGet<Approvals>(address);
   useLiveApprovals(reload);
-  const { sets, problem: ofSets } = useSets(state === 'pending', wanted);
-  const shown = data?.items.filter(({ title, action, risk_level: risk }) =>
-    `${title} ${action} ${risk}`.toLowerCase().includes(wanted),
+  const { sets, problem: ofSets } = useSets(state === 'pending');
+  const shown = fitting(
+    data?.items,
+    ({ title, action, risk_level: risk }) => `${title} ${action} ${risk}`,
   );
   return (
     <section>
@@ -77,15 +77,12 @@ function Inbox(): VNode {
 }
 
 /** Of the configuration, to approve or to review; none beside requests that are decided. */
-function useSets(isPending: boolean, wanted: string) {
+function useSets(isPending: boolean) {
   const { data, problem, reload } = useLoaded(`sets ${isPending}`, (aborted) =>
     isPending ? setsForMe(tenantShown.value, aborted) : Promise.resolve([]),
   );
   useWhatWaits(reload);
-  const sets = data?.filter(({ title, reason }) =>
-    `${title} ${reason}`.toLowerCase().includes(wanted),
-  );
-  return { sets, problem };
+  return { sets: fitting(data, ({ title, reason }) => `${title} ${reason}`), problem };
 }
 
 const risks = ['low', 'medium', 'high', 'critical'];
@@ -102,7 +99,7 @@ function ApprovalTable({ items }: { readonly items: readonly Approval[] }): VNod
   return (
     <Table
       label="Approvals"
-      items={sortedBy(items, orders, query.value.get('sort') ?? '')}
+      items={sortedBy(items, orders, parameter('sort'))}
       columns={[
         [
           { sort: 'what', title: 'What is asked' },

@@ -4,7 +4,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { opened, query, setQuery, tenantShown, toggleOpened } from '../address.ts';
+import { opened, parameter, setQuery, tenantShown, toggleOpened } from '../address.ts';
 import { useAction } from '../action.ts';
 import { withQuery } from '../api.ts';
 import { saveLines } from '../files.ts';
@@ -35,7 +35,6 @@ const orders: Orders<AuditEvent> = {
 };
 
 const filters = ['actor', 'action', 'target', 'since', 'until'] as const;
-type Filters = Readonly<Record<(typeof filters)[number], string>>;
 
 /** Times in the address are what people typed, in their own time; the API takes UTC. */
 const momentOf = (local: string): string => {
@@ -43,52 +42,37 @@ const momentOf = (local: string): string => {
   return Number.isNaN(at.getTime()) ? '' : at.toISOString();
 };
 
-const filtersNow = (): Filters => {
-  const value = (name: string): string => query.value.get(name) ?? '';
-  return {
-    actor: value('actor'),
-    action: value('action'),
-    target: value('target'),
-    since: value('since'),
-    until: value('until'),
-  };
-};
-
 /** Of the events that fit: of all tenants, and the platform, where none is shown. */
-const eventsAddress = (
-  { actor, action, target, since, until }: Filters,
-  page: Readonly<Record<string, string>>,
-): string =>
+const eventsAddress = (page: Readonly<Record<string, string>> = {}): string =>
   withQuery('/audit/events', {
     tenant_id: tenantShown.value,
-    actor: actor.trim(),
-    action: action.trim(),
-    target: target.trim(),
-    since: momentOf(since),
-    until: momentOf(until),
+    actor: parameter('actor').trim(),
+    action: parameter('action').trim(),
+    target: parameter('target').trim(),
+    since: momentOf(parameter('since')),
+    until: momentOf(parameter('until')),
     order: 'desc',
     ...page,
   });
 
 export function Audit(): VNode {
-  const asked = filtersNow();
-  const cursor = query.value.get('cursor') ?? '';
-  const sort = query.value.get('sort') ?? '';
+  const cursor = parameter('cursor');
+  const sort = parameter('sort');
   // Time is the order of the record itself; any other one is that of the page.
   const isOldestFirst = sort === 'when';
   const order = isOldestFirst ? 'asc' : 'desc';
-  const address = eventsAddress(asked, { limit: '50', cursor, order });
+  const address = eventsAddress({ limit: '50', cursor, order });
   const { data, problem, reload } = useGet<Events>(address);
   const shown = data && sortedBy(data.items, orders, sort);
   const open = opened();
   const isOfAll = tenantShown.value === '';
-  const isFiltered = Object.values(asked).some((text) => text !== '');
+  const isFiltered = filters.some((name) => parameter(name) !== '');
   return (
     <section>
       <Heading title={isOfAll ? 'Audit log (all tenants)' : 'Audit'} />
       <Verify />
-      <FilterForm asked={asked} />
-      <AuditPresets action={asked.action} />
+      <FilterForm />
+      <AuditPresets action={parameter('action')} />
       <Waiting data={data} problem={problem} retry={reload} />
       {data?.items.length === 0 && (
         <Empty>{isFiltered ? 'Nothing fits the filters.' : 'Nothing has happened yet.'}</Empty>
@@ -114,20 +98,25 @@ export function Audit(): VNode {
         isOrderOfPage={sort !== '' && !sort.endsWith('when')}
       >
         <span class="grow"></span>
-        {data && data.items.length > 0 && <Export asked={asked} />}
+        {data && data.items.length > 0 && <Export />}
       </Pager>
       <KeepElsewhere />
     </section>
   );
 }
 
-function FilterForm({ asked }: { readonly asked: Filters }): VNode {
-  const field = (name: keyof Filters, label: string, placeholder: string, type = 'text'): VNode => (
+function FilterForm(): VNode {
+  const field = (
+    name: (typeof filters)[number],
+    label: string,
+    placeholder: string,
+    type = 'text',
+  ): VNode => (
     <TypedField
       label={label}
       type={type}
       name={name}
-      value={asked[name]}
+      value={parameter(name)}
       placeholder={placeholder}
       onTyped={(text) => setQuery({ [name]: text, cursor: '', open: '' })}
     />
@@ -215,12 +204,12 @@ function EventRow({
 }
 
 /** A file of what fits the filters, newest first, that can be checked against the record. */
-function Export({ asked }: { readonly asked: Filters }): VNode {
+function Export(): VNode {
   const [says, setSays] = useState('');
   const { isBusy, problem, run } = useAction();
   const begin = (): void => {
     void run(async () => {
-      const { lines, isAll } = await linesOf(eventsAddress(asked, {}), (soFar) =>
+      const { lines, isAll } = await linesOf(eventsAddress(), (soFar) =>
         setSays(`${soFar.toLocaleString()} events…`),
       );
       saveLines('audit', lines);

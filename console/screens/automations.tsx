@@ -4,11 +4,11 @@
  */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, ofTenant, query } from '../address.ts';
+import { hrefOf, ofTenant, parameter, query } from '../address.ts';
 import { withQuery } from '../api.ts';
 import { shortJson } from '../format.ts';
 import { lookAgainMs, useEvery, useList, useLive, useGet } from '../loading.ts';
-import { FilterField, type Option, SelectField, Filters } from '../fields.tsx';
+import { FilterField, Filters, fitting, type Option, SelectField } from '../fields.tsx';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { Below, Code, Risk, Said, State, Time, Who } from '../inline.tsx';
 import { Heading, ProblemBox, Section } from '../parts.tsx';
@@ -124,8 +124,7 @@ function Limits({ effective }: { readonly effective: Effective }): VNode {
 
 function List(): VNode {
   const state = query.value.get('state') ?? 'running';
-  const cursor = query.value.get('cursor') ?? '';
-  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const cursor = parameter('cursor');
   const address = withQuery(ofTenant('/automations'), {
     state: state === 'all' ? undefined : state,
     limit: '100',
@@ -133,8 +132,9 @@ function List(): VNode {
   });
   const { data, problem, reload } = useGet<ResultOf<'notifier.automations.list'>>(address);
   useEvery(lookAgainMs, reload);
-  const shown = data?.items.filter((each) =>
-    `${each.action} ${contextOf(each)} ${each.outcome ?? ''}`.toLowerCase().includes(wanted),
+  const shown = fitting(
+    data?.items,
+    (each) => `${each.action} ${contextOf(each)} ${each.outcome ?? ''}`,
   );
   return (
     <Section title="Automations">

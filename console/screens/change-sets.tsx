@@ -1,8 +1,8 @@
 /** Change sets: a list of them, for a tenant and for the platform. */
 import type { VNode } from 'preact';
-import { query, tenantShown } from '../address.ts';
+import { parameter, tenantShown, wantedText } from '../address.ts';
 import { withQuery } from '../api.ts';
-import { anyOf, FilterField, SelectField, Filters } from '../fields.tsx';
+import { anyOf, FilterField, Filters, fitting, SelectField } from '../fields.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { useEvery, useLive } from '../loading.ts';
 import { usePages } from '../pages.ts';
@@ -46,17 +46,14 @@ export function ChangeSets({ rest: [id] }: ScreenProperties): VNode {
 }
 
 function List({ owner }: { readonly owner: SetOwner }): VNode {
-  const state = query.value.get('state') ?? '';
-  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const state = parameter('state');
+  const wanted = wantedText();
   const address = withQuery(owner.address, { state });
   const { items, isComplete, problem, more, reload } = usePages<ChangeSet>(address, wanted !== '');
   useLive(reload);
   useEvery(listAgainMs, reload);
-  const shown = items?.filter(({ title, reason, authors }) =>
-    [title, reason, ...authors.map(({ name }) => name ?? '')]
-      .join('\n')
-      .toLowerCase()
-      .includes(wanted),
+  const shown = fitting(items, ({ title, reason, authors }) =>
+    [title, reason, ...authors.map(({ name }) => name ?? '')].join('\n'),
   );
   return (
     <section>

@@ -6,13 +6,13 @@
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { query, setQuery, tenantShown } from '../address.ts';
+import { query, setQuery, tenantShown, wantedText } from '../address.ts';
 import { get, send, withQuery } from '../api.ts';
 import { localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { differencesBetween } from '../merge-patch.ts';
-import { Filters, FilterField, Select } from '../fields.tsx';
+import { FilterField, Filters, Select } from '../fields.tsx';
 import { Button, Code, Time, Value, Who } from '../inline.tsx';
 import {
   choicesOf,
@@ -300,7 +300,7 @@ function Comparison({
   readonly right: Question;
 }): VNode {
   const rows = useMemo(() => rowsOf(data), [data]);
-  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const wanted = wantedText();
   const isAll = query.value.has('all');
   const differing = rows.filter(({ differs }) => differs);
   const shown = (isAll ? rows : differing).filter(({ text }) => text.includes(wanted));

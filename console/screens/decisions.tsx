@@ -1,7 +1,7 @@
 /** Decisions that were made: how often each rule did, and those that were recorded, one by one. */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, ofTenant, query, setQuery } from '../address.ts';
+import { hrefOf, ofTenant, parameter, setQuery } from '../address.ts';
 import { withQuery, type Page } from '../api.ts';
 import { BarsByDay, dateText, type DayBar } from '../bars-by-day.tsx';
 import { anyOf, SelectField, Filters } from '../fields.tsx';
@@ -28,20 +28,18 @@ export function Decisions({ rest }: ScreenProperties): VNode {
   return id === undefined ? <Made /> : <OneDecision key={id} id={id} />;
 }
 
-const asked = (name: string): string => query.value.get(name) ?? '';
-
 function Made(): VNode {
   const { data, problem, reload } = useGet<Counts>(ofTenant('/decisions/counts'));
   const isEmpty = data?.items.length === 0;
   const rules = [...new Set(data?.items.map(({ rule }) => rule))].toSorted();
-  const wanted = asked('rule');
+  const wanted = parameter('rule');
   const options = anyOf(
     wanted === '' || rules.includes(wanted as Count['rule']) ? rules : [...rules, wanted],
   );
   const shown = data?.items.filter(
     ({ rule, decision }) =>
       (wanted === '' || rule === wanted) &&
-      (asked('decision') === '' || decision === asked('decision')),
+      (parameter('decision') === '' || decision === parameter('decision')),
   );
   return (
     <section>
@@ -83,7 +81,7 @@ function ByDay({
         empty={`None in the last ${days} days.`}
         parts={decisions.map((decision) => ({ title: titles[decision], look: looks[decision] }))}
         bars={barsOf(counts, until)}
-        chosen={asked('day')}
+        chosen={parameter('day')}
         onChoose={(day) => setQuery({ day, cursor: '' })}
       />
       <details>
@@ -126,10 +124,10 @@ function barsOf(counts: readonly Count[], until: string): DayBar[] {
 }
 
 function Recorded(): VNode {
-  const [cursor, day] = [asked('cursor'), asked('day')];
+  const [cursor, day] = [parameter('cursor'), parameter('day')];
   const address = withQuery(ofTenant('/decisions'), {
-    rule: asked('rule'),
-    decision: asked('decision'),
+    rule: parameter('rule'),
+    decision: parameter('decision'),
     ...(day !== '' && {
       from: `${day}T00:00:00Z`,
       until: new Date(Date.parse(`${day}T00:00:00Z`) + dayMs).toISOString(),

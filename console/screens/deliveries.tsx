@@ -2,12 +2,12 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, ofTenant, query, setQuery } from '../address.ts';
+import { hrefOf, ofTenant, parameter, setQuery } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call, withQuery } from '../api.ts';
 import { useEvery, useGet } from '../loading.ts';
 import { Pager, Table, Waiting, Notice } from '../lists.tsx';
-import { anyOf, FilterField, SelectField, Filters } from '../fields.tsx';
+import { anyOf, FilterField, Filters, fitting, SelectField } from '../fields.tsx';
 import { Button, Named, State, Time } from '../inline.tsx';
 import { Empty, Fact, Heading, Loading, ProblemBox, Section } from '../parts.tsx';
 import { hasRole } from '../session.ts';
@@ -26,19 +26,18 @@ export function DeliveryLog({ rest }: ScreenProperties): VNode {
 }
 
 function Log(): VNode {
-  const asked = (name: string): string => query.value.get(name) ?? '';
-  const [cursor, approval] = [asked('cursor'), asked('approval_id')];
+  const [cursor, approval] = [parameter('cursor'), parameter('approval_id')];
   const address = withQuery(ofTenant('/notifications/deliveries'), {
-    state: asked('state'),
-    channel: asked('channel'),
+    state: parameter('state'),
+    channel: parameter('channel'),
     approval_id: approval,
     cursor,
     limit: '100',
   });
   const { data, problem, reload } = useGet<Deliveries>(address);
-  const wanted = asked('q').trim().toLowerCase();
-  const shown = data?.items.filter(({ target, type, reason }) =>
-    `${target} ${type} ${reason ?? ''}`.toLowerCase().includes(wanted),
+  const shown = fitting(
+    data?.items,
+    ({ target, type, reason }) => `${target} ${type} ${reason ?? ''}`,
   );
   return (
     <section>

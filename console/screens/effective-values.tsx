@@ -6,7 +6,16 @@
 import type { VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, ofTenant, opened, query, setQuery, toggleOpened } from '../address.ts';
+import {
+  hrefOf,
+  ofTenant,
+  opened,
+  parameter,
+  query,
+  setQuery,
+  toggleOpened,
+  wantedText,
+} from '../address.ts';
 import { get, withQuery } from '../api.ts';
 import { Filters, TypedFilter } from '../fields.tsx';
 import { localTime, nameBeside, shortJson } from '../format.ts';
@@ -152,7 +161,7 @@ function QuestionForm({ question }: { readonly question: Question }): VNode {
         <input
           type="search"
           name="q"
-          value={query.value.get('q') ?? ''}
+          value={parameter('q')}
           placeholder="key or value"
           autocomplete="off"
           spellcheck={false}
@@ -257,7 +266,7 @@ function Keys({
   const entries = useMemo(() => entriesOf(effective), [effective]);
   const [changing, setChanging] = useState<Changing>();
   const Change = changing?.way === 'edit' ? EditOverride : ClearOverride;
-  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const wanted = wantedText();
   const onlyOverridden = query.value.has('overridden');
   const open = opened();
   const shown = entries.filter(

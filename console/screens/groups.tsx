@@ -4,11 +4,11 @@
  */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { hrefOf, ofTenant, query } from '../address.ts';
+import { hrefOf, ofTenant, wantedText } from '../address.ts';
 import { call, getAll } from '../api.ts';
 import { Choices, FormDialog } from '../dialogs.tsx';
 import { useLive, useLoaded } from '../loading.ts';
-import { Field, FilterField, Filters } from '../fields.tsx';
+import { Field, FilterField, Filters, fitting } from '../fields.tsx';
 import { RowButton, Table, Waiting } from '../lists.tsx';
 import { Button } from '../inline.tsx';
 import { Heading } from '../parts.tsx';
@@ -50,9 +50,9 @@ export function Groups(): VNode {
   });
   useLive(reload, (change) => change.config_type === 'notification_config');
   const [changed, setChanged] = useState<Group>();
-  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
-  const shown = data?.groups.filter(({ name, members }) =>
-    [name, ...members.map(({ email }) => email)].join(' ').toLowerCase().includes(wanted),
+  const wanted = wantedText();
+  const shown = fitting(data?.groups, ({ name, members }) =>
+    [name, ...members.map(({ email }) => email)].join(' '),
   );
   const routes = hrefOf(ofTenant('/documents/notifications'));
   return (

@@ -1,16 +1,10 @@
 /** Whose changes the history shows, of which documents and days: all of it in the address. */
 import type { ComponentChildren, VNode } from 'preact';
-import { query, setQuery } from '../address.ts';
+import { parameter, setQuery } from '../address.ts';
 import { FilterField, Filters, SelectField, TypedFilter } from '../fields.tsx';
 import { localDate } from '../format.ts';
 import { Button } from '../inline.tsx';
 import type { DocumentKind } from './document-kinds.ts';
-
-/** What the address asks for beside the document. */
-export function asked() {
-  const value = (name: string): string => query.value.get(name) ?? '';
-  return { author: value('by'), since: value('since'), until: value('until') };
-}
 
 const dayMs = 86_400_000;
 
@@ -39,7 +33,7 @@ export function HistoryFilters({
   readonly kinds: readonly DocumentKind[];
   readonly children?: ComponentChildren;
 }): VNode {
-  const { since, until } = asked();
+  const [since, until] = [parameter('since'), parameter('until')];
   return (
     <>
       <Filters class="question five">

@@ -8,10 +8,11 @@ import {
   hrefOf,
   ofTenant,
   opened,
-  query,
+  parameter,
   setQuery,
   tenantShown,
   toggleOpened,
+  wantedText,
 } from '../address.ts';
 import { useAction } from '../action.ts';
 import { withQuery } from '../api.ts';
@@ -36,7 +37,7 @@ import {
 import { documentKinds } from './document-kinds.ts';
 import { platformKinds } from './platform-kinds.ts';
 import { ReviewAndPublish, type Review } from './review.tsx';
-import { asked, dayOf, HistoryFilters } from './history-filters.tsx';
+import { dayOf, HistoryFilters } from './history-filters.tsx';
 import {
   historyAddress,
   isRevertible,
@@ -51,6 +52,7 @@ import {
   type Owner,
   type Way,
 } from './take-back.tsx';
+import { fitting } from '../fields.tsx';
 
 /** What the filter of the page looks at. */
 const textOf = (entry: Entry, owner: Owner): string =>
@@ -59,9 +61,7 @@ const textOf = (entry: Entry, owner: Owner): string =>
     entry.reason ?? '',
     nameBeside(entry, 'changed_by') ?? '',
     ...entry.changes.map(sentenceOf),
-  ]
-    .join(' ')
-    .toLowerCase();
+  ].join(' ');
 
 const columns = [
   { sort: 'revision', title: 'Revision' },
@@ -127,11 +127,12 @@ export const HistoryOfPlatform = (): VNode => (
 );
 
 function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: string }): VNode {
-  const type = query.value.get('config_type') ?? '';
-  const resource = query.value.get('resource_id') ?? '';
-  const cursor = query.value.get('cursor') ?? '';
-  const { author, since, until } = asked();
-  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const type = parameter('config_type');
+  const resource = parameter('resource_id');
+  const cursor = parameter('cursor');
+  const author = parameter('by');
+  const since = parameter('since');
+  const until = parameter('until');
   const address = historyAddress(owner, {
     config_type: type,
     resource_id: resource,
@@ -143,9 +144,11 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
   });
   const { data, problem, reload } = useGet<History>(address);
   useLive(reload);
-  const isFiltered = [type, resource, author, since, until, wanted].some((text) => text !== '');
-  const found = data?.items.filter((entry) => textOf(entry, owner).includes(wanted));
-  const sort = query.value.get('sort') ?? '';
+  const isFiltered = [type, resource, author, since, until, wantedText()].some(
+    (text) => text !== '',
+  );
+  const found = fitting(data?.items, (entry) => textOf(entry, owner));
+  const sort = parameter('sort');
   const shown = found && sortedBy(found, ordersOf(owner), sort);
   const [review, setReview] = useState<Review>();
   const asking = useAction();

@@ -1,7 +1,7 @@
 /** The documents of one kind as a table that filters, with a way to begin a new one. */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { go, query } from '../address.ts';
+import { go, parameter, wantedText } from '../address.ts';
 import { shortJson } from '../format.ts';
 import { useLive } from '../loading.ts';
 import { usePages } from '../pages.ts';
@@ -60,8 +60,8 @@ export function KindList({
 }): VNode {
   const { list = '', idField = '', plural = '', columns = [] } = kind;
   const address = addressOf(list);
-  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
-  const sort = query.value.get('sort') ?? '';
+  const wanted = wantedText();
+  const sort = parameter('sort');
   const orders = ordersOf(kind);
   // Also what is not loaded yet may be the first.
   const isWhole = wanted !== '' || Object.hasOwn(orders, sort.replace(/^-/, ''));

@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, ofTenant, query, tenantShown } from '../address.ts';
+import { hrefOf, ofTenant, parameter, tenantShown, wantedText } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
@@ -79,13 +79,13 @@ export function Members(): VNode {
   const routes = useLoaded('routes', routesOf);
   const [said, setSaid] = useState<string>();
   const again = useAction();
-  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
-  const status = query.value.get('status') ?? '';
+  const wanted = wantedText();
+  const status = parameter('status');
   const found = data?.toSorted(byName).filter((member) => {
     const text = [member.email, member.display_name, ...member.roles, ...member.groups].join(' ');
     return text.toLowerCase().includes(wanted) && (status === '' || member.status === status);
   });
-  const shown = found && sortedBy(found, orders, query.value.get('sort') ?? '');
+  const shown = found && sortedBy(found, orders, parameter('sort'));
   const done = (says: string): void => {
     setDoing(undefined);
     setInvitation(undefined);

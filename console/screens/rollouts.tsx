@@ -2,10 +2,10 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, query } from '../address.ts';
+import { hrefOf, parameter, wantedText } from '../address.ts';
 import { call, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
-import { anyOf, FilterField, SelectField, ReasonField, Filters } from '../fields.tsx';
+import { anyOf, FilterField, Filters, fitting, ReasonField, SelectField } from '../fields.tsx';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
 import { usePages } from '../pages.ts';
@@ -25,14 +25,12 @@ export function Rollouts({ rest: [id] }: ScreenProperties): VNode {
 }
 
 function List(): VNode {
-  const state = query.value.get('state') ?? '';
-  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const state = parameter('state');
+  const wanted = wantedText();
   const address = withQuery('/config/rollouts', { state });
   const { items, isComplete, problem, more, reload } = usePages<Rollout>(address, wanted !== '');
   useLive(reload);
-  const shown = items?.filter(({ title, reason }) =>
-    `${title} ${reason}`.toLowerCase().includes(wanted),
-  );
+  const shown = fitting(items, ({ title, reason }) => `${title} ${reason}`);
   return (
     <section>
       <Heading title="Rollouts" about="Changes of the platform that reach some tenants first" />

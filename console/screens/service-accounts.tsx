@@ -5,11 +5,11 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { go, hrefOf, ofTenant, query } from '../address.ts';
+import { go, hrefOf, ofTenant, wantedText } from '../address.ts';
 import { call } from '../api.ts';
 import { Choices, FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
-import { Field, FilterField, Filters, useFields } from '../fields.tsx';
+import { Field, FilterField, Filters, fitting, useFields } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { Button, Named, State, Time, Who } from '../inline.tsx';
 import { Empty, Fact, Heading, ProblemBox } from '../parts.tsx';
@@ -51,9 +51,9 @@ interface Reading {
 function List({ accounts, problem, reload }: Reading): VNode {
   const [isMaking, setMaking] = useState(false);
   const address = accountsAddress();
-  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
-  const shown = accounts?.filter(({ name, description, roles }) =>
-    [name, description, ...roles].join(' ').toLowerCase().includes(wanted),
+  const wanted = wantedText();
+  const shown = fitting(accounts, ({ name, description, roles }) =>
+    [name, description, ...roles].join(' '),
   );
   const make = async (body: AccountFields): Promise<void> => {
     const { body: made } = await call<Account>('POST', address, { body });

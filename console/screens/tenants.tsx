@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { query } from '../address.ts';
+import { parameter } from '../address.ts';
 import { call, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { usePages } from '../pages.ts';
@@ -27,8 +27,8 @@ type Open =
 type Change = 'rename' | 'disable' | 'enable' | 'delete';
 
 export function Tenants(): VNode {
-  const wanted = query.value.get('q') ?? '';
-  const status = query.value.get('status') ?? '';
+  const wanted = parameter('q');
+  const status = parameter('status');
   const q = wanted.trim();
   const { items, isComplete, problem, more, reload } = usePages<Tenant>(
     withQuery('/tenants', { q }),

@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { ofTenant, query } from '../address.ts';
+import { ofTenant, parameter } from '../address.ts';
 import { call } from '../api.ts';
 import { anyOf, Filters, SelectField, TypedFilter } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
@@ -21,7 +21,7 @@ const riskLevels = ['low', 'medium', 'high', 'critical'] as const;
 const names = ['action', 'agent_type', 'service_id', 'service_type'] as const;
 const numbers = ['cost_impact', 'resource_scaling'] as const;
 
-const asked = (name: string): string => (query.value.get(name) ?? '').trim();
+const asked = (name: string): string => parameter(name).trim();
 
 /** Undefined until it says what it is about. What is no number the API refuses at its place. */
 function intentAsked(): Readonly<Record<string, unknown>> | undefined {
