@@ -1,6 +1,6 @@
 /** What lists of things have in common, on whichever screen they are. */
 import type { ComponentChildren, VNode } from 'preact';
-import { setQuery } from './address.ts';
+import { opened, setQuery, toggleOpened } from './address.ts';
 import type { Problem } from './api.ts';
 import { Button } from './inline.tsx';
 import { type Column, Columns, Empty, Loading, ProblemBox, TableRegion } from './parts.tsx';
@@ -83,6 +83,73 @@ export function Table<Row>({
         </tbody>
       </table>
     </TableRegion>
+  );
+}
+
+/** A table whose rows are opened to see more of them, as the address says, by their first column. */
+export function OpenTable<Row>({
+  look,
+  items,
+  keyOf,
+  columns,
+  restarts = false,
+  empty,
+  inside,
+}: {
+  readonly look: 'audit' | 'history';
+  /** Undefined until they are there, and nothing is shown. */
+  readonly items: readonly Row[] | undefined;
+  readonly keyOf: (row: Row) => string;
+  readonly columns: Cells<Row>;
+  /** Whether another order begins with its first page. */
+  readonly restarts?: boolean;
+  readonly empty: ComponentChildren;
+  readonly inside: (row: Row) => ComponentChildren;
+}): VNode | null {
+  if (items === undefined) return null;
+  if (items.length === 0) return <Empty>{empty}</Empty>;
+  const [[, nameOf], ...others] = columns as [Cells<Row>[number], ...Cells<Row>];
+  const open = opened();
+  const rowOf = (row: Row, index: number): VNode => {
+    const key = keyOf(row);
+    const isOpen = open.has(key);
+    const id = `inside-${key}`;
+    return (
+      <tbody key={key} class={isOpen ? 'open' : ''}>
+        <tr>
+          <th scope="row">
+            <button
+              type="button"
+              class="plain key"
+              aria-expanded={isOpen}
+              aria-controls={isOpen ? id : undefined}
+              onClick={() => toggleOpened(key)}
+            >
+              <span class="chevron" aria-hidden="true"></span>
+              {nameOf(row, index)}
+            </button>
+          </th>
+          {others.map(([head, cell], at) => (
+            <td key={at} class={lookOf(head)}>
+              {cell(row, index)}
+            </td>
+          ))}
+        </tr>
+        {isOpen && (
+          <tr class="opened">
+            <td colspan={columns.length} id={id}>
+              <div class="ladder">{inside(row)}</div>
+            </td>
+          </tr>
+        )}
+      </tbody>
+    );
+  };
+  return (
+    <table class={`keys ${look}`}>
+      <Columns titles={columns.map(([head]) => head)} restarts={restarts} />
+      {items.map(rowOf)}
+    </table>
   );
 }
 

@@ -4,16 +4,16 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { opened, parameter, setQuery, tenantShown, toggleOpened } from '../address.ts';
+import { parameter, setQuery, tenantShown } from '../address.ts';
 import { useAction } from '../action.ts';
 import { withQuery } from '../api.ts';
 import { saveLines } from '../files.ts';
 import { Filters } from '../fields.tsx';
 import { longJson } from '../format.ts';
 import { useGet } from '../loading.ts';
-import { Pager, Waiting } from '../lists.tsx';
+import { type Cells, OpenTable, Pager, Waiting } from '../lists.tsx';
 import { Button, Time, Who } from '../inline.tsx';
-import { Columns, Empty, Fact, Heading, ProblemBox, TypedField } from '../parts.tsx';
+import { Fact, Heading, ProblemBox, TypedField } from '../parts.tsx';
 import { nameOf } from '../people.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { AuditPresets } from './audit-presets.tsx';
@@ -22,12 +22,6 @@ import { KeepElsewhere, linesOf, Verify } from './audit-record.tsx';
 type Events = ResultOf<'audit.events.list'>;
 type AuditEvent = Events['items'][number];
 
-const columns = [
-  { sort: 'what', title: 'What' },
-  { sort: 'target', title: 'Target' },
-  { sort: 'by', title: 'By' },
-  { sort: 'when', title: 'When' },
-] as const;
 const orders: Orders<AuditEvent> = {
   what: ({ action }) => action,
   target: ({ target }) => target && nameOf(target),
@@ -64,7 +58,6 @@ export function Audit(): VNode {
   const address = eventsAddress({ limit: '50', cursor, order });
   const { data, problem, reload } = useGet<Events>(address);
   const shown = data && sortedBy(data.items, orders, sort);
-  const open = opened();
   const isOfAll = tenantShown.value === '';
   const isFiltered = filters.some((name) => parameter(name) !== '');
   return (
@@ -74,23 +67,15 @@ export function Audit(): VNode {
       <FilterForm />
       <AuditPresets action={parameter('action')} />
       <Waiting data={data} problem={problem} retry={reload} />
-      {data?.items.length === 0 && (
-        <Empty>{isFiltered ? 'Nothing fits the filters.' : 'Nothing has happened yet.'}</Empty>
-      )}
-      {shown && shown.length > 0 && (
-        <table class="keys audit">
-          <Columns titles={columns} restarts />
-          {shown.map((event) => (
-            <EventRow
-              key={event.id}
-              event={event}
-              ofAll={isOfAll}
-              isOpen={open.has(event.id)}
-              onToggle={() => toggleOpened(event.id)}
-            />
-          ))}
-        </table>
-      )}
+      <OpenTable
+        look="audit"
+        items={shown}
+        keyOf={({ id }) => id}
+        columns={columns}
+        restarts
+        empty={isFiltered ? 'Nothing fits the filters.' : 'Nothing has happened yet.'}
+        inside={detailsOf}
+      />
       <Pager
         cursor={cursor}
         next={data?.next_cursor}
@@ -140,66 +125,35 @@ const ActorOf = ({ actor }: { readonly actor: AuditEvent['actor'] }): VNode => (
   </span>
 );
 
-function EventRow({
-  event,
-  ofAll,
-  isOpen,
-  onToggle,
-}: {
-  readonly event: AuditEvent;
-  /** Events of every tenant are listed. */
-  readonly ofAll: boolean;
-  readonly isOpen: boolean;
-  readonly onToggle: () => void;
-}): VNode {
-  const { id, seq, hash, action, actor, target, payload, request_id: request } = event;
-  const detailsId = `event-${id}`;
+const columns: Cells<AuditEvent> = [
+  [{ sort: 'what', title: 'What' }, ({ action }) => action],
+  [
+    { sort: 'target', title: 'Target' },
+    ({ target }) => (target === null ? <span class="muted">–</span> : <Who id={target} />),
+  ],
+  [{ sort: 'by', title: 'By' }, ({ actor }) => <ActorOf actor={actor} />],
+  [{ sort: 'when', title: 'When' }, ({ occurred_at: at }) => <Time at={at} />],
+];
+
+function detailsOf(event: AuditEvent): VNode {
+  const { actor, target, payload, request_id: request, tenant_id: tenant } = event;
   return (
-    <tbody class={isOpen ? 'open' : ''}>
-      <tr>
-        <th scope="row">
-          <button
-            type="button"
-            class="plain key"
-            aria-expanded={isOpen}
-            aria-controls={isOpen ? detailsId : undefined}
-            onClick={onToggle}
-          >
-            <span class="chevron" aria-hidden="true"></span>
-            {action}
-          </button>
-        </th>
-        <td>{target === null ? <span class="muted">–</span> : <Who id={target} />}</td>
-        <td>
-          <ActorOf actor={actor} />
-        </td>
-        <td>
-          <Time at={event.occurred_at} />
-        </td>
-      </tr>
-      {isOpen && (
-        <tr class="opened">
-          <td colspan={4} id={detailsId}>
-            <div class="ladder">
-              <dl class="facts">
-                <Fact name="Number in the chain" says={<span class="number">{seq}</span>} />
-                <Fact name="By" says={<code>{actor.id}</code>} />
-                <Fact name="Target" says={target === null ? '–' : <code>{target}</code>} />
-                {ofAll && event.tenant_id !== null && (
-                  <Fact name="Tenant" says={<code>{event.tenant_id}</code>} />
-                )}
-                <Fact name="Request" says={request === null ? '–' : <code>{request}</code>} />
-                <Fact name="At" says={<code>{event.occurred_at}</code>} />
-                <Fact name="Hash" says={<code>{hash}</code>} />
-              </dl>
-              <pre tabindex={0} aria-label="Details">
-                <code>{longJson(payload)}</code>
-              </pre>
-            </div>
-          </td>
-        </tr>
-      )}
-    </tbody>
+    <>
+      <dl class="facts">
+        <Fact name="Number in the chain" says={<span class="number">{event.seq}</span>} />
+        <Fact name="By" says={<code>{actor.id}</code>} />
+        <Fact name="Target" says={target === null ? '–' : <code>{target}</code>} />
+        {tenantShown.value === '' && tenant !== null && (
+          <Fact name="Tenant" says={<code>{tenant}</code>} />
+        )}
+        <Fact name="Request" says={request === null ? '–' : <code>{request}</code>} />
+        <Fact name="At" says={<code>{event.occurred_at}</code>} />
+        <Fact name="Hash" says={<code>{event.hash}</code>} />
+      </dl>
+      <pre tabindex={0} aria-label="Details">
+        <code>{longJson(payload)}</code>
+      </pre>
+    </>
   );
 }
 

@@ -4,24 +4,15 @@
  */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import {
-  hrefOf,
-  ofTenant,
-  opened,
-  parameter,
-  setQuery,
-  tenantShown,
-  toggleOpened,
-  wantedText,
-} from '../address.ts';
+import { hrefOf, ofTenant, parameter, setQuery, tenantShown, wantedText } from '../address.ts';
 import { useAction } from '../action.ts';
 import { withQuery } from '../api.ts';
 import { nameBeside, namesIn } from '../format.ts';
 import { useLive, useGet } from '../loading.ts';
-import { Pager, Waiting } from '../lists.tsx';
+import { type Cells, OpenTable, Pager, Waiting } from '../lists.tsx';
 import { saveText } from '../files.ts';
 import { Button, Ends, Link, State, Time, Who } from '../inline.tsx';
-import { Changes, Columns, Empty, Heading } from '../parts.tsx';
+import { Changes, Heading } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { sentenceOf } from './change-sentence.ts';
@@ -36,6 +27,7 @@ import {
 } from './change-sets.ts';
 import { documentKinds } from './document-kinds.ts';
 import { platformKinds } from './platform-kinds.ts';
+import { Author } from './overview-lists.tsx';
 import { ReviewAndPublish, type Review } from './review.tsx';
 import { dayOf, HistoryFilters } from './history-filters.tsx';
 import {
@@ -63,13 +55,29 @@ const textOf = (entry: Entry, owner: Owner): string =>
     ...entry.changes.map(sentenceOf),
   ].join(' ');
 
-const columns = [
-  { sort: 'revision', title: 'Revision' },
-  { sort: 'what', title: 'What' },
-  'Changes',
-  { sort: 'by', title: 'By', look: 'wide' },
-  { sort: 'when', title: 'When', look: 'wide' },
-] as const;
+const columnsOf = (owner: Owner): Cells<Entry> => [
+  [
+    { sort: 'revision', title: 'Revision' },
+    ({ revision }) => <span class="number">{revision}</span>,
+  ],
+  [{ sort: 'what', title: 'What' }, (entry) => <What entry={entry} owner={owner} />],
+  ['Changes', sentencesOf],
+  [{ sort: 'by', title: 'By', look: 'wide' }, (entry) => <Author of={entry} />],
+  [{ sort: 'when', title: 'When', look: 'wide' }, ({ changed_at: at }) => <Time at={at} />],
+];
+
+function sentencesOf({ changes }: Entry): VNode {
+  return (
+    <>
+      {changes.slice(0, 3).map((change) => (
+        <div key={change.path}>
+          <bdi>{sentenceOf(change)}</bdi>
+        </div>
+      ))}
+      {changes.length > 3 && <span class="fine">and {changes.length - 3} more</span>}
+    </>
+  );
+}
 
 const ordersOf = (owner: Owner): Orders<Entry> => ({
   revision: ({ revision }) => revision,
@@ -152,7 +160,6 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
   const shown = found && sortedBy(found, ordersOf(owner), sort);
   const [review, setReview] = useState<Review>();
   const asking = useAction();
-  const open = opened();
   const ask = (find: () => Promise<Review>): void =>
     void asking.run(async () => setReview(await find()));
   const done = (): void => {
@@ -174,25 +181,21 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
         )}
       </HistoryFilters>
       <Waiting data={data} problem={problem ?? asking.problem} retry={reload} />
-      {shown?.length === 0 && (
-        <Empty>Nothing has been changed{isFiltered ? ' that fits' : ' yet'}.</Empty>
-      )}
-      {shown && shown.length > 0 && (
-        <table class="keys history">
-          <Columns titles={columns} />
-          {shown.map((entry) => (
-            <EntryRow
-              key={entry.revision}
-              entry={entry}
-              owner={owner}
-              isOpen={open.has(String(entry.revision))}
-              onToggle={() => toggleOpened(String(entry.revision))}
-              onTakeBack={(way) => ask(() => reviewOf(owner, entry, way, handlers))}
-              onRevert={(change) => ask(() => revertOf(owner, entry, change, handlers))}
-            />
-          ))}
-        </table>
-      )}
+      <OpenTable
+        look="history"
+        items={shown}
+        keyOf={({ revision }) => String(revision)}
+        columns={columnsOf(owner)}
+        empty={`Nothing has been changed${isFiltered ? ' that fits' : ' yet'}.`}
+        inside={(entry) => (
+          <Opened
+            entry={entry}
+            owner={owner}
+            onTakeBack={(way) => ask(() => reviewOf(owner, entry, way, handlers))}
+            onRevert={(change) => ask(() => revertOf(owner, entry, change, handlers))}
+          />
+        )}
+      />
       <Pager cursor={cursor} next={data?.next_cursor} isOrderOfPage={sort !== ''} />
       {review && <ReviewAndPublish {...review} />}
     </section>
@@ -232,98 +235,52 @@ const What = ({ entry, owner }: { readonly entry: Entry; readonly owner: Owner }
   </>
 );
 
-function EntryRow({
+function Opened({
   entry,
   owner,
-  isOpen,
-  onToggle,
   onTakeBack,
   onRevert,
 }: {
   readonly entry: Entry;
   readonly owner: Owner;
-  readonly isOpen: boolean;
-  readonly onToggle: () => void;
   readonly onTakeBack: (way: Way) => void;
   readonly onRevert: (change: Change) => void;
 }): VNode {
   const { revision, action, changes, purged } = entry;
-  const id = `changes-${revision}`;
   const hasValues = action !== 'purge' && (!purged || changes.length > 0);
   return (
-    <tbody class={isOpen ? 'open' : ''}>
-      <tr>
-        <th scope="row">
-          <button
-            type="button"
-            class="plain key number"
-            aria-expanded={isOpen}
-            aria-controls={isOpen ? id : undefined}
-            onClick={onToggle}
-          >
-            <span class="chevron" aria-hidden="true"></span>
-            {revision}
-          </button>
-        </th>
-        <td>
-          <What entry={entry} owner={owner} />
-        </td>
-        <td>
-          {changes.slice(0, 3).map((change) => (
-            <div key={change.path}>
-              <bdi>{sentenceOf(change)}</bdi>
-            </div>
-          ))}
-          {changes.length > 3 && <span class="fine">and {changes.length - 3} more</span>}
-        </td>
-        <td class="wide">
-          <Who id={entry.changed_by} name={nameBeside(entry, 'changed_by')} />
-        </td>
-        <td class="wide">
-          <Time at={entry.changed_at} />
-        </td>
-      </tr>
-      {isOpen && (
-        <tr class="opened">
-          <td colspan={5} id={id}>
-            <div class="ladder">
-              <p class="fine">
-                <Who id={entry.changed_by} name={nameBeside(entry, 'changed_by')} /> ·{' '}
-                <Time at={entry.changed_at} />
-                {entry.request_id !== null && (
-                  <span>
-                    {' '}
-                    · request <code>{entry.request_id}</code>
-                  </span>
-                )}
-              </p>
-              {purged && (
-                <p>
-                  Values of this change were purged by <Who id={purged.by} /> ·{' '}
-                  <Time at={purged.at} />:{' '}
-                  <q>
-                    <bdi>{purged.reason}</bdi>
-                  </q>
-                </p>
-              )}
-              {entry.changeset_id !== undefined && (
-                <OfSet owner={setsOf(tenantShown.value)} id={entry.changeset_id} />
-              )}
-              {hasValues && <Changes changes={changes} />}
-              {owner.screens !== undefined && <Then screens={owner.screens} revision={revision} />}
-              {owner.mayTakeBack && hasValues && isKnown(entry, owner) && (
-                <TakeBack
-                  entry={entry}
-                  mayEdit={owner.mayEdit}
-                  onRevert={onRevert}
-                  onTakeBack={onTakeBack}
-                />
-              )}
-            </div>
-          </td>
-        </tr>
+    <>
+      <p class="fine">
+        <Author of={entry} /> · <Time at={entry.changed_at} />
+        {entry.request_id !== null && (
+          <span>
+            {' '}
+            · request <code>{entry.request_id}</code>
+          </span>
+        )}
+      </p>
+      {purged && (
+        <p>
+          Values of this change were purged by <Who id={purged.by} /> · <Time at={purged.at} />:{' '}
+          <q>
+            <bdi>{purged.reason}</bdi>
+          </q>
+        </p>
       )}
-    </tbody>
+      {entry.changeset_id !== undefined && (
+        <OfSet owner={setsOf(tenantShown.value)} id={entry.changeset_id} />
+      )}
+      {hasValues && <Changes changes={changes} />}
+      {owner.screens !== undefined && <Then screens={owner.screens} revision={revision} />}
+      {owner.mayTakeBack && hasValues && isKnown(entry, owner) && (
+        <TakeBack
+          entry={entry}
+          mayEdit={owner.mayEdit}
+          onRevert={onRevert}
+          onTakeBack={onTakeBack}
+        />
+      )}
+    </>
   );
 }
 

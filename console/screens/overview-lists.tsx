@@ -206,7 +206,7 @@ export function LastChanges({
   );
 }
 
-const Author = ({ of }: { readonly of: Entry }): VNode => (
+export const Author = ({ of }: { readonly of: Entry }): VNode => (
   <Who id={of.changed_by} name={nameBeside(of, 'changed_by')} />
 );
 
