@@ -13,6 +13,7 @@ interface InputProperties {
   readonly maxlength?: number | undefined;
   readonly min?: string;
   readonly max?: string;
+  readonly step?: 'any';
   readonly pattern?: string;
   readonly placeholder?: string;
   readonly autocomplete?: string;

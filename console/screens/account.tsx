@@ -109,6 +109,10 @@ function Passkeys(): VNode {
     close();
     reload();
   };
+  const remove = async ({ id }: Passkey): Promise<void> => {
+    await call('DELETE', `${passkeysAddress}/${id}`);
+    done();
+  };
   return (
     <section class="kind" aria-label="Passkeys">
       <div class="heading">
@@ -150,7 +154,15 @@ function Passkeys(): VNode {
       />
       {doing === 'add' && <AddPasskey onClose={close} onDone={done} />}
       {doing !== undefined && doing !== 'add' && (
-        <RemovePasskey passkey={doing} onClose={close} onDone={done} />
+        <FormDialog
+          title={`Remove ${nameOfPasskey(doing)}`}
+          verb="Remove"
+          isDangerous
+          work={() => remove(doing)}
+          onClose={close}
+        >
+          <p>It signs you in no more. Remove it from the device, too: Strata cannot do that.</p>
+        </FormDialog>
       )}
     </section>
   );
@@ -158,12 +170,13 @@ function Passkeys(): VNode {
 
 const nameOfPasskey = ({ name }: Passkey): string => name ?? 'A passkey';
 
-interface DialogProperties {
+function AddPasskey({
+  onClose,
+  onDone,
+}: {
   readonly onClose: () => void;
   readonly onDone: () => void;
-}
-
-function AddPasskey({ onClose, onDone }: DialogProperties): VNode {
+}): VNode {
   const { typed, field } = useFields({ name: '' });
   const work = async (): Promise<void> => {
     await registerPasskey(typed.name.trim());
@@ -178,28 +191,6 @@ function AddPasskey({ onClose, onDone }: DialogProperties): VNode {
         {...field('name')}
       />
       <p class="fine">The browser asks next. A mail says that one was added.</p>
-    </FormDialog>
-  );
-}
-
-function RemovePasskey({
-  passkey,
-  onClose,
-  onDone,
-}: DialogProperties & { readonly passkey: Passkey }): VNode {
-  const work = async (): Promise<void> => {
-    await call('DELETE', `${passkeysAddress}/${passkey.id}`);
-    onDone();
-  };
-  return (
-    <FormDialog
-      title={`Remove ${nameOfPasskey(passkey)}`}
-      verb="Remove"
-      isDangerous
-      work={work}
-      onClose={onClose}
-    >
-      <p>It signs you in no more. Remove it from the device, too: Strata cannot do that.</p>
     </FormDialog>
   );
 }

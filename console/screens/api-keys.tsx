@@ -63,7 +63,10 @@ export function ApiKeys({ owner }: { readonly owner: KeyOwner }): VNode {
     setDoing({ what: 'show', issued });
     reload();
   };
-  const revoked = (): void => {
+  const rotate = async ({ id }: ApiKey): Promise<void> =>
+    show((await call<Issued>('POST', `${owner.list}/${id}/rotate`)).body);
+  const revoke = async ({ id }: ApiKey): Promise<void> => {
+    await call('DELETE', `${owner.list}/${id}`);
     close();
     reload();
   };
@@ -123,10 +126,31 @@ export function ApiKeys({ owner }: { readonly owner: KeyOwner }): VNode {
       />
       {doing?.what === 'make' && <Make owner={owner} onClose={close} onIssued={show} />}
       {doing?.what === 'rotate' && (
-        <Rotate owner={owner} apiKey={doing.key} onClose={close} onIssued={show} />
+        <FormDialog
+          title={`New secret for ${doing.key.name}`}
+          verb="Make a new secret"
+          work={() => rotate(doing.key)}
+          onClose={close}
+        >
+          <p>
+            The secret of now ends at once: whatever calls with{' '}
+            <code>{shortPrefix(doing.key)}</code> is refused until it has the new one.
+          </p>
+        </FormDialog>
       )}
       {doing?.what === 'revoke' && (
-        <Revoke owner={owner} apiKey={doing.key} onClose={close} onDone={revoked} />
+        <FormDialog
+          title={`Revoke ${doing.key.name}`}
+          verb="Revoke"
+          isDangerous
+          work={() => revoke(doing.key)}
+          onClose={close}
+        >
+          <p>
+            Whatever calls with <code>{shortPrefix(doing.key)}</code> is refused from then on, on
+            every node. This cannot be undone.
+          </p>
+        </FormDialog>
       )}
       {doing?.what === 'show' && (
         <ShownOnce
@@ -198,67 +222,6 @@ function Make({
       <p class="fine">
         Within the roles that its owner has when it is used.{' '}
         {owner.isPerson ? 'It ends with your membership.' : 'It continues when you have left.'}
-      </p>
-    </FormDialog>
-  );
-}
-
-function Rotate({
-  owner,
-  apiKey,
-  onClose,
-  onIssued,
-}: {
-  readonly owner: KeyOwner;
-  readonly apiKey: ApiKey;
-  readonly onClose: () => void;
-  readonly onIssued: (issued: Issued) => void;
-}): VNode {
-  const work = async (): Promise<void> => {
-    const { body: issued } = await call<Issued>('POST', `${owner.list}/${apiKey.id}/rotate`);
-    onIssued(issued);
-  };
-  return (
-    <FormDialog
-      title={`New secret for ${apiKey.name}`}
-      verb="Make a new secret"
-      work={work}
-      onClose={onClose}
-    >
-      <p>
-        The secret of now ends at once: whatever calls with <code>{shortPrefix(apiKey)}</code> is
-        refused until it has the new one.
-      </p>
-    </FormDialog>
-  );
-}
-
-function Revoke({
-  owner,
-  apiKey,
-  onClose,
-  onDone,
-}: {
-  readonly owner: KeyOwner;
-  readonly apiKey: ApiKey;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
-}): VNode {
-  const work = async (): Promise<void> => {
-    await call('DELETE', `${owner.list}/${apiKey.id}`);
-    onDone();
-  };
-  return (
-    <FormDialog
-      title={`Revoke ${apiKey.name}`}
-      verb="Revoke"
-      isDangerous
-      work={work}
-      onClose={onClose}
-    >
-      <p>
-        Whatever calls with <code>{shortPrefix(apiKey)}</code> is refused from then on, on every
-        node. This cannot be undone.
       </p>
     </FormDialog>
   );

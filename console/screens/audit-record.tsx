@@ -191,6 +191,12 @@ export function KeepElsewhere(): VNode {
     const until = before === '' ? '' : new Date(before).toISOString();
     void run(async () => setSaved((await saveChain(chain, until, setSoFar)) ?? 'nothing'));
   };
+  const cut = async ({ seq, hash }: Saved): Promise<void> => {
+    const body = { tenant_id: chain === '' ? null : chain, seq, hash };
+    await call('POST', '/audit/cut', { body });
+    setCutting(undefined);
+    setCut(true);
+  };
   return (
     <Section class="kind" title="Archive">
       <p class="fine">
@@ -235,15 +241,24 @@ export function KeepElsewhere(): VNode {
         </p>
       )}
       {cutting && (
-        <Cut
-          chain={chain}
-          saved={cutting}
+        // Nothing brings back what was cut off but the file, so whoever cuts says that they have it.
+        <FormDialog
+          title="Cut off what was exported"
+          verb="Cut it off"
+          isDangerous
+          work={() => cut(cutting)}
           onClose={() => setCutting(undefined)}
-          onCut={() => {
-            setCutting(undefined);
-            setCut(true);
-          }}
-        />
+        >
+          <p>
+            The events until number <strong class="number">{cutting.seq}</strong> are removed for
+            good. A signed statement takes their place, and later events are proved from there on.
+            See first that the file is where you keep evidence.
+          </p>
+          <label class="check">
+            <input type="checkbox" name="kept" required />
+            <span>The file is kept, and can be read</span>
+          </label>
+        </FormDialog>
       )}
     </Section>
   );
@@ -282,44 +297,5 @@ function ChainChoice({
       ]}
       onValue={onChoose}
     />
-  );
-}
-
-/** Nothing brings back what was cut off but the file, so whoever cuts says that they have it. */
-function Cut({
-  chain,
-  saved: { seq, hash },
-  onClose,
-  onCut,
-}: {
-  readonly chain: string;
-  readonly saved: Saved;
-  readonly onClose: () => void;
-  readonly onCut: () => void;
-}): VNode {
-  const work = async (): Promise<void> => {
-    await call('POST', '/audit/cut', {
-      body: { tenant_id: chain === '' ? null : chain, seq, hash },
-    });
-    onCut();
-  };
-  return (
-    <FormDialog
-      title="Cut off what was exported"
-      verb="Cut it off"
-      isDangerous
-      work={work}
-      onClose={onClose}
-    >
-      <p>
-        The events until number <strong class="number">{seq}</strong> are removed for good. A signed
-        statement takes their place, and later events are proved from there on. See first that the
-        file is where you keep evidence.
-      </p>
-      <label class="check">
-        <input type="checkbox" name="kept" required />
-        <span>The file is kept, and can be read</span>
-      </label>
-    </FormDialog>
   );
 }

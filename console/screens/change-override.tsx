@@ -6,7 +6,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { ofTenant } from '../address.ts';
 import { FormDialog } from '../dialogs.tsx';
-import { Field } from '../fields.tsx';
+import { Field, Select } from '../fields.tsx';
 import { localTime, longJson, removalAt, settingAt } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { Strong, Value } from '../inline.tsx';
@@ -91,10 +91,7 @@ export function EditOverride(properties: Properties): VNode | null {
     );
   return (
     <FormDialog title={`Change ${name}`} verb="Review" work={read} onClose={onClose}>
-      <label>
-        {titleOf(rung)}
-        <ValueInput of={rung.value} text={typed} onText={setTyped} />
-      </label>
+      <ValueField of={rung.value} label={titleOf(rung)} value={typed} onValue={setTyped} />
       <Field
         label="Until (your time; empty for good)"
         name="until"
@@ -113,42 +110,21 @@ const textOf = (value: unknown): string => (isText(value) ? String(value) : long
 const valueOf = (text: string, now: unknown): unknown =>
   isText(now) ? text : (JSON.parse(text) as unknown);
 
-function ValueInput({
+function ValueField({
   of: now,
-  text,
-  onText,
+  ...bound
 }: {
   readonly of: unknown;
-  readonly text: string;
-  readonly onText: (text: string) => void;
+  readonly label: string;
+  readonly value: string;
+  readonly onValue: (text: string) => void;
 }): VNode {
+  const field = { ...bound, name: 'value' };
   if (typeof now === 'boolean')
-    return (
-      <select value={text} onChange={({ currentTarget }) => onText(currentTarget.value)}>
-        {['true', 'false'].map((each) => (
-          <option key={each}>{each}</option>
-        ))}
-      </select>
-    );
-  if (typeof now === 'object')
-    return (
-      <textarea
-        rows={6}
-        spellcheck={false}
-        value={text}
-        onInput={({ currentTarget }) => onText(currentTarget.value)}
-      ></textarea>
-    );
-  const shared = {
-    required: true,
-    autocomplete: 'off',
-    spellcheck: false,
-    value: text,
-    onInput: ({ currentTarget }: { readonly currentTarget: HTMLInputElement }) =>
-      onText(currentTarget.value),
-  };
-  if (typeof now === 'number') return <input {...shared} type="number" step="any" />;
-  return <input {...shared} />;
+    return <Select {...field} options={[{ value: 'true' }, { value: 'false' }]} />;
+  if (typeof now === 'object') return <Field {...field} rows={6} spellcheck={false} />;
+  if (typeof now === 'number') return <Field {...field} type="number" step="any" required />;
+  return <Field {...field} spellcheck={false} required />;
 }
 
 function ReviewOverride({
