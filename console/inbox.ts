@@ -5,7 +5,7 @@ import type { ResultOf } from '../shared/contracts/index.ts';
 import { call, withQuery } from './api.ts';
 import { useApprovalNews, useEvery, useLive, useLoaded } from './loading.ts';
 import { user } from './session.ts';
-import { setsOf, waitsForMe, type ChangeSet } from './screens/change-sets.ts';
+import { ownerOf, waitsForMe, type ChangeSet } from './screens/change-sets.ts';
 
 type Approvals = ResultOf<'notifier.approvals.list'>;
 type Approval = Approvals['items'][number];
@@ -25,7 +25,7 @@ export async function setsForMe(
   tenantId: string,
   aborted: AbortSignal,
 ): Promise<readonly ChangeSet[]> {
-  const owner = setsOf(tenantId);
+  const owner = ownerOf(tenantId);
   const listed = (state: string) =>
     read<{ readonly items: readonly ChangeSet[] }>(
       withQuery(owner.address, { state, limit: mostSets }),

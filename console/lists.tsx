@@ -10,13 +10,20 @@ export const Waiting = ({
   data,
   problem,
   retry,
+  unknown,
 }: {
   readonly data: unknown;
   readonly problem: Problem | undefined;
   readonly retry: () => void;
+  /** Said where nothing has the id that was asked for, or nothing can have it. */
+  readonly unknown?: string;
 }): VNode => (
   <>
-    <ProblemBox problem={problem} retry={retry} />
+    {unknown !== undefined && (problem?.status === 404 || problem?.status === 422) ? (
+      <Empty>{unknown}</Empty>
+    ) : (
+      <ProblemBox problem={problem} retry={retry} />
+    )}
     {!data && !problem && <Loading />}
   </>
 );

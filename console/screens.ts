@@ -16,7 +16,7 @@ import { EffectiveValues } from './screens/effective-values.tsx';
 import { EventDestinations, PlatformEventDestinations } from './screens/event-destinations.tsx';
 import { Freezes, PlatformFreezes } from './screens/freezes.tsx';
 import { Groups } from './screens/groups.tsx';
-import { HistoryOfChanges, HistoryOfPlatform } from './screens/history.tsx';
+import { HistoryOfChanges } from './screens/history.tsx';
 import { Members } from './screens/members.tsx';
 import { Nodes } from './screens/nodes.tsx';
 import { Notifications } from './screens/notifications.tsx';
@@ -140,7 +140,7 @@ const platformScreensOf: Readonly<Record<string, readonly Omit<PlatformScreen, '
     { name: 'rollouts', title: 'Rollouts', component: Rollouts },
   ],
   'Platform operation': [
-    { name: 'history', title: 'History', component: HistoryOfPlatform },
+    { name: 'history', title: 'History', component: HistoryOfChanges },
     { name: 'audit', title: 'Audit log (all tenants)', component: Audit },
     {
       name: 'event-destinations',

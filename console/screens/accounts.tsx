@@ -13,7 +13,7 @@ import { usePages } from '../pages.ts';
 import { Notice, RowButton, ShowMore, Table, Waiting } from '../lists.tsx';
 import { useGet } from '../loading.ts';
 import { Button, Link, Named, State, Time } from '../inline.tsx';
-import { Empty, Fact, Heading, Loading, ProblemBox, Section } from '../parts.tsx';
+import { Fact, Heading, Section } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import type { ScreenProperties } from './screen.ts';
 import { Field } from '../fields.tsx';
@@ -158,12 +158,12 @@ function OneAccount({ id }: { readonly id: string }): VNode {
         )}
       </Heading>
       <Notice says={said} />
-      {problem?.status === 404 || problem?.status === 422 ? (
-        <Empty>There is no account with this id.</Empty>
-      ) : (
-        <ProblemBox problem={problem} retry={reload} />
-      )}
-      {!data && !problem && <Loading />}
+      <Waiting
+        data={data}
+        problem={problem}
+        retry={reload}
+        unknown="There is no account with this id."
+      />
       {data && <AccountFacts account={data} />}
       {data && <Sessions sessions={data.sessions} />}
       {data && change && (

@@ -16,7 +16,7 @@ import { setsForMe, useWhatWaits } from '../inbox.ts';
 import { decides, user } from '../session.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { SetTable } from './change-sets.tsx';
-import { setsOf } from './change-sets.ts';
+import { ownerOf } from './change-sets.ts';
 import { DeliveryTable } from './deliveries.tsx';
 import { Timeline } from './approval-timeline.tsx';
 import type { ScreenProperties } from './screen.ts';
@@ -63,7 +63,7 @@ function Inbox(): VNode {
       )}
       {sets && sets.length > 0 && (
         <Section title="Change sets that wait for you">
-          <SetTable owner={setsOf(tenantShown.value)} sets={sets} />
+          <SetTable owner={ownerOf(tenantShown.value)} sets={sets} />
         </Section>
       )}
       {shown && shown.length > 0 && (

@@ -18,14 +18,14 @@ import {
   mayWriteAll,
   type ChangeSet,
   type ChangeSetEdit,
-  type SetOwner,
+  type Owner,
 } from './change-sets.ts';
 import { NewRollout } from './new-rollout.tsx';
 import { EmergencyField, shortestEmergency } from './propose.tsx';
 
 interface ActionsProperties {
   readonly set: ChangeSet;
-  readonly owner: SetOwner;
+  readonly owner: Owner;
   readonly address: string;
   readonly isSeen: boolean;
   readonly onLook: () => void;

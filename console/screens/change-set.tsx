@@ -6,25 +6,20 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { hrefOf } from '../address.ts';
 import { localTime } from '../format.ts';
+import { Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
 import { Code, Link, Said, State, Time } from '../inline.tsx';
-import { Changes, Empty, Fact, Heading, Loading, ProblemBox, Section } from '../parts.tsx';
+import { Changes, Fact, Heading, Section } from '../parts.tsx';
 import { whenTitles } from './apply-fields.tsx';
 import { Actions } from './change-set-actions.tsx';
 import { Emergency } from './emergency-badge.tsx';
-import { isOpen, nameIn, titleOfSet, type ChangeSet, type SetOwner } from './change-sets.ts';
+import { isOpen, nameIn, titleOfSet, type ChangeSet, type Owner } from './change-sets.ts';
 import { sentenceOf } from './change-sentence.ts';
 import { documentAt, screenOf, titleOf } from './document-kinds.ts';
 import { PastDecisionsOf } from './past-decisions.tsx';
 import { EffectOfSet } from './set-effect.tsx';
 
-export function OneChangeSet({
-  owner,
-  id,
-}: {
-  readonly owner: SetOwner;
-  readonly id: string;
-}): VNode {
+export function OneChangeSet({ owner, id }: { readonly owner: Owner; readonly id: string }): VNode {
   const address = `${owner.address}/${encodeURIComponent(id)}`;
   const { data, problem, reload } = useGet<ChangeSet>(address);
   // Others edit and decide it while somebody looks, and its time comes.
@@ -39,13 +34,12 @@ export function OneChangeSet({
         {data && <State state={data.state} />}
         {data && <Emergency set={data} />}
       </Heading>
-      {problem && problem.status !== 404 && problem.status !== 422 && (
-        <ProblemBox problem={problem} retry={reload} />
-      )}
-      {problem && (problem.status === 404 || problem.status === 422) && (
-        <Empty>There is no change set with this id.</Empty>
-      )}
-      {!data && !problem && <Loading />}
+      <Waiting
+        data={data}
+        problem={problem}
+        retry={reload}
+        unknown="There is no change set with this id."
+      />
       {data && (
         <>
           <ReasonAndNote set={data} />
@@ -108,7 +102,7 @@ const noteTitles: Readonly<Record<string, string>> = {
   failed: 'It failed',
 };
 
-function Facts({ set, owner }: { readonly set: ChangeSet; readonly owner: SetOwner }): VNode {
+function Facts({ set, owner }: { readonly set: ChangeSet; readonly owner: Owner }): VNode {
   const { authors, required, groups, approved_by: approvals, revisions } = set;
   const missing = Math.max(0, required - approvals.length);
   return (
@@ -220,7 +214,7 @@ type Change = ChangeSet['changes'][number];
 /** More of them are for the table alone. */
 const mostSentences = 5;
 
-function Differences({ set, owner }: { readonly set: ChangeSet; readonly owner: SetOwner }): VNode {
+function Differences({ set, owner }: { readonly set: ChangeSet; readonly owner: Owner }): VNode {
   const { items, changes, moved = [] } = set;
   return (
     <Section title="What changes">
@@ -282,7 +276,7 @@ function Item({
   );
 }
 
-function DocumentName({ path, owner }: { readonly path: string; readonly owner: SetOwner }): VNode {
+function DocumentName({ path, owner }: { readonly path: string; readonly owner: Owner }): VNode {
   const found = documentAt(path, owner.kinds);
   if (!found) return <Code>{path}</Code>;
   return <Link to={screenOf(found.kind, found.id)}>{titleOf(found.kind, found.id)}</Link>;

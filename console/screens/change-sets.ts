@@ -16,37 +16,34 @@ export type ChangeSet = ResultOf<'tenant-config.changesets.get'>;
 export type ApplyWhen = ChangeSet['apply'];
 export type ChangeSetEdit = ParamsOf<'tenant-config.changesets.edit'>['body'];
 
-/** Whose change sets: a tenant's, or the platform's. */
-export interface SetOwner {
+/** Whose configuration and change sets: a tenant's, or the platform's. */
+export interface Owner {
   /** Empty for the platform. */
   readonly tenantId: string;
-  /** Of the API. */
+  /** Of the API, for the configuration and for its change sets. */
+  readonly base: string;
   readonly address: string;
   /** Of the screens of the same owner. */
   readonly screens: string;
   readonly kinds: readonly DocumentKind[];
 }
 
-export const setsOf = (tenantId: string): SetOwner =>
-  tenantId === ''
-    ? {
-        tenantId,
-        address: '/config/changesets',
-        screens: '/platform',
-        kinds: platformKinds,
-      }
-    : {
-        tenantId,
-        address: `/tenants/${tenantId}/config/changesets`,
-        screens: `/tenants/${tenantId}`,
-        kinds: documentKinds,
-      };
+export function ownerOf(tenantId: string): Owner {
+  const of = tenantId === '' ? '' : `/tenants/${tenantId}`;
+  return {
+    tenantId,
+    base: `${of}/config`,
+    address: `${of}/config/changesets`,
+    screens: tenantId === '' ? '/platform' : of,
+    kinds: tenantId === '' ? platformKinds : documentKinds,
+  };
+}
 
 /** The owner of the change sets that are opened at an address of the API. */
-export const setsAt = (address: string): SetOwner =>
-  setsOf(/^\/tenants\/([^/]+)\//.exec(address)?.[1] ?? '');
+export const ownerAt = (address: string): Owner =>
+  ownerOf(/^\/tenants\/([^/]+)\//.exec(address)?.[1] ?? '');
 
-export const screenOfSet = ({ screens }: SetOwner, id: string): string =>
+export const screenOfSet = ({ screens }: Owner, id: string): string =>
   `${screens}/change-sets/${id}`;
 
 /** While it may still be applied. */
@@ -59,34 +56,34 @@ export const isToReview = ({ break_glass: emergency }: ChangeSet): boolean =>
 
 const isOwn = ({ authors }: ChangeSet): boolean => authors.some(({ id }) => id === user.value?.id);
 
-const isDecider = ({ tenantId }: SetOwner): boolean =>
+const isDecider = ({ tenantId }: Owner): boolean =>
   tenantId === '' ? isPlatformAdmin.value : decides();
 
 /** As far as this page knows: the server also asks for the groups that approve it. */
-export const mayDecide = (set: ChangeSet, owner: SetOwner): boolean =>
+export const mayDecide = (set: ChangeSet, owner: Owner): boolean =>
   set.state === 'pending' && isDecider(owner) && !isOwn(set) && !hasApproved(set);
 
 export const hasApproved = ({ approved_by: approvals }: ChangeSet): boolean =>
   approvals.some(({ id }) => id === user.value?.id);
 
-export const mayReview = (set: ChangeSet, owner: SetOwner): boolean =>
+export const mayReview = (set: ChangeSet, owner: Owner): boolean =>
   isToReview(set) && isDecider(owner) && !isOwn(set) && set.break_glass?.by !== user.value?.id;
 
-export const waitsForMe = (set: ChangeSet, owner: SetOwner): boolean =>
+export const waitsForMe = (set: ChangeSet, owner: Owner): boolean =>
   mayDecide(set, owner) || mayReview(set, owner);
 
 /** Whether the caller could write each of its documents themselves. */
-export const mayWriteAll = ({ items }: ChangeSet, { kinds }: SetOwner): boolean =>
+export const mayWriteAll = ({ items }: ChangeSet, { kinds }: Owner): boolean =>
   items.every(({ action, path }) => {
     const found = documentAt(path, kinds);
     return found !== undefined && (action === 'delete' ? mayDelete : mayWrite)(found.kind);
   });
 
-export const mayBreakGlass = ({ tenantId }: SetOwner): boolean =>
+export const mayBreakGlass = ({ tenantId }: Owner): boolean =>
   tenantId === '' ? isPlatformAdmin.value : hasRole('tenant_admin');
 
 /** A write that was proposed as it was is called by its address, which people do not read. */
-export function titleOfSet({ title }: ChangeSet, { kinds }: SetOwner): string {
+export function titleOfSet({ title }: ChangeSet, { kinds }: Owner): string {
   const [, action, path = ''] = /^(put|patch|delete) (\/\S+)$/.exec(title) ?? [];
   const found = documentAt(path, kinds);
   if (!found) return title;

@@ -13,10 +13,10 @@ import { Emergency } from './emergency-badge.tsx';
 import {
   nameIn,
   screenOfSet,
-  setsOf,
+  ownerOf,
   titleOfSet,
   type ChangeSet,
-  type SetOwner,
+  type Owner,
 } from './change-sets.ts';
 import type { ScreenProperties } from './screen.ts';
 
@@ -37,7 +37,7 @@ const states = [
 const listAgainMs = 15_000;
 
 export function ChangeSets({ rest: [id] }: ScreenProperties): VNode {
-  const owner = setsOf(tenantShown.value);
+  const owner = ownerOf(tenantShown.value);
   return id === undefined ? (
     <List owner={owner} />
   ) : (
@@ -45,7 +45,7 @@ export function ChangeSets({ rest: [id] }: ScreenProperties): VNode {
   );
 }
 
-function List({ owner }: { readonly owner: SetOwner }): VNode {
+function List({ owner }: { readonly owner: Owner }): VNode {
   const state = parameter('state');
   const wanted = wantedText();
   const address = withQuery(owner.address, { state });
@@ -86,7 +86,7 @@ export const SetTable = ({
   sets,
   empty = false,
 }: {
-  readonly owner: SetOwner;
+  readonly owner: Owner;
   readonly sets: readonly ChangeSet[] | undefined;
   readonly empty?: string | false;
 }): VNode => (

@@ -9,7 +9,7 @@ import { Field, ReasonField, Select } from '../fields.tsx';
 import { useLoaded } from '../loading.ts';
 import { Loading } from '../parts.tsx';
 import { schemaOf, type Schema } from '../schemas.ts';
-import { screenOfSet, setsOf, type ChangeSet } from './change-sets.ts';
+import { screenOfSet, ownerOf, type ChangeSet } from './change-sets.ts';
 import { addressOf, type DocumentKind } from './document-kinds.ts';
 import { LeafField } from './schema-fields.tsx';
 
@@ -48,7 +48,7 @@ export function ChangeTogether({
     setFit(true);
   };
   const propose = async (): Promise<void> => {
-    const owner = setsOf(tenantShown.value);
+    const owner = ownerOf(tenantShown.value);
     const own = value ?? null;
     const body = { [field]: isMember ? { [member.trim()]: own } : own };
     const items = ids.map((id) => ({

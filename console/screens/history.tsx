@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { hrefOf, ofTenant, parameter, setQuery, tenantShown, wantedText } from '../address.ts';
+import { hrefOf, parameter, setQuery, tenantShown, wantedText } from '../address.ts';
 import { useAction } from '../action.ts';
 import { withQuery } from '../api.ts';
 import { nameBeside, namesIn } from '../format.ts';
@@ -20,13 +20,11 @@ import { Emergency } from './emergency-badge.tsx';
 import {
   nameIn,
   screenOfSet,
-  setsOf,
+  ownerOf,
   titleOfSet,
   type ChangeSet,
-  type SetOwner,
+  type Owner,
 } from './change-sets.ts';
-import { documentKinds } from './document-kinds.ts';
-import { platformKinds } from './platform-kinds.ts';
 import { Author } from './overview-lists.tsx';
 import { ReviewAndPublish, type Review } from './review.tsx';
 import { dayOf, HistoryFilters } from './history-filters.tsx';
@@ -41,7 +39,6 @@ import {
   type Change,
   type Entry,
   type History,
-  type Owner,
   type Way,
 } from './take-back.tsx';
 import { fitting } from '../fields.tsx';
@@ -107,34 +104,8 @@ function saveCsv(entries: readonly Entry[], owner: Owner): void {
   saveText('history', 'csv', lines);
 }
 
-export const HistoryOfChanges = (): VNode => (
-  <HistoryOf
-    owner={{
-      base: ofTenant('/config'),
-      screens: ofTenant(),
-      kinds: documentKinds,
-      mayTakeBack: hasRole('tenant_admin', 'reverter'),
-      mayEdit: hasRole('tenant_admin'),
-      hasImpact: false,
-    }}
-    title="History"
-  />
-);
-
-export const HistoryOfPlatform = (): VNode => (
-  <HistoryOf
-    owner={{
-      base: '/config',
-      kinds: platformKinds,
-      mayTakeBack: true,
-      mayEdit: true,
-      hasImpact: true,
-    }}
-    title="History of the platform"
-  />
-);
-
-function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: string }): VNode {
+export function HistoryOfChanges(): VNode {
+  const owner = ownerOf(tenantShown.value);
   const type = parameter('config_type');
   const resource = parameter('resource_id');
   const cursor = parameter('cursor');
@@ -170,7 +141,7 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
   const handlers = { onClose: () => setReview(undefined), onPublished: done };
   return (
     <section>
-      <Heading title={title} />
+      <Heading title={owner.tenantId === '' ? 'History of the platform' : 'History'} />
       <HistoryFilters kinds={owner.kinds}>
         {shown && shown.length > 0 && (
           <Button
@@ -209,7 +180,7 @@ const What = ({ entry, owner }: { readonly entry: Entry; readonly owner: Owner }
     {entry.changeset_id !== undefined && (
       <>
         {' '}
-        <a class="tag" href={hrefOf(screenOfSet(setsOf(tenantShown.value), entry.changeset_id))}>
+        <a class="tag" href={hrefOf(screenOfSet(owner, entry.changeset_id))}>
           change set
         </a>
       </>
@@ -247,6 +218,7 @@ function Opened({
   readonly onRevert: (change: Change) => void;
 }): VNode {
   const { revision, action, changes, purged } = entry;
+  const isPlatform = owner.tenantId === '';
   const hasValues = action !== 'purge' && (!purged || changes.length > 0);
   return (
     <>
@@ -267,19 +239,19 @@ function Opened({
           </q>
         </p>
       )}
-      {entry.changeset_id !== undefined && (
-        <OfSet owner={setsOf(tenantShown.value)} id={entry.changeset_id} />
-      )}
+      {entry.changeset_id !== undefined && <OfSet owner={owner} id={entry.changeset_id} />}
       {hasValues && <Changes changes={changes} />}
-      {owner.screens !== undefined && <Then screens={owner.screens} revision={revision} />}
-      {owner.mayTakeBack && hasValues && isKnown(entry, owner) && (
-        <TakeBack
-          entry={entry}
-          mayEdit={owner.mayEdit}
-          onRevert={onRevert}
-          onTakeBack={onTakeBack}
-        />
-      )}
+      {!isPlatform && <Then screens={owner.screens} revision={revision} />}
+      {(isPlatform || hasRole('tenant_admin', 'reverter')) &&
+        hasValues &&
+        isKnown(entry, owner) && (
+          <TakeBack
+            entry={entry}
+            mayEdit={isPlatform || hasRole('tenant_admin')}
+            onRevert={onRevert}
+            onTakeBack={onTakeBack}
+          />
+        )}
     </>
   );
 }
@@ -333,7 +305,7 @@ function TakeBack({
 }
 
 /** The change set that it was a part of, and who approved that. */
-function OfSet({ owner, id }: { readonly owner: SetOwner; readonly id: string }): VNode {
+function OfSet({ owner, id }: { readonly owner: Owner; readonly id: string }): VNode {
   const { data, problem } = useGet<ChangeSet>(`${owner.address}/${id}`);
   const approvers = data?.approved_by.map((each) => nameIn(data, each.id)) ?? [];
   return (

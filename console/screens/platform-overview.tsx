@@ -9,7 +9,7 @@ import { useEvery, useList, useLive, useLoaded, useGet } from '../loading.ts';
 import { Link, State, Time } from '../inline.tsx';
 import { Empty, Heading, ProblemBox, Section } from '../parts.tsx';
 import { Tile, Tiles } from '../tiles.tsx';
-import { screenOfSet, setsOf, titleOfSet, type ChangeSet } from './change-sets.ts';
+import { screenOfSet, ownerOf, titleOfSet, type ChangeSet } from './change-sets.ts';
 import { stopIn } from './emergency-stop.tsx';
 import { LastChanges } from './overview-lists.tsx';
 import { platformBounds } from './platform-kinds.ts';
@@ -24,7 +24,7 @@ const mostListed = 5;
 
 export function PlatformOverview(): VNode {
   const near = useGet<Near>('/config/usage?limit=100');
-  const owner = setsOf('');
+  const owner = ownerOf('');
   const sets = useList<ChangeSet>(`${owner.address}?state=pending`);
   const rollouts = useLoaded('rollouts under way', async (aborted) => {
     const listed = (state: string) =>

@@ -11,7 +11,7 @@ import { Field, ReasonField, useFields } from '../fields.tsx';
 import { Button } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
 import { ApplyFields, applyOf, typedOf } from './apply-fields.tsx';
-import { mayBreakGlass, screenOfSet, setsAt, type ChangeSet } from './change-sets.ts';
+import { mayBreakGlass, screenOfSet, ownerAt, type ChangeSet } from './change-sets.ts';
 
 interface Properties {
   readonly refused: ProposedChangeSet;
@@ -32,7 +32,7 @@ interface Properties {
 export function Refused(properties: Properties): VNode {
   const [isEmergency, setEmergency] = useState(false);
   const { refused, breakGlass } = properties;
-  const offersIt = breakGlass !== undefined && mayBreakGlass(setsAt(refused.path));
+  const offersIt = breakGlass !== undefined && mayBreakGlass(ownerAt(refused.path));
   return isEmergency && breakGlass ? (
     <BreakGlass work={breakGlass} onBack={() => setEmergency(false)} />
   ) : (
@@ -55,7 +55,7 @@ function Propose({
   const { isBusy, problem, run } = useAction();
   /** Opened, where only asking for approval failed. */
   const opened = useRef<string | undefined>(undefined);
-  const owner = setsAt(refused.path);
+  const owner = ownerAt(refused.path);
   const propose = async (): Promise<void> => {
     const items = refused.body.items.map((item) => ({
       ...item,

@@ -10,7 +10,7 @@ import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
 import { usePages } from '../pages.ts';
 import { Button, Named, State, Time, Who } from '../inline.tsx';
-import { Changes, Empty, Fact, Heading, Loading, ProblemBox, Section } from '../parts.tsx';
+import { Changes, Fact, Heading, Section } from '../parts.tsx';
 import type { ScreenProperties } from './screen.ts';
 
 type Rollout = ResultOf<'global-config.rollouts.get'>;
@@ -83,13 +83,15 @@ function OneRollout({ id }: { readonly id: string }): VNode {
   useEvery(lookAgainMs, () => {
     if (!data || isUnderWay(data)) reload();
   });
-  const isUnknown = problem?.status === 404 || problem?.status === 422;
   return (
     <section class="rollout">
       <Heading title={data?.title ?? 'Rollout'}>{data && <State state={data.state} />}</Heading>
-      {isUnknown && <Empty>There is no rollout with this id.</Empty>}
-      {!isUnknown && <ProblemBox problem={problem} retry={reload} />}
-      {!data && !problem && <Loading />}
+      <Waiting
+        data={data}
+        problem={problem}
+        retry={reload}
+        unknown="There is no rollout with this id."
+      />
       {data && (
         <>
           <p class="prose">

@@ -11,7 +11,7 @@ import { Empty } from '../parts.tsx';
 import { changesValue, EffectOf } from './effect.tsx';
 import { BlastRadius, LimitsEffect, type Impact, type OverTime } from './impact.tsx';
 import { documentAt, mayWrite } from './document-kinds.ts';
-import type { ChangeSet, SetOwner } from './change-sets.ts';
+import type { ChangeSet, Owner } from './change-sets.ts';
 import { trialAddress, type EffectiveChange } from './trial.ts';
 
 type Item = ChangeSet['items'][number];
@@ -41,7 +41,7 @@ async function tryPlatform(items: readonly Item[], aborted: AbortSignal): Promis
   return [(await call<Tried>('POST', '/config/plan', { body, signal: aborted })).body];
 }
 
-const tryTenant = (items: readonly Item[], owner: SetOwner, aborted: AbortSignal) =>
+const tryTenant = (items: readonly Item[], owner: Owner, aborted: AbortSignal) =>
   Promise.all(
     items.map(async ({ action, path, body }) => {
       const { kind } = documentAt(path, owner.kinds)!;
@@ -57,7 +57,7 @@ export function EffectOfSet({
   owner,
 }: {
   readonly set: ChangeSet;
-  readonly owner: SetOwner;
+  readonly owner: Owner;
 }): VNode | null {
   const isPlatform = owner.tenantId === '';
   const items = set.items.filter((item) => {
@@ -82,7 +82,7 @@ function Effect({
   hasOthers,
 }: {
   readonly items: readonly Item[];
-  readonly owner: SetOwner;
+  readonly owner: Owner;
   readonly digest: string;
   readonly hasOthers: boolean;
 }): VNode {

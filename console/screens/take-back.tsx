@@ -2,7 +2,8 @@
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { get, withQuery, type Page } from '../api.ts';
 import { namesIn, settingAt } from '../format.ts';
-import { addressOf, titleOf, type DocumentKind } from './document-kinds.ts';
+import type { Owner } from './change-sets.ts';
+import { addressOf, titleOf } from './document-kinds.ts';
 import type { Review } from './review.tsx';
 import { readStored } from './stored.ts';
 
@@ -14,19 +15,6 @@ export type Entry = Omit<TenantEntry, 'config_type'> & {
 };
 export type History = Page<Entry>;
 type Detail = Pick<ResultOf<'tenant-config.history.get'>, 'before' | 'after'>;
-
-/** Whose history it is. */
-export interface Owner {
-  /** In the addresses of the API, before `/history` and `/rollback`. */
-  readonly base: string;
-  readonly kinds: readonly DocumentKind[];
-  readonly mayTakeBack: boolean;
-  /** Whether the looker may write documents, too. */
-  readonly mayEdit: boolean;
-  readonly hasImpact: boolean;
-  /** Of the screens that show effective values; the platform has none of its own. */
-  readonly screens?: string;
-}
 
 export const pageSize = 50;
 
@@ -80,7 +68,7 @@ export async function revertOf(
     method: 'PATCH',
     body: settingAt(path, before ?? null),
     revision,
-    hasImpact: owner.hasImpact,
+    hasImpact: owner.tenantId === '',
     about: (
       <p>
         <bdi>{name}</bdi> becomes what it was before revision{' '}
@@ -135,7 +123,7 @@ export async function reviewOf(
       ? `Undo revision ${revision} of ${name}`
       : `Restore ${name} as of revision ${revision}`,
     address: `${owner.base}/rollback`,
-    hasImpact: owner.hasImpact,
+    hasImpact: owner.tenantId === '',
     method: 'POST',
     body: isUndo ? { undo: revision } : { revision },
     ...(mayBeAbsent && after === null
