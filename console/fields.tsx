@@ -177,10 +177,24 @@ export const TypedFilter = ({
   />
 );
 
+/** What somebody fills in and sends, which leaves the page where it is. */
+export const Form = ({
+  onSend,
+  ...attributes
+}: Omit<ComponentProps<'form'>, 'onSubmit'> & { readonly onSend?: () => void }): VNode => (
+  <form
+    {...attributes}
+    onSubmit={(event) => {
+      event.preventDefault();
+      onSend?.();
+    }}
+  />
+);
+
 /** What narrows what a screen shows, as it is typed: there is nothing to send. */
 export const Filters = (
   attributes: Pick<ComponentProps<'form'>, 'class' | 'aria-label' | 'children'>,
-): VNode => <form role="search" {...attributes} onSubmit={(event) => event.preventDefault()} />;
+): VNode => <Form role="search" {...attributes} />;
 
 /** What says nothing, and then each of these. */
 export const anyOf = (values: readonly string[], any = 'any'): Option[] => [

@@ -12,6 +12,7 @@ import { useLoaded } from './loading.ts';
 import { Dialog } from './parts.tsx';
 import { platformScreens, visibleScreens } from './screens.ts';
 import { hasRole, isPlatformAdmin, tenant } from './session.ts';
+import { Form } from './fields.tsx';
 
 type Contexts = ResultOf<'tenant-config.contexts'>;
 type Effective = ResultOf<'config-resolver.resolve'>;
@@ -127,13 +128,7 @@ function Search({ onClose }: { readonly onClose: () => void }): VNode {
   };
   return (
     <Dialog title="Go to" onClose={onClose}>
-      <form
-        class="palette"
-        onSubmit={(event) => {
-          event.preventDefault();
-          follow(shown[current]);
-        }}
-      >
+      <Form class="palette" onSend={() => follow(shown[current])}>
         <input
           type="text"
           role="combobox"
@@ -166,7 +161,7 @@ function Search({ onClose }: { readonly onClose: () => void }): VNode {
           ))}
         </ul>
         {shown.length === 0 && <p class="fine">Nothing has this in its name.</p>}
-      </form>
+      </Form>
     </Dialog>
   );
 }

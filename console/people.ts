@@ -1,18 +1,11 @@
 /** Names instead of ids, as far as whoever is signed in may know them. */
 import { signal } from '@preact/signals';
+import type { ResultOf } from '../shared/contracts/index.ts';
 import { getAll } from './api.ts';
 import { hasRole, tenant, user } from './session.ts';
 
-interface Member {
-  readonly user_id: string;
-  readonly email: string;
-  readonly display_name: string | null;
-}
-
-interface Account {
-  readonly id: string;
-  readonly name: string;
-}
+type Member = ResultOf<'tenant-config.members.list'>['items'][number];
+type Account = ResultOf<'tenant-config.service-accounts.list'>['items'][number];
 
 const names = signal<ReadonlyMap<string, string>>(new Map());
 let loadedFor: string | undefined;

@@ -11,6 +11,7 @@ import { Below, Button, Code, Time, Value } from '../inline.tsx';
 import { Heading, ProblemBox, Section, TypedField } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import { localFieldOf, timeTyped } from './as-of.tsx';
+import { Form } from '../fields.tsx';
 
 type Member = AccessReport['members'][number];
 type Route = AccessReport['approvals']['routes'][number];
@@ -45,7 +46,7 @@ export function AccessOverTime(): VNode {
       <p class="fine">
         Who was in this tenant at a moment, what they could do, and who could approve what.
       </p>
-      <form class="question one" onSubmit={(event) => event.preventDefault()}>
+      <Form class="question one">
         <TypedField
           label="As of (your time); empty for now"
           type="datetime-local"
@@ -57,7 +58,7 @@ export function AccessOverTime(): VNode {
             if (time !== undefined) setQuery({ at: time });
           }}
         />
-      </form>
+      </Form>
       <ProblemBox problem={saving.problem} />
       <Waiting data={data} problem={problem} retry={reload} />
       {data && <Report report={data} />}

@@ -10,7 +10,7 @@ import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
-import { Field, useFields } from '../fields.tsx';
+import { Field, Form, useFields } from '../fields.tsx';
 import { RowButton, Table, Waiting, Notice } from '../lists.tsx';
 import { Button, Time } from '../inline.tsx';
 import { Empty, Heading, ProblemBox, Section } from '../parts.tsx';
@@ -202,8 +202,7 @@ function ChangePassword(): VNode {
   const [endsKeys, setEndsKeys] = useState(false);
   const [isDone, setDone] = useState(false);
   const { isBusy, problem, run } = useAction();
-  const submit = (event: Event): void => {
-    event.preventDefault();
+  const submit = (): void => {
     setDone(false);
     void run(async () => {
       const body = { ...typed, end_api_keys: endsKeys };
@@ -214,7 +213,7 @@ function ChangePassword(): VNode {
   };
   return (
     <Section class="kind" title="Password">
-      <form class="column" onSubmit={submit}>
+      <Form class="column" onSend={submit}>
         <input
           type="email"
           name="username"
@@ -248,7 +247,7 @@ function ChangePassword(): VNode {
         <p class="buttons">
           <Button type="submit" says="Change the password" isBusy={isBusy} />
         </p>
-      </form>
+      </Form>
     </Section>
   );
 }

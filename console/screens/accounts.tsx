@@ -16,7 +16,7 @@ import { Button, Link, Named, State, Time } from '../inline.tsx';
 import { Fact, Heading, Section } from '../parts.tsx';
 import { roleText } from '../roles.ts';
 import type { ScreenProperties } from './screen.ts';
-import { Field } from '../fields.tsx';
+import { Field, Form } from '../fields.tsx';
 
 type Account = ResultOf<'auth.users.list'>['items'][number];
 type Detail = ResultOf<'auth.users.read'>;
@@ -39,8 +39,7 @@ function All(): VNode {
   const [typed, setTyped] = useState(wanted);
   const [open, setOpen] = useState<Open>();
   const [said, setSaid] = useState<string>();
-  const find = (event: Event): void => {
-    event.preventDefault();
+  const find = (): void => {
     setQuery({ q: typed.trim() });
   };
   const done = (says: string): void => {
@@ -51,7 +50,7 @@ function All(): VNode {
   return (
     <section>
       <Heading title="Accounts" />
-      <form role="search" class="question" onSubmit={find}>
+      <Form role="search" class="question" onSend={find}>
         <Field
           label="Address or name"
           type="search"
@@ -63,7 +62,7 @@ function All(): VNode {
           onValue={setTyped}
         />
         <Button type="submit" says="Find" />
-      </form>
+      </Form>
       <Notice says={said} />
       <Waiting data={items} problem={problem} retry={reload} />
       <AccountTable accounts={items} onOpen={setOpen} />

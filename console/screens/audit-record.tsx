@@ -14,7 +14,7 @@ import { useList } from '../loading.ts';
 import { Button, Time, Who } from '../inline.tsx';
 import { ProblemBox, Section } from '../parts.tsx';
 import { isPlatformAdmin } from '../session.ts';
-import { Field, Select } from '../fields.tsx';
+import { Field, Form, Select } from '../fields.tsx';
 
 type Proof = ResultOf<'audit.verify'>;
 
@@ -185,8 +185,7 @@ export function KeepElsewhere(): VNode {
     setChain(id);
     forget();
   };
-  const begin = (event: Event): void => {
-    event.preventDefault();
+  const begin = (): void => {
     forget();
     const until = before === '' ? '' : new Date(before).toISOString();
     void run(async () => setSaved((await saveChain(chain, until, setSoFar)) ?? 'nothing'));
@@ -203,7 +202,7 @@ export function KeepElsewhere(): VNode {
         The whole record in its order, from its beginning, with what every hash is over: whoever has
         the file can prove it without Strata.
       </p>
-      <form class="question keep" onSubmit={begin}>
+      <Form class="question keep" onSend={begin}>
         {tenantShown.value === '' && <ChainChoice chain={chain} onChoose={choose} />}
         <Field
           label="Before"
@@ -218,7 +217,7 @@ export function KeepElsewhere(): VNode {
         <p>
           <Button type="submit" class="secondary" says="Export the record" isBusy={isBusy} />
         </p>
-      </form>
+      </Form>
       <ProblemBox problem={problem} />
       <div role="status">
         {isBusy && soFar !== undefined && <p class="fine">{soFar.toLocaleString()} events…</p>}

@@ -12,7 +12,7 @@ import { localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { differencesBetween } from '../merge-patch.ts';
-import { FilterField, Filters, Select } from '../fields.tsx';
+import { FilterField, Filters, Form, Select } from '../fields.tsx';
 import { Button, Code, Time, Value, Who } from '../inline.tsx';
 import {
   choicesOf,
@@ -99,7 +99,7 @@ export function Compare(): VNode {
   return (
     <section>
       <Heading title="Compare" about="Two contexts, moments or tenants, key by key" />
-      <form class="sides" aria-label="What to compare" onSubmit={(event) => event.preventDefault()}>
+      <Form class="sides" aria-label="What to compare">
         <SideForm side="left" title="This" question={left} contexts={data?.contexts} />
         <SideForm
           side="right"
@@ -108,7 +108,7 @@ export function Compare(): VNode {
           contexts={other === own ? data?.contexts : undefined}
           tenants={<OtherTenant own={own} other={other} />}
         />
-      </form>
+      </Form>
       <p class="buttons">
         <Button
           class="small"
@@ -238,12 +238,13 @@ interface Row {
   readonly drawn: VNode;
 }
 
+const valueIn = ({ values }: Effective, key: string): unknown =>
+  Object.hasOwn(values, key) ? values[key] : undefined;
+
 function rowsOf(data: Compared): readonly Row[] {
   const { left, right } = data;
   const [one, two] = [left.explain ?? {}, right.explain ?? {}];
   const names = [...new Set([...Object.keys(one), ...Object.keys(two)])];
-  const valueIn = ({ values }: Effective, key: string): unknown =>
-    Object.hasOwn(values, key) ? values[key] : undefined;
   return names.toSorted().map((key) => {
     const [before, after] = [valueIn(left, key), valueIn(right, key)];
     const places = differencesBetween(before, after);
@@ -348,9 +349,6 @@ function Comparison({
   );
 }
 
-const valueAtRoot = ({ values }: Effective, key: string): unknown =>
-  Object.hasOwn(values, key) ? values[key] : undefined;
-
 function ComparedKey({
   name,
   left,
@@ -361,7 +359,7 @@ function ComparedKey({
   const isInside = places.length > 0 && places.every(({ path }) => path !== '');
   const cell = (explained: Explained | undefined, effective: Effective): VNode => (
     <td>
-      {!isInside && <Value value={valueAtRoot(effective, name)} longest={200} />}
+      {!isInside && <Value value={valueIn(effective, name)} longest={200} />}
       {explained && (
         <div class="fine">
           {explained.enforced ? 'a guardrail' : layerTitles[explained.layer]}

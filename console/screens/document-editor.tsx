@@ -17,8 +17,8 @@ import {
   type JsonObject,
 } from '../merge-patch.ts';
 import { Button, Time, Who } from '../inline.tsx';
-import { Notice } from '../lists.tsx';
-import { Heading, Loading, ProblemBox } from '../parts.tsx';
+import { Notice, Waiting } from '../lists.tsx';
+import { Heading } from '../parts.tsx';
 import { schemaOf, type Schema } from '../schemas.ts';
 import {
   addressOf,
@@ -36,6 +36,7 @@ import { JsonField } from './schema-fields.tsx';
 import { MemberFields, SchemaFields, withFit } from './schema-form.tsx';
 import { readStored, type Stored } from './stored.ts';
 import { useSuggestions } from './suggestions.ts';
+import { Form } from '../fields.tsx';
 
 /** The address says a document's name; a form that asked for it again could only contradict it. */
 function withoutFields(
@@ -87,8 +88,8 @@ export function DocumentEditor({
           </a>
         ))}
       </Heading>
-      <ProblemBox problem={problem} retry={reload} />
-      {data ? (
+      <Waiting data={data} problem={problem} retry={reload} />
+      {data && (
         <Managed.Provider value={data.managed}>
           <ManagedNote fields={data.managed} />
           <Editor
@@ -101,8 +102,6 @@ export function DocumentEditor({
             schema={data.schema}
           />
         </Managed.Provider>
-      ) : (
-        !problem && <Loading />
       )}
     </section>
   );
@@ -272,12 +271,7 @@ function Editor(properties: EditorProperties): VNode {
           />
         </div>
       )}
-      <form
-        onSubmit={(event: Event) => {
-          event.preventDefault();
-          setReviewing('publish');
-        }}
-      >
+      <Form onSend={() => setReviewing('publish')}>
         {asJson || !hasForm ? (
           <JsonField
             key={`json ${round}`}
@@ -325,7 +319,7 @@ function Editor(properties: EditorProperties): VNode {
             )}
           </footer>
         )}
-      </form>
+      </Form>
       <Reviews {...properties} editing={editing} />
     </div>
   );

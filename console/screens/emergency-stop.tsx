@@ -10,6 +10,7 @@ import { Waiting } from '../lists.tsx';
 import { Button, Said, Time, Who } from '../inline.tsx';
 import { ReviewAndPublish } from './review.tsx';
 import { readStored } from './stored.ts';
+import { Form } from '../fields.tsx';
 
 const key = 'automation_enabled';
 
@@ -57,8 +58,7 @@ export function EmergencyStop({
     onChanged?.();
   };
   const reason = why.trim();
-  const begin = (event: Event): void => {
-    event.preventDefault();
+  const begin = (): void => {
     setReviewing('stop');
   };
   return (
@@ -96,7 +96,7 @@ export function EmergencyStop({
             that run already are not ended.
           </p>
           {mayWrite && (
-            <form class="inline" onSubmit={begin}>
+            <Form class="inline" onSend={begin}>
               <input
                 name="why"
                 aria-label="Why automation is stopped"
@@ -108,7 +108,7 @@ export function EmergencyStop({
                 onInput={({ currentTarget }) => setWhy(currentTarget.value)}
               />
               <Button type="submit" class="danger" says="Stop automation…" />
-            </form>
+            </Form>
           )}
         </div>
       )}

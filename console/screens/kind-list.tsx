@@ -12,6 +12,7 @@ import { isObject, type JsonObject } from '../merge-patch.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { ChangeTogether } from './change-together.tsx';
 import { addressOf, idOf, mayWrite, screenOf, type DocumentKind } from './document-kinds.ts';
+import { Form } from '../fields.tsx';
 
 type Item = Readonly<Record<string, unknown>>;
 
@@ -201,12 +202,11 @@ function NewDocument({ kind }: { readonly kind: DocumentKind }): VNode {
   const [isOpen, setOpen] = useState(false);
   const [id, setId] = useState('');
   if (!isOpen) return <Button class="small" says="New…" onClick={() => setOpen(true)} />;
-  const begin = (event: Event): void => {
-    event.preventDefault();
+  const begin = (): void => {
     go(screenOf(kind, id.trim()));
   };
   return (
-    <form class="inline" onSubmit={begin}>
+    <Form class="inline" onSend={begin}>
       <input
         aria-label={`New ${kind.idField}`}
         placeholder={kind.idField}
@@ -217,6 +217,6 @@ function NewDocument({ kind }: { readonly kind: DocumentKind }): VNode {
         onInput={({ currentTarget }) => setId(currentTarget.value)}
       />
       <Button type="submit" class="small" says="Begin" />
-    </form>
+    </Form>
   );
 }

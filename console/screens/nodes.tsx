@@ -13,6 +13,7 @@ import { isObject } from '../merge-patch.ts';
 import { Table } from '../lists.tsx';
 import { Below, Button, Code, State, Time } from '../inline.tsx';
 import { Fact, Heading, Loading, ProblemBox, Section } from '../parts.tsx';
+import { Form } from '../fields.tsx';
 
 type Reload = ResultOf<'cluster.reload'>;
 type Node = ResultOf<'cluster.nodes'>['items'][number];
@@ -215,8 +216,7 @@ function ReloadForm({ onDone }: { readonly onDone: () => void }): VNode {
     if (!next.delete(name)) next.add(name);
     setChosen(next);
   };
-  const begin = (event: Event): void => {
-    event.preventDefault();
+  const begin = (): void => {
     setDone(undefined);
     setOpen(true);
   };
@@ -232,7 +232,7 @@ function ReloadForm({ onDone }: { readonly onDone: () => void }): VNode {
           ))}
         </p>
       )}
-      <form onSubmit={begin}>
+      <Form onSend={begin}>
         {choices.map(([name, title, about]) => (
           <label class="check" key={name}>
             <input
@@ -249,7 +249,7 @@ function ReloadForm({ onDone }: { readonly onDone: () => void }): VNode {
         <p class="buttons">
           <Button type="submit" class="secondary" says="Preview" disabled={chosen.size === 0} />
         </p>
-      </form>
+      </Form>
       {isOpen && (
         <ReloadReview
           request={requestOf(chosen)}

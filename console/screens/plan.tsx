@@ -18,7 +18,7 @@ import { shortJson } from '../format.ts';
 import { BlastRadius, LimitsEffect, type Impact } from './impact.tsx';
 import { NewRollout } from './new-rollout.tsx';
 import { Refused } from './propose.tsx';
-import { ReasonField } from '../fields.tsx';
+import { Form, ReasonField } from '../fields.tsx';
 
 type Planned = ResultOf<'global-config.plan'>;
 type Applied = ResultOf<'global-config.plan.apply'>;
@@ -291,8 +291,7 @@ function Apply({
 }): VNode {
   const [reason, setReason] = useState('');
   const { isBusy, problem, run, forget } = useAction();
-  const apply = (event: Event): void => {
-    event.preventDefault();
+  const apply = (): void => {
     void run(async () => {
       const why = reason.trim();
       const body = { digest, items, ...(why !== '' && { reason: why }) };
@@ -315,7 +314,7 @@ function Apply({
     );
   return (
     <Dialog title="Apply the plan" onClose={onClose}>
-      <form onSubmit={apply}>
+      <Form onSend={apply}>
         <p>
           All {items.length} {items.length === 1 ? 'write is' : 'writes are'} made at once, or none
           of them where anything that the plan depends on has moved since.
@@ -337,7 +336,7 @@ function Apply({
           <Button class="secondary" says="Cancel" onClick={onClose} />
           <Button type="submit" says="Apply the plan" isBusy={isBusy} disabled={hasMoved} />
         </footer>
-      </form>
+      </Form>
     </Dialog>
   );
 }

@@ -7,7 +7,7 @@ import { useRef, useState } from 'preact/hooks';
 import { useAction } from '../action.ts';
 import { go, guardLeaving } from '../address.ts';
 import { call, Problem, type ProposedChangeSet } from '../api.ts';
-import { Field, ReasonField, useFields } from '../fields.tsx';
+import { Field, Form, ReasonField, useFields } from '../fields.tsx';
 import { Button } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
 import { ApplyFields, applyOf, typedOf } from './apply-fields.tsx';
@@ -83,12 +83,7 @@ function Propose({
     go(screenOfSet(owner, opened.current));
   };
   return (
-    <form
-      onSubmit={(event: Event) => {
-        event.preventDefault();
-        void run(propose);
-      }}
-    >
+    <Form onSend={() => void run(propose)}>
       <p class="notice" role="status">
         <strong>This takes the approval of somebody else.</strong> Nothing was written. Propose it,
         and it is written once it is approved.
@@ -103,7 +98,7 @@ function Propose({
         <Button class="secondary" says="Back" onClick={onBack} />
         <Button type="submit" says="Propose this change" isBusy={isBusy} />
       </footer>
-    </form>
+    </Form>
   );
 }
 
@@ -150,12 +145,7 @@ function BreakGlass({
   const { isBusy, problem, run } = useAction();
   const said = why.trim();
   return (
-    <form
-      onSubmit={(event: Event) => {
-        event.preventDefault();
-        void run(() => work(said));
-      }}
-    >
+    <Form onSend={() => void run(() => work(said))}>
       <EmergencyField value={why} onValue={setWhy} />
       <ProblemBox problem={problem} />
       <footer>
@@ -168,6 +158,6 @@ function BreakGlass({
           disabled={said.length < shortestEmergency}
         />
       </footer>
-    </form>
+    </Form>
   );
 }

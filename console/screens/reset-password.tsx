@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks';
 import { go, hrefOf } from '../address.ts';
 import { useAction } from '../action.ts';
 import { send } from '../api.ts';
-import { Field, useFields } from '../fields.tsx';
+import { Field, Form, useFields } from '../fields.tsx';
 import { Button } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
 import { notice } from './sign-in.tsx';
@@ -15,8 +15,7 @@ export function ResetPassword({ token }: { readonly token: string | undefined })
   useEffect(() => {
     document.title = 'New password · Strata';
   }, []);
-  const reset = (event: Event): void => {
-    event.preventDefault();
+  const reset = (): void => {
     void run(async () => {
       await send('POST', '/auth/password/reset', { body: { token, new_password: typed.password } });
       notice.value = 'The password is changed, and every session has ended. Sign in with it.';
@@ -36,7 +35,7 @@ export function ResetPassword({ token }: { readonly token: string | undefined })
   return (
     <main class="narrow sign-in">
       <h1>New password</h1>
-      <form onSubmit={reset}>
+      <Form onSend={reset}>
         <ProblemBox problem={problem} />
         <Field
           label="Choose a password"
@@ -50,7 +49,7 @@ export function ResetPassword({ token }: { readonly token: string | undefined })
           12 characters at least, and not a common one. Every session ends, and every API key.
         </p>
         <Button type="submit" says="Set the password" />
-      </form>
+      </Form>
     </main>
   );
 }

@@ -8,7 +8,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { useAction } from '../action.ts';
 import { go, guardLeaving } from '../address.ts';
 import { call, problemOf, withQuery, type Problem } from '../api.ts';
-import { ReasonField } from '../fields.tsx';
+import { Form, ReasonField } from '../fields.tsx';
 import type { Change } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { Button } from '../inline.tsx';
@@ -20,12 +20,16 @@ import { ProblemOrOwner } from './managed.tsx';
 import { Refused } from './propose.tsx';
 import { trialAddress, type Context, type EffectiveChange } from './trial.ts';
 
-interface Trial {
+/** What a write would do. */
+export interface Effect {
   readonly effective?: readonly EffectiveChange[];
-  readonly changes: readonly Change[];
   readonly impact?: Impact;
   readonly complete?: boolean;
   readonly over_time?: OverTime;
+}
+
+interface Trial extends Effect {
+  readonly changes: readonly Change[];
   readonly warnings?: readonly { readonly path: string; readonly message: string }[];
 }
 
@@ -100,8 +104,7 @@ export function ReviewAndPublish(review: Review): VNode {
     await call(method, path, { ...sent, headers: { ...headers, ...said, ...more } });
     onPublished();
   };
-  const publish = (event: Event): void => {
-    event.preventDefault();
+  const publish = (): void => {
     void run(async () => {
       try {
         await write();
@@ -140,7 +143,7 @@ export function ReviewAndPublish(review: Review): VNode {
     );
   return (
     <Dialog title={title} onClose={onClose}>
-      <form onSubmit={publish}>
+      <Form onSend={publish}>
         {about}
         {trial.data ? (
           <Tried trial={trial.data} effect={effect} />
@@ -176,7 +179,7 @@ export function ReviewAndPublish(review: Review): VNode {
           )}
           <Button type="submit" says={verb} isBusy={isBusy} disabled={changes.length === 0} />
         </footer>
-      </form>
+      </Form>
     </Dialog>
   );
 }

@@ -9,19 +9,13 @@ import { useLoaded } from '../loading.ts';
 import { Strong } from '../inline.tsx';
 import { Empty } from '../parts.tsx';
 import { changesValue, EffectOf } from './effect.tsx';
-import { BlastRadius, LimitsEffect, type Impact, type OverTime } from './impact.tsx';
+import { BlastRadius, LimitsEffect } from './impact.tsx';
 import { documentAt, mayWrite } from './document-kinds.ts';
 import type { ChangeSet, Owner } from './change-sets.ts';
-import { trialAddress, type EffectiveChange } from './trial.ts';
+import type { Effect as Tried } from './review.tsx';
+import { trialAddress } from './trial.ts';
 
 type Item = ChangeSet['items'][number];
-
-interface Tried {
-  readonly impact?: Impact;
-  readonly complete?: boolean;
-  readonly over_time?: OverTime;
-  readonly effective?: readonly EffectiveChange[];
-}
 
 /** Whose trial says more than what changes in the document, and what it is asked for. */
 const tellsValues: readonly string[] = ['risk', 'agents', 'services'];

@@ -4,7 +4,7 @@ import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useAction } from '../action.ts';
 import { send } from '../api.ts';
-import { Field, useFields } from '../fields.tsx';
+import { Field, Form, useFields } from '../fields.tsx';
 import { Notice } from '../lists.tsx';
 import { Button } from '../inline.tsx';
 import { Dialog, ProblemBox } from '../parts.tsx';
@@ -62,13 +62,12 @@ function SignInForm(): VNode {
     notice.value = undefined;
     void run(work, way);
   };
-  const withPassword = (event: Event): void => {
-    event.preventDefault();
+  const withPassword = (): void => {
     attempt('password', () => signIn({ ...typed, ...inSameTenant() }));
   };
   if (isAsking) return <ForgotForm email={typed.email} onDone={() => setAsking(false)} />;
   return (
-    <form onSubmit={withPassword}>
+    <Form onSend={withPassword}>
       <Notice says={notice.value} />
       <ProblemBox problem={problem} />
       <Field label="E-mail" type="email" autocomplete="username" required {...field('email')} />
@@ -99,7 +98,7 @@ function SignInForm(): VNode {
       <p class="fine">
         <Button class="link" says="Forgot the password?" onClick={() => setAsking(true)} />
       </p>
-    </form>
+    </Form>
   );
 }
 
@@ -118,8 +117,7 @@ function ForgotForm({
   const [email, setEmail] = useState(given);
   const { problem, run } = useAction();
   const [isSent, setSent] = useState(false);
-  const ask = (event: Event): void => {
-    event.preventDefault();
+  const ask = (): void => {
     void run(async () => {
       await send('POST', '/auth/password/forgot', { body: { email } });
       setSent(true);
@@ -137,7 +135,7 @@ function ForgotForm({
       </div>
     );
   return (
-    <form onSubmit={ask}>
+    <Form onSend={ask}>
       <ProblemBox problem={problem} />
       <Field
         label="E-mail"
@@ -152,6 +150,6 @@ function ForgotForm({
       <p class="fine">
         <Button class="link" says="Back to sign-in" onClick={onDone} />
       </p>
-    </form>
+    </Form>
   );
 }
