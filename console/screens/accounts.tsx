@@ -26,9 +26,8 @@ interface Open {
   readonly account: Account;
 }
 
-export function Accounts({ rest: [id] }: ScreenProperties): VNode {
-  return id === undefined ? <All /> : <OneAccount key={id} id={id} />;
-}
+export const Accounts = ({ rest: [id] }: ScreenProperties): VNode =>
+  id === undefined ? <All /> : <OneAccount key={id} id={id} />;
 
 function All(): VNode {
   const wanted = parameter('q');

@@ -27,10 +27,8 @@ type Deliveries = ResultOf<'notifier.deliveries.list'>;
 
 const states = ['pending', 'approved', 'denied', 'expired', 'exhausted', 'withdrawn'] as const;
 
-export function Approvals({ rest }: ScreenProperties): VNode {
-  const [id] = rest;
-  return id === undefined ? <Inbox /> : <OneApproval key={id} id={id} />;
-}
+export const Approvals = ({ rest: [id] }: ScreenProperties): VNode =>
+  id === undefined ? <Inbox /> : <OneApproval key={id} id={id} />;
 
 function Inbox(): VNode {
   const state = query.value.get('state') ?? 'pending';

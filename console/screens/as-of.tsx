@@ -1,6 +1,20 @@
-/** A moment to look back at: a local time, or a revision; now, where neither is given. */
+/** What effective values are asked for, with the moment: a time, or a revision, and now by default. */
 import type { VNode } from 'preact';
+import { parameter } from '../address.ts';
 import { TypedField } from '../parts.tsx';
+
+/** The parameters of the address that are the question. */
+export const questionFields = ['agent_type', 'service_id', 'service_type', 'as_of'] as const;
+export type Question = Readonly<Partial<Record<(typeof questionFields)[number], string>>>;
+
+/** The names of its parameters may begin with something. */
+export const questionAsked = (beginning = ''): Question =>
+  Object.fromEntries(
+    questionFields.flatMap((name) => {
+      const value = parameter(beginning + name);
+      return value === '' ? [] : [[name, value]];
+    }),
+  );
 
 const two = (number: number): string => String(number).padStart(2, '0');
 

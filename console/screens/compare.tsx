@@ -24,17 +24,13 @@ import {
   TypedField,
 } from '../parts.tsx';
 import { readIn, tokens } from '../session.ts';
-import { AsOf } from './as-of.tsx';
+import { AsOf, questionAsked, questionFields, type Question } from './as-of.tsx';
 import { layerTitles, type Explained } from './ladder.ts';
 
 type Effective = ResultOf<'config-resolver.resolve'>;
 type Contexts = ResultOf<'tenant-config.contexts'>;
 
-const fields = ['agent_type', 'service_id', 'service_type', 'as_of'] as const;
-type Field = (typeof fields)[number];
-type Question = Readonly<Partial<Record<Field, string>>>;
-
-const fieldTitles: Readonly<Record<Field, string>> = {
+const fieldTitles: Readonly<Record<keyof Question, string>> = {
   agent_type: 'Agent type',
   service_id: 'Service',
   service_type: 'Service type',
@@ -45,16 +41,8 @@ const fieldTitles: Readonly<Record<Field, string>> = {
 const sides = { left: '', right: 'with_' } as const;
 type Side = keyof typeof sides;
 
-const questionOf = (side: Side): Question =>
-  Object.fromEntries(
-    fields.flatMap((name) => {
-      const value = query.value.get(sides[side] + name);
-      return value ? [[name, value]] : [];
-    }),
-  );
-
 const parametersOf = (side: Side, question: Question): Record<string, string> =>
-  Object.fromEntries(fields.map((name) => [sides[side] + name, question[name] ?? '']));
+  Object.fromEntries(questionFields.map((name) => [sides[side] + name, question[name] ?? '']));
 
 interface Compared {
   readonly contexts: Contexts;
@@ -87,8 +75,8 @@ async function readBoth(
 
 export function Compare(): VNode {
   const own = tenantShown.value;
-  const left = questionOf('left');
-  const right = questionOf('right');
+  const left = questionAsked(sides.left);
+  const right = questionAsked(sides.right);
   const other = query.value.get('with_tenant') ?? own;
   const key = JSON.stringify([other, left, right]);
   const { data, problem, isBusy, reload } = useLoaded(key, (aborted) =>
@@ -170,7 +158,8 @@ function SideForm({
     service_id: contexts?.services.map(({ service_id: id }) => id),
     service_type: contexts?.service_types,
   };
-  const change = (name: Field, value: string): void => setQuery({ [sides[side] + name]: value });
+  const change = (name: keyof Question, value: string): void =>
+    setQuery({ [sides[side] + name]: value });
   const inputs = (['agent_type', 'service_id', 'service_type'] as const).map((name) => (
     <TypedField
       key={name}

@@ -23,10 +23,8 @@ const decisions = ['allow', 'approval_required', 'deny'] as const;
 const looks = { allow: 'good', approval_required: 'held', deny: 'bad' } as const;
 const titles = { allow: 'allowed', approval_required: 'asked people', deny: 'denied' } as const;
 
-export function Decisions({ rest }: ScreenProperties): VNode {
-  const [id] = rest;
-  return id === undefined ? <Made /> : <OneDecision key={id} id={id} />;
-}
+export const Decisions = ({ rest: [id] }: ScreenProperties): VNode =>
+  id === undefined ? <Made /> : <OneDecision key={id} id={id} />;
 
 function Made(): VNode {
   const { data, problem, reload } = useGet<Counts>(ofTenant('/decisions/counts'));

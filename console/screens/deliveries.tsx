@@ -20,10 +20,8 @@ type Detail = ResultOf<'notifier.deliveries.get'>;
 const states = ['pending', 'delivered', 'failed', 'cancelled'] as const;
 const channels = ['webhook', 'email', 'chat', 'teams', 'slack'] as const;
 
-export function DeliveryLog({ rest }: ScreenProperties): VNode {
-  const [id] = rest;
-  return id === undefined ? <Log /> : <OneDelivery key={id} id={id} />;
-}
+export const DeliveryLog = ({ rest: [id] }: ScreenProperties): VNode =>
+  id === undefined ? <Log /> : <OneDelivery key={id} id={id} />;
 
 function Log(): VNode {
   const [cursor, approval] = [parameter('cursor'), parameter('approval_id')];

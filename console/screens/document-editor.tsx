@@ -234,20 +234,6 @@ type Editing = ReturnType<typeof useEditing>;
 function Editor(properties: EditorProperties): VNode {
   const { kind, schema } = properties;
   const editing = useEditing(properties);
-  const {
-    base,
-    draft,
-    setDraft,
-    unfit,
-    setReviewing,
-    round,
-    patch,
-    isNew,
-    isWritable,
-    isEdited,
-    begin,
-    note,
-  } = editing;
   const asJson = query.value.get('as') === 'json';
   const Fields = schema.values ? MemberFields : SchemaFields;
   const hasForm = schema.properties !== undefined || schema.values?.properties !== undefined;
@@ -271,51 +257,55 @@ function Editor(properties: EditorProperties): VNode {
           />
         </div>
       )}
-      <Form onSend={() => setReviewing('publish')}>
+      <Form onSend={() => editing.setReviewing('publish')}>
         {asJson || !hasForm ? (
           <JsonField
-            key={`json ${round}`}
+            key={`json ${editing.round}`}
             label="Document"
-            value={draft}
-            rows={Math.min(24, longJson(draft).split('\n').length + 8)}
-            isReadOnly={!isWritable}
-            onChange={(value: unknown) => isObject(value) && setDraft(value)}
-            onFit={(isFit: boolean) => note('', isFit)}
+            value={editing.draft}
+            rows={Math.min(24, longJson(editing.draft).split('\n').length + 8)}
+            isReadOnly={!editing.isWritable}
+            onChange={(value: unknown) => isObject(value) && editing.setDraft(value)}
+            onFit={(isFit: boolean) => editing.note('', isFit)}
             demands={isObject}
           />
         ) : (
           <Fields
-            key={`form ${round}`}
+            key={`form ${editing.round}`}
             noun={kind.noun ?? 'member'}
             named={kind.named ?? 'name'}
             schema={schema}
-            document={draft}
+            document={editing.draft}
             above={[]}
             suggestions={suggestions}
-            isReadOnly={!isWritable}
-            onChange={setDraft}
-            onFit={note}
+            isReadOnly={!editing.isWritable}
+            onChange={editing.setDraft}
+            onFit={editing.note}
           />
         )}
-        {isWritable && (
+        {editing.isWritable && (
           <footer class="actions">
             <Button
               type="submit"
               says={'Review & publish…'}
-              disabled={unfit.size > 0 || (patch === undefined && !isNew)}
+              disabled={editing.unfit.size > 0 || (editing.patch === undefined && !editing.isNew)}
             />
             <Button
               class="secondary"
               says="Discard edits"
-              disabled={!isEdited}
-              onClick={() => begin(base)}
+              disabled={!editing.isEdited}
+              onClick={() => editing.begin(editing.base)}
             />
             <span class="fine" role="status">
-              {stateOf(patch, unfit.size)}
+              {stateOf(editing.patch, editing.unfit.size)}
             </span>
             <span class="grow"></span>
-            {mayDelete(kind) && !isNew && (
-              <Button class="danger" says="Delete…" onClick={() => setReviewing('delete')} />
+            {mayDelete(kind) && !editing.isNew && (
+              <Button
+                class="danger"
+                says="Delete…"
+                onClick={() => editing.setReviewing('delete')}
+              />
             )}
           </footer>
         )}

@@ -8,8 +8,7 @@ import { documentKinds, kindNamed, screenOf } from './document-kinds.ts';
 import { KindList } from './kind-list.tsx';
 import type { ScreenProperties } from './screen.ts';
 
-export function Documents({ rest }: ScreenProperties): VNode {
-  const [name, id] = rest;
+export function Documents({ rest: [name, id] }: ScreenProperties): VNode {
   const kind = kindNamed(name);
   if (name === undefined) return <Overview />;
   if (!kind || (kind.plural !== undefined && !id))

@@ -23,27 +23,15 @@ import { useGrowing } from '../growing.ts';
 import { useLive, useLoaded, useGet } from '../loading.ts';
 import { Button, Time, Value, Who } from '../inline.tsx';
 import { choicesOf, type Choice, Columns, Empty, Heading, Loading, ProblemBox } from '../parts.tsx';
-import { AsOf } from './as-of.tsx';
+import { AsOf, questionAsked, type Question } from './as-of.tsx';
 import { ClearOverride, EditOverride } from './change-override.tsx';
 import { boundOwners, Glyph, Ladder } from './key-ladder.tsx';
 import { ladderOf, placeTitle, type Explained, type Rung, type Way } from './ladder.ts';
 
 type Effective = ResultOf<'config-resolver.resolve'>;
 
-/** The parameters of the address that are the question. */
-const questionFields = ['agent_type', 'service_id', 'service_type', 'as_of'] as const;
-type Question = Readonly<Partial<Record<(typeof questionFields)[number], string>>>;
-
-const questionIn = (parameters: URLSearchParams): Question =>
-  Object.fromEntries(
-    questionFields.flatMap((name) => {
-      const value = parameters.get(name);
-      return value ? [[name, value]] : [];
-    }),
-  );
-
 export function EffectiveValues(): VNode {
-  const question = questionIn(query.value);
+  const question = questionAsked();
   const address = withQuery(ofTenant('/config/effective'), {
     ...question,
     explain: 'true',

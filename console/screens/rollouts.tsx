@@ -20,9 +20,8 @@ type Answer = Rollout['answers'][number];
 
 const states = ['planned', 'running', 'held', 'completed', 'reverted', 'superseded'] as const;
 
-export function Rollouts({ rest: [id] }: ScreenProperties): VNode {
-  return id === undefined ? <List /> : <OneRollout key={id} id={id} />;
-}
+export const Rollouts = ({ rest: [id] }: ScreenProperties): VNode =>
+  id === undefined ? <List /> : <OneRollout key={id} id={id} />;
 
 function List(): VNode {
   const state = parameter('state');

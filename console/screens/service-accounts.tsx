@@ -22,8 +22,7 @@ type Account = ResultOf<'tenant-config.service-accounts.list'>['items'][number];
 
 const accountsAddress = (): string => ofTenant('/service-accounts');
 
-export function ServiceAccounts({ rest }: ScreenProperties): VNode {
-  const [id] = rest;
+export function ServiceAccounts({ rest: [id] }: ScreenProperties): VNode {
   const address = accountsAddress();
   const { data, problem, reload } = useList<Account>(address);
   if (id === undefined) return <List accounts={data} problem={problem} reload={reload} />;

@@ -25,8 +25,7 @@ type Service = ResultOf<'tenant-config.services.get'>['document'];
 
 const kind = kindNamed('services')!;
 
-export function Services({ rest }: ScreenProperties): VNode {
-  const [id] = rest;
+export function Services({ rest: [id] }: ScreenProperties): VNode {
   if (id !== undefined) return <OneService key={id} id={id} />;
   const pageOf = (each: string): string => ofTenant(`/services/${encodeURIComponent(each)}`);
   return (
