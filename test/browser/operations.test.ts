@@ -1059,6 +1059,8 @@ test('a platform administrator looks inside a tenant, read-only, and the tenant 
   await page.getByRole('button', { name: /^Look inside Zeta/ }).click();
   await dialog.getByLabel('Reason').fill('The same ticket, once more');
   await dialog.getByRole('button', { name: 'Look inside', exact: true }).click();
+  // The bar may be there before the page has gone inside, which an end in between refuses.
+  await page.getByRole('heading', { name: 'Effective values' }).waitFor();
   await bar.waitFor();
   await page.getByRole('button', { name: 'End', exact: true }).click();
   await bar.waitFor({ state: 'detached' });
