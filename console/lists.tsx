@@ -93,7 +93,7 @@ export function Table<Row>({
   );
 }
 
-/** A table whose rows are opened to see more of them, as the address says, by their first column. */
+/** A table whose rows are opened by their first column to see more of them, as the address says. */
 export function OpenTable<Row>({
   look,
   items,

@@ -1,4 +1,4 @@
-/** What effective values are asked for, with the moment: a time, or a revision, and now by default. */
+/** What effective values are asked for, with the moment: a time or a revision; now by default. */
 import type { VNode } from 'preact';
 import { parameter } from '../address.ts';
 import { TypedField } from '../parts.tsx';

@@ -1,4 +1,4 @@
-/** What the actions of auth share: the ways of proving who somebody is, and what bounds guessing. */
+/** What the actions of auth share: the ways to prove who somebody is, and what bounds guessing. */
 import type { ShortLivedState } from '../../shared/concurrency/short-lived-state.ts';
 import type { ServiceOptions } from '../../shared/contract-runtime/service.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';

@@ -12,7 +12,7 @@ const chainsAtOnce = 100;
 const retryMs = 60_000;
 
 export function startCheckpoints({ db, settings, log }: Omit<ServiceOptions, 'metrics'>) {
-  /** How many chains no longer agree with their newest checkpoint; undefined before the first look. */
+  /** Chains that no longer agree with their newest checkpoint; undefined before the first look. */
   let broken: number | undefined;
 
   /** Null where another node is signing. */

@@ -1,4 +1,4 @@
-/** Work that is done after the request is answered, so that its time tells nothing of the answer. */
+/** Work that is done once the request is answered, so that its time tells nothing of the answer. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /** A flood of requests while a server stalls must not fill the memory. */

@@ -21,7 +21,10 @@ interface Kept<T> {
   readonly ttlSeconds: number;
 }
 
-/** Whether this stands for something that is taken for the first time, on whichever node. `seconds` is until when it could be taken again. */
+/**
+ * Whether this stands for something that is taken for the first time, on whichever node; it could
+ * be taken again for `seconds`.
+ */
 export async function isFirstUse(
   manager: EntityManager,
   id: string,
