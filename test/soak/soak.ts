@@ -13,8 +13,8 @@
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
-import { basename } from 'node:path';
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { setTimeout as delay } from 'node:timers/promises';
 import { clientsOutlast } from '../support/client-fleet.ts';
@@ -300,20 +300,6 @@ const repeated: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'gateway/invalid-bodies': { INVALID_BODIES: '25000' },
   'gateway/platform-history': { HISTORY_SEEDS: '3,4,5,6,7,8' },
   'gateway/ladder': { LADDER_STACKS: '2000' },
-  'rules/action-digest': others,
-  'rules/approval-mail': others,
-  'rules/bounds': others,
-  'rules/budgets': others,
-  'rules/business-hours': others,
-  'rules/coherent-cache': others,
-  'rules/decide': others,
-  'rules/decision-links': others,
-  'rules/exact-json': others,
-  'rules/freezes': others,
-  'rules/grants': others,
-  'rules/layered-merge': others,
-  'rules/temporary-changes': others,
-  'rules/validate': others,
   'services/plan': { PLAN_TENANTS: '200' },
   'services/client': { CLIENT_SAVES: '3000' },
   'soak/unknown-rows': { UNKNOWN_SHAPES: '3' },
@@ -321,14 +307,25 @@ const repeated: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'soak/notifier': { NOTIFIER_KILLS: '200', NOTIFIER_APPROVALS: '1000' },
 };
 
+/** Of rules, those that try values: each soak tries others, and more of them. */
+function ofProperties(): string[] {
+  const folder = join(import.meta.dirname, '../rules');
+  const triesValues = (name: string): boolean =>
+    /'\.\.\/support\/(properties|zones)\.ts'/.test(readFileSync(join(folder, name), 'utf8'));
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.test.ts') && triesValues(name))
+    .map((name) => `rules/${basename(name, '.test.ts')}`);
+}
+
 async function repeatFiles(): Promise<void> {
   const here = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'));
   const files = new Set([
     ...Object.keys(repeated),
+    ...ofProperties(),
     ...here.map((name) => `soak/${basename(name, '.test.ts')}`),
   ]);
   for (const file of files) {
-    const more = repeated[file] ?? {};
+    const more = repeated[file] ?? (file.startsWith('rules/') ? others : {});
     say(`${file}: ${JSON.stringify(more)}`);
     const jest = spawn('npm', ['test', '--', `test/${file}.test.ts`], {
       stdio: 'inherit',
