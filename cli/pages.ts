@@ -16,8 +16,8 @@ type Caller = Pick<Session, 'call'>;
 const mostInPage = 200;
 
 /**
- * The items of a list, to its end. Once the signal is aborted it ends after the page of then, with
- * an error where `stopped` says one.
+ * The items of a list, to its end. Once the signal is aborted it ends after the page that it has,
+ * with an error where `stopped` says one.
  */
 export async function* itemsOf<A extends ListName>(
   { call }: Caller,
