@@ -3,7 +3,7 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, ofTenant, parameter, setQuery } from '../address.ts';
 import { withQuery, type Page } from '../api.ts';
-import { BarsByDay, dateText, type DayBar } from '../bars-by-day.tsx';
+import { dateText } from '../bars-by-day.tsx';
 import { anyOf, SelectField, Filters } from '../fields.tsx';
 import { shortJson } from '../format.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
@@ -11,6 +11,8 @@ import { useGet } from '../loading.ts';
 import { Below, Button, Code, Risk, State, Time } from '../inline.tsx';
 import { Empty, Fact, Heading } from '../parts.tsx';
 import { LimitTable } from './limit-table.tsx';
+import { decisions, decisionTitles, type DecidedOn } from './decided.ts';
+import { DecisionsByDay } from './decisions-by-day.tsx';
 import type { ScreenProperties } from './screen.ts';
 
 type Counts = ResultOf<'notifier.decisions.counts'>;
@@ -19,9 +21,6 @@ type Decision = Omit<ResultOf<'config-resolver.decisions.get'>, 'explain' | 'not
 
 const days = 30;
 const dayMs = 86_400_000;
-const decisions = ['allow', 'approval_required', 'deny'] as const;
-const looks = { allow: 'good', approval_required: 'held', deny: 'bad' } as const;
-const titles = { allow: 'allowed', approval_required: 'asked people', deny: 'denied' } as const;
 
 export const Decisions = ({ rest: [id] }: ScreenProperties): VNode =>
   id === undefined ? <Made /> : <OneDecision key={id} id={id} />;
@@ -73,12 +72,10 @@ function ByDay({
 }): VNode {
   return (
     <section aria-label="By day">
-      <BarsByDay
+      <DecisionsByDay
         label={`Decisions in the last ${days} days`}
-        unit="decisions"
         empty={`None in the last ${days} days.`}
-        parts={decisions.map((decision) => ({ title: titles[decision], look: looks[decision] }))}
-        bars={barsOf(counts, until)}
+        figures={figuresOf(counts, until)}
         chosen={parameter('day')}
         onChoose={(day) => setQuery({ day, cursor: '' })}
       />
@@ -109,15 +106,18 @@ const sumOf = (counts: readonly Count[], decision: Count['decision']): number =>
   counts.reduce((sum, each) => sum + (each.decision === decision ? each.count : 0), 0);
 
 /** Of each day, also of those on which nothing was decided. */
-function barsOf(counts: readonly Count[], until: string): DayBar[] {
+function figuresOf(counts: readonly Count[], until: string): DecidedOn[] {
   const byDay = Map.groupBy(counts, ({ from }) => from.slice(0, 10));
   const last = Date.parse(until);
   return Array.from({ length: days + 1 }, (_, index) => {
     const date = new Date(last - (days - index) * dayMs).toISOString().slice(0, 10);
     const own = byDay.get(date) ?? [];
-    const values = decisions.map((decision) => sumOf(own, decision));
-    const says = decisions.map((each, place) => `${values[place]} ${titles[each]}`).join(', ');
-    return { date, values, says };
+    return {
+      date,
+      allow: sumOf(own, 'allow'),
+      approval_required: sumOf(own, 'approval_required'),
+      deny: sumOf(own, 'deny'),
+    };
   });
 }
 
@@ -152,7 +152,7 @@ function Recorded(): VNode {
 const states = { allow: 'approved', approval_required: 'pending', deny: 'denied' } as const;
 
 const Decided = ({ decision }: { readonly decision: Decision['decision'] }): VNode => (
-  <State state={states[decision]} says={titles[decision]} />
+  <State state={states[decision]} says={decisionTitles[decision]} />
 );
 
 const placeOf = ({ intent }: Decision): string =>

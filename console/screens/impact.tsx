@@ -8,6 +8,7 @@ import { localTime } from '../format.ts';
 import { Table } from '../lists.tsx';
 import { Below, Button, Value } from '../inline.tsx';
 import { Columns, TableRegion } from '../parts.tsx';
+import { decisionTitles } from './decided.ts';
 import { layerTitles } from './ladder.ts';
 
 type Planned = ResultOf<'global-config.plan'>;
@@ -21,12 +22,6 @@ const counts = [
   ['invalid', 'would be rejected', 'stored documents that would newly be refused'],
 ] as const;
 
-const decisionTitles: Readonly<Record<string, string>> = {
-  allow: 'allowed',
-  approval_required: 'asked people',
-  deny: 'denied',
-};
-
 /** What recorded decisions and automations of the last days would have been. */
 export function PastDecisions({
   decisions,
@@ -34,8 +29,9 @@ export function PastDecisions({
   readonly decisions: NonNullable<Impact['decisions']>;
 }): VNode {
   const { total, changed, unknown, complete } = decisions;
+  const titles: Readonly<Record<string, string>> = decisionTitles;
   const changes = Object.entries(changed).map(([change, count]) => {
-    const [before, after] = change.split('→').map((each) => decisionTitles[each] ?? each);
+    const [before, after] = change.split('→').map((each) => titles[each] ?? each);
     return `${count} ${before} would be ${after}`;
   });
   return (

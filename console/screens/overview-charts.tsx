@@ -8,6 +8,8 @@ import { Table, Waiting } from '../lists.tsx';
 import { useEvery, useLoaded } from '../loading.ts';
 import { Section } from '../parts.tsx';
 import type { Automation, Usage } from './budget-usage.ts';
+import { decisions } from './decided.ts';
+import { DecisionsByDay } from './decisions-by-day.tsx';
 import { datesUntil, figuresByDay, type DayFigures } from './overview-figures.ts';
 
 const days = 14;
@@ -53,7 +55,13 @@ export function Decisions({ usage }: { readonly usage: readonly Usage[] }): VNod
       {data && (
         <>
           <div class="panels charts">
-            <DecisionsByDay figures={data.figures} />
+            <Section title="Decisions by day">
+              <DecisionsByDay
+                label={`Decisions on automations in the last ${days} days`}
+                empty={`Automation asked for nothing in the last ${days} days.`}
+                figures={data.figures}
+              />
+            </Section>
             <CostByDay figures={data.figures} currency={currency} />
           </div>
           {data.isCut && (
@@ -71,26 +79,6 @@ export function Decisions({ usage }: { readonly usage: readonly Usage[] }): VNod
     </div>
   );
 }
-
-const DecisionsByDay = ({ figures }: { readonly figures: readonly DayFigures[] }): VNode => (
-  <Section title="Decisions by day">
-    <BarsByDay
-      label={`Decisions on automations in the last ${days} days`}
-      unit="decisions"
-      empty={`Automation asked for nothing in the last ${days} days.`}
-      parts={[
-        { title: 'allowed', look: 'good' },
-        { title: 'asked people', look: 'held' },
-        { title: 'denied', look: 'bad' },
-      ]}
-      bars={figures.map(({ date, allowed, asked, denied }) => ({
-        date,
-        values: [allowed, asked, denied],
-        says: `${allowed} allowed, ${asked} asked people, ${denied} denied`,
-      }))}
-    />
-  </Section>
-);
 
 const CostByDay = ({
   figures,
@@ -129,14 +117,14 @@ const FiguresTable = ({
   <Table
     label="Decisions and cost by day"
     items={figures
-      .filter(({ allowed, asked, denied, cost }) => allowed + asked + denied + cost > 0)
+      .filter(({ cost, ...day }) => cost > 0 || decisions.some((each) => day[each] > 0))
       .toReversed()}
     keyOf={({ date }) => date}
     columns={[
       ['Day', ({ date }) => dateText(date)],
-      [{ number: 'Allowed' }, ({ allowed }) => allowed],
-      [{ number: 'Asked people' }, ({ asked }) => asked],
-      [{ number: 'Denied' }, ({ denied }) => denied],
+      [{ number: 'Allowed' }, ({ allow }) => allow],
+      [{ number: 'Asked people' }, (day) => day.approval_required],
+      [{ number: 'Denied' }, ({ deny }) => deny],
       [
         { number: currency === '' ? 'Cost' : `Cost, ${currency}` },
         ({ cost }) => costFormat.format(cost),

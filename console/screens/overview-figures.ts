@@ -1,26 +1,17 @@
 /** What the overview says, from lists of the API as they are. */
 import { localDate } from '../format.ts';
 import type { Automation, Usage } from './budget-usage.ts';
+import type { DecidedOn } from './decided.ts';
 
 type Asked = Pick<
   Automation,
   'created_at' | 'started_at' | 'decision' | 'cost_impact' | 'actual_cost'
 >;
 
-export interface DayFigures {
-  readonly date: string;
-  readonly allowed: number;
-  readonly asked: number;
-  readonly denied: number;
+export type DayFigures = DecidedOn & {
   /** Of what started on the day: what it cost, or what it said it would. */
   readonly cost: number;
-}
-
-const outcomes = {
-  allow: 'allowed',
-  approval_required: 'asked',
-  deny: 'denied',
-} as const satisfies Record<Automation['decision'], keyof DayFigures>;
+};
 
 /** The last days, by the clock of whoever reads, the oldest first. */
 export function datesUntil(now: Date, days: number): string[] {
@@ -35,11 +26,11 @@ export function figuresByDay(
   automations: readonly Asked[],
   dates: readonly string[],
 ): DayFigures[] {
-  const empty = { allowed: 0, asked: 0, denied: 0, cost: 0 };
+  const empty = { allow: 0, approval_required: 0, deny: 0, cost: 0 };
   const byDate = new Map(dates.map((date) => [date, { date, ...empty }]));
   for (const each of automations) {
     const asked = byDate.get(localDate(new Date(each.created_at)));
-    if (asked) asked[outcomes[each.decision]] += 1;
+    if (asked) asked[each.decision] += 1;
     if (each.started_at === null) continue;
     const started = byDate.get(localDate(new Date(each.started_at)));
     if (started) started.cost += each.actual_cost ?? each.cost_impact ?? 0;

@@ -38,9 +38,9 @@ describe('by day', () => {
       dates,
     );
     expect(figures).toEqual([
-      { date: '2026-02-28', allowed: 0, asked: 0, denied: 0, cost: 0 },
-      { date: '2026-03-01', allowed: 2, asked: 1, denied: 1, cost: 3 },
-      { date: '2026-03-02', allowed: 0, asked: 0, denied: 0, cost: 5 },
+      { date: '2026-02-28', allow: 0, approval_required: 0, deny: 0, cost: 0 },
+      { date: '2026-03-01', allow: 2, approval_required: 1, deny: 1, cost: 3 },
+      { date: '2026-03-02', allow: 0, approval_required: 0, deny: 0, cost: 5 },
     ]);
   });
 });

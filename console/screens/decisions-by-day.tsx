@@ -1,0 +1,28 @@
+/** Decisions on what automation asked for, as bars of days. */
+import type { VNode } from 'preact';
+import { BarsByDay } from '../bars-by-day.tsx';
+import { decisions, decisionTitles, type DecidedOn } from './decided.ts';
+
+const looks = { allow: 'good', approval_required: 'held', deny: 'bad' } as const;
+
+export const DecisionsByDay = ({
+  figures,
+  ...shown
+}: {
+  readonly label: string;
+  readonly empty: string;
+  readonly figures: readonly DecidedOn[];
+  readonly chosen?: string | undefined;
+  readonly onChoose?: (date: string) => void;
+}): VNode => (
+  <BarsByDay
+    unit="decisions"
+    parts={decisions.map((each) => ({ title: decisionTitles[each], look: looks[each] }))}
+    bars={figures.map((day) => ({
+      date: day.date,
+      values: decisions.map((each) => day[each]),
+      says: decisions.map((each) => `${day[each]} ${decisionTitles[each]}`).join(', '),
+    }))}
+    {...shown}
+  />
+);
