@@ -7,6 +7,7 @@ import { useAction } from '../action.ts';
 import { call, get, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { longJson } from '../format.ts';
+import { approvalStates, riskLevels } from '../known-values.ts';
 import { useLiveApprovals, useLoaded, useGet } from '../loading.ts';
 import { Field, FilterField, Filters, fitting, SelectField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
@@ -24,8 +25,6 @@ import type { ScreenProperties } from './screen.ts';
 type Approvals = ResultOf<'notifier.approvals.list'>;
 type Approval = ResultOf<'notifier.approvals.get'>;
 type Deliveries = ResultOf<'notifier.deliveries.list'>;
-
-const states = ['pending', 'approved', 'denied', 'expired', 'exhausted', 'withdrawn'] as const;
 
 export const Approvals = ({ rest: [id] }: ScreenProperties): VNode =>
   id === undefined ? <Inbox /> : <OneApproval key={id} id={id} />;
@@ -51,7 +50,7 @@ function Inbox(): VNode {
           name="state"
           label="State"
           value={state}
-          options={[...states, 'all'].map((value) => ({ value, title: stateTitle(value) }))}
+          options={[...approvalStates, 'all'].map((value) => ({ value, title: stateTitle(value) }))}
         />
         <FilterField placeholder="title, action or risk" />
       </Filters>
@@ -83,10 +82,9 @@ function useSets(isPending: boolean) {
   return { sets: fitting(data, ({ title, reason }) => `${title} ${reason}`), problem };
 }
 
-const risks = ['low', 'medium', 'high', 'critical'];
 const orders: Orders<Approval> = {
   what: ({ title }) => title,
-  risk: ({ risk_level: risk }) => risks.indexOf(risk),
+  risk: ({ risk_level: risk }) => riskLevels.indexOf(risk),
   cost: ({ cost_impact: cost }) => cost,
   state: ({ state }) => stateTitle(state),
   asked: ({ created_at: at }) => at,

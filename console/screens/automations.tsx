@@ -7,6 +7,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, ofTenant, parameter, query } from '../address.ts';
 import { withQuery } from '../api.ts';
 import { shortJson } from '../format.ts';
+import { automationStates } from '../known-values.ts';
 import { lookAgainMs, useEvery, useList, useLive, useGet } from '../loading.ts';
 import { FilterField, Filters, fitting, type Option, SelectField } from '../fields.tsx';
 import { Pager, Table, Waiting } from '../lists.tsx';
@@ -19,17 +20,8 @@ import { explainedIn, limitsIn, LimitTable } from './limit-table.tsx';
 type Effective = ResultOf<'config-resolver.resolve'>;
 export type Automation = ResultOf<'notifier.automations.list'>['items'][number];
 
-const states = [
-  'running',
-  'waiting_slot',
-  'waiting_approval',
-  'denied',
-  'finished',
-  'expired',
-] as const;
-
 const stateOptions: Option[] = [
-  ...states.map((value) => ({
+  ...automationStates.map((value) => ({
     value,
     title: value.replace('_', ' for ').replace('waiting for slot', 'waiting for a slot'),
   })),

@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import { parameter, tenantShown, wantedText } from '../address.ts';
 import { withQuery } from '../api.ts';
 import { anyOf, FilterField, Filters, fitting, SelectField } from '../fields.tsx';
+import { changeSetStates } from '../known-values.ts';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { useEvery, useLive } from '../loading.ts';
 import { usePages } from '../pages.ts';
@@ -19,19 +20,6 @@ import {
   type Owner,
 } from './change-sets.ts';
 import type { ScreenProperties } from './screen.ts';
-
-const states = [
-  'pending',
-  'draft',
-  'approved',
-  'scheduled',
-  'suspended',
-  'stale',
-  'applied',
-  'rejected',
-  'cancelled',
-  'failed',
-] as const;
 
 /** Others propose and decide without a stream that says so. */
 const listAgainMs = 15_000;
@@ -62,7 +50,7 @@ function List({ owner }: { readonly owner: Owner }): VNode {
         about="Changes that others approve before they are made"
       />
       <Filters class="question two">
-        <SelectField name="state" label="State" options={anyOf(states, 'all')} />
+        <SelectField name="state" label="State" options={anyOf(changeSetStates, 'all')} />
         <FilterField placeholder="title, reason or person" />
       </Filters>
       <Waiting data={items} problem={problem} retry={reload} />

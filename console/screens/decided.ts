@@ -1,9 +1,8 @@
 /** What may be decided about what automation asks for, in words. */
-import type { ResultOf } from '../../shared/contracts/index.ts';
+import type { automationDecisions } from '../known-values.ts';
 
-type Decision = ResultOf<'config-resolver.decide'>['decision'];
+type Decision = (typeof automationDecisions)[number];
 
-export const decisions = ['allow', 'approval_required', 'deny'] as const satisfies Decision[];
 export const decisionTitles: Readonly<Record<Decision, string>> = {
   allow: 'allowed',
   approval_required: 'asked people',

@@ -1,7 +1,8 @@
 /** Decisions on what automation asked for, as bars of days. */
 import type { VNode } from 'preact';
 import { BarsByDay } from '../bars-by-day.tsx';
-import { decisions, decisionTitles, type DecidedOn } from './decided.ts';
+import { automationDecisions } from '../known-values.ts';
+import { decisionTitles, type DecidedOn } from './decided.ts';
 
 const looks = { allow: 'good', approval_required: 'held', deny: 'bad' } as const;
 
@@ -17,11 +18,11 @@ export const DecisionsByDay = ({
 }): VNode => (
   <BarsByDay
     unit="decisions"
-    parts={decisions.map((each) => ({ title: decisionTitles[each], look: looks[each] }))}
+    parts={automationDecisions.map((each) => ({ title: decisionTitles[each], look: looks[each] }))}
     bars={figures.map((day) => ({
       date: day.date,
-      values: decisions.map((each) => day[each]),
-      says: decisions.map((each) => `${day[each]} ${decisionTitles[each]}`).join(', '),
+      values: automationDecisions.map((each) => day[each]),
+      says: automationDecisions.map((each) => `${day[each]} ${decisionTitles[each]}`).join(', '),
     }))}
     {...shown}
   />

@@ -6,12 +6,13 @@ import { withQuery, type Page } from '../api.ts';
 import { dateText } from '../bars-by-day.tsx';
 import { anyOf, SelectField, Filters } from '../fields.tsx';
 import { shortJson } from '../format.ts';
+import { automationDecisions } from '../known-values.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { useGet } from '../loading.ts';
 import { Below, Button, Code, Risk, State, Time } from '../inline.tsx';
 import { Empty, Fact, Heading } from '../parts.tsx';
 import { LimitTable } from './limit-table.tsx';
-import { decisions, decisionTitles, type DecidedOn } from './decided.ts';
+import { decisionTitles, type DecidedOn } from './decided.ts';
 import { DecisionsByDay } from './decisions-by-day.tsx';
 import type { ScreenProperties } from './screen.ts';
 
@@ -53,7 +54,7 @@ function Made(): VNode {
         <>
           <Filters class="question">
             <SelectField name="rule" label="Rule" options={options} />
-            <SelectField name="decision" label="Decision" options={anyOf(decisions)} />
+            <SelectField name="decision" label="Decision" options={anyOf(automationDecisions)} />
           </Filters>
           <ByDay counts={shown} until={data.until} />
         </>

@@ -5,6 +5,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, ofTenant, parameter, setQuery } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call, withQuery } from '../api.ts';
+import { channels, deliveryStates } from '../known-values.ts';
 import { useEvery, useGet } from '../loading.ts';
 import { Pager, Table, Waiting, Notice } from '../lists.tsx';
 import { anyOf, FilterField, Filters, fitting, SelectField } from '../fields.tsx';
@@ -16,9 +17,6 @@ import type { ScreenProperties } from './screen.ts';
 type Deliveries = ResultOf<'notifier.deliveries.list'>;
 type Delivery = Deliveries['items'][number];
 type Detail = ResultOf<'notifier.deliveries.get'>;
-
-const states = ['pending', 'delivered', 'failed', 'cancelled'] as const;
-const channels = ['webhook', 'email', 'chat', 'teams', 'slack'] as const;
 
 export const DeliveryLog = ({ rest: [id] }: ScreenProperties): VNode =>
   id === undefined ? <Log /> : <OneDelivery key={id} id={id} />;
@@ -41,7 +39,7 @@ function Log(): VNode {
     <section>
       <Heading title="Deliveries" about="Which notice went where, and what became of it" />
       <Filters class="question">
-        <SelectField name="state" label="State" options={anyOf(states)} />
+        <SelectField name="state" label="State" options={anyOf(deliveryStates)} />
         <SelectField name="channel" label="Channel" options={anyOf(channels)} />
         <FilterField label="Filter this page" placeholder="target, notice or reason" />
       </Filters>

@@ -8,6 +8,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, ofTenant } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call } from '../api.ts';
+import { riskLevels } from '../known-values.ts';
 import { useLive, useGet } from '../loading.ts';
 import { Table, Waiting } from '../lists.tsx';
 import { Button, Code, Risk, State } from '../inline.tsx';
@@ -17,8 +18,6 @@ import { hasRole } from '../session.ts';
 type Routes = ResultOf<'tenant-config.notifications.effective'>;
 type Tested = ResultOf<'notifier.test'>;
 type Channel = Tested['channel'];
-
-const riskLevels = ['low', 'medium', 'high', 'critical'] as const;
 
 export function Notifications(): VNode {
   const { data, problem, reload } = useGet<Routes>(ofTenant('/config/notifications/effective'));

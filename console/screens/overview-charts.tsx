@@ -4,11 +4,11 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { ofTenant } from '../address.ts';
 import { get, withQuery } from '../api.ts';
 import { BarsByDay, dateText } from '../bars-by-day.tsx';
+import { automationDecisions } from '../known-values.ts';
 import { Table, Waiting } from '../lists.tsx';
 import { useEvery, useLoaded } from '../loading.ts';
 import { Section } from '../parts.tsx';
 import type { Automation, Usage } from './budget-usage.ts';
-import { decisions } from './decided.ts';
 import { DecisionsByDay } from './decisions-by-day.tsx';
 import { datesUntil, figuresByDay, type DayFigures } from './overview-figures.ts';
 
@@ -117,7 +117,7 @@ const FiguresTable = ({
   <Table
     label="Decisions and cost by day"
     items={figures
-      .filter(({ cost, ...day }) => cost > 0 || decisions.some((each) => day[each] > 0))
+      .filter(({ cost, ...day }) => cost > 0 || automationDecisions.some((each) => day[each] > 0))
       .toReversed()}
     keyOf={({ date }) => date}
     columns={[

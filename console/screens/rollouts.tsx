@@ -6,6 +6,7 @@ import { hrefOf, parameter, wantedText } from '../address.ts';
 import { call, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { anyOf, FilterField, Filters, fitting, ReasonField, SelectField } from '../fields.tsx';
+import { rolloutStates } from '../known-values.ts';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
 import { usePages } from '../pages.ts';
@@ -17,8 +18,6 @@ type Rollout = ResultOf<'global-config.rollouts.get'>;
 type Stage = Rollout['stages'][number];
 type Gate = Stage['gate'][number];
 type Answer = Rollout['answers'][number];
-
-const states = ['planned', 'running', 'held', 'completed', 'reverted', 'superseded'] as const;
 
 export const Rollouts = ({ rest: [id] }: ScreenProperties): VNode =>
   id === undefined ? <List /> : <OneRollout key={id} id={id} />;
@@ -34,7 +33,7 @@ function List(): VNode {
     <section>
       <Heading title="Rollouts" about="Changes of the platform that reach some tenants first" />
       <Filters class="question two">
-        <SelectField name="state" label="State" options={anyOf(states, 'all')} />
+        <SelectField name="state" label="State" options={anyOf(rolloutStates, 'all')} />
         <FilterField placeholder="title or reason" />
       </Filters>
       <Waiting data={items} problem={problem} retry={reload} />

@@ -7,6 +7,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { ofTenant, parameter } from '../address.ts';
 import { call } from '../api.ts';
 import { anyOf, Filters, SelectField, TypedFilter } from '../fields.tsx';
+import { riskLevels } from '../known-values.ts';
 import { Table, Waiting } from '../lists.tsx';
 import { useLive, useLoaded, useGet } from '../loading.ts';
 import { State, Time, Value } from '../inline.tsx';
@@ -17,7 +18,6 @@ type Decided = ResultOf<'config-resolver.decide'>;
 type Reason = Decided['reasons'][number];
 type Contexts = ResultOf<'tenant-config.contexts'>;
 
-const riskLevels = ['low', 'medium', 'high', 'critical'] as const;
 const names = ['action', 'agent_type', 'service_id', 'service_type'] as const;
 const numbers = ['cost_impact', 'resource_scaling'] as const;
 

@@ -1,8 +1,16 @@
 /** Files and lines that `npm run settings` writes from the settings and the contracts. */
 import { knownTypes } from '../../shared/bounds/known-keys.ts';
 import { automationStates } from '../../shared/contracts/automations.ts';
+import { changeSetStates } from '../../shared/contracts/change-sets.ts';
 import { automationDecisions } from '../../shared/contracts/decide.ts';
+import {
+  approvalStates,
+  channels,
+  deliveryStates,
+  riskLevels,
+} from '../../shared/contracts/notifier.ts';
 import { limitNames } from '../../shared/contracts/risk.ts';
+import { rolloutStates } from '../../shared/contracts/rollouts.ts';
 import { settingsGroups, settingsTable, type Row } from '../../shared/settings/settings-table.ts';
 import { variableOf } from '../../shared/settings/settings.ts';
 
@@ -105,6 +113,35 @@ export function renderKnownValues(): string {
     '}',
     `export type AutomationDecision = ${union(automationDecisions)};`,
     `export type AutomationState =\n  ${union(automationStates)};`,
+    '',
+  ].join('\n');
+}
+
+/** Offered by the console, which loads no schemas. */
+const enumerated = {
+  approvalStates,
+  automationDecisions,
+  automationStates,
+  changeSetStates,
+  channels,
+  deliveryStates,
+  riskLevels,
+  rolloutStates,
+};
+
+/** `console/known-values.ts`. */
+export function renderEnumerated(): string {
+  const lines = Object.entries(enumerated).map(([name, values]) => {
+    const quoted = values.map((value) => `'${value}'`);
+    const line = `export const ${name} = [${quoted.join(', ')}] as const;`;
+    if (line.length <= 100) return line;
+    return [`export const ${name} = [`, ...quoted.map((each) => `  ${each},`), '] as const;'].join(
+      '\n',
+    );
+  });
+  return [
+    '/** What contracts enumerate, for the console to offer. Written by `npm run settings`. */',
+    ...lines,
     '',
   ].join('\n');
 }

@@ -9,6 +9,7 @@ import { loadSettings, variableOf } from '../../shared/settings/settings.ts';
 import { settingsGroups, settingsTable } from '../../shared/settings/settings-table.ts';
 import {
   notOfCompose,
+  renderEnumerated,
   renderEnvExample,
   renderKnownValues,
   withEverySetting,
@@ -36,6 +37,11 @@ test('no field stands in two groups', () => {
 test('the client knows the values and states that the contracts name', () => {
   const known = readFileSync(join(root, 'client/source/known-values.ts'), 'utf8');
   expect(known).toBe(renderKnownValues());
+});
+
+test('the console offers the states, channels and levels that the contracts enumerate', () => {
+  const known = readFileSync(join(root, 'console/known-values.ts'), 'utf8');
+  expect(known).toBe(renderEnumerated());
 });
 
 test('a setting that docker-compose.yml lacks gets a line after the setting before it', () => {

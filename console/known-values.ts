@@ -1,0 +1,41 @@
+/** What contracts enumerate, for the console to offer. Written by `npm run settings`. */
+export const approvalStates = [
+  'pending',
+  'approved',
+  'denied',
+  'expired',
+  'exhausted',
+  'withdrawn',
+] as const;
+export const automationDecisions = ['allow', 'approval_required', 'deny'] as const;
+export const automationStates = [
+  'waiting_approval',
+  'waiting_slot',
+  'running',
+  'denied',
+  'finished',
+  'expired',
+] as const;
+export const changeSetStates = [
+  'draft',
+  'pending',
+  'approved',
+  'scheduled',
+  'applied',
+  'rejected',
+  'stale',
+  'cancelled',
+  'suspended',
+  'failed',
+] as const;
+export const channels = ['webhook', 'email', 'chat', 'teams', 'slack'] as const;
+export const deliveryStates = ['pending', 'delivered', 'failed', 'cancelled'] as const;
+export const riskLevels = ['low', 'medium', 'high', 'critical'] as const;
+export const rolloutStates = [
+  'planned',
+  'running',
+  'held',
+  'completed',
+  'reverted',
+  'superseded',
+] as const;
