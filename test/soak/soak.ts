@@ -41,7 +41,7 @@ import { killAtRandom } from '../support/kills.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { rollOutUnderFaults } from '../support/rollout-under-faults.ts';
 import { spendUnderFaults } from '../support/spending.ts';
-import { Client, createTenant, type Running } from '../support/strata.ts';
+import { adminPassword, Client, createTenant, signIn, type Running } from '../support/strata.ts';
 import { askDuring, assertBearable, figuresOf } from '../support/under-load.ts';
 
 const { values } = parseArgs({
@@ -109,10 +109,10 @@ async function injectAndKill(): Promise<void> {
     const until = Date.now() + Number(values.minutes) * 60_000;
     for (let turn = 0; Date.now() < until; turn += 1)
       await surviveAndSay(cluster, faults[turn % faults.length]!);
-    // One whose history no restore has shortened.
-    const { platform, gateways } = cluster;
-    const { url } = gateways[0]!;
-    const admin = new Client(url, platform.token);
+    // One whose history no restore has shortened, made by a sign-in of now: that of the start may be
+    // too long ago to create tenants.
+    const { url } = cluster.gateways[0]!;
+    const admin = await signIn(url, 'admin@example.com', adminPassword);
     const tenant = await createTenant(url, admin, `Kills ${Date.now()}`);
     // A few at a time, so that what is lost shows soon.
     const killsAtATime = 20;
