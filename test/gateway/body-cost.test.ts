@@ -39,16 +39,17 @@ function judge(schema: TSchema, text: string): void {
 function growthOf(schema: TSchema, textOf: HostileBody): number {
   const larger = textOf(4 * small);
   const judgeLarger = () => judge(schema, larger);
-  if (quickCost(judgeLarger) < negligible) return 1;
+  let cost = quickCost(judgeLarger, negligible);
+  if (cost < negligible) return 1;
   const smaller = [1, 2, 3, 4].map((part) => textOf(small, part * firstNumber));
   const judgeSmaller = () => smaller.forEach((text) => judge(schema, text));
-  let least = Infinity;
-  for (let look = 0; look < 20 && least > mostGrowth; look += 1)
-    least = Math.min(least, (4 * quickCost(judgeLarger)) / quickCost(judgeSmaller));
-  return least;
+  for (let look = 0, least = Infinity; ; look += 1, cost = quickCost(judgeLarger)) {
+    least = Math.min(least, (4 * cost) / quickCost(judgeSmaller));
+    if (look === 20 || least <= mostGrowth) return least;
+  }
 }
 
-/** The schemas inside bodies that have been judged; most routes share theirs. */
+/** The schemas of bodies and inside them that have been judged; most routes share theirs. */
 const judged = new Set<string>();
 const bodies = restRoutes.flatMap(({ contract, rest }): [string, TSchema][] => {
   const body = contract.params.properties.body as TSchema | undefined;

@@ -125,7 +125,7 @@ function isLookedInto({ schema, path }: Place, textOf: HostileBody): boolean {
 }
 
 /**
- * By place and shape. A place inside the body whose schema is among those that were `judged` is
+ * By place and shape. A body, or a place inside it, whose schema is among those that were `judged` is
  * passed over, and others are added: most contracts share theirs.
  */
 export function hostileBodies(
@@ -136,8 +136,10 @@ export function hostileBodies(
   const root = { path: '', schema: body as Schema, around: (json: string) => json };
   for (const place of placesOf(root)) {
     const schema = JSON.stringify(place.schema);
-    if (place.path !== '' && judged.has(schema)) continue;
-    judged.add(schema);
+    // A whole body is judged with shapes that a place inside of one is not.
+    const judgedAs = place.path === '' ? `whole: ${schema}` : schema;
+    if (judged.has(judgedAs)) continue;
+    judged.add(judgedAs).add(schema);
     for (const [name, shape] of Object.entries({ ...shapes, ...siblingsOf(place) })) {
       if (!isLookedInto(place, shape)) continue;
       const key = `${name} at ${place.path || 'the root'}`;
