@@ -17,11 +17,14 @@ import {
 let database: Database;
 let strata: Running;
 let platform: Client;
+/** One that tests share which leave nothing behind. */
+let shared: TenantFixture;
 
 beforeAll(async () => {
   database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  shared = await createTenant(strata.url, platform, 'Bound by nothing');
 });
 afterAll(async () => {
   await strata?.stop('SIGKILL');
@@ -184,7 +187,7 @@ describe('a resource like any other', () => {
       '/a/service_types/0',
     ],
   ])('refuses %s, from both', async (_what, body, path) => {
-    const { id, admin } = await freshTenant();
+    const { id, admin } = shared;
     const answers = [
       await platform.put('/config/bounds', body),
       await admin.patch(`/tenants/${id}/config/bounds`, body),
@@ -392,7 +395,7 @@ describe('a write outside of a bound', () => {
   });
 
   test('an override does not give a known key another type', async () => {
-    const { id, admin } = await freshTenant();
+    const { id, admin } = shared;
     const answer = await admin.patch(`/tenants/${id}/config/risk`, {
       service_overrides: { cloud_run: { http_client_timeout_seconds: 'forever' } },
     });
