@@ -9,24 +9,21 @@
  * admits not even `decision`. Here a decision is closed, and a context has the members that
  * docs/operations/authzen.md and the profile name, and no others.
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { randomUUID } from 'node:crypto';
 import { grown } from '../support/grown.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   Client,
   createTenant,
   signIn,
-  startStrata,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let tenant: TenantFixture;
 let key: string;
 let account: string;
@@ -144,8 +141,7 @@ const decide = (id: string, decision: string) =>
   tenant.operator.post(`/tenants/${tenant.id}/approvals/${id}/decision`, { decision });
 
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url, RATE_LIMIT_PER_MINUTE: '0' });
+  strata = await sharedStrata();
   const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, `AuthZEN ${randomUUID()}`);
   await tenant.admin.put(`/tenants/${tenant.id}/services/checkout`, {
@@ -166,13 +162,9 @@ beforeAll(async () => {
     },
   );
   key = keyed.body.api_key;
-  await grown(database, tenant.id);
+  await grown(strata.database, tenant.id);
   const where = `${strata.url}/.well-known/authzen-configuration/tenants/${tenant.id}`;
   endpoints = (await ask('metadata', where)).body;
-});
-afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
 });
 
 test('the metadata says where everything is, and what it can beside', () => {
@@ -377,7 +369,7 @@ test('deny, request, approve, evaluate again: for exactly what was approved', as
   const somebodyElse = { ...asked, subject: { type: 'agent', id: 'scaler-8' } };
   expect((await again(somebodyElse)).body.context.reason).toBe('approval_unverifiable');
 
-  await database.query(
+  await strata.database.query(
     `UPDATE notifier.approvals SET decided_at = decided_at - interval '16 minutes' WHERE id = $1`,
     [id],
   );

@@ -2,7 +2,7 @@
  * HTTP as clients, browsers and proxies know it, on whatever path; and the OpenAPI document against
  * the answers themselves.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { validate } from '@scalar/openapi-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
@@ -10,32 +10,24 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { eventually } from '../support/cluster.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   Client,
   createTenant,
   signIn,
-  startStrata,
   type Answer,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let platform: Client;
 let tenant: TenantFixture;
 
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Conventions');
-});
-afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
 });
 
 /** Sends bytes as they are and gives everything that comes back until the server hangs up. */
@@ -99,10 +91,8 @@ test('a client that hangs up in the middle of a body is no error of ours', async
   socket.write('{"email":');
   socket.destroySoon();
   const line = await eventually(async () => {
-    const found = strata
-      .output()
-      .split('\n')
-      .filter((each) => each.includes(id));
+    const output = await strata.output();
+    const found = output.split('\n').filter((each) => each.includes(id));
     if (found.length === 0) throw new Error('nothing is logged');
     return found.join('\n');
   });

@@ -1,35 +1,27 @@
 /** Deciding over REST: the tenant's own effective limits, whoever asks, and nothing for a typo. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   createTenant,
   signIn,
-  startStrata,
   type Answer,
   type Client,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let platform: Client;
 let tenant: TenantFixture;
 
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Decide');
   const { id, admin } = tenant;
   await admin.put(`/tenants/${id}/services/web`, { service_type: 'cloud_run' });
   await admin.put(`/tenants/${id}/config/agents/scaler`, {});
-});
-afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
 });
 
 const plain = { action: 'scale', risk_level: 'low' };
@@ -113,7 +105,7 @@ test('outside of business hours it says when they open', async () => {
 });
 
 test('a typo is 404 with the nearest names', async () => {
-  const other = await createTenant(strata.url, platform, 'Near');
+  const other = await createTenant(strata.url, platform, 'Decide near');
   await other.admin.put(`/tenants/${other.id}/services/wep`, { service_type: 'cloud_run' });
   const refused = await ask({ service_id: 'wep', agent_type: 'scalar' });
   expect([refused.status, refused.body.detail.code]).toEqual([404, 'not_found']);
@@ -139,14 +131,14 @@ test.each([
 });
 
 test('another tenant decides nothing here', async () => {
-  const other = await createTenant(strata.url, platform, 'Else');
+  const other = await createTenant(strata.url, platform, 'Decide else');
   const refused = await ask({}, other.admin);
   expect([refused.status, refused.body.detail.code]).toEqual([403, 'tenant_mismatch']);
 });
 
 test('a rollback counts where it names what it takes back, of this tenant and this service', async () => {
   const { id, admin } = tenant;
-  const other = await createTenant(strata.url, platform, 'Foreign');
+  const other = await createTenant(strata.url, platform, 'Decide foreign');
   for (const at of [`/tenants/${id}/services/db`, `/tenants/${other.id}/services/web`])
     await (at.includes(id) ? admin : other.admin).put(at, { service_type: 'cloud_run' });
   const revisionOf = async (answer: Promise<Answer>) =>

@@ -1,29 +1,21 @@
 /** Budgets and freezes over REST, as documents and as what automation is decided by. */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from '../support/cluster.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   createTenant,
   signIn,
-  startStrata,
   type Client,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let platform: Client;
 
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-});
-afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
 });
 
 let tenants = 0;
@@ -48,11 +40,16 @@ describe.each([
   ['budgets', { a: budget }, { b: { ...budget, per: 'week' } }],
   ['freezes', { a: always }, { b: { during: [{ dates: ['12-25'], timezone: 'Europe/Rome' }] } }],
 ])('%s', (kind, first, more) => {
+  let tenant: TenantFixture;
+  beforeAll(async () => {
+    tenant = await freshTenant();
+  });
+
   test.each(['tenant', 'platform'] as const)(
     'of the %s are a document with revisions, trials, history and a way back',
     async (owner) => {
-      const { id, admin } = await freshTenant();
-      const client = owner === 'tenant' ? admin : platform;
+      const client = owner === 'tenant' ? tenant.admin : platform;
+      const { id } = tenant;
       const base = owner === 'tenant' ? `/tenants/${id}/config` : '/config';
       const path = `${base}/${kind}`;
       expect((await client.get(path)).status).toBe(404);
@@ -106,6 +103,12 @@ describe.each([
 });
 
 describe('what is wrong is refused with its path', () => {
+  // Of all these tests, each of which leaves no document behind.
+  let tenant: TenantFixture;
+  beforeAll(async () => {
+    tenant = await freshTenant();
+  });
+
   test.each([
     ['budgets', { b: { ...budget, amount: '-5' } }, '/b/amount'],
     ['budgets', { b: { ...budget, amount: '1000000000000' } }, '/b/amount'],
@@ -130,7 +133,7 @@ describe('what is wrong is refused with its path', () => {
       '/f/during/0/until',
     ],
   ])('%s %j', async (kind, document, path) => {
-    const { id, admin } = await freshTenant();
+    const { id, admin } = tenant;
     for (const [client, url] of [
       [admin, `/tenants/${id}/config/${kind}`],
       [platform, `/config/${kind}`],
@@ -142,7 +145,7 @@ describe('what is wrong is refused with its path', () => {
   });
 
   test('a cost that no budget could count', async () => {
-    const { id, operator } = await freshTenant();
+    const { id, operator } = tenant;
     const automations = `/tenants/${id}/automations`;
     const intent = { action: 'scale', risk_level: 'low' };
     for (const cost of [1e12, 1e308, -1]) {
@@ -159,7 +162,7 @@ describe('what is wrong is refused with its path', () => {
   });
 
   test('a thousand budgets, and it is said how many there may be', async () => {
-    const { id, admin } = await freshTenant();
+    const { id, admin } = tenant;
     const names = Array.from({ length: 1000 }, (_each, index) => [`b${index}`, budget]);
     const url = `/tenants/${id}/config/budgets`;
     const { status, body } = await admin.put(url, Object.fromEntries(names));
@@ -170,7 +173,7 @@ describe('what is wrong is refused with its path', () => {
   });
 
   test("a currency that is not the platform's", async () => {
-    const { id, admin } = await freshTenant();
+    const { id, admin } = tenant;
     await platform.put('/config/budgets', { p: { ...budget, amount: '1000000' } });
     const refused = await admin.put(`/tenants/${id}/config/budgets`, {
       t: { ...budget, currency: 'USD' },
@@ -180,7 +183,7 @@ describe('what is wrong is refused with its path', () => {
   });
 
   test('a currency that the platform gets after tenants have others is said with each decision', async () => {
-    const { id, admin, operator } = await freshTenant();
+    const { id, admin, operator } = tenant;
     await admin.put(`/tenants/${id}/config/budgets`, { t: { ...budget, currency: 'USD' } });
     const intent = { action: 'scale', risk_level: 'low', cost_impact: 1 };
     const decide = () => operator.post(`/tenants/${id}/decide`, intent);
@@ -191,10 +194,11 @@ describe('what is wrong is refused with its path', () => {
     const { body } = await operator.post(`/tenants/${id}/automations`, intent);
     expect([body.state, body.warnings]).toEqual(['running', [mixed]]);
     await platform.delete('/config/budgets');
+    await admin.delete(`/tenants/${id}/config/budgets`);
   });
 
   test('of two currencies that are written at once one', async () => {
-    const { id, admin } = await freshTenant();
+    const { id, admin } = tenant;
     const own = `/tenants/${id}/config/budgets`;
     const project = `/tenants/${id}/projects/shop/config`;
     const euros = { budget: { amount: 10, currency: 'EUR' }, enforce_budget: true };

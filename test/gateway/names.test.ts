@@ -4,9 +4,8 @@
  * name or address.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import pg from 'pg';
 import { eventually } from '../support/cluster.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   addMember,
   adminPassword,
@@ -14,31 +13,26 @@ import {
   joinTenant,
   memberPassword,
   signIn,
-  startStrata,
   type Client,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
 const platformAddress = 'admin@example.com';
 const platformName = 'Platform administrator';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let platform: Client;
 let acme: TenantFixture;
 let other: TenantFixture;
 
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await sharedStrata();
   platform = await signIn(strata.url, platformAddress, adminPassword);
-  acme = await createTenant(strata.url, platform, 'Acme');
-  other = await createTenant(strata.url, platform, 'Other');
+  acme = await createTenant(strata.url, platform, 'Acme names');
+  other = await createTenant(strata.url, platform, 'Other names');
 });
 afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
+  for (const key of ['named', 'shared', 'kept']) await platform.delete(`/config/global/${key}`);
 });
 
 /** The header's name, as people read it. */
@@ -122,7 +116,7 @@ test('names that are not ASCII, have line breaks, or are long', async () => {
     email: 'juergen@acme.example',
     roles: ['tenant_admin'],
   });
-  await inDatabase('UPDATE auth.users SET display_name = $1 WHERE id = $2', [
+  await strata.database.query('UPDATE auth.users SET display_name = $1 WHERE id = $2', [
     name + 'x'.repeat(1000),
     id,
   ]);
@@ -200,7 +194,10 @@ describe('what does not leave its place', () => {
       roles: ['tenant_admin'],
     });
     await acme.admin.delete(`${of(acme)}/users/${id}`);
-    await inDatabase(`UPDATE auth.users SET display_name = 'Only for Other' WHERE id = $1`, [id]);
+    await strata.database.query(
+      `UPDATE auth.users SET display_name = 'Only for Other' WHERE id = $1`,
+      [id],
+    );
     const there = await signIn(strata.url, 'both@acme.example', memberPassword, other.id);
     await there.put(`${of(other)}/config/agents/both`, {});
 
@@ -273,21 +270,19 @@ test('tenants are found by a part of their name', async () => {
     const { body } = await platform.get(`/tenants?q=${encodeURIComponent(q)}`);
     return body.items.map(({ name }: { name: string }) => name);
   };
-  expect(await names('aCm')).toEqual(['Acme']);
-  expect((await names('e')).sort()).toEqual(['Acme', 'Other']);
+  expect(await names('aCme nam')).toEqual(['Acme names']);
+  expect((await names(' names')).sort()).toEqual(['Acme names', 'Other names']);
   for (const q of ['%', '_', 'nobody', "'"]) expect(await names(q)).toEqual([]);
-  expect((await acme.admin.get('/tenants?q=Other')).status).toBe(403);
+  expect((await acme.admin.get('/tenants?q=Other%20names')).status).toBe(403);
 });
 
 test('names cost a cached read nothing: no question to the database', async () => {
   const path = `${of(acme)}/config/risk`;
   await acme.admin.get(path);
-  await inDatabase(`UPDATE strata.actor_names SET name = 'Changed behind its back'`, []);
+  const changed = await strata.database.query(
+    `UPDATE strata.actor_names SET name = 'Changed behind its back' WHERE name = $1 RETURNING name`,
+    [acme.emails.tenant_admin],
+  );
+  expect(changed).not.toEqual([]);
   expect(authorIn((await acme.admin.get(path)).headers)).toBe(acme.emails.tenant_admin);
 });
-
-async function inDatabase(sql: string, values: readonly unknown[]): Promise<void> {
-  const client = new pg.Client(database.url);
-  await client.connect();
-  await client.query(sql, [...values]).finally(() => client.end());
-}

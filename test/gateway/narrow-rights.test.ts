@@ -4,26 +4,23 @@
  * gateway/isolation.test.ts and services/bus-access.test.ts; here is what handlers judge, and what
  * somebody would try.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { keyScopes } from '../../shared/contracts/roles.ts';
 import type { NarrowedTo } from '../../shared/contracts/narrow-keys.ts';
 import { runPasted } from '../support/pasted.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   addMember,
   adminPassword,
   Client,
   createTenant,
   signIn,
-  startStrata,
   type Answer,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let tenant: TenantFixture;
 let reviewer: Client;
 let reverter: Client;
@@ -45,8 +42,7 @@ async function member(role: string): Promise<Client> {
 }
 
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await sharedStrata();
   const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Narrow');
   at = `/tenants/${tenant.id}`;
@@ -56,10 +52,6 @@ beforeAll(async () => {
     await tenant.admin.put(`${at}/config/agents/${type}`, { default_region: 'europe-west1' });
   reviewer = await member('reviewer');
   reverter = await member('reverter');
-});
-afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
 });
 
 describe('a narrow key', () => {

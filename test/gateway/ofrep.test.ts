@@ -5,20 +5,17 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { EventSource } from 'eventsource';
 import { eventually } from '../support/cluster.ts';
 import { runPasted } from '../support/pasted.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   Client,
   createTenant,
   signIn,
-  startStrata,
   type Answer,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let platform: Client;
 let tenant: TenantFixture;
 let at: string;
@@ -27,8 +24,7 @@ const flags = (path = '') => `${at}/ofrep/v1/evaluate/flags${path}`;
 const ofCheckout = { context: { targetingKey: 'checkout', user: 'ignored' } };
 
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Flags');
   at = `/tenants/${tenant.id}`;
@@ -41,8 +37,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await OpenFeature.close();
-  await strata?.stop('SIGKILL');
-  await database?.drop();
 });
 
 async function keyOf(scopes: readonly string[], narrowed_to?: object): Promise<string> {

@@ -2,10 +2,10 @@
  * `GET /auth/watch`: somebody who is signed in hears at once that their session ended or their
  * memberships changed.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { polledAgain } from '../support/cluster.ts';
 import { watch, type StreamEvent, type WatchStream } from '../support/event-stream.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   addMember,
   adminPassword,
@@ -13,27 +13,19 @@ import {
   createTenant,
   memberPassword,
   signIn,
-  startStrata,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let platform: Client;
 let tenant: TenantFixture;
 let other: TenantFixture;
 
 beforeAll(async () => {
-  database = await createDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  tenant = await createTenant(strata.url, platform, 'Acme');
-  other = await createTenant(strata.url, platform, 'Beta');
-});
-afterAll(async () => {
-  await strata?.stop();
-  await database?.drop();
+  tenant = await createTenant(strata.url, platform, 'Own session');
+  other = await createTenant(strata.url, platform, 'Other session');
 });
 
 const isCalled =
@@ -70,7 +62,7 @@ describe('a session that ends', () => {
   });
 
   test('is told of where a person’s account is disabled', async () => {
-    const email = 'disabled@acme.example';
+    const email = 'disabled@session.example';
     const { user_id: id, client } = await addMember(tenant.admin, tenant.id, {
       email,
       roles: ['viewer'],
@@ -85,7 +77,7 @@ describe('a session that ends', () => {
 describe('memberships', () => {
   test('that change, end, or are of a tenant that is disabled are told of, with the tenant and to their person alone', async () => {
     const { user_id: id, client } = await addMember(tenant.admin, tenant.id, {
-      email: 'moves@acme.example',
+      email: 'moves@session.example',
       roles: ['viewer'],
     });
     const [own, others] = [await begun(client), await begun(tenant.viewer)];
@@ -107,7 +99,7 @@ describe('memberships', () => {
 
   test('are told of once, though the feed tells of a change again that the broadcast has told of', async () => {
     const { user_id: id, client } = await addMember(tenant.admin, tenant.id, {
-      email: 'once@acme.example',
+      email: 'once@session.example',
       roles: ['viewer'],
     });
     const stream = await begun(client);

@@ -2,33 +2,25 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { audited, requireProvedAudit } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   createTenant,
   signIn,
-  startStrata,
   type Answer,
   type Client,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let platform: Client;
 let tenant: TenantFixture;
 
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Temporary');
   good(await tenant.admin.put(service(), { service_type: 'cloud_run', max_instances: 8 }));
-});
-afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
 });
 
 const at = (rest: string): string => `/tenants/${tenant.id}${rest}`;
@@ -51,7 +43,7 @@ const effective = async (key: string, query = '') =>
   good(await tenant.admin.get(at(`/config/effective?${query}`))).body.values[key];
 /** Its time is set to now, which is what the passing of time would do. */
 const passTime = (document: string) =>
-  database.query(
+  strata.database.query(
     `UPDATE strata.temporary_changes SET until = now(), due_at = now() WHERE path = $1 AND ended_at IS NULL`,
     [document],
   );
@@ -240,7 +232,10 @@ describe('with a change_policy', () => {
     good(await tenant.admin.put(at('/config/change-policy'), policy));
   });
   afterAll(async () => {
-    await database.query('UPDATE strata.revisions SET change_policy = NULL');
+    await strata.database.query(
+      'UPDATE strata.revisions SET change_policy = NULL WHERE scope LIKE $1',
+      [`%${tenant.id}`],
+    );
   });
 
   test('it begins with an approval, of its end too, and ends without another', async () => {

@@ -1,34 +1,26 @@
 /** Service accounts: what they may do, who makes them and their keys, and when that ends. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { eventually } from '../support/cluster.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   Client,
   createTenant,
   signIn,
-  startStrata,
   type Answer,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let platform: Client;
 let tenant: TenantFixture;
 let other: TenantFixture;
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Machines');
   other = await createTenant(strata.url, platform, 'Other machines');
-});
-afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
 });
 
 const accounts = (id = tenant.id): string => `/tenants/${id}/service-accounts`;
@@ -60,7 +52,9 @@ async function oldSession(): Promise<Client> {
   const { body } = await client.get('/auth/me');
   // Known to no gateway yet in its old form: the row is changed before a second request would find
   // it in memory.
-  await database.query(`UPDATE auth.sessions SET ${longAgo} WHERE id = '${body.session_id}'`);
+  await strata.database.query(
+    `UPDATE auth.sessions SET ${longAgo} WHERE id = '${body.session_id}'`,
+  );
   await platform.post('/config/reload', { reload_env: true });
   return client;
 }
@@ -124,6 +118,8 @@ test('one with config:read alone sees public global entries and no private one',
   expect(await reading(client, '/config/global/machines-private')).toBe('404 not_found');
   expect(await reading(client, '/config/global/machines-public')).toBe('200');
   expect(await reading(client, '/config/global')).toBe('403 insufficient_role');
+  for (const key of ['machines-private', 'machines-public'])
+    await platform.delete(`/config/global/${key}`);
 });
 
 test('a change of roles, disabling and removal hold for its keys at once', async () => {
@@ -146,7 +142,7 @@ test('a change of roles, disabling and removal hold for its keys at once', async
   expect(outcome(await tenant.admin.delete(path))).toBe('204');
   expect(await reading(client, risk())).toBe('401 auth_api_key_invalid');
   expect(outcome(await tenant.admin.delete(path))).toBe('404 not_found');
-  const left = await database.query(
+  const left = await strata.database.query(
     `SELECT id FROM auth.api_keys WHERE service_account_id = '${id}'`,
   );
   expect(left).toEqual([]);
@@ -155,11 +151,12 @@ test('a change of roles, disabling and removal hold for its keys at once', async
 test('a key whose account is gone is invalid, even where its row was left behind', async () => {
   const id = await make({ roles: ['operator'] });
   const { client } = await keyOf(id);
-  await database.query('CREATE TABLE kept AS SELECT * FROM auth.api_keys');
+  await strata.database.query('CREATE TABLE kept AS SELECT * FROM auth.api_keys');
   expect(outcome(await tenant.admin.delete(`${accounts()}/${id}`))).toBe('204');
-  await database.query(
+  await strata.database.query(
     `INSERT INTO auth.api_keys SELECT * FROM kept WHERE service_account_id = '${id}'`,
   );
+  await strata.database.query('DROP TABLE kept');
   expect(await reading(client, risk())).toBe('401 auth_api_key_invalid');
 });
 
@@ -240,10 +237,12 @@ test('a tenant has 200 accounts and an account 20 keys at most', async () => {
   for (let made = 1; made < 20; made += 1) await keyOf(id);
   const keys = `${accounts()}/${id}/api-keys`;
   expect(outcome(await tenant.admin.post(keys, { name: 'one more' }))).toBe('409 conflict');
-  await database.query(`UPDATE auth.api_keys SET expires_at = now() WHERE id = '${expired}'`);
+  await strata.database.query(
+    `UPDATE auth.api_keys SET expires_at = now() WHERE id = '${expired}'`,
+  );
   await keyOf(id);
 
-  await database.query(
+  await strata.database.query(
     `INSERT INTO tenant_config.service_accounts (tenant_id, id, name, roles, status, created_by, created_at, updated_at)
      SELECT '${other.id}', gen_random_uuid(), 'a', '{viewer}', 'active', 'test', now(), now() FROM generate_series(1, 200)`,
   );

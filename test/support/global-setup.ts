@@ -2,11 +2,13 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { startPostgres, strataDatabase } from './postgres.ts';
 import { binary, chromium } from './servers.ts';
+import { offerStrata } from './shared-strata.ts';
 import { startStrata } from './strata.ts';
 
 /**
- * One PostgreSQL for the run, or the one that TEST_DATABASE_URL names, and one place for what Node
- * has compiled. Workers inherit the address and the place.
+ * One PostgreSQL for the run, or the one that TEST_DATABASE_URL names, one place for what Node has
+ * compiled, and where each worker gets the Strata that its files share. Workers inherit the
+ * addresses and the place.
  */
 export default async function setup(): Promise<void> {
   // Before any test, since an install takes longer than a test may, and two at once would wait for
@@ -25,6 +27,9 @@ export default async function setup(): Promise<void> {
     (globalThis as { testPostgres?: typeof server }).testPostgres = server;
   }
   if (!existsSync(process.env.NODE_COMPILE_CACHE)) await compile();
+  const offered = await offerStrata();
+  process.env.TEST_STRATA = offered.url;
+  (globalThis as { testStrata?: typeof offered }).testStrata = offered;
 }
 
 /** Few tests need it, and say so where it is missing. */

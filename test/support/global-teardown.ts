@@ -1,4 +1,9 @@
-/** Stops the PostgreSQL of the run, if it is ours. */
+/** Stops what the workers of the run shared, and its PostgreSQL, if it is ours. */
 export default async function teardown(): Promise<void> {
-  await (globalThis as { testPostgres?: { stop: () => Promise<void> } }).testPostgres?.stop();
+  const { testStrata, testPostgres } = globalThis as {
+    testStrata?: { stop: () => Promise<void> };
+    testPostgres?: { stop: () => Promise<void> };
+  };
+  await testStrata?.stop();
+  await testPostgres?.stop();
 }

@@ -24,15 +24,19 @@ export function addMailbox(mailbox: Mailbox): () => void {
 
 const watchedFolders = new Set<string>();
 
-/** The mails that a Strata process without a mail server keeps in its DATA_DIR. */
-export function watchMailFolder(dataDir: string): void {
+/**
+ * The mails that a Strata process without a mail server keeps in its DATA_DIR; none of those that
+ * are there already, where only later ones are wanted.
+ */
+export function watchMailFolder(dataDir: string, { fromNowOn = false } = {}): void {
   const folder = join(dataDir, 'mail');
   if (watchedFolders.has(folder)) return;
   watchedFolders.add(folder);
+  const earlier = new Set(fromNowOn ? emlFiles(folder) : []);
   const read = new Map<string, KeptMail>();
   addMailbox(async () => {
     for (const file of emlFiles(folder)) {
-      if (read.has(file)) continue;
+      if (earlier.has(file) || read.has(file)) continue;
       const { to = [], text = '' } = await PostalMime.parse(readFileSync(join(folder, file)));
       read.set(file, { to: to.map(({ address = '' }) => address), text });
     }

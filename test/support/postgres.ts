@@ -284,6 +284,10 @@ export async function migrate(
   });
 }
 
+/** One that is there already. */
+export const databaseAt = (url: string): Database =>
+  databaseOf(process.env.TEST_DATABASE_URL!, new URL(url).pathname.slice(1));
+
 function databaseOf(server: string, name: string): Database {
   const url = new URL(server);
   url.pathname = `/${name}`;
