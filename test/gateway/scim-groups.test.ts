@@ -2,27 +2,26 @@
  * Groups of a directory, by requests in the form in which Entra and Okta send them: the directory
  * says who is in one, an administrator what that gives, and it holds at once.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { audited } from '../support/audit.ts';
 import { runPasted } from '../support/pasted.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   addMember,
   adminPassword,
   Client,
   createTenant,
   signIn,
-  startStrata,
   type Answer,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
 const groupSchema = 'urn:ietf:params:scim:schemas:core:2.0:Group';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
+/** Where it says that it is reached. */
+let base: string;
 let tenant: TenantFixture;
 let other: TenantFixture;
 let directory: Client;
@@ -30,21 +29,13 @@ let directory: Client;
 let foreign: Client;
 
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({
-    DATABASE_URL: database.url,
-    BASE_URL: 'http://strata.test',
-    INVITATIONS_PER_MINUTE_PER_CALLER: '500',
-    INVITATIONS_PER_HOUR_PER_TENANT: '500',
-  });
+  strata = await sharedStrata();
+  const document = await new Client(strata.url).get('/openapi.json');
+  base = document.body.servers[0].url;
   const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  tenant = await createTenant(strata.url, platform, 'Directory');
-  other = await createTenant(strata.url, platform, 'Elsewhere');
+  tenant = await createTenant(strata.url, platform, 'Scim groups directory');
+  other = await createTenant(strata.url, platform, 'Scim groups elsewhere');
   [directory, foreign] = [await keyOf(tenant), await keyOf(other)];
-});
-afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
 });
 
 async function keyOf({ id, admin }: TenantFixture, scopes = ['scim:provision']): Promise<Client> {
@@ -127,7 +118,7 @@ test('Okta and Entra create, find, rename and remove a group and its people', as
       resourceType: 'Group',
       created: expect.any(String),
       lastModified: expect.any(String),
-      location: `http://strata.test${scimPath(`Groups/${group.id}`)}`,
+      location: `${base}${scimPath(`Groups/${group.id}`)}`,
     },
   });
   const found = async (filter: string, more = ''): Promise<Answer['body']> =>

@@ -2,10 +2,10 @@
  * SCIM 2.0 by requests in the form in which Entra and Okta send them: who is provisioned by a
  * directory of one tenant, what ends when they are no more, and what stays out of its reach.
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { audited } from '../support/audit.ts';
 import { runPasted } from '../support/pasted.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   addMember,
   adminPassword,
@@ -13,43 +13,34 @@ import {
   createTenant,
   memberPassword,
   signIn,
-  startStrata,
   type Answer,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
 const userSchema = 'urn:ietf:params:scim:schemas:core:2.0:User';
 const errorSchema = 'urn:ietf:params:scim:api:messages:2.0:Error';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
+/** Where it says that it is reached. */
+let base: string;
 let platform: Client;
 let tenant: TenantFixture;
 let other: TenantFixture;
 let directory: Client;
 
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({
-    DATABASE_URL: database.url,
-    BASE_URL: 'http://strata.test',
-    INVITATIONS_PER_MINUTE_PER_CALLER: '500',
-    INVITATIONS_PER_HOUR_PER_TENANT: '500',
-  });
+  strata = await sharedStrata();
+  const document = await new Client(strata.url).get('/openapi.json');
+  base = document.body.servers[0].url;
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  tenant = await createTenant(strata.url, platform, 'Directory');
-  other = await createTenant(strata.url, platform, 'Elsewhere');
-  await database.query(
+  tenant = await createTenant(strata.url, platform, 'Scim directory');
+  other = await createTenant(strata.url, platform, 'Scim elsewhere');
+  await strata.database.query(
     `INSERT INTO auth.sso_providers VALUES (gen_random_uuid(), 'P', 'https://idp.example', 'c', 's',
        $1, $2, false, '{}', '{}', true, now(), now())`,
     [tenant.id, JSON.stringify([{ domain: 'owned.example', verified: true }])],
   );
   directory = await keyOf(tenant, ['scim:provision']);
-});
-afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
 });
 
 async function keyOf({ id, admin }: TenantFixture, scopes: readonly string[]): Promise<Client> {
@@ -120,7 +111,7 @@ test('Okta looks for a person, creates, replaces, deactivates and brings them ba
   };
   const created = await send('POST', users(), sent);
   const { id } = created.body;
-  const location = `http://strata.test${users(`/${id}`)}`;
+  const location = `${base}${users(`/${id}`)}`;
   expect([created.status, created.headers.get('location')]).toEqual([201, location]);
   expect(created.headers.get('content-type')).toBe('application/scim+json');
   expect(created.body).toEqual({
@@ -191,7 +182,7 @@ test('Entra changes attributes with capitals, texts for booleans, arrays and dot
 test('people are found by userName, externalId and id, and listed in pages', async () => {
   // Of another tenant, which is in no list of this one.
   await provision();
-  const fresh = await createTenant(strata.url, platform, 'Pages');
+  const fresh = await createTenant(strata.url, platform, 'Scim pages');
   const key = await keyOf(fresh, ['scim:provision']);
   const made: string[] = [];
   for (const n of [1, 2, 3]) {
@@ -234,7 +225,7 @@ test('what is deprovisioned is over when answered: membership, sessions, keys an
     const over = await member.client.get(risk);
     expect([over.status, over.body.detail.code]).toEqual([401, 'auth_session_revoked']);
     expect(await memberOf(id)).toBeUndefined();
-    const [kept] = await database.query<{ status: string }>(
+    const [kept] = await strata.database.query<{ status: string }>(
       'SELECT status FROM auth.users WHERE id = $1',
       [id],
     );
@@ -258,7 +249,7 @@ test('the last administrator stays, and nothing of the request is done', async (
 test('an account of others is invited at most, and neither changed nor seen', async () => {
   const { user } = (await other.operator.get('/auth/me')).body;
   const accountOf = (): Promise<unknown[]> =>
-    database.query('SELECT * FROM auth.users WHERE id = $1', [user.id]);
+    strata.database.query('SELECT * FROM auth.users WHERE id = $1', [user.id]);
   const before = await accountOf();
   const { id } = await provision(user.email, {
     displayName: 'Puppet',

@@ -1,6 +1,7 @@
 /** One's own sessions, continuing in another tenant, and accounts that are disabled. */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { fakeClockLibrary, strataDatabase, type Database } from '../support/postgres.ts';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { fakeClockLibrary } from '../support/postgres.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   Client,
@@ -10,29 +11,22 @@ import {
   signIn,
   startStrata,
   type Answer,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let platform: Client;
 let first: TenantFixture;
 let second: TenantFixture;
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  first = await createTenant(strata.url, platform, 'First');
-  second = await createTenant(strata.url, platform, 'Second');
+  first = await createTenant(strata.url, platform, 'Account first');
+  second = await createTenant(strata.url, platform, 'Account second');
   await joinTenant(second.admin, second.id, first.operator, {
     email: first.emails.operator!,
     roles: ['viewer'],
   });
-});
-afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
 });
 
 const as = (token: string): Client => new Client(strata.url, token);
@@ -137,7 +131,7 @@ describe('another tenant', () => {
 
   test('a retry is one also on a node whose clock is ahead of the other', async () => {
     const ahead = await startStrata({
-      DATABASE_URL: database.url,
+      DATABASE_URL: strata.database.url,
       LD_PRELOAD: fakeClockLibrary(),
       FAKETIME: '+30s',
       FAKETIME_DONT_FAKE_MONOTONIC: '1',
@@ -197,7 +191,7 @@ describe('a sign-in without a tenant', () => {
 
   test('lands in none of several that were never used, and from there continues in one', async () => {
     const { id } = (await login(email())).body.user;
-    await database.query('DELETE FROM auth.sessions WHERE user_id = $1', [id]);
+    await strata.database.query('DELETE FROM auth.sessions WHERE user_id = $1', [id]);
     const { body } = await login(email());
     expect([body.tenant, body.memberships.length]).toEqual([null, 2]);
     const client = as(body.access_token);

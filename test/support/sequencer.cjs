@@ -3,6 +3,7 @@
  * have nothing more to do. Jest knows from earlier runs how long a file takes. In a new clone it would go by the size of files, which
  * has a page that kills a cluster over and over come last; there the folder of a file says how much it starts.
  */
+const { readFileSync } = require('node:fs');
 const { basename, dirname } = require('node:path');
 const { default: TestSequencer } = require('@jest/test-sequencer');
 
@@ -23,6 +24,9 @@ const placeOf = ({ path }) => folders.indexOf(basename(dirname(path)));
 
 const hasFaults = ({ path }) => ['soak', 'faults'].includes(basename(dirname(path)));
 
+/** They come last, one after the other, so that the Strata which they share is never there for nobody: it costs processor time. */
+const sharesStrata = ({ path }) => readFileSync(path, 'utf8').includes('/shared-strata.ts');
+
 /** Two others behind each file that lets a cluster have its faults, so that about one of them runs at a time and has room. */
 function spread(tests) {
   const { true: faults = [], false: others = [] } = Object.groupBy(tests, hasFaults);
@@ -36,9 +40,11 @@ module.exports = class LongestFirst extends TestSequencer {
   sort(tests) {
     const sorted = super.sort(tests);
     const isTimed = sorted.some(({ duration }) => duration !== undefined);
-    return spread(
-      isTimed ? sorted : sorted.toSorted((one, other) => placeOf(one) - placeOf(other)),
-    );
+    const ordered = isTimed
+      ? sorted
+      : sorted.toSorted((one, other) => placeOf(one) - placeOf(other));
+    const { true: sharing = [], false: others = [] } = Object.groupBy(ordered, sharesStrata);
+    return [...spread(others), ...sharing];
   }
 
   /**

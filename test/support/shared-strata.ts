@@ -83,8 +83,10 @@ async function start(): Promise<Started> {
   const strata = await startStrata({
     DATABASE_URL: database.url,
     DATA_DIR: dataDir,
-    // A limit of one network, which all files are of.
+    // Limits that files would reach together.
     NETWORK_RATE_LIMIT_PER_MINUTE: '1000000',
+    INVITATIONS_PER_MINUTE_PER_CALLER: '500',
+    INVITATIONS_PER_HOUR_PER_TENANT: '500',
   });
   const told: Told = { url: strata.url, databaseUrl: database.url, dataDir };
   const atFirst = await platformConfiguration(database);
