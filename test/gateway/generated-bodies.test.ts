@@ -22,7 +22,7 @@ import {
  * GENERATED_BODIES makes it longer, such as the 20,000 of `npm run test:soak`. What is sent depends on
  * the seed alone, so GENERATED_SEED sends others.
  */
-const total = Number(process.env.GENERATED_BODIES ?? 2000);
+const total = Number(process.env.GENERATED_BODIES ?? 1000);
 const seed = Number(process.env.GENERATED_SEED ?? 1000);
 const lanes = 16;
 /** Writes of one tenant wait for each other; those of several do not. */

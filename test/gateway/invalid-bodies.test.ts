@@ -25,7 +25,7 @@ import {
 } from '../support/strata.ts';
 import { randomFrom, valueOf, type Random } from '../support/values-of-schema.ts';
 
-const total = Number(process.env.INVALID_BODIES ?? 5000);
+const total = Number(process.env.INVALID_BODIES ?? 2000);
 const lanes = 8;
 const faultRates = [0.1, 0.2, 0.3, 0.4, 0.5];
 

@@ -23,7 +23,7 @@ import {
   type TenantFixture,
 } from '../support/strata.ts';
 
-const stacks = Number(process.env.LADDER_STACKS ?? 150);
+const stacks = Number(process.env.LADDER_STACKS ?? 60);
 
 let database: Database;
 let strata: Running;

@@ -2,9 +2,6 @@
  * What the platform's configuration was: its history, rollback, and effective values as they were.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../support/cluster.ts';
 import { comparePast } from '../support/past-oracle.ts';
@@ -226,8 +223,9 @@ describe('every write of the platform is in its history', () => {
   });
 });
 
-/** HISTORY_SEEDS names more of them, as the soak does. */
+/** HISTORY_SEEDS names more of them, and HISTORY_WRITES how many writes are made, as the soak does. */
 const seeds = (process.env.HISTORY_SEEDS ?? '3').split(',').map(Number);
+const writes = Number(process.env.HISTORY_WRITES ?? 12);
 
 /** Random writes of every kind of document, some of which are refused. */
 async function writeAnything(random: Random): Promise<void> {
@@ -269,7 +267,7 @@ describe('rollback', () => {
     const start = (await wholeHistory())[0]!.revision;
     /** By revision: the document that it wrote, as it was read after it. */
     const left = new Map<number, readonly [string, string]>();
-    while (left.size < 25) {
+    while (left.size < writes) {
       await writeAnything(random);
       const [last] = (await platform.get('/config/history?limit=1')).body.items as Entry[];
       if (last!.revision === start || left.has(last!.revision)) continue;
@@ -398,7 +396,7 @@ describe('as_of', () => {
   test('answers with the layers and bounds of platform and tenant as they were', async () => {
     const { id: tenantId } = tenant;
     const writers = { tenantId, platform: [platform], tenant: [tenant.admin] };
-    expect(await comparePast(writers, { writes: 24, seed: 11 })).toBe(24);
+    expect(await comparePast(writers, { writes, seed: 11 })).toBe(writes);
   });
 
   test('says of which moment it is, and which layers are as they are now', async () => {
@@ -491,7 +489,7 @@ describe('what was withdrawn', () => {
   test('of generated writes, no answer has a value that was withdrawn', async () => {
     const random = randomFrom(27);
     const moments: { at: string; value: string | null; isWithdrawn: boolean }[] = [];
-    for (let write = 0; write < 24; write += 1) {
+    for (let write = 0; write < writes; write += 1) {
       const value = `canary-${write}-`;
       const kind = (['publish', 'publish', 'withdraw', 'delete'] as const)[
         Math.floor(random() * 4)
@@ -700,21 +698,6 @@ describe('a purge', () => {
     await set(`hash = repeat('a', 64)`);
     expect(await valid()).toBe(false);
   });
-});
-
-test('as_of is the same in embedded mode', async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'strata-past-'));
-  chmodSync(dataDir, 0o755);
-  const embedded = await startStrata({ DATA_DIR: dataDir });
-  try {
-    const admin = await signIn(embedded.url, 'admin@example.com', adminPassword);
-    const { id: tenantId, admin: ofTenant } = await createTenant(embedded.url, admin, 'Embedded');
-    const writers = { tenantId, platform: [admin], tenant: [ofTenant] };
-    expect(await comparePast(writers, { writes: 6, seed: 12 })).toBe(6);
-  } finally {
-    await embedded.stop();
-    rmSync(dataDir, { recursive: true, force: true });
-  }
 });
 
 describe('where the platform is older than its history', () => {

@@ -1,6 +1,6 @@
 /**
  * A plan says what applying it does: held against PLAN_TENANTS random tenants, read before and after;
- * 20 here, more in the soak.
+ * 10 here, more in the soak.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
@@ -28,7 +28,7 @@ import { loadSettings } from '../../shared/settings/settings.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { randomFrom } from '../support/values-of-schema.ts';
 
-const tenantCount = Number(process.env.PLAN_TENANTS ?? 20);
+const tenantCount = Number(process.env.PLAN_TENANTS ?? 10);
 const types = ['cloud_run', 'cloud_functions', 'cloud_sql', 'kubernetes_engine'];
 const admin: Caller = {
   type: 'user',
