@@ -2,11 +2,11 @@
  * The console over HTTP: its page and files, and the session whose refresh token no script sees.
  * What browsers make of it: `test/browser`.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import got from 'got';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { invitationToken } from '../support/mailboxes.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   addMember,
   adminPassword,
@@ -14,14 +14,11 @@ import {
   createTenant,
   memberPassword,
   signIn,
-  startStrata,
   type Answer,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let platform: Client;
 let tenant: TenantFixture;
 let anyone: Client;
@@ -29,16 +26,11 @@ let anyone: Client;
 let cookieName: string;
 
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Console');
   anyone = new Client(strata.url);
   cookieName = `__Host-strata-${new URL(strata.url).port}`;
-});
-afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
 });
 
 const asPage = { 'sec-fetch-site': 'same-origin' };
@@ -351,11 +343,13 @@ describe('its session', () => {
     }
   });
 
-  test('guessing a password is slowed as at /auth/login, and counts together with it', async () => {
+  test('guessing a password is slowed as at /auth/login, and counts together with it, whatever one claims to come from', async () => {
+    // Of no trusted proxy.
+    const from = (count: number) => ({ 'x-forwarded-for': `192.0.${count}.1` });
     const guess = { email: 'guessed@console.example', password: 'wrong-password' };
     const answers: Answer[] = [];
     for (let count = 0; count < 12; count += 1)
-      answers.push(await anyone.post(count % 2 ? '/auth/login' : session, guess));
+      answers.push(await anyone.post(count % 2 ? '/auth/login' : session, guess, from(count)));
     expect(answers.slice(0, 10).map(({ status }) => status)).toEqual(Array(10).fill(401));
     expect(answers.slice(-2).map(({ status }) => status)).toEqual([429, 429]);
     expect(answers.at(-1)!.headers.get('retry-after')).toMatch(/^\d+$/);
