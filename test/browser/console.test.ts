@@ -24,7 +24,7 @@ import { HistoryPage } from './pages/history.ts';
 import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
 import { hostile, setStage, type Stage } from './stage.ts';
-import { standAt } from './stand.ts';
+import { standAgainAt, standAt } from './stand.ts';
 import { arrived, slownessOf, soonMs, until, visit, workOf, type Visit } from './visit.ts';
 
 let stage: Stage;
@@ -123,7 +123,7 @@ describe('every screen', () => {
     await stand('overview');
     const effective = new EffectiveValuesPage(page);
     await effective.open(tenant.id, question);
-    await stand('effective');
+    await standAgainAt(page, 'effective');
     await effective.openLadder('max_cost_impact_auto');
     await effective.openLadder('max_resource_scaling');
     await stand('ladder');
@@ -140,7 +140,7 @@ describe('every screen', () => {
     await documents.open(tenant.id, 'agents/cost_optimizer', '?as=json');
     await stand('json');
     await documents.open(tenant.id, 'services/not-there');
-    await stand('new-document');
+    await standAgainAt(page, 'new-document');
     const approvals = new ApprovalsPage(page);
     await approvals.openInbox(tenant.id, '?state=all');
     await stand('approvals');
@@ -332,10 +332,10 @@ describe('effective values', () => {
     await review.dialog
       .getByText('It becomes 3, which Tenant risk limits for cloud_sql says.')
       .waitFor();
-    await standAt(seen.page, 'edit-override');
+    await standAgainAt(seen.page, 'edit-override');
     await review.publish('Publish', 'a third one for the night');
     await effective.ladder('max_concurrent_automations').getByText('a third one').waitFor();
-    await standAt(seen.page, 'ladder-reason');
+    await standAgainAt(seen.page, 'ladder-reason');
     await effective.clear('max_concurrent_automations', 'for cloud_sql');
     await review.dialog
       .getByText('It becomes 8, which Tenant risk limits for all services says.')
@@ -930,7 +930,7 @@ describe('history', () => {
         ),
       ]),
     );
-    await standAt(seen.page, 'history-filtered');
+    await standAgainAt(seen.page, 'history-filtered');
     await seen.page.getByRole('button', { name: 'Yesterday' }).click();
     await seen.page.getByText('Nothing has been changed that fits.').waitFor();
     await seen.page.getByRole('button', { name: 'Any day' }).click();

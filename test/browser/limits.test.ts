@@ -8,7 +8,7 @@ import { BudgetsPage, FreezesPage } from './pages/limits.ts';
 import { PlatformDocumentPage } from './pages/platform.ts';
 import { ReviewDialog } from './pages/review.ts';
 import { hostile, platformAdmin, setStage, type Stage } from './stage.ts';
-import { standAt } from './stand.ts';
+import { standAgainAt, standAt } from './stand.ts';
 
 let stage: Stage;
 let acme: TenantFixture;
@@ -207,7 +207,7 @@ test('routing, overrides and windows are written by forms alone', async () => {
   await document.open(acme.id, 'risk');
   await document.unfold('cloud_run');
   await document.field('/service_overrides/cloud_run/max_cost_impact_auto').fill('2');
-  await standAt(page, 'override-form');
+  await standAgainAt(page, 'override-form');
   await publish();
   const { body: risk } = await acme.admin.get(`${of}/config/risk`);
   expect(risk.service_overrides).toMatchObject({
@@ -333,7 +333,7 @@ test('an operator reads both and changes neither; the platform has its own', asy
   await root.page.goto('/console/platform/freezes');
   const own = new FreezesPage(root.page).panel('year-end');
   await own.getByRole('button', { name: 'Override year-end' }).waitFor();
-  await standAt(root.page, 'platform-freezes');
+  await standAgainAt(root.page, 'platform-freezes');
   expect(root.faults).toEqual([]);
   await root.close();
 });

@@ -25,7 +25,7 @@ import { AccountsPage, PlanPage, PlatformDocumentPage, TenantsPage } from './pag
 import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
 import { hostile, platformAdmin, setStage, type Stage } from './stage.ts';
-import { standAt } from './stand.ts';
+import { standAgainAt, standAt } from './stand.ts';
 import { slownessOf, soonMs, visit, workOf, type Visit } from './visit.ts';
 
 /** In UTC, yesterday to tomorrow, as the days of every year. */
@@ -480,7 +480,7 @@ describe('the platform', () => {
     const revision = Number(newest!.trim().split(/\s/)[0]);
     await history.takeBack(revision, 'Undo this change…');
     await review.changes();
-    await standAt(page, 'platform-history');
+    await standAgainAt(page, 'platform-history');
     await review.publish('Undo it', 'It was a test');
     await page.getByText('rollback').waitFor();
     expect((await platform.get('/config/bounds')).status).toBe(404);
@@ -571,7 +571,7 @@ describe('the platform', () => {
     const plan = new PlanPage(page);
     await plan.looked();
     await eventually(async () => expect((await plan.counts()).changed).toBeGreaterThan(1));
-    await standAt(page, 'platform-change-set');
+    await standAgainAt(page, 'platform-change-set');
     await platform.post(`/config/changesets/${made.body.id}/cancel`);
     expect(seen.faults).toEqual([]);
     await seen.close();
@@ -583,7 +583,7 @@ describe('the platform', () => {
     page.on('dialog', (asked) => void asked.accept());
     const documents = new PlatformDocumentPage(page);
     await documents.openList('service-types');
-    await standAt(page, 'service-types');
+    await standAgainAt(page, 'service-types');
     await page.getByRole('link', { name: 'cloud_run/default' }).click();
     await page.locator('.editor').waitFor();
     await standAt(page, 'service-type');
@@ -947,7 +947,7 @@ test('several services get an owner by one change set, and are found by a label'
   await standAt(page, 'change-together');
   await dialog.getByRole('button', { name: 'Make a change set' }).click();
   await page.getByRole('heading', { name: 'Set owner of 2 services' }).waitFor();
-  await standAt(page, 'change-together-set');
+  await standAgainAt(page, 'change-together-set');
   await page.getByRole('button', { name: 'Ask for approval', exact: true }).click();
   await page.getByText('somebody else decides it').waitFor();
   const sets = await admin.get(`${of}/config/changesets?state=pending`);
@@ -1003,7 +1003,7 @@ test('a value holds until a time, as its ladder and history say', async () => {
   await dialog.getByRole('button', { name: 'Review' }).click();
   await dialog.getByText('again from then on').waitFor();
   await dialog.getByLabel('Reason').fill('Sale of the week');
-  await standAt(page, 'value-for-a-while-review');
+  await standAgainAt(page, 'value-for-a-while-review');
   await dialog.getByRole('button', { name: 'Publish' }).click();
   await ladder.getByText('ends in').waitFor();
   await standAt(page, 'ladder-until');
@@ -1014,7 +1014,7 @@ test('a value holds until a time, as its ladder and history say', async () => {
   await page.goto(`/console${of}/history`);
   await page.getByText('Sale of the week').waitFor();
   await page.getByText('ends in').waitFor();
-  await standAt(page, 'history-until');
+  await standAgainAt(page, 'history-until');
   expect(seen.faults).toEqual([]);
   await seen.close();
 });

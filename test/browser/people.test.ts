@@ -29,7 +29,7 @@ import { PeoplePage } from './pages/people.ts';
 import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
 import { hostile, setStage, type Stage } from './stage.ts';
-import { standAt } from './stand.ts';
+import { standAgainAt, standAt } from './stand.ts';
 import { arrived, picture, soonMs, until, visit, type Visit } from './visit.ts';
 
 let stage: Stage;
@@ -91,7 +91,7 @@ test('every screen has no fault and nothing for axe to find, narrow and wide, li
   const stand = (name: string): Promise<void> => standAt(page, name);
   const people = new PeoplePage(page);
   await people.open(id, 'members');
-  await stand('members');
+  await standAgainAt(page, 'members');
   const invite = await people.begin('Invite…', 'Invite a person');
   await stand('invite');
   await invite.dialog.getByRole('button', { name: 'Cancel' }).click();
@@ -859,7 +859,7 @@ describe('under four eyes', () => {
     const before = await limitNow();
     const ada = await stage.signedIn(four.emails.tenant_admin!);
     const proposing = await refused(ada, '5', 'Calmer nights');
-    await standAt(ada.page, 'propose');
+    await standAgainAt(ada.page, 'propose');
     const dialog = ada.page.getByRole('dialog');
     // Back is where it was, with what was typed.
     await proposing.act('Back');
@@ -895,7 +895,7 @@ describe('under four eyes', () => {
     const phone = await stage.signedIn(dora, { width: 320, height: 640 });
     await phone.page.getByRole('link', { name: 'Approvals 1 waiting for you' }).click();
     await phone.page.getByRole('heading', { name: 'Change sets that wait for you' }).waitFor();
-    await standAt(phone.page, 'inbox');
+    await standAgainAt(phone.page, 'inbox');
     await phone.page.setViewportSize({ width: 320, height: 640 });
     await phone.page.getByRole('link', { name: 'A lower limit' }).click();
     const deciding = new ChangeSetPage(phone.page);
@@ -920,7 +920,7 @@ describe('under four eyes', () => {
     expect(await limitNow()).toBe(5);
     await ada.page.getByRole('link', { name: /^revision \d+/ }).click();
     await ada.page.getByText(/Part of the change set A lower limit[^]*approved by dora@/).waitFor();
-    await standAt(ada.page, 'history-of-set');
+    await standAgainAt(ada.page, 'history-of-set');
     expect([...withoutRefusals(ada), ...phone.faults]).toEqual([]);
     await Promise.all([ada.close(), phone.close()]);
   });
@@ -965,7 +965,7 @@ describe('under four eyes', () => {
     const reviewing = new ChangeSetPage(other.page);
     await reviewing.shown('Change Risk limits');
     await other.page.getByText('Down since 03:10, and I am alone').waitFor();
-    await standAt(other.page, 'to-review');
+    await standAgainAt(other.page, 'to-review');
     await reviewing.act('I have reviewed it');
     await other.page.getByText(`Reviewed by ${dora}`).waitFor();
     expect(await other.page.locator('.unreviewed').count()).toBe(0);
