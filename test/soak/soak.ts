@@ -289,6 +289,7 @@ const others = { PROPERTY_SEED: String(randomInt(2 ** 31)), PROPERTY_TIMES: '20'
 
 /** Test files of `npm test` and of this folder, and how much of what each repeats. */
 const repeated: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'soak/console': { EVERY_LOOK: 'true' },
   'soak/console-cluster': { EVERY_LOOK: 'true' },
   'browser/console': { EVERY_LOOK: 'true' },
   'browser/limits': { EVERY_LOOK: 'true' },
