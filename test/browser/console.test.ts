@@ -678,7 +678,7 @@ describe('live', () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/early`;
     await admin.put(path, { default_region: 'before' });
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const begin = await held(seen.page, '**/config/watch');
     await new EffectiveValuesPage(seen.page).open(id, '?agent_type=early');
     await seen.page.getByText('"before"').first().waitFor();
@@ -710,7 +710,7 @@ describe('live', () => {
   });
 
   test('who opens the page while nobody can be asked who is signed in is let in once that is over', async () => {
-    const seen = await signedIn('viewer');
+    const seen = await tabOf('viewer');
     const { page } = seen;
     let isOut = true;
     let refused = 0;
@@ -723,7 +723,7 @@ describe('live', () => {
         json: { detail: { code: 'service_unavailable', message: 'Sessions cannot be read now.' } },
       });
     });
-    await page.reload();
+    await page.goto('/console');
     await page.getByText('Sessions cannot be read now.').waitFor();
     // It asks again by itself.
     await eventually(async () => expect(refused).toBeGreaterThan(1));
@@ -736,7 +736,7 @@ describe('live', () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/busy`;
     await admin.put(path, { default_region: 'before' });
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     await new EffectiveValuesPage(seen.page).open(id, '?agent_type=busy');
     const second = await visit(stage.browser, stage.origin, {}, seen.context);
     const release = await held(second.page, '**/config/effective?*');
@@ -751,14 +751,14 @@ describe('live', () => {
     await second.page.getByText('"after"').first().waitFor();
     expect(failed).toEqual([]);
     expect([...seen.faults, ...second.faults]).toEqual([]);
-    await seen.close();
+    await Promise.all([seen.close(), second.close()]);
   });
 
   test('of several changes that come at once none is missed', async () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/both`;
     await admin.put(path, { default_region: 'before' });
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const { promise: written, resolve: write } = Promise.withResolvers<void>();
     let times = 0;
     await seen.page.route('**/config/watch', async (route) => {
@@ -787,7 +787,7 @@ describe('live', () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/slow`;
     await admin.put(path, { default_region: 'before' });
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const other = new EffectiveValuesPage(seen.page);
     await other.open(id, '?agent_type=slow');
     const second = await visit(stage.browser, stage.origin, {}, seen.context);
@@ -803,14 +803,14 @@ describe('live', () => {
       expect(await document.field('/default_region').inputValue()).toBe('after'),
     );
     expect([...seen.faults, ...second.faults]).toEqual([]);
-    await seen.close();
+    await Promise.all([seen.close(), second.close()]);
   });
 
   test('what somebody types while a newer document is on its way stays', async () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/typed`;
     await admin.put(path, { default_region: 'before' });
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const { page } = seen;
     const document = new DocumentPage(page);
     await document.open(id, 'agents/typed');
@@ -915,8 +915,9 @@ describe('history', () => {
 
 describe('the session', () => {
   test('no token is in storage, address or document, and a reload continues', async () => {
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const { page, context } = seen;
+    await page.goto('/console');
     await arrived(page);
     const kept = await page.evaluate<string>(`JSON.stringify([
       { ...localStorage }, { ...sessionStorage }, location.href, document.cookie, document.documentElement.outerHTML, history.state,
