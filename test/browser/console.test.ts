@@ -1012,3 +1012,21 @@ describe('the session', () => {
     await seen.close();
   });
 });
+
+test('the page of the API shows the description and runs no script of the page itself', async () => {
+  const { page, faults, close } = await stage.visit();
+  await page.goto(`${stage.origin}/docs`);
+  for (const shown of ['Layered configuration', '/auth/login'])
+    await page.getByText(shown).filter({ visible: true }).first().waitFor();
+  // The library tries whether it may compile code, which it may not, and does without.
+  const others = faults.filter((fault) => fault !== 'policy: script-src eval');
+  expect(others).toEqual([]);
+  await page.evaluate(`(() => {
+    const script = document.createElement('script');
+    script.textContent = 'document.title = "it ran"';
+    document.body.append(script);
+  })()`);
+  expect(await page.title()).not.toBe('it ran');
+  expect(faults.join()).toContain('policy: script-src-elem inline');
+  await close();
+});
