@@ -292,7 +292,6 @@ const repeated: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'soak/console': { EVERY_LOOK: 'true' },
   'soak/console-cluster': { EVERY_LOOK: 'true' },
   'browser/console': { EVERY_LOOK: 'true' },
-  'browser/limits': { EVERY_LOOK: 'true' },
   'browser/operations': { EVERY_LOOK: 'true' },
   'browser/people': { EVERY_LOOK: 'true' },
   'faults/restore': { EVERY_RESTORE: 'true' },
