@@ -295,6 +295,7 @@ const repeated: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'browser/operations': { EVERY_LOOK: 'true' },
   'browser/people': { EVERY_LOOK: 'true' },
   'faults/restore': { EVERY_RESTORE: 'true' },
+  'flows/change-sets': { EVERY_KEY: 'true' },
   'flows/decisions': { REPLAY_ROUNDS: '500', REPLAY_INTENTS: '100' },
   'gateway/isolation': { EVERY_CREDENTIAL: 'true' },
   'services/bus-access': { EVERY_CREDENTIAL: 'true' },
