@@ -19,6 +19,8 @@ import { freePort } from '../support/servers.ts';
 import { Client, type Running } from '../support/strata.ts';
 
 let cluster: Cluster;
+/** The places of the only nodes with tenant-config and with auth. */
+const [config, identity] = [0, 1];
 /** Hosts nothing else, so that its parts are its own. */
 let notifier: Running;
 let notifierStatus: string;
@@ -28,6 +30,7 @@ let cold: Running;
 beforeAll(async () => {
   cluster = await startCluster({
     gateways: 2,
+    once: true,
     cuttable: ['gateway-2'],
     postgres: startPostgres,
   });
@@ -110,8 +113,7 @@ test('without a piece that others do not need, a gateway is degraded, whatever i
 
 test('without any node of auth, a gateway that knows somebody is degraded and one that knows nobody is not ready', async () => {
   await warm();
-  const identity = cluster.services.slice(2);
-  await Promise.all(identity.map(killed));
+  await killed(cluster.services[identity]!);
   const away = ['audit', 'auth', 'config-resolver'];
   for (const index of [0, 1])
     await eventually(async () => {
@@ -125,18 +127,18 @@ test('without any node of auth, a gateway that knows somebody is degraded and on
   expect(await readRisk(0)).toBe(200);
   await sees(cold.url, { code: 503, status: 'not_ready' });
   expect((await readyz(cold.url)).away).toContain('auth');
-  await Promise.all(identity.map(cluster.revive));
+  await cluster.revive(cluster.services[identity]!);
   await allReady();
 });
 
-/** Stops the nodes of tenant-config where they are, while `meanwhile` runs. */
+/** Stops the node of tenant-config where it is, while `meanwhile` runs. */
 async function withoutConfig(meanwhile: () => Promise<void>): Promise<void> {
-  const config = cluster.services.slice(0, 2);
-  for (const { pid } of config) process.kill(pid, 'SIGSTOP');
+  const { pid } = cluster.services[config]!;
+  process.kill(pid, 'SIGSTOP');
   try {
     await meanwhile();
   } finally {
-    for (const { pid } of config) process.kill(pid, 'SIGCONT');
+    process.kill(pid, 'SIGCONT');
   }
 }
 
