@@ -55,10 +55,13 @@ async function startPrometheus() {
 
 beforeAll(async () => {
   prometheusServer = await startPrometheus();
-  await startGated({
-    PROMETHEUS_URL: prometheusServer.url,
-    PLATFORM_ADMIN_EMAILS: 'admin@example.com,rita@example.com',
-  });
+  await startGated(
+    {
+      PROMETHEUS_URL: prometheusServer.url,
+      PLATFORM_ADMIN_EMAILS: 'admin@example.com,rita@example.com',
+    },
+    { once: true },
+  );
 });
 afterAll(async () => {
   await stopGated();
@@ -110,13 +113,11 @@ test('goes through its stages while gates pass, and is asked for by a signed req
 });
 
 describe('does not continue', () => {
+  /** What a whole answer means, test/rules/rollout-gates.test.ts says. */
   const answers: Readonly<Record<string, (n: number, response: ServerResponse) => void>> = {
-    nothing: () => undefined,
     'half an answer': (_n, response) => {
       response.writeHead(200, { 'content-length': '100' }).write('{"result":"pass"}');
     },
-    garbage: (_n, response) => response.writeHead(200).end('{"result": pass}'),
-    'a 500': (_n, response) => response.writeHead(500).end('{"result":"pass"}'),
     'hanging up': (_n, response) => response.destroy(),
     elsewhere: (_n, response) =>
       response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end('{"result":"pass"}'),

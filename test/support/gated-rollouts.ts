@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import { eventually, startCluster, type Cluster } from './cluster.ts';
 import { startReceiver, type Receiver } from './receiver.ts';
-import { createTenant, type Answer, type Client } from './strata.ts';
+import { createTenantOfOne, type Answer, type Client } from './strata.ts';
 
 export let cluster: Cluster;
 export let platform: Client;
@@ -29,9 +29,11 @@ export const says =
 
 export async function startGated(
   environment: Readonly<Record<string, string>> = {},
+  { once = false } = {},
 ): Promise<void> {
   cluster = await startCluster({
     gateways: 1,
+    once,
     environment: {
       WEBHOOK_ALLOW_HTTP: 'true',
       WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
@@ -41,7 +43,7 @@ export async function startGated(
   });
   ({ platform } = cluster);
   await cluster.start('notifier-1', ['notifier']);
-  other = await createTenant(platform.url, platform, 'Beta');
+  other = await createTenantOfOne(platform.url, platform, 'Beta');
 }
 export async function stopGated(): Promise<void> {
   await cluster?.stop();

@@ -248,25 +248,37 @@ export async function joinTenant(
     throw new Error(`acceptance of ${member.email}: ${accepted.status} ${accepted.text}`);
 }
 
+const emailAt = (role: string, tenant: string): string =>
+  `${role}@${tenant.toLowerCase().replaceAll(/[^a-z0-9]/g, '-')}.example`;
+
+/** A tenant with an administrator alone, where nothing is about its members. */
+export async function createTenantOfOne(
+  url: string,
+  platform: Client,
+  name: string,
+): Promise<Pick<TenantFixture, 'id' | 'admin'>> {
+  const email = emailAt('admin', name);
+  const made = await platform.post('/tenants', {
+    name,
+    admin: { email, password: memberPassword },
+  });
+  if (made.status !== 201) throw new Error(`tenant ${name}: ${made.status} ${made.text}`);
+  const { id } = made.body as { id: string };
+  return { id, admin: await signIn(url, email, memberPassword) };
+}
+
 /** A tenant with one member of each role, all signed in. */
 export async function createTenant(
   url: string,
   platform: Client,
   name: string,
 ): Promise<TenantFixture> {
-  const slug = name.toLowerCase().replaceAll(/[^a-z0-9]/g, '-');
   const emails = {
-    tenant_admin: `admin@${slug}.example`,
-    operator: `operator@${slug}.example`,
-    viewer: `viewer@${slug}.example`,
+    tenant_admin: emailAt('admin', name),
+    operator: emailAt('operator', name),
+    viewer: emailAt('viewer', name),
   };
-  const made = await platform.post('/tenants', {
-    name,
-    admin: { email: emails.tenant_admin, password: memberPassword },
-  });
-  if (made.status !== 201) throw new Error(`tenant ${name}: ${made.status} ${made.text}`);
-  const { id } = made.body as { id: string };
-  const admin = await signIn(url, emails.tenant_admin, memberPassword);
+  const { id, admin } = await createTenantOfOne(url, platform, name);
   const [operator, viewer] = await Promise.all([
     addMember(admin, id, { email: emails.operator, roles: ['operator'] }),
     addMember(admin, id, { email: emails.viewer, roles: ['viewer'] }),
