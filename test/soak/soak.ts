@@ -117,7 +117,10 @@ async function injectAndKill(): Promise<void> {
     // A few at a time, so that what is lost shows soon.
     const killsAtATime = 20;
     for (let left = Number(values.kills); left > 0; left -= killsAtATime) {
-      const accounted = await killAtRandom(cluster, Math.min(left, killsAtATime), { tenant });
+      const accounted = await killAtRandom(cluster, Math.min(left, killsAtATime), {
+        tenant,
+        pauseMs: 5,
+      });
       say(`killed at random: ${JSON.stringify(accounted)}`);
     }
   } finally {

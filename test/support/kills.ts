@@ -25,6 +25,11 @@ export interface Accounted {
   readonly committedWithoutAnswer: number;
 }
 
+/** A cluster, and whichever tenant of it is written to. */
+interface WrittenTo extends Omit<Cluster, 'tenant'> {
+  readonly tenant: Pick<TenantFixture, 'id' | 'admin'>;
+}
+
 const randomOf = <T>(from: readonly T[]): T => from[Math.floor(Math.random() * from.length)]!;
 
 type Victim = Running | 'nats' | 'redis' | 'postgres';
@@ -81,11 +86,14 @@ export async function killAtRandom(
   kills: number,
   {
     writers = 4,
+    pauseMs = 20,
     tenant = cluster.tenant,
     victims = anyOf,
   }: {
     readonly writers?: number;
-    readonly tenant?: TenantFixture;
+    /** How long each writer waits between two writes. */
+    readonly pauseMs?: number;
+    readonly tenant?: WrittenTo['tenant'];
     readonly victims?: (cluster: Cluster) => readonly Victim[];
   } = {},
 ): Promise<Accounted> {
@@ -108,7 +116,7 @@ export async function killAtRandom(
         answered.push({ requestId, path, value, revision });
         answers[lane]! += 1;
       } else state.unanswered += 1;
-      await delay(5);
+      await delay(pauseMs);
     }
   };
   const work = Array.from({ length: writers }, (_each, lane) => writer(lane));
@@ -146,7 +154,11 @@ interface Revised {
  * Throws unless row, history, audit chain and every node agree and hold all that was answered.
  * Returns how many writes were committed without an answer.
  */
-async function account(cluster: Cluster, answered: readonly Write[], run: string): Promise<number> {
+async function account(
+  cluster: WrittenTo,
+  answered: readonly Write[],
+  run: string,
+): Promise<number> {
   // What was given up by its client may be committed a moment later, and is in both then.
   const history = await eventually(() => auditedHistory(cluster), 90_000);
   assertInHistory(history, answered);
@@ -161,7 +173,7 @@ async function account(cluster: Cluster, answered: readonly Write[], run: string
 }
 
 /** The tenant's history, once the audit chain has exactly what is in it. */
-async function auditedHistory(cluster: Cluster): Promise<Revised[]> {
+async function auditedHistory(cluster: WrittenTo): Promise<Revised[]> {
   const { tenant, database } = cluster;
   const history = await database.query<Revised>(
     `SELECT request_id, revision::float8 AS revision, resource_id, after FROM tenant_config.configuration_history
@@ -190,7 +202,7 @@ function assertInHistory(history: readonly Revised[], answered: readonly Write[]
 
 /** Throws unless the outbox is empty and the audit chain has each event of the history once. */
 async function assertAudited(
-  { tenant, database }: Cluster,
+  { tenant, database }: WrittenTo,
   history: readonly Revised[],
 ): Promise<void> {
   assert.deepEqual(await database.query('SELECT count(*)::int AS waiting FROM strata.outbox'), [
@@ -212,7 +224,7 @@ async function assertAudited(
   );
 }
 
-async function assertNoGaps({ tenant, database }: Cluster): Promise<void> {
+async function assertNoGaps({ tenant, database }: WrittenTo): Promise<void> {
   const changes = await database.query<{ gaps: number }>(
     'SELECT (max(revision) - min(revision) + 1 - count(*))::int AS gaps FROM strata.changes WHERE scope = $1',
     [`tenant:${tenant.id}`],
@@ -222,7 +234,7 @@ async function assertNoGaps({ tenant, database }: Cluster): Promise<void> {
 
 /** Every gateway answers the newest row of each written document. */
 async function assertReadEverywhere(
-  { tenant, gateways }: Cluster,
+  { tenant, gateways }: WrittenTo,
   history: readonly Revised[],
   answered: readonly Write[],
 ): Promise<void> {

@@ -196,7 +196,7 @@ export interface ObserveOptions {
 export async function observe(
   cluster: Cluster,
   during: () => Promise<WentBack | void>,
-  { afterMs = 1000, pauseMs = 60 }: ObserveOptions = {},
+  { afterMs = 1000, pauseMs = 120 }: ObserveOptions = {},
 ): Promise<Observed> {
   const clients = new Clients(cluster, pauseMs);
   const rights = await eventually(() => Rights.open(cluster, clients));
