@@ -25,6 +25,7 @@ import { startReceiver } from '../support/receiver.ts';
 import {
   adminPassword,
   createTenant,
+  createTenantOfOne,
   joinTenant,
   Client,
   memberPassword,
@@ -91,6 +92,21 @@ afterAll(async () => {
 
 const asPlatform = (...args: string[]): Promise<Ended> =>
   cli.run(args, { environment: { STRATA_API_KEY: platformKey } });
+/** Signed in once, each in a home of their own, for what takes a person. */
+const signIns = new Map<string, Promise<Ended>>();
+async function asPerson(email: string, password: string, ...args: string[]): Promise<Ended> {
+  const environment = { STRATA_API_KEY: '', XDG_CONFIG_HOME: join(cli.folder, email) };
+  const signedIn =
+    signIns.get(email) ?? cli.run(['login', '--email', email], { environment, input: password });
+  signIns.set(email, signedIn);
+  const { code, err } = await signedIn;
+  if (code !== 0) throw new Error(`the sign-in of ${email} ended with ${code}: ${err}`);
+  return cli.run(args, { environment });
+}
+const asRoot = (...args: string[]): Promise<Ended> =>
+  asPerson('admin@example.com', adminPassword, ...args);
+const asAdmin = (...args: string[]): Promise<Ended> =>
+  asPerson(tenant.emails.tenant_admin!, memberPassword, ...args);
 /** What a command answers as JSON; throws what it said where it failed. */
 const answered = async (
   args: readonly string[],
@@ -104,38 +120,39 @@ const answered = async (
 const risk = async (): Promise<Record<string, unknown>> =>
   (await tenant.admin.get(`/tenants/${tenant.id}/config/risk`)).body.global_settings;
 
-describe.each(nodes())('config, with %s', (node) => {
-  test('effective equals GET effective, as a table and as JSON', async () => {
-    await tenant.admin.put(`/tenants/${tenant.id}/config/agents/cost_optimizer`, {
-      default_region: 'europe west',
-      custom: { zero: 0, off: false, none: null },
-    });
-    const args = ['config', 'effective', '--agent', 'cost_optimizer', '--service', 'checkout'];
-    const query = 'agent_type=cost_optimizer&service_id=checkout';
-    const path = `/tenants/${tenant.id}/config/effective?${query}`;
-    const { body } = await tenant.viewer.get(path);
-    expect(await answered(args, { node })).toEqual(body);
+describe('config', () => {
+  test.each(nodes())(
+    'effective equals GET effective, as a table and as JSON, with %s',
+    async (node) => {
+      await tenant.admin.put(`/tenants/${tenant.id}/config/agents/cost_optimizer`, {
+        default_region: 'europe west',
+        custom: { zero: 0, off: false, none: null },
+      });
+      const args = ['config', 'effective', '--agent', 'cost_optimizer', '--service', 'checkout'];
+      const query = 'agent_type=cost_optimizer&service_id=checkout';
+      const path = `/tenants/${tenant.id}/config/effective?${query}`;
+      const { body } = await tenant.viewer.get(path);
+      expect(await answered(args, { node })).toEqual(body);
 
-    const { code, out, err } = await cli.run(args, { node });
-    expect({ code, err }).toEqual({ code: 0, err: '' });
-    const lines = out.trimEnd().split('\n');
-    expect(lines[0]).toMatch(/^key +value$/);
-    expect(lines).toHaveLength(Object.keys(body.values).length + 1);
-    expect(out).toMatch(/^default_region +"europe west"$/m);
-    expect(out).toMatch(/^custom +\{"zero":0,"off":false,"none":null\}$/m);
-  });
+      const { code, out, err } = await cli.run(args, { node });
+      expect({ code, err }).toEqual({ code: 0, err: '' });
+      const lines = out.trimEnd().split('\n');
+      expect(lines[0]).toMatch(/^key +value$/);
+      expect(lines).toHaveLength(Object.keys(body.values).length + 1);
+      expect(out).toMatch(/^default_region +"europe west"$/m);
+      expect(out).toMatch(/^custom +\{"zero":0,"off":false,"none":null\}$/m);
+    },
+  );
 
   test('set, get, explain, history and rollback, each with the names of the API', async () => {
     const path = 'global_settings.max_cost_impact_auto';
-    const set = await answered(['config', 'set', 'risk', `${path}=4`, '--reason', 'ночь'], {
-      node,
-    });
+    const set = await answered(['config', 'set', 'risk', `${path}=4`, '--reason', 'ночь']);
     expect(set).toMatchObject({
       outcome: 'updated',
       document: { global_settings: { max_cost_impact_auto: 4 } },
     });
     expect((await risk()).max_cost_impact_auto).toBe(4);
-    const got = await answered(['config', 'get', 'risk'], { node });
+    const got = await answered(['config', 'get', 'risk']);
     expect(got).toMatchObject({
       document: await tenant.admin
         .get(`/tenants/${tenant.id}/config/risk`)
@@ -143,12 +160,12 @@ describe.each(nodes())('config, with %s', (node) => {
       revision: set.revision,
       updated_by_name: expect.any(String),
     });
-    const { out } = await cli.run(['config', 'explain', 'max_cost_impact_auto'], { node });
+    const { out } = await cli.run(['config', 'explain', 'max_cost_impact_auto']);
     expect(out).toMatch(/^max_cost_impact_auto +4 +tenant_risk +risk_config_\S+ .*env 15$/m);
-    const history = await cli.run(['config', 'history', '--limit', '1'], { node });
+    const history = await cli.run(['config', 'history', '--limit', '1']);
     expect(history.out).toContain('ночь');
     expect(history.out).toContain('/global_settings/max_cost_impact_auto: 15 -> 4');
-    const back = await answered(['config', 'rollback', '1'], { node });
+    const back = await answered(['config', 'rollback', '1']);
     expect(back.document.global_settings.max_cost_impact_auto).toBe(15);
   });
 });
@@ -207,18 +224,9 @@ test('config set takes values, texts, JSON; patch, unset, unset --all; names are
 
 describe('what goes wrong', () => {
   const misused: [string[], RegExp][] = [
-    [['config', 'gte'], /^strata: config needs one of get, .*\n$/],
-    [['recofig'], /^strata: there is no command recofig; help lists them\n$/],
     [['config', 'get'], /^strata: <resource> is missing; usage: config get <resource>.*\n$/],
-    [['config', 'get', 'agent'], /^strata: agent needs <agent_type>\n$/],
     [['config', 'get', 'agent', '..'], /^strata: "\.\." can't be the agent_type/],
-    [['config', 'set', 'risk'], /^strata: JSON or <path>=<value> is needed/],
-    [['config', 'set', 'risk', '{"a":'], /^strata: the JSON is not valid/],
-    [['config', 'set', 'risk', '{"a": 9007199254740993}'], /^strata: the JSON is not valid/],
-    [['config', 'unset', 'risk', '--all'], /^strata: risk is always there/],
-    [['config', 'effective', '--fast'], /^strata: Unknown option '--fast'/],
     [['config', 'effective', '--api-key=canary'], /^strata: Unknown option '--api-key'; usage/],
-    [['decide', 'scale'], /^strata: --risk is missing/],
     [
       ['config', 'set', 'risk', 'global_settings.max_cost_impact_auto=-1'],
       /^strata: validation_failed: .* \/global_settings\/max_cost_impact_auto .* \(request [0-9a-f-]{36}\)\n$/,
@@ -226,9 +234,7 @@ describe('what goes wrong', () => {
     [['config', 'get', 'global', 'nothing.there'], /^strata: not_found: .*\n$/],
     [['config', 'get', 'risk', '--tenant', 'Nowhere'], /^strata: there is no tenant Nowhere/],
     [['config', 'history', '--tenant', 'platform'], /^strata: insufficient_(role|scope): .*\n$/],
-    [['config', 'get', 'risk', '--url', 'http://strata.example'], /^strata: not_https: /],
     [['config', 'get', 'risk', '--url', 'https://u:canary@strata.example'], /^strata: bad_url: /],
-    [['config', 'get', 'risk', '--url', 'ftp://strata.example'], /^strata: bad_url: /],
     [['config', 'get', 'risk', '--url', 'http://127.0.0.1:9'], /^strata: unreachable: .*--url/],
     [['config', 'get', 'risk', '--api-key-file', '/nowhere'], /^strata: unreadable: /],
   ];
@@ -253,7 +259,6 @@ describe('what goes wrong', () => {
   test('a key that is none, and one that is refused, is not shown', async () => {
     for (const [key, says] of [
       ['canary with blanks', /no_key: STRATA_API_KEY holds no API key/],
-      ['canary\r\nx-evil: 1', /no_key: /],
       ['canary-canary', /auth_.*invalid: .*STRATA_API_KEY/],
     ] as const) {
       const { code, err } = await cli.run(['whoami'], { environment: { STRATA_API_KEY: key } });
@@ -352,10 +357,12 @@ test('a tenant goes by its name; names that occur twice and hostile ones are saf
   expect(several).toMatchObject({ code: 1, out: '' });
   for (const id of [one, two]) expect(several.err).toContain(id);
   // The audit hears of what has just been made a moment later.
-  await eventually(async () =>
-    expect((await tail(one)).out).toMatch(new RegExp(`tenant\\.\\S+ {2}.* {2}${one}`)),
-  );
-  await eventually(async () => expect((await tail(hostile)).out).toContain(third));
+  for (const id of [one, third])
+    await eventually(async () =>
+      expect((await platform.get(`/audit/events?tenant_id=${id}`)).body.items).not.toEqual([]),
+    );
+  expect((await tail(one)).out).toMatch(new RegExp(`tenant\\.\\S+ {2}.* {2}${one}`));
+  expect((await tail(hostile)).out).toContain(third);
 
   const listed = await asPlatform('call', 'tenant-config.tenants.list', '{"q": "touch"}');
   expect(listed.out).toContain('\\u001b[2J\\u202e');
@@ -445,7 +452,7 @@ describe('signing in', () => {
     expect((await signedIn('switch', 'Beta Works')).err).toMatch(/a key is of one tenant/);
     expect((await signedIn('logout')).code).toBe(0);
 
-    const other = await createTenant(strata.url, platform, 'Beta Works');
+    const other = await createTenantOfOne(strata.url, platform, 'Beta Works');
     const email = tenant.emails.viewer!;
     await joinTenant(other.admin, other.id, tenant.viewer, { email, roles: ['viewer'] });
     const login = ['login', '--email', email];
@@ -458,7 +465,6 @@ describe('signing in', () => {
       out: expect.stringContaining(other.id),
     });
     expect((await signedIn('switch', 'Acme Robots')).out).toMatch(/Acme Robots +viewer/);
-    expect((await signedIn('whoami')).out).toMatch(/Acme Robots/);
     const mismatch = await signedIn('config', 'effective', '--tenant', other.id);
     expect(mismatch.err).toMatch(/^strata: tenant_mismatch: .*strata switch/);
     expect((await signedIn('logout')).code).toBe(0);
@@ -505,26 +511,21 @@ test('decide ends with 0 for a yes alone', async () => {
 });
 
 test('decisions: those that were recorded, one with its limits, and all under a proposal', async () => {
-  const environment = { STRATA_API_KEY: '' };
-  const as = (...args: string[]): Promise<Ended> => cli.run(args, { environment });
-  const email = tenant.emails.tenant_admin!;
-  await cli.run(['login', '--email', email], { environment, input: memberPassword });
   const from = new Date().toISOString();
   const intent = { action: 'resize', risk_level: 'low', cost_impact: 4, record: true };
   const decided = await tenant.operator.post(`/tenants/${tenant.id}/decide`, intent);
   const id = decided.body.decision_id as string;
-  const listed = await as('decisions', 'list', '--from', from);
+  const listed = await asAdmin('decisions', 'list', '--from', from);
   expect([listed.code, listed.err]).toEqual([0, '']);
   expect(listed.out).toMatch(new RegExp(`^id +when +decision .*\n${id} .* allow .* resize`));
-  expect((await as('decisions', 'show', id)).out).toContain('max_cost_impact_auto');
-  const replay = (...args: string[]) => as('decisions', 'replay', '--from', from, ...args);
-  expect((await replay()).err).toContain('one of --changeset, --items and --as-of');
+  expect((await asAdmin('decisions', 'show', id)).out).toContain('max_cost_impact_auto');
   const stricter = {
     action: 'patch',
     path: `/tenants/${tenant.id}/config/risk`,
     body: { global_settings: { max_cost_impact_auto: 3 } },
   };
-  const { code, out } = await replay('--items', JSON.stringify([stricter]));
+  const items = JSON.stringify([stricter]);
+  const { code, out } = await asAdmin('decisions', 'replay', '--from', from, '--items', items);
   expect([code, out]).toEqual([
     0,
     expect.stringMatching(/^1 decisions, 0 the same\nallow→approval_required: 1\n/),
@@ -533,22 +534,18 @@ test('decisions: those that were recorded, one with its limits, and all under a 
 
 test('audit: the newest events, also as lines of JSON; the proof of the chain', async () => {
   await cli.run(['config', 'set', 'risk', 'global_settings.max_concurrent_automations=6']);
+  const action = 'config.risk.updated';
   await eventually(async () => {
-    const { out } = await cli.run([
-      'audit',
-      'tail',
-      '--action',
-      'config.*',
-      '--limit',
-      '2',
-      '--json',
-    ]);
-    const events = out
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line) as { action: string });
-    expect(events.map(({ action }) => action)).toContain('config.risk.updated');
+    const { text } = await tenant.admin.get(`/audit/events?action=${action}&limit=200`);
+    expect(text).toContain('"/global_settings/max_concurrent_automations"');
   });
+  const tail = ['audit', 'tail', '--action', 'config.*', '--limit', '2', '--json'];
+  const { out } = await cli.run(tail);
+  const events = out
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as object);
+  expect(events).toContainEqual(expect.objectContaining({ action }));
   const verified = await cli.run(['audit', 'verify']);
   expect(verified).toMatchObject({ code: 0, err: '' });
   expect(verified.out).toMatch(
@@ -557,7 +554,6 @@ test('audit: the newest events, also as lines of JSON; the proof of the chain', 
 });
 
 test('audit: a chain is exported as lines of JSON, and what was exported is cut off', async () => {
-  const signedOut = { STRATA_API_KEY: '' };
   const name = 'Cut Works';
   const { id } = (
     await platform.post('/tenants', { name, admin: { email: 'ada@cut-works.example' } })
@@ -571,11 +567,11 @@ test('audit: a chain is exported as lines of JSON, and what was exported is cut 
       .map((line) => JSON.parse(line) as { seq: number; hash: string } & Record<string, unknown>);
   };
   for (const status of ['disabled', 'active']) await platform.patch(`/tenants/${id}`, { status });
-  const events = await eventually(async () => {
-    const found = await exported(name.toLowerCase());
-    expect(found.filter(({ action }) => action === 'tenant.updated')).toHaveLength(2);
-    return found;
+  await eventually(async () => {
+    const { body } = await platform.get(`/audit/events?tenant_id=${id}&action=tenant.updated`);
+    expect(body.items).toHaveLength(2);
   });
+  const events = await exported(name.toLowerCase());
   expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1));
   expect(new Set(events.map(({ tenant_id }) => tenant_id))).toEqual(new Set([id]));
   expect((await exported('platform')).every(({ tenant_id }) => tenant_id !== id)).toBe(true);
@@ -592,20 +588,13 @@ test('audit: a chain is exported as lines of JSON, and what was exported is cut 
   const { seq, hash } = events[1]!;
   const cut = ['audit', 'cut', String(seq), hash, '--tenant', name];
   expect(await asPlatform(...cut)).toMatchObject({ code: 1, err: expect.stringMatching(/scope/) });
-  const login = ['login', '--email', 'admin@example.com'];
-  const password = { environment: signedOut, input: adminPassword };
-  expect((await cli.run(login, password)).code).toBe(0);
-  const asPerson = (...args: string[]) => cli.run(args, { environment: signedOut });
-  const wrong = await asPerson('audit', 'cut', 'two', hash);
-  expect(wrong.err).toMatch(/^strata: two is not the number of an event/);
-  const other = await asPerson('audit', 'cut', String(seq), events[0]!.hash, '--tenant', name);
+  const other = await asRoot('audit', 'cut', String(seq), events[0]!.hash, '--tenant', name);
   expect(other).toMatchObject({ code: 1, err: expect.stringMatching(/^strata: conflict: /) });
-  const { code, out } = await asPerson(...cut);
+  const { code, out } = await asRoot(...cut);
   expect([code, JSON.parse(out)]).toEqual([
     0,
     expect.objectContaining({ tenant_id: id, seq, hash }),
   ]);
-  expect((await asPerson('logout')).code).toBe(0);
   expect((await exported(id))[0]!.seq).toBe(seq + 1);
   const verified = await asPlatform('audit', 'verify', '--tenant', name);
   expect(verified).toMatchObject({ code: 0, out: expect.stringMatching(/cut_at/) });
@@ -640,12 +629,14 @@ test('audit waiting and retry: chains whose next event is refused', async () => 
   expect([retried.code, JSON.parse(retried.out)]).toEqual([0, { chains: 1 }]);
   // Nothing of the chain waits any more, so it continues.
   await eventually(async () =>
-    expect((await asPlatform('audit', 'waiting')).out).not.toContain(event),
+    expect(
+      await database.query('SELECT FROM strata.chain_waits WHERE event_id = $1', [event]),
+    ).toEqual([]),
   );
+  expect((await asPlatform('audit', 'waiting')).out).not.toContain(event);
 });
 
 test('config purge: by people alone, with a reason, of what is no more in force', async () => {
-  const signedOut = { STRATA_API_KEY: '' };
   const path = '/config/global/cli.leaked';
   await platform.put(path, { config_value: 'a password' });
   const purge = ['config', 'purge', 'global_config', 'cli.leaked', '--reason', 'leaked'];
@@ -653,21 +644,12 @@ test('config purge: by people alone, with a reason, of what is no more in force'
     code: 1,
     err: expect.stringMatching(/scope/),
   });
-  const login = ['login', '--email', 'admin@example.com'];
-  const password = { environment: signedOut, input: adminPassword };
-  expect((await cli.run(login, password)).code).toBe(0);
-  const asPerson = (...args: string[]) => cli.run(args, { environment: signedOut });
-  expect((await asPerson(...purge)).err).toMatch(/^strata: conflict: .* holds now/);
+  expect((await asRoot(...purge)).err).toMatch(/^strata: conflict: .* holds now/);
   await platform.delete(path);
-  expect((await asPerson(...purge.slice(0, 4))).err).toMatch(/^strata: --reason is needed/);
-  expect((await asPerson('config', 'purge', 'globl', 'cli.leaked', '--reason', 'r')).err).toMatch(
-    /^strata: a kind is one of global_config, /,
-  );
-  expect(await asPerson(...purge)).toMatchObject({
+  expect(await asRoot(...purge)).toMatchObject({
     code: 0,
     out: expect.stringContaining('2 entries'),
   });
-  expect((await asPerson('logout')).code).toBe(0);
   const history = await asPlatform('config', 'history', '--tenant', 'platform');
   expect(history.out).not.toContain('a password');
 });
@@ -758,11 +740,7 @@ test('nodes: what a node sends, and what waits for any of them', async () => {
 
 describe('completion', () => {
   /** What bash makes of a line, with the real script. */
-  const completed = async (...words: string[]): Promise<string[]> => {
-    const { out: script } = await cli.run(['completion', 'bash']);
-    const path = join(cli.folder, 'strata.bash');
-    writeFileSync(path, script);
-    execFileSync('bash', ['-n', path]);
+  const completed = (path: string, ...words: string[]): string[] => {
     const program = `source "$1"; shift; COMP_WORDS=(strata "$@"); COMP_CWORD=$#; _strata; printf '%s\\n' "\${COMPREPLY[@]}"`;
     const bin = join(installed.path, '../../.bin');
     const env = {
@@ -776,9 +754,12 @@ describe('completion', () => {
   };
 
   test('commands, flags, resources and tenants, in bash', async () => {
-    expect(await completed('config', 'ex')).toEqual(['explain', 'export']);
-    expect(await completed('config', 'get', 'ri')).toEqual(['risk']);
-    expect(await completed('--tenant', 'x', 'audit', '')).toEqual([
+    const path = join(cli.folder, 'strata.bash');
+    writeFileSync(path, (await cli.run(['completion', 'bash'])).out);
+    execFileSync('bash', ['-n', path]);
+    expect(completed(path, 'config', 'ex')).toEqual(['explain', 'export']);
+    expect(completed(path, 'config', 'get', 'ri')).toEqual(['risk']);
+    expect(completed(path, '--tenant', 'x', 'audit', '')).toEqual([
       'checkpoints',
       'cut',
       'export',
@@ -787,15 +768,14 @@ describe('completion', () => {
       'verify',
       'waiting',
     ]);
-    expect(await completed('config', 'set', '--if')).toEqual(['--if-match']);
-    expect(await completed('audit', 'tail', '--tenant', '')).toEqual([tenant.id]);
-    expect(await completed('completion', '')).toEqual(['bash', 'zsh']);
+    expect(completed(path, 'config', 'set', '--if')).toEqual(['--if-match']);
+    expect(completed(path, 'audit', 'tail', '--tenant', '')).toEqual([tenant.id]);
+    expect(completed(path, 'completion', '')).toEqual(['bash', 'zsh']);
   });
 
-  test('a script for zsh, and none for others', async () => {
+  test('a script for zsh', async () => {
     const { out } = await cli.run(['completion', 'zsh']);
     expect(out).toMatch(/^#compdef strata\n/);
-    expect((await cli.run(['completion', 'fish'])).err).toMatch(/^strata: there is none for fish/);
   });
 });
 
@@ -837,7 +817,6 @@ describe('folders', () => {
     expect((await risk()).max_resource_scaling).not.toBe(2.5);
     expect((await cli.run(['config', 'import', 'acme', '--reason', 'from git'])).code).toBe(0);
     expect((await risk()).max_resource_scaling).toBe(2.5);
-    expect((await cli.run(['config', 'diff', 'acme'])).code).toBe(0);
 
     rmSync(folderOf('acme/agent/exported.yaml'));
     expect((await cli.run(['config', 'diff', 'acme'])).code).toBe(0);
@@ -858,7 +837,6 @@ describe('folders', () => {
     });
     write('drifting/service/proposed.yaml', 'service_type: cloud_run\nmin_instances: 3\n');
     write('drifting/agent/proposed.yaml', 'custom: {a: b}\n');
-    expect((await cli.run(['propose', 'drifting'])).err).toMatch(/--reason is missing/);
     const set = await answered(['propose', 'drifting', '--reason', 'from git', '--manual']);
     expect(set).toMatchObject({
       state: 'pending',
@@ -870,7 +848,6 @@ describe('folders', () => {
       `/tenants/${tenant.id}/config/agents/proposed`,
       `/tenants/${tenant.id}/services/proposed`,
     ]);
-    expect((await cli.run(['drift', 'drifting'])).code).toBe(2);
     const { code, out } = await cli.run(['drift', 'drifting', '--ignore', 'service/proposed']);
     expect([code, out]).toEqual([2, expect.not.stringContaining('service/proposed')]);
     const both = 'service/proposed,agent/proposed';
@@ -882,55 +859,12 @@ describe('folders', () => {
     );
   });
 
-  const unusable: [what: string, file: string, text: string, says: RegExp][] = [
-    [
-      'a resource that there is not',
-      'risc.yaml',
-      'a: 1',
-      /risc\.yaml is no document; there are risk/,
-    ],
-    ['too many parts', 'agent/a/b.yaml', 'a: 1', /has to be called agent\/<agent_type>\.yaml/],
-    ["what is the platform's", 'global/x.yaml', 'config_value: 1', /is the platform's/],
-    [
-      'a number that no double holds',
-      'agent/a.yaml',
-      'custom: {n: 9007199254740993}',
-      /agent\/a\.yaml is not usable/,
-    ],
-    [
-      'the same in hexadecimal',
-      'agent/a.yaml',
-      'custom: {n: 0x20000000000001}',
-      /cannot be kept exactly/,
-    ],
-    ['infinity', 'agent/a.yaml', 'custom: {n: .inf}', /no number that JSON has/],
-    [
-      'a key that stands twice',
-      'agent/a.yaml',
-      'a: 1\na: 2',
-      /not usable: Map keys must be unique/,
-    ],
-    ['a tag', 'agent/a.yaml', 'a: !!js/function x', /not usable: Unresolved tag/],
-    ['two documents', 'agent/a.yaml', 'a: 1\n---\nb: 2', /not usable/],
-    ['a list', 'agent/a.yaml', '- 1', /has to be an object/],
-    [
-      'aliases that grow without bound',
-      'agent/a.yaml',
-      `a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [${'*a,'.repeat(9)}]\nc: &c [${'*b,'.repeat(9)}]\nd: [${'*c,'.repeat(9)}]`,
-      /Excessive alias count/,
-    ],
-  ];
   test('a file that is not usable is refused by its name', async () => {
-    const all = await Promise.all(
-      unusable.map(async ([what, file, text], index) => {
-        write(`bad-${index}/${file}`, text);
-        const { code, err } = await cli.run(['config', 'diff', `bad-${index}`]);
-        return { what, code, err };
-      }),
-    );
-    expect(all).toEqual(
-      unusable.map(([what, , , says]) => ({ what, code: 1, err: expect.stringMatching(says) })),
-    );
+    write('bad/global/x.yaml', 'config_value: 1');
+    expect(await cli.run(['config', 'diff', 'bad'])).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^strata: bad_file: global\/x\.yaml is the platform's/),
+    });
   });
 
   test('a plan that was changed underneath is refused and names what moved', async () => {
@@ -938,11 +872,6 @@ describe('folders', () => {
     await platform.put('/config/global/cli.other', { config_value: 'a', is_public: true });
     const export_ = await asPlatform('config', 'export', 'platform', '--tenant', 'platform');
     expect(export_).toMatchObject({ code: 0, err: '' });
-    expect(await asPlatform('plan', 'platform')).toEqual({
-      code: 0,
-      out: 'nothing differs\n',
-      err: '',
-    });
 
     write('platform/global/cli.limit.yaml', 'config_value: 2\nis_public: true\n');
     const planned = await asPlatform('plan', 'platform');
@@ -963,8 +892,11 @@ describe('folders', () => {
     expect(applied).toMatchObject({ code: 0, err: '' });
     expect(applied.out).toMatch(/put +\/config\/global\/cli\.limit +updated/);
     expect((await platform.get('/config/global/cli.limit')).body.config_value).toBe(2);
-    expect((await asPlatform('plan', 'platform')).code).toBe(0);
-    expect((await asPlatform('apply', 'platform')).err).toMatch(/^strata: --digest is missing/);
+    expect(await asPlatform('plan', 'platform')).toEqual({
+      code: 0,
+      out: 'nothing differs\n',
+      err: '',
+    });
   });
 });
 
@@ -999,7 +931,6 @@ test('stop refuses every automation with its reason, resume lifts it', async () 
   const automated = async (): Promise<unknown> =>
     (await tenant.admin.get(`/tenants/${tenant.id}/config/effective`)).body.values
       .automation_enabled;
-  expect((await cli.run(['stop'])).err).toContain('--reason is missing');
   expect(await automated()).toBe(true);
   const stopped = await cli.run(['stop', '--reason', 'incident 7']);
   expect([stopped.code, stopped.out]).toEqual([0, expect.stringMatching(/stopped/)]);
@@ -1011,10 +942,7 @@ test('stop refuses every automation with its reason, resume lifts it', async () 
 });
 
 test('members, who decides, keys and deliveries, as the console has them', async () => {
-  const environment = { STRATA_API_KEY: '' };
   const email = tenant.emails.tenant_admin!;
-  await cli.run(['login', '--email', email], { environment, input: memberPassword });
-  const as = (...args: string[]): Promise<Ended> => cli.run(args, { environment });
   const routes = {
     approver_groups: { risk_levels: { high: ['board'] } },
     email: { approval_recipients: [email] },
@@ -1022,9 +950,9 @@ test('members, who decides, keys and deliveries, as the console has them', async
   expect(
     (await tenant.admin.patch(`/tenants/${tenant.id}/config/notifications`, routes)).status,
   ).toBe(200);
-  expect((await as('members')).out).toMatch(/operator@\S+ +- +operator +- +active/);
-  expect((await as('who')).out).toMatch(/high risk +board +nobody/);
-  expect((await as('keys')).out).toMatch(/cli +strata_/);
+  expect((await asAdmin('members')).out).toMatch(/operator@\S+ +- +operator +- +active/);
+  expect((await asAdmin('who')).out).toMatch(/high risk +board +nobody/);
+  expect((await asAdmin('keys')).out).toMatch(/cli +strata_/);
   const asked = await tenant.operator.post(`/tenants/${tenant.id}/approvals`, {
     action: 'spend',
     title: 'More',
@@ -1032,14 +960,15 @@ test('members, who decides, keys and deliveries, as the console has them', async
   });
   expect(asked.status).toBe(202);
   const of = ['--approval', asked.body.id];
-  const [delivery] = await eventually(async () => {
-    const { items } = await answered(['deliveries', 'list', '--state', 'delivered', ...of]);
-    expect(items.length).toBeGreaterThan(0);
-    return items;
+  await eventually(async () => {
+    const path = `/tenants/${tenant.id}/notifications/deliveries?state=delivered`;
+    const { body } = await tenant.admin.get(`${path}&approval_id=${asked.body.id}`);
+    expect(body.items).not.toEqual([]);
   });
+  const [delivery] = (await answered(['deliveries', 'list', '--state', 'delivered', ...of])).items;
   const shown = await answered(['deliveries', 'show', delivery.id]);
   expect(shown).toMatchObject({ target: delivery.target, log: [{ error: null }] });
-  const again = await as('deliveries', 'replay', delivery.id);
+  const again = await asAdmin('deliveries', 'replay', delivery.id);
   expect([again.code, again.out]).toEqual([0, expect.stringContaining(delivery.id)]);
 });
 
@@ -1048,22 +977,16 @@ test('destinations are listed, tried, and sent their events again', async () => 
   const path = `/tenants/${tenant.id}/config/event-destinations`;
   const siem = { url: receiver.url, batch: { max_seconds: 0 } };
   expect((await tenant.admin.put(path, { siem })).status).toBeLessThan(300);
-  const environment = { STRATA_API_KEY: '' };
-  const as = (...args: string[]): Promise<Ended> => cli.run(args, { environment });
-  await cli.run(['login', '--email', tenant.emails.tenant_admin!], {
-    environment,
-    input: memberPassword,
-  });
   await eventually(async () =>
-    expect((await as('destinations', 'list')).out).toMatch(/siem +http:\S+ +current/),
+    expect((await asAdmin('destinations', 'list')).out).toMatch(/siem +http:\S+ +current/),
   );
-  const tried = await as('destinations', 'test', 'siem');
+  const tried = await asAdmin('destinations', 'test', 'siem');
   expect([tried.code, tried.out]).toEqual([0, expect.stringContaining('204')]);
-  const again = await as('destinations', 'replay', 'siem', '--from', '2');
+  const again = await asAdmin('destinations', 'replay', 'siem', '--from', '2');
   expect([again.code, again.err]).toEqual([0, '']);
   await receiver.wait(({ body }) => body.data.first_seq === 2);
   await receiver.close();
-  const lost = await as('destinations', 'test', 'siem');
+  const lost = await asAdmin('destinations', 'test', 'siem');
   expect([lost.code, lost.out]).toEqual([1, expect.stringContaining('cannot be reached')]);
   expect((await tenant.admin.delete(path)).status).toBe(204);
 });
@@ -1114,7 +1037,6 @@ test('a rollout is shown with its stages, and goes where its steps say', async (
   expect({ status, text }).toMatchObject({ status: 201 });
 
   expect((await asPlatform('rollouts', 'list')).out).toMatch(/Twice as much +planned +none of 2/);
-  expect((await asPlatform('rollouts', 'hold', body.id)).err).toContain('--reason is missing');
   const step = async (name: string, ...more: string[]): Promise<string> => {
     const { code, out, err } = await asPlatform('rollouts', name, body.id, ...more);
     expect({ name, code, err }).toEqual({ name, code: 0, err: '' });
@@ -1176,7 +1098,6 @@ test('a folder owns what it sets: what is taken over by hand is told, and not wr
 });
 
 test('a plan that needs an approval is applied in an emergency, by a person', async () => {
-  const email = 'admin@example.com';
   expect((await platform.put('/config/change-policy', { platform: {} })).status).toBe(201);
   const entry = 'emergency/global/cli.emergency.yaml';
   mkdirSync(dirname(join(cli.folder, entry)), { recursive: true });
@@ -1189,11 +1110,9 @@ test('a plan that needs an approval is applied in an emergency, by a person', as
   expect((await asPlatform(...apply)).err).toMatch(/^strata: change_approval_required/);
   expect((await asPlatform(...apply, ...why)).err).toMatch(/^strata: insufficient_scope/);
   expect((await platform.get('/config/global/cli.emergency')).status).toBe(404);
-  const environment = { STRATA_API_KEY: '' };
-  await cli.run(['login', '--email', email], { environment, input: adminPassword });
-  const short = await cli.run([...apply, '--break-glass', 'too short'], { environment });
+  const short = await asRoot(...apply, '--break-glass', 'too short');
   expect(short.err).toMatch(/^strata: validation_failed/);
-  const applied = await cli.run([...apply, ...why], { environment });
+  const applied = await asRoot(...apply, ...why);
   expect(applied).toMatchObject({ code: 0, err: '' });
   expect((await platform.get('/config/global/cli.emergency')).body.config_value).toBe(1);
   const [last] = (await platform.get('/config/history?limit=1')).body.items;

@@ -2,11 +2,20 @@
  * The command line's own rules: what a typed word means, what a terminal is shown, where a key may
  * go.
  */
-import { describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { assigned, removed } from '../../cli/assignments.ts';
+import { Misused } from '../../cli/command.ts';
 import { isPlainWord } from '../../cli/https/completion-command.ts';
 import { credentialsOf, keyOf, urlOf } from '../../cli/https/credentials.ts';
-import { assigned, removed } from '../../cli/assignments.ts';
+import { documentsIn } from '../../cli/https/documents.ts';
+import type { HttpSession } from '../../cli/https/http-session.ts';
+import { table } from '../../cli/https/table.ts';
+import { execute, parse } from '../../cli/interpreter.ts';
 import { columns, json, printable } from '../../cli/output.ts';
+import { Failed } from '../../cli/session.ts';
 
 describe('single values', () => {
   test.each<[string, unknown]>([
@@ -43,6 +52,94 @@ describe('single values', () => {
       expect(() => assigned([word])).toThrow();
     },
   );
+});
+
+describe('words that are no command say how it is used, before anybody is asked', () => {
+  const alone = {
+    tenant: async () => 'a tenant',
+    call: () => Promise.reject(new Error('Strata was asked')),
+  } as unknown as HttpSession;
+  const output = { print: () => {}, signal: new AbortController().signal };
+
+  test.each<[string[], RegExp]>([
+    [['config', 'gte'], /^config needs one of get, /],
+    [['recofig'], /^there is no command recofig; help lists them$/],
+    [['config', 'get'], /^<resource> is missing\nusage: config get <resource>/],
+    [['config', 'get', 'agent'], /^agent needs <agent_type>$/],
+    [['config', 'set', 'risk'], /^JSON or <path>=<value> is needed/],
+    [['config', 'set', 'risk', '{"a":'], /^the JSON is not valid/],
+    [['config', 'set', 'risk', '{"a": 9007199254740993}'], /^the JSON is not valid/],
+    [['config', 'unset', 'risk', '--all'], /^risk is always there/],
+    [['config', 'effective', '--fast'], /^Unknown option '--fast'\nusage/],
+    [['config', 'purge', 'global_config', 'key'], /^--reason is needed/],
+    [['config', 'purge', 'globl', 'key', '--reason', 'r'], /^a kind is one of global_config, /],
+    [['decide', 'scale'], /^--risk is missing/],
+    [['decisions', 'replay', '--from', 'now'], /^one of --changeset, --items and --as-of/],
+    [['audit', 'cut', 'two', 'a hash'], /^two is not the number of an event/],
+    [['rollouts', 'hold', 'a rollout'], /^--reason is missing/],
+    [['stop'], /^--reason is missing/],
+    [['propose', 'folder'], /^--reason is missing/],
+    [['apply', 'folder'], /^--digest is missing/],
+    [['completion', 'fish'], /^there is none for fish/],
+  ])('%j', async (words, says) => {
+    const run = async (): Promise<number> => execute(parse(words, table), alone, output);
+    const error: unknown = await run().catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(Misused);
+    expect((error as Misused).message).toMatch(says);
+  });
+});
+
+describe('a file that is no document is refused by its name:', () => {
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'strata-documents-'));
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  test.each<[what: string, file: string, text: string, says: RegExp]>([
+    [
+      'a resource that there is not',
+      'risc.yaml',
+      'a: 1',
+      /risc\.yaml is no document; there are risk/,
+    ],
+    ['too many parts', 'agent/a/b.yaml', 'a: 1', /has to be called agent\/<agent_type>\.yaml/],
+    ["what is the platform's", 'global/x.yaml', 'config_value: 1', /is the platform's/],
+    [
+      'a number that no double holds',
+      'agent/a.yaml',
+      'custom: {n: 9007199254740993}',
+      /agent\/a\.yaml is not usable/,
+    ],
+    [
+      'the same in hexadecimal',
+      'agent/a.yaml',
+      'custom: {n: 0x20000000000001}',
+      /cannot be kept exactly/,
+    ],
+    ['infinity', 'agent/a.yaml', 'custom: {n: .inf}', /no number that JSON has/],
+    [
+      'a key that stands twice',
+      'agent/a.yaml',
+      'a: 1\na: 2',
+      /not usable: Map keys must be unique/,
+    ],
+    ['a tag', 'agent/a.yaml', 'a: !!js/function x', /not usable: Unresolved tag/],
+    ['two documents', 'agent/a.yaml', 'a: 1\n---\nb: 2', /not usable/],
+    ['a list', 'agent/a.yaml', '- 1', /has to be an object/],
+    [
+      'aliases that grow without bound',
+      'agent/a.yaml',
+      `a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [${'*a,'.repeat(9)}]\nc: &c [${'*b,'.repeat(9)}]\nd: [${'*c,'.repeat(9)}]`,
+      /Excessive alias count/,
+    ],
+  ])('%s', (what, file, text, says) => {
+    const path = join(folder, what, file);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text);
+    expect(() => documentsIn(join(folder, what), 'a tenant')).toThrow(Failed);
+    expect(() => documentsIn(join(folder, what), 'a tenant')).toThrow(says);
+  });
 });
 
 test('a terminal is shown escapes in place of what it would obey', () => {
@@ -85,15 +182,15 @@ describe('where a key goes', () => {
   });
 
   test.each([
-    'strata.example',
-    'ftp://strata.example',
-    'http://strata.example',
-    'http://localhost.evil.example',
-    'http://127.0.0.1.evil.example',
-    'https://user:password@strata.example',
-    '',
-  ])('%j is none', (text) => {
-    expect(() => urlOf(text, false)).toThrow();
+    ['strata.example', 'bad_url'],
+    ['ftp://strata.example', 'bad_url'],
+    ['http://strata.example', 'not_https'],
+    ['http://localhost.evil.example', 'not_https'],
+    ['http://127.0.0.1.evil.example', 'not_https'],
+    ['https://user:password@strata.example', 'bad_url'],
+    ['', 'bad_url'],
+  ])('%j is none', (text, code) => {
+    expect(() => urlOf(text, false)).toThrow(expect.objectContaining({ code }));
   });
 
   test('http is for this machine, unless somebody says that it may be read', () => {
