@@ -2,38 +2,32 @@
  * Watch streams over gateways of their own process: ordered, gapless, resumed anywhere, ended with
  * the right to look.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { eventually, killed, startCluster, type Cluster } from '../support/cluster.ts';
-import { watch } from '../support/event-stream.ts';
+import { eventually, killed } from '../../support/cluster.ts';
+import { watch } from '../../support/event-stream.ts';
 import {
   Client,
   createTenant,
   memberPassword,
   signIn,
   type TenantFixture,
-} from '../support/strata.ts';
+} from '../../support/strata.ts';
+import { at as atGateway, cluster, third } from './cluster.ts';
 
-let cluster: Cluster;
+let tenant: TenantFixture;
 let other: TenantFixture;
 beforeAll(async () => {
-  cluster = await startCluster({
-    gateways: 2,
-    once: true,
-    environment: { WATCH_MAX_STREAMS_PER_CALLER: '4' },
-  });
-  other = await createTenant(cluster.gateways[0]!.url, cluster.platform, 'Other watched');
-});
-afterAll(async () => {
-  await cluster?.stop();
+  const { platform } = cluster;
+  tenant = await createTenant(platform.url, platform, 'Watched');
+  other = await createTenant(platform.url, platform, 'Other watched');
 });
 
-const at = (gateway: number, by: Client = cluster.tenant.admin): Client =>
-  new Client(cluster.gateways[gateway]!.url, by.token);
-const path = (): string => `/tenants/${cluster.tenant.id}/config/watch`;
+const at = (gateway: number, by: Client = tenant.admin): Client => atGateway(gateway, by);
+const path = (): string => `/tenants/${tenant.id}/config/watch`;
 const write = async (gateway: number, value: number): Promise<number> => {
-  const answer = await at(gateway).put(`/tenants/${cluster.tenant.id}/config/agents/watched`, {
+  const answer = await at(gateway).put(`/tenants/${tenant.id}/config/agents/watched`, {
     custom: { value },
   });
   if (answer.status > 201) throw new Error(`${answer.status} ${answer.text}`);
@@ -108,7 +102,7 @@ describe('a tenant is watched', () => {
     await at(0, other.admin).put(`/tenants/${other.id}/config/agents/mine`, {});
     await stream.until(({ event }) => event === 'config.changed');
     expect(stream.changes()).toHaveLength(1);
-    expect(JSON.stringify(stream.events)).not.toContain(cluster.tenant.id);
+    expect(JSON.stringify(stream.events)).not.toContain(tenant.id);
     stream.leave();
   });
 });
@@ -160,7 +154,7 @@ describe('a stream ends', () => {
 
   test('with its session, on every gateway', async () => {
     const url = cluster.gateways[0]!.url;
-    const session = await signIn(url, cluster.tenant.emails.operator!, memberPassword);
+    const session = await signIn(url, tenant.emails.operator!, memberPassword);
     const streams = await Promise.all([0, 1].map((gateway) => watch(at(gateway, session), path())));
     expect((await session.post('/auth/logout')).status).toBe(204);
     for (const stream of streams)
@@ -168,31 +162,30 @@ describe('a stream ends', () => {
   });
 
   test('with the role', async () => {
-    const { body } = await at(0).get(`/tenants/${cluster.tenant.id}/users`);
+    const { body } = await at(0).get(`/tenants/${tenant.id}/users`);
     const { user_id: id } = body.items.find(
-      ({ email }: { email: string }) => email === cluster.tenant.emails.operator,
+      ({ email }: { email: string }) => email === tenant.emails.operator,
     );
-    const stream = await watch(at(1, cluster.tenant.operator), path());
+    const stream = await watch(at(1, tenant.operator), path());
     expect(
-      (await at(0).patch(`/tenants/${cluster.tenant.id}/users/${id}`, { roles: ['viewer'] }))
-        .status,
+      (await at(0).patch(`/tenants/${tenant.id}/users/${id}`, { roles: ['viewer'] })).status,
     ).toBe(200);
     expect(await ended(stream)).toEqual({ code: 'insufficient_role' });
-    await at(0).patch(`/tenants/${cluster.tenant.id}/users/${id}`, { roles: ['operator'] });
+    await at(0).patch(`/tenants/${tenant.id}/users/${id}`, { roles: ['operator'] });
   });
 
   test('before it begins where a caller has too many, and room returns', async () => {
     const streams = await Promise.all([1, 2, 3, 4].map(() => watch(at(0), path())));
     const refused = await at(0).get(path());
     expect([refused.status, refused.body.detail.code]).toEqual([429, 'rate_limited']);
-    expect((await at(0, cluster.tenant.operator).get(path())).status).toBe(200);
+    expect((await at(0, tenant.operator).get(path())).status).toBe(200);
     for (const stream of streams) stream.leave();
     await eventually(async () => expect((await at(0).get(path())).status).toBe(200));
   });
 
   test('where its reader does not read, while the others continue', async () => {
     const { hostname, port } = new URL(cluster.gateways[0]!.url);
-    const { id } = cluster.tenant;
+    const { id } = tenant;
     const from = await write(0, 0);
     await cluster.database.query(
       `INSERT INTO tenant_config.configuration_history SELECT $1, $2 + n, 'agent_config', repeat('x', 8000), 'update', 'someone', now(), null, null, null, null
@@ -205,7 +198,7 @@ describe('a stream ends', () => {
     );
     const slow = connect(Number(port), hostname);
     slow.write(
-      `GET ${path()} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${cluster.tenant.admin.token}\r\nLast-Event-ID: ${from}\r\n\r\n`,
+      `GET ${path()} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${tenant.admin.token}\r\nLast-Event-ID: ${from}\r\n\r\n`,
     );
     slow.on('error', () => {});
     const openStreams = async (): Promise<string | undefined> =>
@@ -226,7 +219,7 @@ describe('a stream ends', () => {
     const stuck = connect(Number(new URL(cluster.gateways[leaving]!.url).port), '127.0.0.1');
     stuck.on('error', () => {});
     stuck.write(
-      `GET ${path()} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${cluster.tenant.admin.token}\r\nLast-Event-ID: 0\r\n\r\n`,
+      `GET ${path()} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${tenant.admin.token}\r\nLast-Event-ID: 0\r\n\r\n`,
     );
     await once(stuck, 'readable');
     const unused = connect(Number(new URL(cluster.gateways[leaving]!.url).port), '127.0.0.1');
@@ -257,11 +250,11 @@ describe('a stream ends', () => {
   });
 
   test('with a killed gateway: resumed on the other without loss', async () => {
-    const stream = await watch(at(1), path());
+    const stream = await watch(new Client(third.url, tenant.admin.token), path());
     const begin = (await stream.until(({ event }) => event === 'ready')).id!;
     const first = await write(0, 1);
     await stream.until(({ id }) => id === first);
-    await killed(cluster.gateways[1]!);
+    await killed(third);
     await stream.ended;
     const last = await write(0, 2);
     const resumed = await watch(at(0), path(), stream.changes().at(-1)!.id);

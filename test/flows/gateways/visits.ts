@@ -2,13 +2,12 @@
  * A platform administrator looks into a tenant: exactly what a reviewer reads, told to the tenant, and
  * over on every gateway by the time that its end is answered. Two gateways, real mail.
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { restRoutes } from '../../gateway/http/rest.ts';
-import type { Contract } from '../../shared/contracts/contract.ts';
-import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
-import { watch } from '../support/event-stream.ts';
-import { startMailServer, type MailServer } from '../support/mail-server.ts';
+import { restRoutes } from '../../../gateway/http/rest.ts';
+import type { Contract } from '../../../shared/contracts/contract.ts';
+import { eventually } from '../../support/cluster.ts';
+import { watch } from '../../support/event-stream.ts';
 import {
   addMember,
   adminPassword,
@@ -16,42 +15,28 @@ import {
   createTenant,
   joinTenant,
   signIn,
-} from '../support/strata.ts';
+  type TenantFixture,
+} from '../../support/strata.ts';
+import { cluster, everywhere, mail } from './cluster.ts';
 
 const reason = 'Ticket 4711: a value is not what they expect';
-let mail: MailServer;
-let cluster: Cluster;
+let tenant: TenantFixture;
 let id: string;
 
 beforeAll(async () => {
-  mail = await startMailServer();
-  cluster = await startCluster({
-    gateways: 2,
-    once: true,
-    environment: {
-      SMTP_SERVER: '127.0.0.1',
-      SMTP_PORT: String(mail.port),
-      SMTP_TLS_CA: mail.certificate,
-    },
-  });
-  ({ id } = cluster.tenant);
-});
-afterAll(async () => {
-  await cluster?.stop();
-  await mail?.stop();
+  tenant = await createTenant(cluster.platform.url, cluster.platform, 'Visited');
+  ({ id } = tenant);
 });
 
 const platformSession = (): Promise<Client> =>
   signIn(cluster.gateways[0]!.url, 'admin@example.com', adminPassword);
-const everywhere = ({ token }: Client): Client[] =>
-  cluster.gateways.map(({ url }) => new Client(url, token));
 const outcome = async (client: Client, path: string): Promise<unknown> => {
   const { status, body } = await client.get(path);
   return status === 200 ? 200 : body.detail.code;
 };
 const effective = (tenantId: string): string => `/tenants/${tenantId}/config/effective`;
 const reads = (visitor: Client, tenantId = id): Promise<unknown[]> =>
-  Promise.all(everywhere(visitor).map((client) => outcome(client, effective(tenantId))));
+  Promise.all(everywhere(visitor.token).map((client) => outcome(client, effective(tenantId))));
 
 interface Visiting {
   readonly visitor: Client;
@@ -88,7 +73,7 @@ function refusalOf({ access, rest }: Contract, target: 'own' | 'other'): string 
 test('a visitor reads what a reviewer reads, by GET, and does nothing else at all', async () => {
   const { visitor, visit } = await visiting();
   const person = { email: 'reads@visits.example', roles: ['reviewer'] };
-  const { client: reviewer } = await addMember(cluster.tenant.admin, id, person);
+  const { client: reviewer } = await addMember(tenant.admin, id, person);
   const other = randomUUID();
   const routes = restRoutes.filter(({ contract }) => contract.access.level !== 'public');
   const open: string[] = [];
@@ -130,7 +115,7 @@ test('it is a session of a person who signed in recently: no key, no other sessi
   });
   const key = new Client(cluster.platform.url, made.body.api_key);
   expect((await key.post(path, { reason })).body.detail.code).toBe('insufficient_scope');
-  for (const member of [cluster.tenant.admin, cluster.tenant.viewer])
+  for (const member of [tenant.admin, tenant.viewer])
     expect((await member.post(path, { reason })).body.detail.code).toBe('insufficient_role');
   for (const bad of [undefined, '', 'short', ' '.repeat(20)])
     expect((await cluster.platform.post(path, { reason: bad })).status).toBe(422);
@@ -169,8 +154,7 @@ test.each([
   ['the visitor', ({ visitor, visit }: Visiting) => end(visitor, visit)],
   [
     "the tenant's administrator",
-    ({ visit }: Visiting) =>
-      end(new Client(cluster.gateways[1]!.url, cluster.tenant.admin.token), visit),
+    ({ visit }: Visiting) => end(new Client(cluster.gateways[1]!.url, tenant.admin.token), visit),
   ],
   ['the platform, elsewhere', async ({ visit }: Visiting) => end(await platformSession(), visit)],
   [
@@ -183,7 +167,7 @@ test.each([
   const { visitor } = begun;
   expect(await reads(visitor)).toEqual([200, 200]);
   const streams = await Promise.all(
-    everywhere(visitor).map((client) => watch(client, `${effective(id)}/watch`)),
+    everywhere(visitor.token).map((client) => watch(client, `${effective(id)}/watch`)),
   );
   expect(streams.map(({ status }) => status)).toEqual([200, 200]);
   expect((await ends(begun)).status).toBeLessThan(300);
@@ -207,7 +191,7 @@ test('it ends by itself, by the clock of the database', async () => {
     expect(await reads(visitor)).toEqual(['tenant_mismatch', 'tenant_mismatch']),
   );
   await stream.ended;
-  const { body } = await cluster.tenant.admin.get(`/tenants/${id}/visits?limit=1`);
+  const { body } = await tenant.admin.get(`/tenants/${id}/visits?limit=1`);
   const [{ until, ended_at: endedAt }] = body.items;
   expect(endedAt).toBe(until);
   // The session has its role of the platform again.
@@ -219,7 +203,7 @@ test('the tenant reads who looked and why, in its audit, its list and its mail',
   const before = mail.received.length;
   const { visitor, visit } = await visiting(id, why);
   await end(visitor, visit);
-  const { admin } = cluster.tenant;
+  const { admin } = tenant;
   for (const what of ['begun', 'ended'])
     await eventually(async () => {
       const { body } = await admin.get(`/audit/events?action=tenant.visit_${what}&limit=200`);
@@ -232,18 +216,18 @@ test('the tenant reads who looked and why, in its audit, its list and its mail',
     });
   await eventually(async () => {
     const told = mail.received.slice(before).filter(({ raw }) => raw.includes('visit_begun'));
-    expect(told.map(({ to }) => to)).toEqual([[cluster.tenant.emails.tenant_admin]]);
+    expect(told.map(({ to }) => to)).toEqual([[tenant.emails.tenant_admin]]);
   });
   const { body: first } = await admin.get(`/tenants/${id}/visits?limit=1`);
   expect(first.items).toEqual([{ ...visit, ended_at: expect.any(String) }]);
   const next = await admin.get(`/tenants/${id}/visits?limit=1&cursor=${first.next_cursor}`);
   expect(next.body.items[0].created_at < first.items[0].created_at).toBe(true);
-  for (const member of [cluster.tenant.operator, cluster.tenant.viewer])
+  for (const member of [tenant.operator, tenant.viewer])
     expect((await member.get(`/tenants/${id}/visits`)).status).toBe(403);
 });
 
 test('a visitor is no member: not in the list, the report, the usage, nor the way of SCIM', async () => {
-  const { admin } = cluster.tenant;
+  const { admin } = tenant;
   const usage = () =>
     cluster.database.query('SELECT * FROM strata.usage WHERE tenant_id = $1 ORDER BY what', [id]);
   const before = await usage();

@@ -2,14 +2,14 @@
  * Rollouts over two gateways: which tenants have what at each stage, who may write meanwhile, and
  * how it is taken back.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';
-import { percentileOf } from '../../shared/rollouts/side.ts';
-import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
-import { watch } from '../support/event-stream.ts';
-import { addMember, Client, createTenant, type Answer } from '../support/strata.ts';
+import { percentileOf } from '../../../shared/rollouts/side.ts';
+import { eventually } from '../../support/cluster.ts';
+import { watch } from '../../support/event-stream.ts';
+import { addMember, Client, createTenant, type Answer } from '../../support/strata.ts';
+import { cluster } from './cluster.ts';
 
-let cluster: Cluster;
 let platform: Client;
 /** Another administrator of the platform, who approves. */
 let rita: Client;
@@ -17,19 +17,11 @@ let rita: Client;
 const tenants: { readonly id: string; readonly admin: Client }[] = [];
 
 beforeAll(async () => {
-  cluster = await startCluster({
-    gateways: 2,
-    environment: { PLATFORM_ADMIN_EMAILS: 'admin@example.com,rita@example.com' },
-  });
   ({ platform } = cluster);
-  tenants.push(cluster.tenant);
-  for (const name of ['Beta', 'Gamma'])
+  for (const name of ['Alpha', 'Beta', 'Gamma'])
     tenants.push(await createTenant(platform.url, platform, name));
   const member = { email: 'rita@example.com', roles: ['viewer'] };
   ({ client: rita } = await addMember(tenants[0]!.admin, tenants[0]!.id, member));
-});
-afterAll(async () => {
-  await cluster?.stop();
 });
 
 const good = (answer: Answer): Answer => {

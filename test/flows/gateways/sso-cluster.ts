@@ -4,12 +4,12 @@
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
-import { startCluster, type Cluster } from '../support/cluster.ts';
-import { startHonestProvider, type HonestProvider } from '../support/identity-providers.ts';
-import { Client, createTenant } from '../support/strata.ts';
+import { startHonestProvider, type HonestProvider } from '../../support/identity-providers.ts';
+import { Client, createTenant, type TenantFixture } from '../../support/strata.ts';
+import { cluster } from './cluster.ts';
 
 const redirectUri = 'https://app.example.com/signed-in';
-let cluster: Cluster;
+let tenant: TenantFixture;
 let idp: HonestProvider;
 let anyone: Client;
 let provider: string;
@@ -20,17 +20,14 @@ beforeAll(async () => {
     client_secret: 'a-client-secret',
     redirect_uris: [redirectUri],
   });
-  cluster = await startCluster({
-    gateways: 2,
-    environment: { WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8', WEBHOOK_ALLOW_HTTP: 'true' },
-  });
-  anyone = new Client(cluster.gateways[0]!.url);
+  anyone = new Client(cluster.platform.url);
+  tenant = await createTenant(anyone.url, cluster.platform, 'Signs in elsewhere');
   const made = await cluster.platform.post('/auth/sso/providers', {
     name: 'Company login',
     issuer: idp.issuer,
     client_id: 'strata',
     client_secret: 'a-client-secret',
-    tenant_id: cluster.tenant.id,
+    tenant_id: tenant.id,
     domains: [{ domain: 'cluster.example', verified: true }],
     jit_enabled: true,
     default_roles: ['viewer'],
@@ -40,7 +37,6 @@ beforeAll(async () => {
   provider = made.body.id;
 });
 afterAll(async () => {
-  await cluster?.stop();
   await idp?.close();
 });
 
@@ -70,13 +66,13 @@ test("a session through a tenant's own provider goes nowhere else, on any gatewa
   for (const { url } of cluster.gateways) {
     const session = new Client(url, token);
     const { body } = await session.get('/auth/sessions');
-    expect(body.items[0]).toMatchObject({ method: 'sso', confined_to: cluster.tenant.id });
+    expect(body.items[0]).toMatchObject({ method: 'sso', confined_to: tenant.id });
     expect((await session.get('/auth/invitations')).body.items).toEqual([]);
   }
 });
 
 test('keys that a password made are refused by every gateway once the change that ends them is answered', async () => {
-  const strict = await createTenant(anyone.url, cluster.platform, 'Strict');
+  const strict = await createTenant(anyone.url, cluster.platform, 'Ends keys');
   const made = await strict.admin.post('/auth/api-key', { name: 'by password' });
   const statuses = (path: string, token: string) =>
     Promise.all(
@@ -119,7 +115,7 @@ test('any node ends what another began, once', async () => {
       expect(answer.body.detail.code).toBe('auth_sso_state_invalid');
     const { access_token: token } = answers.find(({ status }) => status === 200)!.body;
     expect((await new Client(anyone.url, token).get('/auth/me')).body.tenant).toMatchObject({
-      id: cluster.tenant.id,
+      id: tenant.id,
       roles: ['viewer'],
     });
   }

@@ -2,28 +2,30 @@
  * Effective values held live over two gateways of their own process: never older than an answered
  * write, resumed anywhere, honest when cut off.
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { connect } from '../../client/source/index.ts';
-import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
-import { watch, type WatchStream } from '../support/event-stream.ts';
-import { Client, type Answer } from '../support/strata.ts';
+import { beforeAll, expect, test } from '@jest/globals';
+import { connect } from '../../../client/source/index.ts';
+import { eventually } from '../../support/cluster.ts';
+import { watch, type WatchStream } from '../../support/event-stream.ts';
+import {
+  createTenant,
+  type Answer,
+  type Client,
+  type TenantFixture,
+} from '../../support/strata.ts';
+import { at as atGateway, cluster, cuttable } from './cluster.ts';
 
-let cluster: Cluster;
+let tenant: TenantFixture;
 beforeAll(async () => {
-  cluster = await startCluster({ gateways: 2, once: true, cuttable: ['gateway-2'] });
-});
-afterAll(async () => {
-  await cluster?.stop();
+  tenant = await createTenant(cluster.platform.url, cluster.platform, 'Live');
 });
 
-const at = (gateway: number, by: Client = cluster.tenant.viewer): Client =>
-  new Client(cluster.gateways[gateway]!.url, by.token);
+const at = (gateway: number, by: Client = tenant.viewer): Client => atGateway(gateway, by);
 const effective = (query = '?agent_type=live'): string =>
-  `/tenants/${cluster.tenant.id}/config/effective${query}`;
+  `/tenants/${tenant.id}/config/effective${query}`;
 const stream = (gateway: number, lastEventId?: string): Promise<WatchStream> =>
   watch(at(gateway), effective('/watch?agent_type=live'), lastEventId);
 const writeAgent = (gateway: number, value: number): Promise<Answer> =>
-  at(gateway, cluster.tenant.admin).put(`/tenants/${cluster.tenant.id}/config/agents/live`, {
+  at(gateway, tenant.admin).put(`/tenants/${tenant.id}/config/agents/live`, {
     custom: { value },
   });
 const writePlatform = (gateway: number, value: number): Promise<Answer> =>
@@ -86,8 +88,8 @@ test('what an event names can be read at once on the other gateway, by its id', 
 test('a client of one gateway has a write that the other has just answered, atLeast of its revision', async () => {
   const config = await connect({
     url: cluster.gateways[1]!.url,
-    tenant: cluster.tenant.id,
-    token: cluster.tenant.viewer.token!,
+    tenant: tenant.id,
+    token: tenant.viewer.token!,
     context: { agentType: 'live' },
   });
   try {
@@ -140,7 +142,7 @@ test('a gateway that is cut off confirms nothing, and tells what it missed once 
   const from = await stream(1);
   await from.until(({ event }) => event === 'ready');
   await from.until(({ event }) => event === 'heartbeat');
-  const proxy = cluster.proxies['gateway-2']!;
+  const proxy = cluster.proxies[cuttable[0]]!;
   proxy.cut();
   const written = revisionOf(await writeAgent(0, 400));
   const beats = () => from.events.filter(({ event }) => event === 'heartbeat').length;
