@@ -13,6 +13,7 @@ import { pieces } from '../../services/pieces.ts';
 import { directoryFileIn } from '../../shared/database/backup/archive-command.ts';
 import {
   alerts,
+  alertTests,
   dashboardExpressions,
   metricsIn,
   prometheusFolder,
@@ -202,10 +203,34 @@ test('a transaction that reads for long shows by how long it has been open', asy
 test.each([
   ['check', 'rules', 'strata.rules.yml'],
   ['check', 'config', 'prometheus.yml'],
-  ['test', 'rules', 'strata.rules.test.yml'],
 ])('promtool %s %s %s', async (...argv) => {
   expect(await promtool(argv)).toMatchObject({ code: 0 });
 });
+
+/** With its rule alone for each alert: promtool evaluates all rules of a file for each of its tests. */
+test('promtool test rules strata.rules.test.yml', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'strata-alerts-'));
+  try {
+    const files = alerts.map((rule) => {
+      const name = join(folder, rule.alert);
+      const tests = alertTests.filter(({ alert_rule_test: each }) =>
+        each.some(({ alertname }) => alertname === rule.alert),
+      );
+      writeYaml(`${name}.rules.yml`, { groups: [{ name: 'alone', rules: [rule] }] });
+      writeYaml(`${name}.yml`, {
+        rule_files: [`${name}.rules.yml`],
+        evaluation_interval: '15s',
+        tests,
+      });
+      return `${name}.yml`;
+    });
+    expect(await promtool(['test', 'rules', ...files])).toMatchObject({ code: 0 });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+const writeYaml = (file: string, value: unknown): void =>
+  writeFileSync(file, stringify(value, { lineWidth: 0 }));
 
 /** All nodes, scraped at one moment; undefined for one that does not answer. */
 type Scrapes = ReadonlyMap<string, ReadonlyMap<string, string> | undefined>;
@@ -266,7 +291,7 @@ async function promtoolFinds(
     evaluation_interval: '15s',
     tests: [moment],
   };
-  writeFileSync(file, stringify(written, { lineWidth: 0 }));
+  writeYaml(file, written);
   try {
     return await promtool(['test', 'rules', file]);
   } finally {
