@@ -6,26 +6,18 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
-import type { ConnectOptions } from '../../client/source/types.ts';
-import { eventually } from '../support/cluster.ts';
-import { scenariosOf, type Step } from '../support/gherkin.ts';
-import { openPage, type PageHost } from '../support/openfeature/browser.ts';
-import type { Evaluated, Host } from '../support/openfeature/evaluation.ts';
-import { closeServer, server } from '../support/openfeature/server.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
-import { startProxy, type Proxy } from '../support/proxy.ts';
-import { freePort } from '../support/servers.ts';
-import {
-  adminPassword,
-  createTenant,
-  signIn,
-  startStrata,
-  type Client,
-  type Running,
-  type TenantFixture,
-} from '../support/strata.ts';
+import type { ConnectOptions } from '../../../client/source/types.ts';
+import { eventually } from '../../support/cluster.ts';
+import { scenariosOf, type Step } from '../../support/gherkin.ts';
+import { openPage, type PageHost } from '../../support/openfeature/browser.ts';
+import type { Evaluated, Host } from '../../support/openfeature/evaluation.ts';
+import { closeServer, server } from '../../support/openfeature/server.ts';
+import { startProxy, type Proxy } from '../../support/proxy.ts';
+import { freePort } from '../../support/servers.ts';
+import { createTenant, type TenantFixture } from '../../support/strata.ts';
+import { platform, strata } from './strata.ts';
 
-const assets = new URL('../support/openfeature/', import.meta.url);
+const assets = new URL('../../support/openfeature/', import.meta.url);
 const textOf = (file: string): string => readFileSync(new URL(file, assets), 'utf8');
 interface Flag {
   readonly variants: Record<string, unknown>;
@@ -55,9 +47,6 @@ const all = ['evaluation_v2.feature', 'metadata.feature'].flatMap((file) =>
   scenariosOf(textOf(file)),
 );
 
-let database: Database;
-let strata: Running;
-let platform: Client;
 let tenant: TenantFixture;
 let proxy: Proxy;
 let page: PageHost;
@@ -69,9 +58,6 @@ const hostIn = (place: Place): Host => (place === 'Node' ? server : page);
 beforeAll(async () => {
   const opening = openPage();
   opening.catch(() => {});
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url, CORS_ORIGINS: '*' });
-  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Flags');
   for (const [key, { variants, defaultVariant, disabled, contextEvaluator }] of Object.entries(
     flags,
@@ -93,8 +79,6 @@ afterAll(async () => {
   await page?.stop();
   silent.close();
   await proxy?.stop();
-  await strata?.stop('SIGKILL');
-  await database?.drop();
 });
 
 const options = (other: Partial<ConnectOptions> = {}): ConnectOptions => ({
