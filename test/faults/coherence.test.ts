@@ -22,7 +22,7 @@ import { killAtRandom } from '../support/kills.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { observe } from '../support/observe.ts';
 import { startNats } from '../support/servers.ts';
-import { Client, createTenantOfOne } from '../support/strata.ts';
+import { Client, createTenantWith } from '../support/strata.ts';
 
 // Without broadcasts every write waits for a poll of every node, and for the fence where a busy
 // machine makes one late.
@@ -55,11 +55,11 @@ for (const fault of faults.filter(({ long, pausedMs }) => !long && !pausedMs))
   });
 
 describe('all that was answered is there, once', () => {
-  let tenant: Awaited<ReturnType<typeof createTenantOfOne>>;
+  let tenant: Awaited<ReturnType<typeof createTenantWith>>;
   beforeAll(async () => {
     const { url } = cluster.gateways[0]!;
     const platform = new Client(url, cluster.platform.token);
-    tenant = await eventually(() => createTenantOfOne(url, platform, `Kills ${Date.now()}`));
+    tenant = await eventually(() => createTenantWith(url, platform, `Kills ${Date.now()}`));
   });
   const sum = (counts: Record<string, number>): number =>
     Object.values(counts).reduce((total, each) => total + each, 0);

@@ -25,7 +25,7 @@ import { startReceiver } from '../support/receiver.ts';
 import {
   adminPassword,
   createTenant,
-  createTenantOfOne,
+  createTenantWith,
   joinTenant,
   Client,
   memberPassword,
@@ -452,7 +452,7 @@ describe('signing in', () => {
     expect((await signedIn('switch', 'Beta Works')).err).toMatch(/a key is of one tenant/);
     expect((await signedIn('logout')).code).toBe(0);
 
-    const other = await createTenantOfOne(strata.url, platform, 'Beta Works');
+    const other = await createTenantWith(strata.url, platform, 'Beta Works');
     const email = tenant.emails.viewer!;
     await joinTenant(other.admin, other.id, tenant.viewer, { email, roles: ['viewer'] });
     const login = ['login', '--email', email];

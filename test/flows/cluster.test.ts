@@ -17,7 +17,7 @@ import { watch } from '../support/event-stream.ts';
 import { comparePast } from '../support/past-oracle.ts';
 import {
   Client,
-  createTenantOfOne,
+  createTenantWith,
   memberPassword,
   signIn,
   type TenantFixture,
@@ -224,7 +224,7 @@ describe('a reload for one tenant', () => {
 
   test('leaves what others have in memory on each node where no setting changed, and nothing where one did', async () => {
     const { tenant, platform } = cluster;
-    const other = await createTenantOfOne(cluster.gateways[0]!.url, platform, 'Not reloaded');
+    const other = await createTenantWith(cluster.gateways[0]!.url, platform, 'Not reloaded');
     const warm = async (): Promise<void> => {
       for (const index of [0, 1])
         for (const each of [tenant, other])

@@ -17,7 +17,7 @@ import { freshOnes, minWrites, observe, type ObserveOptions } from './observe.ts
 import { createDatabase } from './postgres.ts';
 import type { Proxy } from './proxy.ts';
 import { startNats, startRedis } from './servers.ts';
-import { Client, createTenantOfOne, type Answer, type Running } from './strata.ts';
+import { Client, createTenantWith, type Answer, type Running } from './strata.ts';
 
 /** COHERENCE_FENCE_MS of the clusters, its default. */
 export const fenceMs = 2000;
@@ -172,7 +172,7 @@ async function cutOffGateway(cluster: Cluster, ms: number): Promise<void> {
   const { gateways, platform } = cluster;
   const { url } = gateways[0]!;
   const quiet = await eventually(() =>
-    createTenantOfOne(url, new Client(url, platform.token), `Quiet ${Date.now()}`),
+    createTenantWith(url, new Client(url, platform.token), `Quiet ${Date.now()}`),
   );
   const readRisk = () =>
     new Client(gateways[1]!.url, quiet.admin.token).get(`/tenants/${quiet.id}/config/risk`);

@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import { eventually, startCluster, type Cluster } from './cluster.ts';
 import { startReceiver, type Receiver } from './receiver.ts';
-import { createTenantOfOne, type Answer, type Client } from './strata.ts';
+import { createTenantWith, type Answer, type Client } from './strata.ts';
 
 export let cluster: Cluster;
 export let platform: Client;
@@ -43,7 +43,7 @@ export async function startGated(
   });
   ({ platform } = cluster);
   await cluster.start('notifier-1', ['notifier']);
-  other = await createTenantOfOne(platform.url, platform, 'Beta');
+  other = await createTenantWith(platform.url, platform, 'Beta');
 }
 export async function stopGated(): Promise<void> {
   await cluster?.stop();

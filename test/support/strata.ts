@@ -248,46 +248,40 @@ export async function joinTenant(
     throw new Error(`acceptance of ${member.email}: ${accepted.status} ${accepted.text}`);
 }
 
-const emailAt = (role: string, tenant: string): string =>
-  `${role}@${tenant.toLowerCase().replaceAll(/[^a-z0-9]/g, '-')}.example`;
+type Besides = 'operator' | 'viewer';
+/** A tenant with an administrator and members of some roles. */
+export type TenantWith<Role extends Besides> = Omit<TenantFixture, Exclude<Besides, Role>>;
 
-/** A tenant with an administrator alone, where nothing is about its members. */
-export async function createTenantOfOne(
+/** A tenant with one member of each role, all signed in. */
+export const createTenant = (url: string, platform: Client, name: string): Promise<TenantFixture> =>
+  createTenantWith(url, platform, name, ['operator', 'viewer']);
+
+/** For many tenants in a file: each member more costs several requests and a hash of a password. */
+export async function createTenantWith<Role extends Besides = never>(
   url: string,
   platform: Client,
   name: string,
-): Promise<Pick<TenantFixture, 'id' | 'admin'>> {
-  const email = emailAt('admin', name);
+  roles: readonly Role[] = [],
+): Promise<TenantWith<Role>> {
+  const slug = name.toLowerCase().replaceAll(/[^a-z0-9]/g, '-');
+  const emails = {
+    tenant_admin: `admin@${slug}.example`,
+    operator: `operator@${slug}.example`,
+    viewer: `viewer@${slug}.example`,
+  };
   const made = await platform.post('/tenants', {
     name,
-    admin: { email, password: memberPassword },
+    admin: { email: emails.tenant_admin, password: memberPassword },
   });
   if (made.status !== 201) throw new Error(`tenant ${name}: ${made.status} ${made.text}`);
   const { id } = made.body as { id: string };
-  return { id, admin: await signIn(url, email, memberPassword) };
-}
-
-/** A tenant with one member of each role, all signed in. */
-export async function createTenant(
-  url: string,
-  platform: Client,
-  name: string,
-): Promise<TenantFixture> {
-  const emails = {
-    tenant_admin: emailAt('admin', name),
-    operator: emailAt('operator', name),
-    viewer: emailAt('viewer', name),
-  };
-  const { id, admin } = await createTenantOfOne(url, platform, name);
-  const [operator, viewer] = await Promise.all([
-    addMember(admin, id, { email: emails.operator, roles: ['operator'] }),
-    addMember(admin, id, { email: emails.viewer, roles: ['viewer'] }),
-  ]);
-  return {
-    id,
-    admin,
-    operator: operator.client,
-    viewer: viewer.client,
-    emails,
-  };
+  const admin = await signIn(url, emails.tenant_admin, memberPassword);
+  const members = await Promise.all(
+    roles.map(async (role) => {
+      const { client } = await addMember(admin, id, { email: emails[role], roles: [role] });
+      return [role, client] as const;
+    }),
+  );
+  const clients = Object.fromEntries(members) as Record<Role, Client>;
+  return { id, admin, emails, ...clients } as unknown as TenantWith<Role>;
 }
