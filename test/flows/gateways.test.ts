@@ -5,6 +5,7 @@
 import './gateways/cluster.ts';
 import './gateways/revocation.ts';
 import './gateways/live-values.ts';
+import './gateways/repl.ts';
 // It begins before these, and takes its time.
 import './gateways/cut-off.ts';
 // Kills the third gateway.
