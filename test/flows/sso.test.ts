@@ -17,6 +17,7 @@ import {
   adminPassword,
   Client,
   createTenant,
+  createTenantWith,
   memberPassword,
   signIn,
   startStrata,
@@ -386,7 +387,7 @@ describe('linking', () => {
 describe("a tenant's own provider", () => {
   /** An administrator of another tenant who is a guest of this one, and has linked its provider. */
   async function guest() {
-    const home = await createTenant(strata.url, platform, `Home ${randomUUID()}`);
+    const home = await createTenantWith(strata.url, platform, `Home ${randomUUID()}`);
     const email = `${randomUUID()}@elsewhere.example`;
     const { client } = await addMember(home.admin, home.id, { email, roles: ['tenant_admin'] });
     const asked = { email, roles: ['viewer'] };
@@ -423,7 +424,7 @@ describe("a tenant's own provider", () => {
     const strong = await signIn(strata.url, email, memberPassword);
     await strong.post('/auth/switch-tenant', { tenant_id: home.id });
     const { body: key } = await strong.post('/auth/api-key', { name: 'at home' });
-    const third = await createTenant(strata.url, platform, `Third ${randomUUID()}`);
+    const third = await createTenantWith(strata.url, platform, `Third ${randomUUID()}`);
     await third.admin.post(`/tenants/${third.id}/users`, { email, roles: ['viewer'] });
     const { body: invitations } = await strong.get('/auth/invitations');
     const invitation = `/auth/invitations/${invitations.items[0].id}`;
@@ -511,7 +512,7 @@ describe('refused', () => {
     ];
     for (const [fields, ...expected] of rows)
       expect(codeOf(await visit(somebody(fields)))).toEqual(expected);
-    const { id } = await createTenant(strata.url, platform, 'Disabled of sso');
+    const { id } = await createTenantWith(strata.url, platform, 'Disabled of sso');
     await platform.patch(`/tenants/${id}`, { status: 'disabled' });
     const closed = await addProvider({
       tenant_id: id,
@@ -949,7 +950,7 @@ describe('providers', () => {
   });
 
   test('a domain belongs to one tenant', async () => {
-    const other = await createTenant(strata.url, platform, 'Other of sso');
+    const other = await createTenantWith(strata.url, platform, 'Other of sso');
     expect(
       codeOf(await platform.post('/auth/sso/providers', provider({ tenant_id: other.id }))),
     ).toEqual([409, 'conflict']);
