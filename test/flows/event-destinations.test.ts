@@ -332,8 +332,11 @@ describe('nothing is missing', () => {
   test('where the audit was cut below its cursor, which a line tells', async () => {
     await setUp({ from_seq: 1, paused: true });
     await write(3);
-    const { body } = await tenant.admin.get('/audit/events?limit=4');
-    const { seq, hash } = body.items[3];
+    const { seq, hash } = await eventually(async () => {
+      const { body } = await tenant.admin.get('/audit/events?limit=4');
+      expect(body.items).toHaveLength(4);
+      return body.items[3];
+    });
     expect(
       (await platform.post('/audit/cut', { tenant_id: tenant.id, seq, hash })).status,
     ).toBeLessThan(300);
