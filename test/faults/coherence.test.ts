@@ -22,7 +22,7 @@ import { killAtRandom } from '../support/kills.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { observe } from '../support/observe.ts';
 import { startNats } from '../support/servers.ts';
-import { Client, createTenantWith } from '../support/strata.ts';
+import { adminPassword, Client, createTenantWith, signIn } from '../support/strata.ts';
 
 // Without broadcasts every write waits for a poll of every node, and for the fence where a busy
 // machine makes one late.
@@ -58,7 +58,8 @@ describe('all that was answered is there, once', () => {
   let tenant: Awaited<ReturnType<typeof createTenantWith>>;
   beforeAll(async () => {
     const { url } = cluster.gateways[0]!;
-    const platform = new Client(url, cluster.platform.token);
+    // Tenants are created by who has just signed in, and the faults before take their time.
+    const platform = await eventually(() => signIn(url, 'admin@example.com', adminPassword));
     tenant = await eventually(() => createTenantWith(url, platform, `Kills ${Date.now()}`));
   });
   const sum = (counts: Record<string, number>): number =>
