@@ -10,7 +10,7 @@ import { isOutage } from '../errors.ts';
 import { remindDue } from './reminders.ts';
 import { tableOf, type Of } from './store.ts';
 
-const pollMs = 5000;
+const pollMs = 1000;
 /** So late it may still be applied: what is meant for the night does not come in the morning. */
 export const graceMs = 15 * 60_000;
 const batch = 20;

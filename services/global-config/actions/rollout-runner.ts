@@ -11,7 +11,7 @@ import {
 import { codeOf, isOutage } from '../../../shared/errors.ts';
 import { rolloutsDue } from '../stores/rollout-runs.ts';
 
-const pollMs = 3000;
+const pollMs = 1000;
 /** After one that continued: its next stage may begin, too. */
 const soonMs = 200;
 

@@ -28,7 +28,7 @@ import { slackApi } from '../channels/slack-api.ts';
 import { slackActions } from '../rules/slack-message.ts';
 import { claimSlack, releaseSlack } from '../stores/slack-leases.ts';
 
-const lookMs = 5000;
+const lookMs = 2000;
 /** Of one tenant, at once. Each costs three calls of Slack's, which has limits of its own. */
 const mostClicking = 20;
 /** How long connections may take to end while the node stops. */
