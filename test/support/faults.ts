@@ -17,7 +17,14 @@ import { freshOnes, minWrites, observe, type ObserveOptions } from './observe.ts
 import { createDatabase } from './postgres.ts';
 import type { Proxy } from './proxy.ts';
 import { startNats, startRedis } from './servers.ts';
-import { Client, createTenantWith, type Answer, type Running } from './strata.ts';
+import {
+  adminPassword,
+  Client,
+  createTenantWith,
+  signIn,
+  type Answer,
+  type Running,
+} from './strata.ts';
 
 /** COHERENCE_FENCE_MS of the clusters, its default. */
 export const fenceMs = 2000;
@@ -169,11 +176,13 @@ async function cutOff(
  * marked as stale.
  */
 async function cutOffGateway(cluster: Cluster, ms: number): Promise<void> {
-  const { gateways, platform } = cluster;
+  const { gateways } = cluster;
   const { url } = gateways[0]!;
-  const quiet = await eventually(() =>
-    createTenantWith(url, new Client(url, platform.token), `Quiet ${Date.now()}`),
-  );
+  const quiet = await eventually(async () => {
+    // The sign-in of the start may be too long ago to create tenants.
+    const admin = await signIn(url, 'admin@example.com', adminPassword);
+    return createTenantWith(url, admin, `Quiet ${Date.now()}`);
+  });
   const readRisk = () =>
     new Client(gateways[1]!.url, quiet.admin.token).get(`/tenants/${quiet.id}/config/risk`);
   // It keeps nothing without a lease, which the fault before may have cost it. When it renews one
