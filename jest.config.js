@@ -25,9 +25,9 @@ export default {
     },
   ],
   testSequencer: '<rootDir>/test/support/sequencer.cjs',
-  // Many files start clusters whose time limits are real: with a third at a time, two cores are
-  // late for some of them.
-  maxWorkers: 2,
+  // Many files wait for real time limits, so that two at a time leave two cores idle for a quarter of
+  // the run; with a fourth, clusters would be late for the limits.
+  maxWorkers: 3,
   // Nobody waits for it but where a test hangs, so it has room for a machine that is many times
   // slower. Tests have none of their own.
   testTimeout: 600_000,
