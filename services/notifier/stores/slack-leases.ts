@@ -12,9 +12,14 @@ export async function claimSlack(
   tenantIds: readonly string[],
 ): Promise<string[]> {
   if (tenantIds.length === 0) return [];
+  // Rows that stay as they are are not even locked, which would write to each of them at every look.
   await db.query(
     `INSERT INTO notifier.slack_leases AS l (tenant_id, holder, held_until)
-     SELECT id, $1, now() + make_interval(secs => ${leaseSeconds}) FROM unnest($2::uuid[]) AS id ORDER BY id
+     SELECT id, $1, now() + make_interval(secs => ${leaseSeconds}) FROM unnest($2::uuid[]) AS id
+     WHERE NOT EXISTS (
+       SELECT FROM notifier.slack_leases WHERE tenant_id = id
+         AND held_until >= now() + make_interval(secs => CASE WHEN holder = $1 THEN ${renewedSeconds} ELSE 0 END)
+     ) ORDER BY id
      ON CONFLICT (tenant_id) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
        WHERE l.held_until < now()
          OR l.holder = excluded.holder AND l.held_until < now() + make_interval(secs => ${renewedSeconds})`,
