@@ -25,8 +25,7 @@ export default {
     },
   ],
   testSequencer: '<rootDir>/test/support/sequencer.cjs',
-  // Many files wait for real time limits, so that two at a time leave two cores idle for a quarter of
-  // the run; with a fourth, clusters would be late for the limits.
+  // Many files wait for real time limits: two at a time leave two cores idle for a quarter of the run.
   maxWorkers: 3,
   // Nobody waits for it but where a test hangs, so it has room for a machine that is many times
   // slower. Tests have none of their own.

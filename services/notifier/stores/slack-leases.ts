@@ -12,7 +12,7 @@ export async function claimSlack(
   tenantIds: readonly string[],
 ): Promise<string[]> {
   if (tenantIds.length === 0) return [];
-  // Rows that stay as they are are not even locked, which would write to each of them at every look.
+  // Asked for before, since ON CONFLICT locks a row also where its WHERE leaves it, which is a write.
   await db.query(
     `INSERT INTO notifier.slack_leases AS l (tenant_id, holder, held_until)
      SELECT id, $1, now() + make_interval(secs => ${leaseSeconds}) FROM unnest($2::uuid[]) AS id
