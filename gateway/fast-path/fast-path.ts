@@ -156,11 +156,9 @@ export function createFastPath({
     response: ServerResponse,
   ): 200 | 304 {
     const status = isUnchanged(known.response, headers) ? 304 : 200;
-    response.writeHead(status, {
-      ...headsFor(read, known)[status],
-      ...(standing && standingHeaders(standing)),
-      'x-request-id': requestId,
-    });
+    const head = [...headsFor(read, known)[status], 'x-request-id', requestId];
+    if (standing) head.push(...inTurn(standingHeaders(standing)));
+    response.writeHead(status, head);
     // Of an answer to HEAD, Node sends no body; 304 has none.
     response.end(status === 304 ? undefined : known.response.text);
     return status;
@@ -221,8 +219,17 @@ const allowedOrigin = 'access-control-allow-origin';
 const nameOf = (url: string, origin: string | undefined): string =>
   origin === undefined ? url : `${url} ${origin}`;
 
-/** Of each answer of a result, without those that are each answer's own. */
-type Heads = Readonly<Record<200 | 304, OutgoingHttpHeaders>>;
+/**
+ * Of each answer of a result, without those that are each answer's own: names and values in turn,
+ * which Node writes in less time than the members of an object.
+ */
+type Heads = Readonly<Record<200 | 304, readonly string[]>>;
+
+const inTurn = (headers: OutgoingHttpHeaders): string[] =>
+  Object.entries(headers).flatMap(([name, value]) => [name, String(value)]);
+
+const isOfEachAnswer = (name: string): boolean =>
+  name === 'x-request-id' || name.startsWith('x-ratelimit-');
 
 interface Prepared {
   readonly response: RepeatableResponse;
@@ -236,7 +243,8 @@ const prepare = ({ contract }: KnownRead, result: object): Prepared => ({
 });
 
 function headsOf({ hookHeaders }: KnownRead, { headers, text }: RepeatableResponse): Heads {
-  const both = { ...commonHeaders(''), ...hookHeaders, ...headers };
+  const all = Object.entries({ ...commonHeaders(''), ...hookHeaders, ...headers });
+  const both = Object.fromEntries(all.filter(([name]) => !isOfEachAnswer(name)));
   const body = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
-  return { 200: { ...both, ...body }, 304: both };
+  return { 200: inTurn({ ...both, ...body }), 304: inTurn(both) };
 }
