@@ -88,16 +88,13 @@ export function createGatewayServer(
   times = clientTimes,
 ): GatewayServer {
   let server: Server;
-  /** The latest answer of each connection. */
-  const answers = new WeakMap<Socket, ServerResponse>();
   /** The server itself, and those that only accept connections for it. */
   const listeners: NetServer[] = [];
-  const connections = new Set<Socket>();
   /**
-   * Connections that have not had a request. Clients open them ahead of need, and Node counts them
-   * as busy.
+   * Each open connection's latest answer; null where it has not had a request. Clients open some
+   * ahead of need, and Node counts those as busy.
    */
-  const unused = new Set<Socket>();
+  const connections = new Map<Socket, ServerResponse | null>();
   let stopping = false;
 
   function receive(
@@ -105,8 +102,7 @@ export function createGatewayServer(
     request: IncomingMessage,
     response: ServerResponse,
   ): void {
-    if (unused.size > 0) unused.delete(request.socket);
-    answers.set(request.socket, response);
+    connections.set(request.socket, response);
     if (stopping) announceEnd(response);
     const problem = hostProblem(request);
     if (problem !== undefined) {
@@ -122,8 +118,8 @@ export function createGatewayServer(
 
   /** Whether the request that the connection is still sending has an answer already. */
   function isAnswered(socket: Socket): boolean {
-    const answer = answers.get(socket);
-    return answer !== undefined && answer.headersSent && !answer.req.complete;
+    const answer = connections.get(socket);
+    return answer?.headersSent === true && !answer.req.complete;
   }
 
   return {
@@ -142,12 +138,8 @@ export function createGatewayServer(
       );
       refuseTunnels(server, requestIdOf);
       server.on('connection', (socket) => {
-        connections.add(socket);
-        unused.add(socket);
-        socket.once('close', () => {
-          connections.delete(socket);
-          unused.delete(socket);
-        });
+        connections.set(socket, null);
+        socket.once('close', () => connections.delete(socket));
       });
       listeners.push(server);
       return server;
@@ -179,7 +171,7 @@ export function createGatewayServer(
 
     async stop(closeApp) {
       stopping = true;
-      for (const socket of connections) announceEnd(answers.get(socket));
+      for (const answer of connections.values()) if (answer) announceEnd(answer);
       const closed = Promise.all(listeners.map((each) => once(each, 'close')));
       // By then the event loop has accepted the connections that were waiting.
       await setImmediate();
@@ -187,7 +179,7 @@ export function createGatewayServer(
       // on its way.
       for (const each of listeners) NetServer.prototype.close.call(each);
       await Promise.race([closed, delay(lastRequestMs)]);
-      for (const socket of unused) socket.destroy();
+      for (const [socket, answer] of connections) if (!answer) socket.destroy();
       server.closeIdleConnections();
       // What was answered in between with headers from before the stop would stay open for the next
       // request.
@@ -202,8 +194,8 @@ export function createGatewayServer(
 }
 
 /** Tells the client that its connection ends with this answer, where that can still be said. */
-function announceEnd(answer: ServerResponse | undefined): void {
-  if (answer && !answer.headersSent) answer.setHeader('connection', 'close');
+function announceEnd(answer: ServerResponse): void {
+  if (!answer.headersSent) answer.setHeader('connection', 'close');
 }
 
 /**
