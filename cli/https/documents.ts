@@ -28,7 +28,7 @@ export interface Resource {
   readonly isPlatform: boolean;
 }
 
-export const allResources: readonly Resource[] = Object.entries(resources).map(([name, prefix]) => {
+const allResources: readonly Resource[] = Object.entries(resources).map(([name, prefix]) => {
   const { pathParams } = contractOf(`${prefix}.get`)!.rest!;
   return {
     name,

@@ -88,7 +88,7 @@ const bodyOf = ({ params }: Contract): ObjectSchema | undefined =>
 const addressed = ({ rest }: Contract): readonly string[] => [...rest!.pathParams, ...rest!.query];
 
 /** Arguments are those of path, query and body side by side. */
-export function inputSchemaOf(name: ToolName) {
+function inputSchemaOf(name: ToolName) {
   const { action, takes, fixed = {} }: Tool = tools[name];
   const contract = contractTable[action] as Contract;
   const { params } = contract;

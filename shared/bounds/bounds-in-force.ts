@@ -43,7 +43,7 @@ export interface Binding {
 export const isEnforced = ({ mode }: Bound): boolean => mode !== 'warn';
 
 /** Whether a bound holds for values of this service type; null: of none. */
-export const appliesTo = ({ service_types: types }: Bound, serviceType: string | null): boolean =>
+const appliesTo = ({ service_types: types }: Bound, serviceType: string | null): boolean =>
   types === undefined || (serviceType !== null && types.includes(serviceType));
 
 /** What binds `key` for values of this service type, by sets in the order of their authority. */

@@ -22,7 +22,7 @@ export function withPairs(keys: Iterable<string>): string[] {
   return [...all];
 }
 
-export function cutDown(values: Values, keys: ReadonlySet<string>): Record<string, unknown> {
+function cutDown(values: Values, keys: ReadonlySet<string>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(values).filter(([key]) => keys.has(key)));
 }
 

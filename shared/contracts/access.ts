@@ -94,7 +94,7 @@ export type Answer = Static<typeof Answer>;
 
 /** Of one batch. */
 const mostEvaluations = 100;
-export const evaluationSemantics = [
+const evaluationSemantics = [
   'execute_all',
   'deny_on_first_deny',
   'permit_on_first_permit',

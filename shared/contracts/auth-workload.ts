@@ -22,7 +22,7 @@ import { NarrowedTo } from './narrow-keys.ts';
 import { authScope } from './revision-scopes.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
 
-export const maxTrustRules = 20;
+const maxTrustRules = 20;
 const maxIssuers = 100;
 const maxClaims = 20;
 export const longestTokenSeconds = 900;

@@ -135,7 +135,7 @@ export const Session = TitledObject('Session', 'A session of an account', {
 const UserStatus = Type.Enum(['active', 'disabled'], {
   description: 'A disabled account can do nothing',
 });
-export const ManagedUser = TitledObject(
+const ManagedUser = TitledObject(
   'ManagedUser',
   "An account, as the platform's administrators see it",
   {

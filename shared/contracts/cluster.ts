@@ -77,7 +77,7 @@ const errors = Optional.Array(NodeError, {
   description: 'Nodes that did not do their part; absent where all did',
 });
 
-export const ReloadResponse = TitledObject('ReloadResponse', 'What a reload did, or would do', {
+const ReloadResponse = TitledObject('ReloadResponse', 'What a reload did, or would do', {
   status: Type.Union([Type.Literal('ok'), Type.Literal('partial')], {
     description: '`partial` where some node did not do its part',
   }),
@@ -135,7 +135,7 @@ const Backlog = StrictObject({ ...waiting, sending: Nullable(Type.Integer()) });
 export type Backlog = Static<typeof Backlog>;
 
 /** The figures of one cache of a node since it started; `keys` where they were asked for. */
-export const CacheFigures = StrictObject({
+const CacheFigures = StrictObject({
   entries: Type.Integer(),
   bytes: Type.Integer(),
   hits: Type.Integer(),

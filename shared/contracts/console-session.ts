@@ -12,7 +12,7 @@ import { action, type Access } from './contract.ts';
 import { described, Nullable, StrictObject, TitledObject, Uuid } from './fields.ts';
 
 const { refresh_token: _inTheCookie, ...shown } = TokenResponse.properties;
-export const ConsoleTokens = TitledObject(
+const ConsoleTokens = TitledObject(
   'ConsoleTokens',
   'A session of the console; its refresh token is in a cookie',
   shown,

@@ -57,7 +57,7 @@ const PlatformConfigType = Type.Enum(platformConfigTypes, {
 });
 
 /** `purge` writes no document: it takes past ones of the platform out of its history. */
-export const writeActions = ['create', 'update', 'delete', 'rollback', 'purge'] as const;
+const writeActions = ['create', 'update', 'delete', 'rollback', 'purge'] as const;
 export type WriteAction = (typeof writeActions)[number];
 /** What makes a document what it is. */
 export type DocumentAction = Exclude<WriteAction, 'purge'>;

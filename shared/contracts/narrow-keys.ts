@@ -6,7 +6,7 @@ import { Type, type Static } from 'typebox';
 import { AgentType, Optional, ServiceId, StrictObject } from './fields.ts';
 
 /** The most names of one kind. */
-export const mostNarrowed = 50;
+const mostNarrowed = 50;
 
 const list = { minItems: 1, maxItems: mostNarrowed, uniqueItems: true } as const;
 

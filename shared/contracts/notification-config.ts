@@ -438,7 +438,7 @@ export const isReservedHeader = (name: string): boolean => reserved.test(name);
 
 // ---------------------------------------------------------------- contracts
 
-export const notificationKey = ({ tenant_id }: TenantAddress): string =>
+const notificationKey = ({ tenant_id }: TenantAddress): string =>
   `notification_config_${tenant_id}`;
 
 const notifications = documentContracts({

@@ -60,7 +60,7 @@ export type Decision = (typeof decisions)[number];
 const Decision = Type.Enum(decisions, { title: 'Decision', description: 'What was decided' });
 
 /** How a decision was made: by a signed-in caller, the link in a mail, or a button in Slack. */
-export const decisionVias = ['api', 'link', 'slack'] as const;
+const decisionVias = ['api', 'link', 'slack'] as const;
 export type DecisionVia = (typeof decisionVias)[number];
 const DecisionVia = Type.Enum(decisionVias, {
   title: 'DecisionVia',
@@ -106,7 +106,7 @@ const Channel = Type.Enum(channels, { title: 'Channel', description: 'A way to t
  * What has happened to the approval of a notice. Audited under the same name, except that a
  * decision is approved or denied there.
  */
-export const noticeTypes = [
+const noticeTypes = [
   'approval.requested',
   'approval.escalated',
   'approval.reminded',

@@ -12,7 +12,7 @@ import { temporary } from './temporary-changes.ts';
 import { BusinessHours, businessHoursKey } from './weekly-hours.ts';
 
 /** `denied`: those that say `deny`. */
-export const recordings = ['all', 'denied', 'none'] as const;
+const recordings = ['all', 'denied', 'none'] as const;
 
 /**
  * One that is new is `Type.Optional`: documents of tenants from before do not have it, and have

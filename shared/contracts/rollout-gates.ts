@@ -13,7 +13,7 @@ const Manual = StrictObject({
 
 /** Of automations, which the notifier has; tenant-config has those of writes. */
 export const automationFigures = ['denied', 'failed'] as const;
-export const figureNames = [...automationFigures, 'refused'] as const;
+const figureNames = [...automationFigures, 'refused'] as const;
 const Figures = StrictObject({
   type: Type.Literal('figures', {
     description:

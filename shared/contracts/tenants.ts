@@ -66,7 +66,7 @@ export const erasingEvent = 'tenants.erasing';
 export const erasedAction = 'tenant.erased';
 
 /** What erases a tenant's rows in one service, a bounded piece at each call. */
-export const ErasedPiece = StrictObject({
+const ErasedPiece = StrictObject({
   done: Type.Boolean({ description: 'Nothing of the tenant is left' }),
 });
 

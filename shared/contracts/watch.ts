@@ -25,17 +25,13 @@ export const TenantChange = TitledObject('TenantChange', "That a tenant's docume
   changed_at: described(Timestamp, 'When it was written'),
   changeset_id: Type.Optional(described(Uuid, 'The change set that it was a part of')),
 });
-export const PlatformChange = TitledObject(
-  'PlatformChange',
-  "That the platform's configuration changed",
-  {
-    revision: Revision,
-    keys: Type.Array(Type.String(), {
-      description: 'Cache keys that it made stale, such as global_{key}',
-    }),
-    changed_at: described(Timestamp, 'When it was written'),
-  },
-);
+const PlatformChange = TitledObject('PlatformChange', "That the platform's configuration changed", {
+  revision: Revision,
+  keys: Type.Array(Type.String(), {
+    description: 'Cache keys that it made stale, such as global_{key}',
+  }),
+  changed_at: described(Timestamp, 'When it was written'),
+});
 /** The values themselves are read from the effective configuration, at the revision or later. */
 export const EffectiveChange = TitledObject('EffectiveChange', 'That effective values changed', {
   revision: Revisions,

@@ -18,7 +18,7 @@ import { pathOf } from './document-paths.ts';
 import { claimsOf, type Claims } from './managed-fields.ts';
 import type { Difference } from '../schema/diff.ts';
 
-export const policyType = 'change_policy_config';
+const policyType = 'change_policy_config';
 
 /** The policy of a tenant, or the part of the platform's that is for its own documents. */
 export type Policy = Omit<ChangePolicy, 'config_types'> & { readonly config_types?: string[] };
@@ -42,7 +42,7 @@ export interface Required {
 }
 
 /** The policies that the counter of a scope has. */
-export function policiesInForce({ own, platform }: Policies, isOfTenant: boolean): Policy[] {
+function policiesInForce({ own, platform }: Policies, isOfTenant: boolean): Policy[] {
   // Both passed their schema when they were written.
   const ofPlatform = (platform ?? {}) as PlatformChangePolicy;
   const all = isOfTenant ? [ofPlatform.tenants, own as Policy | null] : [ofPlatform.platform];

@@ -19,7 +19,7 @@ import { appendEvents, chainStart } from './chains.ts';
 import { forgetDestinations } from './destinations.ts';
 
 /** The event that ends the erasure of a chain, whose id is its target. */
-export const chainErasedAction = 'audit.chain_erased';
+const chainErasedAction = 'audit.chain_erased';
 
 const eventsAtOnce = 1000;
 

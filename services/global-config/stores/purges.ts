@@ -19,7 +19,7 @@ interface PurgeRow extends Name {
   readonly reason: string;
 }
 
-export const purgesOf = (manager: EntityManager, names: readonly Name[]): Promise<PurgeRow[]> =>
+const purgesOf = (manager: EntityManager, names: readonly Name[]): Promise<PurgeRow[]> =>
   manager.query<PurgeRow[]>(
     `SELECT p.* FROM global_config.purges p
      JOIN json_to_recordset($1) AS n (config_type text, resource_id text) USING (config_type, resource_id)`,

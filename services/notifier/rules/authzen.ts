@@ -134,7 +134,7 @@ export function approvalOf(question: Question) {
 }
 
 /** Whether exactly this was approved, by what people saw. */
-export function isApproved(question: Question, row: ApprovalRow): boolean {
+function isApproved(question: Question, row: ApprovalRow): boolean {
   const { action, risk_level, title, cost_impact = null, resource } = approvalOf(question);
   return (
     row.title === title &&

@@ -51,7 +51,7 @@ export const requesterOf = (
 });
 
 /** Who a key belongs to is shown; who made it is not. */
-export const shownKey = (key: StoredKey | null | undefined) =>
+const shownKey = (key: StoredKey | null | undefined) =>
   key ? { id: key.id, name: key.name } : null;
 
 export const shownRequester = ({ type, id, name, api_key: key }: StoredRequester) => ({

@@ -35,7 +35,7 @@ async function rolesOf(
     : undefined;
 }
 
-export const tenantRights = (db: DataSource): Rights => ({
+const tenantRights = (db: DataSource): Rights => ({
   async author(tenant, { type, id }, request) {
     const tenantId = tenant!;
     const revisions = await revisionsOf(db.manager, [memberScope(tenantId)]);

@@ -48,10 +48,7 @@ const effectiveEndpoints = (
  * An endpoint with the process's defaults where a field is missing, and its caps where the field
  * asks for more.
  */
-export function effectiveEndpoint(
-  endpoint: WebhookEndpoint,
-  settings: Settings,
-): EffectiveEndpoint {
+function effectiveEndpoint(endpoint: WebhookEndpoint, settings: Settings): EffectiveEndpoint {
   const { backoff = {} } = endpoint;
   const timeout = endpoint.timeout_seconds ?? settings.approval_webhook_timeout_seconds;
   const retries = endpoint.retry_attempts ?? settings.approval_webhook_retry_attempts;

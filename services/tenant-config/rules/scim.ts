@@ -53,7 +53,7 @@ function textIn(quoted: string): string | undefined {
   }
 }
 
-export const activeOf = (value: unknown): boolean => {
+const activeOf = (value: unknown): boolean => {
   const said = String(onlyOf(value)).toLowerCase();
   if (said === 'true' || said === 'false') return said === 'true';
   throw invalid([{ path: '/active', message: 'must be true or false' }]);

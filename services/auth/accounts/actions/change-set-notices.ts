@@ -44,7 +44,7 @@ const said: Readonly<Record<string, string>> = {
   broke_glass: 'was applied in an emergency, without your approval. Look at it, and review it',
 };
 
-export function changeSetNoticeMail(
+function changeSetNoticeMail(
   settings: Pick<Settings, 'base_url'>,
   to: string,
   event: AuditEventFacts,

@@ -33,7 +33,7 @@ const isUuid = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f
 const isToldAlready = ({ action, actor, target }: AuditEventFacts): boolean =>
   (actor.type === 'user' && actor.id === target) || action === 'auth.user_recovered';
 
-export function powerNoticeMail(
+function powerNoticeMail(
   to: string,
   event: AuditEventFacts,
   { by, isLast, frontendOrigin }: { by: string; isLast: boolean; frontendOrigin: string },

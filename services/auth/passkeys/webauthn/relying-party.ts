@@ -104,8 +104,6 @@ async function nullWhereRefused<T>(log: Logger, verify: () => Promise<T>): Promi
   }
 }
 
-export type RelyingParty = ReturnType<typeof createRelyingParty>;
-
 export function createRelyingParty(settings: () => Pick<Settings, 'frontend_origin'>) {
   const rpID = (): string => new URL(settings().frontend_origin).hostname;
   const expected = (challenge: string) => ({

@@ -65,7 +65,7 @@ export const openSessionsOf = (
 
 const cacheKeyOf = (sessionId: string): string => sessionCacheKey({ session_id: sessionId });
 
-export async function insertRefreshToken(
+async function insertRefreshToken(
   manager: EntityManager,
   sessionId: string,
   token: string,

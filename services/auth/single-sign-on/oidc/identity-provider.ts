@@ -56,7 +56,6 @@ export interface AuthorizationResponse {
   readonly state: string;
   readonly iss?: string | undefined;
 }
-export type IdentityProviders = ReturnType<typeof createIdentityProviders>;
 
 type IdentityProviderSettings = Pick<
   Settings,
