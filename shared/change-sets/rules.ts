@@ -115,10 +115,18 @@ export const withAuthor = (
   author,
 ];
 
-/** Whom its approvers were given their right by, and when it is asked by. */
-export const askedOf = ({ authors, submitted_at: at }: Content) => ({
+/**
+ * Whom those who approve it, or review its emergency, were given their right by, and when it is asked
+ * by. Whoever broke the glass may be none of its authors, and has nobody of their own review it.
+ */
+export const askedOf = ({ authors, submitted_at: at, break_glass: emergency }: Content) => ({
   at: at ?? new Date().toISOString(),
-  by: [...new Set(authors.flatMap(({ principals }) => principals))],
+  by: [
+    ...new Set([
+      ...authors.flatMap(({ principals }) => principals),
+      ...(emergency ? [`user ${emergency.by}`] : []),
+    ]),
+  ],
 });
 
 /** Throws 403 where it is not this person's to approve, whatever their roles. */

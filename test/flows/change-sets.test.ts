@@ -848,6 +848,16 @@ describe('an emergency', () => {
     good(await people.dora.post(sets(`/${other.id}/review`)));
   });
 
+  test('is not reviewed by whom the one who broke the glass has just made a member', async () => {
+    const ivy = { email: 'ivy@four.example', roles: ['reviewer'] };
+    const { client: added } = await addMember(people.ada, tenantId, ivy);
+    const { id } = await draft(people.dora);
+    good(await breakGlass(people.ada, { id }));
+    const review = (by: Client) => by.post(sets(`/${id}/review`));
+    expect((await review(added)).body.detail.code).toBe('approval_decider_added_by_requester');
+    good(await review(people.bob));
+  });
+
   test('is a header of the write, too: written at once, and reviewed', async () => {
     const path = project();
     const write = (by: Client, headers: Record<string, string>) =>
