@@ -18,7 +18,7 @@ import type { NatsConnection, Subscription } from 'nats';
 import { randomUUID } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
-import { checkAccess } from '../shared/access.ts';
+import { checkAccess, type Caller } from '../shared/access.ts';
 import { natsConnectionOf } from '../shared/bus/bus.ts';
 import { callAs, timeLeft } from '../shared/contract-runtime/request.ts';
 import { isRead, type Contract } from '../shared/contracts/contract.ts';
@@ -31,6 +31,7 @@ import {
 import { codeOf, errorResponse, invalid, StrataError } from '../shared/errors.ts';
 import { InexactJson, parseExactJsonInPieces } from '../shared/schema/exact-json.ts';
 import type { Authenticator, Identity } from './http/authenticate.ts';
+import { answerHeld } from './http/held-answer.ts';
 
 export interface NeighboursOptions {
   readonly broker: ServiceBroker;
@@ -108,10 +109,24 @@ function performing({ broker, authenticator, requestTimeoutMs }: NeighboursOptio
 
   /** As REST does: first who calls, then whether they may, then what they send. */
   async function perform(request: Request): Promise<unknown> {
-    const left = timeLeft(boundedTimeout(request.timeoutMs));
+    const { action, params, requestId } = request;
+    const name = action as ActionName;
+    let left = timeLeft(boundedTimeout(request.timeoutMs));
+    const ask = (asked: object, caller: Caller): Promise<unknown> =>
+      callAs(broker, name, asked as ParamsOf<typeof name>, { caller, requestId, timeout: left });
+    const recheck = (): Promise<Caller> => {
+      left = timeLeft(boundedTimeout(request.timeoutMs));
+      return enter(request);
+    };
+    const caller = await enter(request);
+    return answerHeld(ask, { params, caller, recheck });
+  }
+
+  /** Throws where whoever the credential belongs to may not call it. */
+  async function enter(request: Request): Promise<Caller> {
     const identity = await identityOf(request);
     if (!identity) throw new StrataError('auth_token_missing');
-    const { action, params, requestId } = request;
+    const { action, params } = request;
     const contract = contractOf(action);
     if (!contract || !isOffered(contract))
       throw new StrataError(
@@ -125,12 +140,7 @@ function performing({ broker, authenticator, requestTimeoutMs }: NeighboursOptio
         'service_unavailable',
         'Your credential cannot be checked now, so nothing is written. Try again.',
       );
-    const name = action as ActionName;
-    return callAs(broker, name, params as ParamsOf<typeof name>, {
-      caller,
-      requestId,
-      timeout: left,
-    });
+    return caller;
   }
 
   /**

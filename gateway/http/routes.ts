@@ -4,6 +4,7 @@
  * | Step       | When                     | What it does                                                                    |
  * |------------|--------------------------|---------------------------------------------------------------------------------|
  * | admit      | before the body is read  | finds the caller, checks access by path and query, refuses writes on stale trust |
+ * | authorize  | once the body is there   | the same again: it may have taken its time, in which the caller lost the right   |
  * | parameters | with the body            | puts path, query, headers and body together                                     |
  * | memory     | for cached reads         | answers from the local cache                                                    |
  * | ask        | for everything else      | calls the action, or the gateway's own handler                                  |
@@ -33,6 +34,7 @@ import type { Settings } from '../../shared/settings/settings.ts';
 import { apiKeyIdOf, credentialOf, type Authenticator, type Identity } from './authenticate.ts';
 import { clientOf } from './client-address.ts';
 import { wordingOf, type Wording } from './foreign-errors.ts';
+import { answerHeld, waits } from './held-answer.ts';
 import type { FastPath } from '../fast-path/fast-path.ts';
 import { consolePaths } from '../console/serve.ts';
 import { mcpMetadataPath, mcpPath } from '../mcp/mcp.ts';
@@ -104,15 +106,12 @@ export function registerRoutes(app: FastifyInstance, options: RoutesOptions): vo
   refuseOtherMethods(app);
 }
 
-function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): RouteOptions {
-  const { localCache, authenticator, tickets, fastPath, requestTimeoutMs, held } = options;
-  const url = fastifyPath(rest.path);
-  // Where the path has no tenant, the caller's own is meant.
-  const meansOwnTenant =
-    'tenant_id' in contract.params.properties &&
-    !rest.pathParams.includes('tenant_id') &&
-    contract.access.level === 'tenant';
-  const handle = handlerOf(name, contract, options);
+/** Who calls a route, and whether they may. */
+function admissionTo(
+  { contract, rest }: Pick<RestRoute, 'contract' | 'rest'>,
+  { authenticator, tickets, requestTimeoutMs }: RoutesOptions,
+  meansOwnTenant: boolean,
+) {
   // Of flags alone: whoever opens a stream by its address has no header.
   const takesTicket = rest.query.includes('ticket');
 
@@ -139,12 +138,10 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
   }
 
   /**
-   * Before the body is read, let alone judged. Makes no promise where the caller is known from
+   * Finds who calls now, and whether they may. Makes no promise where the caller is known from
    * memory.
    */
-  function admit(request: FastifyRequest): Promise<void> | undefined {
-    request.urlParams = urlParamsOf(contract, rest, request);
-    request.timeLeft = timeLeft(requestTimeoutMs);
+  function authorize(request: FastifyRequest): Promise<void> | undefined {
     // A credential that comes along changes nothing, so neither a bad one nor one that cannot be
     // checked is in anyone's way.
     if (contract.access.level === 'public') {
@@ -158,6 +155,27 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     return undefined;
   }
 
+  /** Before the body is read, let alone judged. */
+  function admit(request: FastifyRequest): Promise<void> | undefined {
+    request.urlParams = urlParamsOf(contract, rest, request);
+    request.timeLeft = timeLeft(requestTimeoutMs);
+    return authorize(request);
+  }
+
+  return { authorize, admit };
+}
+
+function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): RouteOptions {
+  const { localCache, fastPath, held } = options;
+  const url = fastifyPath(rest.path);
+  // Where the path has no tenant, the caller's own is meant.
+  const meansOwnTenant =
+    'tenant_id' in contract.params.properties &&
+    !rest.pathParams.includes('tenant_id') &&
+    contract.access.level === 'tenant';
+  const handle = handlerOf(name, contract, options);
+  const { authorize, admit } = admissionTo({ contract, rest }, options, meansOwnTenant);
+
   async function ask(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -169,7 +187,10 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
       const found = (): Caller => request.identity?.caller ?? nobody;
       return admitted === undefined ? found() : admitted.then(found);
     };
-    const result = await handle(params, requestFor(name, request, reply, caller, recheck));
+    const result = await answerHeld(
+      (asked, by) => handle(asked, requestFor(name, request, reply, by, recheck)),
+      { params, caller, recheck },
+    );
     teach(request, reply, localCache.find(contract, params));
     return respond(contract, result, request, reply);
   }
@@ -197,12 +218,8 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     url,
     exposeHeadRoute: contract.response !== 'stream',
     config: { isPage: contract.response === 'page', wording: wordingOf(contract) },
-    onRequest(request, _reply, done) {
-      // Fastify waits for a promise, or for `done` where there is none.
-      const admitted = admit(request);
-      if (!admitted) done();
-      return admitted;
-    },
+    onRequest: hook(admit),
+    ...(rest.method !== 'GET' && { preHandler: hook(authorize) }),
     handler(request, reply) {
       const { identity } = request;
       const caller = identity?.caller ?? nobody;
@@ -268,9 +285,14 @@ const requestFor = (
   setHeader: (header, value) => void reply.removeHeader(header).header(header, value),
 });
 
-/** Whether the answer is held until something changes. */
-const waits = ({ wait }: Readonly<Record<string, unknown>>): boolean =>
-  typeof wait === 'number' && wait > 0;
+/** Fastify waits for a promise, or for `done` where there is none. */
+const hook =
+  (step: (request: FastifyRequest) => Promise<void> | undefined) =>
+  (request: FastifyRequest, _reply: FastifyReply, done: () => void): Promise<void> | undefined => {
+    const stepped = step(request);
+    if (!stepped) done();
+    return stepped;
+  };
 
 /**
  * The gateway's own handler of the action, else a call of the action, whose parameters are checked

@@ -58,16 +58,13 @@ export function serveMcp(app: FastifyInstance, options: McpOptions): void {
     method: 'POST',
     url: mcpPath,
     config: { wording: mcpError },
-    // Before the body is read.
+    // Before the body is read, and once it is there: it may take its time.
     async onRequest(request) {
       refuseForeignPages(request, settings);
-      const { headers, id } = request;
       request.timeLeft = timeLeft(settings.current.request_timeout_ms);
-      request.identity =
-        authenticator.known(headers, performance.now()) ??
-        (await authenticator.find(headers, id, request.timeLeft));
-      if (!request.identity) throw new StrataError('auth_token_missing');
+      await identify(request, authenticator);
     },
+    preHandler: (request) => identify(request, authenticator),
     async handler(request, reply) {
       // They would be one request to the rate limit.
       if (Array.isArray(request.body))
@@ -83,6 +80,14 @@ export function serveMcp(app: FastifyInstance, options: McpOptions): void {
       return sendWeb(await (await handling())(request, call), reply);
     },
   });
+}
+
+async function identify(request: FastifyRequest, authenticator: Authenticator): Promise<void> {
+  const { headers, id, timeLeft: left } = request;
+  request.identity =
+    authenticator.known(headers, performance.now()) ??
+    (await authenticator.find(headers, id, left));
+  if (!request.identity) throw new StrataError('auth_token_missing');
 }
 
 /** A page in a browser may call where CORS lets it, so that no page of others reaches this by a name. */

@@ -6,6 +6,7 @@ import { toolList, type ToolName } from '../../gateway/mcp/tools.ts';
 import { eventually } from '../support/cluster.ts';
 import { runPasted } from '../support/pasted.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
+import { sendAround } from '../support/slow-clients.ts';
 import {
   adminPassword,
   createTenant,
@@ -194,6 +195,24 @@ describe('a tool reaches no further than its route', () => {
     const revoked = await tenant.operator.delete(`/auth/api-keys/${body.id}`);
     expect(revoked.status).toBe(204);
     await expect(client.callTool({ name: 'effective', arguments: {} })).rejects.toThrow();
+  });
+
+  test('also where the call comes before that, and what it says after it', async () => {
+    const { body } = await tenant.operator.post('/auth/api-key', {
+      name: 'shorter',
+      scopes: ['config:read'],
+    });
+    const headers = { authorization: `Bearer ${body.api_key}` };
+    expect((await call(await agent(body.api_key), 'effective')).isError).toBe(false);
+    const late = await sendAround(
+      `${strata.url}/mcp`,
+      { method: 'POST', headers, body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
+      () => tenant.operator.delete(`/auth/api-keys/${body.id}`),
+    );
+    expect([late.status, late.text]).toEqual([
+      401,
+      expect.stringContaining('auth_api_key_invalid'),
+    ]);
   });
 
   test('any of them: what its credential may not, whichever the tool', async () => {

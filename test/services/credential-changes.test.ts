@@ -15,6 +15,7 @@ import { holdLock } from '../support/held-lock.ts';
 import { startHonestProvider, type HonestProvider } from '../support/identity-providers.ts';
 import { startMailServer, type MailServer, type ReceivedMail } from '../support/mail-server.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
+import { sendAround } from '../support/slow-clients.ts';
 import {
   adminPassword,
   Client,
@@ -240,6 +241,28 @@ describe('what ends', () => {
     ]);
     const again = await signedIn('viewer', newPassword);
     expect((await again.client.get('/auth/api-keys')).body.items).toEqual([]);
+  });
+
+  test('a request whose body comes after its right has ended does nothing', async () => {
+    const { id } = (await tenant.viewer.get('/auth/me')).body.user;
+    const member = `/tenants/${tenant.id}/users/${id}`;
+    await tenant.admin.patch(member, { roles: ['tenant_admin'] });
+    const accounts = `/tenants/${tenant.id}/service-accounts`;
+    const { body: account } = await tenant.admin.post(accounts, { name: 'ci', roles: ['viewer'] });
+    const keys = `${accounts}/${account.id}/api-keys`;
+    // From here on it is known from memory who calls.
+    expect((await tenant.viewer.get(keys)).status).toBe(200);
+    const late = await sendAround(
+      strata.url + keys,
+      {
+        method: 'POST',
+        headers: { authorization: `Bearer ${tenant.viewer.token}` },
+        body: { name: 'mine for ever' },
+      },
+      () => tenant.admin.patch(member, { roles: ['viewer'] }),
+    );
+    expect([late.status, late.text]).toEqual([403, expect.stringContaining('insufficient_role')]);
+    expect((await tenant.admin.get(keys)).body.items).toEqual([]);
   });
 
   test('a passkey that is being added while a reset ends the session is not added', async () => {

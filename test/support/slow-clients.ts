@@ -1,5 +1,8 @@
 /** Clients that stall, drip or stay silent, and what becomes of their connections. */
+import { once } from 'node:events';
+import { request, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 
 const head = (length: number): string =>
   `POST /auth/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
@@ -63,4 +66,29 @@ export function lastAnswer(received: string): { status: number; code: string | u
   const text = received.slice(received.indexOf('\r\n\r\n', start) + 4);
   const { detail } = JSON.parse(text) as { detail?: { code: string } };
   return { status, code: detail?.code };
+}
+
+/** The answer to a request that has come before `meanwhile`, and whose body comes after it. */
+export async function sendAround(
+  url: string,
+  { method, headers, body }: { method: string; headers: OutgoingHttpHeaders; body: object },
+  meanwhile: () => Promise<unknown>,
+): Promise<{ status: number | undefined; text: string }> {
+  const payload = JSON.stringify(body);
+  const sent = request(url, {
+    method,
+    headers: {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(payload),
+      // Node says that it continues when it hands the request on.
+      expect: '100-continue',
+      ...headers,
+    },
+  });
+  sent.flushHeaders();
+  await once(sent, 'continue');
+  await meanwhile();
+  sent.end(payload);
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+  return { status: answer.statusCode, text: await text(answer) };
 }

@@ -146,6 +146,29 @@ describe('slots', () => {
     });
   });
 
+  test('who waits for one is answered by the rights of then', async () => {
+    const asked = (await post({ risk_level: 'high' }, tenant.operator)).body;
+    const { id } = (await tenant.operator.get('/auth/me')).body.user;
+    const member = `/tenants/${tenant.id}/users/${id}`;
+    const wait = (state: string): Promise<Answer> =>
+      tenant.operator.get(path(`/${asked.id}?state=${state}&wait=20`));
+    const starting = wait('waiting_approval');
+    // Answered after the other one was let in.
+    await get(asked.id);
+    await tenant.admin.patch(member, { roles: ['reviewer'] });
+    const approval = `/tenants/${tenant.id}/approvals/${asked.approval_id}/decision`;
+    expect((await tenant.admin.post(approval, { decision: 'approve' })).status).toBe(200);
+    const { status, body } = await starting;
+    // A reviewer sees it, and is given nothing to act by.
+    expect([status, body.state, body.grant]).toEqual([200, 'running', undefined]);
+    expect((await get(asked.id)).grant).toEqual(expect.any(String));
+    const ending = wait('running');
+    await get(asked.id);
+    await tenant.admin.delete(member);
+    await finish(asked.id);
+    expect((await ending).body.detail.code).toBe('tenant_mismatch');
+  });
+
   test('one that is withdrawn while it waits withdraws its approval', async () => {
     const asked = await start({ risk_level: 'high' });
     const approval = `/tenants/${tenant.id}/approvals/${asked.approval_id}`;
