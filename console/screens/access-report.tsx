@@ -67,7 +67,7 @@ export function AccessOverTime(): VNode {
 }
 
 function Report({ report }: { readonly report: AccessReport }): VNode {
-  const { members, service_accounts: accounts, groups, known_since: knownSince } = report;
+  const { members, service_accounts: accounts, visits, groups, known_since: knownSince } = report;
   const isBefore = knownSince !== null && report.at < knownSince;
   const names = namesOf(report);
   return (
@@ -125,6 +125,20 @@ function Report({ report }: { readonly report: AccessReport }): VNode {
               ['Name', ({ name }) => <bdi>{name}</bdi>],
               ['Roles', ({ roles }) => roleText(roles)],
               ['Status', ({ status }) => status],
+            ]}
+          />
+        </Section>
+      )}
+      {visits.length > 0 && (
+        <Section title="Visits of the platform" count={visits.length}>
+          <Table
+            label="Visits of the platform"
+            look="lines"
+            items={visits}
+            columns={[
+              ['Platform administrator', ({ user_id: id }) => <code>{id}</code>],
+              ['Begun', ({ created_at: at }) => <Time at={at} />],
+              ['Reason', ({ reason }) => <bdi>{reason}</bdi>],
             ]}
           />
         </Section>

@@ -38,6 +38,7 @@ export function accessReportCsv(report: AccessReport): string {
     { kind: 'complete', status: report.complete, value: report.known_since },
     ...report.members.map(memberLine),
     ...report.service_accounts.map((account) => ({ kind: 'service_account', ...account })),
+    ...report.visits.map(({ user_id: id, reason: value }) => ({ kind: 'visit', id, value })),
     ...report.groups.map(({ name, members }) => ({ kind: 'group', name, value: members })),
     ...approverLines(report),
     ...changeSetLines(report),

@@ -60,6 +60,17 @@ const ReportedGroup = TitledObject('ReportedGroup', 'An approver group then', {
   members: Ids('Who was in it'),
   deciders: Ids('Those of them who could decide'),
 });
+const ReportedVisit = TitledObject(
+  'ReportedVisit',
+  'A platform administrator who looked into the tenant then',
+  {
+    id: described(Uuid, "The visit's id"),
+    user_id: UserId,
+    reason: Type.String({ description: 'Why, in their words' }),
+    created_at: described(Timestamp, 'When it began'),
+    until: described(Timestamp, 'When it ended by itself, at the latest'),
+  },
+);
 const Deciders = TitledObject('ReportedDeciders', 'Who could decide, from one hop on', {
   hop: Type.Integer({ description: 'Escalations after which they could decide' }),
   right: Type.Enum(decisionRights, { description: 'By which right' }),
@@ -92,6 +103,9 @@ export const AccessReport = TitledObject(
     ),
     members: Type.Array(ReportedMember, { description: 'By address' }),
     service_accounts: Type.Array(ReportedAccount, { description: 'By name' }),
+    visits: Type.Array(ReportedVisit, {
+      description: 'By whom of the platform it was read then, as by a reviewer who decides nothing',
+    }),
     groups: Type.Array(ReportedGroup, { description: 'Those with members, and those asked' }),
     approvals: DescribedObject('Who could approve what automation asked for', {
       required: Type.Record(Type.String(), Type.Integer(), {

@@ -17,15 +17,18 @@ import {
   type Principals,
 } from '../rules/access-report.ts';
 import { effectiveNotifications } from '../rules/effective-notifications.ts';
+import type { VisitRow } from '../schema.ts';
 import { documentAt, revisionAt } from '../stores/history.ts';
 import { membershipsAt, type Membership } from '../stores/membership-history.ts';
 import { findTenant } from '../stores/tenants.ts';
+import { visitsAt } from '../stores/visits.ts';
 
 interface Then {
   readonly at: Date;
   readonly knownSince: Date | null;
   readonly revision: number;
   readonly memberships: readonly Membership[];
+  readonly visits: readonly VisitRow[];
   readonly routing: NotificationConfig | null;
   readonly policy: ChangePolicy | null;
   readonly bounds: Bounds | null;
@@ -64,6 +67,7 @@ const readThen = (db: DataSource, tenantId: string, asked: Date | undefined): Pr
       knownSince,
       revision,
       memberships: isKnown ? await membershipsAt(manager, tenantId, at) : [],
+      visits: await visitsAt(manager, tenantId, at),
       routing: await documentOf<NotificationConfig>('notification_config'),
       policy: await documentOf<ChangePolicy>('change_policy_config'),
       bounds: await documentOf<Bounds>('bounds_config'),
@@ -118,6 +122,14 @@ async function principalsOf(
 }
 const orderOf = ({ email, user_id: id }: Member): string => email ?? `~${id}`;
 
+const visitOf = ({ id, user_id, reason, created_at, until }: VisitRow) => ({
+  id,
+  user_id,
+  reason,
+  created_at: created_at.toISOString(),
+  until: until.toISOString(),
+});
+
 interface PlatformBounds {
   readonly bounds: Bounds | null;
   readonly isKnown: boolean;
@@ -153,6 +165,7 @@ export const accessReportActions = (db: DataSource, settings: () => Settings) =>
         known_since: knownSince?.toISOString() ?? null,
         members: [...principals.members],
         service_accounts: [...principals.service_accounts],
+        visits: then.visits.map(visitOf),
         groups: groupsOf(principals.members, [...asks, ...(policy?.groups ?? [])]),
         approvals,
         change_sets: { policy, approvers: changeSetApproversOf(principals, policy) },

@@ -39,6 +39,14 @@ export async function openVisit(
   return row ?? null;
 }
 
+/** Those that were open at a moment, in the order in which they began. */
+export const visitsAt = (manager: EntityManager, tenantId: string, at: Date): Promise<VisitRow[]> =>
+  manager.query(
+    `SELECT * FROM tenant_config.visits WHERE tenant_id = $1 AND created_at <= $2
+       AND least(until, ended_at) > $2 ORDER BY created_at, id`,
+    [tenantId, at],
+  );
+
 /** Which of a tenant's open visits end. */
 interface Ending {
   readonly tenant_id: string;

@@ -5,7 +5,9 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { restRoutes } from '../../../gateway/http/rest.ts';
+import type { AccessReport } from '../../../shared/contracts/access-report.ts';
 import type { Contract } from '../../../shared/contracts/contract.ts';
+import type { Visit } from '../../../shared/contracts/visits.ts';
 import { eventually } from '../../support/cluster.ts';
 import { watch } from '../../support/event-stream.ts';
 import {
@@ -40,7 +42,7 @@ const reads = (visitor: Client, tenantId = id): Promise<unknown[]> =>
 
 interface Visiting {
   readonly visitor: Client;
-  readonly visit: { readonly id: string; readonly until: string; readonly user_id: string };
+  readonly visit: Visit;
 }
 /** Begins a visit, and goes there in the same session. */
 async function visiting(tenantId = id, why = reason): Promise<Visiting> {
@@ -226,18 +228,23 @@ test('the tenant reads who looked and why, in its audit, its list and its mail',
     expect((await member.get(`/tenants/${id}/visits`)).status).toBe(403);
 });
 
-test('a visitor is no member: not in the list, the report, the usage, nor the way of SCIM', async () => {
+test('a visitor is no member: not in the list, the usage, nor the way of SCIM, and told apart in the report', async () => {
   const { admin } = tenant;
   const usage = () =>
     cluster.database.query('SELECT * FROM strata.usage WHERE tenant_id = $1 ORDER BY what', [id]);
   const before = await usage();
   const { visitor, visit } = await visiting();
   const members = await admin.get(`/tenants/${id}/users?limit=200`);
-  const report = await admin.get(
-    `/tenants/${id}/access-report?at=${encodeURIComponent(new Date().toISOString())}`,
-  );
-  expect([members.status, report.status]).toEqual([200, 200]);
-  for (const { text } of [members, report]) expect(text).not.toContain(visit.user_id);
+  expect([members.status, members.text]).toEqual([200, expect.not.stringContaining(visit.user_id)]);
+  const reportAt = async (at: string) =>
+    (await admin.get(`/tenants/${id}/access-report?at=${at}`)).body as AccessReport;
+  const whileThere = new Date().toISOString();
+  const { id: visitId, user_id, reason, created_at, until } = visit;
+  const visits = [{ id: visitId, user_id, reason, created_at, until }];
+  const { visits: seen, ...others } = await reportAt(whileThere);
+  expect([seen, JSON.stringify(others)]).toEqual([visits, expect.not.stringContaining(user_id)]);
+  const csv = (await admin.get(`/tenants/${id}/access-report?format=csv`)).text;
+  expect(csv).toContain(`"visit","${user_id}"`);
   expect(await usage()).toEqual(before);
   const patched = await admin.patch(`/tenants/${id}/users/${visit.user_id}`, {
     roles: ['tenant_admin'],
@@ -247,6 +254,9 @@ test('a visitor is no member: not in the list, the report, the usage, nor the wa
   expect(me).toMatchObject({ tenant: { id }, visit: { id: visit.id }, memberships: [] });
   await end(visitor, visit);
   expect((await visitor.get('/auth/me')).body.visit).toBeUndefined();
+  const moments = [whileThere, new Date().toISOString(), new Date(0).toISOString()];
+  const reports = await Promise.all(moments.map(reportAt));
+  expect(reports.map((report) => report.visits)).toEqual([visits, [], []]);
 });
 
 test("a tenant's own rules hold: its policy of sign-ins, and that it is disabled", async () => {
