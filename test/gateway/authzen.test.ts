@@ -439,6 +439,28 @@ test('a request is made once for its key, seen by its requester alone, and withd
   expect((await ask('task', at)).body.task.status).toBe('cancelled');
 });
 
+test('an approval that somebody else asked for, under a key like this one, is no task', async () => {
+  const asked = high();
+  const denial = await denied(asked);
+  const { body: own } = await request({ ...asked, denial });
+  const approval = await tenant.admin.get(`/tenants/${tenant.id}/approvals/${own.task.id}`);
+  const { action, risk_level, title, cost_impact, service_id, service_type, resource } =
+    approval.body;
+  const planted = await tenant.admin.post(`/tenants/${tenant.id}/approvals`, {
+    action,
+    risk_level,
+    title,
+    service_id,
+    service_type,
+    resource,
+    ...(cost_impact !== null && { cost_impact }),
+    idempotency_key: `access ${approval.body.requested_by.id} next`,
+  });
+  expect(planted.status).toBe(202);
+  const answer = await request({ ...asked, denial }, { 'idempotency-key': 'next' });
+  expect([answer.status, answer.body.code]).toEqual([409, 'conflict']);
+});
+
 test('the subject of a request does not decide it', async () => {
   const me = await tenant.operator.get('/auth/me');
   const asked = high({ subject: { type: 'user', id: me.body.user.id } });

@@ -104,6 +104,9 @@ export function accessActions(options: AccessOptions) {
         request,
         { type: subject.type, id: subject.id },
       );
+      // Who asks for approval elsewhere names keys as they like, also as they are named here.
+      if (!isTaskOf(row, request.caller))
+        throw new StrataError('conflict', 'This idempotency key was used for another request.');
       return taskOf(grants, row);
     },
 
@@ -309,6 +312,9 @@ const isOf = ({ requested_by: by }: ApprovalRow, caller: Caller): boolean => {
   return by.type === type && by.id === id;
 };
 
+const isTaskOf = (row: ApprovalRow, caller: Caller): boolean =>
+  row.requested_by.for !== undefined && isOf(row, caller);
+
 /** Who knows the id of somebody else's approval learns nothing by it. */
 async function foundTask(
   { db }: AccessOptions,
@@ -316,7 +322,7 @@ async function foundTask(
   caller: Caller,
 ): Promise<ApprovalRow> {
   const row = await findApproval(db.manager, tenantId, id);
-  if (row.requested_by.for === undefined || !isOf(row, caller))
+  if (!isTaskOf(row, caller))
     throw new StrataError('not_found', 'The tenant has no such request of yours.');
   return row;
 }
