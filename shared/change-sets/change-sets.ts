@@ -22,6 +22,7 @@ import {
   writeOf,
   writesOf,
   type ProposedItem,
+  rebasedItem,
 } from './items.ts';
 import {
   askedOf,
@@ -426,13 +427,7 @@ export class ChangeSets {
 
   /** The same items on the documents of now. */
   #again({ content, tenant_id: tenantId }: ChangeSetRow, request: Request) {
-    const items = content.items.map(({ action, path, body, after }) => {
-      if (action === 'delete') return { action, path };
-      // Its secrets were sealed when they were sent, and masks keep those of now.
-      return body === undefined
-        ? { action: 'put' as const, path, body: concealSecrets(after) }
-        : { action, path, body };
-    });
+    const items = content.items.map(rebasedItem);
     return this.#try(tenantId, items, content, request);
   }
 }

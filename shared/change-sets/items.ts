@@ -10,7 +10,9 @@ import { parametersIn, templateOf } from '../documents/document-paths.ts';
 import type { AllDocuments, Attempt, DocumentActions } from '../documents/document.ts';
 import type { Claims } from '../documents/managed-fields.ts';
 import { codeOf, invalid, StrataError, type ErrorData, type Problem } from '../errors.ts';
+import { mergePatchBetween } from '../schema/merge-patch.ts';
 import { problemsOf } from '../schema/validate.ts';
+import { concealSecrets, sealedTexts } from '../security/document-secrets.ts';
 import { onBase } from './rules.ts';
 import type { StoredItem } from './schema.ts';
 
@@ -140,6 +142,26 @@ export const placingsOf = (
       return named(await write.documents.place(params, own, item.after, sent), index);
     }),
   );
+
+/**
+ * An item as it would be proposed now. Of one whose body was not kept, for its secrets, it is what the
+ * stored documents say; masks in it keep the secrets of now.
+ */
+export function rebasedItem(
+  { action, path, body, before, after }: StoredItem,
+  index: number,
+): ProposedItem {
+  if (action === 'delete') return { action, path };
+  if (body !== undefined) return { action, path, body };
+  const known = new Set(sealedTexts(before));
+  if (sealedTexts(after).some((text) => !known.has(text)))
+    throw new StrataError(
+      'conflict',
+      `Item ${index} has a new secret, which is not proposed again. Edit the items, and give it once more.`,
+    );
+  const [was, is] = [concealSecrets(before), concealSecrets(after)];
+  return { action, path, body: action === 'patch' ? mergePatchBetween(was, is) : is };
+}
 
 /** An error of it says of which item it is. */
 const named =

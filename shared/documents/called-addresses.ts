@@ -8,8 +8,8 @@ import type { Guard } from '../outgoing/guard.ts';
 import type { OutgoingError } from '../outgoing/outgoing-error.ts';
 import { pointerTo } from '../schema/json-pointer.ts';
 import { markedTexts } from '../schema/marked.ts';
-import { mapStrings } from '../security/document-secrets.ts';
-import { isSealed, mask } from '../security/vault.ts';
+import { sealedTexts } from '../security/document-secrets.ts';
+import { mask } from '../security/vault.ts';
 
 /** URL → why nothing may be sent there, of those whose names resolve. */
 export type RefusedAddresses = ReadonlyMap<string, string>;
@@ -65,14 +65,7 @@ function objectionToForm(guard: Guard, url: string): string | undefined {
  * Nobody sends such text but to smuggle it past the masks: `sealSecrets` would keep it as if it
  * were stored.
  */
-function holdsSealedText(document: unknown): boolean {
-  let found = false;
-  mapStrings(document, (text) => {
-    found ||= isSealed(text);
-    return text;
-  });
-  return found;
-}
+const holdsSealedText = (document: unknown): boolean => sealedTexts(document).length > 0;
 
 /**
  * Looks up the names in a body or merge patch, in whatever shape it was sent, all at once. A

@@ -171,12 +171,22 @@ function matchHolders(
  * The same value with `change` applied to every string in it. Its shape stays, which TypeScript
  * cannot follow through the recursion: hence the casts.
  */
-export function mapStrings<T>(value: T, change: (text: string) => string): T {
+function mapStrings<T>(value: T, change: (text: string) => string): T {
   if (typeof value === 'string') return change(value) as T;
   if (Array.isArray(value)) return value.map((item) => mapStrings(item, change)) as T;
   if (!isObject(value)) return value;
   const members = Object.entries(value).map(([name, member]) => [name, mapStrings(member, change)]);
   return Object.fromEntries(members) as T;
+}
+
+/** Every sealed string, wherever it is. */
+export function sealedTexts(value: unknown): string[] {
+  const found: string[] = [];
+  mapStrings(value, (text) => {
+    if (isSealed(text)) found.push(text);
+    return text;
+  });
+  return found;
 }
 
 /** Every sealed string replaced by the mask, wherever it is. */

@@ -515,6 +515,26 @@ describe('applying', () => {
     good(await approve(people.dora, set));
     expect((await apply(people.ada, set)).body.state).toBe('applied');
   });
+
+  test('of secrets is rebased without losing what others wrote, or the secret', async () => {
+    const path = at('/config/notifications');
+    const patch = (webhook: object) => [{ action: 'patch', path, body: { webhook } }];
+    const slower = await submitted(people.ada, patch({ retry_attempts: 5 }));
+    const rotated = await submitted(people.ada, patch({ secret: 'another-secret-0123456789' }));
+    await underFourEyes(patch({ timeout_seconds: 17 }));
+    const rebased = good(await people.ada.post(sets(`/${slower.id}/rebase`))).body;
+    expect(rebased.changes).toEqual([
+      { resource: path, path: '/webhook/retry_attempts', after: 5 },
+    ]);
+    const refused = await people.ada.post(sets(`/${rotated.id}/rebase`));
+    expect([refused.status, refused.body.detail.message]).toEqual([
+      409,
+      expect.stringMatching(/^Item 0 has a new secret/),
+    ]);
+    const items = patch({ secret: 'another-secret-0123456789' });
+    const edited = await people.ada.send('PATCH', sets(`/${rotated.id}`), { body: { items } });
+    expect(good(edited).body.changes).toMatchObject([{ path: '/webhook/secret' }]);
+  });
 });
 
 test('those who wait for a change set learn by mail what became of it', async () => {
