@@ -313,7 +313,9 @@ function reverted(rollout: StoredRollout, reason: string): Step {
   return {
     require: async (manager) => {
       await requireNoOther(manager, id, items);
-      const moved = await movedFrom(manager, items, revisions);
+      // What it removed has no revision.
+      const left = items.map(({ after }, index) => (after === null ? null : revisions[index]!));
+      const moved = await movedFrom(manager, items, left);
       if (moved.length > 0)
         throw new StrataError(
           'conflict',

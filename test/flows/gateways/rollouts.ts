@@ -221,6 +221,17 @@ test('is reverted also when it is completed, unless others wrote since', async (
   ]);
 });
 
+test('is reverted also where it has removed something', async () => {
+  const keys = await twoEntries();
+  const items = keys.map((key) => ({ action: 'delete', path: entry(key) }));
+  const body = { title: 'None', reason: 'It is time', items, digest: await digestOf(items) };
+  const { id } = good(await platform.post(rollouts(), { ...body, stages: [everybody] })).body;
+  good(await advance(id, null, { all_at_once: true, reason: 'Now' }));
+  expect((await platform.get(entry(keys[0]!))).status).toBe(404);
+  expect((await step(id, 'revert', { reason: 'No' })).body.state).toBe('reverted');
+  expect((await values(keys))[0]).toEqual([1, 1]);
+});
+
 describe('is refused', () => {
   const problems = async (
     items: readonly object[],
