@@ -191,5 +191,10 @@ export const auditSchema: Schema = {
       `CREATE INDEX destinations_due ON audit.destinations (due_at)
          WHERE (head > searched OR checkpoint_head > checkpoint_sent) AND stopped IS NULL`,
     ),
+    migration(
+      'AuditFirstDestinationChanges1766600000001',
+      // The first of the events that seq is the last of; null from a node of an earlier release.
+      'ALTER TABLE audit.destination_changes ADD COLUMN first_seq int8',
+    ),
   ],
 };

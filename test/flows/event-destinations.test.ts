@@ -15,6 +15,7 @@ import { loadSettings } from '../../shared/settings/settings.ts';
 import { openCheckpoint } from '../../shared/security/audit-checkpoint.ts';
 import { audited } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
+import { holdLock } from '../support/held-lock.ts';
 import { problemsOfOcsf } from '../support/ocsf.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import type { Receiver } from '../support/receiver.ts';
@@ -233,6 +234,29 @@ describe('a destination', () => {
 });
 
 describe('nothing is missing', () => {
+  test('where the document is written twice before the audit has observed it', async () => {
+    const before = await eventually(async () => {
+      expect(await database.query('SELECT FROM strata.outbox')).toEqual([]);
+      return headOfChain();
+    });
+    const lock = 'SELECT FROM audit.chains WHERE chain = $1 FOR UPDATE';
+    const chain = await holdLock(database, lock, [tenant.id]);
+    await write(1);
+    await chain.untilWaiting(1);
+    // These are recorded together.
+    await setUp();
+    await write(2);
+    await setUp({ format: 'standard' });
+    await chain.release();
+    await eventually(async () => expect(siem.lines).not.toEqual([]));
+    const [first] = siem.lines;
+    expect([first!.seq, first!.action]).toEqual([
+      before.seq + 2,
+      'config.event_destinations.created',
+    ]);
+    await expectWhole([String(first!.seq - 1), first!.previous!]);
+  });
+
   test('after an answer of 401, and a connection that ends', async () => {
     const answers: ReturnType<Refuse>[] = [401, (response) => response.destroy()];
     siem.refuse = () => (answers.length > 0 ? answers.shift() : undefined);

@@ -106,16 +106,19 @@ export async function noteDestinationChanges(
   const written = events.filter(({ action }) => action.startsWith(documentEvents));
   if (written.length === 0) return;
   await manager.query(
-    `INSERT INTO audit.destination_changes AS c (chain, seq, retry_at)
-     SELECT chain, max(seq), clock_timestamp() FROM audit.events WHERE chain = ANY($1) AND id = ANY($2) GROUP BY chain
+    `INSERT INTO audit.destination_changes AS c (chain, first_seq, seq, retry_at)
+     SELECT chain, min(seq), max(seq), clock_timestamp() FROM audit.events
+     WHERE chain = ANY($1) AND id = ANY($2) GROUP BY chain
      ON CONFLICT (chain) DO UPDATE SET seq = greatest(c.seq, excluded.seq), retry_at = excluded.retry_at`,
     [[...new Set(written.map(auditChainOf))], written.map(({ id }) => id)],
   );
 }
 
+/** Of a document, which may have been written several times since it was followed. */
 export interface DestinationChange {
   readonly chain: string;
-  /** The number of the event that tells of it. */
+  /** The number of the first event that tells of it. A destination that is new begins there. */
+  readonly first_seq: number;
   readonly seq: number;
 }
 
@@ -124,7 +127,7 @@ export const destinationChanges = (
   most: number,
 ): Promise<DestinationChange[]> =>
   manager.query(
-    `SELECT chain, seq FROM audit.destination_changes WHERE retry_at <= clock_timestamp()
+    `SELECT chain, coalesce(first_seq, seq) AS first_seq, seq FROM audit.destination_changes WHERE retry_at <= clock_timestamp()
      ORDER BY retry_at LIMIT $1`,
     [most],
   );
@@ -147,7 +150,7 @@ export const postponeChange = (
  */
 export async function followDocument(
   manager: EntityManager,
-  { chain, seq }: DestinationChange,
+  { chain, first_seq: firstSeq, seq }: DestinationChange,
   { destinations, revision }: { destinations: EventDestinations; revision: number },
 ): Promise<void> {
   // So that a checkpoint is either made before, or finds the destination there.
@@ -163,7 +166,7 @@ export async function followDocument(
     max_seconds: destination.batch?.max_seconds ?? destinationDefaults.max_seconds,
     stopped: destination.paused ? 'paused' : null,
     checkpoints: destination.checkpoints === true,
-    begin: Math.min(destination.from_seq ?? seq, (head?.seq ?? 0) + 1) - 1,
+    begin: Math.min(destination.from_seq ?? firstSeq, (head?.seq ?? 0) + 1) - 1,
   }));
   await manager.query(
     'DELETE FROM audit.destinations WHERE chain = $1 AND name <> ALL($2::text[])',
