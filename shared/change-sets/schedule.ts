@@ -14,6 +14,11 @@ const pollMs = 1000;
 /** So late it may still be applied: what is meant for the night does not come in the morning. */
 export const graceMs = 15 * 60_000;
 const batch = 20;
+/**
+ * What is refused, and not suspended by that, is tried again after this time, such as a write of a
+ * tenant that has changed as much as it may in an hour. Until then the others come first.
+ */
+const refusedMs = 30_000;
 
 export interface ScheduleOptions {
   readonly db: DataSource;
@@ -25,6 +30,14 @@ export interface ScheduleOptions {
 }
 
 export function startSchedule({ db, entity, service, log, run }: ScheduleOptions): BackgroundLoop {
+  /** By their ids, when those that were refused are tried again, by performance.now(). */
+  const refused = new Map<string, number>();
+
+  function refusedLately(): string[] {
+    for (const [id, until] of refused) if (until <= performance.now()) refused.delete(id);
+    return [...refused.keys()];
+  }
+
   /** Answers the outage that kept it from being applied. */
   async function attempt(tenantId: string | null, id: string): Promise<unknown> {
     try {
@@ -33,7 +46,9 @@ export function startSchedule({ db, entity, service, log, run }: ScheduleOptions
     } catch (error) {
       // Another node was first, or somebody took it back.
       log.info({ err: error, changeset_id: id }, 'a scheduled change set was not applied');
-      return isOutage(error) ? error : undefined;
+      if (isOutage(error)) return error;
+      refused.set(id, performance.now() + refusedMs);
+      return undefined;
     }
   }
   return startBackgroundLoop({
@@ -41,7 +56,8 @@ export function startSchedule({ db, entity, service, log, run }: ScheduleOptions
     async look(stopping) {
       const due = await db.query<{ id: string; tenant_id: string | null }[]>(
         `SELECT id, tenant_id FROM ${tableOf(entity)}
-         WHERE state = 'scheduled' AND due_at <= now() ORDER BY due_at LIMIT ${batch}`,
+         WHERE state = 'scheduled' AND due_at <= now() AND id <> ALL ($1) ORDER BY due_at LIMIT ${batch}`,
+        [refusedLately()],
       );
       // What one waits for, such as a service that is away, need not hold the others.
       let outage: unknown;

@@ -704,6 +704,22 @@ describe('a schedule', () => {
     expect((await people.ada.get(path)).status).toBe(200);
   });
 
+  test('is not held up by what is refused again and again', async () => {
+    const set = await scheduled(putProject(), soon(60_000));
+    // Of damaged rows, which stay as they are.
+    const damaged = await cluster.database.query<{ id: string }>(
+      `INSERT INTO tenant_config.change_sets (id, tenant_id, state, digest, content, created_at, updated_at, due_at)
+       SELECT gen_random_uuid(), tenant_id, state, digest, '{}', created_at, updated_at, clock_timestamp() - interval '1 minute'
+       FROM tenant_config.change_sets, generate_series(1, 20) WHERE id = $1 RETURNING id`,
+      [set.id],
+    );
+    await makeDue(set.id, '1 second');
+    await eventually(async () => expect((await stateOf(set)).state).toBe('applied'));
+    await cluster.database.query('DELETE FROM tenant_config.change_sets WHERE id = ANY ($1)', [
+      damaged.map(({ id }) => id),
+    ]);
+  });
+
   test('does not apply what was taken back or edited', async () => {
     const [one, other] = [project(), project()];
     const cancelled = await scheduled(putProject(one), soon(60_000));
