@@ -116,6 +116,22 @@ async function expectWhole(from: readonly string[] = []): Promise<void> {
   for (const verifier of verifiers.slice(0, 2))
     expect(await verdict(verifier, lines, from)).toBe(whole);
 }
+/** Instead of after the wait that follows a failure. */
+const tryNow = (): Promise<unknown> =>
+  database.query('UPDATE audit.destinations SET due_at = clock_timestamp() WHERE lease IS NULL');
+/** Cuts the chain off but for its last three events. */
+async function cut(): Promise<Line> {
+  const line = await eventually(async () => {
+    expect(await database.query('SELECT FROM strata.outbox')).toEqual([]);
+    const { body } = await tenant.admin.get('/audit/events?order=desc&limit=4');
+    expect(body.items).toHaveLength(4);
+    return body.items[3] as Line;
+  });
+  const { seq, hash } = line;
+  const { status } = await platform.post('/audit/cut', { tenant_id: tenant.id, seq, hash });
+  expect(status).toBeLessThan(300);
+  return line;
+}
 const numbers = (lines: readonly Line[]) => lines.map(({ seq }) => seq);
 
 describe('a destination', () => {
@@ -271,10 +287,6 @@ describe('nothing is missing', () => {
   });
 
   test('of one that answers 500, one that is slow, and one that is killed and comes back', async () => {
-    const tryNow = () =>
-      database.query(
-        'UPDATE audit.destinations SET due_at = clock_timestamp() WHERE lease IS NULL',
-      );
     siem.refuse = () => 500;
     await setUp({ from_seq: 1 });
     await eventually(async () =>
@@ -356,15 +368,20 @@ describe('nothing is missing', () => {
   test('where the audit was cut below its cursor, which a line tells', async () => {
     await setUp({ from_seq: 1, paused: true });
     await write(3);
-    const { seq, hash } = await eventually(async () => {
-      const { body } = await tenant.admin.get('/audit/events?limit=4');
-      expect(body.items).toHaveLength(4);
-      return body.items[3];
-    });
-    expect(
-      (await platform.post('/audit/cut', { tenant_id: tenant.id, seq, hash })).status,
-    ).toBeLessThan(300);
+    const { seq, hash } = await cut();
     await setUp();
+    await expectWhole();
+    expect(siem.lines[0]).toEqual({ skipped: 'cut', from: 1, seq, hash, previous: null });
+  });
+
+  test('where it was cut behind a batch that had failed', async () => {
+    siem.refuse = () => 500;
+    await setUp({ from_seq: 1 });
+    await eventually(async () => expect(await state()).toMatchObject({ state: 'failing', seq: 0 }));
+    await write(8);
+    const { seq, hash } = await cut();
+    siem.refuse = () => undefined;
+    await tryNow();
     await expectWhole();
     expect(siem.lines[0]).toEqual({ skipped: 'cut', from: 1, seq, hash, previous: null });
   });

@@ -50,7 +50,9 @@ export async function readBatch(
   const gone = await cutOff(manager, chain, seq);
   const begin = gone.at(-1)?.seq ?? seq;
   const from = Math.max(begin, searched);
-  const end = Math.min(until ?? head.seq, from + mostSearched);
+  // What a batch that failed had may have been cut off meanwhile, to its end.
+  const last = until !== null && until > from ? until : head.seq;
+  const end = Math.min(last, from + mostSearched);
   const prefixes = types?.map((type) => type.replace(/\*$/, ''));
   const found = await manager.query<{ seq: number; bytes: number }[]>(
     `SELECT seq, octet_length(payload::text) + ${bytesBeside} AS bytes FROM audit.events
