@@ -153,6 +153,8 @@ describe('a chain of all kinds of values', () => {
 
   test('that was cut below a receiver tells it so, and continues', async () => {
     const { seq, hash } = lines[2]!;
+    const params = { tenant_id: tenantId, limit: 1 };
+    const page = await callAs(node.broker, 'audit.export', params, by);
     await callAs(node.broker, 'audit.cut', { body: { tenant_id: tenantId, seq, hash } }, by);
     await eventually(async () =>
       expect(numbersOf(await exported({ tenant_id: tenantId }))).toEqual([4, 5, 6]),
@@ -161,6 +163,10 @@ describe('a chain of all kinds of values', () => {
     expect(numbersOf(resumed)).toEqual([['cut', 2, 3], 4, 5, 6]);
     const from = ['1', lines[0]!.hash];
     expect(await verdicts(resumed, from, verifiers.slice(0, 2))).toEqual([end, end]);
+    const cursor = page.next_cursor!;
+    const rest = await callAs(node.broker, 'audit.export', { tenant_id: tenantId, cursor }, by);
+    const paged = [...page.items, ...rest.items];
+    expect(await verdicts(paged, [], verifiers.slice(0, 2))).toEqual([end, end]);
     const filtered = await exported({ tenant_id: tenantId, action: 'auth.*' });
     expect(numbersOf(filtered)).toEqual([['cut', 1, 3], 4, ['filtered', 5, 5], 6]);
   });

@@ -58,9 +58,9 @@ export const exportActions = (db: DataSource) =>
       const { manager } = db;
       const last = await lastOf(manager, chain, until);
       const cursor = decodeCursor(params.cursor, 'number');
-      const asksOn = after !== undefined || action !== undefined;
+      const asksOn = cursor !== undefined || after !== undefined || action !== undefined;
       const asked = Number(cursor ?? after ?? 0);
-      const gone = cursor === undefined && asksOn ? await cutOff(manager, chain, asked) : [];
+      const gone = asksOn ? await cutOff(manager, chain, asked) : [];
       const begin = gone.at(-1)?.seq ?? asked;
       const end = action === undefined ? last : Math.min(last, begin + mostSearched);
       const { items: rows, next_cursor: next } = await readPage<EventRow, EventRow>({
