@@ -195,6 +195,8 @@ export interface DocumentKind<Address, Document, Context = undefined> {
    * stays.
    */
   seal?(document: Document, address: Address, current: Document | null): Document;
+  /** Throws 409 where a secret of a stored document does not open. Only for kinds that seal. */
+  requireOpen?(document: Document, address: Address): void;
   /** What a PUT of the document takes; the document itself where absent. */
   bodyOf?(document: Document): unknown;
   /**

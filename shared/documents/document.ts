@@ -396,6 +396,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
       return null;
     }
     this.#refuseHidden({ document: after as Document }, found.request.caller);
+    this.kind.requireOpen?.(after as Document, found.address);
     const { findings } = this.#checked(this.#conceal(after), found);
     return { document: after as Document, findings };
   }

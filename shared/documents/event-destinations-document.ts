@@ -1,7 +1,7 @@
 /** The rules of event_destinations, a tenant's and the platform's, and how their secrets are kept. */
 import { EventDestinations, mostDestinations } from '../contracts/event-destinations.ts';
 import { createGuard } from '../outgoing/guard.ts';
-import { openSecrets, sealSecrets } from '../security/document-secrets.ts';
+import { openSecrets, requireOpenSecrets, sealSecrets } from '../security/document-secrets.ts';
 import { createVault, type Vault } from '../security/vault.ts';
 import type { Settings } from '../settings/settings.ts';
 import {
@@ -22,7 +22,7 @@ const contextOf = (owner: string): string => `event_destinations ${owner}`;
 
 type Rules<Address> = Pick<
   DocumentKind<Address, EventDestinations, RefusedAddresses>,
-  'schema' | 'prepare' | 'check' | 'seal'
+  'schema' | 'prepare' | 'check' | 'seal' | 'requireOpen'
 > & { readonly complete: (draft: EventDestinations) => EventDestinations };
 
 export function destinationRules<Address>(
@@ -50,6 +50,13 @@ export function destinationRules<Address>(
         vaultOf(settings()),
         contextOf(ownerOf(address)),
         current,
+      ),
+    requireOpen: (document, address) =>
+      requireOpenSecrets(
+        document,
+        EventDestinations,
+        vaultOf(settings()),
+        contextOf(ownerOf(address)),
       ),
   };
 }

@@ -4,7 +4,7 @@
  * given for: whoever may not read a secret must not have it sent to an address of theirs.
  */
 import type { TSchema } from 'typebox';
-import { invalid, type Problem } from '../errors.ts';
+import { invalid, StrataError, type Problem } from '../errors.ts';
 import { pointerTo } from '../schema/json-pointer.ts';
 import { markedTexts } from '../schema/marked.ts';
 import { isSealed, mask, type Vault } from './vault.ts';
@@ -130,6 +130,17 @@ export function sealSecrets<T>(
  */
 export const openSecrets = <T>(document: T, schema: TSchema, vault: Vault, context: string): T =>
   replaceSecrets(document, schema, (value, place) => vault.open(value, bindingOf(context, place)));
+
+/** Throws 409 where one does not open, so that nothing is restored that could not be sent by. */
+export function requireOpenSecrets(...document: Parameters<typeof openSecrets>): void {
+  try {
+    openSecrets(...document);
+  } catch (cause) {
+    const message =
+      'A secret of it does not open: SECRET_KEY has changed since. Write the document with its secrets instead.';
+    throw new StrataError('conflict', message, { cause });
+  }
+}
 
 const pathKey = ({ path }: SecretHolder): string => path.join('/');
 

@@ -285,10 +285,13 @@ export const settingsGroups = {
       'Signs tokens and encrypts stored secrets, at least 32 bytes; embedded mode makes one in DATA_DIR',
       { form: secretKeyForm, requires_restart: true },
     ),
-    secret_key_previous: secret('The key before, still read while keys are rotated', {
-      form: secretKeyForm,
-      requires_restart: true,
-    }),
+    secret_key_previous: secret(
+      'The key before, without which API keys and secrets made under it are lost',
+      {
+        form: secretKeyForm,
+        requires_restart: true,
+      },
+    ),
     webhook_secret: secret(
       'Signs one-time approve and deny links in e-mails; derived from SECRET_KEY by default',
       { requires_restart: true },

@@ -350,5 +350,16 @@ describe('notification_config', () => {
       document: { chat: { google_chat: { webhook_url: '********' } } },
     });
     expect(await storedSecret()).toBe(sealed);
+
+    // Nothing could be sent by it, nor an approval be asked for.
+    const another = loadSettings({ SECRET_KEY: 'y'.repeat(32) }, { pieces: [] });
+    const later = documentActions(
+      tenantDb,
+      notificationKind(tenantDb, () => another),
+    );
+    await expect(later.rollback(address, request(), after)).rejects.toMatchObject({
+      type: 'conflict',
+      message: expect.stringContaining('does not open'),
+    });
   });
 });

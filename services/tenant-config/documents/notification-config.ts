@@ -13,7 +13,7 @@ import { allEnded } from '../../../shared/database/all-ended.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
 import type { DocumentKind, Stored } from '../../../shared/documents/document-kind.ts';
 import { createGuard } from '../../../shared/outgoing/guard.ts';
-import { sealSecrets } from '../../../shared/security/document-secrets.ts';
+import { requireOpenSecrets, sealSecrets } from '../../../shared/security/document-secrets.ts';
 import { createVault } from '../../../shared/security/vault.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import {
@@ -132,6 +132,13 @@ export function notificationKind(
         notificationVault(settings()),
         notificationContext(tenant_id),
         current,
+      ),
+    requireOpen: (document, { tenant_id }) =>
+      requireOpenSecrets(
+        document,
+        NullableNotificationConfig,
+        notificationVault(settings()),
+        notificationContext(tenant_id),
       ),
   };
 }
