@@ -1,6 +1,11 @@
-/** Turns of the runner: one node has it, and one that comes back late has lost it. */
+/**
+ * Turns of the runner: one node has it, one that comes back late has lost it, and a rollout whose
+ * gates do not answer keeps no other waiting.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
+import { startRunningRollouts } from '../../services/global-config/actions/rollout-runner.ts';
 import { globalConfigSchema } from '../../services/global-config/schema.ts';
 import { answersOf, endTurn, takeTurn } from '../../services/global-config/stores/rollout-runs.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
@@ -14,16 +19,19 @@ beforeAll(async () => {
   const options = { url: database.url, poolSize: 8, timeoutMs: 10_000, ssl: false };
   await migrate(options, [commitSchema, globalConfigSchema]);
   db = await openDatabase(options, globalConfigSchema);
-  await db.query(
-    `INSERT INTO global_config.rollouts (id, document, state, created_at, revision, updated_by, updated_at)
-     VALUES ('one', '{}', 'running', now(), 1, 'u', now())`,
-  );
+  await plan('one');
 });
 afterAll(async () => {
   await db?.destroy();
   await database?.drop();
 });
 
+const plan = (id: string): Promise<unknown> =>
+  db.query(
+    `INSERT INTO global_config.rollouts (id, document, state, created_at, revision, updated_by, updated_at)
+     VALUES ($1, '{}', 'running', now(), 1, 'u', now())`,
+    [id],
+  );
 const answer = (result: 'pass' | 'fail') => {
   const at = new Date().toISOString();
   return [{ stage: 0, gate: 0, result, detail: result, since: at, at }];
@@ -50,4 +58,35 @@ test('a node that comes back late has lost the turn, and leaves nothing behind',
   expect((await answersOf(db.manager, ['one'])).get('one')).toMatchObject([{ result: 'fail' }]);
   // Not twice, either: the next look is a turn of its own.
   await expect(takeTurn(db.manager, 'one')).rejects.toThrow('It is not its turn.');
+});
+
+test('a rollout that is being run is not begun again, and no other waits for it', async () => {
+  await over();
+  const begun: string[] = [];
+  const began = new Map(['one', 'two'].map((id) => [id, Promise.withResolvers<void>()]));
+  const answered = Promise.withResolvers<void>();
+  const runner = startRunningRollouts({
+    db,
+    log: pino({ enabled: false }),
+    run: (id) => {
+      begun.push(id);
+      began.get(id)!.resolve();
+      return answered.promise;
+    },
+  });
+  runner.wake();
+  await began.get('one')!.promise;
+  await plan('two');
+  runner.wake();
+  await began.get('two')!.promise;
+  let hasStopped = false;
+  const stopped = runner.stop().then(() => {
+    hasStopped = true;
+  });
+  // The look on its way ends meanwhile; what it has begun does not.
+  await db.query('SELECT');
+  expect(hasStopped).toBe(false);
+  answered.resolve();
+  await stopped;
+  expect(begun).toEqual(['one', 'two']);
 });

@@ -8,12 +8,10 @@ import {
   startBackgroundLoop,
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
-import { codeOf, isOutage } from '../../../shared/errors.ts';
+import { codeOf } from '../../../shared/errors.ts';
 import { rolloutsDue } from '../stores/rollout-runs.ts';
 
 const pollMs = 1000;
-/** After one that continued: its next stage may begin, too. */
-const soonMs = 200;
 
 export interface RunnerOptions {
   readonly db: DataSource;
@@ -22,32 +20,38 @@ export interface RunnerOptions {
 }
 
 export function startRunningRollouts({ db, log, run }: RunnerOptions): BackgroundLoop {
-  /** Whether it was this node's turn. */
-  async function attempt(id: string): Promise<boolean> {
+  /** Runs on their way, by rollout. No look waits for them: gates may take seconds to answer. */
+  const running = new Map<string, Promise<void>>();
+
+  async function attempt(id: string): Promise<void> {
     try {
       await run(id);
-      return true;
     } catch (error) {
-      if (isOutage(error)) throw error;
       // Another node was first, or somebody changed it.
       const isUsual = codeOf(error) === 'conflict';
       log[isUsual ? 'debug' : 'warn']({ err: error, rollout_id: id }, 'a rollout did not continue');
-      return false;
+    } finally {
+      running.delete(id);
     }
   }
-  return startBackgroundLoop({
+
+  const loop = startBackgroundLoop({
     log,
     async look(stopping) {
-      const due = stopping.aborted ? [] : await rolloutsDue(db.manager);
-      // Together: gates of one that take their time keep no other waiting.
-      const done = await Promise.allSettled(due.map(attempt));
-      const failed = done.find(({ status }) => status === 'rejected');
-      if (failed?.status === 'rejected') throw failed.reason;
-      const hasRun = done.some((each) => each.status === 'fulfilled' && each.value);
-      return hasRun ? soonMs : pollMs;
+      const due = await rolloutsDue(db.manager);
+      if (stopping.aborted) return pollMs;
+      for (const id of due) if (!running.has(id)) running.set(id, attempt(id));
+      return pollMs;
     },
     retryMs: pollMs,
     complaint: 'rollouts cannot be run; it is tried again',
     firstMs: pollMs,
   });
+  return {
+    wake: loop.wake,
+    async stop() {
+      await loop.stop();
+      await Promise.all(running.values());
+    },
+  };
 }
