@@ -354,5 +354,12 @@ export const tenantConfigSchema: Schema = {
       'CREATE INDEX visits_newest ON tenant_config.visits (tenant_id, created_at, id)',
       'CREATE INDEX visits_open ON tenant_config.visits (until) WHERE ended_at IS NULL',
     ),
+    migration(
+      'TenantConfigFewTenants1766600000001',
+      // Without it the planner takes nearly all tenants for such with Slack, and reads them all instead of tenants_slack.
+      `CREATE STATISTICS tenant_config.tenants_with_slack ON (notification_config->'slack') FROM tenant_config.tenants`,
+      'CREATE INDEX tenants_erasing ON tenant_config.tenants (erasing_since) WHERE erasing_since IS NOT NULL',
+      'ANALYZE tenant_config.tenants',
+    ),
   ],
 };

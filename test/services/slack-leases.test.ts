@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { notifierSchema } from '../../services/notifier/schema.ts';
 import { claimSlack, releaseSlack } from '../../services/notifier/stores/slack-leases.ts';
+import { findTenantsWithSlack } from '../../services/tenant-config/stores/tenants.ts';
 import { openDatabase } from '../../shared/database/open.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 
@@ -53,4 +54,23 @@ test('a look at leases that need no renewal writes nothing', async () => {
   const before = await versions();
   for (const holder of [one, other]) await claimSlack(db, holder, ids);
   expect(await versions()).toEqual(before);
+});
+
+test('tenants with Slack are found without a look at all others', async () => {
+  await database.query(
+    `INSERT INTO tenant_config.tenants (id, name, status, created_at, updated_at, notification_config,
+       notification_revision, notification_updated_by, notification_updated_at)
+     SELECT gen_random_uuid(), 'T' || n, 'active', now(), now(),
+       json_build_object(CASE n WHEN 1 THEN 'slack' ELSE 'webhook' END, '{}'::json), 7, 'u', now()
+     FROM generate_series(1, 2000) AS n`,
+  );
+  await database.query('ANALYZE tenant_config.tenants');
+  await db.transaction(async (manager) => {
+    const found = await findTenantsWithSlack(manager);
+    expect(found).toEqual([{ tenant_id: expect.any(String), revision: 7 }]);
+    const [read] = await manager.query<unknown[]>(
+      `SELECT seq_tup_read::int FROM pg_stat_xact_user_tables WHERE relid = 'tenant_config.tenants'::regclass`,
+    );
+    expect(read).toEqual({ seq_tup_read: 0 });
+  });
 });

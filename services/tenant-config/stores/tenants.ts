@@ -28,7 +28,7 @@ export async function requireTenant(manager: EntityManager, id: string): Promise
   if (found.length === 0) throw noSuchTenant();
 }
 
-/** An index of these alone finds them, however many other tenants there are. */
+/** Found by an index of these alone, however many other tenants there are. */
 export const findTenantsWithSlack = (
   manager: EntityManager,
 ): Promise<{ tenant_id: string; revision: number }[]> =>
