@@ -167,6 +167,31 @@ test('groups are those with members and those asked, with who could decide', () 
   ]);
 });
 
+test('members are looked at once, however many groups and routes there are', () => {
+  let looks = 0;
+  const names = Array.from({ length: 100 }, (_each, index) => `g${index}`);
+  const members = names.map((name) => {
+    const each = member(name);
+    return Object.defineProperty(each, 'groups', {
+      get: () => {
+        looks += 1;
+        return [name];
+      },
+    });
+  });
+  const config: NotificationConfig = {
+    approver_groups: {
+      action_overrides: Object.fromEntries(names.map((name) => [name, ['none']])),
+    },
+  };
+  expect(groupsOf(members, []).map(({ deciders }) => deciders)).toEqual(
+    names.toSorted().map((name) => [name]),
+  );
+  const principals = { members, service_accounts: [] };
+  approvalsOf(principals, effectiveNotifications(config, settings));
+  expect(looks).toBe(2 * members.length);
+});
+
 test('changes of the configuration are approved by the groups of the policy, else by roles', () => {
   const members = [admin, member('ada', { groups: ['one'] }), member('eve', { roles: ['viewer'] })];
   const principals = { members, service_accounts: [robot] };

@@ -33,16 +33,24 @@ const mostDeciders = 100_000;
 const mayAct = ({ status, can_act: canAct }: Member): boolean =>
   status === 'active' && canAct !== false;
 
+/** Each member is looked at once: a tenant may have as many groups as people. */
 export function groupsOf(
   members: readonly Member[],
   asked: readonly string[],
 ): AccessReport['groups'] {
-  const names = new Set([...members.flatMap(({ groups }) => groups), ...asked]);
-  return [...names].toSorted().map((name) => {
-    const inIt = members.filter(({ groups }) => groups.includes(name));
-    const deciders = inIt.filter((member) => mayAct(member) && hasDeciderRole(member.roles));
-    return { name, members: inIt.map(idOf), deciders: deciders.map(idOf) };
-  });
+  const groups = new Map(
+    asked.map((name) => [name, { members: [] as string[], deciders: [] as string[] }]),
+  );
+  for (const member of members) {
+    const decides = mayAct(member) && hasDeciderRole(member.roles);
+    for (const name of member.groups) {
+      const group = groups.get(name) ?? { members: [], deciders: [] };
+      groups.set(name, group);
+      group.members.push(member.user_id);
+      if (decides) group.deciders.push(member.user_id);
+    }
+  }
+  return [...groups.keys()].toSorted().map((name) => ({ name, ...groups.get(name)! }));
 }
 const idOf = ({ user_id: id }: Member): string => id;
 
@@ -52,25 +60,53 @@ interface Candidate {
   readonly groups: readonly string[];
 }
 
-function candidatesOf({ members, service_accounts: accounts }: Principals, machines: boolean) {
-  const people = members.filter(mayAct).map((member) => ({ ...member, id: member.user_id }));
-  const programs = accounts.filter(({ status }) => machines && status === 'active');
-  return [...people, ...programs.map((account) => ({ ...account, groups: [] }))];
+/** Whoever has a role that decides, found by what gives them a right. */
+interface Candidates {
+  readonly all: readonly Candidate[];
+  readonly admins: readonly Candidate[];
+  readonly byGroup: ReadonlyMap<string, readonly Candidate[]>;
+}
+
+function candidatesOf(
+  { members, service_accounts: accounts }: Principals,
+  machines: boolean,
+): Candidates {
+  const people = members
+    .filter(mayAct)
+    .map(({ user_id: id, roles, groups }) => ({ id, roles, groups }));
+  const programs = accounts
+    .filter(({ status }) => machines && status === 'active')
+    .map(({ id, roles }) => ({ id, roles, groups: [] }));
+  const all = [...people, ...programs].filter(({ roles }) => hasDeciderRole(roles));
+  const byGroup = new Map<string, Candidate[]>();
+  for (const candidate of all)
+    for (const name of candidate.groups) {
+      const inIt = byGroup.get(name) ?? [];
+      byGroup.set(name, inIt);
+      inIt.push(candidate);
+    }
+  return { all, admins: all.filter(({ roles }) => roles.includes('tenant_admin')), byGroup };
+}
+
+/** Those whom a hop may give a right by itself: by no group, by its own, or by none with anybody. */
+function newAt(
+  { all, admins, byGroup }: Candidates,
+  names: readonly string[],
+  haveDeciders: boolean,
+): readonly Candidate[] {
+  if (names.length === 0) return all;
+  return haveDeciders ? (byGroup.get(names.at(-1)!) ?? []) : admins;
 }
 
 /** Each where they could decide first. */
-function decidersOf(
-  candidates: readonly Candidate[],
-  chain: readonly string[],
-  maxHops: number,
-): Deciders[] {
+function decidersOf(candidates: Candidates, chain: readonly string[], maxHops: number): Deciders[] {
   const found = new Map<string, Deciders>();
   const known = new Set<string>();
   const lastHop = Math.min(maxHops, Math.max(0, chain.length - 1));
   for (let hop = 0; hop <= lastHop; hop += 1) {
     const names = chain.slice(0, hop + 1);
     const haveDeciders = hasDeciders(candidates, names);
-    for (const { id, roles, groups } of candidates) {
+    for (const { id, roles, groups } of newAt(candidates, names, haveDeciders)) {
       const right = known.has(id)
         ? null
         : rightOf({ roles, groups: [...groups] }, { names, haveDeciders });
@@ -85,10 +121,8 @@ function decidersOf(
   return [...found.values()];
 }
 
-const hasDeciders = (candidates: readonly Candidate[], names: readonly string[]): boolean =>
-  candidates.some(
-    ({ roles, groups }) => hasDeciderRole(roles) && groups.some((group) => names.includes(group)),
-  );
+const hasDeciders = ({ byGroup }: Candidates, names: readonly string[]): boolean =>
+  names.some((name) => byGroup.has(name));
 
 /** Throws 413 where the routes name too many. */
 export function approvalsOf(
