@@ -30,8 +30,8 @@ export const decideCommand: Command = {
     });
     const decided = await session.call('config-resolver.decide', { tenant_id: tenant, body });
     answer(decided, () => {
-      const rows = decided.reasons.map(({ rule, limit, asked, layer, source }) => ({
-        rule,
+      const rows = decided.reasons.map(({ rule, name, limit, asked, layer, source }) => ({
+        rule: name === undefined ? rule : `${rule} ${name}`,
         limit: valueShown(limit),
         asked: valueShown(asked),
         layer,

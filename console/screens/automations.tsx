@@ -6,7 +6,6 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, ofTenant, parameter, query } from '../address.ts';
 import { withQuery } from '../api.ts';
-import { shortJson } from '../format.ts';
 import { automationStates } from '../known-values.ts';
 import { lookAgainMs, useEvery, useList, useLive, useGet } from '../loading.ts';
 import { FilterField, Filters, fitting, type Option, SelectField } from '../fields.tsx';
@@ -16,6 +15,7 @@ import { Heading, ProblemBox, Section } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { EmergencyStop } from './emergency-stop.tsx';
 import { explainedIn, limitsIn, LimitTable } from './limit-table.tsx';
+import { DecidingReason } from './reasons.tsx';
 
 type Effective = ResultOf<'config-resolver.resolve'>;
 export type Automation = ResultOf<'notifier.automations.list'>['items'][number];
@@ -154,12 +154,7 @@ function RemarkOn({ automation }: { readonly automation: Automation }): VNode {
   if (state === 'waiting_approval' && approval !== undefined)
     return <a href={hrefOf(ofTenant(`/approvals/${approval}`))}>its approval</a>;
   if (outcome !== null) return <bdi>{outcome}</bdi>;
-  if (state === 'denied' && first)
-    return (
-      <span>
-        <code>{first.rule}</code> is {shortJson(first.limit, 40)}
-      </span>
-    );
+  if (state === 'denied' && first) return <DecidingReason reason={first} place={automation} />;
   return <span class="muted">–</span>;
 }
 

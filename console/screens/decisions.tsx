@@ -5,13 +5,13 @@ import { hrefOf, ofTenant, parameter, setQuery } from '../address.ts';
 import { withQuery, type Page } from '../api.ts';
 import { dateText } from '../bars-by-day.tsx';
 import { anyOf, SelectField, Filters } from '../fields.tsx';
-import { shortJson } from '../format.ts';
 import { automationDecisions } from '../known-values.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { useGet } from '../loading.ts';
 import { Below, Button, Code, Risk, State, Time } from '../inline.tsx';
 import { Empty, Fact, Heading } from '../parts.tsx';
 import { LimitTable } from './limit-table.tsx';
+import { ReasonTable } from './reasons.tsx';
 import { decisionTitles, type DecidedOn } from './decided.ts';
 import { DecisionsByDay } from './decisions-by-day.tsx';
 import type { ScreenProperties } from './screen.ts';
@@ -221,24 +221,11 @@ function OneDecision({ id }: { readonly id: string }): VNode {
             </Fact>
           </dl>
           <h2>Rules that applied</h2>
-          <Table
+          <ReasonTable
             label="Rules that applied"
+            reasons={data.reasons}
+            place={data.intent}
             empty="None, so it was allowed."
-            items={data.reasons}
-            keyOf={(reason) => `${reason.rule} ${reason.name ?? ''}`}
-            columns={[
-              [
-                'Rule',
-                (reason) => (
-                  <>
-                    <code>{reason.rule}</code> <bdi>{reason.name ?? ''}</bdi>
-                  </>
-                ),
-              ],
-              ['Limit', (reason) => shortJson(reason.limit, 60)],
-              ['Asked', (reason) => shortJson(reason.asked, 60)],
-              ['Set in', (reason) => reason.layer],
-            ]}
           />
           <h2>Limits as they were</h2>
           {data.explain === null ? (

@@ -10,18 +10,22 @@ import { anyOf, Filters, SelectField, TypedFilter } from '../fields.tsx';
 import { riskLevels } from '../known-values.ts';
 import { Table, Waiting } from '../lists.tsx';
 import { useLive, useLoaded, useGet } from '../loading.ts';
-import { State, Time, Value } from '../inline.tsx';
+import { State, Time } from '../inline.tsx';
 import { choicesOf, Empty, Heading } from '../parts.tsx';
-import { layerTitles } from './ladder.ts';
+import { ReasonTable, type Place } from './reasons.tsx';
 
 type Decided = ResultOf<'config-resolver.decide'>;
-type Reason = Decided['reasons'][number];
 type Contexts = ResultOf<'tenant-config.contexts'>;
 
 const names = ['action', 'agent_type', 'service_id', 'service_type'] as const;
 const numbers = ['cost_impact', 'resource_scaling'] as const;
 
 const asked = (name: string): string => parameter(name).trim();
+const placeAsked = (): Place => ({
+  agent_type: asked('agent_type'),
+  service_id: asked('service_id'),
+  service_type: asked('service_type'),
+});
 
 /** Undefined until it says what it is about. What is no number the API refuses at its place. */
 function intentAsked(): Readonly<Record<string, unknown>> | undefined {
@@ -112,25 +116,11 @@ function Answer({ decided }: { readonly decided: Decided }): VNode {
           <code>{path}</code> {message}
         </p>
       ))}
-      <Table
+      <ReasonTable
         label="Reasons"
-        look="lines"
-        items={decided.reasons}
+        reasons={decided.reasons}
+        place={placeAsked()}
         empty="No rule stands in its way."
-        columns={[
-          [
-            'Rule',
-            ({ rule, name }, index) => (
-              <>
-                <code>{rule}</code> {name && <bdi>{name}</bdi>}{' '}
-                {index === 0 && <span class="tag">decides</span>}
-              </>
-            ),
-          ],
-          ['Asked', ({ asked: wanted }) => <Value value={wanted} />],
-          ['Limit', ({ limit }) => <Value value={limit} />],
-          [{ wide: 'Where it is from' }, sourceOf],
-        ]}
       />
       <Table
         label="Budgets that it counts against"
@@ -154,20 +144,3 @@ function Answer({ decided }: { readonly decided: Decided }): VNode {
     </>
   );
 }
-
-const sourceTitle = (layer: Reason['layer']): string => {
-  if (layer === 'freezes') return 'Freezes';
-  return layer === 'budgets' ? 'Budgets' : layerTitles[layer];
-};
-
-const sourceOf = ({ layer, revision }: Reason): VNode => (
-  <>
-    {sourceTitle(layer)}
-    {revision !== null && (
-      <span class="fine">
-        {' '}
-        revision <span class="number">{revision}</span>
-      </span>
-    )}
-  </>
-);

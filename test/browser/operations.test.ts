@@ -1192,7 +1192,12 @@ describe('limits over time', () => {
       title: `Resize ${hostile}`,
     });
     expect(asked.status).toBe(202);
-    const denied = { action: 'resize', risk_level: 'low', cost_impact: 9999 };
+    const denied = {
+      action: 'resize',
+      risk_level: 'low',
+      service_type: 'cloud_run',
+      cost_impact: 9999,
+    };
     await eta.operator.post(`/tenants/${eta.id}/automations`, denied);
     const seen = await stage.tabOf(eta.emails.tenant_admin!);
     const { page } = seen;
@@ -1241,6 +1246,17 @@ describe('limits over time', () => {
       /max_cost_impact_approval decides\s+2000\s+1000\s+Tenant risk limits/,
     );
     await standAt(page, 'what-if');
+
+    // Why one was refused leads to the layers of the limit, for what it was about.
+    await page.goto(`/console/tenants/${eta.id}/automations?state=denied`);
+    const refused = page.getByRole('row').filter({ hasText: 'cloud_run' });
+    await refused.waitFor();
+    expect(await refused.innerText()).toMatch(
+      /max_cost_impact_approval\s+asked 9999, limit 1000 · Tenant risk limits/,
+    );
+    await refused.getByRole('link', { name: 'max_cost_impact_approval' }).click();
+    await page.getByRole('group', { name: 'Layers of max_cost_impact_approval' }).waitFor();
+    expect(new URL(page.url()).searchParams.get('service_type')).toBe('cloud_run');
     expect(seen.faults.filter((text) => !text.includes('422'))).toEqual([]);
     await seen.close();
   });
