@@ -140,13 +140,16 @@ export const Columns = ({
 export const Fact = ({
   name,
   says,
+  isWhole = false,
   children = says,
 }: {
   readonly name: string;
   readonly says?: ComponentChildren;
+  /** Sentences and JSON, which are not read in a column. */
+  readonly isWhole?: boolean;
   readonly children?: ComponentChildren;
 }): VNode => (
-  <div>
+  <div class={isWhole ? 'whole' : undefined}>
     <dt>{name}</dt>
     <dd>{children}</dd>
   </div>

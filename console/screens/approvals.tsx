@@ -170,7 +170,7 @@ function Facts({ approval }: { readonly approval: Approval }): VNode {
           </span>
         </Fact>
         {reasons.length > 0 && (
-          <Fact name="Why it asks">
+          <Fact name="Why it asks" isWhole>
             {reasons.map((reason) => (
               <div key={reason}>
                 <bdi>{reason}</bdi>
@@ -199,8 +199,14 @@ function Facts({ approval }: { readonly approval: Approval }): VNode {
           ))}
         </Fact>
         {resource !== null && (
-          <Fact name="Resource">
-            <code>{typeof resource === 'string' ? resource : longJson(resource)}</code>
+          <Fact name="Resource" isWhole>
+            {typeof resource === 'string' ? (
+              <code>{resource}</code>
+            ) : (
+              <pre tabindex={0} aria-label="Resource">
+                <code>{longJson(resource)}</code>
+              </pre>
+            )}
           </Fact>
         )}
       </dl>

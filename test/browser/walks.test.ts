@@ -784,6 +784,9 @@ describe('what people come for most often', () => {
       'deny on a phone with a comment',
       3,
       async ({ page }, hand) => {
+        const columns = 'getComputedStyle(document.querySelector(".facts")).gridTemplateColumns';
+        await page.locator('.facts').waitFor();
+        expect((await page.evaluate<string>(columns)).split(' ')).toHaveLength(2);
         await hand.type(page.getByLabel('Comment'), 'Not before the sale');
         await hand.click(page.getByRole('button', { name: 'Deny', exact: true }));
         await page.locator('.timeline').getByText('Not before the sale').waitFor();
