@@ -7,7 +7,7 @@ import { useState } from 'preact/hooks';
 import { hrefOf, parameter, setQuery, tenantShown, wantedText } from '../address.ts';
 import { useAction } from '../action.ts';
 import { withQuery } from '../api.ts';
-import { nameBeside, namesIn } from '../format.ts';
+import { nameBeside } from '../format.ts';
 import { useLive, useGet } from '../loading.ts';
 import { type Cells, OpenTable, Pager, Waiting } from '../lists.tsx';
 import { saveText } from '../files.ts';
@@ -15,7 +15,7 @@ import { Button, Ends, Link, State, Time, Who } from '../inline.tsx';
 import { Changes, Heading } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
-import { sentenceOf } from './change-sentence.ts';
+import { sentenceOf, subjectOf } from './change-sentence.ts';
 import { Emergency } from './emergency-badge.tsx';
 import {
   nameIn,
@@ -285,7 +285,7 @@ function TakeBack({
                 class="small"
                 onClick={() => onRevert(change)}
               >
-                Revert <bdi>{namesIn(change.path).at(-1)}</bdi>…
+                Revert <bdi>{subjectOf(change.path)}</bdi>…
               </button>
             ))}
         </p>

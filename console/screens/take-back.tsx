@@ -2,6 +2,7 @@
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { get, withQuery, type Page } from '../api.ts';
 import { namesIn, settingAt } from '../format.ts';
+import { subjectOf } from './change-sentence.ts';
 import type { Owner } from './change-sets.ts';
 import { addressOf, titleOf } from './document-kinds.ts';
 import type { Review } from './review.tsx';
@@ -60,7 +61,7 @@ export async function revertOf(
   const id = kind.plural === undefined ? '' : entry.resource_id;
   const address = addressOf(kind.path, id);
   const { revision } = await readStored(address);
-  const name = namesIn(path).at(-1);
+  const name = subjectOf(path);
   return {
     ...handlers,
     title: `Revert ${name} of ${nameOfDocument(entry, owner)}`,
