@@ -19,12 +19,13 @@ h1 { margin: 0 0 16px; font-size: 1.375rem; line-height: 1.3; overflow-wrap: any
 dl { display: grid; grid-template-columns: minmax(7rem, max-content) 1fr; gap: 8px 16px; margin: 0; padding: 16px 0; border-top: 1px solid var(--line); border-bottom: 1px solid var(--line); }
 dt { color: var(--muted); }
 dd { margin: 0; min-width: 0; overflow-wrap: anywhere; unicode-bidi: isolate; }
+a { color: var(--accent); }
 .number { font-variant-numeric: tabular-nums; }
 pre { margin: 0; font: 0.875rem/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
 ul { margin: 0; padding: 0; list-style: none; }
-.description { margin: 16px 0 0; white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
+.description { margin: 16px 0; white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
 .note { margin: 16px 0 0; }
-.state { margin: 16px 0 0; font-weight: 600; }
+.state { margin: 16px 0; font-weight: 600; }
 button { margin-top: 16px; padding: 12px 24px; border: 0; border-radius: 4px; background: var(--accent); color: var(--on-accent); font: inherit; font-weight: 600; cursor: pointer; }
 label { display: block; margin-top: 16px; color: var(--muted); }
 textarea { display: block; width: 100%; margin-top: 4px; padding: 8px; border: 1px solid var(--line); border-radius: 4px; background: var(--paper); color: var(--ink); font: inherit; }
@@ -52,27 +53,31 @@ export const decisionPagePolicy = `default-src 'none'; style-src 'sha256-${style
  */
 export function decisionPage(view: DecisionView): string {
   const { title, tenant_name: tenant, description } = view;
+  const isOpen = view.state === 'pending';
   return pageOf(
     title,
     html`<p class="tenant">${tenant}</p>
 <h1>${title}</h1>
+${isOpen ? '' : html`<p class="state">It is ${view.state}.</p>`}
 <dl>${rowsOf(view).map(row)}
 </dl>
 ${description === null ? '' : html`<p class="description">${description}</p>`}
-${view.state === 'pending' ? openPart(view) : html`<p class="state">It is ${view.state}.</p>`}`,
+${isOpen ? openPart(view) : ''}`,
   );
 }
 
 /**
- * What somebody sees whose link decides nothing: it has expired, say, or they asked for the
- * approval themselves.
+ * What somebody sees whose link decides nothing: it has expired, say, they asked for the approval
+ * themselves, or the button was pressed twice, of which browsers show the second answer.
  */
 export function refusedLinkPage({ detail, request_id: requestId }: ErrorResponse['body']): string {
-  const title = 'This link decides nothing';
+  const title = 'Nothing is decided by this';
+  const again = detail.code === 'not_found' ? '' : html`<a href="">Look at it again</a> · `;
   return pageOf(
     title,
     html`<h1>${title}</h1>
 <p class="state">${detail.message}</p>
+<p>${again}<a href="../console">Open the console</a></p>
 <p class="note tenant">${detail.code} · request ${requestId}</p>`,
   );
 }

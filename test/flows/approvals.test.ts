@@ -327,7 +327,11 @@ test('a link in a mail shows first and decides once', async () => {
     state: 'approved',
     decision: { via: 'link', by: 'boss@example.com' },
   });
-  expect((await fetch(url, { method: 'POST' })).status).toBe(409);
+  const twice = await fetch(url, { method: 'POST', headers: { accept: 'text/html' } });
+  expect([twice.status, await twice.text()]).toEqual([
+    409,
+    expect.stringMatching(/It was approved by boss@example\.com\.[^]*<a href="">Look at it again/),
+  ]);
   expect((await fetch(url.slice(0, -1) + (url.endsWith('A') ? 'B' : 'A'))).status).toBe(404);
 });
 

@@ -53,7 +53,7 @@ function refuseDecided(row: ApprovalRow, now: Date): void {
 }
 
 function whyEnded(row: ApprovalRow): string {
-  if (row.decided_at) return `It was ${row.state} by ${row.decided_by}.`;
+  if (row.decided_at) return `It was ${row.state} by ${row.decided_by_name ?? row.decided_by}.`;
   if (row.state === 'withdrawn') return 'It was withdrawn: nobody needs it any more.';
   return 'It has expired without a decision.';
 }
