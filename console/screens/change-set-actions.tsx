@@ -20,7 +20,7 @@ import {
   type ChangeSetEdit,
   type Owner,
 } from './change-sets.ts';
-import { NewRollout } from './new-rollout.tsx';
+import { canBeStaged, NewRollout } from './new-rollout.tsx';
 import { EmergencyField, shortestEmergency } from './propose.tsx';
 
 interface ActionsProperties {
@@ -133,7 +133,7 @@ function Steps({ set, owner, address, onDone, action, post }: ActionsProperties 
   const [asking, setAsking] = useState<'edit' | 'cancel' | 'emergency' | 'stages'>();
   const { state } = set;
   const close = (): void => setAsking(undefined);
-  const isStageable = owner.tenantId === '' && state === 'approved';
+  const isStageable = owner.tenantId === '' && state === 'approved' && canBeStaged(set.items);
   const step = (name: string, says: string, isFirst = false): VNode => (
     <Button
       class={isFirst ? '' : 'secondary'}

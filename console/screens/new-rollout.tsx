@@ -33,6 +33,10 @@ const stageOf = ({ percent, minutes, gates }: Row): Body['stages'][number] => ({
   gate: gates.map(gateOf),
 });
 
+/** Guardrails, budgets, freezes and policies are of no layer: they reach all tenants at once. */
+export const canBeStaged = (items: readonly { readonly path: string }[]): boolean =>
+  items.every(({ path }) => /^\/config\/(?:global|service-types)\//.test(path));
+
 export function NewRollout({
   source,
   title,

@@ -16,7 +16,7 @@ import { Changes, Dialog, Empty, Heading, Loading, ProblemBox } from '../parts.t
 import { addToPlan, emptyPlan, planItems, removeFromPlan, type PlanItem } from '../plan-items.ts';
 import { shortJson } from '../format.ts';
 import { BlastRadius, LimitsEffect, type Impact } from './impact.tsx';
-import { NewRollout } from './new-rollout.tsx';
+import { canBeStaged, NewRollout } from './new-rollout.tsx';
 import { Refused } from './propose.tsx';
 import { Form, ReasonField } from '../fields.tsx';
 
@@ -241,9 +241,17 @@ function Look({
           <Button
             class="secondary"
             says="Roll out in stages…"
-            disabled={isBusy || last?.digest === null || data.changes.length === 0}
+            disabled={
+              isBusy || last?.digest === null || data.changes.length === 0 || !canBeStaged(items)
+            }
             onClick={() => setStaging(true)}
           />
+          {!canBeStaged(items) && (
+            <span class="fine">
+              Only global configuration and service types roll out in stages; what else is here
+              reaches all tenants at once.
+            </span>
+          )}
           {last?.digest === null && (
             <span class="fine">
               Show more until all tenants were looked at: only a whole plan can be applied.

@@ -453,6 +453,11 @@ describe('the platform', () => {
     });
     await plan.looked();
     await eventually(async () => expect((await plan.counts()).changed).toBeGreaterThan(1));
+    await page
+      .getByText('Only global configuration and service types roll out in stages')
+      .waitFor();
+    const staging = page.getByRole('button', { name: 'Roll out in stages…' });
+    expect(await staging.isDisabled()).toBe(true);
     await standAt(page, 'plan');
     // A reload loses nothing of it.
     await page.reload();
