@@ -1,7 +1,8 @@
 /** Of one key: the ladder of the layers that could decide it, small and opened. */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { get } from '../api.ts';
+import { hrefOf, ofTenant, tenantShown } from '../address.ts';
+import { get, withQuery } from '../api.ts';
 import { shortJson } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { Button, Ends, Time, Value, Who } from '../inline.tsx';
@@ -67,7 +68,14 @@ export function Ladder({
     <div class="ladder" role="group" tabindex={-1} aria-label={`Layers of ${name}`}>
       {enforced && (
         <p class="bound-line">
-          <strong>Guardrail of {boundOwners[enforced.by]}:</strong>{' '}
+          <strong>
+            {enforced.by === 'tenant' && readsConfiguration() ? (
+              <a href={hrefOf(ofTenant('/documents/bounds'))}>Guardrail of the tenant</a>
+            ) : (
+              <>Guardrail of {boundOwners[enforced.by]}</>
+            )}
+            :
+          </strong>{' '}
           <bdi>{demandOf(enforced.rule)}</bdi>
           {enforced.rule.reason && (
             <span>
@@ -118,7 +126,13 @@ export function Ladder({
   );
 }
 
-type Said = Pick<Detail, 'reason' | 'until'>;
+type Said = Pick<Detail, 'reason' | 'until' | 'config_type' | 'resource_id'>;
+
+/** The change in the history of its document, where it is undone. */
+const changeOf = (revision: number, { config_type, resource_id: id }: Said): string => {
+  const resource_id = id === tenantShown.value ? undefined : id;
+  return withQuery(ofTenant('/history'), { config_type, resource_id, open: String(revision) });
+};
 
 /**
  * Why, and until when, by revision, of what the tenant's own layers say: from its history, for
@@ -148,7 +162,7 @@ const stateTexts = {
 
 function RungRow({
   rung,
-  said: { reason, until } = { reason: null },
+  said,
   onChange,
 }: {
   readonly rung: Rung;
@@ -156,8 +170,10 @@ function RungRow({
   /** Absent where what is shown is of another moment. */
   readonly onChange?: ((way: Way, rung: Rung) => void) | undefined;
 }): VNode {
-  const { state, value, path, updatedBy, updatedAt, revision } = rung;
+  const { state, value, path, updatedBy, updatedAt } = rung;
   const isSet = state !== 'unset';
+  const revision = isSet ? rung.revision : undefined;
+  const { reason = null, until } = said ?? {};
   return (
     <tr class={`rung ${state}`}>
       <th scope="row">
@@ -184,7 +200,9 @@ function RungRow({
         )}
       </td>
       <td>{isSet && <Time at={updatedAt} />}</td>
-      <td class="number">{isSet && revision !== null && revision !== undefined && revision}</td>
+      <td class="number">
+        {said && revision ? <a href={hrefOf(changeOf(revision, said))}>{revision}</a> : revision}
+      </td>
       <td class="action">
         {onChange && rung.isEditable && mayEdit(rung) && (
           <Button

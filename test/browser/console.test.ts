@@ -347,6 +347,13 @@ describe('effective values', () => {
       );
       expect(body.values.max_concurrent_automations).toBe(8);
     });
+    // The revision leads to the change, where it is undone.
+    const revision = set.headers.get('x-config-revision')!;
+    const ladder = effective.ladder('max_concurrent_automations');
+    await ladder.getByRole('link', { name: revision, exact: true }).click();
+    await seen.page.getByText('raised max_concurrent_automations').first().waitFor();
+    await seen.page.getByRole('button', { name: 'Undo this change…' }).waitFor();
+    expect(new URL(seen.page.url()).searchParams.get('open')).toBe(revision);
     expect(seen.faults).toEqual([]);
     await seen.close();
   });
