@@ -12,7 +12,7 @@ export interface Part {
   readonly look: 'spent' | 'held' | 'good' | 'bad';
 }
 
-export interface DayBar {
+interface DayBar {
   /** Such as 2026-01-31. */
   readonly date: string;
   /** One for each part, from below. */

@@ -19,10 +19,12 @@ export function ProblemBox({
 }): VNode | null {
   if (!problem) return null;
   const { message, fields, requestId, code } = problem;
+  // The places that end it are below, each with what is wrong there.
+  const title = fields.length > 0 ? message.replace(/: \/.*\.$/, '.') : message;
   return (
     <div class="problem" role="alert">
       <p>
-        <strong>{message}</strong>
+        <strong>{title}</strong>
       </p>
       {fields.length > 0 && (
         <ul>

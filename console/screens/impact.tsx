@@ -73,7 +73,7 @@ export function BlastRadius({
           <div key={name} class={`${name} ${tenants[name] > 0 ? 'some' : ''}`}>
             <dt>{title}</dt>
             <dd>
-              <strong class="number">{tenants[name]}</strong>
+              <strong class="number">{tenants[name]}</strong>{' '}
               {name !== 'invalid' && <span class="muted">of {tenants.total} tenants</span>}
               <div class="fine">{about}</div>
             </dd>

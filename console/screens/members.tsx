@@ -105,7 +105,7 @@ export function Members(): VNode {
       <>
         {member.status === 'invited' && (
           <RowButton says="Send again" of={`to ${name}`} onClick={() => inviteAgain(member)} />
-        )}
+        )}{' '}
         <RowButton says="Change…" of={name} onClick={() => setDoing({ what: 'change', member })} />{' '}
         <RowButton says="Remove…" of={name} onClick={() => setDoing({ what: 'remove', member })} />
       </>

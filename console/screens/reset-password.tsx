@@ -49,6 +49,11 @@ export function ResetPassword({ token }: { readonly token: string | undefined })
           12 characters at least, and not a common one. Every session ends, and every API key.
         </p>
         <Button type="submit" says="Set the password" />
+        {problem && (
+          <p class="fine">
+            Another link is asked for where you sign in: <a href={hrefOf('')}>To sign-in</a>
+          </p>
+        )}
       </Form>
     </main>
   );
