@@ -86,7 +86,7 @@ export function NewRollout({
         />
         <Button
           class="small"
-          says="One less"
+          says="One stage less"
           disabled={rows.length < 2}
           onClick={() => setRows(rows.slice(1))}
         />

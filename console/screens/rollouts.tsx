@@ -254,7 +254,6 @@ function Facts({ rollout }: { readonly rollout: Rollout }): VNode {
           <a href={hrefOf(`/platform/change-sets/${set}`)}>a change set</a>
         </Fact>
       )}
-      <Fact name="Order of tenants" says={<code>{rollout.salt}</code>} />
     </dl>
   );
 }

@@ -55,7 +55,7 @@ export function requireStages(stages: StoredRollout['stages']): void {
     if (next < percent)
       problems.push({
         path: `/stages/${index}/percent`,
-        message: 'is less than in the stage before: nobody goes back but by a revert',
+        message: 'is less than in the previous stage; only a revert takes tenants back',
       });
     problems.push(...problemsOfGates(stage, next, `/stages/${index}/gate`));
     if (stage.percent === undefined && stage.tenants === undefined)

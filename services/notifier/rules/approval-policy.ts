@@ -101,11 +101,12 @@ export function requireRight(
   if (candidate.via === 'slack')
     throw new StrataError('insufficient_role', 'You may not decide this approval.');
   const groups = groupsAsked(row.chain, row.hop).join(', ');
-  const who =
+  throw new StrataError(
+    'insufficient_role',
     groups === ''
-      ? 'operators, reviewers and tenant_admins'
-      : `members of ${groups}, or tenant_admins where these have no member who could`;
-  throw new StrataError('insufficient_role', `Only ${who} may decide this approval.`);
+      ? 'Only operators, reviewers and tenant_admins may decide this approval.'
+      : `Only members of ${groups} may decide this approval; where no member can, tenant_admins may.`,
+  );
 }
 
 /** Throws where somebody who has approved approves again. */
