@@ -130,6 +130,7 @@ function Search({ onClose }: { readonly onClose: () => void }): VNode {
     <Dialog title="Go to" onClose={onClose}>
       <Form class="palette" onSend={() => follow(shown[current])}>
         <input
+          autofocus
           type="text"
           role="combobox"
           aria-label="Page, service, key or person"

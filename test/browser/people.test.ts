@@ -755,7 +755,8 @@ describe('the keyboard alone', () => {
     const search = page.getByRole('combobox', { name: 'Page, service, key or person' });
     const goTo = async (text: string, kind: string): Promise<void> => {
       await page.keyboard.press('Control+k');
-      await search.fill(text);
+      await search.waitFor();
+      await page.keyboard.type(text);
       await page.getByRole('option', { name: `${text} ${kind}` }).waitFor();
       await page.keyboard.press('Enter');
       await search.waitFor({ state: 'detached' });
