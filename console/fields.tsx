@@ -20,6 +20,7 @@ interface InputProperties {
   readonly spellcheck?: boolean;
   readonly class?: string;
   readonly inputmode?: 'numeric';
+  readonly autofocus?: boolean;
 }
 
 /**

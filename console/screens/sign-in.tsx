@@ -9,7 +9,7 @@ import { Notice } from '../lists.tsx';
 import { Button } from '../inline.tsx';
 import { Dialog, ProblemBox } from '../parts.tsx';
 import { askForPasskey, canUsePasskeys } from '../passkeys.ts';
-import { isAskedAgain, signIn, signInNoMore, tenant } from '../session.ts';
+import { isAskedAgain, signIn, signInNoMore, tenant, user } from '../session.ts';
 import { startSingleSignOn } from './single-sign-on.tsx';
 
 type Way = 'password' | 'passkey' | 'sso';
@@ -51,7 +51,9 @@ const inSameTenant = (): object =>
   isAskedAgain.value && tenant.value ? { tenant_id: tenant.value.id } : {};
 
 function SignInForm(): VNode {
-  const { typed, field } = useFields({ email: '', password: '' });
+  // Whoever signs in again is known.
+  const [known] = useState(user.value?.email ?? '');
+  const { typed, field } = useFields({ email: known, password: '' });
   const { isBusy, doing, problem, run } = useAction();
   const [isAsking, setAsking] = useState(false);
   useEffect(() => {
@@ -76,6 +78,7 @@ function SignInForm(): VNode {
         type="password"
         autocomplete="current-password"
         required
+        autofocus={known !== ''}
         {...field('password')}
       />
       <Button type="submit" says="Sign in" aria-busy={doing === 'password'} disabled={isBusy} />
