@@ -73,6 +73,7 @@ function ByDay({
 }): VNode {
   return (
     <section aria-label="By day">
+      <p class="fine">Days in UTC.</p>
       <DecisionsByDay
         label={`Decisions in the last ${days} days`}
         empty={`None in the last ${days} days.`}
@@ -137,7 +138,7 @@ function Recorded(): VNode {
   const { data, problem, reload } = useGet<Page<Decision>>(address);
   return (
     <section aria-label="Recorded decisions">
-      <h2>Recorded{day !== '' && ` on ${dateText(day)}`}</h2>
+      <h2>Recorded{day !== '' && ` on ${dateText(day)}, UTC`}</h2>
       {day !== '' && (
         <p>
           <Button class="small" says="All days" onClick={() => setQuery({ day: '', cursor: '' })} />
@@ -168,7 +169,9 @@ function RecordedTable({ items }: { readonly items: readonly Decision[] | undefi
       look="lines"
       empty={
         <>
-          None. The risk limit <code>record_decisions</code> says which are recorded.
+          None. The risk limit <code>record_decisions</code> says which are recorded;{' '}
+          <a href={hrefOf(ofTenant('/automations?state=denied'))}>automations that were denied</a>{' '}
+          say why in any case.
         </>
       }
       items={items}
