@@ -508,6 +508,11 @@ test('decide ends with 0 for a yes alone', async () => {
   expect(costly.out).toMatch(/^deny\nrule +limit +asked .*\nmax_cost_impact_approval +/);
   expect((await decide('--risk', 'high')).out).toMatch(/^approval_required\n/);
   expect((await decide('--risk', 'low', '--service', 'chekout')).err).toMatch(/^strata: not_found/);
+  const always = { from: '2020-01-01T00:00', until: '2090-01-01T00:00', timezone: 'UTC' };
+  const freezes = `/tenants/${tenant.id}/config/freezes`;
+  expect((await tenant.admin.put(freezes, { all: { during: [always] } })).status).toBe(201);
+  expect((await decide('--risk', 'low')).out).toMatch(/^deny[^]*\nfreeze all +/);
+  await tenant.admin.delete(freezes);
 });
 
 test('decisions: those that were recorded, one with its limits, and all under a proposal', async () => {
