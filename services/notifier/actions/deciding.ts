@@ -128,6 +128,27 @@ async function whyNotOfMaker(
   return whyNot;
 }
 
+/** Somebody who has approved, with what they could decide by now. */
+interface Earlier extends Pick<Candidate, 'right' | 'revisions'> {
+  readonly approver: StoredApprover;
+}
+
+/** An approval of one of several people counts as long as they could decide. */
+async function earlierOf(row: ApprovalRow, { call }: Pick<Request, 'call'>): Promise<Earlier[]> {
+  const standingOf = async (approver: StoredApprover): Promise<Earlier> => {
+    const { type, id, right } = approver;
+    // The console is no member; nor is an address, whose approval was the only one.
+    if (right === 'console' || right === 'recipient') return { approver, right, revisions: {} };
+    const { decider, revisions } = await call('tenant-config.members.decider', {
+      tenant_id: row.tenant_id,
+      ...(type === 'service' ? { account_id: id } : { user_id: id }),
+      ...askedOf(row),
+    });
+    return { approver, right: decider?.right ?? null, revisions };
+  };
+  return Promise.all((row.approved_by ?? []).map(standingOf));
+}
+
 /**
  * The right to decide may be another one than was read: the approval was escalated, or what gives
  * the right has changed.
@@ -155,11 +176,11 @@ export async function decide(
   const { db, onQueued, onChanged } = options;
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
     const asked = await findApproval(db.manager, tenantId, id);
-    const { hop } = asked;
     const candidate = await findCandidate(asked);
+    const earlier = body.decision === 'approve' ? await earlierOf(asked, request) : [];
     try {
       const row = await db.transaction((manager) =>
-        settle(manager, options, { tenantId, id, hop, body, candidate }, request),
+        settle(manager, options, { asked, earlier, body, candidate }, request),
       );
       if (row.state !== 'pending') onQueued();
       onChanged(tenantId);
@@ -175,10 +196,9 @@ export async function decide(
 }
 
 interface Attempt {
-  readonly tenantId: string;
-  readonly id: string;
-  /** The hop by which the candidate's right was asked for. */
-  readonly hop: number;
+  /** As it was when rights were asked for. */
+  readonly asked: ApprovalRow;
+  readonly earlier: readonly Earlier[];
   readonly body: DecisionBody;
   readonly candidate: Candidate;
 }
@@ -190,20 +210,24 @@ interface Attempt {
 async function settle(
   manager: EntityManager,
   { vault }: ApprovalOptions,
-  { tenantId, id, hop, body, candidate }: Attempt,
+  { asked, earlier, body, candidate }: Attempt,
   request: Request,
 ): Promise<ApprovalRow> {
   const { decision, comment = null } = body;
+  const { id, tenant_id: tenantId } = asked;
   const { row, now } = await lockApproval(manager, tenantId, id);
-  if (row.hop !== hop || !(await isStillSo(manager, candidate))) throw new Outdated();
+  const isAsRead = row.hop === asked.hop && isDeepStrictEqual(row.approved_by, asked.approved_by);
+  if (!isAsRead) throw new Outdated();
+  for (const each of [candidate, ...earlier])
+    if (!(await isStillSo(manager, each))) throw new Outdated();
   const right = requireRight(row, candidate);
   refuseDecided(row, now);
   refuseTwice(row, candidate, decision);
 
   const { isMachine: _isMachine, whyNot: _whyNot, revisions: _revisions, ...who } = candidate;
   const approver: StoredApprover = { ...who, right, at: now.toISOString(), comment };
-  const earlier = row.approved_by ?? [];
-  const approvedBy = decision === 'approve' ? [...earlier, approver] : earlier;
+  const standing = earlier.filter((each) => each.right !== null).map((each) => each.approver);
+  const approvedBy = decision === 'approve' ? [...standing, approver] : (row.approved_by ?? []);
   const isOpen = decision === 'approve' && approvedBy.length < policyOf(row).required;
   const end = {
     state: decision === 'approve' ? 'approved' : 'denied',
@@ -236,8 +260,11 @@ async function settle(
   return { ...changed, revision };
 }
 
-/** Whether the candidate's right is as it was read. Then it stays so until the transaction ends. */
-async function isStillSo(manager: EntityManager, { revisions }: Candidate): Promise<boolean> {
+/** Whether somebody's right is as it was read. Then it stays so until the transaction ends. */
+async function isStillSo(
+  manager: EntityManager,
+  { revisions }: Pick<Candidate, 'revisions'>,
+): Promise<boolean> {
   const held = await holdRevisions(manager, Object.keys(revisions));
   return isDeepStrictEqual(held, { ...revisions });
 }

@@ -533,6 +533,18 @@ describe('who may approve', () => {
       expect(approvers.filter((by: string) => by === ids.dora || by === ids.judge)).toHaveLength(1);
     });
 
+    test('whoever has approved and lost the right since does not count', async () => {
+      const guest = { email: 'guest@rights.example', roles: ['reviewer'] };
+      const { client, user_id: guestId } = await addMember(tenant.admin, tenant.id, guest);
+      await grow();
+      const asked = await ask('ada', 'none', { risk_level: 'high' });
+      expect((await decide(client, asked.id)).body.approved_by).toMatchObject([{ by: guestId }]);
+      await tenant.admin.delete(path(`/users/${guestId}`));
+      const second = await decide(people.bob!, asked.id);
+      expect(second.body).toMatchObject({ state: 'pending', approved_by: [{ by: ids.bob }] });
+      expect((await decide(people.carl!, asked.id)).body.state).toBe('approved');
+    });
+
     test('it shows who has approved so far; a denial by one ends it, also by one who approved', async () => {
       const { id } = await ask('ada', 'none', { risk_level: 'high' });
       const first = await decide(people.bob!, id);
