@@ -88,14 +88,17 @@ function approverLines({ approvals, members, service_accounts: accounts }: Acces
   });
 }
 
-const changeSetLines = ({ change_sets: { policy, approvers }, members }: AccessReport): Line[] => [
-  { kind: 'change_policy', value: policy },
-  ...members
-    .filter(({ user_id: id }) => approvers.includes(id))
-    .map(({ user_id: id, email, display_name: name }) => ({
-      kind: 'change_set_approver',
-      id,
-      name,
-      email,
-    })),
-];
+function changeSetLines({ change_sets: { policy, approvers }, members }: AccessReport): Line[] {
+  const mayApprove = new Set(approvers);
+  return [
+    { kind: 'change_policy', value: policy },
+    ...members
+      .filter(({ user_id: id }) => mayApprove.has(id))
+      .map(({ user_id: id, email, display_name: name }) => ({
+        kind: 'change_set_approver',
+        id,
+        name,
+        email,
+      })),
+  ];
+}

@@ -7,6 +7,7 @@ import {
   type Principals,
 } from '../../services/tenant-config/rules/access-report.ts';
 import { effectiveNotifications } from '../../services/tenant-config/rules/effective-notifications.ts';
+import { accessReportCsv } from '../../gateway/http/access-report-csv.ts';
 import { approverChainOf } from '../../shared/approver-chain.ts';
 import type { NotificationConfig } from '../../shared/contracts/notification-config.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
@@ -190,6 +191,36 @@ test('members are looked at once, however many groups and routes there are', () 
   const principals = { members, service_accounts: [] };
   approvalsOf(principals, effectiveNotifications(config, settings));
   expect(looks).toBe(2 * members.length);
+});
+
+test('a table looks for no approver among all others', () => {
+  let looks = 0;
+  const members = Array.from({ length: 100 }, (_each, index) => member(`m${index}`));
+  const principals = { members, service_accounts: [] };
+  const table = accessReportCsv({
+    ...principals,
+    tenant_id: 'acme',
+    at: '2026-11-01T00:00:00Z',
+    revision: 1,
+    complete: true,
+    known_since: null,
+    groups: [],
+    visits: [],
+    approvals: approvalsOf(principals, effectiveNotifications({}, settings)),
+    change_sets: {
+      policy: null,
+      approvers: new Proxy(changeSetApproversOf(principals, null), {
+        get(all, name, receiver): unknown {
+          looks += 1;
+          return Reflect.get(all, name, receiver);
+        },
+      }),
+    },
+    bounds: null,
+    platform_bounds: null,
+  });
+  expect(table.match(/^"change_set_approver"/gm)).toHaveLength(100);
+  expect(looks).toBeLessThan(5 * 100);
 });
 
 test('changes of the configuration are approved by the groups of the policy, else by roles', () => {
