@@ -26,7 +26,7 @@ export interface GroupState {
 export const groupState = (sent: SentGroup): GroupState => ({
   displayName: sent.displayName,
   externalId: sent.externalId ?? null,
-  members: idsOf(sent.members ?? []),
+  members: [...idsOf(sent.members ?? [])],
 });
 
 export const groupStateOfRow = (row: DirectoryGroupRow): GroupState => ({
@@ -35,14 +35,14 @@ export const groupStateOfRow = (row: DirectoryGroupRow): GroupState => ({
   members: row.members,
 });
 
-function idsOf(value: unknown): string[] {
+function idsOf(value: unknown): Set<string> {
   const all: readonly unknown[] = Array.isArray(value) ? value : [value];
   const ids = all.map((each) => {
     const { value: id } = objectOf(each, 'members') as { readonly value?: unknown };
     if (typeof id === 'string') return id.toLowerCase();
     throw invalid([{ path: '/members', message: 'must have a value each: the id of a person' }]);
   });
-  return [...new Set(ids)];
+  return new Set(ids);
 }
 
 function nameIn(value: unknown): string {
@@ -76,8 +76,8 @@ function membersAfter(before: readonly string[], op: string, value: unknown): re
   // All of them, as RFC 7644 has it (3.5.2.2); Entra names those that it means.
   if (op === 'remove' && (value === undefined || value === null)) return [];
   const ids = idsOf(value);
-  if (op === 'remove') return before.filter((id) => !ids.includes(id));
-  return op === 'add' ? [...new Set([...before, ...ids])] : ids;
+  if (op === 'remove') return before.filter((id) => !ids.has(id));
+  return [...(op === 'add' ? new Set(before).union(ids) : ids)];
 }
 
 /** The state after all operations. Throws where one of them is none. */
