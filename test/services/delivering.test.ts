@@ -15,7 +15,12 @@ import {
   queueNotices,
 } from '../../services/notifier/stores/notices.ts';
 import { recordAttempts, type AttemptRecord } from '../../services/notifier/stores/attempts.ts';
-import { claimDue, releaseClaims, type Claim } from '../../services/notifier/stores/claims.ts';
+import {
+  claimDue,
+  releaseClaims,
+  sendsPerTenant,
+  type Claim,
+} from '../../services/notifier/stores/claims.ts';
 import { readQueue, unknownChannels } from '../../services/notifier/stores/queue.ts';
 import { attemptDelivery } from '../../services/notifier/worker/attempt.ts';
 import { createRecorder } from '../../services/notifier/worker/record.ts';
@@ -209,6 +214,26 @@ describe('who may claim what', () => {
     await queue(['c']);
     expect(byEndpoint(await claimDue(db, worker, 6))).toEqual({ b: 6 });
     expect(byEndpoint(await claimDue(db, worker, 14))).toEqual({ a: 10, c: 1, b: 3 });
+  });
+
+  test('a tenant whose endpoints all hang leaves slots for the others, and can be left out', async () => {
+    const hanging = Array.from({ length: 50 }, (_each, index) => `webhook evil ${index}`);
+    await queue(hanging, 16);
+    await queue(['webhook good 0'], 2);
+    const ofTenants = (claims: readonly Claim[]) =>
+      Object.fromEntries(
+        [...Map.groupBy(claims, ({ endpoint_key: key }) => key.split(' ')[1]!)].map(
+          ([name, all]) => [name, all.length],
+        ),
+      );
+    expect(ofTenants(await claimDue(db, worker, 1024))).toEqual({
+      evil: sendsPerTenant,
+      good: 2,
+    });
+    await queue(['webhook good 1'], 1);
+    const left = await claimDue(db, worker, 1024, { except: ['evil'] });
+    expect(ofTenants(left)).toEqual({ good: 1 });
+    expect(ofTenants(await claimDue(db, worker, 1024))).toEqual({ evil: sendsPerTenant });
   });
 
   test('an endpoint that another worker takes from is passed over, and nobody waits for it', async () => {

@@ -14,6 +14,12 @@ import type { ApprovalRow, DeliveryRow } from '../schema.ts';
 /** Sends to one endpoint that may be on their way at a time, over all workers. */
 const sendsPerEndpoint = 16;
 /**
+ * Sends for one tenant that one claim takes. A worker that has as many on their way claims none for
+ * it: a tenant may have any number of endpoints that hang, if only one after the other. It is more
+ * than all webhooks that a tenant has at a time may take, so that its mail is sent beside them.
+ */
+export const sendsPerTenant = 384;
+/**
  * A worker renews every 3 s (worker/deliver.ts); another takes over when this has passed without.
  */
 const claimSeconds = 10;
@@ -49,11 +55,16 @@ const firstSendMayPass = `coalesce(e.blocked_until <= now(), true)`;
 const isKnown = `(SELECT d.channel FROM notifier.deliveries d
   WHERE d.endpoint_key = e.key AND d.state = 'pending' LIMIT 1) = ANY($3) IS NOT FALSE`;
 
+/** Of an endpoint `e`: its tenant, the second word of its key, is none of those that are left out. */
+const isOfOthers = `split_part(e.key, ' ', 2) <> ALL ((SELECT $5::text[])::text[])`;
+
 export interface ClaimOptions {
   /** The channels of this release. */
   readonly known?: readonly string[];
   /** Endpoints to which there is room again. */
   readonly recorded?: readonly string[];
+  /** Tenants that are left out. */
+  readonly except?: readonly string[];
 }
 
 /** A claimed delivery, with what its approval and its endpoint add. */
@@ -112,13 +123,14 @@ export const claimDue = (
   db: DataSource,
   worker: string,
   slots: number,
-  { known = channels, recorded = [] }: ClaimOptions = {},
-): Promise<Claim[]> => runAlone<Claim>(db, claimStatement, [worker, slots, known, recorded]);
+  { known = channels, recorded = [], except = [] }: ClaimOptions = {},
+): Promise<Claim[]> =>
+  runAlone<Claim>(db, claimStatement, [worker, slots, known, recorded, except]);
 
 /**
  * It is a prepared statement: planning takes ten times as long as the work. PostgreSQL keeps
- * a plan where it costs no more than one that is made for the values, so the planner sees neither
- * `$2` nor `$4`.
+ * a plan where it costs no more than one that is made for the values, so the planner sees none of
+ * `$2`, `$4` and `$5`.
  */
 const claimStatement: Statement = {
   name: 'notifier_claim_due',
@@ -135,9 +147,10 @@ const claimStatement: Statement = {
       FROM fresh f WHERE f.key IS NOT NULL
     ),
     candidates AS (
-      (SELECT e.key FROM fresh e WHERE ${isKnown} LIMIT ${endpointsAtOnce})
+      (SELECT e.key FROM fresh e WHERE ${isKnown} AND ${isOfOthers} LIMIT ${endpointsAtOnce})
       UNION
-      (SELECT e.key FROM notifier.endpoints e WHERE e.due_at <= now() AND ${isKnown} ORDER BY e.due_at LIMIT ${endpointsAtOnce})
+      (SELECT e.key FROM notifier.endpoints e WHERE e.due_at <= now() AND ${isKnown} AND ${isOfOthers}
+       ORDER BY e.due_at LIMIT ${endpointsAtOnce})
       UNION
       SELECT unnest((SELECT $4::text[]))
     ),
@@ -162,14 +175,20 @@ const claimStatement: Statement = {
         AND before.served_at = e.served_at AND before.due_at IS NOT DISTINCT FROM e.due_at
     ),
     -- The probe has the first place, then whatever has been due longest; with an open breaker that is retries alone.
-    chosen AS (
-      SELECT d.id, r.key, r.failures, r.probe FROM ready r CROSS JOIN LATERAL (
+    offered AS (
+      SELECT d.id, r.key, r.failures, r.probe, r.served_at, d.next_attempt_at,
+        row_number() OVER (PARTITION BY split_part(r.key, ' ', 2) ORDER BY r.served_at, d.next_attempt_at) AS place_in_tenant
+      FROM ready r CROSS JOIN LATERAL (
         (SELECT d.id, d.next_attempt_at FROM notifier.deliveries d WHERE d.id = r.probe AND r.room > 0)
         UNION ALL
         (SELECT d.id, d.next_attempt_at FROM notifier.deliveries d
          WHERE d.endpoint_key = r.key AND ${due} AND (d.round > 0 OR r.failures < ${breaker.failures})
          ORDER BY d.next_attempt_at LIMIT greatest(0, r.room - (r.probe IS NOT NULL)::int))
-      ) d ORDER BY r.served_at, d.next_attempt_at LIMIT (SELECT $2::int)
+      ) d
+    ),
+    chosen AS (
+      SELECT id, key, failures, probe FROM offered WHERE place_in_tenant <= ${sendsPerTenant}
+      ORDER BY served_at, next_attempt_at LIMIT (SELECT $2::int)
     ),
     -- Whoever has locked one of them records or cancels it.
     won AS (

@@ -7,14 +7,21 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
 import { startBackgroundLoop } from '../../../shared/concurrency/background-loop.ts';
-import { claimDue, releaseClaims, renewClaims, type Claim } from '../stores/claims.ts';
+import {
+  claimDue,
+  releaseClaims,
+  renewClaims,
+  sendsPerTenant,
+  type Claim,
+} from '../stores/claims.ts';
 import { unknownChannels } from '../stores/queue.ts';
 import { attemptDelivery, type AttemptOptions, type EndedAttempt } from './attempt.ts';
 import { createRecorder } from './record.ts';
 
 /**
  * Sends on their way from one process. To delay a healthy endpoint, as many others would have to
- * hang as fill these slots with the 16 sends that each may have on its way.
+ * hang as fill these slots with the 16 sends that each may have on its way, and they would have to
+ * be of more than one tenant: each is left out of claims from `sendsPerTenant` on.
  */
 const slots = 1024;
 /** How late a wake-up that was missed makes a notice. */
@@ -38,6 +45,19 @@ export interface DeliveryWorker {
   readonly stop: () => Promise<void>;
 }
 
+interface Send {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly recorded: Promise<void>;
+}
+
+/** Those that have as many sends on their way as they may. */
+function fullTenants(sends: Iterable<Send>): Set<string> {
+  const byTenant = Map.groupBy(sends, ({ tenantId }) => tenantId);
+  const full = [...byTenant].filter(([, own]) => own.length >= sendsPerTenant);
+  return new Set(full.map(([tenantId]) => tenantId));
+}
+
 export function startDelivering(options: DeliveryOptions): DeliveryWorker {
   const { db, log } = options;
   const worker = randomUUID();
@@ -45,16 +65,16 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
    * Sends on their way, by delivery and round: the next round may be claimed before the end of this
    * one is noted here.
    */
-  const inFlight = new Map<string, { readonly id: string; readonly recorded: Promise<void> }>();
-  /** Endpoints whose sends were recorded since the last claim. */
-  let recorded = new Set<string>();
+  const inFlight = new Map<string, Send>();
+  /** Endpoints whose sends were recorded since their tenant was in a claim, with the tenant. */
+  const recorded = new Map<string, string>();
   const sent = { delivered: 0, retried: 0, failed: 0 };
   const recorder = createRecorder({ db, worker, log, onRecorded });
 
   function onRecorded(batch: readonly EndedAttempt[]): void {
     for (const { claim, record } of batch) {
       inFlight.delete(keyOf(claim));
-      recorded.add(claim.endpoint_key);
+      recorded.set(claim.endpoint_key, claim.tenant_id);
       if (record.result === 'retry') {
         sent.retried += 1;
         setTimeout(wake, record.wait_ms).unref();
@@ -78,15 +98,17 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
   /** Starts what is due and there is room for; answers how many deliveries it has claimed. */
   async function startDue(): Promise<number> {
     if (inFlight.size >= slots) return 0;
-    const endpoints = recorded;
-    recorded = new Set();
-    const options = { recorded: [...endpoints] };
+    const full = fullTenants(inFlight.values());
+    const endpoints = [...recorded].filter(([, tenantId]) => !full.has(tenantId));
+    for (const [key] of endpoints) recorded.delete(key);
+    const options = { recorded: endpoints.map(([key]) => key), except: [...full] };
     const claims = await claimDue(db, worker, slots - inFlight.size, options);
     for (const claim of claims) {
       // Claimed once more, because the claim ended while the database stalled. The send that is on
       // its way counts.
       if (inFlight.has(keyOf(claim))) continue;
-      inFlight.set(keyOf(claim), { id: claim.id, recorded: deliver(claim) });
+      const { id, tenant_id: tenantId } = claim;
+      inFlight.set(keyOf(claim), { id, tenantId, recorded: deliver(claim) });
     }
     return claims.length;
   }
