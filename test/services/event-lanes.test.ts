@@ -1,6 +1,7 @@
 /** Destinations that hang, and one that does not: in one process, with sends that never end. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
@@ -27,10 +28,9 @@ afterAll(async () => {
 const hangs = 'https://hangs.example/';
 const answers = 'https://answers.example/';
 
-test('a destination that answers waits for none of a hundred that hang', async () => {
-  const chains = Array.from({ length: 21 }, () => randomUUID());
-  const [healthy] = chains;
-  await appendEvents(
+/** An event of each chain. */
+const append = (chains: readonly string[]): Promise<unknown> =>
+  appendEvents(
     db.manager,
     chains.map((chain) => ({
       id: randomUUID(),
@@ -43,6 +43,18 @@ test('a destination that answers waits for none of a hundred that hang', async (
       occurred_at: new Date().toISOString(),
     })),
   );
+/** Documents of which one chain's destinations answer. */
+const documents = (healthy: string | undefined) =>
+  (async (_action: unknown, { tenant_id: chain }: { tenant_id: string }) => {
+    const url = chain === healthy ? answers : hangs;
+    const names = ['d1', 'd2', 'd3', 'd4', 'd5'];
+    return { destinations: Object.fromEntries(names.map((n) => [n, { url }])), revision: 1 };
+  }) as Call;
+
+test('a destination that answers waits for none of a hundred that hang', async () => {
+  const chains = Array.from({ length: 21 }, () => randomUUID());
+  const [healthy] = chains;
+  await append(chains);
   // Those that hang have waited for longer, and failed once.
   await db.query(
     `INSERT INTO audit.destinations
@@ -52,18 +64,13 @@ test('a destination that answers waits for none of a hundred that hang', async (
      FROM unnest($1::text[]) AS c (chain), generate_series(1, 5) AS n WHERE chain <> $2 OR n = 1`,
     [chains, healthy],
   );
-  const call = (async (_action: unknown, { tenant_id: chain }: { tenant_id: string }) => {
-    const url = chain === healthy ? answers : hangs;
-    const names = ['d1', 'd2', 'd3', 'd4', 'd5'];
-    return { destinations: Object.fromEntries(names.map((n) => [n, { url }])), revision: 1 };
-  }) as Call;
   const end = Promise.withResolvers<never>();
   end.promise.catch(() => undefined);
   let hung = 0;
   const delivered = Promise.withResolvers<string>();
   const pushing = startPushing({
     db,
-    call,
+    call: documents(healthy),
     log: pino({ level: 'silent' }),
     http: {
       async send({ url }) {
@@ -90,4 +97,55 @@ test('a destination that answers waits for none of a hundred that hang', async (
     [healthy],
   );
   expect(rows).toEqual([{ seq: 1, failures: 0 }]);
+});
+
+test('a document that is written over and over has no slot of others', async () => {
+  await db.query('DELETE FROM audit.destinations');
+  const [rewritten, healthy] = [randomUUID(), randomUUID()];
+  await append([rewritten, healthy]);
+  const write = (chain: string, count: number): Promise<unknown> =>
+    db.query(
+      `INSERT INTO audit.destinations AS d
+         (chain, name, revision, target, max_seconds, seq, searched, head, due_at)
+       SELECT $1, 'd' || n, 1, '', 0, 0, 0, 1, now() FROM generate_series(1, $2::int) AS n
+       ON CONFLICT (chain, name) DO UPDATE SET due_at = now(), lease = NULL, failures = 0`,
+      [chain, count],
+    );
+  const end = Promise.withResolvers<never>();
+  end.promise.catch(() => undefined);
+  const hung = new EventEmitter();
+  let hanging = 0;
+  const delivered = Promise.withResolvers<void>();
+  const pushing = startPushing({
+    db,
+    call: documents(healthy),
+    log: pino({ level: 'silent' }),
+    http: {
+      async send({ url }) {
+        if (url === hangs) {
+          hanging += 1;
+          hung.emit(`${hanging}`);
+          return end.promise;
+        }
+        delivered.resolve();
+        return { status: 204, headers: {}, body: Buffer.of(), cut: null, durationMs: 1 };
+      },
+    },
+  });
+  try {
+    for (const all of [5, 10]) {
+      const begun = once(hung, `${all}`);
+      await write(rewritten, 5);
+      pushing.wake();
+      await begun;
+    }
+    await write(rewritten, 5);
+    await write(healthy, 1);
+    pushing.wake();
+    await delivered.promise;
+    expect(hanging).toBe(10);
+  } finally {
+    end.reject(new OutgoingError('timed_out', 'did not answer in time'));
+    await pushing.stop();
+  }
 });

@@ -32,12 +32,13 @@ export type Claim = DestinationRow & { readonly lease: string };
 
 /**
  * Claims up to `most` destinations that are due, those that have waited longest first: of those
- * whose last attempt failed, or of the others.
+ * whose last attempt failed, or of the others. Chains of `except` are left out.
  */
 export async function claimDestinations(
   manager: EntityManager,
   most: number,
   which: 'failing' | 'well',
+  except: readonly string[],
 ): Promise<Claim[]> {
   if (most <= 0) return [];
   const [rows] = await manager.query<[Claim[], number]>(
@@ -46,10 +47,11 @@ export async function claimDestinations(
      FROM (
        SELECT chain, name FROM audit.destinations
        WHERE ${isBehind} AND due_at <= clock_timestamp() AND (failures > 0) = $3
+         AND chain <> ALL($4::text[])
        ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED
      ) AS due
      WHERE d.chain = due.chain AND d.name = due.name RETURNING d.*`,
-    [randomUUID(), most, which === 'failing'],
+    [randomUUID(), most, which === 'failing', except],
   );
   return rows;
 }

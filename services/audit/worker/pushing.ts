@@ -23,6 +23,11 @@ const slots = 64;
  * others never wait for it.
  */
 const slotsOfFailing = 16;
+/**
+ * A chain with as many on their way is left out: each time that its document is written its
+ * destinations count as well, and are sent to beside what hangs.
+ */
+const slotsOfChain = 10;
 const changesAtOnce = 20;
 const postponedSeconds = 5;
 /** How late a wake-up that was missed makes an event. */
@@ -34,8 +39,14 @@ export function startPushing(options: PushOptions) {
   const { db, log, call } = options;
   const inFlight = new Map<
     string,
-    { readonly isFailing: boolean; readonly ended: Promise<void> }
+    { readonly chain: string; readonly isFailing: boolean; readonly ended: Promise<void> }
   >();
+
+  function fullChains(): string[] {
+    const byChain = Map.groupBy(inFlight.values(), ({ chain }) => chain);
+    const full = [...byChain].filter(([, own]) => own.length >= slotsOfChain);
+    return full.map(([chain]) => chain);
+  }
 
   async function follow(change: DestinationChange): Promise<void> {
     const { chain } = change;
@@ -65,10 +76,11 @@ export function startPushing(options: PushOptions) {
   }
 
   async function startDue(which: 'failing' | 'well', most: number): Promise<number> {
-    const claims = await claimDestinations(db.manager, most, which);
+    const claims = await claimDestinations(db.manager, most, which, fullChains());
     for (const claim of claims) {
-      const key = claim.lease + claim.chain + claim.name;
-      inFlight.set(key, { isFailing: which === 'failing', ended: start(claim) });
+      const { chain } = claim;
+      const key = claim.lease + chain + claim.name;
+      inFlight.set(key, { chain, isFailing: which === 'failing', ended: start(claim) });
     }
     return claims.length;
   }
