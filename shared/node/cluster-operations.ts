@@ -244,7 +244,9 @@ function summaryOf(
     reinitialized,
     timestamp: new Date().toISOString(),
     requires_restart: union(changes.map((each) => each.requires_restart)),
-    changed_settings: union(changes.map((each) => each.changed_settings)),
+    changed_settings: union(
+      changes.map((each) => [...each.changed_settings, ...each.requires_restart]),
+    ),
     nodes: nodes.filter((node) => !failed.includes(node)),
     ...(dryRun ? { dry_run: true } : {}),
     ...(errors.length > 0 ? { errors } : {}),

@@ -14,9 +14,15 @@ import { ensureSecretKey } from '../security/secret-key-file.ts';
 export interface LiveSettings {
   /** Replaced as a whole by a reload, so that two looks at one object never differ. */
   readonly current: Settings;
-  /** What a reload would change. Throws SettingsInvalid, as `reload` does. */
+  /**
+   * What a reload would change, and what differs until a restart. Throws SettingsInvalid, as
+   * `reload` does.
+   */
   preview(): SettingChanges;
-  /** Re-reads the environment; keeps the old settings where the new ones are not valid. */
+  /**
+   * Re-reads the environment; keeps the old settings where the new ones are not valid, and those
+   * that only a restart applies.
+   */
   reload(): SettingChanges;
   /**
    * Calls the listener with the new settings after each reload, for what does not look at them at
@@ -36,17 +42,26 @@ export function liveSettings(
 ): LiveSettings {
   let current = first;
   const listeners: ((settings: Settings) => void)[] = [];
-  const loadAgain = (): Settings => loadSettings({ ...readEnvironment(), ...pinned }, { pieces });
+
+  /** `next`: what a reload puts in force, which is what was found but for what a restart applies. */
+  function loadAgain(): { readonly next: Settings; readonly changes: SettingChanges } {
+    const environment = { ...readEnvironment(), ...pinned };
+    const found = loadSettings(environment, { pieces });
+    const next = loadSettings(environment, { pieces, running: current });
+    const { changed } = describeChanges(current, next);
+    const { requires_restart } = describeChanges(current, found);
+    return { next, changes: { changed, requires_restart } };
+  }
+
   return {
     get current() {
       return current;
     },
-    preview: () => describeChanges(current, loadAgain()),
+    preview: () => loadAgain().changes,
     reload() {
-      const loaded = loadAgain();
-      const changes = describeChanges(current, loaded);
-      current = loaded;
-      for (const listener of listeners) listener(loaded);
+      const { next, changes } = loadAgain();
+      current = next;
+      for (const listener of listeners) listener(next);
       return changes;
     },
     onReload(listener) {

@@ -61,6 +61,8 @@ export interface NodeToSet {
   readonly pieces?: readonly HostedPiece[];
   /** There are other pieces, which the node can only reach over NATS. */
   readonly isPart?: boolean;
+  /** What the process runs with: what only a restart applies is taken from there. */
+  readonly running?: Settings;
 }
 
 const rows = Object.entries(settingsTable) as [Field, Row][];
@@ -195,7 +197,7 @@ function parseString(row: Extract<Row, { type: 'string' }>, given: string): Pars
  */
 export function loadSettings(
   environment: Environment,
-  { pieces = [], isPart = false }: NodeToSet = {},
+  { pieces = [], isPart = false, running }: NodeToSet = {},
 ): Settings {
   const problems: SettingProblem[] = [];
   const values: Record<string, unknown> = {};
@@ -210,12 +212,18 @@ export function loadSettings(
     }
   }
   // The loop has filled every field by the type of its row, which the compiler cannot follow.
-  const settings = derive(values as unknown as Values);
+  const found = values as unknown as Values;
+  const settings = derive(found);
   const broken = new Set(problems.map(({ variable }) => variable));
   problems.push(...crossChecks(settings, { pieces, isPart }, broken));
   if (problems.length > 0) throw new SettingsInvalid(problems);
-  return frozen(settings);
+  return frozen(running ? derive({ ...found, ...readAtStart(running) }) : settings);
 }
+
+const readAtStart = (running: Settings): Partial<Settings> =>
+  Object.fromEntries(
+    rows.filter(([, row]) => row.requires_restart).map(([field]) => [field, running[field]]),
+  );
 
 /** Lists too: what a caller could change would change for the whole process. */
 export function frozen(settings: Settings): Settings {
@@ -325,7 +333,7 @@ function databaseUrlOf(values: Values): string | null {
  */
 function crossChecks(
   settings: Settings,
-  { pieces, isPart }: Required<NodeToSet>,
+  { pieces, isPart }: Required<Omit<NodeToSet, 'running'>>,
   broken: ReadonlySet<string>,
 ): SettingProblem[] {
   const problems: SettingProblem[] = [];

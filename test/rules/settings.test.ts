@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pieces, type Piece } from '../../services/pieces.ts';
+import { liveSettings } from '../../shared/settings/live-settings.ts';
 import { ensureSecretKey } from '../../shared/security/secret-key-file.ts';
 import {
   takesClearCredentials,
@@ -579,6 +580,40 @@ describe('changes', () => {
       requires_restart: ['DATA_DIR'],
     });
     expect(describeChanges(before, before)).toEqual({ changed: [], requires_restart: [] });
+  });
+
+  test('a reload applies the rest, and names what needs a restart until there was one', () => {
+    const file = join(directory, 'env');
+    const { ENV_FILE: outer } = process.env;
+    process.env.ENV_FILE = file;
+    const write = (...lines: string[]): void => writeFileSync(file, lines.join('\n'));
+    try {
+      write('NODE_ID=n', `SECRET_KEY=${key}`, 'PORT=8080');
+      const live = liveSettings(loadSettings(readEnvironment()), {}, []);
+      const asStarted = { port: 8080, base_url: 'http://127.0.0.1:8080', secret_key: key };
+      const other = ['NODE_ID=n', `SECRET_KEY=${'o'.repeat(32)}`, 'PORT=9090'];
+      const requires_restart = ['PORT', 'BASE_URL', 'SECRET_KEY'];
+
+      write(...other, 'CACHE_DEFAULT_TTL=7');
+      const changes = { changed: ['CACHE_DEFAULT_TTL'], requires_restart };
+      expect(live.preview()).toEqual(changes);
+      expect(live.reload()).toEqual(changes);
+      expect(live.current).toMatchObject({
+        ...asStarted,
+        frontend_origin: asStarted.base_url,
+        cache_default_ttl: 7,
+      });
+      // Whoever reloads because others did must see an end of it.
+      expect(live.reload()).toEqual({ changed: [], requires_restart });
+
+      const pages = 'https://pages.example';
+      write(...other, 'CACHE_DEFAULT_TTL=7', `FRONTEND_ORIGIN=${pages}`);
+      expect(live.reload()).toEqual({ changed: ['FRONTEND_ORIGIN'], requires_restart });
+      expect(live.current).toMatchObject({ ...asStarted, frontend_origin: pages });
+    } finally {
+      if (outer === undefined) delete process.env.ENV_FILE;
+      else process.env.ENV_FILE = outer;
+    }
   });
 
   test('limits, defaults, lifetimes and mail apply on reload; addresses and keys need a restart', () => {
