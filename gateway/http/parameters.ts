@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Contract, Rest } from '../../shared/contracts/contract.ts';
 import { invalid, StrataError, type Problem } from '../../shared/errors.ts';
+import { pointerTo } from '../../shared/schema/json-pointer.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
 
 type Texts = Readonly<Record<string, unknown>>;
@@ -43,12 +44,28 @@ export function parametersOf(
     if (message !== undefined) problems.push({ path: `/${header}`, message });
     params[name] = value;
   }
+  if (!rest.body) problems.push(...untakenBody(contract, rest, request));
   if (problems.length > 0) throw invalid(problems);
   if (rest.body) {
     const mayBeAbsent = rest.method === 'POST';
     params.body = request.body === undefined && mayBeAbsent ? {} : request.body;
   }
   return params;
+}
+
+/**
+ * What is wrong with a body where none is taken: what it asks for would not be done. `{}`, which
+ * some clients always send, asks for nothing; protocols of others have such members ignored.
+ */
+function untakenBody(
+  { errors, problems }: Contract,
+  { method }: Rest,
+  { body }: FastifyRequest,
+): Problem[] {
+  if (method === 'GET' || body === undefined || (errors ?? problems) !== undefined) return [];
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    return [{ path: '', message: 'must be absent: no body is taken here' }];
+  return Object.keys(body).map((name) => ({ path: pointerTo([name]), message: 'unknown field' }));
 }
 
 /**

@@ -839,6 +839,21 @@ const cases: readonly Case[] = [
       '/x-change-reason',
     ],
   ]),
+  ...invalid('DELETE', '/tenants/T/config/bounds', [
+    ['a body where none is taken', { body: { 'max/instances': null } }, '/max~1instances'],
+    ['a body that is no object where none is taken', { body: null }, ''],
+  ]),
+  ...invalid('POST', `${automation}/heartbeat`, [
+    ['a field where none is taken', { body: { ttl_seconds: 600 } }, '/ttl_seconds'],
+  ]),
+  ...refused(404, 'not_found', [
+    [
+      'an automation that is none, by a client that sends {} everywhere',
+      'POST',
+      `${automation}/heartbeat`,
+      { body: {} },
+    ],
+  ]),
   ...refused(412, 'precondition_failed', [
     [
       'an entity tag that is not current',
