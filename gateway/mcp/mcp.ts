@@ -96,7 +96,10 @@ function refuseForeignPages({ headers }: FastifyRequest, { current }: LiveSettin
   if (origin === undefined) return;
   const known = [...current.cors_origins, new URL(current.base_url).origin];
   if (!known.includes('*') && !known.includes(origin))
-    throw new StrataError('auth_cross_site_request');
+    throw new StrataError(
+      'auth_cross_site_request',
+      'Pages of this Origin may not call: it is neither that of BASE_URL nor one of CORS_ORIGINS.',
+    );
 }
 
 /**

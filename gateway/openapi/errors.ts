@@ -92,6 +92,23 @@ export const errorSchemas = {
     },
     ['scimType'],
   ),
+  McpError: objectOf(
+    'Of JSON-RPC 2.0: a message that was refused',
+    {
+      jsonrpc: { const: '2.0', description: 'The version of the protocol' },
+      id: { description: 'That of the message, where one was read' },
+      error: objectOf(
+        'What is wrong',
+        {
+          code: { type: 'integer', description: 'What the protocol calls it' },
+          message: forPeople,
+          data: { description: 'The error as other paths say it, where it is one of ours' },
+        },
+        ['data'],
+      ),
+    },
+    ['id'],
+  ),
   OAuthError: objectOf(
     "Of the token endpoint's errors (RFC 6749, 5.2)",
     { error: text('What to switch on'), error_description: forPeople },
@@ -153,6 +170,11 @@ const foreignErrors = {
     },
     scimMediaType,
   ),
+  McpError: foreignError('McpError', 'An error of the Model Context Protocol', {
+    jsonrpc: '2.0',
+    id: 1,
+    error: { code: -32601, message: 'Method not found' },
+  }),
   ProblemDetails: foreignError(
     'ProblemDetails',
     'A problem of AuthZEN',
@@ -195,6 +217,7 @@ const foreignRefs = (name: keyof typeof foreignErrors, statuses: readonly number
   default: refToResponse(name),
 });
 export const flagErrorRefs = foreignRefs('FlagError', [400, 401, 403, 404]);
+export const mcpErrorRefs = foreignRefs('McpError', [400, 401, 403, 404, 422]);
 export const scimErrorRefs = foreignRefs('ScimError', [400, 401, 403, 404, 409]);
 export const problemRefs = foreignRefs('ProblemDetails', [400, 401, 403, 404]);
 export const oauthErrorRefs = {

@@ -1,6 +1,6 @@
 /** Routes of a node that have no contract: what monitoring asks, and this document itself. */
 import { readinessStatuses } from '../../shared/node/readiness.ts';
-import { errorRefs } from './errors.ts';
+import { errorRefs, mcpErrorRefs } from './errors.ts';
 import { ofEveryAnswer, refsOf } from '../http/response-headers.ts';
 import { jsonOf } from './operations.ts';
 import { refTo } from './schemas.ts';
@@ -116,12 +116,15 @@ export const nodePaths = {
         }),
       },
       responses: {
-        200: answered(
-          'The result, or an error of JSON-RPC',
-          jsonOf(anyObject, { example: { jsonrpc: '2.0', id: 1, result: { tools: [] } } }),
-        ),
+        200: answered('The result, or an error of JSON-RPC; as an event to clients of 2025', {
+          ...jsonOf(anyObject, { example: { jsonrpc: '2.0', id: 1, result: { tools: [] } } }),
+          'text/event-stream': {
+            schema: { type: 'string' },
+            example: 'event: message\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n\n',
+          },
+        }),
         202: answered('A notification was taken', {}),
-        ...errorRefs([400, 401, 403, 422, 429]),
+        ...mcpErrorRefs,
       },
     },
   },

@@ -1,6 +1,7 @@
 /** The door for agents: by the official client of the protocol, and request by request. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client as McpClient, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { randomUUID } from 'node:crypto';
 import { toolList, type ToolName } from '../../gateway/mcp/tools.ts';
 import { eventually } from '../support/cluster.ts';
@@ -342,6 +343,9 @@ describe('what is wrong', () => {
     expect(found.status).toBe(200);
     expect(((await found.json()) as Answer['body']).result.supportedVersions).toContain(revision);
 
+    const { body: description } = await platform.get('/openapi.json');
+    const { responses } = description.paths['/mcp'].post;
+    const ajv = new Ajv2020({ strict: false }).addSchema(description, 'openapi');
     const rows: readonly [unknown, Record<string, string>, number, number | string][] = [
       [message('tools/approve'), headers({ 'mcp-method': 'tools/approve' }), 404, -32601],
       [message('tools/list'), headers({ 'mcp-method': 'tools/call' }), 400, -32020],
@@ -364,6 +368,8 @@ describe('what is wrong', () => {
         jsonrpc: '2.0',
         error: { code: expect.any(Number) },
       });
+      const described = `openapi${responses[status].$ref}/content/application~1json/schema`;
+      expect([ajv.validate(described, JSON.parse(text)), ajv.errors]).toEqual([true, null]);
       if (status !== 401) continue;
       const challenge = answer.headers.get('www-authenticate')!;
       const [, address = ''] = /resource_metadata="([^"]+)"/.exec(challenge)!;
@@ -401,13 +407,15 @@ describe('what is wrong', () => {
   });
 
   test('of other pages than ours and those of CORS_ORIGINS', async () => {
-    const from = async (origin: string): Promise<number> => {
+    const from = async (origin: string) => {
       const sent = headers({ origin, 'mcp-method': 'tools/list' });
-      return (await post(message('tools/list'), sent)).status;
+      const answer = await post(message('tools/list'), sent);
+      return { status: answer.status, text: await answer.text() };
     };
-    expect(await from('https://evil.example')).toBe(403);
-    expect(await from('null')).toBe(403);
-    expect(await from('https://agents.example')).toBe(200);
+    const refused = { status: 403, text: expect.stringContaining('one of CORS_ORIGINS') };
+    expect(await from('https://evil.example')).toEqual(refused);
+    expect(await from('null')).toEqual(refused);
+    expect((await from('https://agents.example')).status).toBe(200);
   });
 
   test('of other methods', async () => {
