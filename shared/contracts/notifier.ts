@@ -434,7 +434,7 @@ export const notifierContracts = {
       expires_at: optional(
         described(
           Timestamp,
-          'Until when it can be decided; at most approval_timeout_minutes from now, which it is by default',
+          'Until when it can be decided; by default for approval_timeout_minutes, or for as long as its escalation takes',
         ),
       ),
       idempotency_key: optional(
