@@ -347,14 +347,19 @@ function refuseOtherMethods(app: FastifyInstance): void {
   const readOnly = [...nodePaths, ...consolePaths, mcpMetadataPath];
   const allowed = new Map<string, HTTPMethods[]>(readOnly.map((path) => [path, ['GET']]));
   allowed.set(mcpPath, ['POST']);
-  for (const { rest } of servedRoutes) {
+  const streams = new Set<string>();
+  for (const { contract, rest } of servedRoutes) {
     const url = fastifyPath(rest.path);
     allowed.set(url, [...(allowed.get(url) ?? []), rest.method]);
+    if (contract.response === 'stream') streams.add(url);
   }
   for (const [url, methods] of allowed) {
     const list = methods.join(', ');
     app.route({
-      method: everyMethod.filter((method) => !methods.includes(method)),
+      // Elsewhere HEAD comes with GET.
+      method: [...everyMethod, ...(streams.has(url) ? (['HEAD'] as const) : [])].filter(
+        (method) => !methods.includes(method),
+      ),
       url,
       handler: async ({ method }, reply) => {
         reply.header('allow', list);

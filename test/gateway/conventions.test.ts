@@ -194,6 +194,14 @@ describe('paths and methods', () => {
     ]);
   });
 
+  test.each(['/config/watch', '/tenants/x/approvals/watch'])(
+    'a stream has no HEAD: %s',
+    async (path) => {
+      const { status, headers } = await new Client(strata.url).send('HEAD', path);
+      expect([status, headers.get('allow')]).toEqual([405, 'GET']);
+    },
+  );
+
   test.each([
     ['/tenants/x/config/risk', 'GET, PUT, PATCH'],
     ['/auth/login', 'POST'],
