@@ -91,7 +91,7 @@ function typed(contract: Contract, name: string, text: unknown): unknown {
   if (typeof text !== 'string') return text;
   const schema = contract.params.properties[name];
   const { type } = schema as { type?: string };
-  if (isInteger(schema) && /^[0-9]{1,15}$/.test(text)) return Number(text);
+  if (isInteger(schema) && /^([0-9]{1,15}|-[1-9][0-9]{0,14})$/.test(text)) return Number(text);
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
   return text;
 }

@@ -160,12 +160,10 @@ const Described = Type.Record(Type.String(), Type.Unknown(), {
 export const Filter = Type.String({ maxLength: 1000 });
 export const scimPage = {
   startIndex: Optional.Integer({
-    minimum: 0,
-    description: 'Which is the first, from 1; 0 counts as 1',
+    description: 'Which is the first, from 1; less counts as 1',
   }),
   count: Optional.Integer({
-    minimum: 0,
-    description: `How many; more than ${mostListed} are never sent`,
+    description: `How many; less than 0 counts as 0, and more than ${mostListed} are never sent`,
   }),
 };
 

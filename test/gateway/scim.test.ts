@@ -202,6 +202,7 @@ test('people are found by userName, externalId and id, and listed in pages', asy
   expect(await by('id eq "nobody"')).toEqual([0, 1, 0, []]);
   expect(await idsOf('startIndex=2&count=1')).toEqual([3, 2, 1, [1]]);
   expect(await idsOf('startIndex=0&count=0')).toEqual([3, 1, 0, []]);
+  expect(await idsOf('startIndex=-7&count=-1')).toEqual([3, 1, 0, []]);
   expect(await idsOf('startIndex=9')).toEqual([3, 9, 0, []]);
 });
 

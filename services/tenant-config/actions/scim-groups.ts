@@ -75,7 +75,7 @@ export function scimGroupActions(db: DataSource, settings: () => Settings) {
     }) {
       const first = Math.max(1, startIndex);
       const isWithMembers = areMembersShown(excludedAttributes);
-      const most = Math.min(count, isWithMembers ? mostWithMembers : mostListed);
+      const most = Math.min(Math.max(0, count), isWithMembers ? mostWithMembers : mostListed);
       const wanted = filterOf(filter, groupFilters);
       const page = { offset: first - 1, most };
       const { total, rows } = await listDirectoryGroups(db.manager, tenant_id, wanted, page);

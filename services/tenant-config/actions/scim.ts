@@ -62,7 +62,7 @@ export function scimActions(db: DataSource, settings: () => Settings) {
 
     async 'tenant-config.scim.users.list'({ tenant_id, filter, startIndex = 1, count = 100 }) {
       const first = Math.max(1, startIndex);
-      const page = { offset: first - 1, most: Math.min(count, mostListed) };
+      const page = { offset: first - 1, most: Math.min(Math.max(0, count), mostListed) };
       const { total, rows } = await listScimUsers(
         db.manager,
         tenant_id,
