@@ -699,9 +699,9 @@ describe('the keyboard alone', () => {
     await effective.key('default_region').waitFor();
     await seen.page.getByText(/^1 of/).waitFor();
     for (const key of ['Tab', 'Tab', 'Enter']) await keyboard.press(key);
-    await effective.ladder('default_region').waitFor();
-    // Edit comes first.
-    for (const key of ['Tab', 'Tab', 'Enter']) await keyboard.press(key);
+    await effective.ladder('default_region').getByRole('link').waitFor();
+    // The revision and Edit come first.
+    for (const key of ['Tab', 'Tab', 'Tab', 'Enter']) await keyboard.press(key);
     const review = new ReviewDialog(seen.page);
     expect((await review.changes())[0]?.[0]).toBe('/default_region');
     await keyboard.press('Escape');
