@@ -104,7 +104,7 @@ function headerProblem({ params }: Contract, name: string, value: unknown): stri
   switch (name) {
     case 'min_revision':
       if (isInteger(params.properties[name]))
-        return typeof value === 'number' ? undefined : 'must be a revision';
+        return typeof value === 'number' && value >= 0 ? undefined : 'must be a revision';
       return /^[0-9]{1,15}(\.[0-9]{1,15})?$/.test(String(value))
         ? undefined
         : 'must be a revision of the tenant, or those of tenant and platform with a dot in between';
