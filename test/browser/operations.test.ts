@@ -897,8 +897,12 @@ test('a service on one page: its limits, what runs and waits, its windows and fr
   await page.goto(`/console${of}/services`);
   await page.getByRole('link', { name: 'check-out', exact: true }).click();
   await page.getByRole('heading', { name: 'Service check-out' }).waitFor();
-  const textOf = (name: string): Promise<string> =>
-    page.getByRole('region', { name, exact: true }).innerText();
+  const textOf = async (name: string): Promise<string> => {
+    const region = page.getByRole('region', { name, exact: true });
+    // Each part of the page loads by itself.
+    await region.getByText('Loading…').waitFor({ state: 'detached' });
+    return region.innerText();
+  };
   await eventually(async () =>
     expect(await page.getByRole('list', { name: 'At a glance' }).innerText()).toMatch(
       /^Running\s+1\s+Waiting for approval\s+1\s+Freezes now\s+1$/,
