@@ -51,6 +51,42 @@ const documents = (healthy: string | undefined) =>
     return { destinations: Object.fromEntries(names.map((n) => [n, { url }])), revision: 1 };
   }) as Call;
 
+/** What pushes to one that answers and to others that never do, until `stop` ends all of them. */
+function startPushingTo(healthy: string | undefined) {
+  const end = Promise.withResolvers<never>();
+  end.promise.catch(() => undefined);
+  const delivered = Promise.withResolvers<string>();
+  /** Emits how many hang. */
+  const hung = new EventEmitter();
+  let hanging = 0;
+  const pushing = startPushing({
+    db,
+    call: documents(healthy),
+    log: pino({ level: 'silent' }),
+    http: {
+      async send({ url }) {
+        if (url === hangs) {
+          hanging += 1;
+          hung.emit(`${hanging}`);
+          return end.promise;
+        }
+        delivered.resolve('delivered');
+        return { status: 204, headers: {}, body: Buffer.of(), cut: null, durationMs: 1 };
+      },
+    },
+  });
+  return {
+    wake: pushing.wake,
+    delivered: delivered.promise,
+    hung,
+    hanging: () => hanging,
+    async stop() {
+      end.reject(new OutgoingError('timed_out', 'did not answer in time'));
+      await pushing.stop();
+    },
+  };
+}
+
 test('a destination that answers waits for none of a hundred that hang', async () => {
   const chains = Array.from({ length: 21 }, () => randomUUID());
   const [healthy] = chains;
@@ -64,32 +100,13 @@ test('a destination that answers waits for none of a hundred that hang', async (
      FROM unnest($1::text[]) AS c (chain), generate_series(1, 5) AS n WHERE chain <> $2 OR n = 1`,
     [chains, healthy],
   );
-  const end = Promise.withResolvers<never>();
-  end.promise.catch(() => undefined);
-  let hung = 0;
-  const delivered = Promise.withResolvers<string>();
-  const pushing = startPushing({
-    db,
-    call: documents(healthy),
-    log: pino({ level: 'silent' }),
-    http: {
-      async send({ url }) {
-        if (url === hangs) {
-          hung += 1;
-          return end.promise;
-        }
-        delivered.resolve('delivered');
-        return { status: 204, headers: {}, body: Buffer.of(), cut: null, durationMs: 1 };
-      },
-    },
-  });
+  const pushing = startPushingTo(healthy);
   try {
     // Those that hang never end by themselves.
     const late = delay(10_000, 'too late', { ref: false });
-    expect(await Promise.race([delivered.promise, late])).toBe('delivered');
-    expect(hung).toBeLessThanOrEqual(16);
+    expect(await Promise.race([pushing.delivered, late])).toBe('delivered');
+    expect(pushing.hanging()).toBeLessThanOrEqual(16);
   } finally {
-    end.reject(new OutgoingError('timed_out', 'did not answer in time'));
     await pushing.stop();
   }
   const rows = await db.query<{ seq: number; failures: number }[]>(
@@ -111,30 +128,10 @@ test('a document that is written over and over has no slot of others', async () 
        ON CONFLICT (chain, name) DO UPDATE SET due_at = now(), lease = NULL, failures = 0`,
       [chain, count],
     );
-  const end = Promise.withResolvers<never>();
-  end.promise.catch(() => undefined);
-  const hung = new EventEmitter();
-  let hanging = 0;
-  const delivered = Promise.withResolvers<void>();
-  const pushing = startPushing({
-    db,
-    call: documents(healthy),
-    log: pino({ level: 'silent' }),
-    http: {
-      async send({ url }) {
-        if (url === hangs) {
-          hanging += 1;
-          hung.emit(`${hanging}`);
-          return end.promise;
-        }
-        delivered.resolve();
-        return { status: 204, headers: {}, body: Buffer.of(), cut: null, durationMs: 1 };
-      },
-    },
-  });
+  const pushing = startPushingTo(healthy);
   try {
     for (const all of [5, 10]) {
-      const begun = once(hung, `${all}`);
+      const begun = once(pushing.hung, `${all}`);
       await write(rewritten, 5);
       pushing.wake();
       await begun;
@@ -142,10 +139,9 @@ test('a document that is written over and over has no slot of others', async () 
     await write(rewritten, 5);
     await write(healthy, 1);
     pushing.wake();
-    await delivered.promise;
-    expect(hanging).toBe(10);
+    await pushing.delivered;
+    expect(pushing.hanging()).toBe(10);
   } finally {
-    end.reject(new OutgoingError('timed_out', 'did not answer in time'));
     await pushing.stop();
   }
 });

@@ -146,7 +146,7 @@ describe('slots', () => {
     });
   });
 
-  test('who waits for one is answered by the rights of then', async () => {
+  test('who waits for one is answered by the rights at that moment', async () => {
     const asked = (await post({ risk_level: 'high' }, tenant.operator)).body;
     const { id } = (await tenant.operator.get('/auth/me')).body.user;
     const member = `/tenants/${tenant.id}/users/${id}`;
