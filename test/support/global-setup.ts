@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startPostgres, strataDatabase } from './postgres.ts';
 import { binary, chromium } from './servers.ts';
@@ -7,10 +8,11 @@ import { startStrata } from './strata.ts';
 
 /**
  * One PostgreSQL for the run, or the one that TEST_DATABASE_URL names, one place for what Node has
- * compiled, and where each worker gets the Strata that its files share. Workers inherit the
- * addresses and the place.
+ * compiled, one folder for temporary files, and where each worker gets the Strata that its files
+ * share. Workers inherit the addresses and the places.
  */
 export default async function setup(): Promise<void> {
+  ownTemporaryFolder();
   // Before any test, since an install takes longer than a test may, and two at once would wait for
   // each other.
   for (const program of ['nats-server', 'redis-server', 'openssl', 'nginx']) binary(program);
@@ -30,6 +32,18 @@ export default async function setup(): Promise<void> {
   const offered = await offerStrata();
   process.env.TEST_STRATA = offered.url;
   (globalThis as { testStrata?: typeof offered }).testStrata = offered;
+}
+
+/**
+ * The teardown removes it with what tests leave in it: jest runs no `exit` listener that a test file
+ * has added.
+ */
+function ownTemporaryFolder(): void {
+  const folder = mkdtempSync(join(tmpdir(), 'strata-run-'));
+  // PostgreSQL, which does not run as root, has its data below.
+  chmodSync(folder, 0o755);
+  process.env.TMPDIR = folder;
+  (globalThis as { testFolder?: string }).testFolder = folder;
 }
 
 /** Few tests need it, and say so where it is missing. */
