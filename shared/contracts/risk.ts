@@ -21,36 +21,36 @@ const recordings = ['all', 'denied', 'none'] as const;
 export const limitSchemas = {
   max_cost_impact_auto: Type.Number({
     minimum: 0,
-    description: 'Cost impact up to which automation acts on its own',
+    description: 'Maximum cost impact at which automation acts without approval',
   }),
   max_cost_impact_approval: Type.Number({
     minimum: 0,
-    description: 'Cost impact up to which a human may approve',
+    description: 'Maximum cost impact that a human may approve',
   }),
   max_resource_scaling: Type.Number({
     minimum: 1,
-    description: 'Largest factor by which a resource may be scaled',
+    description: 'Maximum factor by which a resource may be scaled',
   }),
   approval_timeout_minutes: Type.Integer({
     minimum: 1,
     maximum: 10_080,
-    description: 'How long an approval is waited for',
+    description: 'Minutes after which a pending approval expires',
   }),
   require_approval_for_high_risk: Type.Boolean({
-    description: 'High-risk actions always ask a human',
+    description: 'High-risk actions always require approval',
   }),
-  auto_approve_rollbacks: Type.Boolean({ description: 'Rollbacks need no approval' }),
-  automation_enabled: Type.Boolean({ description: 'Automation may act at all' }),
-  business_hours_only: Type.Boolean({ description: 'Automation acts in business hours only' }),
+  auto_approve_rollbacks: Type.Boolean({ description: 'Rollbacks require no approval' }),
+  automation_enabled: Type.Boolean({ description: 'Whether automation may act at all' }),
+  business_hours_only: Type.Boolean({ description: 'Automation acts only during business hours' }),
   max_concurrent_automations: Type.Integer({
     minimum: 0,
     maximum: 1000,
-    description: 'How many automations may run at once',
+    description: 'Maximum automations that run at once',
   }),
   record_decisions: Optional.Enum(recordings, {
     type: 'string',
     maxLength: 10,
-    description: 'Which answers of `decide` are recorded, to be replayed later',
+    description: 'Which decisions of `decide` are recorded for later replay',
   }),
 };
 const RiskLimits = TitledObject(

@@ -159,99 +159,94 @@ const list = (form: Form, description: string, options: Pick<Base, 'requires_res
 export const settingsGroups = {
   'The node and its gateway': {
     env_file: text(
-      'File of further variables, which win over the process environment; a reload reads it again, so replace it as a whole (mv)',
+      'File with more variables, which override the environment; a reload reads it again, so replace it atomically (mv)',
       { requires_restart: true },
     ),
     host: {
       type: 'string',
       default: '127.0.0.1',
       requires_restart: true,
-      description: 'Address that the gateway listens on',
+      description: 'Address the gateway listens on',
     },
     port: integer(
       { default: 8080, min: 0, max: 65_535, requires_restart: true },
-      'Port of the gateway; 0 takes a free one',
+      'Port the gateway listens on; 0 picks a free one',
     ),
     metrics_port: integer(
       { default: 0, min: 0, max: 65_535, requires_restart: true },
-      'Port on HOST where any node serves /healthz, /readyz and /metrics, beside the gateway that has them anyway; 0 is none',
+      'Port on HOST for /healthz, /readyz and /metrics on nodes without a gateway, which serves them itself; 0 turns it off',
     ),
     base_url: text(
-      'Address by which clients reach the gateways, the same on every node; http://HOST:PORT by default, http://localhost:PORT where HOST is every address',
+      'Public URL of the gateways, the same on every node; defaults to http://HOST:PORT, or http://localhost:PORT if HOST is a wildcard address',
       { form: address, requires_restart: true },
     ),
     frontend_origin: text(
-      'Origin of the user interface, for passkeys and sign-in; that of BASE_URL by default',
+      'Origin of the user interface, for passkeys and sign-in; defaults to that of BASE_URL',
       { form: origin },
     ),
     trusted_proxies: list(
       networks,
-      'Networks of the proxies in front of the gateway: from there X-Forwarded-For says who the client is',
+      'Networks of trusted proxies in front of the gateway, whose X-Forwarded-For names the client',
       { requires_restart: true },
     ),
-    cors_origins: list(origins, 'Origins whose pages may call the gateway'),
+    cors_origins: list(origins, 'Origins allowed to call the gateway from a browser'),
     data_dir: {
       type: 'string',
       default: './data',
       requires_restart: true,
-      description: 'Where embedded mode keeps its database, key and mail',
+      description: 'Folder of embedded mode for its database, key and mail',
     },
-    node_id: text('Name of this node, unique in the cluster; host name and process id by default', {
-      form: nodeName,
-      requires_restart: true,
-    }),
+    node_id: text(
+      'Name of this node, unique in the cluster; defaults to host name and process id',
+      {
+        form: nodeName,
+        requires_restart: true,
+      },
+    ),
     strata_operator: text(
-      'Name under which commands of the REPL are audited; that of the system user by default',
+      'Name recorded in the audit for REPL commands; defaults to the system user',
       { form: personName, requires_restart: true },
     ),
     log_level: {
       type: 'string',
       default: 'info',
       choices: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
-      description: 'Least severe level that is logged',
+      description: 'Minimum log level',
     },
   },
   'Bus, database and shared state': readAtStart({
-    nats_url: secret('NATS servers, comma separated; none runs everything in one process', {
+    nats_url: secret('NATS servers, comma separated; without it everything runs in one process', {
       form: nats,
     }),
     nats_user: text('NATS user'),
     nats_password: secret('NATS password'),
     nats_token: secret('NATS token, instead of user and password'),
-    nats_creds: text(
-      'File of credentials (.creds) of a NATS account, instead of user and password',
-    ),
-    nats_nkey_seed: secret('Seed of the NATS user, instead of user and password', {
+    nats_creds: text('Credentials file (.creds) of a NATS account, instead of user and password'),
+    nats_nkey_seed: secret('NKey seed of the NATS user, instead of user and password', {
       form: matches(/^SU[A-Z2-7]{56}$/, "must be a user's seed of nkeys, which begins with SU"),
     }),
-    nats_tls_ca: text(
-      'File with the authority that signed the NATS server certificate; turns TLS on',
-    ),
-    nats_tls_cert: text(
-      'File with the certificate by which NATS knows this node, with NATS_TLS_KEY; turns TLS on',
-    ),
-    nats_tls_key: text('File with the key of NATS_TLS_CERT'),
+    nats_tls_ca: text('CA file for the certificate of the NATS server; turns TLS on'),
+    nats_tls_cert: text('Client certificate file of this node, with NATS_TLS_KEY; turns TLS on'),
+    nats_tls_key: text('Private key file of NATS_TLS_CERT'),
     nats_allow_plain: boolean(
       false,
-      'Allows NATS beyond this machine without user, token and TLS, and credentials of neighbours in clear',
+      'Allows NATS on other hosts without authentication and TLS, and neighbours to send credentials unencrypted',
     ),
     nats_namespace: {
       type: 'string',
       default: 'strata',
       form: namespace,
       description:
-        'Part of all subjects on NATS; another one for each installation that shares the NATS servers',
+        'Prefix of all NATS subjects; must differ between installations that share NATS servers',
     },
     strata_api_key: secret(
-      'API key of a neighbour that loads moleculer.config.ts without SECRET_KEY',
+      'API key for a neighbour that loads moleculer.config.ts without SECRET_KEY',
     ),
     database_url: secret(
-      'PostgreSQL 14 or newer; of several hosts, comma separated, the one that can be written to; without it and DB_HOST an embedded one runs',
+      'PostgreSQL 14 or newer; of several comma-separated hosts, the writable one is used; without it and DB_HOST an embedded server runs',
       { form: problemOfDatabaseUrl },
     ),
-    db_host: text(
-      'PostgreSQL host; with the other DB_* variables it makes up an absent DATABASE_URL',
-    ),
+    db_host: text('PostgreSQL host; used with the other DB_* variables if DATABASE_URL is not set'),
     db_port: integer({ default: 5432, min: 1, max: 65_535 }, 'PostgreSQL port'),
     db_name: { type: 'string', default: 'strata', description: 'PostgreSQL database' },
     db_user: { type: 'string', default: 'strata', description: 'PostgreSQL user' },
@@ -259,41 +254,44 @@ export const settingsGroups = {
     db_ssl: boolean(false, 'TLS to PostgreSQL'),
     db_pooler: boolean(
       false,
-      'A pooler in transaction mode, such as PgBouncer, is in front of PostgreSQL: time-outs are those of the role, and statements have no names',
+      'Set if PostgreSQL is behind a pooler in transaction mode, such as PgBouncer: time-outs come from the role, and prepared statements are not used',
     ),
     db_pool_size: integer(
       { default: 60, min: 4, max: 200 },
-      'Connections of a node to PostgreSQL, at most: up to 3 for the change feed, the others in equal parts for its services, up to 10 and at least one each',
+      'Maximum PostgreSQL connections of a node: up to 3 for the change feed, the rest split equally between its services, 1 to 10 each',
     ),
     redis_url: secret(
-      'Redis for short-lived shared state; none keeps it in memory. Several hosts, comma separated, are Sentinels or nodes of a cluster',
+      'Redis for short-lived shared state, kept in memory without it; several comma-separated hosts are Sentinels or cluster nodes',
       { form: redis },
     ),
     redis_sentinel: text(
-      'Name of the primary as Redis Sentinels know it; the hosts of REDIS_URL are these Sentinels then',
+      'Name of the primary in Redis Sentinel; the hosts of REDIS_URL are then the Sentinels',
     ),
     redis_sentinel_password: secret(
-      'Password of the Sentinels, where they have one; that of Redis is not sent to them',
+      'Password of the Sentinels, if they have one; they are never sent that of Redis',
     ),
-    redis_cluster: boolean(false, 'Redis is a cluster, of which REDIS_URL names some nodes or all'),
+    redis_cluster: boolean(
+      false,
+      'Set if Redis is a cluster; REDIS_URL names some or all of its nodes',
+    ),
     redis_password: secret(
-      'Redis password, where REDIS_URL has none; unlike there nothing in it is escaped',
+      'Redis password if REDIS_URL has none; taken literally, without percent-encoding',
     ),
   }),
   'Keys and sign-in': {
     secret_key: secret(
-      'Signs tokens and encrypts stored secrets, at least 32 bytes; embedded mode makes one in DATA_DIR',
+      'Key that signs tokens and encrypts stored secrets, at least 32 bytes; embedded mode generates one in DATA_DIR',
       { form: secretKeyForm, requires_restart: true },
     ),
     secret_key_previous: secret(
-      'The key before, without which API keys and secrets made under it are lost',
+      'Previous SECRET_KEY; still needed for API keys and stored secrets that were created under it',
       {
         form: secretKeyForm,
         requires_restart: true,
       },
     ),
     webhook_secret: secret(
-      'Signs one-time approve and deny links in e-mails; derived from SECRET_KEY by default',
+      'Key that signs one-time approve and deny links in mails; defaults to one derived from SECRET_KEY',
       { requires_restart: true },
     ),
     access_token_ttl_seconds: integer(
@@ -302,156 +300,159 @@ export const settingsGroups = {
     ),
     platform_admin_emails: list(
       email,
-      'Accounts with one of these verified addresses are platform_admin; admin@example.com in embedded mode',
+      'Verified addresses of accounts with the role platform_admin; defaults to admin@example.com in embedded mode',
     ),
     platform_sign_in_policy: {
       type: 'string',
       default: 'any',
       choices: signInPolicies,
       description:
-        'any, or passkey_or_sso: platform admins who signed in with a password may then only register a passkey',
+        'How platform admins must sign in; under passkey_or_sso a sign-in with a password may only register a passkey',
     },
     platform_admin_password: secret(
-      'Password of the first platform admin, 12 characters or more; random and printed once by default',
+      'Password of the first platform admin, at least 12 characters; defaults to a random one, printed once',
     ),
   },
   'Lifetimes and limits': {
     cache_default_ttl: integer(
       { default: 5, min: 1, max: 1440 },
-      'Lifetime of the configuration service cache, in minutes',
+      'Lifetime of cached configuration, in minutes',
     ),
     coherence_fence_ms: integer(
       { default: 2000, min: 500, max: 30_000, requires_restart: true },
-      'The longest that a write waits for an unreachable node, and that a node trusts its cache without contact',
+      'Maximum time a write waits for an unreachable node, and a node serves from its cache without contact',
     ),
     request_timeout_ms: integer(
       { default: 10_000, min: 500, max: 120_000, requires_restart: true },
-      'The longest that a request may take',
+      'Maximum duration of a request',
     ),
     fast_path: boolean(
       true,
-      'Repeated reads are answered ahead of the HTTP framework; false has it answer them too, alike and slower',
+      'Answers repeated reads before they reach the HTTP framework; false gives the same answers, slower',
     ),
     rate_limit_per_minute: integer(
       { default: 0, min: 0, max: 10_000_000 },
-      'Requests of one client address per minute; 0 turns it off',
+      'Requests per client address and minute; 0 turns the limit off',
     ),
     network_rate_limit_per_minute: integer(
       { default: 20, min: 1, max: 1_000_000 },
-      'Requests of one network (/24 of IPv4, /56 of IPv6) per minute, for each route that begins a sign-in or sends or takes a mailed link',
+      'Requests per network (/24 of IPv4, /56 of IPv6) and minute, for each route that begins a sign-in, sends a link by mail, or redeems one',
     ),
     documents_per_tenant: integer(
       { default: 10_000, min: 1, max: 1_000_000 },
-      'Agent configurations, service instances and projects of a tenant together',
+      'Maximum agent configurations, service instances and projects of a tenant, in total',
     ),
     members_per_tenant: integer(
       { default: 100_000, min: 1, max: 10_000_000 },
-      'Members of a tenant, those who are invited included',
+      'Maximum members of a tenant, including invited ones',
     ),
     service_accounts_per_tenant: integer(
       { default: 200, min: 1, max: 1_000_000 },
-      'Service accounts of a tenant',
+      'Maximum service accounts of a tenant',
     ),
     api_keys_per_tenant: integer(
       { default: 10_000, min: 1, max: 10_000_000 },
-      'API keys for a tenant, of its service accounts and of people',
+      'Maximum API keys of a tenant, of service accounts and people',
     ),
     automations_live_per_tenant: integer(
       { default: 10_000, min: 1, max: 1_000_000 },
-      'Automations of a tenant that run, or wait for approval or a slot; a further one is 429',
+      'Maximum automations of a tenant that run, or wait for approval or a slot; another one is refused with 429',
     ),
     history_entries_per_hour_per_tenant: integer(
       { default: 36_000, min: 1, max: 10_000_000 },
-      'Changes of a tenant’s configuration in an hour, each an entry of its history; a further one is 429',
+      'Changes of a tenant’s configuration per hour, each an entry of its history; another one is refused with 429',
     ),
     watch_max_streams: integer(
       { default: 10_000, min: 0, max: 100_000 },
-      'Watch streams open at the same time on a gateway',
+      'Maximum watch streams open on a gateway',
     ),
     watch_max_streams_per_tenant: integer(
       { default: 2500, min: 1, max: 100_000 },
-      'Of these, by one tenant; never more than half of them',
+      'Maximum watch streams of one tenant on a gateway; at most half of WATCH_MAX_STREAMS',
     ),
     watch_max_streams_per_caller: integer(
       { default: 20, min: 1, max: 100_000 },
-      'Of these, by one person, or by one client of an API key that names itself by X-Client-Id',
+      'Maximum watch streams of one person, or of one X-Client-Id of an API key, on a gateway',
     ),
     invitations_per_minute_per_caller: integer(
       { default: 30, min: 1, max: 1_000_000 },
-      'Invitations that one person or service account sends a minute',
+      'Invitations per minute by one person or service account',
     ),
     invitations_per_hour_per_tenant: integer(
       { default: 200, min: 1, max: 1_000_000 },
-      'Invitations that one tenant sends an hour',
+      'Invitations per hour by one tenant',
     ),
     invited_members_per_tenant: integer(
       { default: 500, min: 1, max: 1_000_000 },
-      'Members of a tenant who have not accepted their invitation yet',
+      'Maximum pending invitations of a tenant',
     ),
     test_notices_per_minute_per_caller: integer(
       { default: 30, min: 1, max: 1_000_000 },
-      'Test notices that one person or service account sends a minute, each mail and webhook by itself',
+      'Test notifications per minute by one person or service account; each mail and webhook counts',
     ),
     test_notices_per_minute_per_tenant: integer(
       { default: 60, min: 1, max: 1_000_000 },
-      'Test notices that one tenant sends a minute',
+      'Test notifications per minute by one tenant',
     ),
     approval_mails_per_hour_per_tenant: integer(
       { default: 5000, min: 1, max: 10_000_000 },
-      'Mails to addresses that its configuration names which one tenant has approvals send an hour, and mails sent again',
+      'Approval mails per hour of one tenant to addresses from its configuration, including those that are sent again',
     ),
     tenant_switches_per_minute: integer(
       { default: 60, min: 1, max: 1_000_000 },
-      'How often one person changes the tenant of a session in a minute',
+      'Tenant switches per minute by one person',
     ),
     sessions_per_person: integer(
       { default: 100, min: 1, max: 10_000 },
-      'Open sessions of one person; a further sign-in ends the one used longest ago',
+      'Maximum sessions of one person; another sign-in ends the least recently used one',
     ),
     api_keys_per_person: integer(
       { default: 100, min: 1, max: 10_000 },
-      'API keys of one person in a tenant; those that have expired give way',
+      'Maximum API keys of one person in a tenant; expired ones are removed to make room',
     ),
     api_keys_per_minute: integer(
       { default: 60, min: 1, max: 1_000_000 },
-      'API keys that one person makes or rotates a minute, each told them by mail',
+      'API keys that one person creates or rotates per minute; each is confirmed by mail',
     ),
-    passkeys_per_person: integer({ default: 20, min: 1, max: 1000 }, 'Passkeys of one person'),
+    passkeys_per_person: integer(
+      { default: 20, min: 1, max: 1000 },
+      'Maximum passkeys of one person',
+    ),
     provider_links_per_person: integer(
       { default: 20, min: 1, max: 1000 },
-      'Identities at providers that one account is linked with',
+      'Maximum linked identities at sign-in providers of one account',
     ),
     held_requests: integer(
       { default: 10_000, min: 1, max: 100_000 },
-      'Requests with wait that a notifier, or a gateway, holds at the same time; a further one is 429',
+      'Maximum waiting requests (`wait`) on a notifier or gateway; another one is refused with 429',
     ),
     held_requests_per_tenant: integer(
       { default: 2500, min: 1, max: 100_000 },
-      'Of these, by one tenant; never more than half of them',
+      'Maximum waiting requests of one tenant; at most half of HELD_REQUESTS',
     ),
     held_requests_per_caller: integer(
       { default: 1000, min: 1, max: 100_000 },
-      'Of these, by one person, or by one API key',
+      'Maximum waiting requests of one person or API key',
     ),
     audit_verifications_waiting: integer(
       { default: 4, min: 1, max: 1000 },
-      'Pieces of one audit chain that wait on a node to be verified; who waits for the same piece shares it',
+      'Maximum verifications of one audit chain that are queued on a node; requests for the same part share one',
     ),
     tenant_erase_after_days: integer(
       { default: 30, min: 0, max: 36_500 },
-      'Days after its deletion was asked for that a disabled tenant is erased; until then enabling it takes that back',
+      'Days between a request to delete a tenant and its erasure; until then enabling the tenant cancels it',
     ),
     session_retention_days: integer(
       { default: 30, min: 1, max: 36_500 },
-      'Days after which sessions that have ended, their refresh tokens and expired invitations are removed',
+      'Days after which ended sessions, their refresh tokens and expired invitations are removed',
     ),
     approval_retention_days: integer(
       { default: 400, min: 1, max: 36_500 },
-      'Days after which approvals that have ended are removed; the audit keeps who asked and who decided',
+      'Days after which settled approvals are removed; the audit keeps who asked and who decided',
     ),
     delivery_retention_days: integer(
       { default: 90, min: 1, max: 36_500 },
-      'Days after which settled deliveries and their attempts are removed, at the latest with their approval',
+      'Days after which settled deliveries and their attempts are removed, no later than their approval',
     ),
     decision_retention_days: integer(
       { default: 90, min: 1, max: 36_500 },
@@ -459,7 +460,7 @@ export const settingsGroups = {
     ),
     decisions_recorded_per_hour_per_tenant: integer(
       { default: 50_000, min: 1, max: 10_000_000 },
-      'Decisions of a tenant that are recorded in an hour; a further one with `record` is 429, others are counted as not recorded',
+      'Decisions recorded per hour and tenant; beyond that, a decision with `record` is refused with 429, others are counted as not recorded',
     ),
     http_client_timeout_seconds: integer(
       { default: 30, min: 1, max: 300 },
@@ -467,87 +468,86 @@ export const settingsGroups = {
     ),
     http_client_connect_timeout_seconds: integer(
       { default: 5, min: 1, max: 60 },
-      'Time-out of connecting for outgoing HTTP requests',
+      'Time-out of connecting, for outgoing HTTP requests',
     ),
   },
   'Approval webhooks: defaults, and caps on what a tenant may ask for': {
     approval_webhook_timeout_seconds: integer(
       { default: 30, min: 1, max: 3600 },
-      'Time-out, unless the endpoint has its own',
+      'Default time-out',
     ),
     approval_webhook_retry_attempts: integer(
       { default: 3, min: 0, max: 100 },
-      'Retries after the first send, unless the endpoint has its own',
+      'Default number of retries after the first attempt',
     ),
     approval_webhook_backoff_initial_seconds: integer(
       { default: 1, min: 0, max: 3600 },
-      'Wait before the first retry, unless the endpoint has its own',
+      'Default delay before the first retry',
     ),
     approval_webhook_backoff_factor: integer(
       { default: 2, min: 1, max: 100 },
-      'Factor from wait to wait, unless the endpoint has its own',
+      'Default factor between delays',
     ),
     approval_webhook_backoff_max_seconds: integer(
       { default: 8, min: 0, max: 3600 },
-      'Longest wait between retries, unless the endpoint has its own',
+      'Default maximum delay between retries',
     ),
     approval_webhook_timeout_cap_seconds: integer(
       { default: 120, min: 1, max: 3600 },
-      'The longest time-out in use',
+      'Maximum time-out of an endpoint; a longer one is capped',
     ),
     approval_webhook_retry_cap: integer(
       { default: 10, min: 0, max: 100 },
-      'The most retries in use',
+      'Maximum retries of an endpoint; more are capped',
     ),
     approval_webhook_backoff_cap_seconds: integer(
       { default: 300, min: 0, max: 3600 },
-      'The longest wait in use',
+      'Maximum delay of an endpoint; a longer one is capped',
     ),
     approval_webhook_endpoints_cap: integer(
       { default: 20, min: 1, max: 100 },
-      'The most webhook endpoints of a tenant',
+      'Maximum webhook endpoints of a tenant',
     ),
     approvals_max_pending: integer(
       { default: 10_000, min: 1 },
-      'The most approvals of a tenant that may be pending; a further one is 429',
+      'Maximum pending approvals of a tenant; another one is refused with 429',
     ),
     webhook_allowed_networks: list(
       networks,
-      'Private networks that webhooks and identity providers may be in all the same',
+      'Private networks in which webhooks and identity providers are allowed',
     ),
-    webhook_allow_http: boolean(false, 'Webhooks and identity providers may use http'),
+    webhook_allow_http: boolean(false, 'Allows http for webhooks and identity providers'),
     slack_api_url: {
       type: 'string',
       default: 'https://slack.com/api',
       form: address,
-      description: "Slack's Web API; another one where a proxy is in between",
+      description: "URL of Slack's Web API, for a proxy in between",
     },
-    prometheus_url: text(
-      'Prometheus that gates of rollouts query, such as http://prometheus:9090',
-      { form: address },
-    ),
+    prometheus_url: text('Prometheus that rollout gates query, such as http://prometheus:9090', {
+      form: address,
+    }),
   },
   Mail: {
-    smtp_server: text('Mail server; none writes mail to DATA_DIR/mail'),
+    smtp_server: text('Mail server; without it mail is written to DATA_DIR/mail'),
     smtp_port: integer({ default: 587, min: 1, max: 65_535 }, 'Port of the mail server'),
-    smtp_username: text('User at the mail server'),
-    smtp_password: secret('Password at the mail server'),
+    smtp_username: text('User name for the mail server'),
+    smtp_password: secret('Password for the mail server'),
     smtp_use_tls: boolean(
       true,
-      'Require STARTTLS; otherwise it is used where the mail server offers it. Port 465 is TLS from the start',
+      'Requires STARTTLS; otherwise it is used if the mail server offers it. Port 465 always uses TLS',
     ),
     smtp_tls_ca: text(
-      'File with the authority that signed the certificate of the mail server, if it is not a public one',
+      'CA file for the certificate of the mail server, if it is not signed by a public CA',
     ),
     from_email: {
       type: 'string',
       default: 'strata@localhost',
       form: email,
-      description: 'Sender of mail',
+      description: 'Sender address of mail',
     },
     mail_allowed_domains: list(
       domains,
-      'Domains that any tenant may send from (from_email), beside those that its own sign-in providers have verified; that of FROM_EMAIL only if it is listed',
+      'Domains that any tenant may use in from_email, in addition to those its own sign-in providers verified; that of FROM_EMAIL only if listed',
     ),
   },
   'Risk configuration that new tenants start with': {
@@ -557,8 +557,7 @@ export const settingsGroups = {
       default:
         '{"days":["mon","tue","wed","thu","fri"],"start":"09:00","end":"17:00","timezone":"UTC"}',
       form: weeklyHours,
-      description:
-        'Business hours where no layer above the environment sets business_hours; as JSON',
+      description: 'Business hours as JSON, if no layer above the environment sets business_hours',
     },
   },
 } as const satisfies Record<string, Record<string, Row>>;
