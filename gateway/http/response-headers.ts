@@ -18,23 +18,23 @@ const integer = { type: 'integer' } as const;
 /** By the names that the components of the document have. */
 export const headers = {
   'X-Request-ID': {
-    description: 'Names the request in the log: as the caller sent it, else made for it',
+    description: "Id of the request in the log: the caller's, else a generated one",
     required: true,
     schema: text,
     example: '0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55',
   },
   'X-RateLimit-Limit': {
-    description: 'Requests a minute that one address may make; absent without a limit',
+    description: 'Requests per minute and address; absent without a limit',
     schema: integer,
     example: 600,
   },
   'X-RateLimit-Remaining': {
-    description: 'How many of these are left; absent without a limit',
+    description: 'Requests left; absent without a limit',
     schema: integer,
     example: 599,
   },
   'X-RateLimit-Reset': {
-    description: 'Seconds until all of them are back; absent without a limit',
+    description: 'Seconds until the limit resets; absent without a limit',
     schema: integer,
     example: 60,
   },
@@ -54,7 +54,7 @@ export const headers = {
     example: '3f9d1c52-7a41-4f0e-9b6c-0d5e8a1b2c3d',
   },
   'X-Updated-By-Name': {
-    description: 'What they are called, in percent-encoded UTF-8; absent where that is not known',
+    description: 'What they are called, in percent-encoded UTF-8; absent if that is not known',
     schema: text,
     example: 'Ada%20Lovelace',
   },
@@ -80,17 +80,17 @@ export const headers = {
     example: 'MTI',
   },
   Location: {
-    description: 'The address of what was made',
+    description: 'URL of what was created',
     schema: text,
     example: 'https://strata.example.com/tenants/3f9d1c52/scim/v2/Users/0d5e8a1b',
   },
   'Retry-After': {
-    description: 'Seconds to wait before asking again',
+    description: 'Seconds to wait before retrying',
     schema: integer,
     example: 2,
   },
   'WWW-Authenticate': {
-    description: 'How to prove who calls (RFC 9110, 11.6.1)',
+    description: 'How to authenticate (RFC 9110, 11.6.1)',
     schema: text,
     example: 'Bearer realm="strata"',
   },

@@ -25,7 +25,7 @@ const objectOf = (description: string, members: object, optional: readonly strin
   properties: members,
 });
 
-const requestId = text('Names the request in the log');
+const requestId = text('Id of the request in the log');
 const forPeople = text('For people; it may change');
 const code = refTo('ErrorCode');
 

@@ -16,7 +16,7 @@ export const nodeSchemas = {
         type: 'string',
         enum: readinessStatuses,
         description:
-          '`ready`: everything answers. `degraded`: something is away, and what does not need it is still answered, reads from memory. `not_ready`: nothing can be answered. `stopping`: the gateway was asked to end',
+          '`ready`: everything answers. `degraded`: a dependency is away; what does not need it is still answered, reads from memory. `not_ready`: nothing can be answered. `stopping`: the gateway is shutting down',
       },
       checks: {
         type: 'object',
@@ -49,12 +49,12 @@ const operationOf = (action: string, summary: string, description: string, respo
 const alive = {
   type: 'object',
   required: ['status'],
-  properties: { status: { const: 'ok', description: 'It is' } },
+  properties: { status: { const: 'ok', description: 'Alive' } },
 } as const;
 
 export const nodePaths = {
   '/healthz': operationOf('node.alive', 'Whether the process is alive', 'Who may call: anyone.', {
-    200: answered('It is', jsonOf(alive, { example: { status: 'ok' } })),
+    200: answered('Alive', jsonOf(alive, { example: { status: 'ok' } })),
   }),
   '/readyz': operationOf(
     'node.ready',
@@ -67,8 +67,8 @@ export const nodePaths = {
   ),
   '/metrics': operationOf(
     'node.metrics',
-    'Figures of this node, for Prometheus',
-    'Who may call: anyone who reaches it. 404 where METRICS_PORT is set: the figures are there alone.',
+    'Metrics of this node, for Prometheus',
+    'Who may call: anyone who reaches it. 404 if METRICS_PORT is set, which then serves them.',
     {
       200: answered('Text format of Prometheus', {
         'text/plain': {
@@ -86,7 +86,7 @@ export const nodePaths = {
   ),
   '/.well-known/oauth-protected-resource/mcp': operationOf(
     'node.mcp-metadata',
-    'What agents need to know before they call /mcp (RFC 9728)',
+    'Protected resource metadata of /mcp (RFC 9728)',
     'Who may call: anyone.',
     {
       200: answered(
@@ -123,7 +123,7 @@ export const nodePaths = {
             example: 'event: message\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n\n',
           },
         }),
-        202: answered('A notification was taken', {}),
+        202: answered('Notification accepted', {}),
         ...mcpErrorRefs,
       },
     },

@@ -184,7 +184,7 @@ const descriptions: Readonly<Record<string, string>> = {
   201: 'Created',
   202: 'Accepted',
   204: 'Done, nothing to show',
-  207: 'Done in part; errors says what failed',
+  207: 'Done in part; `errors` says what failed',
   304: 'Unchanged since If-None-Match',
 };
 
@@ -290,7 +290,7 @@ function writeContents(
   const stored = exampleOf(document!);
   const either = {
     examples: {
-      written: { summary: 'It is written', value: stored },
+      written: { summary: 'Written', value: stored },
       tried: { summary: 'With dry_run', value: tried },
     },
   };

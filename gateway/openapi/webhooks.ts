@@ -42,17 +42,17 @@ const header = (name: string, description: string, example: string) => ({
   schema: { type: 'string' },
   example,
 });
-const signed = 'Where the endpoint has a secret: ';
+const signed = 'If the endpoint has a secret: ';
 const parameters = [
   header(
     'webhook-id',
-    `${signed}names the notice, the same in every attempt`,
+    `${signed}id of the notice, the same in every attempt`,
     'ntf_3f9d1c527a414f0e9b6c0d5e8a1b2c3d',
   ),
   header('webhook-timestamp', `${signed}when it was signed, in seconds since 1970`, '1770024600'),
   header(
     'webhook-signature',
-    `${signed}Standard Webhooks, one for each secret`,
+    `${signed}signatures of Standard Webhooks, one for each secret`,
     'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
   ),
   header(
@@ -70,7 +70,7 @@ export function webhooksOf({ shown }: Components) {
       tags: ['Notices'],
       summary: summaries[type],
       description:
-        'Posted to every webhook endpoint of notification_config, in the headers and with the credentials that are configured there. It may come more than once: `id` tells.',
+        'Posted to every webhook endpoint of notification_config, with the headers and credentials that are configured there. It may be delivered more than once, with the same `id`.',
       security: [],
       parameters,
       requestBody: {

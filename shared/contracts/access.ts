@@ -114,7 +114,7 @@ const Task = TitledObject('AccessTask', 'A request for approval', {
     description: 'Only `pending` changes; `expired` also where every group was asked',
   }),
   status_endpoint: Type.String({ description: 'Where to ask for it again' }),
-  expires_at: described(Timestamp, 'Until when it can be decided'),
+  expires_at: described(Timestamp, 'Deadline of the decision'),
   links: DescribedObject('What else can be done with it', {
     cancel: Type.String({ description: 'Where to withdraw it' }),
   }),
@@ -172,7 +172,7 @@ export const accessContracts = {
     result: Answer,
   }),
   'notifier.access.evaluate-several': action({
-    summary: 'The same of several, as of one moment (AuthZEN)',
+    summary: 'Several evaluations as of one moment (AuthZEN)',
     rest: `POST ${base}/evaluations`,
     access: evaluates,
     keyScope: 'config:read',
@@ -216,7 +216,8 @@ export const accessContracts = {
     ]),
   }),
   'notifier.access.request': submission({
-    summary: 'Ask people for what an evaluation denied and said may be asked for (AuthZEN, draft)',
+    summary:
+      'Request approval for what an evaluation denied and said can be requested (AuthZEN, draft)',
     rest: `POST ${base}/requests`,
     access: requests,
     leadsTo: 'operations',
@@ -248,7 +249,7 @@ export const accessContracts = {
     response: 'accepted',
   }),
   'notifier.access.task': action({
-    summary: 'What became of a request for approval (AuthZEN, draft)',
+    summary: 'Status of a request for approval (AuthZEN, draft)',
     rest: `GET ${base}/requests/{task_id}`,
     access: requests,
     keyScope: 'approvals:read',

@@ -23,12 +23,12 @@ import { temporary } from './temporary-changes.ts';
 import { BusinessHours } from './weekly-hours.ts';
 
 const fields = {
-  default_region: Type.Optional(Text('Region where nothing names one', 'europe-west1')),
-  default_zone: Type.Optional(Text('Zone where nothing names one')),
+  default_region: Type.Optional(Text('Default region', 'europe-west1')),
+  default_zone: Type.Optional(Text('Default zone')),
   metrics_duration_minutes: Optional.Integer({
     minimum: 1,
     maximum: 525_600,
-    description: 'How far back metrics are looked at',
+    description: 'Look-back window of metrics',
     examples: [30],
   }),
   validation_timeout_seconds: Optional.Integer({
@@ -50,13 +50,13 @@ const fields = {
       examples: [{ cpu_percent: 80 }],
     }),
   ),
-  templates: Type.Optional(described(FreeForm, 'Templates, kept as they are')),
+  templates: Type.Optional(described(FreeForm, 'Templates, stored as they are')),
   tools: Optional.Array(Text('Name of a tool'), {
     maxItems: 200,
     description: 'Tools that the agent may use',
   }),
   business_hours: Type.Optional(BusinessHours),
-  custom: Type.Optional(described(FreeForm, 'Whatever else the agent wants, kept as it is')),
+  custom: Type.Optional(described(FreeForm, 'Further fields for the agent, stored as they are')),
 };
 export const AgentConfig = TitledObject(
   'AgentConfig',
@@ -78,7 +78,7 @@ const agent = documentContracts({
   url: '/tenants/{tenant_id}/config/agents/{agent_type}',
   path: { ...tenantPath, agent_type: AgentType },
   document: AgentConfig,
-  body: TitledObject('AgentConfigBody', 'An agent configuration, as it is written', {
+  body: TitledObject('AgentConfigBody', 'An agent configuration, as written', {
     agent_type: Type.Optional(AgentType),
     ...fields,
   }),

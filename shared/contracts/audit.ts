@@ -16,7 +16,7 @@ import {
 } from './fields.ts';
 
 const facts = {
-  id: described(Uuid, 'Names the event'),
+  id: described(Uuid, 'Id of the event'),
   action: Type.String({
     minLength: 1,
     maxLength: 100,
@@ -68,7 +68,7 @@ const SkippedEvents = TitledObject('SkippedAuditEvents', 'Events that are left o
   hash: Type.String({ description: 'The hash of the last one, which the next line follows' }),
   previous: Nullable(
     Type.String({
-      description: 'The hash of the event before the first; null where that was cut off, too',
+      description: 'The hash of the event before the first; null if that was cut off, too',
     }),
   ),
 });
@@ -100,7 +100,7 @@ const refusal = {
 const WaitingChain = TitledObject('WaitingChain', 'A chain whose next event is refused', {
   tenant_id: described(Nullable(Uuid), "Whose chain; null for the platform's"),
   ...refusal,
-  action: Nullable(Type.String({ description: 'What the event tells; null where it is gone' })),
+  action: Nullable(Type.String({ description: 'What the event tells; null if it is gone' })),
   error: Type.String({ description: 'Why it was refused last: a code and a message' }),
   tries: Type.Integer({ description: 'How often it was refused' }),
   retry_at: described(Timestamp, 'When it is tried again'),
@@ -155,7 +155,7 @@ export const auditContracts = {
       since: Type.Optional(described(Timestamp, 'From this time on')),
       until: Type.Optional(described(Timestamp, 'Before this time')),
       order: Optional.Enum(['asc', 'desc'], {
-        description: 'By time; desc begins with the newest',
+        description: 'By time; `desc` lists the newest first',
       }),
     },
     items: AuditEvent,
@@ -168,7 +168,8 @@ export const auditContracts = {
     items: Activity,
   }),
   'audit.export': listing({
-    summary: 'A chain in its order, to be kept elsewhere: each line proves that none is missing',
+    summary:
+      'Export a chain in order, for storage elsewhere: each line proves that none is missing',
     rest: 'GET /audit/export',
     access: reader,
     keyScope: 'audit:read',
@@ -190,14 +191,13 @@ export const auditContracts = {
       action: Optional.String({
         maxLength: 300,
         description:
-          'Only these, as in the list of events; what lies between them is a line that says so',
+          'Only these actions, as in the list of events; events in between become a line of their own',
       }),
     },
     items: Type.Union([ExportedEvent, SkippedEvents]),
   }),
   'audit.cut': action({
-    summary:
-      'Remove the beginning of a chain that was exported; a signed statement takes its place',
+    summary: 'Truncate the beginning of an exported chain; a signed statement takes its place',
     rest: 'POST /audit/cut',
     access: { level: 'platform_admin' },
     leadsTo: 'proof',
@@ -219,14 +219,14 @@ export const auditContracts = {
     }),
   }),
   'audit.waiting.list': listing({
-    summary: 'Chains that wait, because the audit does not accept their next event',
+    summary: 'Chains that are blocked because the audit refuses their next event',
     rest: 'GET /audit/waiting',
     access: { level: 'platform_admin' },
     keyScope: 'platform:read',
     items: WaitingChain,
   }),
   'audit.waiting.retry': action({
-    summary: 'Try chains that wait again now: one, or all of them',
+    summary: 'Retry blocked chains now: one, or all of them',
     rest: 'POST /audit/waiting/retry',
     access: { level: 'platform_admin' },
     leadsTo: 'operations',
@@ -242,7 +242,7 @@ export const auditContracts = {
   }),
   'audit.checkpoints.list': listing({
     summary:
-      'The newest checkpoint of each chain: its head, signed each hour, to be kept elsewhere',
+      'The latest checkpoint of each chain: its head, signed each hour, for storage elsewhere',
     rest: 'GET /audit/checkpoints',
     access: reader,
     keyScope: 'audit:read',
@@ -250,29 +250,32 @@ export const auditContracts = {
     items: Checkpoint,
   }),
   'audit.verify': action({
-    summary: 'Prove the chain, or name its first broken link; a long one in pieces',
+    summary: 'Verify the chain, or name its first broken link; a long one in parts',
     rest: 'GET /audit/verify',
     access: reader,
     keyScope: 'audit:read',
     query: {
       tenant_id: Type.Optional(described(Uuid, ofWhichTenant)),
-      cursor: Optional.String({ maxLength: 2000, description: 'next_cursor of the piece before' }),
+      cursor: Optional.String({
+        maxLength: 2000,
+        description: '`next_cursor` of the previous part',
+      }),
     },
     result: StrictObject({
       valid: Nullable(
         Type.Boolean({
           description:
-            'True once everything is proved, false from the first broken link on; null while there are more pieces and nothing is broken',
+            'True once everything is verified, false from the first broken link on; null while parts are left and nothing is broken',
         }),
       ),
       chains: Type.Array(
         StrictObject({
           tenant_id: described(Nullable(TenantId), "Whose chain; null for the platform's"),
-          events: Type.Integer({ description: 'How many hold, from the first on' }),
+          events: Type.Integer({ description: 'Number of verified events, from the first on' }),
           head: Nullable(
             Type.String({
               description:
-                'Hash of the last event; null where there is none, the chain is broken, or continues in the next piece',
+                'Hash of the last event; null if there is none, the chain is broken, or continues in the next piece',
             }),
           ),
           cut: Type.Optional(
@@ -289,17 +292,17 @@ export const auditContracts = {
             description: 'The tenant was erased: hashes of its events are left, and they hold',
           }),
           broken_at: Type.Optional(
-            DescribedObject('The first broken link; absent where there is none', {
+            DescribedObject('The first broken link; absent if there is none', {
               seq: Type.Integer({ description: 'The place in the chain' }),
               id: Nullable(Type.String({ description: 'Of the event, where there is one' })),
               problem: Type.String({ description: 'What is wrong there' }),
             }),
           ),
         }),
-        { description: 'The chains of this piece' },
+        { description: 'The chains of this part' },
       ),
       next_cursor: Nullable(
-        Type.String({ description: 'For the next piece; null where all is verified' }),
+        Type.String({ description: 'For the next part; null once all is verified' }),
       ),
     }),
   }),

@@ -23,18 +23,18 @@ import { tenantAdmins, tenantPath } from './tenant-document.ts';
 
 const signedIn: Access = { level: 'authenticated' };
 const Scopes = Type.Array(KeyScope, {
-  description: "What it may do, within its owner's roles at the time of use",
+  description: "Scopes, within its owner's roles at the time of use",
 });
 const keyPath = { key_id: described(Uuid, "The API key's id") };
 
 const key = {
-  id: described(Uuid, 'Names the key'),
-  prefix: Type.String({ description: 'How the key begins' }),
+  id: described(Uuid, 'Id of the key'),
+  prefix: Type.String({ description: 'Prefix of the key' }),
   name: Type.String({ description: 'What its owner calls it' }),
   scopes: Scopes,
   narrowed_to: Type.Optional(described(NarrowedTo, 'Absent: it is for all that its scopes open')),
   tenant_id: described(Nullable(Uuid), 'Of the tenant that it acts in; null for the platform'),
-  expires_at: described(Timestamp, 'When it ends'),
+  expires_at: described(Timestamp, 'When it expires'),
   created_at: CreatedAt,
 };
 export const IssuedApiKey = TitledObject('IssuedApiKey', 'A new API key, with its secret', {
@@ -46,7 +46,7 @@ export const ApiKey = TitledObject('ApiKey', 'An API key, without its secret', {
   last_used_at: described(Nullable(Timestamp), 'When it was last used, to the minute; null: never'),
   made_with: described(
     Nullable(SignInMethod),
-    'How the person who made it, or gave it its secret, was signed in; null where that was not kept yet',
+    'How the person who made it, or gave it its secret, was signed in; null if that was not kept yet',
   ),
 });
 /** Whose a key is. */
@@ -112,7 +112,7 @@ export const apiKeyCacheKey = ({ key_id: id }: { key_id: string }): string => `a
 
 export const apiKeyContracts = {
   'auth.api-key.create': action({
-    summary: 'Make an API key for the tenant of this session',
+    summary: 'Create an API key for the tenant of this session',
     rest: 'POST /auth/api-key',
     access: signedIn,
     leadsTo: 'credentials',
@@ -142,7 +142,7 @@ export const apiKeyContracts = {
     drops: (params) => [apiKeyCacheKey(params)],
   }),
   'auth.api-key.rotate': action({
-    summary: 'Give one of my API keys a new secret; the old one ends',
+    summary: 'Rotate one of my API keys; the old secret is revoked',
     rest: 'POST /auth/api-keys/{key_id}/rotate',
     access: signedIn,
     leadsTo: 'credentials',
@@ -175,7 +175,7 @@ export const apiKeyContracts = {
   }),
   'auth.api-key.by-password': listing({
     summary:
-      'API keys for the tenant that somebody made who was signed in by password alone, or in a way that was not kept yet',
+      'API keys of the tenant that were created after a sign-in by password alone, or of an unknown kind',
     rest: 'GET /tenants/{tenant_id}/password-keys',
     access: tenantAdmins,
     keyScope: 'members:read',

@@ -26,14 +26,14 @@ const signedIn: Access = { level: 'authenticated' };
 const invitationPath = { invitation_id: described(Uuid, "The invitation's id") };
 
 const Invitation = TitledObject('Invitation', 'A membership that is offered', {
-  id: described(Uuid, 'Names the invitation'),
+  id: described(Uuid, 'Id of the invitation'),
   tenant: DescribedObject('Who invites', {
     id: described(Uuid, "The tenant's id"),
     name: Type.String({ description: 'Its name' }),
   }),
   roles: Type.Array(TenantRole, { description: 'Roles that a member will have' }),
   created_at: CreatedAt,
-  expires_at: described(Timestamp, 'Until when it can be accepted'),
+  expires_at: described(Timestamp, 'Expiry of the invitation'),
 });
 /** The link has been accepted, and is no sign-in: the person has a way to sign in already. */
 const SignInRequired = TitledObject(

@@ -45,7 +45,7 @@ const Transport = Type.String({
 });
 const ClientData = described(
   base64url(10_000),
-  'What the browser says of the ceremony, in base64url',
+  'clientDataJSON of the browser, in base64url',
   'eyJ0eXBlIjoid2ViYXV0aG4uZ2V0In0',
 );
 const PublicKeyType = Type.Literal('public-key', { description: 'The only type there is' });
@@ -168,9 +168,11 @@ const RequestOptions = Type.Unsafe<PublicKeyCredentialRequestOptionsJSON>(
 /** A ceremony that has begun. */
 const Ceremony = <T extends TSchema>(publicKey: T) =>
   StrictObject({
-    challenge_id: described(Uuid, 'Names the ceremony when it ends'),
+    challenge_id: described(Uuid, 'Id of the ceremony, needed to complete it'),
     publicKey,
-    expires_in: Type.Integer({ description: 'Seconds in which the challenge can be used, once' }),
+    expires_in: Type.Integer({
+      description: 'Seconds until the challenge expires; it can be used once',
+    }),
   });
 
 export const Passkey = TitledObject('Passkey', 'A passkey of an account', {
@@ -190,7 +192,7 @@ const signedIn: Access = { level: 'authenticated' };
 const registering: Access = { ...signedIn, withAnySignIn: true };
 export const passkeyContracts = {
   'auth.webauthn.login.options': action({
-    summary: 'Begin to sign in with a passkey',
+    summary: 'Start a sign-in with a passkey',
     rest: 'POST /auth/webauthn/login/options',
     access: open,
     leadsTo: 'own_sign_in',
@@ -209,7 +211,7 @@ export const passkeyContracts = {
     access: open,
     leadsTo: 'own_sign_in',
     body: TitledObject('PasskeySignIn', 'Signing in with a passkey', {
-      challenge_id: described(Uuid, 'Of the ceremony that began'),
+      challenge_id: described(Uuid, 'Id of the ceremony that was started'),
       credential: Assertion,
       tenant_id: Type.Optional(
         described(Uuid, 'The tenant to act in; the one last used by default'),
@@ -220,7 +222,7 @@ export const passkeyContracts = {
     failures: { database: 'auth_webauthn_db_error', unexpected: 'auth_webauthn_internal_error' },
   }),
   'auth.webauthn.register.options': action({
-    summary: "Begin to add a passkey to one's own account",
+    summary: "Start adding a passkey to one's own account",
     rest: 'POST /auth/webauthn/register/options',
     access: registering,
     leadsTo: 'sign_in',
@@ -236,7 +238,7 @@ export const passkeyContracts = {
     leadsTo: 'sign_in',
     keyScope: null,
     body: StrictObject({
-      challenge_id: described(Uuid, 'Of the ceremony that began'),
+      challenge_id: described(Uuid, 'Id of the ceremony that was started'),
       credential: Attestation,
       name: Type.Optional(Name),
     }),

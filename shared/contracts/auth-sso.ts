@@ -32,7 +32,7 @@ const ClientId = (options: { readonly minLength?: number; readonly maxLength?: n
   Type.String({ ...options, description: 'What it calls Strata', examples: ['strata'] });
 const RedirectUri = Type.String({
   maxLength: 500,
-  description: 'Where the provider sends the person back to, one of its `redirect_uris`',
+  description: "Redirect URI, one of the provider's `redirect_uris`",
   examples: [callback],
 });
 const Domain = Type.String({
@@ -85,7 +85,7 @@ const Provider = TitledObject('IdentityProvider', 'An OpenID Connect provider', 
 });
 const ProviderBody = TitledObject(
   'IdentityProviderBody',
-  'An OpenID Connect provider, as it is written',
+  'An OpenID Connect provider, as written',
   {
     name: Name,
     issuer: Issuer,
@@ -117,9 +117,9 @@ const Challenge = Type.String({
   examples: ['E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'],
 });
 const Started = TitledObject('SsoStarted', 'A sign-in that has begun', {
-  authorization_url: Type.String({ description: 'Where the browser goes next' }),
-  state: Type.String({ description: 'Comes back from the provider with the code' }),
-  expires_in: Type.Integer({ description: 'Seconds until it has to have come back' }),
+  authorization_url: Type.String({ description: 'URL that the browser opens next' }),
+  state: Type.String({ description: 'State, which the provider returns with the code' }),
+  expires_in: Type.Integer({ description: 'Seconds until the sign-in must be completed' }),
 });
 
 const open: Access = { level: 'public' };
@@ -129,7 +129,7 @@ const provider = '/auth/sso/providers/{id}';
 
 export const ssoContracts = {
   'auth.login.sso.start': action({
-    summary: 'Begin to sign in through an identity provider',
+    summary: 'Start a sign-in through an identity provider',
     rest: 'POST /auth/login/sso/start',
     access: open,
     leadsTo: 'own_sign_in',
@@ -151,13 +151,13 @@ export const ssoContracts = {
         minimum: 0,
         maximum: 86_400 * 30,
         description:
-          'Seconds since the person signed in at the provider, who else signs in there again; 0 for always, as where `auth_reauth_required` asks for a recent sign-in',
+          'Maximum age of the sign-in at the provider, in seconds, after which it asks for a new one; 0 always asks, as after `auth_reauth_required`',
       }),
     }),
     result: Started,
   }),
   'auth.login.sso': action({
-    summary: 'Sign in with what the identity provider sent back',
+    summary: 'Complete a sign-in through an identity provider',
     rest: 'POST /auth/login/sso',
     access: open,
     leadsTo: 'own_sign_in',
@@ -184,7 +184,7 @@ export const ssoContracts = {
   }),
   'auth.sso.link': action({
     summary:
-      'Begin to link an identity at a provider with this account; ends with POST /auth/login/sso',
+      'Start linking an identity at a provider to this account; POST /auth/login/sso completes it',
     rest: 'POST /auth/sso/link',
     access: { level: 'authenticated' },
     leadsTo: 'sign_in',

@@ -85,21 +85,17 @@ const rule = {
     minimum: 60,
     maximum: longestTokenSeconds,
     default: longestTokenSeconds,
-    description: 'Seconds that its tokens are good for',
+    description: 'Lifetime of its tokens, in seconds',
   }),
 };
-const NewRule = TitledObject(
-  'TrustRuleBody',
-  'Whose tokens stand for the account, as it is written',
-  rule,
-);
+const NewRule = TitledObject('TrustRuleBody', 'Trust rules of the account, as written', rule);
 export type NewTrustRule = Static<typeof NewRule>;
-const Rule = TitledObject('TrustRule', 'Whose tokens stand for the account', {
+const Rule = TitledObject('TrustRule', 'Trust rules of the account', {
   id: described(Uuid, 'Of the rule as it is; a rule that changes is another one'),
   ...rule,
   audience: described(Line(500, ''), 'What `aud` of a token is'),
   scopes: Type.Array(KeyScope, { description: 'What its tokens may do' }),
-  max_ttl: Type.Integer({ description: 'Seconds that its tokens are good for' }),
+  max_ttl: Type.Integer({ description: 'Lifetime of its tokens, in seconds' }),
   made_by: Author,
   created_at: CreatedAt,
 });
@@ -112,7 +108,7 @@ const DocumentRevision = Type.Integer({
 const Read = Type.Optional(
   described(DocumentRevision, 'The revision that was read: another one is 412'),
 );
-const Trust = TitledObject('WorkloadTrust', 'Whom a service account trusts', {
+const Trust = TitledObject('WorkloadTrust', 'Trust rules of a service account', {
   rules: Type.Array(Rule, { description: 'Any one is enough' }),
   revision: DocumentRevision,
 });
@@ -156,7 +152,7 @@ const issuers = '/auth/workload-issuers';
 
 export const workloadContracts = {
   'auth.trust.get': action({
-    summary: 'Read whose tokens stand for a service account',
+    summary: 'Read the trust rules of a service account',
     rest: `GET ${trust}`,
     access: tenantAdmins,
     keyScope: 'members:read',
@@ -164,7 +160,7 @@ export const workloadContracts = {
     result: Trust,
   }),
   'auth.trust.put': action({
-    summary: `Say whose tokens stand for a service account, by ${maxTrustRules} rules at most; tokens of rules that are gone or changed end`,
+    summary: `Replace the trust rules of a service account, at most ${maxTrustRules}; tokens of removed or changed rules are revoked`,
     rest: `PUT ${trust}`,
     access: tenantAdmins,
     leadsTo: 'credentials',
@@ -181,7 +177,7 @@ export const workloadContracts = {
     drops: (params) => [trustCacheKey(params)],
   }),
   'auth.trust.delete': action({
-    summary: 'Trust nobody for a service account any more; tokens that were given end',
+    summary: 'Remove the trust rules of a service account; issued tokens are revoked',
     rest: `DELETE ${trust}`,
     access: tenantAdmins,
     leadsTo: 'removal',
@@ -204,7 +200,7 @@ export const workloadContracts = {
     cache: { cache: 'identity', key: trustCacheKey, revisionScopes: () => [authScope] },
   }),
   'auth.workload-issuers.get': action({
-    summary: 'Read which issuers of workload tokens the platform allows',
+    summary: 'Read the allowed issuers of workload tokens',
     rest: `GET ${issuers}`,
     access: { level: 'platform_admin' },
     keyScope: 'platform:read',
@@ -212,7 +208,7 @@ export const workloadContracts = {
   }),
   'auth.workload-issuers.put': action({
     summary:
-      'Say which issuers of workload tokens are allowed; tokens by others, or by other keys, end',
+      'Replace the allowed issuers of workload tokens; tokens of other issuers or keys are revoked',
     rest: `PUT ${issuers}`,
     access: { level: 'platform_admin' },
     leadsTo: 'sign_in',
@@ -273,7 +269,7 @@ export const workloadContracts = {
       access_token: Type.String({ description: 'For Authorization: Bearer' }),
       issued_token_type: Type.Literal(accessTokenType, { description: 'What it is' }),
       token_type: Type.Literal('Bearer', { description: 'How it is sent' }),
-      expires_in: Type.Integer({ description: 'Seconds that it is good for' }),
+      expires_in: Type.Integer({ description: 'Seconds until it expires' }),
       scope: Type.String({ description: 'What it may do, with spaces between scopes' }),
     }),
     response: 'oauth_token',

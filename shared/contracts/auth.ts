@@ -44,7 +44,7 @@ export const User = TitledObject('User', 'An account', {
   email: Email,
   display_name: Nullable(
     Type.String({
-      description: 'What the person is called; null where nobody said',
+      description: 'What the person is called; null if nobody said',
       examples: ['Ada Lovelace'],
     }),
   ),
@@ -87,12 +87,12 @@ export const TokenResponse = TitledObject(
     access_token: Type.String({ description: 'For Authorization: Bearer' }),
     token_type: Type.Literal('Bearer', { description: 'How it is sent' }),
     expires_in: Type.Integer({
-      description: 'Seconds that the access token is good for',
+      description: 'Seconds until the access token expires',
       examples: [900],
     }),
     refresh_token: Type.String({ description: 'For POST /auth/refresh, once' }),
     refresh_expires_in: Type.Integer({
-      description: 'Seconds that the refresh token is good for, unless it is used',
+      description: 'Seconds until the refresh token expires, unless it is used',
       examples: [2_592_000],
     }),
     session_id: SessionId,
@@ -125,7 +125,7 @@ export const Session = TitledObject('Session', 'A session of an account', {
   ),
   created_at: CreatedAt,
   last_used_at: described(Timestamp, 'When it was last refreshed'),
-  expires_at: described(Timestamp, 'When it ends, unless it is refreshed'),
+  expires_at: described(Timestamp, 'When it expires, unless it is refreshed'),
   ip: Nullable(
     Type.String({ description: 'Address that it began from', examples: ['203.0.113.7'] }),
   ),
@@ -159,14 +159,14 @@ const keptOutBy = [
 
 const AccountDetail = TitledObject(
   'AccountDetail',
-  'An account, what it is entered with, and what keeps its person out',
+  'An account, its credentials, and what prevents its owner from signing in',
   {
     ...ManagedUser.properties,
     kept_out_by: Type.Array(Type.Enum(keptOutBy), {
       description:
         'What keeps the person out now, as far as the account says; empty where nothing does. `policy`: every tenant wants a passkey or a provider, and there is neither',
     }),
-    signs_in_with: DescribedObject('What the account can be entered with', {
+    signs_in_with: DescribedObject('Credentials of the account', {
       password: Type.Boolean({ description: 'Whether there is a password' }),
       passkeys: Type.Integer({ description: 'How many passkeys' }),
       providers: Type.Array(Type.String({ description: 'An issuer' }), {
@@ -242,7 +242,7 @@ export const authContracts = {
       refresh_token: Type.String({
         minLength: 1,
         maxLength: 500,
-        description: 'Of the answer before',
+        description: 'The refresh token of the previous answer',
         examples: ['bmV2ZXItZ2l2ZW4tb3V0'],
       }),
     }),
@@ -257,7 +257,9 @@ export const authContracts = {
     leadsTo: 'removal',
     keyScope: 'auth:self',
     body: StrictObject({
-      all: Optional.Boolean({ description: 'End all sessions of the account, not this one alone' }),
+      all: Optional.Boolean({
+        description: 'End all sessions of the account instead of only this one',
+      }),
     }),
   }),
   'auth.me': action({
@@ -285,10 +287,10 @@ export const authContracts = {
     leadsTo: 'own_sign_in',
     keyScope: null,
     body: StrictObject({
-      current_password: described(Password, 'The password until now'),
+      current_password: described(Password, 'Current password'),
       new_password: described(
         Password,
-        'The password from now on: 12 to 256 characters, and no common one',
+        'New password: 12 to 256 characters, and not a common one',
         'another horse battery staple',
       ),
       end_api_keys: Optional.Boolean({ description: 'End my API keys too, in all tenants' }),
@@ -296,14 +298,14 @@ export const authContracts = {
   }),
   'auth.password.forgot': action({
     summary:
-      'Have a link to reset the password mailed; answers alike whether or not there is such an account',
+      'Request a password reset by mail; the answer does not tell whether the account exists',
     rest: 'POST /auth/password/forgot',
     access: open,
     leadsTo: 'own_sign_in',
     networkLimited: 'calls',
     body: StrictObject({ email: Type.String(claimedAddress) }),
     result: StrictObject({
-      expires_in: Type.Integer({ description: 'Seconds that the link is good for' }),
+      expires_in: Type.Integer({ description: 'Seconds until the link expires' }),
     }),
     response: 'accepted',
   }),
@@ -315,10 +317,7 @@ export const authContracts = {
     networkLimited: 'calls',
     body: StrictObject({
       token: MailedToken(500),
-      new_password: described(
-        Password,
-        'The password from now on: 12 to 256 characters, and no common one',
-      ),
+      new_password: described(Password, 'New password: 12 to 256 characters, and not a common one'),
     }),
   }),
   'auth.sessions.list': listing({
@@ -337,12 +336,12 @@ export const authContracts = {
     path: { session_id: SessionId },
   }),
   'auth.switch-tenant': action({
-    summary: 'Continue in another of my tenants, in the same session',
+    summary: 'Switch the session to another of my tenants',
     rest: 'POST /auth/switch-tenant',
     access: { ...anywhere, whileVisiting: true },
     leadsTo: 'own_sign_in',
     keyScope: null,
-    body: StrictObject({ tenant_id: described(Uuid, 'The tenant to go to') }),
+    body: StrictObject({ tenant_id: described(Uuid, 'The tenant to switch to') }),
     result: TokenResponse,
     response: 'token',
   }),
@@ -371,7 +370,8 @@ export const authContracts = {
     items: ManagedUser,
   }),
   'auth.users.read': action({
-    summary: 'One account: what it is entered with, its sessions, and what keeps its person out',
+    summary:
+      'Read an account: its credentials, its sessions, and what prevents its owner from signing in',
     rest: 'GET /auth/users/{user_id}',
     access: { level: 'platform_admin' },
     keyScope: 'platform:read',
@@ -385,11 +385,11 @@ export const authContracts = {
     leadsTo: 'sign_in',
     keyScope: 'identity:manage',
     path: { user_id: UserId },
-    body: TitledObject('AccountPatch', 'What changes of an account', { status: UserStatus }),
+    body: TitledObject('AccountPatch', 'Changes to an account', { status: UserStatus }),
     result: ManagedUser,
   }),
   'auth.users.delete': action({
-    summary: 'Erase an account, with all that it can be entered with and its memberships',
+    summary: 'Erase an account with its credentials and memberships',
     rest: 'DELETE /auth/users/{user_id}',
     access: { level: 'platform_admin' },
     leadsTo: 'sign_in',
@@ -398,7 +398,7 @@ export const authContracts = {
   }),
   'auth.users.recover': action({
     summary:
-      'End everything that an account can be entered with, for a person who has lost their passkey or provider; a mailed link lets them begin again',
+      'Revoke all credentials of an account, for an owner who lost their passkey or provider; a mailed link lets them start again',
     rest: 'POST /auth/users/{user_id}/recover',
     access: { level: 'platform_admin' },
     leadsTo: 'sign_in',

@@ -56,7 +56,7 @@ const exactly = {
 const ActionDigest = Type.String({
   pattern: '^[0-9a-f]{64}$',
   description:
-    'SHA-256 over "strata-action-v1", a line feed, and RFC 8785 of tenant, action, agent_type, service_id, service_type, resource, parameters, cost_impact, resource_scaling and is_rollback, each null where it was not said',
+    'SHA-256 over "strata-action-v1", a line feed, and RFC 8785 of tenant, action, agent_type, service_id, service_type, resource, parameters, cost_impact, resource_scaling and is_rollback, each null if it was not said',
   examples: ['3c3d6b9a2f5f4a1f8f2f2f6d0f0c7a9b1e4d5c6b7a8990a1b2c3d4e5f6a7b8c9'],
 });
 
@@ -133,7 +133,7 @@ export const automationContracts = {
       title: Type.Optional(Line(300, 'One line for approvers')),
       description: Optional.String({
         maxLength: 10_000,
-        description: 'What approvers need to decide',
+        description: 'Details that approvers need to decide',
       }),
       audience: Type.Optional(
         Line(200, 'Whom its grants are for, their `aud`; BASE_URL of Strata by default'),
@@ -158,13 +158,17 @@ export const automationContracts = {
     path: tenantPath,
     query: {
       state: Type.Optional(described(AutomationState, 'Only those in this state')),
-      started_from: Type.Optional(described(Timestamp, 'Only those that started then or later')),
-      started_until: Type.Optional(described(Timestamp, 'Only those that started before that')),
+      started_from: Type.Optional(
+        described(Timestamp, 'Only those that started at this time or later'),
+      ),
+      started_until: Type.Optional(
+        described(Timestamp, 'Only those that started before this time'),
+      ),
     },
     items: Automation,
   }),
   'notifier.automations.get': action({
-    summary: 'An automation, at once or when its state changes',
+    summary: 'Read an automation, immediately or when its state changes',
     rest: 'GET /tenants/{tenant_id}/automations/{automation_id}',
     access: readers,
     keyScope: 'automations:read',
@@ -172,13 +176,13 @@ export const automationContracts = {
     path: automationPath,
     query: {
       state: Type.Optional(
-        described(AutomationState, 'What the caller knows: `wait` ends as soon as it is another'),
+        described(AutomationState, 'The state the caller knows: `wait` ends as soon as it differs'),
       ),
       wait: Optional.Integer({
         minimum: 0,
         maximum: longestWait,
         description:
-          'Seconds to wait for another state than `state`; without that, until it neither waits for approval nor for a slot',
+          'Seconds to wait for a state other than `state`; without that, until it waits neither for approval nor for a slot',
       }),
     },
     result: Automation,
@@ -186,13 +190,13 @@ export const automationContracts = {
   }),
   'notifier.automations.heartbeat': action({
     ...step,
-    summary: 'Say that an automation still runs: its time begins again',
+    summary: 'Send a heartbeat of an automation that still runs: its time restarts',
     rest: 'POST /tenants/{tenant_id}/automations/{automation_id}/heartbeat',
   }),
   'notifier.automations.redeem': action({
     ...step,
     summary:
-      'Ask, right before acting, whether exactly this action may be done now; yes is said once',
+      'Redeem a grant right before acting: confirms, once, that exactly this action may be done now',
     rest: 'POST /tenants/{tenant_id}/automations/{automation_id}/redeem',
     body: StrictObject(
       {
@@ -237,7 +241,7 @@ export const automationContracts = {
       actual_cost: Type.Optional(
         described(
           CostImpact,
-          'What it cost: less than its `cost_impact` gives the rest back to budgets, more is counted as well; without it, all that it held is spent',
+          'Actual cost: below its `cost_impact` the rest is returned to budgets, above it the excess is charged as well; by default all that it held is spent',
         ),
       ),
     }),

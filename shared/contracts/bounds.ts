@@ -18,20 +18,19 @@ export type ValueType = (typeof valueTypes)[number];
 
 const limits = {
   const: Optional.Unknown({ description: 'The value, also where no layer holds the key' }),
-  minimum: Optional.Number({ description: 'Smaller numbers become this' }),
-  maximum: Optional.Number({ description: 'Larger numbers become this' }),
+  minimum: Optional.Number({ description: 'Minimum: smaller numbers are raised to it' }),
+  maximum: Optional.Number({ description: 'Maximum: larger numbers are lowered to it' }),
   enum: Optional.Array(Type.Unknown(), {
     minItems: 1,
     maxItems: 100,
-    description:
-      'The values there may be; the first is the fallback where no layer holds one of them',
+    description: 'Allowed values; the first is the fallback if no layer holds one of them',
   }),
   type: Optional.Enum(valueTypes, { description: 'The type of JSON that values must have' }),
 };
-export const Bound = TitledObject('Bound', 'What an effective value has to be', {
+export const Bound = TitledObject('Bound', 'Rule for an effective value', {
   ...limits,
   mode: Optional.Enum(['enforce', 'warn'], {
-    description: '`warn` changes no value, and says where one is outside; `enforce` by default',
+    description: '`warn` changes no value, and reports those outside; `enforce` by default',
   }),
   service_types: Optional.Array(ServiceTypeName, {
     minItems: 1,
@@ -39,7 +38,7 @@ export const Bound = TitledObject('Bound', 'What an effective value has to be', 
     uniqueItems: true,
     description: 'Only for these service types',
   }),
-  reason: Optional.String({ maxLength: 500, description: 'Why, for people' }),
+  reason: Optional.String({ maxLength: 500, description: 'Reason, for people' }),
 });
 export type Bound = Static<typeof Bound>;
 
@@ -65,7 +64,7 @@ const bounds = documentsOfBoth(
 export const { platformKey: platformBoundsKey, tenantKey: tenantBoundsKey } = bounds;
 
 /** A stored value that a bound is against, and so is held within it when it is read. */
-const Violation = TitledObject('BoundViolation', 'A stored value that a bound is against', {
+const Violation = TitledObject('BoundViolation', 'A stored value that violates a bound', {
   tenant_id: TenantId,
   tenant_name: Type.String({ description: "The tenant's name" }),
   config_type: Type.Enum(
@@ -79,7 +78,7 @@ const Violation = TitledObject('BoundViolation', 'A stored value that a bound is
   service_type: Nullable(
     Type.String({ description: 'What the value is for; null: every service type' }),
   ),
-  value: Optional.Unknown({ description: 'Absent where it is large' }),
+  value: Optional.Unknown({ description: 'Absent if it is large' }),
   by: Type.Enum(['platform', 'service_type', 'tenant'], { description: 'Whose rule it is' }),
   rule: Bound,
   revision: Type.Union([Type.Integer(), Type.Null()], {
@@ -97,14 +96,14 @@ export const boundContracts = {
   ...bounds.ofTenant,
   'tenant-config.bounds.violations': listing({
     summary:
-      "What tenants have stored that the platform's bounds, or limits of service types, are against",
+      "Stored values of tenants that violate the platform's bounds or limits of service types",
     rest: 'GET /config/bounds/violations',
     access: platformAdmins,
     keyScope: 'platform:read',
     items: Violation,
   }),
   'tenant-config.bounds.violations.of-tenant': listing({
-    summary: 'What the tenant has stored that bounds are against',
+    summary: 'Stored values of the tenant that violate bounds',
     rest: 'GET /tenants/{tenant_id}/config/bounds/violations',
     access: tenantReaders,
     keyScope: 'config:read',

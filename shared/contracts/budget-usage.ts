@@ -81,14 +81,14 @@ const access: Access = { level: 'tenant', roles: deciderRoles, services: true };
 
 export const budgetUsageContracts = {
   'notifier.budgets.usage': action({
-    summary: "What the tenant's budgets, and the platform's in it, have spent",
+    summary: "Spending of the tenant's budgets, and of the platform's in this tenant",
     rest: 'GET /tenants/{tenant_id}/budgets/usage',
     access,
     keyScope: 'automations:read',
     path: { tenant_id: TenantId },
     query: {
       at: Type.Optional(
-        described(Timestamp, 'In the periods that this moment is in; now by default'),
+        described(Timestamp, 'In the periods that contain this moment; defaults to now'),
       ),
     },
     result: TitledObject('BudgetsUsage', 'What budgets have spent', {
@@ -97,7 +97,7 @@ export const budgetUsageContracts = {
     }),
   }),
   'notifier.budgets.days': action({
-    summary: 'What a budget has spent on each of the last days',
+    summary: 'Spending of a budget on each of the last days',
     rest: 'GET /tenants/{tenant_id}/budgets/days',
     access,
     keyScope: 'automations:read',
@@ -120,7 +120,7 @@ export const budgetUsageContracts = {
             examples: ['2026-11-25'],
           }),
           from: described(Timestamp, 'When the day began'),
-          until: described(Timestamp, 'When it ends'),
+          until: described(Timestamp, 'When it expires'),
           spent: balance.spent,
           held: balance.held,
         }),

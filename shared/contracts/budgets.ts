@@ -63,7 +63,7 @@ export const LimitName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63
 export const limitMode = Optional.Enum(['enforce', 'warn'], {
   description: '`warn` refuses nothing, and says where it would have; `enforce` by default',
 });
-export const limitReason = Optional.String({ maxLength: 500, description: 'Why, for people' });
+export const limitReason = Optional.String({ maxLength: 500, description: 'Reason, for people' });
 export const timeZone = {
   minLength: 1,
   maxLength: 64,
@@ -108,7 +108,7 @@ export const Budget = TitledObject(
     }),
     match: Type.Optional(LimitMatch),
     over: Optional.Enum(['deny', 'approval_required'], {
-      description: 'What becomes of an automation that would exceed it; `deny` by default',
+      description: 'Outcome of a start that would exceed it; `deny` by default',
     }),
     warn_at: Optional.Number({
       exclusiveMinimum: 0,

@@ -54,7 +54,7 @@ export const ChangePolicy = StrictObject(
   { config_types: ofKinds(configTypes), ...rules, groups },
   {
     title: 'ChangePolicy',
-    description: "What of a tenant's configuration is changed under four eyes alone",
+    description: "Which changes of a tenant's configuration need approval by others",
     examples: [{ config_types: ['tenant_risk_config', 'bounds_config'], tightening: 'free' }],
   },
 );

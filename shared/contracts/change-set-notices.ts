@@ -27,7 +27,7 @@ export const ChangeSetNotice = TitledObject('ChangeSetNotice', 'A step of a chan
     state: Type.Enum(changeSetStates, { description: 'What it is by that' }),
     by: described(Author, 'Who did it; a service where its time had come'),
     title: Type.String({
-      description: 'What it is, in a line',
+      description: 'Summary, in one line',
       examples: ['Longer time-outs'],
     }),
     reason: Type.String({ description: 'Why', examples: ['Slow networks'] }),
@@ -37,7 +37,7 @@ export const ChangeSetNotice = TitledObject('ChangeSetNotice', 'A step of a chan
     }),
     apply: ApplyWhen,
     digest: Type.String({ description: 'What is approved' }),
-    required: Type.Integer({ description: 'How many people have to approve it' }),
+    required: Type.Integer({ description: 'Number of people who must approve it' }),
     groups: Type.Array(Type.String(), { description: 'Whose members approve; empty for all' }),
     authors: people('Who wrote and edited it'),
     approved_by: people('Who has approved it'),

@@ -56,7 +56,7 @@ export const ApplyWhen = Type.Union(
   ],
   {
     description:
-      'When it is applied: with the last approval, when somebody asks for it, or at a time; `on_approval` by default',
+      'When it is applied: with the last approval, on request, or at a time; `on_approval` by default',
   },
 );
 export type ApplyWhen = Static<typeof ApplyWhen>;
@@ -83,11 +83,11 @@ const itemOf = (title: string, example: ItemExample) =>
 type Item = ReturnType<typeof itemOf>;
 export type ChangeSetItem = Static<Item>;
 
-const title = Line(200, 'What it is, in a line');
+const title = Line(200, 'Summary, in one line');
 const reason = Type.String({
   minLength: 1,
   maxLength: 500,
-  description: 'Why, kept in the history',
+  description: 'Reason, kept in the history',
 });
 const itemsOf = (item: Item) =>
   Type.Array(item, {
@@ -97,7 +97,7 @@ const itemsOf = (item: Item) =>
   });
 const digest = Type.String({
   pattern: '^[0-9a-f]{64}$',
-  description: 'Of what would be written, on which base, why and when; an edit makes another one',
+  description: 'Digest of what would be written, on which base, why and when; an edit changes it',
   examples: ['9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
 });
 
@@ -135,9 +135,9 @@ const ChangeSet = TitledObject('ChangeSet', 'Writes that are made together once 
     description: 'What others had changed in the documents before it was rebased',
   }),
   authors: Type.Array(Person, {
-    description: 'Who wrote and edited it; neither they nor the makers of their keys approve it',
+    description: 'Authors and editors; neither they nor the creators of their keys may approve it',
   }),
-  required: Type.Integer({ description: 'How many people have to approve it' }),
+  required: Type.Integer({ description: 'Number of people who must approve it' }),
   groups: Type.Array(Type.String({ description: 'Approver group' }), {
     description: 'Whose members approve; empty for everybody who decides approvals',
   }),
@@ -147,13 +147,13 @@ const ChangeSet = TitledObject('ChangeSet', 'Writes that are made together once 
       at: described(Timestamp, 'When'),
       comment: Nullable(Type.String({ description: 'What they said' })),
     }),
-    { description: 'Who has approved exactly this digest' },
+    { description: 'Approvals of exactly this digest' },
   ),
   break_glass: Type.Optional(
     DescribedObject('Where it was applied without the approvals it needed', {
       by: Author,
       at: described(Timestamp, 'When'),
-      reason: Type.String({ description: 'Why it could not wait' }),
+      reason: Type.String({ description: 'Reason why it could not wait' }),
       reviewed_by: Nullable(Author),
     }),
   ),
@@ -228,14 +228,14 @@ function emergencies<Path extends TProperties>({
         reason: Type.String({
           minLength: 20,
           maxLength: 500,
-          description: 'Why it cannot wait, kept with it and in the audit',
+          description: 'Reason why it cannot wait, kept with it and in the audit',
           examples: ['Payments are down since 03:10, and nobody else is awake'],
         }),
       }),
     }),
     review: action({
       ...deciding,
-      summary: 'Say that an emergency was looked at, by one who could have approved it',
+      summary: 'Confirm the review of an emergency, by somebody who could have approved it',
       rest: `POST ${url}/{changeset_id}/review`,
     }),
   };
@@ -390,7 +390,8 @@ function changeSetContracts<Path extends TProperties, Own extends TProperties>(
       }),
       rebase: action({
         ...writing,
-        summary: 'Put a change set on the documents of now; it is a draft again, without approvals',
+        summary:
+          'Rebase a change set onto the current documents; it becomes a draft again, without approvals',
         rest: `POST ${url}/{changeset_id}/rebase`,
       }),
       run: internal({

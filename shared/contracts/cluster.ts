@@ -29,7 +29,7 @@ const minTimeoutMs = 15_000;
 
 export const ReloadRequest = StrictObject({
   reload_env: Optional.Boolean({
-    description: 'Read the settings from the environment again',
+    description: 'Reload the settings from the environment',
     examples: [true],
   }),
   invalidate: Type.Optional(
@@ -45,7 +45,7 @@ export const ReloadRequest = StrictObject({
     ),
   ),
   reinit: Type.Optional(
-    DescribedObject('Caches that begin again', {
+    DescribedObject('Caches to clear', {
       configuration_service: Optional.Boolean({ description: 'The cache of stored documents' }),
       dynamic_config_service: Optional.Boolean({
         description: 'The cache of effective configurations',
@@ -74,7 +74,7 @@ export const NodeError = TitledObject('NodeError', 'A node that did not do its p
   message: Type.String({ description: 'What went wrong' }),
 });
 const errors = Optional.Array(NodeError, {
-  description: 'Nodes that did not do their part; absent where all did',
+  description: 'Nodes that did not do their part; absent if all did',
 });
 
 const ReloadResponse = TitledObject('ReloadResponse', 'What a reload did, or would do', {
@@ -167,7 +167,7 @@ export const clusterContracts = {
     body: StrictObject({
       keys: Optional.Array(Type.String({ minLength: 1, maxLength: 300 }), {
         maxItems: 1000,
-        description: 'Cache keys; all of the tenant without',
+        description: 'Cache keys; by default all of the tenant',
       }),
     }),
     result: TitledObject('CacheInvalidation', 'What was dropped', {
@@ -182,7 +182,7 @@ export const clusterContracts = {
   }),
 
   'cluster.nodes': action({
-    summary: 'The nodes of the cluster, and the newest of those that have gone',
+    summary: 'Nodes of the cluster, and the latest of those that left',
     rest: 'GET /config/nodes',
     access: observer,
     keyScope: 'platform:read',

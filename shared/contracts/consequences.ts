@@ -12,7 +12,7 @@ type PowerScope = 'identity:manage' | 'approvals:configure' | 'scim:provision' |
 interface Consequence {
   /** What it changes, for the docs. */
   readonly changes: string;
-  /** Only for powerful ones: the scope that opens it to API keys; null where none does. */
+  /** Only for powerful ones: the scope that opens it to API keys; null if none does. */
   readonly power?: { readonly keyScope: PowerScope };
 }
 

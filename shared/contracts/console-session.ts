@@ -42,11 +42,11 @@ export const consoleSessionContracts = {
   }),
   'gateway.console.refresh': action({
     summary:
-      "Continue in the session of the console's cookie, in another tenant where one is named; nothing without a cookie",
+      "Resume the session of the console's cookie, in another tenant if one is named; empty without a cookie",
     rest: `POST ${session}/refresh`,
     access: open,
     leadsTo: 'own_sign_in',
-    body: StrictObject({ tenant_id: Type.Optional(described(Uuid, 'The tenant to go to')) }),
+    body: StrictObject({ tenant_id: Type.Optional(described(Uuid, 'The tenant to switch to')) }),
     result: Nullable(ConsoleTokens),
     response: 'token_or_nothing',
   }),

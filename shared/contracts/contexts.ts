@@ -20,8 +20,7 @@ export const mostContexts = 2000;
 
 export const contextContracts = {
   'tenant-config.contexts': action({
-    summary:
-      'Agent types, services and service types that effective configurations can be asked for',
+    summary: 'List agent types, services and service types to read effective configurations of',
     rest: 'GET /tenants/{tenant_id}/contexts',
     access: { level: 'tenant', roles: valueReaders },
     keyScope: 'config:read',
@@ -31,7 +30,7 @@ export const contextContracts = {
       services: Type.Array(
         StrictObject({
           service_id: ServiceId,
-          service_name: Nullable(Type.String({ description: 'What people call it' })),
+          service_name: Nullable(Type.String({ description: 'Display name' })),
           service_type: ServiceTypeName,
         }),
         { description: "The tenant's service instances" },

@@ -136,7 +136,7 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   /** What it can lead to. Each action that writes and is not internal says it. */
   readonly leadsTo?: LeadsTo;
   /**
-   * The right that an API key needs for this; null where no API key may. Each route that needs a
+   * The right that an API key needs for this; null if no API key may. Each route that needs a
    * caller says which.
    */
   readonly keyScope?: KeyScope | null;
@@ -249,7 +249,7 @@ const writeOptions = {
     description: 'Entity tags, one of which must be the current one',
   }),
   if_none_match: Optional.Literal('*', { description: 'Write only where nothing exists yet' }),
-  reason: Optional.String({ maxLength: 500, description: 'Why, kept in the history' }),
+  reason: Optional.String({ maxLength: 500, description: 'Reason, kept in the history' }),
   ...guards,
   ...proposable,
 };
@@ -275,7 +275,7 @@ export interface Definition<
   path?: Path;
   query?: Query;
   body?: Body;
-  /** Absent where it answers nothing: null on the bus, 204 over REST. */
+  /** Absent if it answers nothing: null on the bus, 204 over REST. */
   result?: R;
   response?: ResponseKind;
   cache?: {
@@ -424,7 +424,7 @@ export const stream = kind({
     last_event_id: Optional.Integer({
       minimum: 0,
       description:
-        'The last revision that was received; changes after it are sent first. From now on where absent',
+        'The last revision received; later changes are sent first. Without it, only changes from now on',
     }),
     client_id: clientId,
   },

@@ -77,7 +77,7 @@ export const intent = {
     description: 'Factor by which a resource would be scaled',
   }),
   is_rollback: Optional.Boolean({
-    description: 'It takes back an earlier change; needs `takes_back` to count',
+    description: 'Whether it reverts an earlier change; counts only with `takes_back`',
   }),
   takes_back: Type.Optional(TakesBack),
 } as const satisfies TProperties;
@@ -124,7 +124,7 @@ export const decided = {
       path: Type.String({ description: 'JSON Pointer (RFC 6901) into the request' }),
       message: Type.String({ description: 'Why it does not count, and what to name' }),
     }),
-    { description: 'Absent where everything that was said counts' },
+    { description: 'Absent if everything that was said counts' },
   ),
   retry_at: Type.Optional(
     described(
@@ -143,7 +143,7 @@ export const Decided = TitledObject('Decided', 'Whether automation may act, and 
   budgets: Optional.Array(
     TitledObject('BudgetBalance', 'What a budget has left', {
       ...balance,
-      as_of: described(Timestamp, 'When it was so; others may have started since'),
+      as_of: described(Timestamp, 'When this was read; others may have started since'),
     }),
     {
       description:
@@ -165,10 +165,10 @@ export const decideContracts = {
     path: { tenant_id: TenantId },
     body: StrictObject({
       ...intent,
-      at: Type.Optional(described(Timestamp, 'When it would act; now by default')),
+      at: Type.Optional(described(Timestamp, 'When it would act; defaults to now')),
       record: Optional.Boolean({
         description:
-          'Record it before it is answered, whatever `record_decisions` of the risk limits says',
+          'Record the decision before it is answered, regardless of `record_decisions` in the risk limits',
       }),
     }),
     result: Decided,

@@ -215,7 +215,7 @@ export const Replay = TitledObject(
       description: 'False: counted up to here only; continue with `cursor`',
     }),
     cursor: Nullable(
-      Type.String({ description: 'Continues, with what was counted; null where it is complete' }),
+      Type.String({ description: 'Continues, with what was counted; null if it is complete' }),
     ),
   },
 );
@@ -226,8 +226,8 @@ export type ReplayTotals = Static<typeof ReplayTotals>;
 const access: Access = { level: 'tenant', roles: deciderRoles, services: true };
 const path = { tenant_id: TenantId };
 const span = {
-  from: Type.Optional(described(Timestamp, 'Only those of then or later')),
-  until: Type.Optional(described(Timestamp, 'Only those of before then')),
+  from: Type.Optional(described(Timestamp, 'Only from this time on')),
+  until: Type.Optional(described(Timestamp, 'Only from before this time')),
 };
 
 /** Decisions that one call records. */
@@ -288,7 +288,7 @@ export const decisionContracts = {
     result: Type.Array(ProposedDocument),
   }),
   'config-resolver.decisions.replay': action({
-    summary: 'What decisions of the past would be under a proposal; changes nothing',
+    summary: 'Replay past decisions under a proposal; changes nothing',
     rest: 'POST /tenants/{tenant_id}/decide/replay',
     access,
     keyScope: 'automations:read',
@@ -296,8 +296,8 @@ export const decisionContracts = {
     minTimeoutMs: 20_000,
     path,
     body: StrictObject({
-      from: described(Timestamp, 'Only those that were made then or later'),
-      until: Type.Optional(described(Timestamp, 'Only those of before then; now by default')),
+      from: described(Timestamp, 'Only from this time on'),
+      until: Type.Optional(described(Timestamp, 'Only from before this time; defaults to now')),
       proposed: Type.Object(
         {
           ...proposal,
@@ -321,7 +321,7 @@ export const decisionContracts = {
       cursor: Optional.String({
         minLength: 1,
         maxLength: 500_000,
-        description: '`cursor` of the answer before, for the same question',
+        description: '`cursor` of the previous answer, for the same request',
       }),
     }),
     result: Replay,
@@ -349,7 +349,7 @@ export const decisionContracts = {
       ...span,
       by: Optional.Enum(['hour', 'day'], { description: 'In UTC; by day by default' }),
     },
-    result: TitledObject('DecisionCounts', 'How often each rule decided', {
+    result: TitledObject('DecisionCounts', 'Number of decisions by rule', {
       from: described(Timestamp, 'From when; 30 days ago by default, for hours 2 days'),
       until: described(Timestamp, 'Until before when; now by default'),
       items: Type.Array(Count, { description: 'By time, without those of none' }),

@@ -98,7 +98,7 @@ export const Explanation = TitledObject(
   'Explanation',
   'Which layer decided a value, and what it shadows',
   {
-    value: Optional.Unknown({ description: 'Absent where a bound removed the key' }),
+    value: Optional.Unknown({ description: 'Absent if a bound removed the key' }),
     layer: Type.Enum([...layerNames, 'bounds'], {
       description: '`bounds` where the value is that of a bound, and no layer holds it',
     }),
@@ -167,16 +167,16 @@ const path = { tenant_id: TenantId };
 const query = {
   ...address,
   strict: Optional.Boolean({
-    description: 'Answer 404 where a name is unknown, with the nearest names',
+    description: 'Answer 404 for an unknown name, with the nearest ones',
   }),
   explain: Optional.Boolean({
-    description: 'Say for every key which layer decided it, and what it shadows',
+    description: 'Explain for every key which layer decided it, and what it shadows',
   }),
   as_of: Optional.String({
     examples: ['12'],
     pattern: '^([0-9]{1,15}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}(Z|[+-][0-9]{2}:[0-9]{2}))$',
     description:
-      "A revision of the tenant or a timestamp: all layers and bounds as they were then, but for the environment's, and without the platform's entries that were made private since",
+      "A revision of the tenant or a timestamp: all layers and bounds as of then, except the environment's and entries of the platform that were made private since",
   }),
 };
 
@@ -232,7 +232,7 @@ export const effectiveConfigContracts = {
       over_time: Type.Optional(
         TitledObject(
           'LimitsOverTime',
-          'Where the question has `explain`: budgets and freezes that are about what acts there. Absent where there are none',
+          'Where the question has `explain`: budgets and freezes that are about what acts there. Absent if there are none',
           {
             budgets: Type.Array(BudgetInForce, { description: "The platform's first" }),
             freezes: Type.Array(FreezeInForce, { description: "The platform's first" }),

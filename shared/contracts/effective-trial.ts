@@ -9,8 +9,8 @@ import { described, Identifier, Nullable, Optional, Slug, TitledObject } from '.
 export const EffectiveChanges = Type.Array(
   TitledObject('PreviewedValue', 'What one key is, and would be', {
     key: Type.String({ description: 'The key of effective configurations' }),
-    before: Optional.Unknown({ description: 'Absent where there is no value' }),
-    after: Optional.Unknown({ description: 'Absent where there is no value' }),
+    before: Optional.Unknown({ description: 'Absent if there is no value' }),
+    after: Optional.Unknown({ description: 'Absent if there is no value' }),
     decided_by: Nullable(
       Type.String({
         description: 'The layer of the value after, `bounds` for that of a bound; null: no value',

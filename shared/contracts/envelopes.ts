@@ -33,8 +33,8 @@ export const Resource = <T extends TSchema>(document: T) =>
 
 export const Change = TitledObject('Change', 'One difference between two documents', {
   path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
-  before: Optional.Unknown({ description: 'Absent where there was nothing' }),
-  after: Optional.Unknown({ description: 'Absent where there is nothing any more' }),
+  before: Optional.Unknown({ description: 'Absent if there was nothing' }),
+  after: Optional.Unknown({ description: 'Absent if there is nothing any more' }),
 });
 
 const Warning = StrictObject({
@@ -58,7 +58,7 @@ export const ProposedWrite = TitledObject(
         examples: ['/config/changesets/0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55'],
       }),
       digest: Type.String({ description: 'What is approved' }),
-      required: Type.Integer({ description: 'How many people have to approve it' }),
+      required: Type.Integer({ description: 'Number of people who must approve it' }),
     }),
   },
 );
@@ -112,7 +112,7 @@ export const page = {
   cursor: Optional.String({
     minLength: 1,
     maxLength: 500,
-    description: 'next_cursor of the page before',
+    description: '`next_cursor` of the previous page',
   }),
 };
 /** The parameters of what a stream follows: changes of a scope, and the scope's revision by now. */

@@ -31,18 +31,18 @@ const Seq = (description: string) =>
 
 const DestinationName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' });
 
-const Batch = TitledObject('EventBatch', 'How events are sent together', {
+const Batch = TitledObject('EventBatch', 'Batching of events', {
   max_events: Optional.Integer({
     minimum: 1,
     maximum: 500,
     default: destinationDefaults.max_events,
-    description: 'The most events of one request; of large ones fewer are sent',
+    description: 'Maximum events of one request; of large events fewer are sent',
   }),
   max_seconds: Optional.Integer({
     minimum: 0,
     maximum: 60,
     default: destinationDefaults.max_seconds,
-    description: 'How long an event may wait for others to be sent with it',
+    description: 'Maximum time an event waits to be batched with others',
   }),
 });
 
@@ -123,7 +123,7 @@ const destinationName = {
 };
 const destinationPath = { ...tenantPath, ...destinationName };
 
-const DestinationState = TitledObject('EventDestinationState', 'How far a destination has come', {
+const DestinationState = TitledObject('EventDestinationState', 'Status of a destination', {
   name: described(DestinationName, 'As the document has it'),
   target: Type.String({ description: 'Origin of its address' }),
   state: Type.Enum(['current', 'behind', 'failing', 'paused', 'gone'], {
@@ -133,26 +133,24 @@ const DestinationState = TitledObject('EventDestinationState', 'How far a destin
   seq: Type.Integer({ description: 'Number of the last event that it has accepted' }),
   head: Type.Integer({ description: 'Number of the newest event of the chain' }),
   lag_seconds: Type.Number({
-    description: 'How old the oldest event is that it has not got; 0 where it has all',
+    description: 'Age of the oldest event not yet delivered; 0 if none is pending',
   }),
-  failures: Type.Integer({ description: 'Attempts that failed since the last one that did not' }),
-  retry_at: described(Nullable(Timestamp), 'When it is tried again; null where it is not failing'),
+  failures: Type.Integer({ description: 'Consecutive failed attempts' }),
+  retry_at: described(Nullable(Timestamp), 'When it is tried again; null if it is not failing'),
   delivered_at: described(Nullable(Timestamp), 'When it last accepted a batch'),
-  status: Nullable(
-    Type.Integer({ description: 'Of the newest answer; null where there was none' }),
-  ),
+  status: Nullable(Type.Integer({ description: 'Of the newest answer; null if there was none' })),
   error: Nullable(Type.String({ description: 'Why the newest attempt failed' })),
 });
 
 const Opened = StrictObject({ destinations: EventDestinations, revision: Type.Integer() });
 const states = {
-  summary: 'How far each event destination has come',
+  summary: 'Status of each event destination',
   result: TitledObject('EventDestinationStates', 'Where destinations are', {
     items: Type.Array(DestinationState, { description: 'By name' }),
   }),
 } as const;
 const replay = {
-  summary: 'Send a destination its events again, from a number on',
+  summary: 'Resend events to a destination, from a sequence number on',
   leadsTo: 'operations',
   keyScope: null,
   body: TitledObject('EventReplay', 'From where on events are sent again', {
@@ -161,16 +159,16 @@ const replay = {
   result: DestinationState,
 } as const;
 const test = {
-  summary: 'Send a destination a test now and say what happened',
+  summary: 'Send a test to a destination now and report the result',
   leadsTo: 'operations',
   keyScope: null,
-  result: TitledObject('EventDestinationTest', 'What became of a test', {
+  result: TitledObject('EventDestinationTest', 'Result of a test', {
     target: Type.String({ description: 'Origin of its address' }),
-    delivered: Type.Boolean({ description: 'Whether it arrived' }),
-    duration_ms: Type.Integer({ description: 'How long it took' }),
-    status: Nullable(Type.Integer({ description: 'Of the answer; null where there was none' })),
+    delivered: Type.Boolean({ description: 'Whether it was delivered' }),
+    duration_ms: Type.Integer({ description: 'Duration' }),
+    status: Nullable(Type.Integer({ description: 'Of the answer; null if there was none' })),
     answer: Nullable(Type.String({ description: 'What the receiver said, secrets masked' })),
-    error: Nullable(Type.String({ description: 'Why it did not arrive' })),
+    error: Nullable(Type.String({ description: 'Why it was not delivered' })),
   }),
 } as const;
 
@@ -207,21 +205,21 @@ export const eventDestinationContracts = {
   }),
   'audit.platform-destinations.list': action({
     ...states,
-    summary: 'How far each event destination of the platform has come',
+    summary: 'Status of each event destination of the platform',
     rest: 'GET /event-destinations',
     access: platformAdmins,
     keyScope: 'platform:read',
   }),
   'audit.platform-destinations.replay': action({
     ...replay,
-    summary: 'Send a destination of the platform its events again, from a number on',
+    summary: 'Resend events to a destination of the platform, from a sequence number on',
     rest: 'POST /event-destinations/{name}/replay',
     access: platformAdmins,
     path: destinationName,
   }),
   'audit.platform-destinations.test': action({
     ...test,
-    summary: 'Send a destination of the platform a test now and say what happened',
+    summary: 'Send a test to a destination of the platform now and report the result',
     rest: 'POST /event-destinations/{name}/test',
     access: platformAdmins,
     path: destinationName,

@@ -189,7 +189,7 @@ export const ActorName = Type.Optional(
   Nullable(
     Type.String({
       description:
-        'What they are called: a display name, else an address; null where that is not known here. Not a proof',
+        'What they are called: a display name, else an address; null if that is not known here. Not a proof',
       examples: ['Ada Lovelace'],
     }),
   ),

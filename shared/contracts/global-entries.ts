@@ -57,7 +57,7 @@ const entry = documentContracts({
   url: '/config/global/{key}',
   path: keyPath,
   document: GlobalEntry,
-  body: TitledObject('GlobalEntryBody', 'A global entry, as it is written', {
+  body: TitledObject('GlobalEntryBody', 'A global entry, as written', {
     config_value: fields.config_value,
     is_public: Type.Optional(fields.is_public),
     requires_restart: Type.Optional(fields.requires_restart),

@@ -100,8 +100,8 @@ const entryFields = <Kind extends TSchema>(kind: Kind, resourceId: string) => ({
   changes: Type.Array(Change, { description: 'What changed in the document' }),
 });
 const documents = {
-  before: Type.Unknown({ description: 'The document before; null where there was none' }),
-  after: Type.Unknown({ description: 'The document after; null where it was removed' }),
+  before: Type.Unknown({ description: 'The document before; null if there was none' }),
+  after: Type.Unknown({ description: 'The document after; null if it was removed' }),
 };
 
 const ofTenant = {
@@ -168,7 +168,7 @@ const rollbackBody = TitledObject('Rollback', 'What to go back to', {
     description:
       'The write to undo: its document becomes what it was before; one that it made goes',
   }),
-  reason: Optional.String({ maxLength: 500, description: 'Why, kept in the history' }),
+  reason: Optional.String({ maxLength: 500, description: 'Reason, kept in the history' }),
 });
 
 const Restored = Type.Unknown({ description: 'The document, as it was' });
@@ -221,7 +221,7 @@ export const historyContracts = {
    * document's key.
    */
   'tenant-config.rollback': write({
-    summary: 'Restore what a resource held right after a revision, or right before one',
+    summary: 'Roll back a resource to its state right after a revision, or right before one',
     rest: 'POST /tenants/{tenant_id}/config/rollback',
     access: reverters,
     leadsTo: 'configuration',
@@ -256,7 +256,7 @@ export const historyContracts = {
   /** Like the tenant's. */
   'global-config.rollback': write({
     summary:
-      'Restore what a resource of the platform held right after a revision, or right before one',
+      'Roll back a resource of the platform to its state right after a revision, or right before one',
     rest: 'POST /config/rollback',
     access: platformAdmins,
     leadsTo: 'configuration',
@@ -267,7 +267,7 @@ export const historyContracts = {
   }),
   /** The values that a document had before the one of now, also in the audit. */
   'global-config.history.purge': action({
-    summary: 'Take the past values of a document of the platform out of its history',
+    summary: 'Purge past values of a document of the platform from its history',
     rest: 'POST /config/history/purge',
     access: platformAdmins,
     leadsTo: 'proof',
@@ -283,7 +283,7 @@ export const historyContracts = {
       reason: Type.String({
         minLength: 1,
         maxLength: 500,
-        description: 'Why, kept in the history and the audit',
+        description: 'Reason, kept in the history and the audit',
       }),
     }),
     result: PurgedHistory,

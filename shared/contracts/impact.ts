@@ -35,8 +35,8 @@ const ImpactItem = TitledObject('ImpactItem', 'One effective value that changes'
   tenant_name: Type.String({ description: "The tenant's name" }),
   context: ImpactContext,
   key: Type.String({ description: 'The key of effective configurations' }),
-  before: Optional.Unknown({ description: 'Absent where there is no value' }),
-  after: Optional.Unknown({ description: 'Absent where there is no value' }),
+  before: Optional.Unknown({ description: 'Absent if there is no value' }),
+  after: Optional.Unknown({ description: 'Absent if there is no value' }),
   decided_by: Nullable(
     Type.String({
       description:
@@ -72,7 +72,7 @@ export const Impact = TitledObject(
     decisions: Type.Optional(
       described(
         DecisionsImpact,
-        'On the first page; absent where none is kept, and while the notifier is away',
+        'On the first page; absent if none is kept, and while the notifier is away',
       ),
     ),
     tenants: DescribedObject('Numbers of tenants', {
@@ -203,7 +203,7 @@ export const impactCursor = (maxLength: number) =>
   Optional.String({
     minLength: 1,
     maxLength,
-    description: 'next_cursor of the page before, of the same change',
+    description: '`next_cursor` of the previous page of the same change',
   });
 
 /** Of a write that can be tried with its impact. */

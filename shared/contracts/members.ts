@@ -129,7 +129,7 @@ export const memberContracts = {
     response: 'created',
   }),
   'tenant-config.members.invite': action({
-    summary: 'Send an invitation again; the link of the previous one ends',
+    summary: 'Resend an invitation; the previous link expires',
     rest: 'POST /tenants/{tenant_id}/users/{user_id}/invite',
     access: { level: 'tenant_or_platform', roles: ['tenant_admin'] },
     leadsTo: 'operations',

@@ -259,7 +259,7 @@ export const escalationDefaults = {
   escalation_window_minutes: 60,
   max_hops: 2,
 } as const;
-const Escalation = DescribedObject('What happens when nobody decides', {
+const Escalation = DescribedObject('Escalation, if nobody decides', {
   poll_interval_seconds: Optional.Integer({
     minimum: 1,
     maximum: 3600,
@@ -301,7 +301,7 @@ const machines = Type.Boolean({
   default: false,
   description: 'API keys with the scope approvals:decide, and so service accounts, may decide',
 });
-const ApprovalPolicy = DescribedObject('Whose decisions count, and how many it takes', {
+const ApprovalPolicy = DescribedObject('Who may approve, and how many approvals are required', {
   required: optional(
     DescribedObject('Risk level to how many must approve; a denial by one ends it', {
       low: optional(requiredApprovers.low),
@@ -390,14 +390,14 @@ export const EffectiveNotifications = TitledObject(
         description: 'Action name to approver groups, instead of those of the risk level',
       }),
     }),
-    escalation: DescribedObject('What happens when nobody decides', {
+    escalation: DescribedObject('Escalation, if nobody decides', {
       poll_interval_seconds: Type.Integer({
         description: 'The most seconds that a hop may be late',
       }),
       escalation_window_minutes: Type.Integer({ description: 'Wait from hop to hop' }),
       max_hops: Type.Integer({ description: 'Hops after the first notice' }),
     }),
-    approval_policy: DescribedObject('Whose decisions count, and how many it takes', {
+    approval_policy: DescribedObject('Who may approve, and how many approvals are required', {
       required: DescribedObject(
         'Risk level to how many must approve; a denial by one ends it',
         requiredApprovers,

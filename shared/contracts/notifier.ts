@@ -100,7 +100,7 @@ const DeliveryState = Type.Enum(deliveryStates, {
 /** Ways to tell people, each named as its section of notification_config. */
 export const channels = ['webhook', 'email', 'chat', 'teams', 'slack'] as const;
 export type Channel = (typeof channels)[number];
-const Channel = Type.Enum(channels, { title: 'Channel', description: 'A way to tell people' });
+const Channel = Type.Enum(channels, { title: 'Channel', description: 'A notification channel' });
 
 /**
  * What has happened to the approval of a notice. Audited under the same name, except that a
@@ -159,12 +159,15 @@ const requested = {
   action: ActionToApprove,
   risk_level: RiskLevel,
   title: described(
-    Line(300, 'One line that says what is asked'),
-    'One line that says what is asked',
+    Line(300, 'Summary of the request, in one line'),
+    'Summary of the request, in one line',
     'Scale checkout-api to 8 instances',
   ),
 };
-const Description = Type.String({ maxLength: 10_000, description: 'What a human needs to decide' });
+const Description = Type.String({
+  maxLength: 10_000,
+  description: 'Details that a human needs to decide',
+});
 export const Resource = Type.Union(
   [Line(500, 'Name of the resource'), Type.Record(Type.String(), Type.Unknown())],
   { description: 'What would be changed; at most 32 KiB of JSON' },
@@ -177,7 +180,7 @@ export const CostImpact = Type.Number({
   examples: [20],
 });
 const Metadata = Type.Record(Type.String(), Type.Unknown(), {
-  description: 'Handed on to the receivers as it is; at most 32 KiB of JSON',
+  description: 'Passed to receivers unchanged; at most 32 KiB of JSON',
 });
 
 /**
@@ -230,10 +233,10 @@ const WhatHappens = TitledObject('WhatHappens', 'In words, while it is pending',
 /** What an automation that asks says beside the cost. */
 const whyAsked = {
   cost_currency: Optional.String({
-    description: 'Of the cost_impact, where a budget of the tenant names one',
+    description: 'Currency of the cost_impact, if a budget of the tenant names one',
   }),
   asked_because: Optional.Array(Type.String(), {
-    description: 'Which limits want an approval, in words; absent where no automation asks',
+    description: 'Limits that require an approval, in words; absent if no automation asks',
     examples: [['It costs 30; without an approval it may cost 20 (max_cost_impact_auto, global).']],
   }),
 } as const;
@@ -265,8 +268,8 @@ export const Approval = TitledObject('Approval', "A request for a human's approv
     description: 'Who has approved so far, in order; `policy.required` of them grant it',
   }),
   created_at: CreatedAt,
-  expires_at: described(Timestamp, 'Until when it can be decided'),
-  escalates_at: described(Nullable(Timestamp), 'When the next group is asked; null: none is'),
+  expires_at: described(Timestamp, 'Deadline of the decision'),
+  escalates_at: described(Nullable(Timestamp), 'When the next group is asked; null if none is'),
   acknowledged: Nullable(
     TitledObject('Acknowledgement', 'Who is on it, which pauses escalation', {
       by: Type.String({ description: 'Id of the person' }),
@@ -274,7 +277,7 @@ export const Approval = TitledObject('Approval', "A request for a human's approv
     }),
   ),
   decision: Nullable(
-    TitledObject('ApprovalDecision', 'How it was decided; null: it was not', {
+    TitledObject('ApprovalDecision', 'How it was decided; null if it was not', {
       decision: Decision,
       by: Type.String({ description: 'Id of the person or service account, or a mail address' }),
       name: ActorName,
@@ -308,7 +311,7 @@ const { id: _id, revision: _revision, ...told } = Approval.properties;
 /** Of every notice. */
 export const noticed = {
   id: Type.String({
-    description: 'Names the notice, the same in every attempt',
+    description: 'Id of the notice, the same in every attempt',
     examples: ['ntf_3f9d1c527a414f0e9b6c0d5e8a1b2c3d'],
   }),
   timestamp: described(Timestamp, 'When it was made'),
@@ -345,7 +348,7 @@ const delivery = {
     Nullable(Uuid),
     'The approval that it tells of; null: it tells of a budget or a change set',
   ),
-  webhook_id: Type.String({ description: 'Names the notice in every attempt' }),
+  webhook_id: Type.String({ description: 'Id of the notice, the same in every attempt' }),
   type: DeliveredType,
   hop: Type.Integer({ description: 'Escalations before it' }),
   channel: Channel,
@@ -360,7 +363,7 @@ const delivery = {
 export const Delivery = TitledObject('Delivery', 'One notice to one receiver', delivery);
 export const Attempt = TitledObject('DeliveryAttempt', 'One attempt to deliver a notice', {
   at: described(Timestamp, 'When it began'),
-  duration_ms: Type.Integer({ description: 'How long it took' }),
+  duration_ms: Type.Integer({ description: 'Duration' }),
   status: Nullable(Type.Integer({ description: 'HTTP status of the answer; null: none came' })),
   answer: Nullable(Type.String({ description: 'The first 4 KiB of the answer' })),
   error: Nullable(Type.String({ description: 'What went wrong' })),
@@ -391,10 +394,10 @@ const link = {
 const LinkView = TitledObject('DecisionLink', 'What the link in a mail decides', {
   decision: Decision,
   tenant_name: Type.String({ description: "The tenant's name" }),
-  title: Type.String({ description: 'One line that says what is asked' }),
+  title: Type.String({ description: 'Summary of the request, in one line' }),
   action: Type.String({ description: 'What the automation wants to do' }),
   risk_level: Type.String({ description: 'How risky it is' }),
-  description: Nullable(Type.String({ description: 'What a human needs to decide' })),
+  description: Nullable(Type.String({ description: 'Details that a human needs to decide' })),
   resource: Nullable(Resource),
   cost_impact: Nullable(CostImpact),
   ...whyAsked,
@@ -413,12 +416,12 @@ const LinkView = TitledObject('DecisionLink', 'What the link in a mail decides',
   metadata: optional(described(Nullable(Metadata), 'Parameters of the action')),
   what_happens: optional(WhatHappens),
   state: ApprovalState,
-  expires_at: described(Timestamp, 'Until when it can be decided'),
+  expires_at: described(Timestamp, 'Deadline of the decision'),
 });
 
 export const notifierContracts = {
   'notifier.approvals.request': action({
-    summary: "Ask for a human's approval",
+    summary: "Request a human's approval",
     rest: 'POST /tenants/{tenant_id}/approvals',
     access: requesters,
     leadsTo: 'operations',
@@ -434,7 +437,7 @@ export const notifierContracts = {
       expires_at: optional(
         described(
           Timestamp,
-          'Until when it can be decided; by default for approval_timeout_minutes, or for as long as its escalation takes',
+          'Deadline of the decision; defaults to approval_timeout_minutes, or to as long as its escalation takes',
         ),
       ),
       idempotency_key: optional(
@@ -454,7 +457,7 @@ export const notifierContracts = {
     items: Approval,
   }),
   'notifier.approvals.get': action({
-    summary: 'An approval, at once or when it changes',
+    summary: 'Read an approval, immediately or when it changes',
     rest: 'GET /tenants/{tenant_id}/approvals/{approval_id}',
     access: approvers,
     keyScope: 'approvals:read',
@@ -462,7 +465,7 @@ export const notifierContracts = {
     query: {
       revision: Optional.Integer({
         minimum: 0,
-        description: 'What the caller knows: `wait` ends as soon as it is another',
+        description: 'The state the caller knows: `wait` ends as soon as it differs',
       }),
       wait: Optional.Integer({
         minimum: 0,
@@ -500,12 +503,12 @@ export const notifierContracts = {
     path: approvalPath,
     body: StrictObject({
       decision: Decision,
-      comment: Optional.String({ maxLength: 2000, description: 'Why, for the record' }),
+      comment: Optional.String({ maxLength: 2000, description: 'Reason, for the record' }),
     }),
     result: Approval,
   }),
   'notifier.approvals.ack': action({
-    summary: 'Say that somebody is on it: escalation pauses',
+    summary: 'Acknowledge an approval, which pauses its escalation',
     rest: 'POST /tenants/{tenant_id}/approvals/{approval_id}/ack',
     access: people,
     leadsTo: 'operations',
@@ -514,7 +517,7 @@ export const notifierContracts = {
     result: Approval,
   }),
   'notifier.links.show': action({
-    summary: 'What the link in a mail would decide',
+    summary: 'Preview what the link in a mail would decide',
     rest: 'GET /approvals/decision',
     access: { level: 'public' },
     query: link,
@@ -580,7 +583,7 @@ export const notifierContracts = {
     result: DeliveryDetail,
   }),
   'notifier.deliveries.replay': action({
-    summary: 'Send a notice again',
+    summary: 'Resend a notice',
     rest: 'POST /tenants/{tenant_id}/notifications/deliveries/{delivery_id}/replay',
     access: admins,
     leadsTo: 'operations',
@@ -590,7 +593,7 @@ export const notifierContracts = {
     response: 'accepted',
   }),
   'notifier.test': action({
-    summary: 'Send a test notice now and say what happened',
+    summary: 'Send a test notice now and report the result',
     rest: 'POST /tenants/{tenant_id}/notifications/test',
     access: admins,
     leadsTo: 'operations',
@@ -611,12 +614,12 @@ export const notifierContracts = {
         examples: [{ channel: 'email' }],
       },
     ),
-    result: TitledObject('TestResult', 'What became of a test notice', {
+    result: TitledObject('TestResult', 'Result of a test notice', {
       channel: Channel,
       results: Type.Array(
         StrictObject({
           target: Type.String({ description: 'Origin of the endpoint, or mail address' }),
-          delivered: Type.Boolean({ description: 'Whether it arrived' }),
+          delivered: Type.Boolean({ description: 'Whether it was delivered' }),
           ...Attempt.properties,
         }),
         { description: 'One for each receiver' },

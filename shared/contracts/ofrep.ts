@@ -30,7 +30,7 @@ const Asked = Type.Object(
 const Flag = TitledObject('Flag', 'An evaluated flag (OFREP)', {
   key: Type.String({ description: 'The key of the effective configuration' }),
   value: Optional.Unknown({
-    description: 'What holds; absent where that is null: the default of the code',
+    description: 'What holds; absent if that is null: the default of the code',
   }),
   reason: Type.Enum(['STATIC', 'TARGETING_MATCH', 'DEFAULT', 'STALE'], {
     description:

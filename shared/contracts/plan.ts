@@ -43,11 +43,11 @@ const items = Type.Array(PlanItem, {
   maxItems: 100,
   description: 'The writes, in order',
 });
-const reason = Optional.String({ maxLength: 500, description: 'Why, kept in the history' });
+const reason = Optional.String({ maxLength: 500, description: 'Reason, kept in the history' });
 
 export const planContracts = {
   'global-config.plan': action({
-    summary: 'What writes of the platform would change, for every tenant; writes nothing',
+    summary: 'Plan writes of the platform: what they would change for every tenant; writes nothing',
     rest: 'POST /config/plan',
     access: platformAdmins,
     keyScope: 'platform:read',
@@ -63,7 +63,7 @@ export const planContracts = {
     }),
   }),
   'global-config.plan.apply': writing({
-    summary: 'Write what was planned, all of it or nothing; 412 where anything moved since',
+    summary: 'Apply a plan, all of it or nothing; 412 if anything changed since',
     rest: 'POST /config/plan/apply',
     access: platformAdmins,
     leadsTo: 'configuration',

@@ -17,7 +17,7 @@ import {
 import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenant-document.ts';
 
 const fields = {
-  name: Type.Optional(Text('What people call it', 'Shop')),
+  name: Type.Optional(Text('Display name', 'Shop')),
   region: Type.Optional(Text('Region that it runs in', 'europe-west1')),
   environment: Type.Optional(
     Text('Such as production; budgets and freezes can name it', 'production'),
@@ -29,7 +29,7 @@ const fields = {
   }),
   budget: Type.Optional(
     TitledObject('Budget', 'What it may cost', {
-      amount: Type.Number({ minimum: 0, description: 'How much', examples: [1000] }),
+      amount: Type.Number({ minimum: 0, description: 'Amount', examples: [1000] }),
       currency: Type.String({
         pattern: patterns.currency,
         description: 'ISO 4217',
@@ -62,7 +62,7 @@ const project = documentContracts({
   url: '/tenants/{tenant_id}/projects/{project_id}/config',
   path: { ...tenantPath, project_id: ProjectId },
   document: ProjectConfig,
-  body: TitledObject('ProjectConfigBody', 'A project, as it is written', {
+  body: TitledObject('ProjectConfigBody', 'A project, as written', {
     project_id: Type.Optional(ProjectId),
     ...fields,
   }),

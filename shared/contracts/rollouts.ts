@@ -76,11 +76,11 @@ const stages = Type.Array(Stage, {
   description: 'In order; the last one has `percent` 100',
   examples: [stageExamples],
 });
-const title = Line(200, 'What it is, in a line');
+const title = Line(200, 'Summary, in one line');
 const reason = Type.String({
   minLength: 1,
   maxLength: 500,
-  description: 'Why, kept in the history',
+  description: 'Reason, kept in the history',
 });
 const salt = Type.String({
   minLength: 1,
@@ -164,7 +164,7 @@ const Rollout = TitledObject('Rollout', 'Writes that reach tenants in stages', {
   max_hold_minutes: maxHold,
   gates_until: described(
     Nullable(Timestamp),
-    'When on_fail comes unless the gates of its stage have passed; null where it does not run',
+    'When on_fail comes unless the gates of its stage have passed; null if it does not run',
   ),
   answers: Type.Array(GateAnswer, {
     maxItems: mostAnswers,
@@ -277,7 +277,8 @@ export const rolloutContracts = {
   }),
   'global-config.rollouts.advance': action({
     ...writing,
-    summary: 'Begin the next stage, as a gate may wait for; after the last one it is complete',
+    summary:
+      'Start the next stage, which a gate may wait for; after the last one the rollout is complete',
     rest: `POST ${url}/{rollout_id}/advance`,
     path: one,
     body: TitledObject('RolloutAdvance', 'From where it advances', {
@@ -300,13 +301,13 @@ export const rolloutContracts = {
   }),
   'global-config.rollouts.resume': action({
     ...step,
-    summary: 'Let a held rollout continue; its stage bakes again',
+    summary: 'Resume a held rollout; its stage bakes again',
     rest: `POST ${url}/{rollout_id}/resume`,
   }),
   'global-config.rollouts.revert': action({
     ...step,
     summary:
-      'Take a rollout back for all tenants, also a completed one whose documents nobody wrote since',
+      'Revert a rollout for all tenants, also a completed one if its documents were not written since',
     rest: `POST ${url}/{rollout_id}/revert`,
   }),
   'global-config.rollouts.run': internal({

@@ -166,7 +166,7 @@ export const scimGroupContracts = {
   }),
   'tenant-config.scim.groups.delete': action({
     ...door,
-    summary: 'Deprovision a group: nobody has anything by it any more',
+    summary: 'Deprovision a group: its members lose what it gave',
     rest: `DELETE ${base}/Groups/{group_id}`,
     leadsTo: 'provisioning',
     path: groupPath,

@@ -154,7 +154,7 @@ export const listOf = <T extends Parameters<typeof Type.Array>[0]>(item: T, titl
   });
 
 const Described = Type.Record(Type.String(), Type.Unknown(), {
-  description: 'As RFC 7643 has it, section 5 to 7',
+  description: 'As in RFC 7643, sections 5 to 7',
 });
 
 export const Filter = Type.String({ maxLength: 1000 });
@@ -177,7 +177,7 @@ export const door = { access, keyScope: 'scim:provision', errors: 'scim', path }
 export const scimContracts = {
   'tenant-config.scim.service-provider-config': action({
     ...door,
-    summary: 'What of SCIM there is',
+    summary: 'Supported features of SCIM',
     rest: `GET ${base}/ServiceProviderConfig`,
     result: Described,
   }),

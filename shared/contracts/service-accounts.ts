@@ -70,7 +70,7 @@ export const serviceAccountContracts = {
     items: ServiceAccount,
   }),
   'tenant-config.service-accounts.create': action({
-    summary: 'Make a service account; SERVICE_ACCOUNTS_PER_TENANT at most',
+    summary: 'Create a service account; at most SERVICE_ACCOUNTS_PER_TENANT',
     rest: `POST ${accounts}`,
     access: tenantAdmins,
     leadsTo: givesRoles,
@@ -97,14 +97,14 @@ export const serviceAccountContracts = {
       {
         minProperties: 1,
         title: 'ServiceAccountPatch',
-        description: 'What changes of a service account',
+        description: 'Changes to a service account',
       },
     ),
     result: ServiceAccount,
     drops: (params) => [serviceAccountKey(params)],
   }),
   'tenant-config.service-accounts.delete': action({
-    summary: 'Remove a service account; its API keys end with it',
+    summary: 'Remove a service account and revoke its API keys',
     rest: `DELETE ${accounts}/{account_id}`,
     access: tenantAdmins,
     leadsTo: 'removal',
@@ -132,7 +132,7 @@ export const serviceAccountContracts = {
   }),
 
   'auth.service-account-key.create': action({
-    summary: `Make an API key of a service account; ${maxKeysOfServiceAccount} that have not expired at most`,
+    summary: `Create an API key of a service account; at most ${maxKeysOfServiceAccount} that have not expired`,
     rest: `POST ${accounts}/{account_id}/api-keys`,
     access: tenantAdmins,
     leadsTo: 'credentials',

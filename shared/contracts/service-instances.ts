@@ -32,14 +32,14 @@ import { BusinessHours, WeeklyHours } from './weekly-hours.ts';
 const mostLabels = 64;
 
 const fields = {
-  service_name: Type.Optional(Text('What people call it', 'Checkout')),
+  service_name: Type.Optional(Text('Display name', 'Checkout')),
   owner: Type.Optional(Text('Who answers for it: a team or a person', 'team-payments')),
   labels: Type.Optional(
     Labels('What it is found by', { tier: 'critical' }, { maxProperties: mostLabels }),
   ),
   project_id: Type.Optional(ProjectId),
   custom_thresholds: Type.Optional(
-    described(FreeForm, 'Thresholds of its own, kept as they are', { latency_ms: 250 }),
+    described(FreeForm, 'Own thresholds, stored as they are', { latency_ms: 250 }),
   ),
   min_instances: Type.Optional(described(InstanceCount, 'Fewest instances', 2)),
   max_instances: Type.Optional(described(InstanceCount, 'Most instances', 8)),
@@ -94,7 +94,7 @@ const service = documentContracts({
   path: { ...tenantPath, service_id: ServiceId },
   document: ServiceInstance,
   /** A PATCH or PUT of an existing instance may leave its type out. */
-  body: TitledObject('ServiceInstanceBody', 'A service instance, as it is written', {
+  body: TitledObject('ServiceInstanceBody', 'A service instance, as written', {
     service_id: Type.Optional(ServiceId),
     service_type: Type.Optional(ServiceTypeName),
     ...fields,

@@ -50,7 +50,7 @@ const fields = {
       description: 'min_instances and max_instances bound every service instance',
     },
   ),
-  monitoring_defaults: described(FreeForm, 'Defaults for monitoring, kept as they are'),
+  monitoring_defaults: described(FreeForm, 'Defaults for monitoring, stored as they are'),
   is_active: Type.Boolean({ description: 'Only active rows are selected' }),
 };
 export const ServiceType = TitledObject(
@@ -77,7 +77,7 @@ const type = documentContracts({
   body: Type.Partial(ServiceType, {
     ...strict,
     title: 'ServiceTypeBody',
-    description: 'A service type, as it is written',
+    description: 'A service type, as written',
   }),
   key: serviceTypeKey,
   visible: ({ document }, { platform }) => platform || document.is_active,

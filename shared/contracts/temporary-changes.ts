@@ -20,7 +20,7 @@ export const temporary = {
   until: Type.Optional(
     described(
       Timestamp,
-      'What the write changes ends by itself then: each field becomes what it was before, unless it was changed since',
+      'Expiry of the write: each field is then restored to its previous value, unless it was changed since',
     ),
   ),
 };
@@ -40,7 +40,7 @@ const TemporaryChange = TitledObject('TemporaryChange', 'A change that ends by i
   fields: Type.Array(TemporaryField, {
     description: 'Those that end; what was changed since is none of them',
   }),
-  until: described(Timestamp, 'When it ends'),
+  until: described(Timestamp, 'When it expires'),
   revision: Type.Integer({ description: 'Of the write that made it' }),
   changed_by: Author,
   changed_by_name: ActorName,
@@ -54,7 +54,7 @@ export type TemporaryChange = Static<typeof TemporaryChange>;
 
 export const temporaryChangeContracts = {
   'tenant-config.temporary-changes.list': listing({
-    summary: 'List the changes that end by themselves, the next one first',
+    summary: 'List temporary changes, the next to end first',
     rest: 'GET /tenants/{tenant_id}/config/temporary-changes',
     access: { level: 'tenant', roles: configurationReaders },
     keyScope: 'config:read',

@@ -28,10 +28,10 @@ import { tenantPath } from './tenant-document.ts';
 const Status = Type.Enum(['active', 'disabled'], {
   description: 'Nobody can act in a tenant that is disabled',
 });
-const Name = Text('What people call it', 'Acme');
+const Name = Text('Display name', 'Acme');
 const Tenant = TitledObject('Tenant', 'A tenant', {
   id: TenantId,
-  name: Type.String({ description: 'What people call it', examples: ['Acme'] }),
+  name: Type.String({ description: 'Display name', examples: ['Acme'] }),
   status: Status,
   sign_in_policy: SignInPolicy,
   created_at: CreatedAt,
@@ -146,7 +146,7 @@ export const tenantContracts = {
             'With sign_in_policy passkey_or_sso: end the API keys that people made who were signed in by password alone. Without it they stay good, and the answer lists them',
         }),
       },
-      { minProperties: 1, title: 'TenantPatch', description: 'What changes of a tenant' },
+      { minProperties: 1, title: 'TenantPatch', description: 'Changes to a tenant' },
     ),
     result: TitledObject(
       'PatchedTenant',

@@ -68,12 +68,12 @@ const nearPart = {
 
 export const usageContracts = {
   'config-resolver.usage.get': action({
-    summary: 'What a tenant uses, and how much it may',
+    summary: 'Usage and limits of a tenant',
     rest: 'GET /tenants/{tenant_id}/usage',
     access: { level: 'tenant_or_platform', roles: ['tenant_admin'] },
     keyScope: 'config:read',
     path: tenantPath,
-    result: TitledObject('TenantUsage', 'What a tenant uses, and how much it may', {
+    result: TitledObject('TenantUsage', 'Usage and limits of a tenant', {
       items: Type.Array(TitledObject('Usage', 'Of one kind', usage), { description: 'By kind' }),
     }),
   }),

@@ -49,7 +49,7 @@ export const visitKey = ({ tenant_id, user_id }: VisitorAddress): string =>
 
 export const visitContracts = {
   'tenant-config.visits.begin': action({
-    summary: `Look into a tenant, read-only, for ${visitMinutes} minutes`,
+    summary: `Start a read-only visit to a tenant, for ${visitMinutes} minutes`,
     rest: 'POST /tenants/{tenant_id}/visits',
     access: { level: 'platform_admin' },
     leadsTo: 'sign_in',
@@ -68,7 +68,7 @@ export const visitContracts = {
     response: 'created',
   }),
   'tenant-config.visits.list': listing({
-    summary: 'Who of the platform has looked into the tenant, newest first',
+    summary: 'List visits of platform administrators to the tenant, newest first',
     rest: 'GET /tenants/{tenant_id}/visits',
     access: hosts,
     keyScope: 'members:read',

@@ -89,7 +89,7 @@ export const watchContracts = {
     result: PlatformChange,
   }),
   'gateway.watch.session': action({
-    summary: 'Watch the own session: that it ended, that memberships changed',
+    summary: "Watch one's own session: its end, and changed memberships",
     rest: 'GET /auth/watch',
     access: { level: 'authenticated', inDisabledTenant: true, withAnySignIn: true },
     keyScope: null,
