@@ -277,7 +277,7 @@ const changes = {
   },
   recover: {
     verb: 'Recover the account',
-    says: 'For a person who has lost their passkey or provider: the password, passkeys, linked providers, sessions and API keys of the account end, and a mailed link lets them begin again. Be sure that they ask for it themselves.',
+    says: 'For a person who has lost their passkey or provider: the password, passkeys, linked providers, sessions and API keys of the account end, and a mailed link lets them start again. Be sure that they ask for it themselves.',
     done: 'is sent a link by mail.',
   },
 } as const satisfies Record<Change, object>;

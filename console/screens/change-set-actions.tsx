@@ -151,7 +151,7 @@ function Steps({ set, owner, address, onDone, action, post }: ActionsProperties 
       <div class="buttons">
         {state === 'draft' && step('submit', 'Ask for approval', true)}
         {(state === 'approved' || state === 'suspended') && step('apply', 'Apply it now', true)}
-        {state === 'stale' && step('rebase', 'Put it on the documents of now', true)}
+        {state === 'stale' && step('rebase', 'Rebase it onto the current documents', true)}
         {isStageable && ask('stages', 'Roll out in stages…', 'secondary')}
         {ask('edit', 'Edit…', 'secondary')}
         {state !== 'stale' && mayBreakGlass(owner) && ask('emergency', 'It cannot wait…', 'danger')}

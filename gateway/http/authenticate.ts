@@ -233,7 +233,7 @@ async function verifyWorkloadToken(
   const issuers = await resolve('auth.workload-issuers.resolve', {}, call);
   const rule = trust.value?.find(({ id }) => id === ruleId);
   if (!rule || !issuers.value?.includes(issuer))
-    throw new StrataError('auth_token_invalid', 'The trust in this workload has ended.');
+    throw new StrataError('auth_token_invalid', 'The trust in this workload was revoked.');
   return {
     holder: { type: 'service_account', id: accountId, tenant_id: tenantId, platform_roles: [] },
     stale: isStale(trust.value) || isStale(issuers.value),

@@ -23,7 +23,8 @@ export function serveHealth(
     return reply.code(codeOfReadiness(answer)).send(answer);
   });
   app.get('/metrics', async (_request, reply) => {
-    if (metricsPort !== 0) throw new StrataError('not_found', 'The figures are on METRICS_PORT.');
+    if (metricsPort !== 0)
+      throw new StrataError('not_found', 'Metrics are served on METRICS_PORT.');
     return reply.header('content-type', metrics.contentType).send(await metrics.metrics());
   });
 }

@@ -64,7 +64,7 @@ function untakenBody(
 ): Problem[] {
   if (method === 'GET' || body === undefined || (errors ?? problems) !== undefined) return [];
   if (typeof body !== 'object' || body === null || Array.isArray(body))
-    return [{ path: '', message: 'must be absent: no body is taken here' }];
+    return [{ path: '', message: 'must be absent: this request takes no body' }];
   return Object.keys(body).map((name) => ({ path: pointerTo([name]), message: 'unknown field' }));
 }
 
@@ -120,7 +120,7 @@ function headerProblem({ params }: Contract, name: string, value: unknown): stri
     case 'take_over':
       return problemsOf(params.properties[name]!, value).length === 0
         ? undefined
-        : 'must be what folders are called: letters, digits and ._:/@-, several with commas between them to take over';
+        : 'must be names of folders: letters, digits and ._:/@-, several with commas between them to take over';
     case 'if_none_match':
       return value === '*' ? undefined : 'must be * on a write';
     default:

@@ -80,7 +80,7 @@ export const topics: readonly Topic[] = [
   {
     name: 'API keys and service accounts',
     description:
-      'Credentials for programs. A key of a person ends with their membership; a service account is no person, and its keys stay.',
+      'Credentials for programs. Keys of a person end with their membership; a service account is no person, and its keys stay.',
     actions: ['auth.api-key', 'tenant-config.service-accounts', 'auth.service-account-key'],
   },
   {
@@ -138,7 +138,7 @@ export const topics: readonly Topic[] = [
   {
     name: 'Approvals',
     description:
-      "A human's word for what automation may not do alone. Groups are asked one after the other until somebody decides or time runs out.",
+      "A human's decision on what automation may not do alone. Groups are asked one after the other until somebody decides or time runs out.",
     actions: ['notifier.approvals', 'notifier.links', 'gateway.watch.approvals'],
   },
   {
@@ -162,13 +162,13 @@ export const topics: readonly Topic[] = [
   {
     name: 'Bounds',
     description:
-      'What effective values have to be, whatever layers say; the console calls them guardrails. Those of the platform bind tenants; those of a tenant keep within them.',
+      'Rules for effective values, whatever layers say; the console calls them guardrails. Those of the platform bind tenants; those of a tenant keep within them.',
     actions: ['global-config.bounds', 'tenant-config.bounds'],
   },
   {
     name: 'Event destinations',
     description:
-      'Endpoints that audit events are pushed to, so that their receiver can prove that none is missing: where they are, how far each has come, and sending again.',
+      'Endpoints that audit events are pushed to, so that their receiver can prove that none is missing: where they are, their status, and resending.',
     actions: [
       'tenant-config.event-destinations',
       'global-config.event-destinations',
@@ -190,7 +190,7 @@ export const topics: readonly Topic[] = [
   {
     name: 'Change sets',
     description:
-      'Writes that are proposed, approved by others than their authors, and made together. A change_policy says what is only written so.',
+      'Writes that are proposed, approved by others than their authors, and made together. A change_policy says which writes require it.',
     actions: [
       'tenant-config.changesets',
       'global-config.changesets',

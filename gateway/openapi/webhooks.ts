@@ -15,14 +15,14 @@ import {
 import type { Components } from './schemas.ts';
 
 const summaries: Readonly<Record<DeliveredType, string>> = {
-  'approval.requested': 'An approval was asked for',
+  'approval.requested': 'An approval was requested',
   'approval.escalated': 'No one decided in time, and the next group is asked',
-  'approval.reminded': 'An approval still waits, and its time runs out; said once',
+  'approval.reminded': 'An approval still waits, and its time runs out; sent once',
   'approval.exhausted': 'Every group was asked, and no one decided',
   'approval.expired': 'The time of an approval ran out',
   'approval.decided': 'An approval was granted or denied',
   'approval.withdrawn': 'What waited for an approval was withdrawn',
-  'budget.warned': 'A budget has come to its `warn_at`, once in its period',
+  'budget.warned': 'A budget has reached its `warn_at`, once in its period',
   'changeset.submitted': 'A change set waits for approval',
   'changeset.approved': 'Somebody approved a change set; `state` says whether that is enough',
   'changeset.rejected': 'A change set was rejected',

@@ -146,7 +146,7 @@ export class StreamHub {
     if (this.#stopped || this.#open.size >= most)
       throw new StrataError(
         'service_unavailable',
-        'This gateway takes no further stream. Try again.',
+        'This gateway has reached its limit of streams. Try again.',
       );
   }
 

@@ -287,12 +287,12 @@ function registerFigures(
 ): void {
   showFigure(metrics, {
     name: 'strata_approvals_without_deciders_total',
-    help: 'Approvals that this node made while no group of theirs had anybody who could decide',
+    help: 'Approvals that this node created while none of their groups had a member who could decide',
     read: withoutDeciders,
   });
   showFigure(metrics, {
     name: 'strata_slack_tenants',
-    help: 'Tenants whose buttons in Slack this node hears, or is about to',
+    help: 'Tenants whose Slack connection this node holds, or is about to',
     read: slack.count,
   });
   const queue = askedOfDatabase(() => readQueue(db));
@@ -310,7 +310,7 @@ function registerFigures(
   });
   showFigure(metrics, {
     name: 'strata_deliveries_in_flight',
-    help: 'Sends of notices by this node that are on their way',
+    help: 'Sends of notices by this node that are in flight',
     read: () => delivering.figures().in_flight,
   });
   showFigure(metrics, {
@@ -330,7 +330,7 @@ function registerFigures(
   });
   showFigure(metrics, {
     name: 'strata_budgets_warned',
-    help: 'Budgets of all tenants that have come to their warn_at in their period',
+    help: 'Budgets of all tenants that have reached their warn_at in their period',
     read: askedOfDatabase(() => countWarned(db)),
   });
 }

@@ -28,7 +28,7 @@ export const environmentKeys = [
 const ofEnvironment = Object.fromEntries(
   environmentKeys.map((key) => {
     const row = settingsTable[key];
-    if (row.type !== 'integer') throw new Error(`${key} is no whole number`);
+    if (row.type !== 'integer') throw new Error(`${key} is not a whole number`);
     return [key, Type.Integer({ minimum: row.min, maximum: row.max })];
   }),
 );

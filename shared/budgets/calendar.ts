@@ -59,10 +59,10 @@ function calendarOf(text: string): InstanceType<typeof ICAL.Component> {
   try {
     parsed = ICAL.parse(text);
   } catch (error) {
-    throw new UnusableCalendar('', `is no iCalendar: ${(error as Error).message}`);
+    throw new UnusableCalendar('', `is not valid iCalendar: ${(error as Error).message}`);
   }
   if (!Array.isArray(parsed) || parsed[0] !== 'vcalendar')
-    throw new UnusableCalendar('', 'is no iCalendar, or several');
+    throw new UnusableCalendar('', 'is not valid iCalendar, or several calendars');
   return new ICAL.Component(parsed);
 }
 

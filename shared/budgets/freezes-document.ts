@@ -83,7 +83,7 @@ function ofDated(path: string, window: FreezeWindow, at: number | null): Problem
   if (unknown.length > 0)
     return unknown.map((field) => ({
       path: `${path}/${field}`,
-      message: 'is no date that exists',
+      message: 'is a date that does not exist',
     }));
   const { from, until } = spanOf(window);
   if (until <= from)

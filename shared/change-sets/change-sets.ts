@@ -120,7 +120,7 @@ export async function whileAsRead<T>(attempt: () => Promise<T>): Promise<T> {
     } catch (error) {
       if (!(error instanceof Outdated)) throw error;
       if (made === maxAttempts)
-        throw new StrataError('service_unavailable', 'It changed all the while. Try again.');
+        throw new StrataError('service_unavailable', 'It kept changing. Try again.');
     }
   }
 }

@@ -93,7 +93,7 @@ export function personOf({ type, id, api_key: key }: Caller): StoredPerson {
   if (type === 'service_account' && !key?.made_by)
     throw new StrataError(
       'insufficient_scope',
-      'Nobody knows who made this key. Make another one to propose changes with.',
+      'It is not known who created this key. Create another one to propose changes with.',
     );
   const principals = type === 'operator' ? ['operator'] : [`${type} ${id}`];
   return {

@@ -411,7 +411,7 @@ export class Coherence {
   #reset(): void {
     this.figures.resets += 1;
     this.#options.log.warn(
-      'the database is another one than before, or was restarted or restored; the caches begin again',
+      'the database was replaced, restarted or restored; the caches are empty',
     );
     this.#applied.clear();
     for (const cache of Object.values(this.caches)) cache.reset();

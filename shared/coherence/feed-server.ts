@@ -104,7 +104,7 @@ export async function meetOn(
     await client.query('COMMIT');
     if (mayLack)
       log?.warn(
-        'PostgreSQL lacks what was written before, as after a restore or a failover, or is another one; all revisions were raised, and nodes begin again',
+        'PostgreSQL lacks what was written before, as after a restore, a failover or a replacement; all revisions were raised, and nodes empty their caches',
       );
     return isMet;
   } catch (error) {

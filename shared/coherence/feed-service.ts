@@ -91,7 +91,7 @@ function callWhereOffered(broker: ServiceBroker, log: Logger) {
     if (isReported || now - absentSince < reportAfterMs) return;
     isReported = true;
     log.warn(
-      'No node with a database, such as auth or tenant-config, is heard on NATS. This node waits for one, and meanwhile keeps nothing in memory. Start one, or see that NATS_URL, NATS_NAMESPACE and SECRET_KEY are the same on all nodes.',
+      'No node with a database, such as auth or tenant-config, answers on NATS. This node waits for one, and caches nothing until then. Start one, or see that NATS_URL, NATS_NAMESPACE and SECRET_KEY are the same on all nodes.',
     );
   }
 
@@ -103,7 +103,7 @@ function callWhereOffered(broker: ServiceBroker, log: Logger) {
     const isOffered = broker.registry.getActionEndpoints(action)?.hasAvailable() ?? false;
     if (!isOffered) {
       noteAbsence();
-      throw new StrataError('service_unavailable', 'No node that has the change feed is there.');
+      throw new StrataError('service_unavailable', 'No node with the change feed is connected.');
     }
     absentSince = undefined;
     isReported = false;

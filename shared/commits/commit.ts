@@ -254,7 +254,7 @@ async function count(
   if (row) return row;
   throw new StrataError(
     'service_unavailable',
-    'The database has just started, or is another one than before. Try again.',
+    'The database has just started, or was replaced. Try again.',
   );
 }
 

@@ -87,7 +87,7 @@ export async function takeShare(db: DataSource, share: Share, count = 1): Promis
   const wait = Math.max(1, Math.ceil(exhausted.getRemainingTTL(key) / 1000));
   throw new StrataError(
     'rate_limited',
-    `There may be ${most} a ${windows[seconds]} (${setting}). Try again in ${wait} s.`,
+    `At most ${most} per ${windows[seconds]} are allowed (${setting}). Try again in ${wait} s.`,
     { headers: { 'retry-after': String(wait) } },
   );
 }

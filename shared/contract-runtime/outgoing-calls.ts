@@ -94,10 +94,10 @@ export function outgoingCalls(
 }
 
 const messages: Partial<Record<string, string>> = {
-  service_unavailable: 'No node that could answer is there. Try again.',
+  service_unavailable: 'No node that could answer is connected. Try again.',
 };
 const unknownOutcome =
-  'No answer came, so what was asked for may have been done. Look before you ask again, or send If-Match.';
+  'No answer came, so the request may have been carried out. Check before you repeat it, or send If-Match.';
 
 /** The node that was asked went away before it answered, or its answer got lost. */
 const isLost = (error: unknown): boolean => (error as Error).name === 'RequestRejectedError';

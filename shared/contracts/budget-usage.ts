@@ -39,7 +39,7 @@ export const BudgetUsage = TitledObject('BudgetUsage', 'What a budget has spent 
 export type BudgetUsage = Static<typeof BudgetUsage>;
 
 /** What a webhook receives of a budget. */
-export const BudgetNotice = TitledObject('BudgetNotice', 'A budget has come to its `warn_at`', {
+export const BudgetNotice = TitledObject('BudgetNotice', 'A budget has reached its `warn_at`', {
   type: Type.Literal(budgetNoticeType, { description: 'What has happened' }),
   ...noticed,
   data: DescribedObject('The budget as it was then', {
@@ -48,7 +48,7 @@ export const BudgetNotice = TitledObject('BudgetNotice', 'A budget has come to i
     name: balance.name,
     amount: decimal('Its amount', '500.00'),
     currency: Type.Optional(Currency),
-    warn_at: Type.Number({ description: 'The share of the amount that it has come to' }),
+    warn_at: Type.Number({ description: 'The share of the amount that was reached' }),
     spent: balance.spent,
     held: balance.held,
     asked: decimal(

@@ -121,7 +121,7 @@ export const NoticeType = Type.Enum(noticeTypes, {
   description: 'What has happened to the approval',
 });
 
-/** Says that a budget has come to its `warn_at`; audited under the same name. */
+/** Says that a budget has reached its `warn_at`; audited under the same name. */
 export const budgetNoticeType = 'budget.warned';
 /** Steps of a tenant's change set; audited under the same names. */
 export const changeSetNoticeTypes = [
@@ -145,7 +145,7 @@ export type DeliveredType = (typeof deliveredTypes)[number];
 const DeliveredType = Type.Enum(deliveredTypes, {
   title: 'DeliveredType',
   description:
-    'What has happened to the approval or change set, or that a budget has come to its `warn_at`',
+    'What has happened to the approval or change set, or that a budget has reached its `warn_at`',
 });
 
 export const ActionToApprove = Type.String({

@@ -92,7 +92,7 @@ async function openLocked(
   server.unref();
   let stopped: Promise<void> | undefined;
   server.once('exit', (code, signal) => {
-    if (!stopped) log(`The embedded PostgreSQL ended by itself (${signal ?? code}).`);
+    if (!stopped) log(`The embedded PostgreSQL exited unexpectedly (${signal ?? code}).`);
   });
   return {
     url: addressOf(password, port, 'strata'),

@@ -195,7 +195,7 @@ function sentenceOf(error: ErrorObject): string {
     default:
       if (params.format === timeZoneFormat) return 'is not an IANA time zone';
       if (params.format === 'date-time')
-        return 'is no moment that exists, written such as 2026-11-30T09:30:00Z';
+        return 'is not a valid timestamp, such as 2026-11-30T09:30:00Z';
       return message ?? 'is not valid';
   }
 }

@@ -66,7 +66,7 @@ const cacheFigures: Readonly<Record<string, CacheFigure>> = {
     of: ({ drops }) => drops,
   },
   strata_cache_outdated_loads_total: {
-    help: 'Loads whose answer was not kept, because a change came while they were on their way',
+    help: 'Loads whose answer was not cached, because a change came while they were in flight',
     of: ({ outdatedLoads }) => outdatedLoads,
   },
   strata_cache_refused_answers_total: {
@@ -78,7 +78,7 @@ const cacheFigures: Readonly<Record<string, CacheFigure>> = {
     of: ({ stale }) => stale,
   },
   strata_cache_read_through_total: {
-    help: 'Loads while this node had no lease, so that nothing was kept or shared',
+    help: 'Loads while this node had no lease, so that nothing was cached or shared',
     of: ({ readThrough }) => readThrough,
   },
   strata_cache_entries: { help: 'Entries in memory', of: ({ entries }) => entries },
@@ -107,12 +107,12 @@ function showCoherence(registry: Registry, coherence: Coherence): void {
   const { figures } = coherence;
   showFigure(registry, {
     name: 'strata_coherence_polls_total',
-    help: 'Good polls of the change feed',
+    help: 'Successful polls of the change feed',
     read: () => figures.polls,
   });
   showFigure(registry, {
     name: 'strata_coherence_poll_failures_total',
-    help: 'Polls of the change feed without an answer, or without a bus to be heard on',
+    help: 'Polls of the change feed without an answer, or without a bus',
     read: () => figures.pollFailures,
   });
   showFigure(registry, {
@@ -127,7 +127,7 @@ function showCoherence(registry: Registry, coherence: Coherence): void {
   });
   showFigure(registry, {
     name: 'strata_coherence_resets_total',
-    help: 'How often the database was another one than before, restarted or restored, so that memory began again',
+    help: 'How often the database was replaced, restarted or restored, so that the cache was emptied',
     read: () => figures.resets,
   });
   showFigure(registry, {
@@ -137,7 +137,7 @@ function showCoherence(registry: Registry, coherence: Coherence): void {
   });
   showFigure(registry, {
     name: 'strata_coherence_poll_age_seconds',
-    help: 'Since the last good poll of the change feed began',
+    help: 'Since the last successful poll of the change feed began',
     read: () => coherence.pollAgeMs() / 1000,
   });
   showFigure(registry, {

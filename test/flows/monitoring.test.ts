@@ -166,7 +166,7 @@ test('clients of a gateway do not get its figures: they are on METRICS_PORT alon
   for (const path of ['/metrics', '/metrics/'])
     expect(await new Client(gateway.running.url).get(path)).toMatchObject({
       status: 404,
-      body: { detail: { code: 'not_found', message: 'The figures are on METRICS_PORT.' } },
+      body: { detail: { code: 'not_found', message: 'Metrics are served on METRICS_PORT.' } },
     });
   expect(await scrape(gateway)).toContain('strata_http_requests_total');
 });

@@ -187,7 +187,7 @@ describe('does not continue', () => {
     result = 'pass';
     const held = await until(id, ({ state }) => state !== 'running');
     expect([held.state, held.stage]).toEqual(['held', 0]);
-    expect(held.note).toMatch(/may not write/);
+    expect(held.note).toMatch(/may no longer write/);
     expect(await valueOf(other, key)).toBe(1);
     // Whoever resumes it answers for it from then on.
     good(await platform.post(`/config/rollouts/${id}/resume`, { reason: 'I take it over' }));

@@ -174,7 +174,7 @@ test('whoever asks does not say who clicks: not by Slack set up shortly before, 
   await configure({ slack: second });
   const early = await ask({}, tenant.admin);
   await slack.click('UOPERATOR', early.post, 'strata_approve');
-  expect(await whispered('UOPERATOR')).toMatch(/^Nothing was decided: Whoever asked has set up/);
+  expect(await whispered('UOPERATOR')).toMatch(/^Nothing was decided: The requester set up/);
   await grown(database, tenant.id);
   const later = await ask({}, tenant.admin);
   await configure({ slack: { ...second, bot_token: `${own.bot_token}-2` } });

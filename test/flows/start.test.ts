@@ -420,7 +420,7 @@ describe('a start that fails says in one line what, where, and what to do', () =
     let waiting: Running | undefined;
     let feed: Running | undefined;
     const waits = expect.stringMatching(
-      /^No node with a database, such as auth or tenant-config, is heard on NATS\. This node waits for one, .* NATS_URL, NATS_NAMESPACE and SECRET_KEY /,
+      /^No node with a database, such as auth or tenant-config, answers on NATS\. This node waits for one, .* NATS_URL, NATS_NAMESPACE and SECRET_KEY /,
     );
     const messages = (): string[] =>
       waiting!

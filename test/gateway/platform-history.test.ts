@@ -481,7 +481,7 @@ describe('what was withdrawn', () => {
     for (const asOf of [first, '0']) {
       const answer = await past(asOf, younger);
       expect(codeIn(answer)).toEqual([404, 'before_history']);
-      expect(answer.body.detail.message).toBe('The tenant was made later than that.');
+      expect(answer.body.detail.message).toBe('The tenant did not exist then.');
     }
     expect((await past('1', younger)).body.values.withdrawn).toBe('since');
   });

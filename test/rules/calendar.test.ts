@@ -92,8 +92,8 @@ describe('an event becomes', () => {
 describe('refused, with its place', () => {
   const day = 'DTSTART;VALUE=DATE:20260901';
   test.each<[string, string, string]>([
-    ['no calendar', 'hello', 'is no iCalendar'],
-    ['a contact', 'BEGIN:VCARD\r\nVERSION:4.0\r\nFN:A\r\nEND:VCARD', 'is no iCalendar'],
+    ['no calendar', 'hello', 'is not valid iCalendar'],
+    ['a contact', 'BEGIN:VCARD\r\nVERSION:4.0\r\nFN:A\r\nEND:VCARD', 'is not valid iCalendar'],
     ['nothing to come', calendar(['DTSTART;VALUE=DATE:20200901']), 'has no event'],
     ['an empty event', calendar([day], [day, 'DTEND;VALUE=DATE:20260901']), '/VEVENT/1/DTEND'],
     ['one without a start', calendar(['SUMMARY:x']), '/VEVENT/0/DTSTART'],

@@ -88,19 +88,19 @@ describe('where nobody answers, a caller hears a code of ours and nothing of Mol
       'no node has the action',
       () => broker.call('tenant-config.members.of', { user_id }, { meta }),
       'service_unavailable',
-      /^No node that could answer is there. Try again.$/,
+      /^No node that could answer is connected. Try again.$/,
     ],
     [
       'the named node is unknown',
       () => broker.call('cluster.node.health', {}, { meta, nodeID: 'nobody-7' }),
       'service_unavailable',
-      /^No node that could answer is there. Try again.$/,
+      /^No node that could answer is connected. Try again.$/,
     ],
     [
       'there is no such action',
       () => broker.call('no.such', {}, { meta }),
       'service_unavailable',
-      /^No node that could answer is there. Try again.$/,
+      /^No node that could answer is connected. Try again.$/,
     ],
     [
       'a read takes too long',
@@ -113,7 +113,7 @@ describe('where nobody answers, a caller hears a code of ours and nothing of Mol
       () =>
         broker.call('auth.invitations.end', { tenant_id: user_id, user_id }, { meta, timeout: 50 }),
       'timeout',
-      /^No answer came, so what was asked for may have been done/,
+      /^No answer came, so the request may have been carried out/,
     ],
   ])('%s', async (_what, call, type, message) => {
     const error = await call().catch((failure: unknown) => failure);

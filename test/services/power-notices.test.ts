@@ -95,7 +95,9 @@ test('an address gets twenty of these mails an hour, the last of which says so',
   }
   await eventually(async () => {
     const notices = await noticesTo(tenant.emails.operator!, 'tenant.member_updated');
-    expect(notices.at(-1)).toContain('More of this hour is in the audit, and is not mailed.');
+    expect(notices.at(-1)).toContain(
+      'Further changes of this hour are in the audit, and are not mailed.',
+    );
   });
   // Whoever comes later hears of what is done later: all that was done before has been told by then.
   const fence = 'fence@busy.example';

@@ -221,7 +221,7 @@ test('after kill -9 under writers it goes back to a moment, and later to the end
   // As another zone writes it, to the microsecond.
   const text = until.toISOString().replace('Z', '000+00:00');
   const back = await succeeded(run(dataDir, 'restore', backup, '--until', text));
-  expect(back).toMatch(/The files of before are in .*before-restore/);
+  expect(back).toMatch(/The previous files are in .*before-restore/);
   strata = await start(dataDir);
   const known = new Client(strata.url, admin.token);
   platform = new Client(strata.url, platform.token);

@@ -90,7 +90,7 @@ test('a thousand keys are there within a second, and filtered within a tenth', a
   await seen.close();
 });
 
-test('a change set is edited, which voids what was said, put on the documents of now, rejected and cancelled', async () => {
+test('a change set is edited, which voids what was said, rebased onto the current documents, rejected and cancelled', async () => {
   const { id, admin } = four;
   const propose = async (value: number, title: string) => {
     const path = `/tenants/${id}/config/risk`;
@@ -141,7 +141,7 @@ test('a change set is edited, which voids what was said, put on the documents of
   await set.shown('Nine, in the morning');
   await set.act('Apply it now');
   await set.state('stale');
-  await set.act('Put it on the documents of now');
+  await set.act('Rebase it onto the current documents');
   await set.state('draft');
   await page.getByRole('region', { name: 'What others changed' }).waitFor();
   await standAt(page, 'rebased');

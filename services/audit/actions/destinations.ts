@@ -89,7 +89,7 @@ async function replay(
     if (!(await moveBack(manager, chain, name, from)))
       throw new StrataError(
         'conflict',
-        `It has not come to ${from} yet: ${before.seq} is the last event that it has accepted.`,
+        `It has not reached ${from} yet: ${before.seq} is the last event that it has accepted.`,
       );
     const event = {
       action: 'audit.destination_replayed',

@@ -34,7 +34,7 @@ export const startMailing = ({ db, log, call }: LoopOptions): BackgroundLoop =>
   startBackgroundLoop({
     log,
     retryMs: pollMs,
-    complaint: 'nobody is told by mail of powerful changes and change sets; it is tried again',
+    complaint: 'mails about powerful changes and change sets cannot be sent; it is tried again',
     async look(stopping) {
       const due = await claimMails(db);
       if (due.ids.length === 0) return pollMs;

@@ -136,7 +136,7 @@ interface PastOptions {
 
 /** The risk configuration is made with the tenant and never deleted. */
 const beforeTenant = (): StrataError =>
-  new StrataError('before_history', 'The tenant was made later than that.');
+  new StrataError('before_history', 'The tenant did not exist then.');
 
 /**
  * The sources at a revision or moment of the tenant's past. Tenant and platform count their own

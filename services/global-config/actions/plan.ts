@@ -212,7 +212,7 @@ export class Planner {
         : "the items, the environment's settings, or the tenants";
     throw new StrataError(
       'precondition_failed',
-      `What the plan depends on has moved since it was made: ${who}. Plan again.`,
+      `What the plan depends on has changed since: ${who}. Plan again.`,
     );
   }
 

@@ -63,12 +63,12 @@ async function run(
     { ...document.started_by, principals: [] },
     request,
   );
-  if (right === null) return hold('Who let it go forward may not write it any more.');
+  if (right === null) return hold('Whoever let it advance may no longer write it.');
   try {
     return await rollouts.follow(document, next, how, request);
   } catch (error) {
     if (!isForSomebody(error)) throw error;
-    return await hold(`It may not go forward: ${error.message}`.slice(0, longestNote));
+    return await hold(`It may not advance: ${error.message}`.slice(0, longestNote));
   }
 }
 

@@ -98,7 +98,7 @@ function ofType({ resource_id: id, before, after }: RolloutItem): string | undef
   if (!id.endsWith(`/${defaultConfiguration}`))
     return `is no layer: only the configuration ${defaultConfiguration} is`;
   if (was === null || is === null || was.is_active !== is.is_active)
-    return 'makes a service type begin or end, which is for all tenants at once';
+    return 'activates or deactivates a service type, which is for all tenants at once';
   if (!isDeepStrictEqual(was.scaling_limits, is.scaling_limits))
     return 'changes scaling_limits, which every write is held to at once';
   const isOnlySettings = isDeepStrictEqual(was.monitoring_defaults, is.monitoring_defaults);
@@ -137,12 +137,12 @@ export function requireAdvance(
   if (at.getTime() < baked)
     throw new StrataError(
       'conflict',
-      `Its stage bakes until ${new Date(baked).toISOString()}. Say why (reason) to advance before.`,
+      `Its stage bakes until ${new Date(baked).toISOString()}. Give a reason to advance earlier.`,
     );
   const open = rollout.state === 'planned' ? [] : notPassed(rollout, answers);
   if (open.length > 0)
     throw new StrataError(
       'conflict',
-      `Its gates have not passed: ${open.join('; ')}. Say why (reason) to advance all the same.`,
+      `Its gates have not passed: ${open.join('; ')}. Give a reason to advance nevertheless.`,
     );
 }

@@ -151,10 +151,7 @@ async function ofOneMoment(ask: () => Promise<Answer[]>): Promise<Answer[]> {
       .filter((revision) => revision !== undefined);
     if (new Set(revisions.map((revision) => JSON.stringify(revision))).size <= 1) return answers;
   }
-  throw new StrataError(
-    'service_unavailable',
-    'The configuration changed all the while. Ask again.',
-  );
+  throw new StrataError('service_unavailable', 'The configuration kept changing. Try again.');
 }
 
 async function evaluate(

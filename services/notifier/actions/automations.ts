@@ -160,7 +160,7 @@ const namesOf = ({ intent }: AutomationRow) => ({
 function refuseEnded(row: AutomationRow): never {
   const hasExpired = row.state === 'expired' || row.state === 'running';
   const why = hasExpired
-    ? 'Its time was up without a heartbeat, and its slot was given up.'
+    ? 'It timed out without a heartbeat, and its slot was released.'
     : `It is ${row.state}.`;
   throw new StrataError('conflict', why);
 }
@@ -172,7 +172,7 @@ function refuseOthers({ requested_by: by }: AutomationRow, caller: Caller): void
   if (by.type === type && by.id === id) return;
   throw new StrataError(
     'insufficient_role',
-    'Only who started an automation, or a tenant_admin, may say how it goes.',
+    'Only the one who started an automation, or a tenant_admin, may report on it.',
   );
 }
 

@@ -191,7 +191,7 @@ export async function decide(
   }
   throw new StrataError(
     'service_unavailable',
-    'Who may decide this approval changed all the while. Nothing was decided; try again.',
+    'Who may decide this approval kept changing. Nothing was decided; try again.',
   );
 }
 

@@ -93,7 +93,7 @@ async function replay(
 ): Promise<DeliveryRow> {
   const locked = await lockRow(manager, DeliveryEntity, { id, tenant_id: tenantId });
   const row = found(locked);
-  if (row.state === 'pending') throw new StrataError('conflict', 'It is on its way.');
+  if (row.state === 'pending') throw new StrataError('conflict', 'It is being sent.');
   await manager.query(
     `INSERT INTO notifier.endpoints (key, served_at, failures) VALUES ($1, now(), 0)
      ON CONFLICT (key) DO UPDATE SET paused_revision = NULL, blocked_until = NULL`,

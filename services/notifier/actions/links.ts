@@ -143,7 +143,7 @@ function refuseOtherSlack(
   if (counts !== true)
     throw new StrataError(
       'approval_decider_added_by_requester',
-      'Whoever asked has set up Slack in the last 24 hours. Decide in Strata.',
+      'The requester set up Slack in the last 24 hours. Decide in Strata.',
     );
 }
 

@@ -28,7 +28,7 @@ export const emailDestinations: DestinationsOf = (tenantId, _config, addresses) 
 
 const testMail = layOut({
   subject: 'Test notice of Strata',
-  says: 'Somebody tests where notices of approvals go. Nothing is asked of you.',
+  says: 'This is a test of where notices of approvals are sent. There is nothing to do.',
   title: 'Test notice',
   rows: [],
   description: '',
@@ -125,4 +125,4 @@ const whereItWent = ({ messageId, file }: SentMail): string =>
 
 /** For the delivery log, where the mail is not from whom the tenant wants it to be. */
 const senderNote = (from: string, wanted: string): string =>
-  from === wanted ? '' : `; sent from ${from}: nobody vouches now for the domain of ${wanted}`;
+  from === wanted ? '' : `; sent from ${from}: nobody has verified the domain of ${wanted}`;

@@ -24,7 +24,7 @@ export const budgetRows = (facts: Facts): (readonly [string, string])[] => {
 export const budgetMail = (facts: Facts): RenderedMail =>
   layOut({
     subject: budgetHeading(facts),
-    says: 'Automation is about to use up a budget. It is said once in each period:',
+    says: 'Automation is about to use up a budget. This is sent once per period:',
     title: budgetHeading(facts),
     rows: budgetRows(facts),
     description: '',

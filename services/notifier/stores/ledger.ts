@@ -178,7 +178,7 @@ export async function settleHolds(
 }
 
 /**
- * Says once for each period that a budget has come to its `warn_at`: in the audit now, and to people
+ * Says once for each period that a budget has reached its `warn_at`: in the audit now, and to people
  * by worker/warnings.ts. One that people were not told of when its next period warns is replaced.
  * What is asked for and refused brings no budget anywhere, and must not use up its warning.
  */

@@ -81,7 +81,10 @@ export function startSlackSockets(options: SlackSocketOptions): SlackSockets {
     const own = { revision, end };
     held.set(tenantId, own);
     hearing.catch((error: unknown) => {
-      log.warn({ err: error, tenant_id: tenantId }, 'Slack cannot be heard; it is tried again');
+      log.warn(
+        { err: error, tenant_id: tenantId },
+        'the connection to Slack failed; it is tried again',
+      );
       forget();
     });
   }

@@ -1,5 +1,5 @@
 /**
- * The loop that tells people that a budget has come to its `warn_at`.
+ * The loop that tells people that a budget has reached its `warn_at`.
  *
  * | What                          | Kept by                                                               |
  * |-------------------------------|-----------------------------------------------------------------------|

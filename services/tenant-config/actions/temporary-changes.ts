@@ -90,7 +90,7 @@ export function temporaryChangeActions(db: DataSource, documents: AllDocuments) 
     ) {
       for (let made = 0; made < maxAttempts; made += 1)
         if (await tryToEnd(tenantId, id, request)) return null;
-      throw new StrataError('service_unavailable', 'The document changed all the while.');
+      throw new StrataError('service_unavailable', 'The document kept changing.');
     },
   } satisfies Handlers;
 }

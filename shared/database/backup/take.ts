@@ -147,7 +147,7 @@ async function takeTurn(client: pg.Client): Promise<void> {
     await client.query(`SELECT pg_advisory_lock(hashtext('strata backup'))`);
   } catch (error) {
     if ((error as { code?: unknown }).code !== lockTimeout) throw error;
-    throw new CannotStart('Another backup is being taken. Wait for its end.');
+    throw new CannotStart('Another backup is being taken. Wait until it is complete.');
   }
   await client.query('RESET lock_timeout');
 }

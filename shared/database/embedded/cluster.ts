@@ -27,7 +27,7 @@ export async function makeCluster(paths: ServerPaths, say: Say): Promise<void> {
   const { home, cluster, passwordFile, account } = paths;
   const unfinished = `${cluster}.new`;
   await clearAway(home, cluster, unfinished);
-  say(`Makes a PostgreSQL cluster in ${cluster}.`);
+  say(`Creates a PostgreSQL cluster in ${cluster}.`);
   mkdirSync(unfinished, { mode: 0o700 });
   rmSync(passwordFile, { force: true });
   writeFileSync(passwordFile, randomBytes(24).toString('base64url'), { mode: 0o600, flush: true });
@@ -67,7 +67,7 @@ async function runInitdb(
   } catch (error) {
     const { stderr, message } = error as Error & { stderr?: string };
     throw new CannotStart(
-      `The embedded PostgreSQL cannot be made in ${home}: ${oneLine(stderr || message)}`,
+      `The embedded PostgreSQL cannot be created in ${home}: ${oneLine(stderr || message)}`,
       { cause: error },
     );
   }

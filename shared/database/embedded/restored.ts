@@ -21,7 +21,7 @@ export function putInPlace(
     // With the password that fits them.
     if (existsSync(passwordFile)) copyFileSync(passwordFile, join(cluster, 'postgres.password'));
     renameSync(cluster, aside);
-    say(`The files of before are in ${aside}. Remove them once they are not wanted any more.`);
+    say(`The previous files are in ${aside}. Remove them once they are no longer needed.`);
   }
   const password = join(restored, 'postgres.password');
   if (existsSync(password)) {

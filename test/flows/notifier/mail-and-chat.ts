@@ -218,7 +218,9 @@ describe('mail and chat', () => {
       expect(await senderOf('No more')).toEqual([
         'strata@platform.example',
         'strata@platform.example',
-        expect.stringContaining('; sent from strata@platform.example: nobody vouches now'),
+        expect.stringContaining(
+          '; sent from strata@platform.example: nobody has verified the domain',
+        ),
       ]);
       // What is stored already is in the way of no other change.
       const patched = await tenant.admin.patch(path, { escalation: { max_hops: 1 } });

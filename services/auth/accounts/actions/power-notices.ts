@@ -19,7 +19,7 @@ import { addressOf } from '../rules/accounts.ts';
 import { UserEntity, type UserRow } from '../../schema.ts';
 
 /** In the last mail that somebody gets in an hour. */
-export const lastOfHour = ['More of this hour is in the audit, and is not mailed.'];
+export const lastOfHour = ['Further changes of this hour are in the audit, and are not mailed.'];
 
 /** To one address: a script that makes a thousand changes does not fill mailboxes. */
 const mostPerHour = 20;
@@ -43,7 +43,7 @@ function powerNoticeMail(
   const when = `When: ${event.occurred_at}`;
   const which = `Audit event: ${event.id}, about ${event.target ?? 'no single thing'}`;
   const advice =
-    'It changes who may sign in, what credentials may do, who approves, or what proof exists. If nobody of you meant it, end the sessions and keys of whoever did it, and undo it:';
+    'It changes who may sign in, what credentials may do, who approves, or what proof exists. If none of you intended it, revoke the sessions and keys of whoever did it, and undo it:';
   return mailOf(to, 'Rights were changed', [
     [what],
     [when, which],

@@ -26,7 +26,7 @@ const notices = {
   provider_linked: 'A sign-in provider was linked with your account',
   sessions_ended: 'Other sessions of your account were ended',
   account_recovered:
-    'An administrator has ended your password, passkeys, providers, sessions and API keys, so that you can begin again: reset your password',
+    'An administrator has revoked your password, passkeys, providers, sessions and API keys. To start again, reset your password',
 } as const;
 
 export interface AccountNotice {
