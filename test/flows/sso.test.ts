@@ -360,6 +360,17 @@ describe('linking', () => {
     ).toEqual([]);
   });
 
+  test('an address that anybody may claim links, and makes nobody a member', async () => {
+    const { emails } = await createTenantWith(strata.url, platform, `Claims ${randomUUID()}`);
+    const outsider = await signIn(strata.url, emails.tenant_admin!, memberPassword);
+    const claimed = somebody({ email_verified: false });
+    const linked = await goOn(await startLinking(outsider), claimed);
+    expect(codeOf(linked)).toEqual([403, 'auth_no_tenant_membership']);
+    const proven = { ...claimed, email_verified: true };
+    const member = await goOn(await startLinking(outsider), proven);
+    expect([member.status, member.body.tenant?.roles]).toEqual([200, ['viewer']]);
+  });
+
   test('whoever is signed in links the provider, and signs in with it from then on', async () => {
     const { email, id } = await member(false);
     const person = somebody({ email, email_verified: false });

@@ -17,6 +17,7 @@ import { SsoIdentityEntity, type SsoProviderRow, type UserRow } from '../schema.
 import type { SignIn } from '../sessions/sign-in.ts';
 import { identityEvent, recordEvent } from '../stores/audit-events.ts';
 import {
+  isAddressProven,
   validateSsoAccount,
   provesAddress,
   type SsoClaims,
@@ -122,7 +123,9 @@ async function acceptInvitation(tenantId: string, userId: string, request: Reque
 }
 
 /**
- * Membership is given with the first sign-in only, so that a member who is removed stays removed.
+ * Membership is given with the first sign-in only, and to whom the tenant has not removed: a member
+ * who is removed stays removed. An address that nobody has verified may be linked, and gives none:
+ * at many providers anybody claims any.
  */
 export async function membershipFor(
   signIn: SignIn,
@@ -136,7 +139,7 @@ export async function membershipFor(
   if (tenantId !== null && provesAddress(claims, provider, user))
     await acceptInvitation(tenantId, user.id, request);
   // Whoever is a member already, or is still invited, stays as they are.
-  if (tenantId !== null && isFirstTime && provisions)
+  if (tenantId !== null && isFirstTime && provisions && isAddressProven(claims, provider))
     await request.call('tenant-config.members.provision', {
       tenant_id: tenantId,
       user_id: user.id,

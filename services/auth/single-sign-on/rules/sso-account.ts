@@ -44,7 +44,10 @@ export const domainOf = (email: string): string =>
  * The claimed address is the person's: the provider is known to own its domain, and has verified
  * it.
  */
-function isAddressProven(claims: SsoClaims, { domains }: Pick<SsoRules, 'domains'>): boolean {
+export function isAddressProven(
+  claims: SsoClaims,
+  { domains }: Pick<SsoRules, 'domains'>,
+): boolean {
   if (claims.email === null || !claims.email_verified) return false;
   const claimedDomain = domainOf(claims.email);
   return domains.some(({ domain, verified }) => verified && domain === claimedDomain);
