@@ -265,11 +265,28 @@ describe('signing in', () => {
     expect(codeOf(await visit(person))).toEqual([403, 'auth_no_tenant_membership']);
   });
 
+  test('nor one who was removed before they came, or whose account was recovered since', async () => {
+    const person = somebody();
+    const users = `/tenants/${tenant.id}/users`;
+    const { email } = person;
+    const added = await tenant.admin.post(users, { email, roles: ['viewer'] });
+    expect(added.body.status).toBe('active');
+    const { user_id: id } = added.body;
+    expect((await tenant.admin.delete(`${users}/${id}`)).status).toBe(204);
+    expect(codeOf(await visit(person))).toEqual([403, 'auth_no_tenant_membership']);
+    const back = await tenant.admin.post(users, { email, roles: ['viewer'] });
+    expect(back.status).toBe(201);
+    expect((await visit(person)).status).toBe(200);
+    expect((await tenant.admin.delete(`${users}/${id}`)).status).toBe(204);
+    expect((await platform.post(`/auth/users/${id}/recover`)).status).toBe(204);
+    expect(codeOf(await visit(person))).toEqual([403, 'auth_no_tenant_membership']);
+  });
+
   test('whom the directory deprovisioned before they came is not made a member', async () => {
     const person = somebody();
     const users = `/tenants/${tenant.id}/scim/v2/Users`;
-    const { body } = await tenant.admin.post(users, { userName: person.email });
-    expect(body).toMatchObject({ active: true });
+    const { body } = await tenant.admin.post(users, { userName: person.email, active: false });
+    expect(body).toMatchObject({ active: false });
     expect((await tenant.admin.delete(`${users}/${body.id}`)).status).toBe(204);
     expect(codeOf(await visit(person))).toEqual([403, 'auth_no_tenant_membership']);
   });

@@ -33,6 +33,7 @@ import {
 } from '../schema.ts';
 import { directoryRightsOf, leaveDirectoryGroups } from '../stores/directory-groups.ts';
 import { giftOf } from '../stores/givers.ts';
+import { hasBeenMember } from '../stores/membership-history.ts';
 import {
   findMember,
   findMemberships,
@@ -327,9 +328,11 @@ const membershipActions = (db: DataSource, settings: () => Settings) =>
         await requireTenant(manager, tenant_id);
         // Whoever is invited, perhaps to more than this, accepts that by themselves.
         const isKnown = await manager.existsBy(MemberEntity, address);
-        // A sign-in does not bring back whom the directory has deprovisioned.
-        const isOfDirectory = await manager.existsBy(ScimUserEntity, address);
-        if (isKnown || isOfDirectory) return { result: undefined, keys: [], events: [] };
+        // A sign-in brings back nobody whom an administrator or the directory has removed.
+        const isRemoved =
+          (await hasBeenMember(manager, tenant_id, user_id)) ||
+          (await manager.existsBy(ScimUserEntity, address));
+        if (isKnown || isRemoved) return { result: undefined, keys: [], events: [] };
         await requireQuota(manager, tenant_id, 'members', settings());
         await manager.insert(MemberEntity, {
           ...address,

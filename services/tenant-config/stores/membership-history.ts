@@ -87,3 +87,17 @@ export const membershipsAt = (
      WHERE status IS NOT NULL`,
     [tenantId, at],
   );
+
+/** Whether the person has been a member, as far as the rows tell: not only invited. */
+export async function hasBeenMember(
+  manager: EntityManager,
+  tenantId: string,
+  userId: string,
+): Promise<boolean> {
+  const [found] = await manager.query<unknown[]>(
+    `SELECT FROM tenant_config.membership_history
+     WHERE tenant_id = $1 AND kind = 'user' AND id = $2 AND status = 'active' LIMIT 1`,
+    [tenantId, userId],
+  );
+  return found !== undefined;
+}
