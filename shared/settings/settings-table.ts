@@ -404,7 +404,7 @@ export const settingsGroups = {
     ),
     sessions_per_person: integer(
       { default: 100, min: 1, max: 10_000 },
-      'Maximum sessions of one person; another sign-in ends the least recently used one',
+      "Maximum sessions of one person, and as many by each tenant's own provider; another sign-in ends the least recently used one",
     ),
     api_keys_per_person: integer(
       { default: 100, min: 1, max: 10_000 },

@@ -202,6 +202,28 @@ test('of more sessions than a person may have those used longest ago end', async
   expect(activity.text).toContain('SESSIONS_PER_PERSON');
 });
 
+test("sessions of a tenant's own provider end none that are good elsewhere", async () => {
+  const signInThrice = async (): Promise<void> => {
+    for (let count = 0; count < 3; count += 1)
+      await signIn(strata.url, other.emails.viewer!, memberPassword);
+  };
+  const ofViewer = 'user_id = (SELECT id FROM auth.users WHERE email = $1) AND revoked_at IS NULL';
+  await signInThrice();
+  await database.query(`UPDATE auth.sessions SET confined_to = $2 WHERE ${ofViewer}`, [
+    other.emails.viewer,
+    other.id,
+  ]);
+  await signInThrice();
+  const open = await database.query(
+    `SELECT confined_to, count(*)::int AS count FROM auth.sessions WHERE ${ofViewer} GROUP BY 1 ORDER BY 1`,
+    [other.emails.viewer],
+  );
+  expect(open).toEqual([
+    { confined_to: other.id, count: 3 },
+    { confined_to: null, count: 3 },
+  ]);
+});
+
 test('a person has so many API keys in a tenant, and those that have expired give way', async () => {
   const make = (): Promise<Answer> => other.admin.post('/auth/api-key', { name: 'ci' });
   const answers = await Promise.all(Array.from({ length: 6 }, make));

@@ -18,7 +18,7 @@ import {
   type Membership,
 } from '../accounts/rules/memberships.ts';
 import { idleSeconds } from './rules/refresh-tokens.ts';
-import type { UserRow } from '../schema.ts';
+import type { SessionRow, UserRow } from '../schema.ts';
 import { visitOf } from './visits.ts';
 import { entryEvent, identityEvent, recordEvent } from '../stores/audit-events.ts';
 import {
@@ -146,11 +146,12 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
   }
 
   /** Of more sessions than a person may have open those that were used longest ago end. */
-  async function endOldest(userId: string, request: Request): Promise<void> {
-    const ids = await idsBeyond(db.manager, userId, settings().sessions_per_person);
+  async function endOldest(session: SessionRow, request: Request): Promise<void> {
+    const ids = await idsBeyond(db.manager, session, settings().sessions_per_person);
     if (ids.length === 0) return;
     const payload = { session_ids: ids, because: 'SESSIONS_PER_PERSON' };
-    await endSessions(db, request, ids, identityEvent('auth.session_ended', userId, payload));
+    const event = identityEvent('auth.session_ended', session.user_id, payload);
+    await endSessions(db, request, ids, event);
   }
 
   /** Makes the session, audits it, and gives its tokens. */
@@ -181,7 +182,7 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
       return { user, session };
     });
     if (!opened) throw new StrataError(refusal);
-    await endOldest(userId, request);
+    await endOldest(opened.session.session, request);
     return tokenResponse(opened.user, opened.session, request.call);
   }
 

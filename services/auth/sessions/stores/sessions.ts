@@ -144,17 +144,19 @@ export async function putTokenBeside(
 
 /**
  * A person's open sessions beyond the `most` that were used last: the oldest ones, which a further
- * sign-in ends.
+ * sign-in ends. Only of those that are good for the same: a tenant's own provider, which may sign
+ * somebody in any number of times, ends none that is good elsewhere.
  */
 export async function idsBeyond(
   manager: EntityManager,
-  userId: string,
+  { user_id, confined_to }: Pick<SessionRow, 'user_id' | 'confined_to'>,
   most: number,
 ): Promise<string[]> {
   const rows = await manager.query<{ id: string }[]>(
     `SELECT id FROM auth.sessions WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > now()
+       AND confined_to IS NOT DISTINCT FROM $3
      ORDER BY last_used_at DESC, id OFFSET $2 LIMIT 1000`,
-    [userId, most],
+    [user_id, most, confined_to],
   );
   return rows.map(({ id }) => id);
 }
