@@ -77,8 +77,9 @@ const logout: Command<HttpSession> = {
     const url = session.credentials.url();
     const signIn = signIns.of(url);
     if (!signIn) throw new Misused(`not signed in at ${url}`);
+    // An access token that has run out is renewed for it: the session is still open.
     if (signIn.kind === 'session')
-      await session.callWith(signIn.access_token, 'auth.logout', { body: {} }).catch(ignoreEnded);
+      await session.callSignedIn('auth.logout', { body: {} }).catch(ignoreEnded);
     signIns.keep(url, undefined);
     print(`Signed out of ${url}.`);
   },

@@ -26,6 +26,8 @@ export interface HttpSession extends Session {
     action: A,
     params: Typed<ParamsOf<A>>,
   ) => Promise<ResultOf<A>>;
+  /** Calls as who is signed in, also where a key is told. Throws Failed where nobody is. */
+  readonly callSignedIn: Session['call'];
 }
 
 interface Surroundings {
@@ -81,7 +83,13 @@ export function httpSession(
     params: Typed<ParamsOf<A>>,
   ): Promise<ResultOf<A>> {
     const key = credentials.apiKey();
-    if (key !== undefined) return callWith(key, action, params);
+    return key === undefined ? callSignedIn(action, params) : callWith(key, action, params);
+  }
+
+  async function callSignedIn<A extends ActionName>(
+    action: A,
+    params: Typed<ParamsOf<A>>,
+  ): Promise<ResultOf<A>> {
     const url = credentials.url();
     const signIn = credentials.signIns.of(url);
     if (!signIn) throw notSignedIn(url);
@@ -115,6 +123,7 @@ export function httpSession(
     credentials,
     call,
     callWith,
+    callSignedIn,
     tenants,
     async tenant() {
       if (credentials.tenant !== undefined) return tenantId(session, credentials.tenant);

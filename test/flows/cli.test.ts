@@ -15,7 +15,9 @@ import {
   type Socket,
 } from 'node:net';
 import { dirname, join } from 'node:path';
+import jwt from 'jsonwebtoken';
 import { table } from '../../cli/https/table.ts';
+import { createAccessTokens, type AccessClaims } from '../../shared/security/access-tokens.ts';
 import { installClient, nodes, type InstalledClient } from '../support/client-package.ts';
 import { eventually } from '../support/cluster.ts';
 import { commandLine, type CommandLine, type Ended } from '../support/command-line.ts';
@@ -29,6 +31,7 @@ import {
   joinTenant,
   Client,
   memberPassword,
+  secretKey,
   signIn,
   startStrata,
   type Running,
@@ -435,6 +438,28 @@ describe('signing in', () => {
     expect((await signedIn('logout')).code).toBe(0);
     expect((await signedIn('whoami')).err).toMatch(/^strata: not_signed_in/);
     expect((await new Client(strata.url, token).get('/auth/me')).status).toBe(401);
+  });
+
+  test('signing out ends the session also when its access token has run out', async () => {
+    const email = tenant.emails.operator!;
+    const input = memberPassword;
+    await cli.run(['login', '--email', email], { environment: signedOut, input });
+    const { access_token: good, refresh_token: refreshToken } = stored();
+    const { sub, sid, tid, roles } = jwt.decode(good) as AccessClaims;
+    const tokens = createAccessTokens({
+      secret_key: secretKey,
+      secret_key_previous: null,
+      base_url: strata.url,
+      access_token_ttl_seconds: -60,
+    });
+    const runOut = tokens.issue({ sub, sid, tid, roles });
+    const expired = { access_token: runOut, refresh_token: refreshToken, expires_at: 0 };
+    const all = { last: strata.url, sign_ins: { [strata.url]: { kind: 'session', ...expired } } };
+    writeFileSync(file(), JSON.stringify(all));
+    // A key that is told beside it is not what is signed out.
+    expect((await cli.run(['logout'])).code).toBe(0);
+    const { status, body } = await new Client(strata.url, good).get('/auth/me');
+    expect([status, body.detail.code]).toEqual([401, 'auth_session_revoked']);
   });
 
   test('a key from a file, from stdin, or kept; a person continues in another tenant', async () => {
