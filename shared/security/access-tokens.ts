@@ -23,7 +23,9 @@ const kind = { label: 'access token', type: 'at+jwt', texts: ['sub', 'sid'] };
 export function createAccessTokens(settings: AccessTokenSettings) {
   const { issue, verify } = createSignedTokens<AccessClaims>(settings, kind);
   return {
-    issue: (claims: AccessClaims): string => issue(claims, settings.access_token_ttl_seconds),
+    /** `expiresIn` is in seconds. */
+    issue: (claims: AccessClaims, expiresIn = settings.access_token_ttl_seconds): string =>
+      issue(claims, expiresIn),
     verify,
   };
 }

@@ -1,5 +1,6 @@
 /** Signing in with a password, and the refresh tokens that follow. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import jwt from 'jsonwebtoken';
 import { audited } from '../support/audit.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -198,6 +199,18 @@ test('an idle token and an old session expire; garbage is invalid', async () => 
   await backdate(body.session_id, 'created_at', '8 days');
   expect(codeOf(await refresh(body.refresh_token))).toBe('auth_refresh_expired');
   expect(codeOf(await refresh('strr_garbage'))).toBe('auth_refresh_invalid');
+});
+
+test('no access token outlives its session', async () => {
+  const { body } = await login();
+  await database.query(
+    `UPDATE auth.sessions SET expires_at = now() + interval '100 seconds' WHERE id = $1`,
+    [body.session_id],
+  );
+  const last = await refresh(body.refresh_token);
+  expect(last.body.expires_in).toBeLessThanOrEqual(100);
+  const { exp, iat } = jwt.decode(last.body.access_token) as jwt.JwtPayload;
+  expect(exp! - iat!).toBe(last.body.expires_in);
 });
 
 test('logging out of everything ends every session', async () => {

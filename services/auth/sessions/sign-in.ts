@@ -127,17 +127,20 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
           call,
         );
     const standing = membership ?? visiting ?? null;
-    const accessToken = createAccessTokens(current).issue({
+    const secondsLeft = Math.floor((session.expires_at.getTime() - Date.now()) / 1000);
+    // Nodes that know the session look no more whether its time is over: no token outlives it.
+    const expiresIn = Math.max(1, Math.min(current.access_token_ttl_seconds, secondsLeft));
+    const claims = {
       sub: user.id,
       sid: session.id,
       tid: session.tenant_id,
       roles: [...platformRoles, ...(standing?.roles ?? [])],
-    });
-    const secondsLeft = Math.floor((session.expires_at.getTime() - Date.now()) / 1000);
+    };
+    const accessToken = createAccessTokens(current).issue(claims, expiresIn);
     return {
       access_token: accessToken,
       token_type: 'Bearer',
-      expires_in: current.access_token_ttl_seconds,
+      expires_in: expiresIn,
       refresh_token: refreshToken,
       refresh_expires_in: Math.min(idleSeconds, secondsLeft),
       session_id: session.id,
