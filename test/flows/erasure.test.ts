@@ -148,6 +148,13 @@ async function fill(tenant: TenantFixture, name: string): Promise<void> {
     [id, tenant.emails.viewer],
   );
   await database.query(
+    `INSERT INTO auth.passkeys (id, user_id, credential_id, public_key, counter, aaguid, transports,
+       backup_eligible, backed_up, confined_to, created_at)
+     SELECT gen_random_uuid(), id, $2, '', 0, id, '{}', false, false, $1, now()
+     FROM auth.users WHERE email = $2`,
+    [id, tenant.emails.viewer],
+  );
+  await database.query(
     `INSERT INTO tenant_config.change_set_notices VALUES (gen_random_uuid(), $1, '{}', 'infinity')`,
     [id],
   );
@@ -295,7 +302,7 @@ test('an erased tenant leaves no row and nothing in memory but the hashes of its
   // The test is worth something only where there was something in every table that knows tenants.
   const knowing = await database.query<{ name: string }>(
     `SELECT DISTINCT table_schema || '.' || table_name AS name FROM information_schema.columns
-     WHERE column_name = 'tenant_id' AND table_schema NOT IN ('pg_catalog', 'information_schema')
+     WHERE column_name IN ('tenant_id', 'confined_to') AND table_schema NOT IN ('pg_catalog', 'information_schema')
        -- The platform's change sets are no tenant's, and of one form with those of tenants.
        AND table_schema || '.' || table_name <> 'global_config.change_sets'`,
   );

@@ -40,6 +40,8 @@ export async function eraseUncached(manager: EntityManager, tenantId: string): P
   );
   await manager.query('DELETE FROM auth.invitations WHERE tenant_id = $1', [tenantId]);
   await manager.query('DELETE FROM auth.last_used_tenants WHERE tenant_id = $1', [tenantId]);
+  // They sign in to nothing else.
+  await manager.query('DELETE FROM auth.passkeys WHERE confined_to = $1', [tenantId]);
   await eraseProviders(manager, tenantId);
   return tokens < mostTokens;
 }
