@@ -388,6 +388,23 @@ describe('linking', () => {
     expect([member.status, member.body.tenant?.roles]).toEqual([200, ['viewer']]);
   });
 
+  test('an issuer without a provider any more is no way into an account', async () => {
+    const { email, id } = await member(true);
+    const client = await signIn(strata.url, email, memberPassword);
+    const isKnownAt = (issuer: string) =>
+      database.query(`INSERT INTO auth.sso_identities VALUES ($1, 'a subject', $2, now())`, [
+        issuer,
+        id,
+      ]);
+    const registering = () => client.post('/auth/webauthn/register/options');
+    await isKnownAt('https://gone.example');
+    expect((await registering()).status).toBe(200);
+    const { body } = await platform.get(`/auth/users/${id}`);
+    expect(body.signs_in_with.providers).toEqual([]);
+    await isKnownAt(`${honest.issuer}/`);
+    expect(codeOf(await registering())).toEqual([403, 'auth_stronger_sign_in_required']);
+  });
+
   test('whoever is signed in links the provider, and signs in with it from then on', async () => {
     const { email, id } = await member(false);
     const person = somebody({ email, email_verified: false });

@@ -194,6 +194,10 @@ describe('an invitation', () => {
   });
 
   test('puts no password beside the passkey or the provider of an account', async () => {
+    await database.query(
+      `INSERT INTO auth.sso_providers
+       VALUES (gen_random_uuid(), 'Own', 'https://own.example', 'strata', '', NULL, '[]', false, '{}', '{}', true, now(), now())`,
+    );
     for (const credential of [
       `INSERT INTO auth.passkeys SELECT gen_random_uuid(), id, 'own ' || id, '\\x00', 0, NULL, gen_random_uuid(), '{}', false, false, now(), NULL FROM auth.users WHERE id = $1`,
       `INSERT INTO auth.sso_identities SELECT 'https://own.example', id::text, id, now() FROM auth.users WHERE id = $1`,

@@ -20,7 +20,7 @@ import type { AuthParts } from '../../parts.ts';
 import { accountOf, addressOf, platformRolesOf } from '../rules/accounts.ts';
 import { keptOutBy } from '../rules/kept-out.ts';
 import { networkOf } from '../../throttling/rules/throttle.ts';
-import { PasskeyEntity, SsoIdentityEntity, UserEntity, type UserRow } from '../../schema.ts';
+import { PasskeyEntity, UserEntity, type UserRow } from '../../schema.ts';
 import { cacheKeysOfApiKeys } from '../../api-keys/stores/api-keys.ts';
 import { recordEvent } from '../../stores/audit-events.ts';
 import { beginErasure, endErasure, lockUnclaimed } from '../../stores/erasure.ts';
@@ -29,6 +29,7 @@ import { accountsAt } from '../stores/status-history.ts';
 import type { Invited } from '../../stores/retention.ts';
 import { endSessionsOf, openSessionsOf } from '../../sessions/stores/sessions.ts';
 import { sessionView } from '../../sessions/rules/session-view.ts';
+import { issuersKnowing } from '../../single-sign-on/stores/sso-identities.ts';
 import { isDomainVerified } from '../../single-sign-on/stores/sso-providers.ts';
 import {
   findUser,
@@ -198,16 +199,16 @@ const findActions = ({ db, settings }: AuthParts) =>
     async 'auth.users.read'({ user_id: id }, { caller, call }) {
       const user = await findUser(db.manager, id);
       if (!user || user.erasing_since !== null) throw new StrataError('not_found');
-      const [passkeys, identities, memberships, sessions] = await Promise.all([
+      const [passkeys, providers, memberships, sessions] = await Promise.all([
         db.manager.countBy(PasskeyEntity, { user_id: id }),
-        db.manager.findBy(SsoIdentityEntity, { user_id: id }),
+        issuersKnowing(db.manager, id),
         call('tenant-config.members.of', { user_id: id }),
         openSessionsOf(db.manager, id, mostShown),
       ]);
       const signsInWith = {
         password: user.password_hash !== null,
         passkeys,
-        providers: identities.map(({ issuer }) => issuer).toSorted(),
+        providers,
       };
       return {
         ...managedAccountOf(user, settings()),

@@ -29,7 +29,6 @@ import { networkOf, throttleKey } from '../../throttling/rules/throttle.ts';
 import {
   InvitationEntity,
   PasskeyEntity,
-  SsoIdentityEntity,
   UserEntity,
   type InvitationRow,
   type UserRow,
@@ -39,6 +38,7 @@ import { recordEvent } from '../../stores/audit-events.ts';
 import { findUnusedInvitation, putInvitation, useInvitation } from '../stores/invitations.ts';
 import { proveAddress } from '../../accounts/stores/proof.ts';
 import { requireGoodFor } from '../../sessions/stores/sessions.ts';
+import { issuersKnowing } from '../../single-sign-on/stores/sso-identities.ts';
 import { isDomainVerified } from '../../single-sign-on/stores/sso-providers.ts';
 import { findUser, lockForChange } from '../../accounts/stores/users.ts';
 
@@ -66,11 +66,10 @@ const viewOf = ({
  * unproved one's is not theirs.
  */
 async function waysInto(manager: EntityManager, user: UserRow): Promise<WaysIn> {
-  const owned = { user_id: user.id };
   const isVouchedFor = await isDomainVerified(manager, user.email);
   if (!user.email_verified) return { hasPassword: false, hasStronger: false, isVouchedFor };
-  const hasPasskey = await manager.existsBy(PasskeyEntity, owned);
-  const hasLink = await manager.existsBy(SsoIdentityEntity, owned);
+  const hasPasskey = await manager.existsBy(PasskeyEntity, { user_id: user.id });
+  const hasLink = (await issuersKnowing(manager, user.id)).length > 0;
   const hasPassword = user.password_hash !== null;
   return { hasPassword, hasStronger: hasPasskey || hasLink, isVouchedFor };
 }

@@ -19,11 +19,11 @@ import {
   PasskeyEntity,
   RefreshEntity,
   SessionEntity,
-  SsoIdentityEntity,
   type SessionRow,
   type UserRow,
 } from '../../schema.ts';
 import { lockForSignIn } from '../../accounts/stores/users.ts';
+import { issuersKnowing } from '../../single-sign-on/stores/sso-identities.ts';
 
 /** A session, and the token it is continued with: only here, since only its hash is stored. */
 export interface OpenedSession {
@@ -239,7 +239,7 @@ export async function requireStrongest(
   if (method !== 'password') return;
   const hasStronger =
     (await manager.existsBy(PasskeyEntity, { user_id })) ||
-    (await manager.existsBy(SsoIdentityEntity, { user_id }));
+    (await issuersKnowing(manager, user_id)).length > 0;
   if (!hasStronger) return;
   throw new StrataError(
     'auth_stronger_sign_in_required',
