@@ -80,8 +80,14 @@ export function temporaryOf(changes: readonly Difference[]): Temporary {
   return { fields, made };
 }
 
-const leavesIn = (side: unknown, path: string): string[] =>
-  side === undefined ? [] : leavesOf(side, path);
+/** Also of empty objects: one hides what lower layers have for its key. */
+function leavesIn(side: unknown, path: string): string[] {
+  if (side === undefined) return [];
+  const empty = objectsIn(side, path).filter((each) =>
+    isDeepStrictEqual(valueAt(side, namesOf(each.slice(path.length))), {}),
+  );
+  return [...leavesOf(side, path), ...empty];
+}
 
 /** The pointers of an object and of those inside of it, the innermost first. */
 function objectsIn(value: unknown, path: string): string[] {
@@ -133,12 +139,18 @@ export function following(added: Temporary, earlier: readonly Temporary[]): Temp
   return { fields, made: [...made] };
 }
 
-/** What is left of earlier changes, of which a write changes some fields. */
+/**
+ * What is left of earlier changes, of which a write changes some fields. An object that it makes
+ * says nothing of members that were taken out of one before.
+ */
 export function untouched<One extends Temporary>(
   earlier: readonly One[],
   changes: readonly Difference[],
 ): One[] {
-  const isTouched = touching(changes);
+  const changed = changes.flatMap((each) =>
+    each.before === undefined ? leavesIn(each.after, each.path).map((path) => ({ path })) : [each],
+  );
+  const isTouched = touching(changed);
   return earlier.map((each) => ({
     ...each,
     fields: each.fields.filter(({ path }) => !isTouched(path)),

@@ -65,7 +65,7 @@ export function* ancestorsOf(path: string): Iterable<string> {
 }
 
 /** Whether a pointer leads to, into or around something that changes. */
-export function touching(changes: readonly Difference[]): (path: string) => boolean {
+export function touching(changes: readonly Pick<Difference, 'path'>[]): (path: string) => boolean {
   const changed = new Set(changes.map(({ path }) => path));
   const around = new Set(changes.flatMap(({ path }) => [...ancestorsOf(path)]));
   return (path) =>
