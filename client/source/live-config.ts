@@ -10,6 +10,7 @@
  * | the stream is silent for three heartbeats | it is given up; half of `maxStalenessMs` earlier a read takes its place      |
  * | streams are refused                      | values are read every third of `maxStalenessMs`, ± 20 %                      |
  * | answers come in another order            | one read at a time, and none that is older than what is known                |
+ * | a read is ahead of the stream            | no heartbeat proves its values: at the next one they are read again          |
  * | the gateway itself can't reach its owner | its answer is marked stale: it proves nothing, so the age grows              |
  * | the credential is refused                | it is asked for again at each try, for ever                                  |
  * | the database was set back                | `reset`: the only word that lets revisions go back                           |
@@ -65,8 +66,10 @@ export class LiveConfig {
   #from: Origin = 'poll';
   #status: Status = 'connecting';
   #error: Error | undefined;
-  /** The stream spoke of this revision. */
+  /** The stream spoke of this revision, whose values are to be read. */
   #wanted: Revision = nothing;
+  /** The last revision that the stream spoke of. */
+  #spoken: Revision = nothing;
   /**
    * How often the stream said that values changed or begin again, and how many of these are in the
    * values.
@@ -261,6 +264,8 @@ export class LiveConfig {
     if (retryMs > 0) this.#reconnect.firstMs = Math.min(Math.max(retryMs, 10), 30_000);
     const revision = revisionOf(objectIn(data)?.revision);
     if (!revision) return;
+    const isAhead = !covers(this.#spoken, this.#revision);
+    this.#spoken = revision;
     switch (event) {
       case 'reset':
         this.#told += 1;
@@ -276,6 +281,9 @@ export class LiveConfig {
         this.#wanted = latest(this.#wanted, revision);
         break;
       case 'heartbeat':
+        // It says that nothing differs from what the stream spoke of before. Values of a moment in
+        // between may have been others, and be others again by now.
+        if (isAhead || this.#isBehind()) this.#wanted = latest(this.#wanted, revision);
         break;
       default:
         return;

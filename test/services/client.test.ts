@@ -407,6 +407,22 @@ describe('revisions', () => {
     expect(told).toEqual([{ key: 'name', before: 'new', after: 'old' }]);
   });
 
+  test('of a read that is ahead of the stream are proven by no heartbeat', async () => {
+    gateway.heartbeatMs = 60_000;
+    const config = await connected();
+    await live(config);
+    // The read finds a write more than the stream told of, which the next write takes back.
+    gateway.values = '{"name":"between"}';
+    gateway.revision = { tenant: 3, platform: 0 };
+    gateway.tell('effective.changed', { tenant: 2, platform: 0 }, { keys: ['name'] });
+    await eventually(async () => expect(config.get('name')).toBe('between'));
+    gateway.values = '{"name":"a"}';
+    gateway.revision = { tenant: 4, platform: 0 };
+    gateway.tell('heartbeat', gateway.revision);
+    await eventually(async () => expect(config.revision).toEqual(gateway.revision));
+    expect(config.get('name')).toBe('a');
+  });
+
   test('atLeast resolves with values of that revision or of a newer one', async () => {
     gateway.streams = 404;
     const config = await connected();
