@@ -6,7 +6,7 @@ import { powerOf } from '../contracts/consequences.ts';
 import type { Contract } from '../contracts/contract.ts';
 import { contractOf } from '../contracts/index.ts';
 import type { Request } from '../contract-runtime/request.ts';
-import { parametersIn, templateOf } from '../documents/document-paths.ts';
+import { parametersIn, problemOfItem, templateOf } from '../documents/document-paths.ts';
 import type { AllDocuments, Attempt, DocumentActions } from '../documents/document.ts';
 import type { Claims } from '../documents/managed-fields.ts';
 import { codeOf, invalid, StrataError, type ErrorData, type Problem } from '../errors.ts';
@@ -66,8 +66,10 @@ export function writesOf(
       ...(if_match !== undefined && { if_match }),
       ...(if_none_match !== undefined && { if_none_match }),
     };
-    for (const { path, message } of problemsOf(contract.params, params))
-      problem(path in address ? '/path' : path, message);
+    for (const each of problemsOf(contract.params, params)) {
+      const { path, message } = problemOfItem(each, address);
+      problem(path, message);
+    }
     writes.push({ documents, contract, params });
   }
   if (problems.length > 0) throw invalid(problems);

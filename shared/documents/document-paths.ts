@@ -1,5 +1,6 @@
 /** Paths of documents, as their contracts have them, and the addresses in them. */
 import { contractOf } from '../contracts/index.ts';
+import type { Problem } from '../errors.ts';
 import { pathWith } from '../narrow-keys.ts';
 
 /** The template of the kind whose actions begin so. */
@@ -40,6 +41,19 @@ export function parametersIn(path: string, template: string): Record<string, str
     if (name !== undefined) found.push([name, decoded(segment)]);
   }
   return Object.fromEntries(found);
+}
+
+/**
+ * A problem of a write's parameters where an item has them: a part of the address is in its path.
+ */
+export function problemOfItem(
+  { path, message }: Problem,
+  address: Readonly<Record<string, string>>,
+): Problem {
+  const [, name = ''] = path.split('/');
+  return Object.hasOwn(address, name)
+    ? { path: '/path', message: `${name} ${message}` }
+    : { path, message };
 }
 
 /** What cannot be decoded is no name that a contract allows. */

@@ -663,6 +663,19 @@ const cases: readonly Case[] = [
     ['an undo of nothing', { body: { undo: 0 } }, '/undo'],
     ['a rollback and an undo', { body: { revision: 1, undo: 1 } }, '/undo'],
   ]),
+  ...invalid('POST', '/tenants/T/config/changesets', [
+    [
+      'a name that no service has',
+      {
+        body: {
+          title: 'Scale',
+          reason: 'a campaign',
+          items: [{ action: 'delete', path: '/tenants/T/services/a%20b' }],
+        },
+      },
+      '/items/0/path',
+    ],
+  ]),
   ...invalid('POST', '/config/plan', [
     ['a plan of nothing', { body: { items: [] }, by: 'platform' }, '/items'],
     [

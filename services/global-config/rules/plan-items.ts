@@ -5,7 +5,12 @@
 import type { Contract } from '../../../shared/contracts/contract.ts';
 import { contractTable } from '../../../shared/contracts/index.ts';
 import type { PlanItem } from '../../../shared/contracts/plan.ts';
-import { parametersIn, pathOf, templateOf } from '../../../shared/documents/document-paths.ts';
+import {
+  parametersIn,
+  pathOf,
+  problemOfItem,
+  templateOf,
+} from '../../../shared/documents/document-paths.ts';
 import { writeVerbs, type WriteVerb } from '../../../shared/documents/document.ts';
 import type { Claims } from '../../../shared/documents/managed-fields.ts';
 import type { Problem } from '../../../shared/errors.ts';
@@ -57,19 +62,11 @@ export function plannedWrite(
     const contract = contractOfWrite(kind, verb);
     const problems = problemsOf(contract.params, params);
     return problems.length > 0
-      ? { problems: problems.map((problem) => inItem(problem, address)) }
+      ? { problems: problems.map((problem) => problemOfItem(problem, address)) }
       : { kind, verb, params, contract };
   }
   const message = `is not the path of a document of the platform; there are ${templates.map(({ template }) => template).join(', ')}`;
   return { problems: [{ path: '/path', message }] };
-}
-
-/** A part of the address is wrong in the path; everything else is where the item has it. */
-function inItem({ path, message }: Problem, address: Readonly<Record<string, string>>): Problem {
-  const [, name = ''] = path.split('/');
-  return Object.hasOwn(address, name)
-    ? { path: '/path', message: `${name} ${message}` }
-    : { path, message };
 }
 
 /** The item that is this write, for one that comes by its own route. */
