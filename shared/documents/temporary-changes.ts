@@ -200,7 +200,10 @@ export async function temporaryAfter<Address>(
   const scope = tenantScope(tenantId);
   const path = pathOf(kind.actions, params);
   const earlier = temporary ? await openOf(manager, scope, path) : [];
-  const left = untouched(earlier, write.changes);
+  // A document that goes takes along what a change had removed from it, too.
+  const left = write.isRemoved
+    ? earlier.map((each) => ({ ...each, fields: [] }))
+    : untouched(earlier, write.changes);
   const added =
     params.until === undefined ? undefined : addedBy(kind, { ...params, path }, write, earlier);
   if (earlier.length === 0 && !added) return undefined;

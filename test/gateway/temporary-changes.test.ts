@@ -136,8 +136,11 @@ describe('what is changed since', () => {
 
   test('is for good where the document went', async () => {
     const path = service('gone');
-    good(await tenant.admin.put(path, { service_type: 'cloud_run', max_instances: 4 }));
-    good(await tenant.admin.patch(temporarily(path, far()), { max_instances: 6 }));
+    const instance = { service_type: 'cloud_run', max_instances: 4, min_instances: 1 };
+    good(await tenant.admin.put(path, instance));
+    // What it removed does not come back in a document that is made later.
+    const change = { max_instances: 6, min_instances: null };
+    good(await tenant.admin.patch(temporarily(path, far()), change));
     good(await tenant.admin.delete(path));
     expect(await open(path)).toEqual([]);
     expect((await tenant.admin.get(path)).status).toBe(404);
