@@ -302,6 +302,8 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
         at,
       });
       const temporary = await temporaryAfter(manager, kind, params, policies, {
+        before,
+        after,
         changes,
         isRemoved,
         isNew: current === null,

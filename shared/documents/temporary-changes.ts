@@ -20,7 +20,7 @@ import { contractOf } from '../contracts/index.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { TemporaryChange, TemporaryField } from '../contracts/temporary-changes.ts';
 import { invalid, StrataError, type Problem } from '../errors.ts';
-import { leavesOf, touching, type Difference } from '../schema/diff.ts';
+import { diff, leavesOf, touching, type Difference } from '../schema/diff.ts';
 import { namesOf, pointerToken, valueAt, withValueAt } from '../schema/json-pointer.ts';
 import type { DocumentKind } from './document-kind.ts';
 import { pathOf } from './document-paths.ts';
@@ -123,20 +123,23 @@ export function restored(document: unknown, { fields, made }: Temporary): unknow
 }
 
 /**
- * The change of now, with what its fields were for good where an earlier one had changed them; a
+ * The change of now, with what its fields were for good where it takes them from earlier ones; a
  * field that becomes just that ends nowhere.
  */
-export function following(added: Temporary, earlier: readonly Temporary[]): Temporary {
-  const stood = new Map(earlier.flatMap(({ fields }) => fields.map((each) => [each.path, each])));
-  const made = new Set([...added.made, ...earlier.flatMap((each) => each.made)]);
-  const fields = added.fields.flatMap((field): TemporaryField[] => {
-    const first = stood.get(field.path);
-    if (!first || !isDeepStrictEqual(first.value, field.becomes)) return [field];
-    if (isDeepStrictEqual(first.becomes, field.value)) return [];
-    const { becomes: _becomes, ...others } = field;
-    return [{ ...others, ...given('becomes', first.becomes) }];
+export function following(
+  { before, after }: Pick<Difference, 'before' | 'after'>,
+  earlier: readonly Temporary[],
+  left: readonly Temporary[],
+): Temporary {
+  const taken = earlier.map((each, index) => {
+    const stays = new Set(left[index]!.fields.map(({ path }) => path));
+    return { ...each, fields: each.fields.filter(({ path }) => !stays.has(path)) };
   });
-  return { fields, made: [...made] };
+  const forGood = taken.reduce((document, each) => restored(document, each) ?? document, before);
+  const { fields, made } = temporaryOf(diff(forGood, after));
+  const all = new Set([...made, ...earlier.flatMap((each) => each.made)]);
+  // The innermost first.
+  return { fields, made: [...all].toSorted((one, other) => other.length - one.length) };
 }
 
 /**
@@ -174,6 +177,8 @@ const mayBeTemporary = (actions: string): boolean =>
   'until' in (contractOf(`${actions}.put`)?.params.properties ?? {});
 
 interface Write {
+  readonly before: unknown;
+  readonly after: unknown;
   readonly changes: readonly Difference[];
   readonly isRemoved: boolean;
   readonly isNew: boolean;
@@ -205,7 +210,9 @@ export async function temporaryAfter<Address>(
     ? earlier.map((each) => ({ ...each, fields: [] }))
     : untouched(earlier, write.changes);
   const added =
-    params.until === undefined ? undefined : addedBy(kind, { ...params, path }, write, earlier);
+    params.until === undefined
+      ? undefined
+      : addedBy(kind, { ...params, path }, write, earlier, left);
   if (earlier.length === 0 && !added) return undefined;
   if (added) await requireRoom(manager, scope);
   const warned = left.flatMap(({ fields, until }) =>
@@ -221,8 +228,9 @@ export async function temporaryAfter<Address>(
 function addedBy(
   { actions }: Pick<Kind<unknown>, 'actions'>,
   { until, managed_by: folder, path }: Asked & { readonly path: string },
-  { changes, isRemoved, isNew, revision, at, by, reason }: Write,
+  { before, after, changes, isRemoved, isNew, revision, at, by, reason }: Write,
   earlier: readonly StoredTemporary[],
+  left: readonly StoredTemporary[],
 ): StoredTemporary | undefined {
   const ends = new Date(until!);
   const problem = (message: string): StrataError => invalid([{ path: '/until', message }]);
@@ -232,12 +240,12 @@ function addedBy(
   if (!(ends > at)) throw problem('has passed');
   if (ends.getTime() - at.getTime() > mostDays * 86_400_000)
     throw problem(`is more than ${mostDays} days away`);
-  const change = temporaryOf(changes);
-  if (change.fields.length === 0) throw problem('has nothing to end: the write changes nothing');
+  if (changes.length === 0) throw problem('has nothing to end: the write changes nothing');
+  const change = following({ before, after }, earlier, left);
+  const { fields, made } = change;
   const bytes = Buffer.byteLength(JSON.stringify(change));
-  if (change.fields.length > mostFields || bytes > mostBytes)
+  if (fields.length > mostFields || bytes > mostBytes)
     throw problem(`is for at most ${mostFields} fields and ${mostBytes} bytes of changes`);
-  const { fields, made } = following(change, earlier);
   if (fields.length === 0) return undefined;
   return {
     id: randomUUID(),

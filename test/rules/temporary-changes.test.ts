@@ -25,7 +25,21 @@ const { document } = fc.letrec((tie) => ({
     fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 2 }),
     tie('document'),
   ),
+})); /** The same where each name has one kind of value, and no object is empty. */
+const { shaped } = fc.letrec((tie) => ({
+  shaped: fc.record(
+    {
+      a: fc.nat({ max: 2 }),
+      'c/d': fc.boolean(),
+      b: fc.option(tie('shaped'), { nil: undefined, maxDepth: 2 }),
+      'e~f': fc.option(tie('shaped'), { nil: undefined, maxDepth: 2 }),
+    },
+    { requiredKeys: ['a'], noNullPrototype: true },
+  ),
 }));
+/** As JSON has it: without members that are undefined. */
+const asJson = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+
 test('what nobody changed since is what it was', () => {
   fc.assert(
     fc.property(document, document, (before, after) => {
@@ -53,31 +67,56 @@ test('what others changed since stays, and the rest is what it was', () => {
   );
 });
 
+/** A document after a temporary change, with those that are open then. */
+interface Standing {
+  readonly document: unknown;
+  readonly open: readonly Temporary[];
+}
+function changed({ document: before, open }: Standing, after: unknown): Standing {
+  const left = untouched(open, diff(before, after));
+  return { document: after, open: [...left, following({ before, after }, open, left)] };
+}
+/** At the end of the open change of this index. */
+function ended({ document, open }: Standing, index: number): Standing {
+  const after = restored(document, open[index]!) ?? document;
+  return { document: after, open: untouched(open, diff(document, after)).toSpliced(index, 1) };
+}
+
 describe('a change that follows another', () => {
-  const first = changing({ limit: 8 }, { limit: 5 });
+  const first = changed({ document: { limit: 8 }, open: [] }, { limit: 5 });
 
   test('becomes what was there for good', () => {
-    const next = following(changing({ limit: 5 }, { limit: 2 }), [first]);
-    expect(restored({ limit: 2 }, next)).toEqual({ limit: 8 });
+    const { open } = changed(first, { limit: 2 });
+    expect(restored({ limit: 2 }, open[1]!)).toEqual({ limit: 8 });
   });
 
   test('ends nowhere where it is what was there for good', () => {
-    expect(following(changing({ limit: 5 }, { limit: 8 }), [first]).fields).toEqual([]);
+    expect(changed(first, { limit: 8 }).open.flatMap(({ fields }) => fields)).toEqual([]);
   });
 
-  test('ends as it found it where that was for good', () => {
-    const next = following(changing({ limit: 6 }, { limit: 2 }), [first]);
-    expect(restored({ limit: 2 }, next)).toEqual({ limit: 6 });
+  test('leaves nothing behind once all have ended, whatever ends first', () => {
+    fc.assert(
+      fc.property(
+        shaped,
+        fc.array(shaped, { minLength: 2, maxLength: 3 }),
+        fc.infiniteStream(fc.nat({ max: 2 })),
+        (before, changes, turns) => {
+          let standing = changes
+            .map(asJson)
+            .reduce<Standing>(changed, { document: asJson(before), open: [] });
+          while (standing.open.length > 0)
+            standing = ended(standing, turns.next().value! % standing.open.length);
+          expect(standing.document).toEqual(asJson(before));
+        },
+      ),
+      runs(400),
+    );
   });
 });
 
 test('an object that was taken out comes back, beside what others put in its place', () => {
-  const removal = changing({ custom: { a: 1 } }, {});
-  const addition = changing({}, { custom: { b: 2 } });
-  const [left] = untouched([removal], diff({}, { custom: { b: 2 } }));
-  const restoredFirst = restored({ custom: { b: 2 } }, left!);
-  expect(restoredFirst).toEqual({ custom: { a: 1, b: 2 } });
-  expect(restored(restoredFirst, following(addition, [removal]))).toEqual({ custom: { a: 1 } });
+  const [left] = untouched([changing({ custom: { a: 1 } }, {})], diff({}, { custom: { b: 2 } }));
+  expect(restored({ custom: { b: 2 } }, left!)).toEqual({ custom: { a: 1, b: 2 } });
 });
 
 test('the object that it made goes with its last field, and stays with others', () => {
