@@ -139,6 +139,7 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
       unfinished.add(name);
       worksOnceServing.set(name, work);
     },
+    onStopping: (listener) => lifetime.onInterrupt(listener),
     onFirstAdmin: (admin) => {
       isNew = true;
       sayFirstAdmin(admin);

@@ -24,7 +24,7 @@ export async function createGateway(options: AppOptions): Promise<MadeGateway> {
 }
 
 async function listen(
-  { app, server, authenticator }: App,
+  { app, server, authenticator, heldAnswers }: App,
   { broker, log, settings }: AppOptions,
 ): Promise<Gateway> {
   const {
@@ -39,13 +39,21 @@ async function listen(
   await server.listenBeside(host);
   const { port: bound } = app.server.address() as AddressInfo;
   const neighbours = takesClearCredentials(settings.current)
-    ? openToNeighbours({ broker, authenticator, log, namespace, requestTimeoutMs })
+    ? openToNeighbours({
+        broker,
+        authenticator,
+        heldAnswers,
+        log,
+        namespace,
+        requestTimeoutMs,
+      })
     : undefined;
   // An IPv6 address is in brackets (RFC 3986, section 3.2.2).
   const shownHost = host.includes(':') ? `[${host}]` : host;
   return {
     url: `http://${shownHost}:${bound}`,
     async stop() {
+      heldAnswers.stop();
       await neighbours?.stop();
       await server.stop(() => app.close());
     },

@@ -31,11 +31,12 @@ import {
 import { codeOf, errorResponse, invalid, StrataError } from '../shared/errors.ts';
 import { InexactJson, parseExactJsonInPieces } from '../shared/schema/exact-json.ts';
 import type { Authenticator, Identity } from './http/authenticate.ts';
-import { answerHeld } from './http/held-answer.ts';
+import type { HeldAnswers } from './http/held-answer.ts';
 
 export interface NeighboursOptions {
   readonly broker: ServiceBroker;
   readonly authenticator: Authenticator;
+  readonly heldAnswers: HeldAnswers;
   readonly log: Logger;
   readonly namespace: string;
   readonly requestTimeoutMs: number;
@@ -92,7 +93,12 @@ export type Neighbours = ReturnType<typeof serveNeighbours>;
 /** Answers one request, which came as this text. */
 type Perform = (text: string, request: Request) => Promise<unknown>;
 
-function performing({ broker, authenticator, requestTimeoutMs }: NeighboursOptions): Perform {
+function performing({
+  broker,
+  authenticator,
+  heldAnswers,
+  requestTimeoutMs,
+}: NeighboursOptions): Perform {
   async function identityOf({
     credential,
     requestId,
@@ -119,7 +125,7 @@ function performing({ broker, authenticator, requestTimeoutMs }: NeighboursOptio
       return enter(request);
     };
     const caller = await enter(request);
-    return answerHeld(ask, { params, caller, recheck });
+    return heldAnswers.answer(ask, { params, caller, recheck });
   }
 
   /** Throws where whoever the credential belongs to may not call it. */

@@ -33,6 +33,8 @@ export interface Parts {
    * Until it is done `/readyz` names it, and the node is not ready.
    */
   readonly onceServing: (name: StartWork, work: () => Promise<void>) => void;
+  /** Calls the listener once a signal asks for the end, before the node takes no more calls. */
+  readonly onStopping: (listener: () => void) => void;
   /**
    * Called where an empty database got its first platform admin. Shows the password before it
    * returns.
@@ -160,9 +162,18 @@ export const pieces: readonly Piece[] = [
       const { createHttpClient } = await import('../shared/outgoing/http-client.ts');
       return {
         schema,
-        service: ({ settings, mailer, log, metrics, coherence }, db) => {
+        service: ({ settings, mailer, log, metrics, coherence, onStopping }, db) => {
           const http = createHttpClient(createGuard(settings), settings);
-          return notifierService({ db, settings, http, mailer, log, metrics, coherence });
+          return notifierService({
+            db,
+            settings,
+            http,
+            mailer,
+            log,
+            metrics,
+            coherence,
+            onStopping,
+          });
         },
       };
     },

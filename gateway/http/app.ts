@@ -18,6 +18,7 @@ import { serveConsole } from '../console/serve.ts';
 import { consoleSessionHandlers } from '../console/session.ts';
 import { allowOrigins } from './cors.ts';
 import { mapErrors, refuseBeforeRouting } from './error-responses.ts';
+import { HeldAnswers } from './held-answer.ts';
 import { createFastPath } from '../fast-path/fast-path.ts';
 import { observeRequests } from './metrics.ts';
 import { serveDocs, serveHealth } from './node-routes.ts';
@@ -57,6 +58,8 @@ export interface App {
   /** The server that `app` listens with; it has to be stopped before the app is closed. */
   readonly server: GatewayServer;
   readonly authenticator: Authenticator;
+  /** To be stopped before the server, which waits for them. */
+  readonly heldAnswers: HeldAnswers;
 }
 
 export async function buildApp(options: AppOptions): Promise<App> {
@@ -71,6 +74,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   const rateLimit = createRateLimit(settings, trust, redis);
   const fastPath = createFastPath({ authenticator, settings, rateLimit, requestIdOf, record });
   const server = createGatewayServer(fastPath, requestIdOf);
+  const heldAnswers = new HeldAnswers();
 
   const app = fastify({
     serverFactory: server.create,
@@ -115,8 +119,9 @@ export async function buildApp(options: AppOptions): Promise<App> {
     },
     requestTimeoutMs: settings.current.request_timeout_ms,
     held: new HeldRequests(() => settings.current),
+    heldAnswers,
   });
-  return { app, server, authenticator };
+  return { app, server, authenticator, heldAnswers };
 }
 
 /**

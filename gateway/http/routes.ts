@@ -34,7 +34,7 @@ import type { Settings } from '../../shared/settings/settings.ts';
 import { apiKeyIdOf, credentialOf, type Authenticator, type Identity } from './authenticate.ts';
 import { clientOf } from './client-address.ts';
 import { wordingOf, type Wording } from './foreign-errors.ts';
-import { answerHeld, waits } from './held-answer.ts';
+import { waits, type HeldAnswers } from './held-answer.ts';
 import type { FastPath } from '../fast-path/fast-path.ts';
 import { consolePaths } from '../console/serve.ts';
 import { mcpMetadataPath, mcpPath } from '../mcp/mcp.ts';
@@ -74,6 +74,7 @@ export interface RoutesOptions {
   readonly own: OwnHandlers;
   readonly requestTimeoutMs: number;
   readonly held: HeldRequests;
+  readonly heldAnswers: HeldAnswers;
 }
 
 export function registerRoutes(app: FastifyInstance, options: RoutesOptions): void {
@@ -166,7 +167,7 @@ function admissionTo(
 }
 
 function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): RouteOptions {
-  const { localCache, fastPath, held } = options;
+  const { localCache, fastPath, held, heldAnswers } = options;
   const url = fastifyPath(rest.path);
   // Where the path has no tenant, the caller's own is meant.
   const meansOwnTenant =
@@ -187,7 +188,7 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
       const found = (): Caller => request.identity?.caller ?? nobody;
       return admitted === undefined ? found() : admitted.then(found);
     };
-    const result = await answerHeld(
+    const result = await heldAnswers.answer(
       (asked, by) => handle(asked, requestFor(name, request, reply, by, recheck)),
       { params, caller, recheck },
     );

@@ -80,6 +80,8 @@ export interface NotifierOptions extends ServiceOptions {
   readonly mailer: Mailer;
   /** Which changes every node is told of, by the feed at the latest. */
   readonly coherence: Pick<Coherence, 'onChange' | 'onReset'>;
+  /** Who waits then is answered: the broker stops once nobody does. */
+  readonly onStopping: (listener: () => void) => void;
 }
 
 /** Broadcast when notices have been queued, as they are when an approval is decided. */
@@ -90,7 +92,7 @@ const automationsEvent = 'notifier.automations';
 const approvalsEvent = 'notifier.approvals';
 
 export function notifierService(options: NotifierOptions): ServiceSchema {
-  const { db, settings, http, mailer, log, metrics, coherence } = options;
+  const { db, settings, http, mailer, log, metrics, coherence, onStopping } = options;
   const vault = createFrozenConfigVault(settings);
   let own: Started | undefined;
   let workers: Workers | undefined;
@@ -120,6 +122,10 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     },
     read: readChangedIn<ApprovalRow>(db, 'approvals'),
     held,
+  });
+  onStopping(() => {
+    changes.stop();
+    approvalChanges.stop();
   });
   const onChanged = (tenantId: string): void => approvalChanges.announce(tenantId);
   const call: Call = (action, params) => {
@@ -171,8 +177,6 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     },
     async stopped(): Promise<void> {
       stopListening();
-      changes.stop();
-      approvalChanges.stop();
       await workers?.stop();
       mailer.close();
     },

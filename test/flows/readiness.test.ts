@@ -16,7 +16,7 @@ import {
 } from '../support/cluster.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { freePort } from '../support/servers.ts';
-import { Client, type Running } from '../support/strata.ts';
+import { Client, type Answer, type Running } from '../support/strata.ts';
 
 let cluster: Cluster;
 /** The places of the only nodes with tenant-config and with auth. */
@@ -36,7 +36,10 @@ beforeAll(async () => {
   });
   const port = await freePort();
   notifierStatus = `http://127.0.0.1:${port}`;
-  notifier = await cluster.start('notifier-1', ['notifier'], { METRICS_PORT: String(port) });
+  notifier = await cluster.start('notifier-1', ['notifier'], {
+    METRICS_PORT: String(port),
+    HELD_REQUESTS_PER_CALLER: '1',
+  });
   cold = await cluster.start('gateway-cold', ['gateway']);
 });
 afterAll(async () => {
@@ -277,9 +280,32 @@ const getOver = (agent: Agent, url: string): Promise<{ code: number; text: strin
     }).on('error', reject);
   });
 
+/** Has a request wait, by the gateway, for an approval that nobody decides. */
+async function hold(gateway: Running): Promise<{ readonly answer: Promise<Answer> }> {
+  const { id, admin } = cluster.tenant;
+  const question = { action: 'scale', risk_level: 'low', title: 'Held' };
+  const asked = await new Client(gateway.url, admin.token).post(
+    `/tenants/${id}/approvals`,
+    question,
+  );
+  const wait = (): Promise<Answer> =>
+    new Client(gateway.url, admin.token).get(`/tenants/${id}/approvals/${asked.body.id}?wait=60`);
+  // The notifier holds one of a caller, so that the other is held once one is refused.
+  const [first, second] = [wait(), wait()];
+  const [refused, held] = await Promise.race([
+    first.then((answer) => [answer, second] as const),
+    second.then((answer) => [answer, first] as const),
+  ]);
+  expect([refused.status, refused.body.detail.code]).toEqual([429, 'rate_limited']);
+  return { answer: held };
+}
+
+const undecided = { status: 200, body: { state: 'pending' } };
+
 test('a gateway that stops says so to whoever still has a connection, and waits for no call that has timed out', async () => {
   await withoutConfig(() => sees(cold.url, { code: 503 }));
   await sees(cold.url, ready);
+  const held = await hold(cold);
   // A connection for each try: what is asked while the signal comes may be the last over its own.
   const agents = Array.from({ length: 200 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
   for (const agent of agents) expect((await getOver(agent, `${cold.url}/healthz`)).code).toBe(200);
@@ -295,8 +321,15 @@ test('a gateway that stops says so to whoever still has a connection, and waits 
   const { code, text } = said!;
   expect([code, JSON.parse(text)]).toEqual([503, expect.objectContaining({ status: 'stopping' })]);
   await stopped;
+  expect(await held.answer).toMatchObject(undecided);
   // Calls that it waited for would hold it up for the ten seconds that Moleculer gives them, and
   // its connections for one more.
   expect(performance.now() - began).toBeLessThan(10_900);
   for (const agent of agents) agent.destroy();
+});
+
+test('a notifier that stops answers at once whoever waits for a change', async () => {
+  const held = await hold(cluster.gateways[0]!);
+  await notifier.stop();
+  expect(await held.answer).toMatchObject(undecided);
 });

@@ -30,6 +30,7 @@ async function composedServices() {
     shortLived: createShortLivedState(),
     metrics: new Registry(),
     onceServing: () => undefined,
+    onStopping: () => undefined,
   } as unknown as Parts;
   const db = {} as DataSource;
   const code = await Promise.all(pieces.map(({ load }) => load?.()));

@@ -11,6 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceBroker, type Context } from 'moleculer';
 import { connect, type NatsConnection } from 'nats';
 import type { Authenticator } from '../../gateway/http/authenticate.ts';
+import { HeldAnswers } from '../../gateway/http/held-answer.ts';
 import { openToNeighbours, type Neighbours } from '../../gateway/neighbours.ts';
 import { pieces } from '../../services/pieces.ts';
 import type { Caller } from '../../shared/access.ts';
@@ -101,6 +102,7 @@ beforeAll(async () => {
   door = openToNeighbours({
     broker: asker,
     authenticator: standInAuthenticator,
+    heldAnswers: new HeldAnswers(),
     log: createLog(settings.current),
     namespace: 'strata',
     requestTimeoutMs: 30_000,

@@ -1,6 +1,7 @@
 /** Two installations that share NATS and SECRET_KEY: NATS_NAMESPACE alone keeps them apart. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { ServiceBroker } from 'moleculer';
+import { HeldAnswers } from '../../gateway/http/held-answer.ts';
 import { openToNeighbours, type Neighbours } from '../../gateway/neighbours.ts';
 import { createNode, type Node } from '../../shared/node/broker.ts';
 import { neighbourOptions } from '../../shared/bus/neighbour.ts';
@@ -34,6 +35,7 @@ async function startNode(nodeId: string, namespace: Record<string, string>): Pro
       known: () => undefined,
       find: () => Promise.reject(new StrataError('auth_api_key_invalid')),
     },
+    heldAnswers: new HeldAnswers(),
     log: node.log,
     namespace: settings.nats_namespace,
     requestTimeoutMs: 30_000,

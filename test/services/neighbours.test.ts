@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceBroker } from 'moleculer';
 import { connect, type NatsConnection } from 'nats';
+import { HeldAnswers } from '../../gateway/http/held-answer.ts';
 import { openToNeighbours, type Neighbours } from '../../gateway/neighbours.ts';
 import type { Caller } from '../../shared/access.ts';
 import { createNode, type Node } from '../../shared/node/broker.ts';
@@ -78,6 +79,7 @@ beforeAll(async () => {
         throw new StrataError('auth_api_key_invalid');
       },
     },
+    heldAnswers: new HeldAnswers(),
     log: createLog(settings.current),
     namespace: 'strata',
     requestTimeoutMs: 30_000,
