@@ -244,13 +244,8 @@ function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>
     givingSlots,
     slack,
     async stop() {
-      await givingSlots.stop();
-      await telling.stop();
-      await slack.stop();
-      await slotClock.stop();
-      await sweeping.stop();
-      await escalating.stop();
-      await delivering.stop();
+      const working = [givingSlots, telling, slack, slotClock, sweeping, escalating, delivering];
+      await Promise.all(working.map((each) => each.stop()));
     },
   };
 }

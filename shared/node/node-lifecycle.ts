@@ -103,11 +103,7 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
       },
       async stopping() {
         clearInterval(pruning);
-        try {
-          await relay?.stop();
-        } finally {
-          await coherence.stop();
-        }
+        await Promise.all([relay?.stop(), coherence.stop()]);
       },
     },
     onCommitted: () => relay?.wake(),

@@ -2,9 +2,15 @@
  * The loops behind queues, sweeps of chains and erasures: when they look, what they say of
  * failures, and how they end.
  */
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
+import type { Service } from 'moleculer';
 import { pino, type Logger } from 'pino';
+import { Registry } from 'prom-client';
+import type { DataSource } from 'typeorm';
+import { pieces, type Parts } from '../../services/pieces.ts';
 import { startBackgroundLoop } from '../../shared/concurrency/background-loop.ts';
+import { createShortLivedState } from '../../shared/concurrency/short-lived-state.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/eventually.ts';
 
 /** Longer than any test. */
@@ -70,4 +76,52 @@ test('does not look before its time', async () => {
   const loop = startBackgroundLoop(options);
   await loop.stop();
   expect(looks).toBe(0);
+});
+
+test('those of the notifier end at once, so that a silent database holds no stop up for long', async () => {
+  const longestQueryMs = 8000;
+  let queries = 0;
+  const silent = (): Promise<never> =>
+    new Promise((_resolve, reject) => {
+      queries += 1;
+      // Of unequal length, so that the loops do not look at the same time.
+      const ms = longestQueryMs - (queries % 7) * 500;
+      setTimeout(() => reject(new Error('Query read timeout')), ms);
+    });
+  const db: DataSource = new Proxy({} as DataSource, {
+    get(_target, property) {
+      if (property === 'createQueryRunner') return () => db;
+      if (property === 'queryRunner') return undefined;
+      return property === 'manager' ? db : silent;
+    },
+  });
+  const settings = loadSettings({ SECRET_KEY: 'k'.repeat(32) }, { pieces: [] });
+  const parts = {
+    settings: () => settings,
+    shortLived: createShortLivedState(),
+    mailer: { close: () => undefined },
+    log: pino({ level: 'silent' }),
+    metrics: new Registry(),
+    coherence: { onChange: () => () => true, onReset: () => () => true },
+    onStopping: () => undefined,
+  } as unknown as Parts;
+  const code = await pieces.find(({ name }) => name === 'notifier')!.load!();
+  const { started, stopped } = code.service(parts, db);
+  const service = { broker: { call: silent } } as unknown as Service;
+  const call = (hook: unknown): Promise<void> => (hook as () => Promise<void>).call(service);
+
+  jest.useFakeTimers();
+  try {
+    await call(started);
+    await jest.advanceTimersByTimeAsync(120_000);
+    let isStopped = false;
+    void call(stopped).then(() => {
+      isStopped = true;
+    });
+    // The query on its way, and one that gives back what the node has claimed.
+    await jest.advanceTimersByTimeAsync(2 * longestQueryMs);
+    expect(isStopped).toBe(true);
+  } finally {
+    jest.useRealTimers();
+  }
 });
