@@ -23,6 +23,8 @@ import {
   removeSettledDeliveries,
   removeUnusedEndpoints,
 } from '../../services/notifier/stores/retention.ts';
+import { erasingActions } from '../../services/tenant-config/actions/erasing.ts';
+import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { batchRows, startSweeping, type Sweep } from '../../shared/database/sweeper.ts';
@@ -638,4 +640,35 @@ test('after a year of use tables hold what is within its time and nothing else, 
   const sorted = durations.toSorted((one, other) => one - other);
   expect(sorted.length).toBeGreaterThan(40);
   expect(sorted[Math.floor(sorted.length / 4)]).toBeLessThan(1000);
+});
+
+test('a tenant is erased when requests from before have ended, whatever the clock of the node says', async () => {
+  const options = { url: database.url, poolSize: 1, timeoutMs: 20_000, ssl: false };
+  await migrate(options, [tenantConfigSchema]);
+  const tenants = await openDatabase(options, tenantConfigSchema);
+  const { request_timeout_ms: ms } = settings;
+  const begin = async (msAgo: number): Promise<string> => {
+    const id = randomUUID();
+    await database.query(
+      `INSERT INTO tenant_config.tenants (id, name, status, created_at, updated_at, notification_revision,
+         notification_updated_by, notification_updated_at, erasing_since)
+       VALUES ($1, 'Erased', 'disabled', now(), now(), 0, 'test', now(), now() - make_interval(secs => $2))`,
+      [id, msAgo / 1000],
+    );
+    return id;
+  };
+  await begin(0);
+  const quiet = await begin(3 * ms);
+  const began = Date.now();
+  const clock = jest.spyOn(Date, 'now');
+  try {
+    const { 'tenant-config.tenants.erasing': erasing } = erasingActions(tenants, () => settings);
+    for (const aheadMs of [0, 3_600_000, -3_600_000]) {
+      clock.mockReturnValue(began + aheadMs);
+      expect([aheadMs, await erasing()]).toEqual([aheadMs, [quiet]]);
+    }
+  } finally {
+    clock.mockRestore();
+    await tenants.destroy();
+  }
 });

@@ -9,7 +9,7 @@
  * | the others | auth and notifier ask `tenants.erasing`, erase their rows, and `tenants.confirm-erased` | |
  * | end | worker/erasing.ts: history, counters, the row of the tenant | `tenant.erased` in the platform's chain, upon which audit keeps the hashes alone |
  */
-import { IsNull, LessThan, Not, type DataSource } from 'typeorm';
+import { IsNull, Not, type DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { commitChange } from '../../../shared/commits/commit.ts';
 import { wholeScopeKey } from '../../../shared/contracts/feed.ts';
@@ -27,7 +27,7 @@ import {
   VisitEntity,
   WriteFiguresEntity,
 } from '../schema.ts';
-import { isDue, quietSince } from '../stores/erasing.ts';
+import { isDue, quietTenants } from '../stores/erasing.ts';
 
 /** Nobody is told more of the change than that all of it is gone. */
 const allGone = { result: undefined, keys: [wholeScopeKey], events: [] } as const;
@@ -65,15 +65,7 @@ export const erasingActions = (db: DataSource, settings: () => Settings) =>
       return null;
     },
 
-    async 'tenant-config.tenants.erasing'() {
-      const rows = await db.manager.find(TenantEntity, {
-        where: { erasing_since: LessThan(quietSince(settings())) },
-        select: { id: true },
-        order: { id: 'ASC' },
-        take: 1000,
-      });
-      return rows.map(({ id }) => id);
-    },
+    'tenant-config.tenants.erasing': () => quietTenants(db.manager, settings()),
 
     async 'tenant-config.tenants.confirm-erased'({ tenant_id: id, service }) {
       await db.query(

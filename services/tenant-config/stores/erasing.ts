@@ -55,11 +55,20 @@ export async function hasDocuments(manager: EntityManager, id: string): Promise<
 }
 
 /**
- * Requests from before this moment have ended: one calls others, each of which has the time of a
- * request.
+ * Tenants whose erasure began so long ago that requests from before have ended: one calls others,
+ * each of which has the time of a request. By the clock that their beginning is of.
  */
-export const quietSince = ({ request_timeout_ms: ms }: Settings): Date =>
-  new Date(Date.now() - 2 * ms);
+export async function quietTenants(
+  manager: EntityManager,
+  { request_timeout_ms: ms }: Settings,
+): Promise<string[]> {
+  const rows = await manager.query<{ id: string }[]>(
+    `SELECT id FROM tenant_config.tenants
+     WHERE erasing_since < clock_timestamp() - make_interval(secs => $1) ORDER BY id LIMIT 1000`,
+    [(2 * ms) / 1000],
+  );
+  return rows.map(({ id }) => id);
+}
 
 /** Removes a part of its history, and answers how many rows. */
 export async function eraseHistory(
