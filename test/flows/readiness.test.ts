@@ -280,21 +280,19 @@ const getOver = (agent: Agent, url: string): Promise<{ code: number; text: strin
     }).on('error', reject);
   });
 
-/** Has a request wait, by the gateway, for an approval that nobody decides. */
-async function hold(gateway: Running): Promise<{ readonly answer: Promise<Answer> }> {
-  const { id, admin } = cluster.tenant;
-  const question = { action: 'scale', risk_level: 'low', title: 'Held' };
-  const asked = await new Client(gateway.url, admin.token).post(
-    `/tenants/${id}/approvals`,
-    question,
-  );
-  const wait = (): Promise<Answer> =>
-    new Client(gateway.url, admin.token).get(`/tenants/${id}/approvals/${asked.body.id}?wait=60`);
+/** Has a request of a caller wait, by the gateway, for an approval that nobody decides. */
+async function hold(
+  { url }: Running,
+  { token }: Client,
+): Promise<{ readonly answer: Promise<Answer> }> {
+  const path = `/tenants/${cluster.tenant.id}/approvals`;
+  const by = new Client(url, token);
+  const asked = await by.post(path, { action: 'scale', risk_level: 'low', title: 'Held' });
   // The notifier holds one of a caller, so that the other is held once one is refused.
-  const [first, second] = [wait(), wait()];
+  const [first, second] = [1, 2].map(() => by.get(`${path}/${asked.body.id}?wait=60`));
   const [refused, held] = await Promise.race([
-    first.then((answer) => [answer, second] as const),
-    second.then((answer) => [answer, first] as const),
+    first!.then((answer) => [answer, second!] as const),
+    second!.then((answer) => [answer, first!] as const),
   ]);
   expect([refused.status, refused.body.detail.code]).toEqual([429, 'rate_limited']);
   return { answer: held };
@@ -305,7 +303,7 @@ const undecided = { status: 200, body: { state: 'pending' } };
 test('a gateway that stops says so to whoever still has a connection, and waits for no call that has timed out', async () => {
   await withoutConfig(() => sees(cold.url, { code: 503 }));
   await sees(cold.url, ready);
-  const held = await hold(cold);
+  const held = await hold(cold, cluster.tenant.admin);
   // A connection for each try: what is asked while the signal comes may be the last over its own.
   const agents = Array.from({ length: 200 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
   for (const agent of agents) expect((await getOver(agent, `${cold.url}/healthz`)).code).toBe(200);
@@ -329,7 +327,7 @@ test('a gateway that stops says so to whoever still has a connection, and waits 
 });
 
 test('a notifier that stops answers at once whoever waits for a change', async () => {
-  const held = await hold(cluster.gateways[0]!);
+  const held = await hold(cluster.gateways[0]!, cluster.tenant.operator);
   await notifier.stop();
   expect(await held.answer).toMatchObject(undecided);
 });
