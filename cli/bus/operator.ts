@@ -8,14 +8,13 @@ import { CannotJoin, join, type ClusterSession } from './cluster-session.ts';
 import { consoleTable } from '../commands/console-commands.ts';
 import { helpOn } from '../help.ts';
 import { describe, run } from '../interpreter.ts';
+import { openStdout } from '../stdout.ts';
 import { wordsOf } from '../words.ts';
 
-const print = (text: string): void => {
-  process.stdout.write(`${text}\n`);
-};
 const complain = (text: string): void => {
   process.stderr.write(`${text}\n`);
 };
+const { print, exit } = openStdout(complain);
 
 /** Runs a command and says why it failed. Returns its exit code. */
 async function attempt(
@@ -71,11 +70,8 @@ async function main(): Promise<number> {
   return code;
 }
 
-main().then(
-  (code) => process.exit(code),
-  (error: unknown) => {
-    const canBeMended = error instanceof CannotJoin || error instanceof SettingsInvalid;
-    complain(canBeMended ? error.message : ((error as Error).stack ?? String(error)));
-    process.exit(1);
-  },
-);
+main().then(exit, (error: unknown) => {
+  const canBeMended = error instanceof CannotJoin || error instanceof SettingsInvalid;
+  complain(canBeMended ? error.message : ((error as Error).stack ?? String(error)));
+  process.exit(1);
+});

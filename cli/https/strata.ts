@@ -12,6 +12,7 @@ import { helpOn } from '../help.ts';
 import { execute, parse, splitFlags } from '../interpreter.ts';
 import { printable, printableLine } from '../output.ts';
 import { Failed } from '../session.ts';
+import { openStdout } from '../stdout.ts';
 import { askingWord, isPlainWord } from './completion-command.ts';
 import { credentialsOf } from './credentials.ts';
 import { httpSession } from './http-session.ts';
@@ -23,12 +24,11 @@ const interruptedBySignal = 130;
 /** The Tab key does not wait for a gateway that is far away. */
 const completionMs = 2000;
 
-const print = (text: string): void => {
-  process.stdout.write(`${printable(text)}\n`);
-};
 const complain = (text: string): void => {
   process.stderr.write(`strata: ${printableLine(text)}\n`);
 };
+const { print: printLine, exit } = openStdout(complain);
+const print = (text: string): void => printLine(printable(text));
 
 async function main(given: readonly string[], signal: AbortSignal): Promise<number> {
   if (given[0] === askingWord) return offer(given.slice(1), signal);
@@ -117,8 +117,6 @@ const hints: ReadonlyMap<string, string> = new Map([
 
 const interrupted = new AbortController();
 process.once('SIGINT', () => interrupted.abort());
-// Whoever reads the answer may stop reading, as head does.
-process.stdout.on('error', () => process.exit(0));
 
 main(process.argv.slice(2), interrupted.signal)
   .catch((error: unknown) => {
@@ -127,6 +125,4 @@ main(process.argv.slice(2), interrupted.signal)
     complain(isOurs ? describe(error) : `it went wrong: ${describe(error)}`);
     return failed;
   })
-  .then((code) => {
-    process.stdout.write('', () => process.exit(code));
-  });
+  .then(exit);

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -1052,6 +1052,20 @@ test('audit verify --file proves an export offline, and says where it was change
   const cut = lines.slice(2);
   expect((await verify(cut)).err).toContain('--after needs the hash before it');
   expect((await verify(cut, '--after', JSON.parse(lines[1]!).hash)).code).toBe(0);
+});
+
+test.each([
+  ['a device', '/dev/full', 'ENOSPC'],
+  ['a file that has place for a part', 'export.ndjson', 'EFBIG'],
+])('what %s does not take whole is a failure', (_what, file, code) => {
+  const bin = join(installed.path, '../../.bin/strata');
+  // In KiB, of which the help fills more.
+  const script = 'ulimit -f 4; "$0" "$1" help > "$2"';
+  const { status, stderr } = spawnSync('bash', ['-c', script, process.execPath, bin, file], {
+    cwd: cli.folder,
+    encoding: 'utf8',
+  });
+  expect([status, stderr]).toEqual([1, expect.stringMatching(new RegExp(`^strata: .*${code}`))]);
 });
 
 test('a rollout is shown with its stages, and goes where its steps say', async () => {
