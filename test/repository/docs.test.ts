@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { table } from '../../cli/https/table.ts';
 import { pieces } from '../../services/pieces.ts';
 import { layerNames } from '../../shared/contracts/effective-config.ts';
 import { alerts } from '../support/alerts.ts';
@@ -46,6 +47,14 @@ describe.each(documents)('%s', (document) => {
   test('names commands that package.json has', () => {
     for (const [, command] of textOf(document).matchAll(/npm run (?:--silent )?([\w:]+)/g))
       expect(Object.keys(scripts)).toContain(command);
+  });
+
+  test('names commands that strata has', () => {
+    for (const [, line] of textOf(document).matchAll(/(?:^|`)strata ([a-z][^`\n]*)/gm)) {
+      const words = line!.split(/\s+/);
+      const isCommand = words[0] === 'help' || table.commandAt(words) !== undefined;
+      expect([line, isCommand]).toEqual([line, true]);
+    }
   });
 });
 
