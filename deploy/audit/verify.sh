@@ -4,7 +4,8 @@
 seq=${1:-0} hash=${2:-$(printf '0%.0s' {1..64})}
 fail() { echo "$1: $((seq + 1))"; exit 1; }
 
-while IFS= read -r line; do
+# Also a last line without its line feed.
+while IFS= read -r line || [ -n "$line" ]; do
   case $line in '{"checkpoint":'*) continue ;; esac
   read -r from last said previous skipped purged < <(jq -r '[.from // .seq, .seq, .hash,
     .previous // "-", .skipped // "-", (.payload | objects | .purged) // false] | join(" ")' <<< "$line")

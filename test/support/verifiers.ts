@@ -19,7 +19,10 @@ export const verifiers: readonly Verifier[] = (
   file: join(import.meta.dirname, '../../deploy/audit', name),
 }));
 
-/** What a program says of these lines. `from` is the number and hash that the receiver had. */
+/**
+ * What a program says of these lines, the last of which has no line feed. `from` is the number and
+ * hash that the receiver had.
+ */
 export const verdict = (
   { program, file }: Verifier,
   lines: readonly unknown[],
@@ -29,5 +32,5 @@ export const verdict = (
     const child = execFile(program, [file, ...from], (error, out, err) =>
       resolve(error && out === '' ? err : out.trim()),
     );
-    child.stdin!.end(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    child.stdin!.end(lines.map((line) => JSON.stringify(line)).join('\n'));
   });
