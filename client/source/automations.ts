@@ -18,6 +18,8 @@ import type {
 
 /** So many times a request is sent that may be repeated. */
 const tries = 3;
+/** A gateway that wants to be left alone for longer is not waited for: the caller is told. */
+const longestWaitMs = 5000;
 
 /**
  * The same request again where nothing came back for the previous one, or only that the gateway can't
@@ -29,10 +31,10 @@ async function insist<T>(signal: AbortSignal, send: () => Promise<T>): Promise<T
     try {
       return await send();
     } catch (error) {
-      const { status = 503 } = error as StrataError;
+      const { status = 503, retryAfterMs = 0 } = error as StrataError;
       const isWorthwhile = [429, 502, 503, 504].includes(status) && !signal.aborted;
-      if (!isWorthwhile || left === 0) throw error;
-      await backoff.wait(signal);
+      if (!isWorthwhile || left === 0 || retryAfterMs > longestWaitMs) throw error;
+      await backoff.wait(signal, retryAfterMs);
     }
   }
 }

@@ -357,6 +357,24 @@ describe('what can not be helped by asking again', () => {
     expect(performance.now() - began).toBeLessThan(1000);
   });
 
+  test.each([
+    ['for a second is not asked earlier', '1', 3],
+    ['for an hour is not waited for', '3600', 1],
+  ])('a gateway that wants to be left alone %s', async (_what, seconds, times) => {
+    const config = await connected();
+    const moments: number[] = [];
+    gateway.answer = (response) => {
+      moments.push(performance.now());
+      response.setHeader('retry-after', seconds);
+      refuse(response, 429, 'rate_limited');
+    };
+    const asking = config.decide({ action: 'scale', riskLevel: 'low' });
+    await expect(asking).rejects.toMatchObject({ code: 'rate_limited' });
+    expect(moments).toHaveLength(times);
+    for (const [index, moment] of moments.slice(1).entries())
+      expect(moment - moments[index]!).toBeGreaterThanOrEqual(990);
+  });
+
   test('an error has what is wrong with each field', async () => {
     const errors = [{ path: '/agent_type', message: 'must match the pattern' }];
     gateway.answer = (response) =>
