@@ -509,7 +509,7 @@ export const settingsGroups = {
       'Maximum webhook endpoints of a tenant',
     ),
     approvals_max_pending: integer(
-      { default: 10_000, min: 1 },
+      { default: 10_000, min: 1, max: 1_000_000_000 },
       'Maximum pending approvals of a tenant; another one is refused with 429',
     ),
     webhook_allowed_networks: list(

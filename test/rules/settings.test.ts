@@ -176,6 +176,8 @@ function badTexts(row: Row): string[] {
         '+5',
         '1_000',
         '007',
+        // More than a column of whole numbers holds.
+        '9'.repeat(20),
         '9'.repeat(400),
         String(row.min - 1),
         ...(row.max === undefined ? [] : [String(row.max + 1)]),
