@@ -153,7 +153,7 @@ async function restore(args: readonly string[]): Promise<void> {
     });
     const reached = lastCommit?.toISOString() ?? base.manifest.finished_at;
     say(
-      `Restored ${home}. The last change in it is of ${reached}; revisions continue 1000000 higher.`,
+      `Restored ${home}. The last change in it is of ${reached}; revisions are raised at the next start.`,
     );
     say('What was revoked after that is good again: sessions, API keys, members.');
     if (secretKeyId(settings) !== base.manifest.secret_key_id)
