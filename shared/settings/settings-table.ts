@@ -291,7 +291,7 @@ export const settingsGroups = {
       },
     ),
     webhook_secret: secret(
-      'Key that signs one-time approve and deny links in mails; defaults to one derived from SECRET_KEY',
+      'Signs, together with SECRET_KEY, one-time approve and deny links in mails; defaults to SECRET_KEY alone',
       { requires_restart: true },
     ),
     access_token_ttl_seconds: integer(

@@ -243,22 +243,28 @@ describe('keys', () => {
     expect(links.open(rotated.issue(link), now)).toEqual(invalid);
   });
 
-  test('WEBHOOK_SECRET signs alone: whoever has SECRET_KEY, now or before, makes no link', () => {
-    const own = createDecisionLinks({
-      webhook_secret: 'w',
-      secret_key: other,
-      secret_key_previous: key,
-    });
-    expect(own.open(own.issue(link), now)).toEqual({ link });
+  test('WEBHOOK_SECRET signs with SECRET_KEY: whoever has only one of them makes no link', () => {
+    const both = { webhook_secret: 'w', secret_key: other, secret_key_previous: key };
+    const own = createDecisionLinks(both);
+    const madeByBoth = own.issue(link);
+    expect(own.open(madeByBoth, now)).toEqual({ link });
+    for (const one of [
+      { ...keys, secret_key: other },
+      { ...keys, secret_key: 'w' },
+      { ...keys, webhook_secret: 'w', secret_key: 'w' },
+      { ...both, secret_key: key, secret_key_previous: null },
+    ]) {
+      const others = createDecisionLinks(one);
+      expect(others.open(madeByBoth, now)).toEqual(invalid);
+    }
     expect(own.open(links.issue(link), now)).toEqual(invalid);
-    expect(createDecisionLinks({ ...keys, secret_key: other }).open(own.issue(link), now)).toEqual(
-      invalid,
-    );
+    const before = createDecisionLinks({ ...both, secret_key: key, secret_key_previous: null });
+    expect(own.open(before.issue(link), now)).toEqual({ link });
   });
 
   test('without any key there are no links', () => {
     expect(() =>
-      createDecisionLinks({ webhook_secret: null, secret_key: null, secret_key_previous: key }),
+      createDecisionLinks({ webhook_secret: 'w', secret_key: null, secret_key_previous: key }),
     ).toThrow('SECRET_KEY');
   });
 });

@@ -44,7 +44,7 @@ type Content = [
 const purpose = 'decision-link';
 
 /**
- * WEBHOOK_SECRET signs; where it is not set SECRET_KEY does, and links signed under
+ * SECRET_KEY signs, together with WEBHOOK_SECRET if that is set; links signed under
  * SECRET_KEY_PREVIOUS still open.
  */
 export function createDecisionLinks(secrets: LinkSecrets): DecisionLinks {
@@ -79,13 +79,16 @@ export function createDecisionLinks(secrets: LinkSecrets): DecisionLinks {
   };
 }
 
-/** The key that signs, then those that only open. */
+/**
+ * The key that signs, then those that only open. WEBHOOK_SECRET has any length: by itself a short
+ * one could be found by whoever has a link, and would sign decisions of others.
+ */
 function keysOf(secrets: LinkSecrets): [Buffer, ...Buffer[]] {
   const { webhook_secret: own, secret_key: current, secret_key_previous: previous } = secrets;
-  if (own !== null) return [deriveKey(own, purpose)];
-  if (current === null) throw new Error('WEBHOOK_SECRET or SECRET_KEY is needed to sign links');
-  const currentKey = deriveKey(current, purpose);
-  return previous === null ? [currentKey] : [currentKey, deriveKey(previous, purpose)];
+  if (current === null) throw new Error('SECRET_KEY is needed to sign links');
+  const keyOf = (secretKey: string): Buffer =>
+    deriveKey(own === null ? secretKey : `${secretKey}.${own}`, purpose);
+  return previous === null ? [keyOf(current)] : [keyOf(current), keyOf(previous)];
 }
 
 const signatureOf = (body: string, key: Buffer): string =>
