@@ -142,7 +142,8 @@ async function earlierOf(row: ApprovalRow, { call }: Pick<Request, 'call'>): Pro
     const { decider, revisions } = await call('tenant-config.members.decider', {
       tenant_id: row.tenant_id,
       ...(type === 'service' ? { account_id: id } : { user_id: id }),
-      ...askedOf(row),
+      // Groups that were asked after they had approved take nothing from them.
+      ...askedOf(right === 'groups_without_members' ? { ...row, hop: 0 } : row),
     });
     return { approver, right: decider?.right ?? null, revisions };
   };

@@ -545,6 +545,19 @@ describe('who may approve', () => {
       expect((await decide(people.carl!, asked.id)).body.state).toBe('approved');
     });
 
+    test('whoever approved where the groups had nobody still counts once it has escalated', async () => {
+      await grow();
+      const { id } = await ask('deploy/ada', 'unled', { risk_level: 'high' });
+      expect((await decide(people.dora!, id)).body).toMatchObject({
+        approved_by: [{ by: ids.dora, right: 'groups_without_members' }],
+      });
+      await database.query('UPDATE notifier.approvals SET hop = 1 WHERE id = $1', [id]);
+      expect((await decide(people.bob!, id)).body).toMatchObject({
+        state: 'approved',
+        approved_by: [{ by: ids.dora }, { by: ids.bob }],
+      });
+    });
+
     test('it shows who has approved so far; a denial by one ends it, also by one who approved', async () => {
       const { id } = await ask('ada', 'none', { risk_level: 'high' });
       const first = await decide(people.bob!, id);
