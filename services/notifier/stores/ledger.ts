@@ -179,7 +179,8 @@ export async function settleHolds(
 
 /**
  * Says once for each period that a budget has reached its `warn_at`: in the audit now, and to people
- * by worker/warnings.ts. One that people were not told of when its next period warns is replaced.
+ * by worker/warnings.ts. One that people were not told of when its next period warns is replaced. A
+ * period that ends sooner than the last one is another: the budget was given shorter ones.
  * What is asked for and refused brings no budget anywhere, and must not use up its warning.
  */
 async function noteWarned(
@@ -196,7 +197,7 @@ async function noteWarned(
      FROM unnest($2::text[], $3::json[]) AS w (budget, notice)
      ON CONFLICT (tenant_id, budget) DO UPDATE SET
        until = excluded.until, notice = excluded.notice, notice_due_at = excluded.notice_due_at
-       WHERE budget_warnings.until <= clock_timestamp()
+       WHERE budget_warnings.until <= clock_timestamp() OR excluded.until < budget_warnings.until
      RETURNING budget`,
     [tenantId, notices.map(([key]) => key), notices.map(([, notice]) => JSON.stringify(notice))],
   );

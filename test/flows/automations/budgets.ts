@@ -513,6 +513,19 @@ describe('budgets', () => {
       expect(rows).toMatchObject([{ notice: { spent: '85', asked: '0' } }]);
     });
 
+    test('is that of shorter periods, once the budget has them', async () => {
+      const warning = { ...monthly, warn_at: 0.8 };
+      await setBudgets({ all: { ...warning, window: 'rolling' } });
+      await start(80);
+      await setBudgets({ all: { ...warning, per: 'hour' } });
+      await start(1);
+      const rows = await database.query<{ until: Date }>(
+        'SELECT until FROM notifier.budget_warnings WHERE tenant_id = $1',
+        [tenant.id],
+      );
+      expect(rows[0]!.until.getTime() - Date.now()).toBeLessThan(3_600_000);
+    });
+
     test('is told once in a period, also where the node that judged it was killed before it was told', async () => {
       const receiver = await startReceiver();
       try {
