@@ -7,7 +7,7 @@ import type { EffectiveNotifications } from '../../../shared/contracts/notificat
 import type { Channel } from '../../../shared/contracts/notifier.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 
-type Approvers = ResultOf<'tenant-config.members.approvers'>;
+export type Approvers = ResultOf<'tenant-config.members.approvers'>;
 
 /** The sections of notification_config that say how each channel sends. */
 export type ChannelConfig = Pick<EffectiveNotifications, Channel>;
@@ -45,4 +45,18 @@ export interface FrozenConfig {
   readonly channels?: readonly Channel[];
   /** Groups of the chain that had somebody who could decide: after one of them no address does. */
   readonly groups_with_deciders?: readonly string[];
+}
+
+/**
+ * What was frozen, without members who have left since: they are asked nothing more. Where a whole
+ * group has left, the administrators are asked in its place, who then decide (rules/decider.ts of
+ * tenant-config). Nobody is added, since whoever came later decides nothing.
+ */
+export function withoutLeavers(frozen: FrozenConfig, present: Approvers): FrozenConfig {
+  const left = Object.entries(frozen.groups).map(([name, members]) => {
+    const now = present.groups[name] ?? [];
+    const staying = now.filter(({ user_id: id }) => members.some(({ user_id }) => user_id === id));
+    return [name, members.length > 0 && staying.length === 0 ? present.admins : staying] as const;
+  });
+  return { ...frozen, groups: Object.fromEntries(left), admins: present.admins };
 }

@@ -10,11 +10,12 @@ import {
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import type { Call } from '../../../shared/contract-runtime/request.ts';
 import type { ApprovalState, NoticeType } from '../../../shared/contracts/notifier.ts';
 import { groupAt } from '../rules/approval.ts';
 import { destinationsOf, distinct } from '../channels/destinations.ts';
 import { dueStep, nextTimes, type Step } from '../rules/escalation.ts';
-import type { FrozenConfig } from '../rules/frozen-config.ts';
+import { withoutLeavers, type Approvers, type FrozenConfig } from '../rules/frozen-config.ts';
 import { noticesOf } from '../rules/notice.ts';
 import { ApprovalEntity, type ApprovalRow, type Destination } from '../schema.ts';
 import { markChanged } from '../stores/approvals.ts';
@@ -25,6 +26,7 @@ const pollMs = 1000;
 export interface EscalationOptions {
   readonly db: DataSource;
   readonly log: Logger;
+  readonly call: Call;
   /** Opens ApprovalRow.frozen. */
   readonly open: (sealed: string, tenantId: string) => FrozenConfig;
   /** Called when notices have been queued. */
@@ -45,90 +47,63 @@ const endStateOf = {
   expire: 'expired',
 } as const satisfies Partial<Record<Step, ApprovalState>>;
 
+/** Of an approval: something of it is due. */
+const isDue = `state = 'pending' AND least(escalates_at, expires_at, reminds_at) <= now()`;
+
+type Due = Pick<ApprovalRow, 'id' | 'tenant_id' | 'chain'>;
+
 /** Stopped, it ends after the approval that is being fired. */
-export function startEscalating({
-  db,
-  log,
-  open,
-  onQueued,
-  onChanged,
-}: EscalationOptions): BackgroundLoop {
-  async function fire(manager: EntityManager, row: ApprovalRow, now: Date): Promise<void> {
-    const step = dueStep(row, now);
-    if (step === null) return;
+export function startEscalating(options: EscalationOptions): BackgroundLoop {
+  const { db, log, onQueued, onChanged } = options;
 
-    const change = changeOf(step, row, now);
-    const changed: ApprovalRow = { ...row, ...change };
-    await manager.update(ApprovalEntity, { id: row.id }, change);
+  /** The approval that is due longest. */
+  const nextDue = async (except: readonly string[]): Promise<Due | undefined> => {
+    const [due] = await db.query<Due[]>(
+      `SELECT id, tenant_id, chain FROM notifier.approvals WHERE ${isDue} AND id <> ALL($1)
+       ORDER BY least(escalates_at, expires_at, reminds_at) LIMIT 1`,
+      [except],
+    );
+    return due;
+  };
 
-    const frozen = open(row.frozen, row.tenant_id);
-    const destinations = await whoHears(manager, changed, frozen, step);
-    const type = noticeTypeOf[step];
-    const notices = noticesOf(changed, type, destinations, now);
-    await queueNotices(manager, changed, frozen.revision, notices);
-    const event = {
-      action: type,
-      tenant_id: row.tenant_id,
-      target: row.id,
-      actor: { type: 'system', id: 'notifier' },
-      payload: {
-        hop: changed.hop,
-        group: groupAt(row.chain, changed.hop),
-        notices: notices.length,
-      },
-    } as const;
-    const by = { caller: serviceCaller('notifier'), requestId: row.request_id };
-    await recordEvents(manager, [auditFacts(event, by)]);
-    await markChanged(manager, row);
-  }
-
-  /**
-   * Fires one approval that is due. Answers its id, with the error if it could not be fired;
-   * undefined where none is due.
-   */
-  async function fireOne(
-    except: readonly string[],
-  ): Promise<{ id: string; tenantId?: string; error?: unknown } | undefined> {
-    let id: string | undefined;
-    try {
-      return await db.transaction(async (manager) => {
-        const [due] = await manager.query<{ id: string; now: Date }[]>(
-          `SELECT id, now() AS now FROM notifier.approvals
-           WHERE state = 'pending' AND least(escalates_at, expires_at, reminds_at) <= now()
-             AND id <> ALL($1)
-           ORDER BY least(escalates_at, expires_at, reminds_at) LIMIT 1 FOR UPDATE SKIP LOCKED`,
-          [except],
-        );
-        if (!due) return undefined;
-        id = due.id;
-        const row = await manager.findOneByOrFail(ApprovalEntity, { id });
-        await fire(manager, row, due.now);
-        return { id, tenantId: row.tenant_id };
-      });
-    } catch (error) {
-      if (id === undefined) throw error;
-      return { id, error };
-    }
-  }
+  /** False where another node has it, or it is due no more. */
+  const fireOne = ({ id }: Due, present: Approvers | undefined): Promise<boolean> =>
+    db.transaction(async (manager) => {
+      const [due] = await manager.query<{ now: Date }[]>(
+        `SELECT now() AS now FROM notifier.approvals WHERE id = $1 AND ${isDue} FOR UPDATE SKIP LOCKED`,
+        [id],
+      );
+      if (!due) return false;
+      const row = await manager.findOneByOrFail(ApprovalEntity, { id });
+      await fire(options, manager, row, due.now, present);
+      return true;
+    });
 
   /**
    * Fires everything that is due now. An approval that cannot be fired does not hold up the others.
    */
   async function fireDue(stopping: AbortSignal): Promise<number> {
-    const failedIds: string[] = [];
+    const left: string[] = [];
+    const askWho = memberLookup(options);
     while (!stopping.aborted) {
-      const fired = await fireOne(failedIds);
-      if (!fired || stopping.aborted) break;
-      if (fired.tenantId !== undefined) {
-        onQueued();
-        onChanged(fired.tenantId);
-        continue;
+      const due = await nextDue(left);
+      if (!due) break;
+      // Before the transaction, whose locks are not held over the bus.
+      const present = await askWho(due);
+      if (stopping.aborted) break;
+      try {
+        if (await fireOne(due, present)) {
+          onQueued();
+          onChanged(due.tenant_id);
+          continue;
+        }
+      } catch (error) {
+        log.error(
+          { err: error, approval_id: due.id },
+          'an approval cannot be escalated; it is tried again every second',
+        );
       }
-      log.error(
-        { err: fired.error, approval_id: fired.id },
-        'an approval cannot be escalated; it is tried again every second',
-      );
-      failedIds.push(fired.id);
+      left.push(due.id);
     }
     return pollMs;
   }
@@ -139,6 +114,64 @@ export function startEscalating({
     retryMs: pollMs,
     complaint: 'what is due cannot be read; it is tried again every second',
   });
+}
+
+/**
+ * Who is a member by now, for one look. Undefined once tenant-config has not answered: escalation
+ * does not wait for it, and asks whom it would have asked.
+ */
+function memberLookup({ call, log }: EscalationOptions) {
+  let isAway = false;
+  return async ({ tenant_id, chain }: Due): Promise<Approvers | undefined> => {
+    if (isAway) return undefined;
+    try {
+      return await call('tenant-config.members.approvers', { tenant_id, groups: chain });
+    } catch (error) {
+      log.warn({ err: error, tenant_id }, 'approvals escalate without looking who has left');
+      isAway = true;
+      return undefined;
+    }
+  };
+}
+
+async function fire(
+  { open }: EscalationOptions,
+  manager: EntityManager,
+  row: ApprovalRow,
+  now: Date,
+  present: Approvers | undefined,
+): Promise<void> {
+  const step = dueStep(row, now);
+  if (step === null) return;
+
+  const change = changeOf(step, row, now);
+  const changed: ApprovalRow = { ...row, ...change };
+  await manager.update(ApprovalEntity, { id: row.id }, change);
+
+  const frozen = open(row.frozen, row.tenant_id);
+  const destinations = await whoHears(
+    manager,
+    changed,
+    present ? withoutLeavers(frozen, present) : frozen,
+    step,
+  );
+  const type = noticeTypeOf[step];
+  const notices = noticesOf(changed, type, destinations, now);
+  await queueNotices(manager, changed, frozen.revision, notices);
+  const event = {
+    action: type,
+    tenant_id: row.tenant_id,
+    target: row.id,
+    actor: { type: 'system', id: 'notifier' },
+    payload: {
+      hop: changed.hop,
+      group: groupAt(row.chain, changed.hop),
+      notices: notices.length,
+    },
+  } as const;
+  const by = { caller: serviceCaller('notifier'), requestId: row.request_id };
+  await recordEvents(manager, [auditFacts(event, by)]);
+  await markChanged(manager, row);
 }
 
 function changeOf(step: Step, row: ApprovalRow, now: Date) {

@@ -3,8 +3,9 @@
  * `minutes.test.ts`.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { eventually } from '../../support/cluster.ts';
 import { startReceiver, type Received, type Receiver } from '../../support/receiver.ts';
-import { createTenant, type TenantFixture } from '../../support/strata.ts';
+import { addMember, createTenant, type TenantFixture } from '../../support/strata.ts';
 import { database, platform, strata } from './strata.ts';
 
 describe('escalation', () => {
@@ -145,6 +146,30 @@ describe('escalation', () => {
       );
       await letPass(id, 6);
       expect(summaries(await notices(id, 2)).at(-1)).toBe('approval.expired 0 sre');
+    });
+
+    test('members who have left are not asked, and administrators are in place of a whole group', async () => {
+      const config = { approver_groups: groups, escalation: { escalation_window_minutes: 10 } };
+      await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, config);
+      const member = { email: 'lee@left.example', roles: ['operator'], groups: ['leads'] };
+      const { user_id: leaver } = await addMember(tenant.admin, tenant.id, member);
+      const made = await tenant.operator.post(`/tenants/${tenant.id}/approvals`, {
+        action: 'scale',
+        risk_level: 'high',
+        title: 'Scale up',
+      });
+      await tenant.admin.delete(`/tenants/${tenant.id}/users/${leaver}`);
+      await letPass(made.body.id, 10);
+      const asked = await eventually(async () => {
+        const of = `approval_id=${made.body.id}&channel=email`;
+        const { body } = await tenant.admin.get(
+          `/tenants/${tenant.id}/notifications/deliveries?${of}`,
+        );
+        const hops = body.items.filter(({ hop }: { hop: number }) => hop === 1);
+        if (hops.length === 0) throw new Error('it has not escalated');
+        return hops.map(({ target }: { target: string }) => target);
+      });
+      expect(asked).toEqual([tenant.emails.tenant_admin]);
     });
 
     test('the configuration is that of the request: later changes reach later approvals only', async () => {
