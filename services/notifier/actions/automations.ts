@@ -14,6 +14,7 @@ import { momentOf } from '../../../shared/schema/moment.ts';
 import { countNamed } from '../channels/destinations.ts';
 import { digestOf, partProblems, type ExactAction } from '../rules/action-digest.ts';
 import {
+  areTold,
   automationView,
   denialOf,
   hasEnded,
@@ -226,8 +227,7 @@ async function start(
       hasTakenMails = true;
     }
     const decideAgain = tries > triesAhead ? decide : undefined;
-    const isOver = over.length > 0;
-    const made = { tenantId, body, intent, at, admission, approval, isOver, decideAgain };
+    const made = { tenantId, body, intent, at, admission, approval, over, decideAgain };
     try {
       const row = await db.transaction((manager) => insert(manager, options, made, request));
       // Another request with the same key was faster, and announced it.
@@ -306,8 +306,8 @@ interface NewAutomation {
   readonly at: string;
   readonly admission: Admission;
   readonly approval: ApprovalToMake | undefined;
-  /** Whether the approval says which budgets it lets be exceeded. */
-  readonly isOver: boolean;
+  /** The budgets that the approval says would be exceeded. */
+  readonly over: readonly DecisionReason[];
   /** Decides while the tenant's configuration stays as it is, where it changed ahead of that. */
   readonly decideAgain: Decide | undefined;
 }
@@ -364,7 +364,8 @@ async function insert(
   const isDenied = admission.decided.decision === 'deny' || judged.decision === 'deny';
   // Under the lock nobody can be called to plan an approval.
   const isPlanned = needsApproval(admission, isOver) === (approval !== undefined);
-  if (!isDenied && !(isPlanned && isOver === made.isOver))
+  const isSaid = isOver === made.over.length > 0 && areTold(judged.reasons, made.over);
+  if (!isDenied && !(isPlanned && isSaid))
     throw new Moved(admission.decided.revision, isOver ? judged.reasons : []);
   const weighed = {
     ...asked,

@@ -1,7 +1,7 @@
 /** An automation as its readers see it, and what its place among the tenant's slots depends on. */
 import { exceeds } from '../../../shared/bounds/limits.ts';
 import type { AutomationState } from '../../../shared/contracts/automations.ts';
-import type { Decided } from '../../../shared/contracts/decide.ts';
+import type { Decided, DecisionReason } from '../../../shared/contracts/decide.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import type { AutomationRow } from '../schema.ts';
 
@@ -59,3 +59,12 @@ export function denialOf(
   const tooMany = { rule: 'too_many_automations', asked, ...slots } as const;
   return { ...kept, decision: 'deny', reasons: [tooMany, ...kept.reasons] };
 }
+
+/** Whether each budget that would be exceeded is one of those that people are told of. */
+export const areTold = (
+  exceeded: readonly DecisionReason[],
+  told: readonly DecisionReason[],
+): boolean =>
+  exceeded.every(({ source, name }) =>
+    told.some((each) => each.source === source && each.name === name),
+  );

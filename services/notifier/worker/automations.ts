@@ -16,7 +16,7 @@ import { startBackgroundLoop } from '../../../shared/concurrency/background-loop
 import { BatchQueue } from '../../../shared/concurrency/batch-queue.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { codeOf } from '../../../shared/errors.ts';
-import { denialOf, type Admission } from '../rules/automation.ts';
+import { areTold, denialOf, type Admission } from '../rules/automation.ts';
 import { withBudgets, type Judged } from '../../../shared/budgets/judge.ts';
 import type { AutomationRow } from '../schema.ts';
 import { recordTransitions } from '../stores/automation-events.ts';
@@ -199,9 +199,7 @@ function isRefused(
   { reasons: told }: AutomationRow['decided'],
 ): boolean {
   if (decision === 'deny' || isCostMissing) return true;
-  return !reasons.every(({ source, name }) =>
-    told.some((each) => each.source === source && each.name === name),
-  );
+  return !areTold(reasons, told);
 }
 
 async function admissionOf(

@@ -375,6 +375,29 @@ describe('budgets', () => {
       await eventually(async () => expect((await get(third.id)).state).toBe('running'));
     });
 
+    test('says each budget that it lets be exceeded, also one that was filled while it was made', async () => {
+      const match = { actions: ['scale'] };
+      const asks = { over: 'approval_required' };
+      await setBudgets({
+        costs: { ...monthly, ...asks, amount: '1', match },
+        rate: { amount: '1', counts: 'actions', per: 'month', ...asks },
+      });
+      // What is to be asked is found out between two looks at the budgets.
+      const members = await holdLock(
+        database,
+        'LOCK TABLE tenant_config.members IN ACCESS EXCLUSIVE MODE',
+      );
+      const asking = start(2);
+      await members.untilWaiting(1);
+      await start(1, { action: 'other' });
+      await members.release();
+      const { approval_id: id, reasons } = await asking;
+      const { body } = await tenant.admin.get(`/tenants/${tenant.id}/approvals/${id}`);
+      const said = body.resource.exceeds.map(({ budget }: { budget: string }) => budget);
+      expect(said).toEqual(['costs', 'rate']);
+      expect(reasons.map(({ name }: { name: string }) => name)).toEqual(said);
+    });
+
     test('holds nothing while it waits, is refused at once when over, and is judged again when granted', async () => {
       await setBudgets({ all: monthly });
       const waiting = await start(60, risky);
