@@ -42,7 +42,7 @@ import { changedAfter, markChanged, requireApproval } from '../stores/approvals.
 import { databaseTime } from '../stores/clock.ts';
 import { findRepeated } from '../stores/idempotency.ts';
 import { newestOfTenant } from '../stores/newest-first.ts';
-import { queueNotices } from '../stores/notices.ts';
+import { queueForSomebody } from '../stores/notices.ts';
 import { requireRoom } from '../stores/usage.ts';
 import { acknowledge, callingCandidate, decide, type ApprovalOptions } from './deciding.ts';
 
@@ -337,8 +337,9 @@ export async function insertApproval(
   if (insertedIds.length === 0) return null;
 
   const destinations = destinationsOf(row, frozen, 0);
-  const notices = noticesOf(row, 'approval.requested', destinations, now);
-  await queueNotices(manager, row, frozen.revision, notices);
+  await queueForSomebody(manager, row, frozen, destinations, (to) =>
+    noticesOf(row, 'approval.requested', to, now),
+  );
   const event = {
     action: 'approval.requested',
     tenant_id: tenantId,

@@ -57,6 +57,13 @@ export function destinationsOf(
   const wanted = configured.filter(({ channel }) => named.includes(channel));
   if (configured.length > 0) return distinct(wanted.length > 0 ? wanted : configured);
 
-  const adminAddresses = admins.map(({ email }) => email);
-  return distinct(channelDestinations('email', approval.tenant_id, config, adminAddresses));
+  return adminDestinations(approval, { config, admins });
 }
+
+export const adminDestinations = (
+  { tenant_id: tenantId }: Pick<ApprovalRow, 'tenant_id'>,
+  { config, admins }: Pick<FrozenConfig, 'config' | 'admins'>,
+): Destination[] => {
+  const addresses = admins.map(({ email }) => email);
+  return distinct(channelDestinations('email', tenantId, config, addresses));
+};

@@ -3,6 +3,8 @@
  * claims.ts and attempts.ts empty it.
  */
 import type { EntityManager } from 'typeorm';
+import { adminDestinations } from '../channels/destinations.ts';
+import type { FrozenConfig } from '../rules/frozen-config.ts';
 import type { ApprovalRow, Destination } from '../schema.ts';
 import type { NewDelivery } from '../rules/notice.ts';
 import { auditFailures, type FailedDelivery } from './failures.ts';
@@ -19,15 +21,15 @@ type About =
  * Queues notices inside the transaction that makes them true. `configRevision` is that of the
  * frozen configuration: one newer than an endpoint's pause ends the pause. At an
  * endpoint that stays paused a notice fails at once, which is audited. What is queued already, by
- * its id, stays as it is.
+ * its id, stays as it is. Answers whether any is to be sent.
  */
 export async function queueNotices(
   manager: EntityManager,
   about: About,
   configRevision: number,
   notices: readonly NewDelivery[],
-): Promise<void> {
-  if (notices.length === 0) return;
+): Promise<boolean> {
+  if (notices.length === 0) return false;
   // In one order everywhere, so that no two transactions wait for each other's endpoints.
   const endpointKeys = [...new Set(notices.map((notice) => notice.endpoint_key))].sort();
   await holdEndpoints(manager, endpointKeys, configRevision);
@@ -54,6 +56,23 @@ export async function queueNotices(
     [JSON.stringify(notices), about.tenant_id, about.id, pausedReason, about.sealed ?? null],
   );
   await auditFailures(manager, failed);
+  return failed.length < notices.length;
+}
+
+/**
+ * Queues what people must hear of. Where nobody would, because each endpoint is paused, the
+ * administrators hear it.
+ */
+export async function queueForSomebody(
+  manager: EntityManager,
+  about: About,
+  frozen: FrozenConfig,
+  destinations: readonly Destination[],
+  noticesTo: (destinations: readonly Destination[]) => NewDelivery[],
+): Promise<void> {
+  const queue = (to: readonly Destination[]): Promise<boolean> =>
+    queueNotices(manager, about, frozen.revision, noticesTo(to));
+  if (!(await queue(destinations))) await queue(adminDestinations(about, frozen));
 }
 
 /**

@@ -19,7 +19,7 @@ import { withoutLeavers, type Approvers, type FrozenConfig } from '../rules/froz
 import { noticesOf } from '../rules/notice.ts';
 import { ApprovalEntity, type ApprovalRow, type Destination } from '../schema.ts';
 import { markChanged } from '../stores/approvals.ts';
-import { cancelUnsent, queueNotices } from '../stores/notices.ts';
+import { cancelUnsent, queueForSomebody } from '../stores/notices.ts';
 
 const pollMs = 1000;
 
@@ -148,16 +148,13 @@ async function fire(
   const changed: ApprovalRow = { ...row, ...change };
   await manager.update(ApprovalEntity, { id: row.id }, change);
 
-  const frozen = open(row.frozen, row.tenant_id);
-  const destinations = await whoHears(
-    manager,
-    changed,
-    present ? withoutLeavers(frozen, present) : frozen,
-    step,
-  );
+  const kept = open(row.frozen, row.tenant_id);
+  const frozen = present ? withoutLeavers(kept, present) : kept;
+  const destinations = await whoHears(manager, changed, frozen, step);
   const type = noticeTypeOf[step];
-  const notices = noticesOf(changed, type, destinations, now);
-  await queueNotices(manager, changed, frozen.revision, notices);
+  await queueForSomebody(manager, changed, frozen, destinations, (to) =>
+    noticesOf(changed, type, to, now),
+  );
   const event = {
     action: type,
     tenant_id: row.tenant_id,
@@ -166,7 +163,7 @@ async function fire(
     payload: {
       hop: changed.hop,
       group: groupAt(row.chain, changed.hop),
-      notices: notices.length,
+      notices: destinations.length,
     },
   } as const;
   const by = { caller: serviceCaller('notifier'), requestId: row.request_id };

@@ -29,7 +29,7 @@ import {
 import { databaseTime } from '../stores/clock.ts';
 import type { FrozenConfigVault } from '../stores/frozen-config.ts';
 import type { TakeMails } from '../stores/mail-shares.ts';
-import { queueNotices } from '../stores/notices.ts';
+import { queueForSomebody } from '../stores/notices.ts';
 
 const pollMs = 1000;
 
@@ -77,10 +77,12 @@ async function tell(options: WarningOptions, warning: DueWarning): Promise<void>
     const data = await lockWarning(manager, warning);
     if (data === undefined) return;
     if (frozen) {
-      const notices = budgetNoticesOf(data, destinations, await databaseTime(manager));
+      const now = await databaseTime(manager);
       const sealed = vault.seal(frozen, warning.tenant_id);
       const about = { id: null, tenant_id: warning.tenant_id, sealed };
-      await queueNotices(manager, about, frozen.revision, notices);
+      await queueForSomebody(manager, about, frozen, destinations, (to) =>
+        budgetNoticesOf(data, to, now),
+      );
     }
     await markTold(manager, warning);
   });
