@@ -35,8 +35,8 @@ export async function lockSlots(manager: EntityManager, tenantId: string): Promi
   await lock();
 }
 
-/** An approval may be waited for a week, and a slot for `longestInQueue` after that. */
-const longestBeforeStart = '9 days';
+/** An approval may escalate 20 times, a week apart; after that a slot is waited for `longestInQueue`. */
+const longestBeforeStart = '150 days';
 
 /** Those that started in the span. By when they were asked for as well, of which there is an index. */
 export function startedWithin(

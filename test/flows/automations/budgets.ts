@@ -211,6 +211,12 @@ describe('budgets', () => {
       ]);
       expect(await list(`started_until=${today!.from}`)).toEqual([]);
       expect(await list(`started_from=${today!.until}`)).toEqual([]);
+      // Its approval escalated 20 times, a week apart.
+      await database.query(
+        `UPDATE notifier.automations SET created_at = created_at - interval '147 days' WHERE id = $1`,
+        [id],
+      );
+      expect(await list(`started_from=${today!.from}`)).toEqual([other.id, id]);
     });
 
     test('of the platform holds in each tenant by itself, and a tenant does not loosen it', async () => {
