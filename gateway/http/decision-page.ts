@@ -163,7 +163,7 @@ function openPart({
   const approve = html`<button class="approve" name="decision" value="approve" type="submit">Approve</button>`;
   return html`<dl>${happensRows(happens).map(row)}
 </dl>
-<p class="note">Open until ${minute(until)}. Nothing has happened yet.</p>
+<p class="note">${happens ? '' : `Open until ${minute(until)}. `}Nothing has happened yet.</p>
 <form method="post">
 <label>Comment<textarea name="comment" rows="2" maxlength="${longestComment}"></textarea></label>
 ${decision === 'deny' ? '' : isCritical ? confirm : approve}

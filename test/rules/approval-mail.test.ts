@@ -51,6 +51,15 @@ test('a mail says who decided by name', () => {
   expect(text).not.toContain('e1d8');
 });
 
+test('a mail says once when it ends, and of what has ended nothing', () => {
+  const silence = 'At 2026-01-01 12:30 UTC it expires, which is no approval.';
+  const what_happens = { approve: 'It is granted.', deny: 'It is refused.', silence };
+  const { text } = renderApprovalMail('approval.requested', { ...approval, what_happens });
+  expect(text).toContain(silence);
+  expect(text).not.toContain('13:00');
+  expect(renderApprovalMail('approval.exhausted', approval).text).not.toContain('13:00');
+});
+
 describe('each notice', () => {
   test.each<[NoticeType, string, string]>([
     [

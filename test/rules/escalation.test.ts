@@ -1,6 +1,6 @@
 /** What is due of an approval, and when, without waiting for it. */
 import { describe, expect, test } from '@jest/globals';
-import { dueStep, firstTimes, nextTimes } from '../../services/notifier/rules/escalation.ts';
+import { dueStep, endOf, firstTimes, nextTimes } from '../../services/notifier/rules/escalation.ts';
 import { groupAt } from '../../services/notifier/rules/approval.ts';
 
 const minute = 60_000;
@@ -89,4 +89,16 @@ test('each hop asks the next group, and the last one again', () => {
     'leads',
   ]);
   expect(groupAt([], 0)).toBeNull();
+});
+
+test('without a decision it ends with its last window, however late it would expire', () => {
+  const patient = { ...limits, window_seconds: 3600, timeout_seconds: 7 * 86_400 };
+  const times = { hop: 0, ...patient, ...firstTimes(asked, undefined, patient) };
+  expect(endOf(times)).toEqual(after(180));
+  expect(times.reminds_at).toEqual(after(135));
+  const second = { ...times, ...nextTimes(times, after(60)) };
+  expect([endOf(second), second.reminds_at]).toEqual([after(180), after(150)]);
+  expect(endOf({ ...second, escalates_at: null })).toEqual(times.expires_at);
+  const fixed = { ...times, ...firstTimes(asked, after(90), patient) };
+  expect(endOf(fixed)).toEqual(after(90));
 });

@@ -22,6 +22,7 @@ import {
   requireRight,
   type Candidate,
 } from '../rules/approval-policy.ts';
+import { reminderOf } from '../rules/escalation.ts';
 import { noticesOf } from '../rules/notice.ts';
 import { principalsOf, storedKeyOf } from '../rules/principals.ts';
 import { proofOf, withdrawalProofOf } from '../rules/proof.ts';
@@ -314,6 +315,8 @@ export async function acknowledge(
     acknowledged_by: request.caller.id,
     acknowledged_at: now,
     escalates_at: null,
+    // Without a last window it ends later.
+    reminds_at: row.reminds_at && reminderOf(now, row.expires_at),
   };
   await manager.update(ApprovalEntity, { id }, change);
   const event = {

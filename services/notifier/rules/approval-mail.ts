@@ -76,7 +76,7 @@ const templates: Readonly<Record<NoticeType, MailTemplate>> = {
   'approval.reminded': {
     name: 'approval_reminded',
     subject: 'Reminder: {title}',
-    says: 'No one has decided yet, and the time to decide ends {expires_at}. You are asked to approve or deny:',
+    says: 'No one has decided yet, and the time to decide ends soon. You are asked to approve or deny:',
   },
   'approval.decided': {
     name: 'approval_decided',
@@ -119,7 +119,7 @@ export function renderApprovalMail(
     subject: fill(override?.subject ?? template.subject, values),
     says: fill(template.says, values),
     title: oneLine(approval.title),
-    rows: rowsOf(approval),
+    rows: rowsOf(approval, asksForDecision(type)),
     description: approval.description?.trim() ?? '',
     links: asksForDecision(type) ? links : undefined,
     branding: brandingOf(override?.branding, values),
@@ -182,7 +182,10 @@ const placeholdersOf = ({ decision, ...approval }: ApprovalFacts): ReadonlyMap<s
   );
 
 /** The table of a mail: label and value, without what the approval does not say. */
-function rowsOf({ decision, ...approval }: ApprovalFacts): (readonly [string, string])[] {
+function rowsOf(
+  { decision, ...approval }: ApprovalFacts,
+  asks: boolean,
+): (readonly [string, string])[] {
   const rows: readonly (readonly [string, string])[] = [
     ['Action', approval.action],
     ['Risk', approval.risk_level],
@@ -192,7 +195,8 @@ function rowsOf({ decision, ...approval }: ApprovalFacts): (readonly [string, st
     ['Asked by', askerOf(approval.requested_by)],
     ['Approved so far', approversOf(approval)],
     ['Group', approval.current_group ?? ''],
-    ['Decide before', decision ? '' : minute(approval.expires_at)],
+    // What happens says when it ends, which may be before it expires.
+    ['Decide before', asks && !approval.what_happens ? minute(approval.expires_at) : ''],
     ['If you approve', approval.what_happens?.approve ?? ''],
     ['If you deny', approval.what_happens?.deny ?? ''],
     ['If no one decides', approval.what_happens?.silence ?? ''],

@@ -2,6 +2,7 @@
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import type { ApprovalRow } from '../schema.ts';
 import { policyOf } from './approval-policy.ts';
+import { endOf } from './escalation.ts';
 import { shownApprover, shownRequester } from './principals.ts';
 
 export type Approval = ResultOf<'notifier.approvals.get'>;
@@ -67,7 +68,7 @@ const minute = (at: Date): string => `${at.toISOString().slice(0, 16).replace('T
  */
 function whatHappens(row: ApprovalRow): WhatHappens {
   const missing = policyOf(row).required - (row.approved_by ?? []).length;
-  const ends = `at ${minute(row.expires_at)} it expires, which is no approval`;
+  const ends = `at ${minute(endOf(row))} it expires, which is no approval`;
   const next = groupAt(row.chain, row.hop + 1);
   const escalates = row.hop < row.max_hops ? row.escalates_at : null;
   return {

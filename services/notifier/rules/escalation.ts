@@ -30,9 +30,18 @@ const remindsAfter = 0.75;
 /** Of one that ends sooner the first notice is new enough. */
 const leastToRemindMs = 3_600_000;
 
-function reminderOf(now: Date, expiresAt: Date): Date | null {
-  const lasts = expiresAt.getTime() - now.getTime();
+export function reminderOf(now: Date, end: Date): Date | null {
+  const lasts = end.getTime() - now.getTime();
   return lasts < leastToRemindMs ? null : new Date(now.getTime() + lasts * remindsAfter);
+}
+
+const earlier = (one: Date, other: Date): Date => (one < other ? one : other);
+
+/** When it ends if nobody decides: with its last window, unless it expires before. */
+export function endOf(times: Omit<Times, 'expires_fixed' | 'reminds_at'>): Date {
+  const { hop, max_hops: maxHops, window_seconds: window, escalates_at: escalatesAt } = times;
+  if (escalatesAt === null) return times.expires_at;
+  return earlier(times.expires_at, after(escalatesAt, (maxHops - hop) * window));
 }
 
 /**
@@ -47,7 +56,7 @@ export function firstTimes(now: Date, requestedExpiry: Date | undefined, limits:
     escalates_at: after(now, limits.window_seconds),
     expires_fixed: requestedExpiry !== undefined,
     expires_at: expiresAt,
-    reminds_at: reminderOf(now, expiresAt),
+    reminds_at: reminderOf(now, earlier(expiresAt, after(now, escalationSeconds))),
   };
 }
 
@@ -90,6 +99,6 @@ export function nextTimes(times: Times, now: Date) {
     escalates_at: after(now, window),
     expires_at: nextExpiry,
     // The hop's own notice is new.
-    reminds_at: times.reminds_at && reminderOf(now, nextExpiry),
+    reminds_at: times.reminds_at && reminderOf(now, earlier(nextExpiry, escalationEnd)),
   };
 }
