@@ -315,8 +315,8 @@ export async function acknowledge(
     acknowledged_by: request.caller.id,
     acknowledged_at: now,
     escalates_at: null,
-    // Without a last window it ends later.
-    reminds_at: row.reminds_at && reminderOf(now, row.expires_at),
+    // Without a last window it ends later, unless it would have expired with that.
+    reminds_at: row.reminds_at && (reminderOf(now, row.expires_at) ?? row.reminds_at),
   };
   await manager.update(ApprovalEntity, { id }, change);
   const event = {
