@@ -333,13 +333,13 @@ describe('an answer that got lost', () => {
   );
 
   test.each(['reader', 'writer'] as const)(
-    'ends a write of the %s soon, with a word about what may have been done',
+    'ends a write of the %s soon, with a word about what may have been carried out',
     async (who) => {
       handle = reset;
       const began = performance.now();
       await expect(asked(who).write()).rejects.toMatchObject({
         type: 'service_unavailable',
-        message: expect.stringContaining('may have been done'),
+        message: expect.stringContaining('may have been carried out'),
       });
       expect(performance.now() - began).toBeLessThan(soonMs);
       expect(calls).toBe(1);

@@ -216,6 +216,7 @@ test('what a person may decide is read once for all of their requests that came 
     policy: null,
     requested_by: { type: 'service', id: 'scaler' },
     created_at: new Date(),
+    escalates_at: null,
     expires_at: new Date(),
     acknowledged_by: null,
     decided_by: null,

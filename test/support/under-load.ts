@@ -114,7 +114,7 @@ export const figuresOf = ({ name, slowestMs, answered, refusals }: Seen): string
 /** Of the machinery, which no caller shall read: actions, nodes, libraries. */
 const innards = /'|request to|node\b.*-\d|moleculer|nats|postgres|typeorm|stack/i;
 /** What a write is told that may have been made. */
-const outcomeUnknown = /may have been done/;
+const outcomeUnknown = /may have been carried out/;
 
 /**
  * Throws where a lane was not answered, where somebody waited longer than that, or where a refusal
