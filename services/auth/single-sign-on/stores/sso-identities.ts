@@ -1,16 +1,19 @@
 /** Who people are at issuers. */
 import type { EntityManager } from 'typeorm';
-import { SsoIdentityEntity, SsoProviderEntity } from '../../schema.ts';
 
 /**
- * The issuers through which somebody may enter the account, in order. One without a provider any
- * more lets nobody in; as a discovery does, issuers are compared as addresses.
+ * The issuers through which somebody may enter the account, in order. One that has no provider any
+ * more lets nobody in. A slash at the end makes no difference, as in a discovery, nor does the case:
+ * comparing loosely is safe, since a further way in only asks for a stronger sign-in.
  */
 export async function issuersKnowing(manager: EntityManager, userId: string): Promise<string[]> {
-  const identities = await manager.findBy(SsoIdentityEntity, { user_id: userId });
-  if (identities.length === 0) return [];
-  const providers = await manager.find(SsoProviderEntity, { select: { issuer: true } });
-  const served = new Set(providers.map(({ issuer }) => new URL(issuer).href));
-  const issuers = new Set(identities.map(({ issuer }) => issuer));
-  return [...issuers].filter((issuer) => served.has(new URL(issuer).href)).toSorted();
+  const rows = await manager.query<{ issuer: string }[]>(
+    `SELECT issuer FROM auth.sso_identities AS known
+     WHERE user_id = $1 AND EXISTS (
+       SELECT FROM auth.sso_providers AS provider
+       WHERE lower(rtrim(provider.issuer, '/')) = lower(rtrim(known.issuer, '/'))
+     ) GROUP BY issuer ORDER BY issuer`,
+    [userId],
+  );
+  return rows.map(({ issuer }) => issuer);
 }
