@@ -176,7 +176,7 @@ const query = {
     examples: ['12'],
     pattern: '^([0-9]{1,15}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}(Z|[+-][0-9]{2}:[0-9]{2}))$',
     description:
-      "A revision of the tenant or a timestamp: all layers and bounds as of then, except the environment's and entries of the platform that were made private since",
+      'A revision of the tenant or a timestamp: the layers and bounds at that point, without the environment, and without platform entries that have become private',
   }),
 };
 

@@ -50,12 +50,12 @@ export interface FrozenConfig {
 /**
  * What was frozen, without members who have left since: they are asked nothing more. Where a whole
  * group has left, the administrators are asked in its place, who then decide (rules/decider.ts of
- * tenant-config). Nobody is added, since whoever came later decides nothing.
+ * tenant-config). Groups get nobody who joined them since, who may not decide.
  */
 export function withoutLeavers(frozen: FrozenConfig, present: Approvers): FrozenConfig {
   const left = Object.entries(frozen.groups).map(([name, members]) => {
-    const now = present.groups[name] ?? [];
-    const staying = now.filter(({ user_id: id }) => members.some(({ user_id }) => user_id === id));
+    const asked = new Set(members.map(({ user_id: id }) => id));
+    const staying = (present.groups[name] ?? []).filter(({ user_id: id }) => asked.has(id));
     return [name, members.length > 0 && staying.length === 0 ? present.admins : staying] as const;
   });
   return { ...frozen, groups: Object.fromEntries(left), admins: present.admins };
