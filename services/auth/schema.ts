@@ -42,6 +42,8 @@ export const UserEntity = table('users', {
   created_at: time,
   /** Since when it is being erased: all that is left is the id, for whoever finishes that. */
   erasing_since: nullable(time),
+  /** When everything that it was entered with ended last, with the links that reset its password. */
+  credentials_ended_at: nullable(time),
 });
 export type UserRow = RowOf<typeof UserEntity>;
 
@@ -411,6 +413,10 @@ export const authSchema: Schema = {
     migration(
       'AuthNarrowKeys1766000000001',
       'ALTER TABLE auth.api_keys ADD COLUMN narrowed_to jsonb',
+    ),
+    migration(
+      'AuthCredentialsEnded1766700000001',
+      'ALTER TABLE auth.users ADD COLUMN credentials_ended_at timestamptz',
     ),
   ],
 };

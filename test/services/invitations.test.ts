@@ -193,6 +193,17 @@ describe('an invitation', () => {
     expect(outcome(await login(email, memberPassword, second.id))).toBe('200');
   });
 
+  test('sets no password of an account that was recovered after it was mailed', async () => {
+    const email = somebody();
+    const { user_id: id } = await addMember(first.admin, first.id, { email, roles: ['viewer'] });
+    await invite(email, second);
+    const token = await invitationToken(email, 2);
+    expect(outcome(await platform.post(`/auth/users/${id}/recover`))).toBe('204');
+    expect(outcome(await accept(token, password))).toBe('401 auth_invitation_invalid');
+    await second.admin.post(`/tenants/${second.id}/users/${id}/invite`);
+    expect(outcome(await accept(await invitationToken(email, 3), password))).toBe('200');
+  });
+
   test('puts no password beside the passkey or the provider of an account', async () => {
     await database.query(
       `INSERT INTO auth.sso_providers

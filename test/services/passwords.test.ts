@@ -217,6 +217,16 @@ describe('a mailed link', () => {
     );
   });
 
+  test('is void after a recovery, also where there was no password to replace', async () => {
+    const { body } = await platform.get(`/auth/users?email=${tenant.emails.viewer}`);
+    const recover = `/auth/users/${body.items[0].id}/recover`;
+    expect(outcome(await platform.post(recover))).toBe('204');
+    const token = await mailedToken();
+    expect(outcome(await platform.post(recover))).toBe('204');
+    expect(outcome(await reset(token))).toBe('401 auth_password_reset_invalid');
+    expect(outcome(await reset(await mailedToken()))).toBe('204');
+  });
+
   test('ends the wait of who guessed too often', async () => {
     for (let failure = 0; failure < 10; failure += 1) await login('wrong');
     expect(outcome(await login(memberPassword))).toBe('429 rate_limited');

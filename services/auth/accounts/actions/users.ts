@@ -26,6 +26,7 @@ import { recordEvent } from '../../stores/audit-events.ts';
 import { beginErasure, endErasure, lockUnclaimed } from '../../stores/erasure.ts';
 import { endCredentials } from '../stores/proof.ts';
 import { accountsAt } from '../stores/status-history.ts';
+import { endInvitationLinks } from '../../invitations/stores/invitations.ts';
 import type { Invited } from '../../stores/retention.ts';
 import { endSessionsOf, openSessionsOf } from '../../sessions/stores/sessions.ts';
 import { sessionView } from '../../sessions/rules/session-view.ts';
@@ -289,6 +290,8 @@ const changeActions = ({ db, settings, notices }: AuthParts) =>
         if (!locked || locked.erasing_since !== null)
           throw new StrataError('not_found', 'There is no such account.');
         const { keys, counts } = await endCredentials(manager, locked);
+        // Now that there is no password, they would set one for whoever has read the mailbox before.
+        await endInvitationLinks(manager, id);
         const payload = { email: locked.email, ended: counts };
         const event = { action: 'auth.user_recovered', tenant_id: null, target: id, payload };
         return { result: locked, keys, events: [event] };

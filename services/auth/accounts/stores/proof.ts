@@ -31,7 +31,11 @@ export async function endCredentials(manager: EntityManager, user: UserRow): Pro
   const apiKeyKeys = await endApiKeysOf(manager, user.id);
   const passkeys = await manager.delete(PasskeyEntity, owned);
   const links = await manager.delete(SsoIdentityEntity, owned);
-  await manager.update(UserEntity, { id: user.id }, { password_hash: null });
+  await manager.update(
+    UserEntity,
+    { id: user.id },
+    { password_hash: null, credentials_ended_at: () => 'now()' },
+  );
   return {
     keys: [...sessionKeys, ...apiKeyKeys],
     counts: {

@@ -45,6 +45,14 @@ export const findUnusedInvitation = (
     })
     .getOne();
 
+/** Of whichever tenant: the person accepts signed in, or is invited again. */
+export async function endInvitationLinks(manager: EntityManager, userId: string): Promise<void> {
+  await manager.query(
+    'UPDATE auth.invitations SET used_at = now() WHERE user_id = $1 AND used_at IS NULL',
+    [userId],
+  );
+}
+
 /** Uses the link up; false where another request was faster, or a later mail has another link. */
 export async function useInvitation(
   manager: EntityManager,

@@ -27,17 +27,20 @@ import { findUser, findUserByAddress, lockForChange } from '../../accounts/store
 interface ResetGrant {
   readonly user_id: string;
   /**
-   * Digest of the password hash that the link replaces, and of whether the address was proved: the
-   * first proof voids links, too.
+   * Digest of the password hash that the link replaces, of whether the address was proved, and of
+   * when credentials ended last: the first proof and a recovery void links, too, also where there is
+   * no password.
    */
   readonly from: string;
 }
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('base64url');
-const grantFor = (user: UserRow): ResetGrant => ({
-  user_id: user.id,
-  from: digest(`${user.email_verified} ${user.password_hash ?? ''}`),
-});
+function grantFor(user: UserRow): ResetGrant {
+  const { id, email_verified: isProved, password_hash: hash, credentials_ended_at: ended } = user;
+  // As links of nodes before it was kept have it.
+  const since = ended === null ? '' : ` ${ended.toISOString()}`;
+  return { user_id: id, from: digest(`${isProved} ${hash ?? ''}${since}`) };
+}
 /** Kept under the token's digest, so that Redis holds nothing that a link can be made of. */
 const grantKey = (token: string): string => `password_reset:${digest(token)}`;
 
