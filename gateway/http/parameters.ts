@@ -22,8 +22,9 @@ export function urlParamsOf(contract: Contract, rest: Rest, request: FastifyRequ
 
 /**
  * Everything that the action is called with. Throws 422 for a query parameter that the contract
- * does not know, and for headers that do not fit, 412 for a condition that cannot be kept: the
- * contract would name those by the parameter, and the caller knows them by the header.
+ * does not know, for U+0000, which the database takes in no text, and for headers that do not fit,
+ * 412 for a condition that cannot be kept: the contract would name those by the parameter, and the
+ * caller knows them by the header.
  */
 export function parametersOf(
   contract: Contract,
@@ -36,6 +37,9 @@ export function parametersOf(
   const problems: Problem[] = Object.keys(request.query as Texts)
     .filter((name) => !rest.query.includes(name))
     .map((name) => ({ path: `/${name}`, message: 'unknown query parameter' }));
+  for (const [name, value] of Object.entries(urlParams))
+    if (typeof value === 'string' && value.includes('\0'))
+      problems.push({ path: `/${name}`, message: 'has the character U+0000' });
   for (const [header, name] of Object.entries(rest.headers)) {
     const text = request.headers[header];
     if (typeof text !== 'string') continue;

@@ -555,6 +555,9 @@ const cases: readonly Case[] = [
     ['an acknowledgement of nothing', 'POST', `${approval}/ack`, {}],
   ]),
   ...invalid('GET', `${notices}?channel=fax`, [['deliveries of no channel', {}, '/channel']]),
+  ...invalid('GET', '/tenants/T/config/history?resource_id=%00', [
+    ['a change of what no text can name', {}, '/resource_id'],
+  ]),
   ...invalid('GET', `${notices}?state=sent`, [['deliveries of no state', {}, '/state']]),
   ...invalid('GET', `${notices}?approval_id=x`, [
     ['deliveries of no approval', {}, '/approval_id'],
