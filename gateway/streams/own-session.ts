@@ -12,6 +12,7 @@
  * |---------------------------------------|--------------------------------------------------------------------------|
  * | a change of somebody else's is told   | only keys of this person's memberships, and of the tenant that they are signed in to, are looked for |
  * | changes that were missed              | told of as of no tenant in particular                                    |
+ * | another tenant's provider signed them in | it is told of that tenant alone, as in all that such a session reads |
  * | a change that is observed twice       | it is sent once, unless very many memberships change at the same time |
  * | a reader without room                 | what was not told is kept once for each tenant, and told when there is    |
  */
@@ -90,8 +91,10 @@ class SessionSubscription implements Subscription {
     this.#onLeave = onLeave;
   }
 
-  /** Null stands for any tenant. */
+  /** Null stands for any tenant. A session that is good for one tenant alone hears of no other. */
   tell(tenantId: string | null): void {
+    const { confined_to: only } = this.#stream.request.caller;
+    if (only !== undefined && tenantId !== null && tenantId !== only) return;
     this.#pending.add(tenantId);
     this.goOn();
   }

@@ -124,6 +124,22 @@ describe('memberships', () => {
     expect(told.data).toEqual({ tenant_id: other.id });
     stream.leave();
   });
+
+  test('elsewhere are told of to no session that is good for one tenant alone', async () => {
+    const email = 'confined@session.example';
+    const { user_id: id } = await addMember(tenant.admin, tenant.id, { email, roles: ['viewer'] });
+    const confined = await signIn(strata.url, email, memberPassword, tenant.id);
+    await strata.database.query(
+      'UPDATE auth.sessions SET confined_to = tenant_id WHERE user_id = $1',
+      [id],
+    );
+    const stream = await begun(confined);
+    await other.admin.post(`/tenants/${other.id}/users`, { email, roles: ['viewer'] });
+    await tenant.admin.patch(`/tenants/${tenant.id}/users/${id}`, { roles: ['operator'] });
+    const told = await stream.until(isCalled('memberships.changed'));
+    expect(told.data).toEqual({ tenant_id: tenant.id });
+    stream.leave();
+  });
 });
 
 test('it is for sessions: an API key has none, and nobody is nobody', async () => {
