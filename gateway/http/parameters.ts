@@ -22,9 +22,8 @@ export function urlParamsOf(contract: Contract, rest: Rest, request: FastifyRequ
 
 /**
  * Everything that the action is called with. Throws 422 for a query parameter that the contract
- * does not know, for U+0000, which the database takes in no text, and for headers that do not fit,
- * 412 for a condition that cannot be kept: the contract would name those by the parameter, and the
- * caller knows them by the header.
+ * does not know, for U+0000, and for headers that do not fit, 412 for a condition that cannot be
+ * kept: the contract would name those by the parameter, and the caller knows them by the header.
  */
 export function parametersOf(
   contract: Contract,
@@ -37,9 +36,7 @@ export function parametersOf(
   const problems: Problem[] = Object.keys(request.query as Texts)
     .filter((name) => !rest.query.includes(name))
     .map((name) => ({ path: `/${name}`, message: 'unknown query parameter' }));
-  for (const [name, value] of Object.entries(urlParams))
-    if (typeof value === 'string' && value.includes('\0'))
-      problems.push({ path: `/${name}`, message: 'has the character U+0000' });
+  problems.push(...textProblems(Object.entries(urlParams)));
   for (const [header, name] of Object.entries(rest.headers)) {
     const text = request.headers[header];
     if (typeof text !== 'string') continue;
@@ -56,6 +53,12 @@ export function parametersOf(
   }
   return params;
 }
+
+/** What the database takes in no text. Bodies in JSON were refused for it while they were read. */
+export const textProblems = (fields: readonly (readonly [string, unknown])[]): Problem[] =>
+  fields
+    .filter(([, value]) => typeof value === 'string' && value.includes('\0'))
+    .map(([name]) => ({ path: pointerTo([name]), message: 'has the character U+0000' }));
 
 /**
  * What is wrong with a body where none is taken: what it asks for would not be done. `{}`, which

@@ -29,7 +29,14 @@ import { callAs, timeLeft } from '../../shared/contract-runtime/request.ts';
 import { isRead, type Contract } from '../../shared/contracts/contract.ts';
 import { addressOf } from '../../shared/contracts/effective-config.ts';
 import type { ActionName, ParamsOf } from '../../shared/contracts/index.ts';
-import { codeOf, isOutage, saysDatabase, statusOf, StrataError } from '../../shared/errors.ts';
+import {
+  codeOf,
+  invalid,
+  isOutage,
+  saysDatabase,
+  statusOf,
+  StrataError,
+} from '../../shared/errors.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
 import { apiKeyIdOf, credentialOf, type Authenticator, type Identity } from './authenticate.ts';
 import { clientOf } from './client-address.ts';
@@ -41,7 +48,7 @@ import { mcpMetadataPath, mcpPath } from '../mcp/mcp.ts';
 import { nodePaths } from './node-routes.ts';
 import { callOf, type OwnHandler, type OwnHandlers, type OwnRequest } from './own-handlers.ts';
 import { takeForms } from './oauth.ts';
-import { parametersOf, urlParamsOf } from './parameters.ts';
+import { parametersOf, textProblems, urlParamsOf } from './parameters.ts';
 import { respond } from './responses.ts';
 import { servedRoutes, type RestRoute } from './rest.ts';
 import type { Tickets } from '../streams/tickets.ts';
@@ -94,8 +101,10 @@ export function registerRoutes(app: FastifyInstance, options: RoutesOptions): vo
       'application/x-www-form-urlencoded',
       { parseAs: 'buffer' },
       async (_request: FastifyRequest, body: Buffer) => {
-        const fields = new URLSearchParams(body.toString('utf8'));
-        return Object.fromEntries([...fields].filter(([, value]) => value !== ''));
+        const fields = [...new URLSearchParams(body.toString('utf8'))];
+        const problems = textProblems(fields);
+        if (problems.length > 0) throw invalid(problems);
+        return Object.fromEntries(fields.filter(([, value]) => value !== ''));
       },
     );
     for (const route of pages) forms.route(routeOf(route, options));

@@ -558,6 +558,16 @@ const cases: readonly Case[] = [
   ...invalid('GET', '/tenants/T/config/history?resource_id=%00', [
     ['a change of what no text can name', {}, '/resource_id'],
   ]),
+  ...invalid('POST', '/approvals/decision?token=t', [
+    [
+      'a comment in a form that cannot be kept',
+      {
+        raw: 'comment=a%00b',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      },
+      '/comment',
+    ],
+  ]),
   ...invalid('GET', `${notices}?state=sent`, [['deliveries of no state', {}, '/state']]),
   ...invalid('GET', `${notices}?approval_id=x`, [
     ['deliveries of no approval', {}, '/approval_id'],
