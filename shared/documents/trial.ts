@@ -27,3 +27,10 @@ export function requireReading({ scopes }: Caller, scope: KeyScope, shows: strin
       `${shows}: the API key needs the scope ${scope}, too.`,
     );
 }
+
+/** The same of an impact: it shows what all have whom the write concerns, as a plan does. */
+export function requireReadingAll(caller: Caller, scope: KeyScope, shows: string): void {
+  if (caller.narrowed_to !== undefined)
+    throw new StrataError('insufficient_scope', `${shows}: no narrow key may ask for it.`);
+  requireReading(caller, scope, shows);
+}

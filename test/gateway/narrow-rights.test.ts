@@ -119,6 +119,16 @@ describe('a narrow key', () => {
     const body = { global_settings: { max_cost_impact_auto: 7 } };
     expect(outcome(await ofRisk.patch(`${trial}search`, body))).toEqual(refused);
     expect((await ofRisk.patch(`${trial}checkout`, body)).status).toBe(200);
+    for (const [path, limits] of [
+      ['bounds', { max_instances: { maximum: 3 } }],
+      ['budgets', {}],
+    ] as const) {
+      const document = `${at}/config/${path}`;
+      const ofIt = await narrowKey({ documents: [document] });
+      const dryRun = `${document}?dry_run=true`;
+      expect((await ofIt.put(dryRun, limits)).status).toBe(200);
+      expect(outcome(await ofIt.put(`${dryRun}&impact=true`, limits))).toEqual(refused);
+    }
   });
 
   test('makes no key, account or trust, whatever its scopes', async () => {

@@ -46,7 +46,7 @@ import {
 import { canonicalHash } from '../../../shared/schema/canonical-hash.ts';
 import { claimsOf, type Claims } from '../../../shared/documents/managed-fields.ts';
 import type { PlatformDocuments } from '../documents/platform-documents.ts';
-import { asksForImpact, requireReading, type Triable } from '../../../shared/documents/trial.ts';
+import { asksForImpact, requireReadingAll, type Triable } from '../../../shared/documents/trial.ts';
 import {
   contractOfWrite,
   itemOf,
@@ -236,7 +236,7 @@ export class Planner {
 
   /** A dry run as the plan of one item. The contract of a write has checked its parameters. */
   async tryOne(kind: PlannedKind, verb: WriteVerb, params: Triable, request: Request) {
-    requireReading(request.caller, 'platform:read', 'An impact shows what tenants have');
+    requireReadingAll(request.caller, 'platform:read', 'An impact shows what tenants have');
     const { impact: _impact, cursor, ...own } = params;
     const item = itemOf(kind, verb, own);
     const contract = contractOfWrite(kind, verb);

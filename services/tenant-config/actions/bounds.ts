@@ -13,14 +13,14 @@ import { platformScope, tenantScope } from '../../../shared/contracts/revision-s
 import type { Attempt, DocumentActions, WriteVerb } from '../../../shared/documents/document.ts';
 import { handlersOf, withTrials } from '../../../shared/documents/handlers.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
-import { asksForImpact, requireReading } from '../../../shared/documents/trial.ts';
+import { asksForImpact, requireReadingAll } from '../../../shared/documents/trial.ts';
 import { canonicalHash } from '../../../shared/schema/canonical-hash.ts';
 
 type Params = ParamsOf<'tenant-config.bounds.delete'> & { readonly body?: unknown };
 
 export function boundActions(db: DataSource, bounds: DocumentActions<TenantAddress, Bounds>) {
   async function tryWithImpact(verb: WriteVerb, params: Params, request: Request) {
-    requireReading(request.caller, 'config:read', 'An impact shows effective values');
+    requireReadingAll(request.caller, 'config:read', 'An impact shows effective values');
     const { impact: _impact, cursor, tenant_id: tenantId, ...own } = params;
     const work = await bounds.prepare(verb, { tenant_id: tenantId, ...own }, request);
     const withBase: Work<Based> = async (manager, at, revision, policies) => {

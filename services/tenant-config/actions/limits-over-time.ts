@@ -9,7 +9,7 @@ import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import type { DocumentActions, WriteVerb } from '../../../shared/documents/document.ts';
 import { handlersOf, withTrials } from '../../../shared/documents/handlers.ts';
-import { asksForImpact, requireReading } from '../../../shared/documents/trial.ts';
+import { asksForImpact, requireReadingAll } from '../../../shared/documents/trial.ts';
 
 type Params = ParamsOf<'tenant-config.budgets.delete'> & { readonly body?: unknown };
 type Impact = ParamsOf<'config-resolver.impact.over-time'>['body'];
@@ -21,7 +21,11 @@ function tried<Document extends Budgets | Freezes>(
   of: (change: { before: Document | null; after: Document | null }) => Partial<Impact>,
 ) {
   async function tryWithImpact(verb: WriteVerb, params: Params, request: Request) {
-    requireReading(request.caller, 'automations:read', 'An impact shows spending and automations');
+    requireReadingAll(
+      request.caller,
+      'automations:read',
+      'An impact shows spending and automations',
+    );
     const { impact: _impact, tenant_id: tenantId, ...own } = params;
     const work = await document.prepare(verb, { tenant_id: tenantId, ...own }, request);
     const scope = tenantScope(tenantId);
