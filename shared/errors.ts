@@ -64,6 +64,10 @@ export class StrataError extends Errors.MoleculerError {
   }
 }
 
+/** Of a write of which nobody knows whether it was made. */
+export const unknownOutcome =
+  'No answer came, so the request may have been carried out. Check before you repeat it, or send If-Match.';
+
 /**
  * A call got no answer: no node was there that could give one, or it went away, or took too long.
  */

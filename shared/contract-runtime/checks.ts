@@ -1,8 +1,13 @@
 /** What a call and its answer are checked by, and the errors that callers get. */
 import type { Logger } from 'pino';
 import type { Contract } from '../contracts/contract.ts';
-import { isDatabaseFailure, isDatabaseOutage, isRefusedData } from '../database/failures.ts';
-import { codeOf, invalid, StrataError } from '../errors.ts';
+import {
+  isDatabaseFailure,
+  isDatabaseOutage,
+  isRefusedData,
+  mayBeCommitted,
+} from '../database/failures.ts';
+import { codeOf, invalid, StrataError, unknownOutcome } from '../errors.ts';
 import { problemsOf } from '../schema/validate.ts';
 
 type Params = Readonly<Record<string, unknown>>;
@@ -41,10 +46,10 @@ export function translate(error: unknown, log: Logger): unknown {
   if (codeOf(error) !== 'internal_error') return error;
   if (isDatabaseOutage(error)) {
     log.error({ err: error }, 'the database does not answer');
-    return new StrataError('service_unavailable', 'The database does not answer. Try again.', {
-      database: true,
-      cause: error,
-    });
+    const message = mayBeCommitted(error)
+      ? unknownOutcome
+      : 'The database does not answer. Try again.';
+    return new StrataError('service_unavailable', message, { database: true, cause: error });
   }
   // A neighbour has translated and logged it already.
   if ((error as { type?: string }).type === 'internal_error') return error;

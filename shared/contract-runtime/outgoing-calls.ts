@@ -20,7 +20,7 @@ import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import { isRead } from '../contracts/contract.ts';
 import { contractOf } from '../contracts/index.ts';
-import { codeOf, isCoded, NoAnswerError, StrataError } from '../errors.ts';
+import { codeOf, isCoded, NoAnswerError, StrataError, unknownOutcome } from '../errors.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { BusCall } from '../bus/moleculer-middleware.ts';
 import { Skew } from './skew.ts';
@@ -96,8 +96,6 @@ export function outgoingCalls(
 const messages: Partial<Record<string, string>> = {
   service_unavailable: 'No node that could answer is connected. Try again.',
 };
-const unknownOutcome =
-  'No answer came, so the request may have been carried out. Check before you repeat it, or send If-Match.';
 
 /** The node that was asked went away before it answered, or its answer got lost. */
 const isLost = (error: unknown): boolean => (error as Error).name === 'RequestRejectedError';

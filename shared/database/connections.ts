@@ -13,6 +13,7 @@
  * pooler had when it was made.
  */
 import pg from 'pg';
+import { noteOfCommit } from './failures.ts';
 import { withoutName } from './pooler.ts';
 import { leadToWritable } from './writable-host.ts';
 
@@ -55,7 +56,12 @@ export class PooledClient extends pg.Client {
     const query = this.query.bind(this) as (...args: unknown[]) => unknown;
     const watched = (first: unknown, ...more: unknown[]): unknown => {
       const sent = query(pooler ? withoutName(first) : first, ...more);
-      if (sent instanceof Promise) sent.catch((error: pg.DatabaseError) => this.#endAfter(error));
+      // Before whoever sent it hears of it.
+      if (sent instanceof Promise)
+        sent.catch((error: pg.DatabaseError) => {
+          if (first === 'COMMIT') noteOfCommit(error);
+          this.#endAfter(error);
+        });
       return sent;
     };
     this.query = watched as typeof this.query;

@@ -68,6 +68,17 @@ export function isDatabaseOutage(error: unknown): boolean {
   return error instanceof Error && clientTexts.test(error.message);
 }
 
+/** Errors of a commit that was sent. */
+const ofCommits = new WeakSet<object>();
+
+export const noteOfCommit = (error: Error): unknown => ofCommits.add(error);
+
+/** Whether the connection was lost while PostgreSQL was asked to commit, so that it may have. */
+export function mayBeCommitted(error: unknown): boolean {
+  const { driverError = error } = (error ?? {}) as { driverError?: unknown };
+  return ofCommits.has(driverError as object) && isDatabaseOutage(error);
+}
+
 /**
  * The statement failed because one before it in its transaction had (in_failed_sql_transaction).
  */

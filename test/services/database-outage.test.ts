@@ -2,15 +2,19 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server } from 'node:net';
+import { pino } from 'pino';
 import type { DataSource, EntityManager } from 'typeorm';
 import { setTimeout as delay } from 'node:timers/promises';
+import { translate } from '../../shared/contract-runtime/checks.ts';
 import { Connections } from '../../shared/database/connections.ts';
 import { isDatabaseOutage } from '../../shared/database/failures.ts';
 import { migrate, migration, openDatabase } from '../../shared/database/open.ts';
+import { pipelinedTransaction } from '../../shared/database/pipelined-transaction.ts';
 import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startStrata } from '../support/strata.ts';
 
+const log = pino({ level: 'silent' });
 let database: Database;
 let db: DataSource;
 beforeAll(async () => {
@@ -91,6 +95,34 @@ test.each<[string, Work]>([
   expect([isDatabaseOutage(error), error]).toEqual([true, expect.any(Error)]);
   expect(await db.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
+
+test.each(['db.transaction', 'pipelinedTransaction'])(
+  'what is lost while it is committed may have been done, by %s',
+  async (name) => {
+    const endAtCommit: Work = async (manager) => {
+      await manager.query('CREATE TEMPORARY TABLE ended ()');
+      await manager.query(
+        `CREATE FUNCTION pg_temp.end_session() RETURNS trigger LANGUAGE plpgsql
+         AS 'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END'`,
+      );
+      await manager.query(
+        `CREATE CONSTRAINT TRIGGER ends AFTER INSERT ON ended DEFERRABLE INITIALLY DEFERRED
+         FOR EACH ROW EXECUTE FUNCTION pg_temp.end_session()`,
+      );
+      await manager.query('INSERT INTO ended DEFAULT VALUES');
+    };
+    const saidOf = async (work: Work): Promise<unknown> => {
+      const done =
+        name === 'db.transaction' ? db.transaction(work) : pipelinedTransaction(db, work);
+      const failed = await done.catch((error: unknown) => translate(error, log));
+      return (failed as Error).message;
+    };
+    expect(await saidOf(endAtCommit)).toMatch(/may have been carried out/);
+    expect(
+      await saidOf((manager) => manager.query('SELECT pg_terminate_backend(pg_backend_pid())')),
+    ).toBe('The database does not answer. Try again.');
+  },
+);
 
 test('a connection that gave no answer in time is not handed to the next', async () => {
   const options = { url: database.url, poolSize: 1, timeoutMs: 2000, ssl: false };
