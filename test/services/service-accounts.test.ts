@@ -1,12 +1,20 @@
 /** Service accounts: what they may do, who makes them and their keys, and when that ends. */
-import { beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, jest, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { serviceAccountKeyActions } from '../../services/auth/api-keys/actions/service-account-keys.ts';
+import type { AuthParts } from '../../services/auth/parts.ts';
+import { authSchema } from '../../services/auth/schema.ts';
+import { sessionActions } from '../../services/auth/sessions/actions/sessions.ts';
+import type { Request } from '../../shared/contract-runtime/request.ts';
+import { openDatabase } from '../../shared/database/open.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   Client,
   createTenant,
+  secretKey,
   signIn,
   type Answer,
   type TenantFixture,
@@ -250,6 +258,46 @@ test('a tenant has 200 accounts and an account 20 keys at most', async () => {
   expect(outcome(await other.admin.post(accounts(other.id), body))).toBe('422 quota_exceeded');
   const first = await other.admin.get(`${accounts(other.id)}?limit=200`);
   expect([first.body.items.length, first.body.next_cursor]).toEqual([200, null]);
+});
+
+/** All that there are but the clock. */
+const timers = [
+  ...(['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] as const),
+  ...(['setImmediate', 'clearImmediate', 'nextTick', 'queueMicrotask'] as const),
+  ...(['performance', 'hrtime'] as const),
+];
+test('an auth node whose clock is ahead ends no session, and removes no key', async () => {
+  const id = await make({ roles: ['viewer'] });
+  const { id: keyId } = await keyOf(id);
+  const { body: me } = await tenant.admin.get('/auth/me');
+  const { url } = strata.database;
+  const db = await openDatabase({ url, poolSize: 2, timeoutMs: 5000, ssl: false }, authSchema);
+  const parts = {
+    db,
+    settings: () => loadSettings({ SECRET_KEY: secretKey }, { pieces: [] }),
+  } as unknown as AuthParts;
+  const caller = {
+    type: 'user',
+    id: me.user.id,
+    session_id: me.session_id,
+    platform_roles: [],
+  };
+  const request = { caller, call: async () => [], committed: [], requestId: 'x' };
+  jest.useFakeTimers({ now: Date.now() + 400 * 86_400_000, doNotFake: timers });
+  try {
+    const { 'auth.sessions.resolve': stateOf } = sessionActions(parts);
+    const { value } = await stateOf({ session_id: me.session_id });
+    expect(value!.status).toBe('active');
+    await serviceAccountKeyActions(parts)['auth.service-account-key.create'](
+      { tenant_id: tenant.id, account_id: id, body: { name: 'ahead' } },
+      request as unknown as Request,
+    );
+  } finally {
+    jest.useRealTimers();
+    await db.destroy();
+  }
+  const { body } = await tenant.admin.get(`${accounts()}/${id}/api-keys`);
+  expect(body.items.map((key: { id: string }) => key.id)).toContain(keyId);
 });
 
 test('what makes no account is refused', async () => {

@@ -2,7 +2,7 @@
  * API keys. They belong to who made them, in the tenant they were signed in to. Only a sign-in
  * makes or changes one, never a key; the contracts say so by `keyScope: null`.
  */
-import { IsNull, LessThanOrEqual, type DataSource, type EntityManager } from 'typeorm';
+import { IsNull, type DataSource, type EntityManager } from 'typeorm';
 import type { Caller } from '../../../../shared/access.ts';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../../shared/commits/commit.ts';
@@ -30,6 +30,7 @@ import {
 import { ownSessionOf } from '../../sessions/rules/own-session.ts';
 import { ApiKeyEntity, type ApiKeyRow } from '../../schema.ts';
 import { identityEvent } from '../../stores/audit-events.ts';
+import { hasPassed } from '../../stores/clock.ts';
 import { requireRoom } from '../../stores/room.ts';
 import { requireGoodFor, requireOpenSession } from '../../sessions/stores/sessions.ts';
 import { findUser } from '../../accounts/stores/users.ts';
@@ -64,7 +65,7 @@ const requireRoomForKey = (
     const count = await manager.countBy(ApiKeyEntity, keys);
     if (count < settings.api_keys_per_person) return count;
     // One that has expired may be rotated, as long as there is room for it.
-    await manager.delete(ApiKeyEntity, { ...keys, expires_at: LessThanOrEqual(new Date()) });
+    await manager.delete(ApiKeyEntity, { ...keys, expires_at: hasPassed() });
     return manager.countBy(ApiKeyEntity, keys);
   });
 };

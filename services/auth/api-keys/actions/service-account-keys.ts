@@ -2,7 +2,7 @@
  * API keys of service accounts. The accounts are tenant-config's, which says at each use whether
  * one is there and which roles it has; a key whose account is gone is invalid.
  */
-import { LessThanOrEqual, type EntityManager } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, type EventDraft } from '../../../../shared/commits/commit.ts';
 import { apiKeyCacheKey } from '../../../../shared/contracts/auth-api-keys.ts';
@@ -24,6 +24,7 @@ import {
 import { ownSessionOf } from '../../sessions/rules/own-session.ts';
 import { ApiKeyEntity, WorkloadTrustEntity } from '../../schema.ts';
 import { requireOpenSession } from '../../sessions/stores/sessions.ts';
+import { hasPassed } from '../../stores/clock.ts';
 import type { AccountAddress } from '../../workload/rules/trust-rules.ts';
 import { endUnlessAccepted } from '../tenant-policy.ts';
 
@@ -44,7 +45,7 @@ export function serviceAccountKeyActions({ db, settings }: AuthParts) {
   /** Throws 409 where the account has as many keys as it may. Expired ones give way. */
   async function requireRoom(manager: EntityManager, address: AccountAddress): Promise<void> {
     const keys = keysOf(address);
-    await manager.delete(ApiKeyEntity, { ...keys, expires_at: LessThanOrEqual(new Date()) });
+    await manager.delete(ApiKeyEntity, { ...keys, expires_at: hasPassed() });
     const count = await manager.countBy(ApiKeyEntity, keys);
     if (count < maxKeysOfServiceAccount) return;
     throw new StrataError(

@@ -25,6 +25,7 @@ import { refreshKeysOf } from '../rules/refresh-tokens.ts';
 import { SessionEntity, UserEntity, type SessionRow } from '../../schema.ts';
 import { identityOf } from '../sign-in.ts';
 import { entryEvent, identityEvent } from '../../stores/audit-events.ts';
+import { hasPassed } from '../../stores/clock.ts';
 import {
   endSessions,
   endSessionsIn,
@@ -93,8 +94,10 @@ async function stateOf(
   const session = await manager.findOneBy(SessionEntity, { id });
   const user = session && (await findUser(manager, session.user_id));
   if (!user) return null;
-  const isActive =
-    session.revoked_at === null && session.expires_at > new Date() && user.status === 'active';
+  const isOver =
+    session.revoked_at !== null ||
+    (await manager.existsBy(SessionEntity, { id, expires_at: hasPassed() }));
+  const isActive = !isOver && user.status === 'active';
   const platformRoles = platformRolesIn(session, user, settings);
   return {
     session_id: id,
