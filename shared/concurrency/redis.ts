@@ -25,12 +25,15 @@ export async function openRedis(url: string, settings: Settings): Promise<RedisC
     ...(password === null ? {} : { password }),
     maxRetriesPerRequest: 1,
     commandTimeout: 1000,
+    // What answers nothing is perhaps a connection to a server that is gone without a word, which
+    // TCP keeps for a quarter of an hour.
+    socketTimeout: 2000,
     enableOfflineQueue: false,
     retryStrategy: retry,
     // Of a primary that has become a replica: the next connection is to the new one.
     reconnectOnError: ({ message }) => message.startsWith('READONLY '),
   };
-  if (name === null && !isCluster) return new ioredis.Redis(url, options);
+  if (name === null && !isCluster) return withoutLeftTimer(new ioredis.Redis(url, options));
 
   const addresses = redisAddresses(url).map((each) => new URL(each));
   const port = name === null ? defaultPorts.server : defaultPorts.sentinel;
@@ -46,15 +49,17 @@ export async function openRedis(url: string, settings: Settings): Promise<RedisC
     ...tls,
     ...options,
   };
-  if (isCluster)
-    return new ioredis.Cluster(places, {
+  if (isCluster) {
+    const cluster = new ioredis.Cluster(places, {
       redisOptions: ofServer,
       enableOfflineQueue: false,
       clusterRetryStrategy: retry,
       // Certificates are for names.
       dnsLookup: (address, callback) => callback(null, address),
     });
-  return new ioredis.Redis({
+    return cluster.on('+node', withoutLeftTimer);
+  }
+  const redis = new ioredis.Redis({
     ...ofServer,
     db: Number(pathname.slice(1)),
     sentinels: places,
@@ -63,5 +68,18 @@ export async function openRedis(url: string, settings: Settings): Promise<RedisC
     sentinelRetryStrategy: retry,
     enableTLSForSentinelMode: protocol === 'rediss:',
     failoverDetector: true,
+  });
+  return withoutLeftTimer(redis);
+}
+
+/**
+ * The client leaves the timer of `socketTimeout` of a connection that is lost to the next one, which
+ * it then closes.
+ */
+function withoutLeftTimer(redis: Redis): Redis {
+  const timed = redis as unknown as { socketTimeoutTimer: NodeJS.Timeout | undefined };
+  return redis.on('close', () => {
+    clearTimeout(timed.socketTimeoutTimer);
+    timed.socketTimeoutTimer = undefined;
   });
 }

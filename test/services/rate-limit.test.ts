@@ -3,13 +3,16 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
+import { once } from 'node:events';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { trustOf } from '../../gateway/http/client-address.ts';
 import { createRateLimit, type RateLimit } from '../../gateway/http/rate-limit.ts';
+import { openRedis } from '../../shared/concurrency/redis.ts';
 import { liveSettings } from '../../shared/settings/live-settings.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/cluster.ts';
+import { startProxy } from '../support/proxy.ts';
 import { startRedis, type Process } from '../support/servers.ts';
 
 const trusted = trustOf(['10.0.0.0/8']);
@@ -167,6 +170,37 @@ describe('in Redis', () => {
     expect(await asked()).toBe(before);
     await standings([limit!], '198.51.100.2', 1);
     expect(await asked()).toBe(before + 1);
+  });
+
+  test('a connection that says nothing any more makes room for another', async () => {
+    const proxy = await startProxy(server.port);
+    const url = `redis://127.0.0.1:${proxy.port}`;
+    const redis = await openRedis(url, loadSettings({}, { pieces: [] }));
+    redis.on('error', () => undefined);
+    try {
+      await once(redis, 'ready');
+      proxy.hold('back');
+      const closed = new Promise((resolve) => redis.once('close', resolve));
+      await expect(redis.ping()).rejects.toThrow('Command timed out');
+      await closed;
+      proxy.mend();
+      await once(redis, 'ready');
+      expect(await redis.ping()).toBe('PONG');
+
+      // One that is lost while it is asked leaves the next one no timer.
+      proxy.hold('back');
+      const lost = redis.ping();
+      const timer: unknown = Reflect.get(redis, 'socketTimeoutTimer');
+      expect(timer).toBeDefined();
+      proxy.reset();
+      proxy.mend();
+      await new Promise((resolve) => redis.once('ready', resolve));
+      expect(Reflect.get(redis, 'socketTimeoutTimer')).not.toBe(timer);
+      await lost;
+    } finally {
+      redis.disconnect();
+      await proxy.stop();
+    }
   });
 
   test('while Redis hangs and while it is away, each gateway counts alone', async () => {
