@@ -144,21 +144,34 @@ export function following(
 
 /**
  * What is left of earlier changes, of which a write changes some fields. An object that it makes
- * says nothing of members that were taken out of one before.
+ * says nothing of members that were taken out of one before, nor does one that goes with an end.
  */
 export function untouched<One extends Temporary>(
   earlier: readonly One[],
   changes: readonly Difference[],
+  isEnd = false,
 ): One[] {
-  const changed = changes.flatMap((each) =>
-    each.before === undefined ? leavesIn(each.after, each.path).map((path) => ({ path })) : [each],
-  );
-  const isTouched = touching(changed);
-  return earlier.map((each) => ({
-    ...each,
-    fields: each.fields.filter(({ path }) => !isTouched(path)),
-  }));
+  const changed = changes.flatMap(({ path, before, after }) => {
+    const made = before === undefined ? after : isEnd && after === undefined ? before : undefined;
+    return made === undefined ? [{ path }] : leavesIn(made, path).map((leaf) => ({ path: leaf }));
+  });
+  return without(earlier, touching(changed));
 }
+
+/**
+ * The same beside the change of now. Where one that it takes has put an object in the place of
+ * another value, all of that object is a field of it, and ends with it.
+ */
+export function besides<One extends Temporary>(left: readonly One[], added: Temporary): One[] {
+  const own = new Set(added.fields.map(({ path }) => path));
+  return without(left, (path) => own.has(path));
+}
+
+const without = <One extends Temporary>(
+  changes: readonly One[],
+  isGone: (path: string) => boolean,
+): One[] =>
+  changes.map((each) => ({ ...each, fields: each.fields.filter(({ path }) => !isGone(path)) }));
 
 /** What a write does to the temporary changes of its document. */
 export interface TemporaryWrite {
@@ -182,6 +195,8 @@ interface Write {
   readonly changes: readonly Difference[];
   readonly isRemoved: boolean;
   readonly isNew: boolean;
+  /** It ends a temporary change. */
+  readonly isEnd: boolean;
   readonly revision: number;
   readonly at: Date;
   readonly by: string;
@@ -206,15 +221,16 @@ export async function temporaryAfter<Address>(
   const path = pathOf(kind.actions, params);
   const earlier = temporary ? await openOf(manager, scope, path) : [];
   // A document that goes takes along what a change had removed from it, too.
-  const left = write.isRemoved
+  const kept = write.isRemoved
     ? earlier.map((each) => ({ ...each, fields: [] }))
-    : untouched(earlier, write.changes);
+    : untouched(earlier, write.changes, write.isEnd);
   const added =
     params.until === undefined
       ? undefined
-      : addedBy(kind, { ...params, path }, write, earlier, left);
+      : addedBy(kind, { ...params, path }, write, earlier, kept);
   if (earlier.length === 0 && !added) return undefined;
   if (added) await requireRoom(manager, scope);
+  const left = added ? besides(kept, added) : kept;
   const warned = left.flatMap(({ fields, until }) =>
     fields.map(({ path: field, becomes }) => ({
       path: field,

@@ -41,11 +41,12 @@ const open = async (document: string) => {
 const limits = async () => good(await tenant.admin.get(risk())).body;
 const effective = async (key: string, query = '') =>
   good(await tenant.admin.get(at(`/config/effective?${query}`))).body.values[key];
-/** Its time is set to now, which is what the passing of time would do. */
-const passTime = (document: string) =>
+/** The time of all that end by then is set to now, which is what the passing of time would do. */
+const passTime = (document: string, until = 'infinity') =>
   strata.database.query(
-    `UPDATE strata.temporary_changes SET until = now(), due_at = now() WHERE path = $1 AND ended_at IS NULL`,
-    [document],
+    `UPDATE strata.temporary_changes SET until = now(), due_at = now()
+     WHERE path = $1 AND until <= $2 AND ended_at IS NULL`,
+    [document, until],
   );
 const problems = (answer: Answer) => [answer.status, answer.body.errors];
 
@@ -95,6 +96,20 @@ test('an override that was not there before goes again, and its object with it',
   await passTime(risk());
   await eventually(async () => expect((await limits()).service_overrides).toEqual(before));
   expect((await limits()).global_settings.max_cost_impact_auto).toBe(9);
+});
+
+test('an override that was taken out comes back, also where another in its place ends first', async () => {
+  const override = { cloud_functions: { max_cost_impact_auto: 3 } };
+  const before = good(await tenant.admin.patch(risk(), { service_overrides: override })).body;
+  const removal = { service_overrides: { cloud_functions: null } };
+  good(await tenant.admin.patch(temporarily(risk(), soon(7_200_000)), removal));
+  const other = { service_overrides: { cloud_functions: { max_resource_scaling: 2 } } };
+  const sooner = far();
+  good(await tenant.admin.patch(temporarily(risk(), sooner), other));
+  await passTime(risk(), sooner);
+  await eventually(async () => expect(await open(risk())).toHaveLength(1));
+  await passTime(risk());
+  await eventually(async () => expect(await limits()).toEqual(before));
 });
 
 describe('what is changed since', () => {
