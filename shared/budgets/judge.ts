@@ -4,6 +4,7 @@
  */
 import { decimalText, millionthsOf, millionthsUp } from './decimal.ts';
 import { StrataError } from '../errors.ts';
+import { timestampOf } from '../schema/moment.ts';
 import { bucketOf, periodAt, type Period } from './periods.ts';
 import { platformBudgetsKey, tenantBudgetsKey, type BudgetInForce } from '../contracts/budgets.ts';
 import { projectKey } from '../contracts/projects.ts';
@@ -107,7 +108,7 @@ export function judge(
         asked: decimalText(asked),
         name: budget.name,
         ...balanceText(balance),
-        resets_at: new Date(periodAt(budget.rule, at).resetsAt).toISOString(),
+        resets_at: timestampOf(periodAt(budget.rule, at).resetsAt),
         limit: budget.rule.amount,
         layer: 'budgets' as const,
         source: sourceOf(budget, tenantId),

@@ -37,3 +37,15 @@ export function momentOf(text: string): Date | undefined {
   const utcYear = moment.getUTCFullYear();
   return utcYear >= 1 && utcYear <= 9999 ? moment : undefined;
 }
+
+const ofYears = {
+  first: Date.parse('0001-01-01T00:00:00Z'),
+  last: Date.parse('9999-12-31T23:59:59.999Z'),
+};
+
+/**
+ * The timestamp of a moment that was calculated, in Unix milliseconds: the first or last one of the
+ * years 1 to 9999 where it is beyond, as the end of a period may be.
+ */
+export const timestampOf = (moment: number): string =>
+  new Date(Math.min(Math.max(moment, ofYears.first), ofYears.last)).toISOString();

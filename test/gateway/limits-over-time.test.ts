@@ -351,6 +351,9 @@ describe('what an instance and its project say', () => {
     ]);
     const shown = await decide({ cost_impact: 1 });
     expect([shown.body.decision, shown.body.budgets[0].remaining]).toEqual(['deny', '0.5']);
+    // Their periods reach beyond the years that a timestamp has.
+    for (const at of ['0001-01-01T00:00:00Z', '9999-12-31T23:59:59Z'])
+      expect((await decide({ cost_impact: 1, at })).body.decision).toBe('allow');
     expect((await decide({ service_id: undefined, cost_impact: 11 })).body.decision).toBe('allow');
     await project({ environment: 'production' });
     expect((await decide({ cost_impact: 11 })).body.decision).toBe('allow');

@@ -180,6 +180,8 @@ describe('decide', () => {
     const off = { ...closed, automation_enabled: false };
     expect(decide(effective(off), plain, sunday)).not.toHaveProperty('retry_at');
     expect(decide(effective(closed), plain, monday)).not.toHaveProperty('retry_at');
+    const last = '9999-12-31T23:59:59.999Z';
+    expect(decide(effective(closed), plain, Date.parse(last)).retry_at).toBe(last);
   });
 
   test('hours that are none never open', () => {

@@ -10,6 +10,7 @@ import type { AutomationDecision, Decided, Intent } from '../../../shared/contra
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { decidingLimits, type RiskLimits } from '../../../shared/contracts/risk.ts';
 import { BusinessHours } from '../../../shared/contracts/weekly-hours.ts';
+import { timestampOf } from '../../../shared/schema/moment.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
 import { platformFreezesKey, tenantFreezesKey } from '../../../shared/contracts/freezes.ts';
 import { opensNext } from './business-hours.ts';
@@ -193,7 +194,7 @@ const freezeReason = (
   rule: 'freeze' as const,
   asked: new Date(at).toISOString(),
   name,
-  ...(until !== null && { resets_at: new Date(until).toISOString() }),
+  ...(until !== null && { resets_at: timestampOf(until) }),
   limit: rule.reason ?? null,
   layer: 'freezes' as const,
   source: by === 'platform' ? platformFreezesKey : tenantFreezesKey({ tenant_id: tenantId }),
@@ -225,7 +226,7 @@ function retryAt(
   if (isClosed && opening === null) return undefined;
   const ends = frozen.map(({ until }) => until ?? Infinity);
   const last = Math.max(opening?.getTime() ?? -Infinity, ...ends);
-  return Number.isFinite(last) ? { retry_at: new Date(last).toISOString() } : undefined;
+  return Number.isFinite(last) ? { retry_at: timestampOf(last) } : undefined;
 }
 
 /** A setting as reasons show it: its value, and which layer and document it is from. */

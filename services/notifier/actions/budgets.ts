@@ -9,7 +9,7 @@ import type { BudgetUsage } from '../../../shared/contracts/budget-usage.ts';
 import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { ifFound, StrataError } from '../../../shared/errors.ts';
-import { momentOf } from '../../../shared/schema/moment.ts';
+import { momentOf, timestampOf } from '../../../shared/schema/moment.ts';
 import { balanceText, type Balance } from '../../../shared/budgets/judge.ts';
 import { databaseTime } from '../stores/clock.ts';
 import { readBalances, readDays } from '../stores/ledger.ts';
@@ -64,8 +64,8 @@ function usageOf({ by, name, rule }: BudgetInForce, balance: Balance, at: number
     rule,
     ...balanceText(balance),
     remaining: decimalText(remaining),
-    from: new Date(from).toISOString(),
-    resets_at: new Date(resetsAt).toISOString(),
+    from: timestampOf(from),
+    resets_at: timestampOf(resetsAt),
   };
 }
 
