@@ -16,7 +16,7 @@ import { startBackgroundLoop } from '../../../shared/concurrency/background-loop
 import { BatchQueue } from '../../../shared/concurrency/batch-queue.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { codeOf } from '../../../shared/errors.ts';
-import { areTold, denialOf, type Admission } from '../rules/automation.ts';
+import { areTold, denialOf, keptDecision, type Admission } from '../rules/automation.ts';
 import { withBudgets, type Judged } from '../../../shared/budgets/judge.ts';
 import type { AutomationRow } from '../schema.ts';
 import { recordTransitions } from '../stores/automation-events.ts';
@@ -250,7 +250,10 @@ async function placeGranted(
     if (row.state !== 'waiting_slot') continue;
     const judged = await judgeBudgets(manager, tenantId, admission!.budgets ?? [], row, now);
     if (isRefused(judged, before)) {
-      denials.push({ id, decided: { ...withBudgets(before, judged), decision: 'deny' } });
+      denials.push({
+        id,
+        decided: { ...withBudgets(keptDecision(admission!.decided), judged), decision: 'deny' },
+      });
       continue;
     }
     // Before the next is judged, which has what this one leaves.

@@ -417,6 +417,23 @@ describe('budgets', () => {
       expect((await get(waiting.id)).reasons[0].rule).toBe('budget_exceeded');
       expect(await balance()).toEqual(['0', '60', '40']);
     });
+
+    test('says by which balances it is refused once granted, and not by those of when it was asked for', async () => {
+      const soft = { ...monthly, amount: '50', over: 'approval_required' };
+      await setBudgets({ all: monthly, soft });
+      const asked = await start(60);
+      expect(asked.state).toBe('waiting_approval');
+      await start(45);
+      await decideOn(asked.approval_id);
+      await eventually(async () => expect((await get(asked.id)).state).toBe('denied'));
+      const { reasons } = await get(asked.id);
+      expect(reasons.map(({ name, held }: { name: string; held: string }) => [name, held])).toEqual(
+        [
+          ['all', '45'],
+          ['soft', '45'],
+        ],
+      );
+    });
   });
 
   test('what limits deny stays denied for their reason, whatever budgets say', async () => {
