@@ -21,6 +21,7 @@ import {
   sendsPerTenant,
   type Claim,
 } from '../../services/notifier/stores/claims.ts';
+import { dueApprovals } from '../../services/notifier/stores/due-approvals.ts';
 import { readQueue, unknownChannels } from '../../services/notifier/stores/queue.ts';
 import { attemptDelivery } from '../../services/notifier/worker/attempt.ts';
 import { createRecorder } from '../../services/notifier/worker/record.ts';
@@ -592,4 +593,18 @@ describe('a decision', () => {
       ]);
     }
   });
+});
+
+test('approvals that are due have turns by tenant: very many of one hold up no other', async () => {
+  const [many, few] = [randomUUID(), randomUUID()];
+  const ids = await Promise.all(Array.from({ length: 32 }, () => queue([])));
+  await db.query(
+    `UPDATE notifier.approvals SET tenant_id = CASE WHEN n <= 30 THEN $2::uuid ELSE $3 END,
+       expires_at = now() - make_interval(secs => 100 - n)
+     FROM unnest($1::uuid[]) WITH ORDINALITY AS due (id, n) WHERE due.id = approvals.id`,
+    [ids, many, few],
+  );
+  const round = await dueApprovals(db, ids.slice(0, 1));
+  const expected = [1, 30, 2, 31, 3, 4, 5, 6, 7, 8, 9, 10];
+  expect(round.map(({ id }) => ids.indexOf(id))).toEqual(expected);
 });

@@ -19,6 +19,7 @@ import { withoutLeavers, type Approvers, type FrozenConfig } from '../rules/froz
 import { noticesOf } from '../rules/notice.ts';
 import { ApprovalEntity, type ApprovalRow, type Destination } from '../schema.ts';
 import { markChanged } from '../stores/approvals.ts';
+import { dueApprovals, isDue, type Due } from '../stores/due-approvals.ts';
 import { cancelUnsent, queueForSomebody } from '../stores/notices.ts';
 
 const pollMs = 1000;
@@ -47,24 +48,9 @@ const endStateOf = {
   expire: 'expired',
 } as const satisfies Partial<Record<Step, ApprovalState>>;
 
-/** Of an approval: something of it is due. */
-const isDue = `state = 'pending' AND least(escalates_at, expires_at, reminds_at) <= now()`;
-
-type Due = Pick<ApprovalRow, 'id' | 'tenant_id' | 'chain'>;
-
 /** Stopped, it ends after the approval that is being fired. */
 export function startEscalating(options: EscalationOptions): BackgroundLoop {
   const { db, log, onQueued, onChanged } = options;
-
-  /** The approval that is due longest. */
-  const nextDue = async (except: readonly string[]): Promise<Due | undefined> => {
-    const [due] = await db.query<Due[]>(
-      `SELECT id, tenant_id, chain FROM notifier.approvals WHERE ${isDue} AND id <> ALL($1)
-       ORDER BY least(escalates_at, expires_at, reminds_at) LIMIT 1`,
-      [except],
-    );
-    return due;
-  };
 
   /** False where another node has it, or it is due no more. */
   const fireOne = ({ id }: Due, present: Approvers | undefined): Promise<boolean> =>
@@ -79,31 +65,37 @@ export function startEscalating(options: EscalationOptions): BackgroundLoop {
       return true;
     });
 
+  /** Whether it was fired; one that cannot be is logged. */
+  async function attempt(due: Due, present: Approvers | undefined): Promise<boolean> {
+    try {
+      if (!(await fireOne(due, present))) return false;
+      onQueued();
+      onChanged(due.tenant_id);
+      return true;
+    } catch (error) {
+      log.error(
+        { err: error, approval_id: due.id },
+        'an approval cannot be escalated; it is tried again every second',
+      );
+      return false;
+    }
+  }
+
   /**
    * Fires everything that is due now. An approval that cannot be fired does not hold up the others.
    */
   async function fireDue(stopping: AbortSignal): Promise<number> {
     const left: string[] = [];
     const askWho = memberLookup(options);
-    while (!stopping.aborted) {
-      const due = await nextDue(left);
-      if (!due) break;
-      // Before the transaction, whose locks are not held over the bus.
-      const present = await askWho(due);
-      if (stopping.aborted) break;
-      try {
-        if (await fireOne(due, present)) {
-          onQueued();
-          onChanged(due.tenant_id);
-          continue;
-        }
-      } catch (error) {
-        log.error(
-          { err: error, approval_id: due.id },
-          'an approval cannot be escalated; it is tried again every second',
-        );
+    let round = await dueApprovals(db, left);
+    while (round.length > 0) {
+      for (const due of round) {
+        // Before the transaction, whose locks are not held over the bus.
+        const present = stopping.aborted ? undefined : await askWho(due);
+        if (stopping.aborted) return pollMs;
+        if (!(await attempt(due, present))) left.push(due.id);
       }
-      left.push(due.id);
+      round = await dueApprovals(db, left);
     }
     return pollMs;
   }
