@@ -380,14 +380,20 @@ export async function tryLater(
   );
 }
 
-/** Those whose end is to be tried now, of all scopes, the longest due first. */
+/**
+ * Those whose end is to be tried now, the first of each scope before the second of any: very many of
+ * one hold up no other.
+ */
 export const dueTemporaries = (
   manager: EntityManager,
   limit: number,
 ): Promise<{ id: string; scope: string }[]> =>
   manager.query(
-    `SELECT id, scope FROM strata.temporary_changes
-     WHERE ended_at IS NULL AND due_at <= now() ORDER BY due_at LIMIT ${limit}`,
+    `SELECT id, scope FROM (
+       SELECT id, scope, due_at, row_number() OVER (PARTITION BY scope ORDER BY due_at, id) AS place
+       FROM strata.temporary_changes WHERE ended_at IS NULL AND due_at <= now()
+     ) AS due
+     ORDER BY place, due_at LIMIT ${limit}`,
   );
 
 /**

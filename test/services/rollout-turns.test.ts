@@ -1,6 +1,6 @@
 /**
  * Turns of the runner: one node has it, one that comes back late has lost it, and a rollout whose
- * gates do not answer keeps no other waiting.
+ * gates do not answer keeps no other waiting. Turns of temporary changes that end.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pino } from 'pino';
@@ -9,6 +9,7 @@ import { startRunningRollouts } from '../../services/global-config/actions/rollo
 import { globalConfigSchema } from '../../services/global-config/schema.ts';
 import { answersOf, endTurn, takeTurn } from '../../services/global-config/stores/rollout-runs.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
+import { dueTemporaries } from '../../shared/documents/temporary-changes.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
@@ -89,4 +90,15 @@ test('a rollout that is being run is not begun again, and no other waits for it'
   answered.resolve();
   await stopped;
   expect(begun).toEqual(['one', 'two']);
+});
+
+test('temporary changes that are due have turns by scope: very many of one hold up no other', async () => {
+  await db.query(
+    `INSERT INTO strata.temporary_changes
+       (id, scope, path, until, due_at, revision, fields, made, changed_by, created_at)
+     SELECT gen_random_uuid(), CASE WHEN n <= 30 THEN 'many' ELSE 'few' END, '/' || n, at, at, n, '[]', '{}', 'u', at
+     FROM generate_series(1, 32) AS n, LATERAL (SELECT now() - make_interval(secs => 100 - n) AS at) AS due`,
+  );
+  const due = await dueTemporaries(db.manager, 6);
+  expect(due.map(({ scope }) => scope)).toEqual(['many', 'few', 'many', 'few', 'many', 'many']);
 });
