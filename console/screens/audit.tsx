@@ -73,7 +73,7 @@ export function Audit(): VNode {
         keyOf={({ id }) => id}
         columns={columns}
         restarts
-        empty={isFiltered ? 'Nothing fits the filters.' : 'Nothing has happened yet.'}
+        empty={emptyText(isFiltered, data?.next_cursor)}
         inside={detailsOf}
       />
       <Pager
@@ -88,6 +88,12 @@ export function Audit(): VNode {
       <KeepElsewhere />
     </section>
   );
+}
+
+/** A page goes through so many events for those that fit. */
+function emptyText(isFiltered: boolean, next: string | null | undefined): string {
+  if (!isFiltered) return 'Nothing has happened yet.';
+  return next ? 'Nothing on this page fits the filters.' : 'Nothing fits the filters.';
 }
 
 function FilterForm(): VNode {

@@ -133,7 +133,8 @@ export const auditContracts = {
     result: StrictObject({ recorded: Type.Integer() }),
   }),
   'audit.events.list': listing({
-    summary: 'Audit events, oldest first by default',
+    summary:
+      'Audit events, oldest first by default; with a filter, an empty page may have a next_cursor',
     rest: 'GET /audit/events',
     access: reader,
     keyScope: 'audit:read',

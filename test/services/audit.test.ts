@@ -13,11 +13,12 @@ import { commandTable } from '../../cli/command-table.ts';
 import { commands } from '../../cli/commands.ts';
 import { run } from '../../cli/interpreter.ts';
 import type { Session } from '../../cli/session.ts';
+import { eventActions } from '../../services/audit/actions/events.ts';
 import { auditService } from '../../services/audit/audit.service.ts';
 import { auditSchema } from '../../services/audit/schema.ts';
 import { serviceCaller } from '../../shared/access.ts';
 import { createNode, type Node } from '../../shared/node/broker.ts';
-import { callAs } from '../../shared/contract-runtime/request.ts';
+import { callAs, type Request } from '../../shared/contract-runtime/request.ts';
 import type { AuditEventFacts } from '../../shared/commits/commit.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
@@ -204,6 +205,34 @@ describe('newest first', () => {
     const oldest = await ask('audit.events.list', { tenant_id: tenantId, limit: 2 });
     expect(oldest.items.map(indexOf)).toEqual([0, 1]);
   });
+
+  test.each(['asc', 'desc'] as const)(
+    'a page goes through so many for those that fit, and the next one continues there: %s',
+    async (order) => {
+      const wakers = { onErasure: jest.fn(), onMails: jest.fn(), onAppend: jest.fn() };
+      const list = eventActions(db, wakers, 100)['audit.events.list'];
+      const request = { caller: serviceCaller('test') } as Request;
+      const pages = async (filter: object): Promise<number[][]> => {
+        const read: number[][] = [];
+        let cursor: string | null | undefined;
+        do {
+          const asked = { tenant_id: tenantId, order, limit: 80, ...filter };
+          const page = await list(
+            typeof cursor === 'string' ? { ...asked, cursor } : asked,
+            request,
+          );
+          read.push(page.items.map(indexOf));
+          cursor = page.next_cursor;
+        } while (cursor !== null);
+        return read;
+      };
+      expect(await pages({ target: 'nothing has it' })).toEqual([[], [], [], []]);
+      const all = Array.from({ length: 300 }, (_each, index) => index);
+      const inOrder = order === 'asc' ? all : all.toReversed();
+      expect((await pages({ action: '*' })).flat()).toEqual(inOrder);
+      expect((await pages({})).map(({ length }) => length)).toEqual([80, 80, 80, 60]);
+    },
+  );
 
   test("the events of one tenant are found without reading everybody else's", async () => {
     await database.query(
