@@ -79,13 +79,17 @@ export class EventStream {
 
   /** Sends the head of the response, and what the subscription begins with. */
   open(headers: Readonly<Record<string, string>>): void {
-    if (this.#isOver) {
+    const { socket, req } = this.#response;
+    // The response does not say that its connection has closed where that was before the stream was
+    // made, or before the response's turn.
+    if (this.#isOver || req.socket.destroyed) {
+      this.release();
       this.#response.destroy();
       return;
     }
-    const { socket } = this.#response;
     if (!socket) {
       // The response to a request before it, on the same connection, has not ended yet.
+      req.socket.once('close', () => this.release());
       this.#response.once('socket', () => this.open(headers));
       return;
     }

@@ -109,6 +109,20 @@ test('what has been looked at together ends together, with nothing left', async 
   expect(figures.looks).toBe(10 * rights);
 });
 
+test('a stream whose client has hung up, before it or its turn on the connection came, leaves nothing', () => {
+  const hub = createHub();
+  const holder = { watcher: 'w', tenantId: null, isFleet: false };
+  const request = requestWith('gone');
+  request.response.req.socket.destroy();
+  hub.take(holder, request).open({});
+  expect(hub.size).toBe(0);
+  const pipelined = requestWith('waits');
+  hub.take(holder, pipelined).open({});
+  expect(hub.size).toBe(1);
+  pipelined.response.req.socket.emit('close');
+  expect(hub.size).toBe(0);
+});
+
 test('a turn of many streams lets requests be answered in between', async () => {
   const hub = createHub();
   for (let time = 0; time < 3; time += 1) openAll(hub);
