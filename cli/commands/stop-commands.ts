@@ -1,9 +1,13 @@
 /** The emergency stop: a guardrail that holds `automation_enabled` at false over every layer. */
+import { Bound } from '../../shared/contracts/bounds.ts';
 import { columns } from '../output.ts';
 import { Misused, type Command, type Input } from '../command.ts';
 import { given, ownerIds, platformWord, textOf } from '../typed.ts';
 
 const complete = { tenant: ownerIds };
+
+/** A guardrail that was there may only warn, or hold for some service types: a stop is for all. */
+const withoutLimits = Object.fromEntries(Object.keys(Bound.properties).map((name) => [name, null]));
 
 async function hold(
   { session, args: { tenant }, answer }: Input,
@@ -30,7 +34,7 @@ const stop: Command = {
   async run(input) {
     const reason = textOf(input.flags.reason)?.trim();
     if (!reason) throw new Misused('--reason is missing: each refusal shows it');
-    await hold(input, { const: false, reason }, reason);
+    await hold(input, { ...withoutLimits, const: false, reason }, reason);
   },
 };
 

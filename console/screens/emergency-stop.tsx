@@ -31,6 +31,14 @@ export function stopIn(bounds: JsonObject | null): Stop | undefined {
   };
 }
 
+/** As a merge patch: a guardrail that is there may only warn, or hold for some service types. */
+function patchTo(bounds: JsonObject | null, reason: string | undefined): JsonObject {
+  if (reason === undefined) return { [key]: null };
+  const before = bounds?.[key];
+  const others = isObject(before) ? Object.keys(before).map((name) => [name, null]) : [];
+  return { [key]: { ...Object.fromEntries(others), const: false, reason } };
+}
+
 export function EmergencyStop({
   address,
   whose,
@@ -51,6 +59,7 @@ export function EmergencyStop({
   const [why, setWhy] = useState('');
   const [reviewing, setReviewing] = useState<'stop' | 'lift'>();
   const stop = stopIn(data?.document ?? null);
+  const isStopOfAll = stop !== undefined && stop.serviceTypes === undefined;
   const done = (): void => {
     setReviewing(undefined);
     setWhy('');
@@ -89,11 +98,11 @@ export function EmergencyStop({
           )}
         </div>
       )}
-      {data && !stop && (
+      {data && !isStopOfAll && (
         <div>
           <p>
-            No stop is in force. Stopping refuses every automation of {whose} from now on; those
-            that run already are not ended.
+            {!stop && 'No stop is in force. '}Stopping refuses every automation of {whose} from now
+            on; those that run already are not ended.
           </p>
           {mayWrite && (
             <Form class="inline" onSend={begin}>
@@ -117,7 +126,7 @@ export function EmergencyStop({
           title={reviewing === 'stop' ? `Stop automation of ${whose}` : 'Lift the emergency stop'}
           address={address}
           method="PATCH"
-          body={{ [key]: reviewing === 'stop' ? { const: false, reason } : null }}
+          body={patchTo(data.document, reviewing === 'stop' ? reason : undefined)}
           revision={data.revision}
           isNew={data.document === null}
           hasImpact={hasImpact}

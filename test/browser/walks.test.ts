@@ -734,16 +734,21 @@ describe('what people come for most often', () => {
       await deciding.getByText('8', { exact: true }).waitFor();
     }));
 
-  test('to stop automation: 3 clicks', async () => {
+  test('to stop automation: 3 clicks, also where that of one service type is stopped', async () => {
+    const bounds = `/tenants/${doer.id}/config/bounds`;
+    const ofOne = { const: false, service_types: ['cloud_run'] };
+    await doer.admin.put(bounds, { automation_enabled: ofOne });
     await doing('emergency stop', 3, async ({ page }, hand) => {
       await hand.click(page.getByRole('link', { name: 'Automations', exact: true }));
       await hand.type(page.getByLabel('Why automation is stopped'), 'All hands');
       await hand.click(page.getByRole('button', { name: 'Stop automation…' }));
       const dialog = page.getByRole('dialog');
       await hand.click(dialog.getByRole('button', { name: 'Stop automation', exact: true }));
-      await page.getByText('Automation of this tenant is stopped').waitFor();
+      await page.getByText('Automation of this tenant is stopped.').waitFor();
     });
-    const { status } = await doer.admin.delete(`/tenants/${doer.id}/config/bounds`);
+    const { body } = await doer.admin.get(bounds);
+    expect(body.automation_enabled).toEqual({ const: false, reason: 'All hands' });
+    const { status } = await doer.admin.delete(bounds);
     expect(status).toBeLessThan(300);
   });
 

@@ -961,6 +961,9 @@ test('stop refuses every automation with its reason, resume lifts it', async () 
   const automated = async (): Promise<unknown> =>
     (await tenant.admin.get(`/tenants/${tenant.id}/config/effective`)).body.values
       .automation_enabled;
+  // One that only warns, and for a type, is no stop.
+  const limited = { const: false, mode: 'warn', service_types: ['cloud_run'] };
+  await tenant.admin.patch(`/tenants/${tenant.id}/config/bounds`, { automation_enabled: limited });
   expect(await automated()).toBe(true);
   const stopped = await cli.run(['stop', '--reason', 'incident 7']);
   expect([stopped.code, stopped.out]).toEqual([0, expect.stringMatching(/stopped/)]);
