@@ -22,23 +22,32 @@ export const wantedText = (): string => parameter('q').trim().toLowerCase();
 
 export const hrefOf = (inside: string): string => base + inside;
 
+/** There while a screen has unsaved edits, and asked before it is left; false stays. */
+const guarding = signal<(() => boolean) | undefined>(undefined);
+export function guardLeaving(guard: (() => boolean) | undefined): void {
+  guarding.value = guard;
+}
+/** Whether the screen that is shown has unsaved edits. */
+export const hasEdits = computed(() => guarding.value !== undefined);
+/** Whether what is edited may be left, where something is. */
+export const mayLeave = (): boolean => guarding.peek()?.() ?? true;
+
 addEventListener('popstate', () => {
-  here.value = new URL(location.href);
+  const target = new URL(location.href);
+  const isOther = target.pathname !== here.value.pathname;
+  // The browser is there already: the screen that stays gets an entry of its own again.
+  if (isOther && !mayLeave()) history.pushState(null, '', here.value);
+  else here.value = target;
 });
 
-/** There while a screen has unsaved edits, and asked before it is left; false stays. */
-let mayLeave: (() => boolean) | undefined;
-export function guardLeaving(guard: (() => boolean) | undefined): void {
-  mayLeave = guard;
-}
 addEventListener('beforeunload', (event) => {
   // The browser itself asks, and lets no page ask then.
-  if (mayLeave) event.preventDefault();
+  if (hasEdits.value) event.preventDefault();
 });
 
 export function go(inside: string, { replace = false } = {}): void {
   const target = new URL(hrefOf(inside), location.href);
-  if (target.pathname !== here.value.pathname && mayLeave && !mayLeave()) return;
+  if (target.pathname !== here.value.pathname && !mayLeave()) return;
   if (replace) history.replaceState(null, '', target);
   else history.pushState(null, '', target);
   here.value = target;

@@ -3,10 +3,10 @@
  * connection.
  */
 import { signal } from '@preact/signals';
-import type { VNode } from 'preact';
+import { Fragment, type VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { ResultOf } from '../shared/contracts/index.ts';
-import { go, hrefOf, path } from './address.ts';
+import { go, guardLeaving, hasEdits, hrefOf, mayLeave, path } from './address.ts';
 import { isOffline, isStale, problemOf, type Problem } from './api.ts';
 import { followChanges, followPlatform, followSession } from './live.ts';
 import { useLive, useGet } from './loading.ts';
@@ -14,7 +14,7 @@ import { Breadcrumbs, Navigation, type Place } from './navigation.tsx';
 import { openPalette, Palette } from './palette.tsx';
 import { keepLooking, lookAround } from './outage.ts';
 import { Button, Strong } from './inline.tsx';
-import { Heading, ProblemBox } from './parts.tsx';
+import { Dialog, Heading, ProblemBox } from './parts.tsx';
 import { learnNames } from './people.ts';
 import { roleText } from './roles.ts';
 import { firstScreen, platformScreens, screens } from './screens.ts';
@@ -135,6 +135,7 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
   useEffect(() => (isOpen ? keepLooking() : undefined), [isOpen]);
   const isMember = signedIn.memberships.some(({ tenant_id: id }) => id === tenantId);
   const isElsewhere = tenantId !== undefined && tenantId !== current?.id;
+  const keepsEdits = isElsewhere && isMember && hasEdits.value;
   useEffect(() => {
     const follows = isElsewhere && isMember && !hasFollowedLink;
     hasFollowedLink = true;
@@ -160,17 +161,18 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
           <Navigation tenantId={current?.id} place={place} />
         )}
         <main id="content" tabindex={-1}>
-          {isElsewhere ? (
+          {isElsewhere && !keepsEdits ? (
             <Elsewhere tenantId={tenantId} signedIn={signedIn} />
           ) : (
-            <>
+            <Fragment key={signedIn.user.id}>
               <Breadcrumbs place={place} />
-              <Content place={place} />
-            </>
+              <Content place={place} isOfOther={isElsewhere} />
+            </Fragment>
           )}
         </main>
       </div>
       <Palette />
+      {keepsEdits && <EditedElsewhere tenantId={tenantId} signedIn={signedIn} />}
       {hasEnded.value && <SignIn over />}
       {isAskedAgain.value && <SignInAgain />}
     </div>
@@ -220,9 +222,15 @@ function TenantChoice({ signedIn }: { readonly signedIn: Tokens }): VNode {
     );
   }
   const choose = async (event: Event): Promise<void> => {
-    const { value } = event.target as HTMLSelectElement;
+    const select = event.target as HTMLSelectElement;
+    const { value } = select;
+    if (!mayLeave()) {
+      select.value = current?.id ?? '';
+      return;
+    }
     try {
       await switchTenant(value);
+      guardLeaving(undefined);
       go(`/tenants/${value}/${firstScreen()}`);
     } catch (error) {
       cannotStart(error);
@@ -276,14 +284,34 @@ function Banners(): VNode {
   );
 }
 
-/** The address names a tenant that the session is not for. */
-function Elsewhere({
-  tenantId,
-  signedIn,
-}: {
+interface ElsewhereProperties {
   readonly tenantId: string;
   readonly signedIn: Tokens;
-}): VNode {
+}
+
+const ContinueWith = ({ id, name }: { readonly id: string; readonly name: string }): VNode => (
+  <Button says={`Continue with ${name}`} onClick={() => void switchTenant(id).catch(cannotStart)} />
+);
+
+/** Over a page with unsaved edits, which stay. */
+function EditedElsewhere({ tenantId, signedIn }: ElsewhereProperties): VNode {
+  const { name } = signedIn.memberships.find(({ tenant_id: id }) => id === tenantId)!;
+  return (
+    <Dialog title={`This page is about ${name}`}>
+      <p>
+        Another tab went to <Strong>{signedIn.tenant?.name ?? 'no tenant'}</Strong>. What you edited
+        is still here.
+      </p>
+      <footer>
+        <Button class="secondary" says="Drop the edits" onClick={() => guardLeaving(undefined)} />
+        <ContinueWith id={tenantId} name={name} />
+      </footer>
+    </Dialog>
+  );
+}
+
+/** The address names a tenant that the session is not for. */
+function Elsewhere({ tenantId, signedIn }: ElsewhereProperties): VNode {
   const membership = signedIn.memberships.find(({ tenant_id: id }) => id === tenantId);
   if (!membership)
     return (
@@ -297,13 +325,10 @@ function Elsewhere({
   return (
     <Message title={`This page is about ${membership.name}`}>
       <p>
-        You act for <Strong>{now}</Strong>: another tab went there.
+        You act for <Strong>{now}</Strong> now, here and in other tabs.
       </p>
       <p>
-        <Button
-          says={`Continue with ${membership.name}`}
-          onClick={() => void switchTenant(tenantId).catch(cannotStart)}
-        />
+        <ContinueWith id={tenantId} name={membership.name} />
       </p>
     </Message>
   );
@@ -330,7 +355,14 @@ const NothingHere = (): VNode => (
   </Message>
 );
 
-function Content({ place }: { readonly place: Place }): VNode | null {
+function Content({
+  place,
+  isOfOther,
+}: {
+  readonly place: Place;
+  /** The session is for another tenant: its roles say nothing of this one. */
+  readonly isOfOther: boolean;
+}): VNode | null {
   const { tenantId, name, rest } = place;
   if (path.value === '' && tenant.value) return null;
   const [, first, ...inAccount] = path.value.split('/');
@@ -339,7 +371,7 @@ function Content({ place }: { readonly place: Place }): VNode | null {
   if (tenantId === undefined) return <WithoutTenant />;
   const screen = screens.find((each) => each.name === name);
   if (!screen) return <NothingHere />;
-  if (!hasRole(...screen.roles))
+  if (!isOfOther && !hasRole(...screen.roles))
     return (
       <Message title={screen.title}>
         <p>

@@ -3,6 +3,7 @@
  * platform. Each screen is looked at, and used.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
 import { eventually } from '../support/cluster.ts';
 import { withClient } from '../support/postgres.ts';
 import { startReceiver, type Received, type Receiver } from '../support/receiver.ts';
@@ -142,6 +143,46 @@ describe('compare', () => {
     await new EffectiveValuesPage(second.page).open(acme.id);
     await seen.page.reload();
     await compare.compared();
+    await seen.close();
+  });
+
+  test('edits are not lost unasked by going back or to another tenant, here or in another tab, and are nobody else’s', async () => {
+    const path = `/console/tenants/${acme.id}/documents`;
+    await acme.admin.put(`/tenants/${acme.id}/services/edited`, { service_type: 'cloud_run' });
+    const seen = await stage.visit();
+    const { page } = seen;
+    const asked: string[] = [];
+    page.on('dialog', (dialog) => {
+      asked.push(dialog.message());
+      void dialog.dismiss();
+    });
+    const door = new SignInPage(page);
+    await door.open(path);
+    await door.signIn(acme.emails.operator!, memberPassword);
+    await page.getByRole('link', { name: 'edited', exact: true }).click();
+    const field = new DocumentPage(page).field('/max_instances');
+    await field.fill('7');
+    await page.getByText('1 change, not published.').waitFor();
+    await page.goBack();
+    await eventually(async () => expect(asked).toHaveLength(1));
+    expect(page.url()).toContain('/documents/services/edited');
+    const choice = (where: Page) => where.getByRole('combobox', { name: 'Tenant' });
+    await choice(page).selectOption({ label: 'Beta' });
+    await eventually(async () => expect(asked).toHaveLength(2));
+    expect(await choice(page).inputValue()).toBe(acme.id);
+    const second = await visit(stage.browser, stage.origin, {}, seen.context);
+    await new EffectiveValuesPage(second.page).open(acme.id);
+    await choice(second.page).selectOption({ label: 'Beta' });
+    await page.getByRole('dialog').getByText('What you edited is still here.').waitFor();
+    await page.getByRole('button', { name: 'Continue with Acme' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(await field.inputValue()).toBe('7');
+    await page.evaluate("fetch('/console/session', { method: 'DELETE' })");
+    await page.getByRole('dialog', { name: 'Sign in again' }).waitFor();
+    await door.signIn(acme.emails.tenant_admin!, memberPassword);
+    await page.getByText('Nothing is edited.').waitFor();
+    expect(await field.inputValue()).toBe('');
+    expect(asked).toHaveLength(2);
     await seen.close();
   });
 });
