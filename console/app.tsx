@@ -8,7 +8,7 @@ import { useEffect } from 'preact/hooks';
 import type { ResultOf } from '../shared/contracts/index.ts';
 import { go, guardLeaving, hasEdits, hrefOf, mayLeave, path } from './address.ts';
 import { isOffline, isStale, problemOf, type Problem } from './api.ts';
-import { followChanges, followPlatform, followSession } from './live.ts';
+import { followChanges, followPlatform, followSession, followValues } from './live.ts';
 import { useLive, useGet } from './loading.ts';
 import { Breadcrumbs, Navigation, type Place } from './navigation.tsx';
 import { openPalette, Palette } from './palette.tsx';
@@ -120,13 +120,20 @@ function placeOf(address: string): Place {
 /** A link of another tenant than the session's: whoever is its member goes there, once. */
 let hasFollowedLink = false;
 
+/** What tells of changes in the tenant, to whoever may read them. */
+function watchOf({ tenant: current }: Tokens): typeof followChanges | undefined {
+  if (current === null || hasEnded.value) return undefined;
+  if (readsConfiguration()) return followChanges;
+  return hasRole('viewer') ? followValues : undefined;
+}
+
 function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
   const place = placeOf(path.value);
   const { tenantId } = place;
   const current = signedIn.tenant;
   useEffect(() => void learnNames(), [current?.id]);
-  const mayWatch = current !== null && readsConfiguration() && !hasEnded.value;
-  useEffect(() => (mayWatch ? followChanges(current.id) : undefined), [current?.id, mayWatch]);
+  const watch = watchOf(signedIn);
+  useEffect(() => watch?.(current!.id), [current?.id, watch]);
   const seesPlatform = place.isPlatform === true && isPlatformAdmin.value && !hasEnded.value;
   useEffect(() => (seesPlatform ? followPlatform() : undefined), [seesPlatform]);
   const { session_id: session } = signedIn;

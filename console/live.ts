@@ -97,6 +97,22 @@ const followConfiguration = (owner: string, path: string): (() => void) =>
     announce({ change: { tenantId: owner, ...(JSON.parse(data) as { revision: number }) } });
   });
 
+/**
+ * Likewise, for whoever reads values and no documents. What changes is said at once, what changes
+ * for an agent or a service alone by the revision of the next heartbeat, within 5 s.
+ */
+export function followValues(tenantId: string): () => void {
+  let known: string | undefined;
+  const path = `/tenants/${tenantId}/config/effective/watch`;
+  return follow(`strata-values-${tenantId}`, path, (event) => {
+    const { id = known } = event;
+    const isNewer = id !== known;
+    known = id;
+    if (isNewer || mayHaveMissed(event))
+      announce({ change: { tenantId, revision: Number.parseInt(id ?? '0', 10) } });
+  });
+}
+
 export const followApprovals = (tenantId: string): (() => void) =>
   follow(`strata-approvals-${tenantId}`, `/tenants/${tenantId}/approvals/watch`, (event) => {
     const { name, data } = event;

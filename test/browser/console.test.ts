@@ -681,6 +681,22 @@ describe('live', () => {
     await seen.close();
   });
 
+  test('who reads values alone sees them change as well, and that all is stopped', async () => {
+    const { admin, id } = tenant;
+    const seen = await tabOf('viewer');
+    const effective = new EffectiveValuesPage(seen.page);
+    await effective.open(id, '?service_id=checkout');
+    const documents = [`/tenants/${id}/services/checkout`, `/tenants/${id}/config/bounds`] as const;
+    await admin.patch(documents[0], { max_instances: 87 });
+    await seen.page.getByText('87', { exact: true }).waitFor({ timeout: soonMs });
+    await admin.patch(documents[1], { automation_enabled: { const: false } });
+    await seen.page.getByText('Emergency stop.').waitFor({ timeout: soonMs });
+    await admin.patch(documents[1], { automation_enabled: null });
+    await admin.patch(documents[0], { max_instances: 8 });
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
   test('a change between a page and the beginning of its stream shows', async () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/early`;
