@@ -84,6 +84,8 @@ export class LiveConfig {
   /** The last read: one begins when the previous one has ended. */
   #reading: Promise<unknown> = Promise.resolve();
   #isChecking = false;
+  /** By the monotonic clock: a gateway may ask to be left alone. */
+  #checkNotBefore = 0;
   #isCatchingUp = false;
   #isUnsaved = false;
   #savedAt: Instant | undefined;
@@ -314,10 +316,11 @@ export class LiveConfig {
   #keepYoung(): void {
     const { ageMs } = this.state;
     if (ageMs < this.#options.maxStalenessMs / 2 || this.#isBehind()) return;
-    if (this.#isChecking) return;
+    if (this.#isChecking || performance.now() < this.#checkNotBefore) return;
     this.#isChecking = true;
-    void this.#tryRead().finally(() => {
+    void this.#tryRead().then((error) => {
       this.#isChecking = false;
+      this.#checkNotBefore = performance.now() + (error?.retryAfterMs ?? 0);
     });
   }
 
@@ -433,13 +436,18 @@ export class LiveConfig {
     while (!covers(this.#revision, asked)) {
       if (leftMs() === 0 || signal.aborted)
         throw late(` of revision ${textOf(asked)}`, timeoutMs, last);
-      const reading = this.#read(asked).catch((error: StrataError) => {
-        last = error;
-      });
+      const reading = this.#read(asked).then(
+        () => {
+          last = undefined;
+        },
+        (error: StrataError) => {
+          last = error;
+        },
+      );
       await Promise.race([reading, pause(leftMs(), signal)]);
       if (last?.isFinal) throw last;
       if (covers(this.#revision, asked)) break;
-      await pause(Math.min(backoff.next(), leftMs()), signal);
+      await pause(Math.min(backoff.next(last?.retryAfterMs), leftMs()), signal);
     }
     return this.#revision;
   }

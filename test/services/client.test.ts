@@ -282,6 +282,21 @@ describe('where streams are refused', () => {
   });
 });
 
+test('reads for the age, and those of atLeast, leave a gateway alone that wants it', async () => {
+  gateway.heartbeatMs = 60_000;
+  const config = await connected({ maxStalenessMs: 800 });
+  await live(config);
+  let reads = 0;
+  gateway.answer = (response) => {
+    reads += 1;
+    response.setHeader('retry-after', '3600');
+    refuse(response, 429, 'rate_limited');
+  };
+  await eventually(async () => expect(config.state.stale).toBe(true));
+  await expect(config.atLeast(99, { timeoutMs: 500 })).rejects.toThrow('429 rate_limited');
+  expect(reads).toBe(2);
+});
+
 describe('while no gateway answers', () => {
   test('values continue, age grows, limits fall to the safe end at the bound, and all recovers', async () => {
     const config = await connected({ maxStalenessMs: 6000 });
