@@ -11,6 +11,7 @@ import { localTime, longJson, removalAt, settingAt } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { Strong, Value } from '../inline.tsx';
 import { Dialog, Loading, ProblemBox } from '../parts.tsx';
+import { parsedJson } from '../typed-values.ts';
 import { timeTyped } from './as-of.tsx';
 import { changesValue, EffectOf } from './effect.tsx';
 import { titleOf, type Rung } from './ladder.ts';
@@ -107,8 +108,7 @@ const isText = (value: unknown): boolean => typeof value === 'string';
 const textOf = (value: unknown): string => (isText(value) ? String(value) : longJson(value));
 
 /** Of the type that the value has now; throws where the text is no JSON. */
-const valueOf = (text: string, now: unknown): unknown =>
-  isText(now) ? text : (JSON.parse(text) as unknown);
+const valueOf = (text: string, now: unknown): unknown => (isText(now) ? text : parsedJson(text));
 
 function ValueField({
   of: now,

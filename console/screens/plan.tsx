@@ -15,6 +15,7 @@ import { Button, Code } from '../inline.tsx';
 import { Changes, Dialog, Empty, Heading, Loading, ProblemBox } from '../parts.tsx';
 import { addToPlan, emptyPlan, planItems, removeFromPlan, type PlanItem } from '../plan-items.ts';
 import { shortJson } from '../format.ts';
+import { parsedJson } from '../typed-values.ts';
 import { BlastRadius, LimitsEffect, type Impact } from './impact.tsx';
 import { canBeStaged, NewRollout } from './new-rollout.tsx';
 import { Refused } from './propose.tsx';
@@ -99,7 +100,7 @@ function NewItem(): VNode {
     const text = String(fields.get('body')).trim();
     const action = String(fields.get('action')) as PlanItem['action'];
     try {
-      const body: unknown = text === '' ? undefined : JSON.parse(text);
+      const body = text === '' ? undefined : parsedJson(text);
       addToPlan({
         action,
         path: String(fields.get('path')).trim(),

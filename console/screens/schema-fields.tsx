@@ -7,7 +7,7 @@ import { useState } from 'preact/hooks';
 import { longJson } from '../format.ts';
 import { Described } from '../inline.tsx';
 import type { Schema } from '../schemas.ts';
-import { typedText, valueOf, type Typed } from '../typed-values.ts';
+import { numberOf, parsedJson, typedText, valueOf, type Typed } from '../typed-values.ts';
 import { documentKinds } from './document-kinds.ts';
 import { useOwner } from './managed.tsx';
 import { platformKinds } from './platform-kinds.ts';
@@ -297,9 +297,7 @@ function NumberField(properties: FieldProperties): VNode {
     const isNumber = number.test(trimmed) && (schema.type !== 'integer' || /^-?\d+$/.test(trimmed));
     if (trimmed === '') return { value: undefined, problem: undefined };
     const wanted = schema.type === 'integer' ? 'a whole number' : 'a number';
-    return isNumber
-      ? { value: Number(trimmed), problem: undefined }
-      : { problem: `This is not ${wanted}, such as 12.` };
+    return isNumber ? numberOf(trimmed) : { problem: `This is not ${wanted}, such as 12.` };
   };
   return (
     <ReadField
@@ -352,7 +350,7 @@ export function JsonField({
   const read = (typed: string): Typed => {
     if (typed.trim() === '' && mayBeEmpty) return { value: undefined, problem: undefined };
     try {
-      const parsed: unknown = JSON.parse(typed);
+      const parsed = parsedJson(typed);
       return demands(parsed)
         ? { value: parsed, problem: undefined }
         : { problem: 'This has to be an object: { … }' };

@@ -24,6 +24,11 @@ test('what begins as JSON has to be some', () => {
   expect(valueOf('{"a"').problem).toMatch(/no JSON/);
 });
 
+test.each(['1e999', '-1e999', '[1e999]', '{"a": {"b": -1e999}}'])(
+  '%s is no value: JSON has no such number, and null in its place would remove what was there',
+  (text) => expect(valueOf(text)).toEqual({ problem: 'A number is too large.' }),
+);
+
 test('a shape is told by what it says of itself, then by its fields', () => {
   const bearer = { properties: { type: { const: 'bearer' }, token: {} } };
   const basic = { properties: { type: { const: 'basic' }, username: {}, password: {} } };
