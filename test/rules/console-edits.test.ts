@@ -4,7 +4,14 @@
  */
 import { describe, expect, test } from '@jest/globals';
 import { ladderOf, titleOf, type Explained } from '../../console/screens/ladder.ts';
-import { namesIn, pointerOf, removalAt, timeAgo } from '../../console/format.ts';
+import {
+  longJson,
+  namesIn,
+  pointerOf,
+  removalAt,
+  shortJson,
+  timeAgo,
+} from '../../console/format.ts';
 import {
   applyPatch,
   conflictsOf,
@@ -162,4 +169,10 @@ test.each([
 ])('%d seconds from now are "%s"', (seconds, words) => {
   const now = Date.parse('2026-06-01T00:00:00Z');
   expect(timeAgo(new Date(now + seconds * 1000).toISOString(), now)).toBe(words);
+});
+
+test('a text in a value turns nothing of it around, and is the same text when it is read again', () => {
+  const value = { note: '\u202E\u2066', instances: 12, owner: 'شركة' };
+  expect(shortJson(value)).toBe('{"note":"\\u202e\\u2066","instances":12,"owner":"شركة"}');
+  expect(JSON.parse(longJson(value))).toEqual(value);
 });
