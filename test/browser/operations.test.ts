@@ -913,7 +913,7 @@ test('a service on one page: its limits, what runs and waits, its windows and fr
   const answers = [
     await admin.put(`${of}/services/check-out`, {
       service_type: 'cloud_run',
-      service_name: hostile,
+      service_name: `${hostile} ${'W'.repeat(40)}`,
       maintenance_windows: [{ days: ['sat', 'sun'], start: '22:00', end: '23:30', ...zone }],
     }),
     await admin.put(`${of}/config/freezes`, {
