@@ -266,7 +266,9 @@ function Approvers({
           [
             'Asked, in order',
             (route) =>
-              route.chain.join(', ') || <span class="muted">every operator and tenant admin</span>,
+              route.chain.join(', ') || (
+                <span class="muted">every operator, reviewer and tenant admin</span>
+              ),
           ],
           [
             'Could decide',

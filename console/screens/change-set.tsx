@@ -141,7 +141,7 @@ function Facts({ set, owner }: { readonly set: ChangeSet; readonly owner: Owner 
         ) : owner.tenantId === '' ? (
           'administrators of the platform'
         ) : (
-          'operators and tenant admins'
+          'operators, reviewers and tenant admins'
         )}
         , and no author
       </Fact>
