@@ -6,10 +6,12 @@ import { localDate } from '../format.ts';
 import { Button } from '../inline.tsx';
 import type { DocumentKind } from './document-kinds.ts';
 
-const dayMs = 86_400_000;
-
-/** So many days ago. */
-const localDay = (ago: number): string => localDate(new Date(Date.now() - ago * dayMs));
+/** So many days ago, of which some have 23 or 25 hours. */
+function localDay(ago: number): string {
+  const at = new Date();
+  at.setDate(at.getDate() - ago);
+  return localDate(at);
+}
 
 /** The beginning of a day, or of one after it; nothing for what is no day. */
 export function dayOf(text: string, later = 0): string | undefined {

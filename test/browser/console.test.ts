@@ -77,6 +77,10 @@ afterAll(() => stage?.stop());
 
 type Person = 'tenant_admin' | 'operator' | 'viewer';
 
+/** What turns a text around is escaped where JSON is shown. */
+const shownJson = (value: unknown): string =>
+  JSON.stringify(value).replaceAll('\u202E', String.raw`\u202e`);
+
 /** Has the page hear of nothing that others write. */
 const withoutStream = ({ page }: Visit): Promise<unknown> =>
   page.route('**/config/watch', (route) => route.abort());
@@ -166,7 +170,7 @@ describe('effective values', () => {
     const shown = await effective.keys();
     expect(shown.map(({ key }) => key)).toEqual(Object.keys(body.explain).toSorted());
     for (const { key, value } of shown) {
-      const text = JSON.stringify(body.values[key]);
+      const text = shownJson(body.values[key]);
       expect([key, value.replace('…', '')]).toEqual([
         key,
         text.slice(0, value.endsWith('…') ? 59 : 400),
@@ -183,7 +187,7 @@ describe('effective values', () => {
       const { layer, path, updated_by: by, updated_by_name: name, revision } = body.explain[key];
       if (layer === 'bounds') continue;
       const cut = value.replace('…', '');
-      expect([key, rung, JSON.stringify(body.values[key]).startsWith(cut)]).toEqual([
+      expect([key, rung, shownJson(body.values[key]).startsWith(cut)]).toEqual([
         key,
         {
           layer: placeTitle(layer, path),
@@ -907,6 +911,18 @@ describe('history', () => {
     const saved = seen.page.waitForEvent('download');
     await seen.page.getByRole('button', { name: 'Save this page as CSV' }).click();
     expect((await saved).suggestedFilename()).toMatch(/^history-.*\.csv$/);
+    // Half an hour into the day after one of 23 hours.
+    await seen.page.evaluate(`{
+      const now = Date.parse('2027-03-28T22:30:00Z');
+      globalThis.Date = class extends Date {
+        constructor(...given) {
+          super(...(given.length === 0 ? [now] : given));
+        }
+        static now = () => now;
+      };
+    }`);
+    await seen.page.getByRole('button', { name: 'Yesterday' }).click();
+    expect(seen.page.url()).toContain('since=2027-03-28&until=2027-03-28');
     expect(seen.faults).toEqual([]);
     await seen.close();
   });
