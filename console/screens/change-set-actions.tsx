@@ -193,15 +193,18 @@ interface Asking {
 }
 
 function Edit({ set, address, onClose, onDone }: Asking & { readonly set: ChangeSet }): VNode {
-  const { typed, field } = useFields({ title: set.title, reason: set.reason });
-  const [apply, setApply] = useState(typedOf(set.apply));
+  const [before] = useState({ title: set.title, reason: set.reason, apply: typedOf(set.apply) });
+  const { typed, field } = useFields(before);
+  const [apply, setApply] = useState(before.apply);
   const save = async (): Promise<void> => {
+    const [title, reason] = [typed.title.trim(), typed.reason.trim()];
+    // What was not touched stays as it is, also where somebody else has changed it meanwhile.
     const body: ChangeSetEdit = {
-      title: typed.title.trim(),
-      reason: typed.reason.trim(),
-      apply: await applyOf(apply),
+      ...(title !== before.title && { title }),
+      ...(reason !== before.reason && { reason }),
+      ...(apply !== before.apply && { apply: await applyOf(apply) }),
     };
-    await call('PATCH', address, { body });
+    if (Object.keys(body).length > 0) await call('PATCH', address, { body });
     onClose();
     onDone();
   };

@@ -858,6 +858,36 @@ describe('under four eyes', () => {
   const withoutRefusals = ({ faults }: Visit): string[] =>
     faults.filter((text) => !text.includes('403'));
 
+  test('an edit of a change set leaves what others changed meanwhile, and its moment to the second', async () => {
+    const { admin, id } = four;
+    const sets = `/tenants/${id}/config/changesets`;
+    const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+    const at = `${tomorrow}T18:30:15.000Z`;
+    const { status, body: made } = await admin.post(sets, {
+      title: 'A first title',
+      reason: 'A first reason',
+      apply: { at },
+      items: [{ action: 'put', path: `/tenants/${id}/config/agents/edited`, body: {} }],
+    });
+    expect(status).toBe(201);
+    const seen = await stage.tabOf(four.emails.tenant_admin!);
+    await seen.page.goto(`/console/tenants/${id}/change-sets/${made.id}`);
+    await seen.page.getByRole('button', { name: 'Edit…' }).click();
+    const dialog = seen.page.getByRole('dialog');
+    await admin.patch(`${sets}/${made.id}`, { reason: 'A second reason' });
+    await dialog.getByLabel('Title').fill('A second title');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    expect((await admin.get(`${sets}/${made.id}`)).body).toMatchObject({
+      title: 'A second title',
+      reason: 'A second reason',
+      apply: { at: expect.stringContaining(':30:15') },
+    });
+    await admin.post(`${sets}/${made.id}/cancel`);
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
   test('one proposes for a time, another sees the impact and approves on a phone, and it applies then', async () => {
     const before = await limitNow();
     const ada = await stage.signedIn(four.emails.tenant_admin!);
