@@ -105,7 +105,7 @@ export function changeSetHandlers(options: ChangeSetOptions) {
     'break-glass': (params: Id & Platform<'break-glass'>, request: Request) =>
       viewAfter(params, async (...of) => {
         await changeSets.requireWriterOf(...of, request);
-        return applying.apply(...of, 'break_glass', request, params.body.reason);
+        return applying.apply(...of, 'break_glass', request, { emergency: params.body.reason });
       }),
     review: (params: Id, request: Request) =>
       viewAfter(params, (...of) => changeSets.review(...of, request)),

@@ -11,7 +11,7 @@
  * | a row that says another digest              | failed    |
  * | an outage                                   | as it was |
  */
-import { commitChanges } from '../commits/commit.ts';
+import { commitChanges, type Work } from '../commits/commit.ts';
 import { documentScope } from '../contracts/revision-scopes.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import type { WrittenDocument } from '../documents/document.ts';
@@ -57,14 +57,22 @@ export class Applying {
     id: string,
     step: Extract<Step, 'apply' | 'run' | 'break_glass'>,
     request: Request,
-    /** Why it is applied without approvals. */
-    emergency?: string,
+    {
+      emergency,
+      dueAt,
+    }: {
+      /** Why it is applied without approvals. */
+      readonly emergency?: string;
+      /** When it is applied by itself, which a stop keeps it from. */
+      readonly dueAt?: Date;
+    } = {},
   ): Promise<ChangeSetRow> {
     return whileAsRead(async () => {
       const row = await this.#changeSets.find(tenantId, id);
       requireState(row, step);
       try {
-        return (await this.#write(row, request, emergency)).applied;
+        const unstopped = dueAt && (await this.#requireNoStop(row, dueAt, request));
+        return (await this.#write(row, request, emergency, unstopped)).applied;
       } catch (error) {
         // Whoever breaks the glass is there, and the change set stays what it was.
         if (emergency !== undefined)
@@ -101,10 +109,8 @@ export class Applying {
     { late, now }: Due,
     request: Request,
   ): Promise<ChangeSetRow> {
-    const note = late
-      ? 'Its time had passed before it could be applied.'
-      : await this.#stoppedBy(tenantId, id, now, request);
-    if (note === undefined) return this.apply(tenantId, id, 'run', request);
+    if (!late) return this.apply(tenantId, id, 'run', request, { dueAt: now });
+    const note = 'Its time had passed before it could be applied.';
     return whileAsRead(async () => {
       const row = await this.#changeSets.find(tenantId, id);
       requireState(row, 'run');
@@ -112,21 +118,23 @@ export class Applying {
     });
   }
 
-  async #stoppedBy(
-    tenantId: string | null,
-    id: string,
+  /** Undefined where no stop matters to it. */
+  async #requireNoStop(
+    { tenant_id: tenantId, content }: ChangeSetRow,
     at: Date,
     request: Request,
-  ): Promise<string | undefined> {
-    const { content } = await this.#changeSets.find(tenantId, id);
+  ): Promise<Standing<unknown> | undefined> {
     if (isOfStops(content.items)) return undefined;
-    return this.#options.stoppedBy(tenantId, at, request);
+    const stop = await this.#options.stoppedBy(tenantId, at, request);
+    if (stop.right !== undefined) throw new Prevented('suspended', stop.right);
+    return stop;
   }
 
   async #write(
     row: ChangeSetRow | Draft,
     request: Request,
     emergency: string | undefined,
+    unstopped?: Standing<unknown>,
   ): Promise<{ applied: ChangeSetRow; answers: WrittenDocument<unknown>[] }> {
     const { db, documents, onStep } = this.#options;
     const { content, tenant_id: tenantId, id } = row;
@@ -140,16 +148,19 @@ export class Applying {
     const changeSet = { id, isEmergency, requireEnough: requireNow };
     const own: Request = { ...others, caller: author, changeSet };
     const said = { reason: content.reason, ...claimsOf(content) };
-    const works = await placingsOf(documents, content.items, tenantId, said, own);
+    const placings = await placingsOf(documents, content.items, tenantId, said, own);
     const of = this.#changeSets.of(tenantId);
     const scope = documentScope(tenantId);
+    // Its own scope is locked by the first write, which follows the revision that was looked at.
+    const { [scope]: follows, ...elsewhere } = unstopped?.revisions ?? {};
+    const works = follows === undefined ? placings : following(follows, placings);
     const answers: WrittenDocument<unknown>[] = [];
     const held: { row?: ChangeSetRow; now?: Date } = {};
     await commitChanges(db, own, scope, works, {
       begin: async (manager) => {
         held.row = isStored(row) ? row : await this.#changeSets.insert(manager, row, request);
         held.now = isStored(row) ? await lockAsRead(manager, of, row) : held.row.created_at;
-        await holdStandings(manager, standings);
+        await holdStandings(manager, [...standings, { right: undefined, revisions: elsewhere }]);
         if (isEmergency) await requireReviewed(manager, of, request.caller.id);
       },
       finished: async (manager, outcomes) => {
@@ -218,6 +229,15 @@ export class Applying {
     const change = { state, due_at: null, content: { note } };
     return this.#changeSets.change(row, state, change, request);
   }
+}
+
+/** Throws `Outdated` where the first one would not follow this revision. */
+function following<T>(revision: number, [first, ...others]: readonly Work<T>[]): Work<T>[] {
+  const begin: Work<T> = async (manager, at, next, policies) => {
+    if (next !== revision + 1) throw new Outdated();
+    return first!(manager, at, next, policies);
+  };
+  return [begin, ...others];
 }
 
 const isStored = (row: ChangeSetRow | Draft): row is ChangeSetRow => 'updated_at' in row;

@@ -77,7 +77,7 @@ export interface ChangeSetOptions {
   readonly entity: Of['entity'];
   readonly documents: AllDocuments;
   readonly rights: Rights;
-  /** Why nothing is applied by itself at a moment; undefined where it may be. */
+  /** Why nothing is applied by itself at a moment; undefined as its right where it may be. */
   readonly stoppedBy: StoppedBy;
   readonly onStep?: OnStep;
 }
@@ -85,7 +85,7 @@ export type StoppedBy = (
   tenantId: string | null,
   at: Date,
   request: Request,
-) => Promise<string | undefined>;
+) => Promise<Standing<string | undefined>>;
 
 export interface Proposed extends Claims {
   readonly title: string;

@@ -14,6 +14,7 @@ import { bodies as documents, otherValues as changed } from '../support/document
 import { auditEvents, requireProvedAudit } from '../support/audit.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { grown } from '../support/grown.ts';
+import { holdLock } from '../support/held-lock.ts';
 import { interleaveChanges } from '../support/interleaved-changes.ts';
 import { watch } from '../support/event-stream.ts';
 import { mailsTo } from '../support/mailboxes.ts';
@@ -792,6 +793,29 @@ describe('a schedule while things are stopped', () => {
       expect(await stateOf(sets(`/${lifting}`))).toEqual(['applied', null]),
     );
     expect((await apply(people.ada, { id: waiting })).body.state).toBe('applied');
+  });
+
+  test('is suspended by a freeze that is written while it begins', async () => {
+    const path = at('/config/freezes');
+    const waiting = await scheduled(putProject());
+    const before = good(await people.ada.get(path)).body;
+    const lock = await holdLock(
+      cluster.database,
+      'SELECT id FROM tenant_config.change_sets WHERE id = $1 FOR KEY SHARE',
+      [waiting],
+    );
+    try {
+      await due([waiting]);
+      // Both nodes have looked for stops, and begin.
+      await lock.untilWaiting(2);
+      await underFourEyes([{ action: 'put', path, body: { quiet: always } }]);
+    } finally {
+      await lock.release();
+    }
+    await eventually(async () =>
+      expect(await stateOf(sets(`/${waiting}`))).toEqual(['suspended', 'The freeze quiet holds.']),
+    );
+    await underFourEyes([{ action: 'put', path, body: before }]);
   });
 });
 

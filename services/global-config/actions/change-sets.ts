@@ -4,6 +4,8 @@ import { changeSetHandlers } from '../../../shared/change-sets/actions.ts';
 import type { ChangeSetOptions, Rights } from '../../../shared/change-sets/change-sets.ts';
 import { platformStoppedBy } from '../../../shared/change-sets/stops.ts';
 import type { StoredPerson } from '../../../shared/change-sets/schema.ts';
+import { revisionOf } from '../../../shared/commits/commit.ts';
+import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
 import { named, type Handlers, type Request } from '../../../shared/contract-runtime/request.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { PlatformDocuments } from '../documents/platform-documents.ts';
@@ -50,8 +52,11 @@ export function platformChangeSetOptions(
     documents: Object.values(documents),
     rights: platformRights,
     async stoppedBy(_tenant, at) {
+      const revision = await revisionOf(db.manager, platformScope);
       const [stops, frozen] = await Promise.all([bounds.get({}), freezes.get({})]);
-      return platformStoppedBy(stops.value?.document ?? {}, frozen.value?.document ?? {}, at);
+      const documents = [stops.value?.document ?? {}, frozen.value?.document ?? {}] as const;
+      const revisions = { [platformScope]: revision };
+      return { right: platformStoppedBy(...documents, at), revisions };
     },
   };
 }

@@ -5,9 +5,13 @@ import { changeSetHandlers } from '../../../shared/change-sets/actions.ts';
 import type { ChangeSetOptions, Rights } from '../../../shared/change-sets/change-sets.ts';
 import { applying, stoppedBy } from '../../../shared/change-sets/stops.ts';
 import type { StoredPerson } from '../../../shared/change-sets/schema.ts';
-import { revisionsOf } from '../../../shared/commits/commit.ts';
+import { revisionOf, revisionsOf } from '../../../shared/commits/commit.ts';
 import type { TenantRole } from '../../../shared/contracts/roles.ts';
-import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
+import {
+  memberScope,
+  platformScope,
+  tenantScope,
+} from '../../../shared/contracts/revision-scopes.ts';
 import { named, type Handlers, type Request } from '../../../shared/contract-runtime/request.ts';
 import type { AllDocuments } from '../../../shared/documents/document.ts';
 import { StrataError } from '../../../shared/errors.ts';
@@ -89,14 +93,18 @@ export const tenantChangeSetOptions = (
   documents,
   rights: tenantRights(db),
   onStep: (manager, step, row, { caller }) => noteStep(manager, step, row, caller),
-  async stoppedBy(tenantId, at, { call }) {
+  async stoppedBy(tenant, at, { call }) {
+    const tenantId = tenant!;
     const body = { ...applying, at: at.toISOString() };
+    const least = await revisionOf(db.manager, tenantScope(tenantId));
     // Without balances: no budget holds a change of configuration.
-    const params = { tenant_id: tenantId!, body };
+    const params = { tenant_id: tenantId, body, min_revision: least };
     const { decided } = await call('config-resolver.admission', params);
     // What is known from before an outage may not be so any more.
     if (decided.stale) throw new StrataError('service_unavailable');
-    return stoppedBy(decided.reasons);
+    const { tenant: own, platform } = decided.revision;
+    const revisions = { [tenantScope(tenantId)]: own, [platformScope]: platform };
+    return { right: stoppedBy(decided.reasons), revisions };
   },
 });
 
