@@ -176,6 +176,24 @@ describe('does not continue', () => {
     good(await platform.post(`/config/rollouts/${id}/revert`, { reason: 'It burned' }));
   });
 
+  test('while a freeze of the platform holds, until somebody resumes it', async () => {
+    const days = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
+    const quiet = { during: [{ days, start: '00:00', end: '00:00', timezone: 'UTC' }] };
+    good(await platform.put('/config/freezes', { quiet }));
+    const { id, key } = await begun([first(), everybody]);
+    try {
+      const held = await until(id, ({ state }) => state !== 'running');
+      expect([held.state, held.stage]).toEqual(['held', 0]);
+      expect(held.note).toBe('It may not advance: The freeze quiet holds.');
+      expect(await valueOf(other, key)).toBe(1);
+    } finally {
+      good(await platform.delete('/config/freezes'));
+    }
+    good(await platform.post(`/config/rollouts/${id}/resume`, { reason: 'It is over' }));
+    await until(id, ({ stage }) => stage === 1);
+    good(await platform.post(`/config/rollouts/${id}/revert`, { reason: 'Enough' }));
+  });
+
   test('where whoever let it go forward has no right any more', async () => {
     const member = { email: 'rita@example.com', roles: ['viewer'] };
     const { client: rita } = await addMember(cluster.tenant.admin, cluster.tenant.id, member);

@@ -1,5 +1,5 @@
 /** Change sets of the platform's documents, which its administrators write and approve. */
-import type { DataSource } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import { changeSetHandlers } from '../../../shared/change-sets/actions.ts';
 import type { ChangeSetOptions, Rights } from '../../../shared/change-sets/change-sets.ts';
 import { platformStoppedBy } from '../../../shared/change-sets/stops.ts';
@@ -8,6 +8,8 @@ import { revisionOf } from '../../../shared/commits/commit.ts';
 import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
 import { named, type Handlers, type Request } from '../../../shared/contract-runtime/request.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import { boundsKind } from '../documents/bounds.ts';
+import { freezesKind } from '../documents/freezes.ts';
 import type { PlatformDocuments } from '../documents/platform-documents.ts';
 import { ChangeSetEntity } from '../schema.ts';
 
@@ -41,11 +43,17 @@ export const platformRights: Rights = {
   },
 };
 
+/** Why nothing of the platform is written by itself at a moment; undefined where it may be. */
+export async function stoppedNow(manager: EntityManager, at: Date): Promise<string | undefined> {
+  const { current: bounds } = await boundsKind.load(manager, {});
+  const { current: freezes } = await freezesKind.load(manager, {});
+  return platformStoppedBy(bounds?.document ?? {}, freezes?.document ?? {}, at);
+}
+
 export function platformChangeSetOptions(
   db: DataSource,
   documents: PlatformDocuments,
 ): ChangeSetOptions {
-  const { bounds, freezes } = documents;
   return {
     db,
     entity: ChangeSetEntity,
@@ -53,10 +61,7 @@ export function platformChangeSetOptions(
     rights: platformRights,
     async stoppedBy(_tenant, at) {
       const revision = await revisionOf(db.manager, platformScope);
-      const [stops, frozen] = await Promise.all([bounds.get({}), freezes.get({})]);
-      const documents = [stops.value?.document ?? {}, frozen.value?.document ?? {}] as const;
-      const revisions = { [platformScope]: revision };
-      return { right: platformStoppedBy(...documents, at), revisions };
+      return { right: await stoppedNow(db.manager, at), revisions: { [platformScope]: revision } };
     },
   };
 }

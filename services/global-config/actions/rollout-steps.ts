@@ -36,6 +36,7 @@ import { RolloutEntity } from '../schema.ts';
 import { movedFrom, requireApproved, requireTakenOver, RolledOut } from '../stores/rolled-out.ts';
 import { answersOf, endTurn, type Turn } from '../stores/rollout-runs.ts';
 import { removeOldest, requireNoOther } from '../stores/rollouts.ts';
+import { stoppedNow } from './change-sets.ts';
 import type { RolloutGates } from './rollout-gates.ts';
 import { RolloutSources } from './rollout-sources.ts';
 import type { Planner } from './plan.ts';
@@ -288,10 +289,13 @@ function forward(
   };
 }
 
+/** Throws 412 while a stop or freeze of the platform holds: nobody is there to look. */
 const advancedByRunner = (rollout: StoredRollout): Step =>
-  forward(rollout, {}, rollout.started_by, async (_manager, at) => {
+  forward(rollout, {}, rollout.started_by, async (manager, at) => {
     if (rollout.state !== 'running' || at.getTime() < bakedAt(rollout)!)
       throw new StrataError('conflict', 'It does not run, or has not baked.');
+    const stop = await stoppedNow(manager, at);
+    if (stop !== undefined) throw new StrataError('precondition_failed', stop);
   });
 
 const supersededFor =
