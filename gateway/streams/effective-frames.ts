@@ -16,6 +16,8 @@ export interface Moment {
 export const idOf = ({ tenant, platform }: Revisions): string => `${tenant}.${platform}`;
 
 export interface Frames {
+  /** Whether clients read the values once the stream is ready: what changed before is then known. */
+  readonly isReadAfterwards: boolean;
   /** With the id that whoever comes back names. */
   readonly ready: (revision: Revisions, id: string) => Buffer;
   /**
@@ -67,6 +69,7 @@ function changeFrame(
 }
 
 export const ownFrames: Frames = {
+  isReadAfterwards: true,
   ready: (revision, id) => frame('ready', { revision }, id),
   changed: changeFrame,
   reset: (revision) => frame('reset', { revision }, idOf(revision)),
@@ -78,6 +81,8 @@ const refetch = (revision: Revisions): Buffer =>
 
 /** Events of ADR 0008 alone: libraries of several languages read the data of whatever comes. */
 export const flagFrames: Frames = {
+  // Providers evaluate first, and only then open the stream that their flags came with.
+  isReadAfterwards: false,
   // An id without data is kept, and is no event.
   ready: (_revision, id) => Buffer.from(`id: ${id}\n\n`),
   changed: (told, after, moment) => changeFrame(told, after, moment) && refetch(moment.revision),

@@ -433,7 +433,8 @@ class EffectiveSubscription implements Subscription {
   begin(): void {
     this.#hasBegun = true;
     const { revision } = this.#tenant;
-    if (this.#lastEventId === undefined) this.#told = [this.context.digests!];
+    if (this.#lastEventId === undefined && this.#frames.isReadAfterwards)
+      this.#told = [this.context.digests!];
     const ready = this.#frames.ready(revision, this.#lastEventId ?? idOf(revision));
     this.stream.write(Buffer.concat([retryLine(), ready]));
     this.goOn();
