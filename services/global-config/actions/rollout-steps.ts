@@ -33,7 +33,13 @@ import {
   requireStep,
 } from '../rules/rollouts.ts';
 import { RolloutEntity } from '../schema.ts';
-import { movedFrom, requireApproved, requireTakenOver, RolledOut } from '../stores/rolled-out.ts';
+import {
+  movedFrom,
+  requireApproved,
+  requireTakenOver,
+  RolledOut,
+  writtenAfter,
+} from '../stores/rolled-out.ts';
 import { answersOf, endTurn, type Turn } from '../stores/rollout-runs.ts';
 import { removeOldest, requireNoOther } from '../stores/rollouts.ts';
 import { stoppedNow } from './change-sets.ts';
@@ -319,7 +325,9 @@ function reverted(rollout: StoredRollout, reason: string): Step {
       await requireNoOther(manager, id, items);
       // What it removed has no revision.
       const left = items.map(({ after }, index) => (after === null ? null : revisions[index]!));
-      const moved = await movedFrom(manager, items, left);
+      const changed = await movedFrom(manager, items, left);
+      // What came back and went again since is as absent as the rollout left it.
+      const moved = changed.length > 0 ? changed : await writtenAfter(manager, items, revisions);
       if (moved.length > 0)
         throw new StrataError(
           'conflict',

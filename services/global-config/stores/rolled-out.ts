@@ -129,6 +129,27 @@ export async function movedFrom(
   return moved;
 }
 
+/** Which of the documents somebody has written after these revisions, whatever became of them. */
+export async function writtenAfter(
+  manager: EntityManager,
+  items: readonly RolloutItem[],
+  revisions: readonly number[],
+): Promise<string[]> {
+  const named = items.map(({ path, config_type, resource_id }, index) => ({
+    path,
+    config_type,
+    resource_id,
+    revision: revisions[index],
+  }));
+  const rows = await manager.query<{ path: string }[]>(
+    `SELECT path FROM json_to_recordset($1) AS n (path text, config_type text, resource_id text, revision int8)
+     WHERE EXISTS (SELECT FROM global_config.configuration_history h
+       WHERE h.config_type = n.config_type AND h.resource_id = n.resource_id AND h.revision > n.revision)`,
+    [JSON.stringify(named)],
+  );
+  return rows.map(({ path }) => path);
+}
+
 export class RolledOut {
   readonly #documents: Readonly<Record<LayerType, DocumentActions<object, unknown>>>;
 

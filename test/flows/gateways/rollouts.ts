@@ -230,6 +230,14 @@ test('is reverted also where it has removed something', async () => {
   expect((await platform.get(entry(keys[0]!))).status).toBe(404);
   expect((await step(id, 'revert', { reason: 'No' })).body.state).toBe('reverted');
   expect((await values(keys))[0]).toEqual([1, 1]);
+  // Not where others brought it back, and took it out again.
+  const again = { ...body, digest: await digestOf(items), stages: [everybody] };
+  const second = good(await platform.post(rollouts(), again)).body.id;
+  good(await advance(second, null, { all_at_once: true, reason: 'Now' }));
+  good(await platform.put(entry(keys[1]!), { config_value: 7, is_public: true }));
+  good(await platform.delete(entry(keys[1]!)));
+  const refused = await step(second, 'revert', { reason: 'No' });
+  expect([refused.status, refused.text]).toEqual([409, expect.stringContaining(keys[1]!)]);
 });
 
 describe('is refused', () => {
