@@ -112,6 +112,8 @@ const StoredItem = StrictObject({
   base: Nullable(Type.Integer()),
   before: Type.Unknown(),
   after: Type.Unknown(),
+  /** As a folder sent it, whose fields these then are. */
+  body: Type.Optional(Type.Unknown()),
 });
 export type RolloutItem = Static<typeof StoredItem>;
 
@@ -131,6 +133,8 @@ export const StoredRollout = StrictObject({
   digest: Type.String(),
   items: Type.Array(StoredItem),
   changeset_id: Nullable(Uuid),
+  /** The folder that proposed it. */
+  managed_by: Type.Optional(Type.String()),
   approvals: Type.Integer(),
   approver_groups: Type.Array(Type.String()),
   /** What the items became, once it is completed. */

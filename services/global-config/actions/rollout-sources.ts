@@ -108,11 +108,12 @@ export class RolloutSources {
     }
     let now = row.updated_at;
     return {
-      items: content.items.map(({ action, path, base, before, after }, index) => ({
+      items: content.items.map(({ action, path, body, base, before, after }, index) => ({
         ...layerOf({ action, path }, index),
         base,
         before,
         after,
+        ...(content.managed_by !== undefined && body !== undefined && { body }),
       })),
       approvals: {
         approvals: content.approved_by.length,

@@ -53,7 +53,12 @@ type Kept = Stored<StoredRollout>;
 /** What a step does beside writing the rollout's document. */
 interface Step {
   /** Documents that it writes before, and what each becomes. */
-  readonly writes?: readonly { readonly item: RolloutItem; readonly document: unknown }[];
+  readonly writes?: readonly {
+    readonly item: RolloutItem;
+    readonly document: unknown;
+    /** The folder whose write it is. */
+    readonly managed_by?: string;
+  }[];
   /** Throws under the lock where it must not be. Given the database's time. */
   readonly require?: (manager: EntityManager, at: Date, policies: Policies) => Promise<void>;
   /** The rollout then. The revisions are those of the writes. */
@@ -117,6 +122,7 @@ export class Rollouts {
         digest: body.digest,
         items: [...items],
         changeset_id: changeSet,
+        ...(claims.managed_by !== undefined && { managed_by: claims.managed_by }),
         ...approvals,
         revisions: null,
         note: null,
@@ -210,8 +216,8 @@ export class Rollouts {
       const { writes = [], require, next } = stepOf(document);
       const why = reason ?? document.reason;
       const works: Work<Attempt<unknown>>[] = [];
-      for (const { item, document: becomes } of writes)
-        works.push(await this.#rolledOut.work(item, becomes, why, request));
+      for (const { item, document: becomes, ...claims } of writes)
+        works.push(await this.#rolledOut.work(item, becomes, { ...claims, reason: why }, request));
       // Last, so that at no revision between a tenant has another side than before and after.
       works.push(async (manager, at, revision, policies) => {
         const revisions = writes.map((_write, index) => revision - writes.length + index);
@@ -271,7 +277,8 @@ function forward(
   started_by: StoredRollout['started_by'],
   requireIt: (manager: EntityManager, at: Date) => Promise<void>,
 ): Step {
-  const { items, stage } = rollout;
+  const { items, stage, managed_by: folder } = rollout;
+  const ofFolder = folder === undefined ? {} : { managed_by: folder };
   const require = async (manager: EntityManager, at: Date, policies: Policies) => {
     await requireIt(manager, at);
     await requireBase(manager, items);
@@ -290,7 +297,7 @@ function forward(
     };
   return {
     require,
-    writes: items.map((item) => ({ item, document: item.after })),
+    writes: items.map((item) => ({ item, document: item.after, ...ofFolder })),
     next: (_at, revisions) => ({ state: 'completed', revisions, note: null, started_by }),
   };
 }
@@ -387,6 +394,7 @@ function viewOf(
     items,
     approvals: _approvals,
     approver_groups: _groups,
+    managed_by: _managedBy,
     revisions: _revisions,
     started_by: _startedBy,
     ...shown

@@ -164,13 +164,14 @@ export class RolledOut {
 
   /** The write that makes the document of an item this one. */
   work(
-    { config_type: type, resource_id: id }: RolloutItem,
+    { config_type: type, resource_id: id, action, body }: RolloutItem,
     document: unknown,
-    reason: string,
+    said: Pick<Claims, 'managed_by'> & { readonly reason: string },
     request: Request,
   ): Promise<Work<Attempt<unknown>>> {
     const own = { ...request, checkAnswer: () => undefined };
-    const params = { ...addressOf(layers[type].actions, null, id), reason };
-    return this.#documents[type].place(params, own, document);
+    const params = { ...addressOf(layers[type].actions, null, id), ...said };
+    const sent = { verb: action, ...(body !== undefined && { body }) };
+    return this.#documents[type].place(params, own, document, sent);
   }
 }

@@ -385,6 +385,7 @@ test.each([
 test('under four eyes, it is of an approved change set, and a revert asks nobody', async () => {
   const keys = await twoEntries();
   const items = itemsOf(keys);
+  const folder = 'git/platform';
   good(await platform.put('/config/change-policy', { platform: {} }));
   const stages = [firstTenant(), everybody];
   const body = { title: 'Two', reason: 'It is time', stages };
@@ -400,6 +401,7 @@ test('under four eyes, it is of an approved change set, and a revert asks nobody
       reason: 'It is time',
       items,
       apply: 'manual',
+      managed_by: folder,
     }),
   ).body;
   const ofSet = { ...body, changeset_id: proposed.id, digest: proposed.digest };
@@ -419,6 +421,10 @@ test('under four eyes, it is of an approved change set, and a revert asks nobody
   ]);
   good(await advance(id, 0));
   expect((await advance(id, 1)).body.state).toBe('completed');
+  // The folder has not lost its fields to whoever advanced what it proposed.
+  const ofEntry = `/config/managed-fields?document=${encodeURIComponent(entry(keys[0]!))}`;
+  const [managed] = good(await platform.get(ofEntry)).body.items;
+  expect(managed.fields).toContainEqual({ path: '/config_value', owner: folder });
   expect((await step(id, 'revert', { reason: 'No' })).body.state).toBe('reverted');
   expect(await values(keys)).toEqual([
     [1, 1],
