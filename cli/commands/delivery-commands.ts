@@ -1,5 +1,6 @@
 /** Commands about deliveries: which notice went where, and what became of it. */
 import type { ResultOf } from '../../shared/contracts/index.ts';
+import { channels } from '../../shared/contracts/notifier.ts';
 import type { Command } from '../command.ts';
 import { columns } from '../output.ts';
 import { countOf, given, tenantIds, textOf } from '../typed.ts';
@@ -26,7 +27,7 @@ const list: Command = {
   complete,
   flags: {
     state: { type: 'string', summary: 'only pending, delivered, failed or cancelled' },
-    channel: { type: 'string', summary: 'only webhook, email, chat, teams or slack' },
+    channel: { type: 'string', summary: `only of one channel: ${channels.join(', ')}` },
     approval: { type: 'string', summary: 'only of this approval' },
     limit: { type: 'string', summary: 'how many, 20 by default' },
   },

@@ -8,7 +8,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, ofTenant } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call } from '../api.ts';
-import { riskLevels } from '../known-values.ts';
+import { channels, riskLevels } from '../known-values.ts';
 import { useLive, useGet } from '../loading.ts';
 import { Table, Waiting } from '../lists.tsx';
 import { Button, Code, Risk, State } from '../inline.tsx';
@@ -105,48 +105,45 @@ function Asked({ routes }: { readonly routes: Routes }): VNode {
 const minutes = (count: number): string => `${count} ${count === 1 ? 'minute' : 'minutes'}`;
 
 interface Way {
-  readonly channel: Channel;
   /** Which webhook endpoint, from 0. */
   readonly endpoint?: number;
   readonly target: string;
   readonly about: string;
 }
-
-function waysIn({ webhook, email, chat, teams, slack }: Routes): readonly Way[] {
-  const endpoints = webhook.endpoints.map((each, index): Way => {
-    const { retry_attempts: retries, timeout_seconds: timeout } = each;
-    const signed = each.secret === undefined ? 'not signed' : 'signed';
-    return {
-      channel: 'webhook',
-      endpoint: index,
-      target: each.url,
-      about: `${signed}, ${retries} retries, ${timeout} s to answer${each.auth ? `, ${each.auth.type} credential` : ''}`,
-    };
-  });
-  const recipients = [...email.approval_recipients, ...email.default_recipients];
-  const mail: Way = {
-    channel: 'email',
-    target: recipients.length === 0 ? 'members of the group asked' : recipients.join(', '),
-    about: `from ${email.from_email}; ${recipients.length === 0 ? 'nobody else where a group has no members' : 'these where a group has no members'}`,
-  };
-  const space = chat?.google_chat;
-  const talk: Way[] = space?.webhook_url
-    ? [
-        {
-          channel: 'chat',
-          target: space.spaces?.join(', ') ?? 'Google Chat',
-          about: space.include_links ? 'with links' : 'without links',
-        },
-      ]
-    : [];
-  const workflow: Way[] = teams
-    ? [{ channel: 'teams', target: 'Microsoft Teams', about: 'with a link to decide' }]
-    : [];
-  const app: Way[] = slack
-    ? [{ channel: 'slack', target: slack.channel, about: 'with buttons to decide' }]
-    : [];
-  return [...endpoints, mail, ...talk, ...workflow, ...app];
+interface ChannelWay extends Way {
+  readonly channel: Channel;
 }
+
+const waysOf: Readonly<Record<Channel, (routes: Routes) => readonly Way[]>> = {
+  webhook: ({ webhook }) =>
+    webhook.endpoints.map((each, index) => {
+      const { retry_attempts: retries, timeout_seconds: timeout } = each;
+      const signed = each.secret === undefined ? 'not signed' : 'signed';
+      return {
+        endpoint: index,
+        target: each.url,
+        about: `${signed}, ${retries} retries, ${timeout} s to answer${each.auth ? `, ${each.auth.type} credential` : ''}`,
+      };
+    }),
+  email({ email }) {
+    const recipients = [...email.approval_recipients, ...email.default_recipients];
+    const target = recipients.length === 0 ? 'members of the group asked' : recipients.join(', ');
+    const about = `from ${email.from_email}; ${recipients.length === 0 ? 'nobody else where a group has no members' : 'these where a group has no members'}`;
+    return [{ target, about }];
+  },
+  chat({ chat }) {
+    const space = chat?.google_chat;
+    if (!space?.webhook_url) return [];
+    const target = space.spaces?.join(', ') ?? 'Google Chat';
+    return [{ target, about: space.include_links ? 'with links' : 'without links' }];
+  },
+  teams: ({ teams }) =>
+    teams ? [{ target: 'Microsoft Teams', about: 'with a link to decide' }] : [],
+  slack: ({ slack }) => (slack ? [{ target: slack.channel, about: 'with buttons to decide' }] : []),
+};
+
+const waysIn = (routes: Routes): ChannelWay[] =>
+  channels.flatMap((channel) => waysOf[channel](routes).map((way) => ({ ...way, channel })));
 
 function Channels({ routes }: { readonly routes: Routes }): VNode {
   const ways = waysIn(routes);
@@ -184,7 +181,7 @@ function Channels({ routes }: { readonly routes: Routes }): VNode {
   );
 }
 
-function WayRow({ way }: { readonly way: Way }): VNode {
+function WayRow({ way }: { readonly way: ChannelWay }): VNode {
   const { isBusy, problem, run } = useAction();
   const [tested, setTested] = useState<Tested>();
   const { channel, endpoint, target, about } = way;

@@ -18,6 +18,7 @@ import {
   Text,
   TitledObject,
 } from './fields.ts';
+import { channels } from './notifier.ts';
 import {
   ofTenant,
   operators,
@@ -56,8 +57,7 @@ const fields = {
   business_hours: Type.Optional(BusinessHours),
   notification_channels: Optional.Array(Text('Name of a channel'), {
     maxItems: 100,
-    description:
-      'Where approvals about it are announced: `webhook`, `email`, `chat`, `teams`, `slack`; everywhere where it names none of these. Other names are kept as they are',
+    description: `Where approvals about it are announced: \`${channels.join('`, `')}\`; everywhere where it names none of these. Other names are kept as they are`,
   }),
 };
 export const ServiceInstance = TitledObject(

@@ -4,6 +4,7 @@
  */
 import type { DataSource } from 'typeorm';
 import type { ChangeSetStep } from '../../../shared/contracts/change-set-notices.ts';
+import { channels } from '../../../shared/contracts/notifier.ts';
 import type { Call, Handlers } from '../../../shared/contract-runtime/request.ts';
 import { ifFound } from '../../../shared/errors.ts';
 import { channelDestinations, distinct } from '../channels/destinations.ts';
@@ -34,10 +35,9 @@ export const changeSetActions = ({ db, vault, onQueued }: ChangeSetNoticeOptions
   }) satisfies Handlers;
 
 function noticesOf(tenantId: string, { config }: FrozenConfig, steps: readonly ChangeSetStep[]) {
+  // Without addresses mail has no destination.
   const destinations = distinct(
-    (['webhook', 'chat', 'teams', 'slack'] as const).flatMap((channel) =>
-      channelDestinations(channel, tenantId, config, []),
-    ),
+    channels.flatMap((channel) => channelDestinations(channel, tenantId, config, [])),
   );
   return steps.flatMap((step) => changeSetNoticesOf(step, destinations));
 }

@@ -13,18 +13,11 @@ export type Approvers = ResultOf<'tenant-config.members.approvers'>;
 export type ChannelConfig = Pick<EffectiveNotifications, Channel>;
 
 export const channelConfigOf = ({
-  webhook,
-  email,
-  chat,
-  teams,
-  slack,
-}: EffectiveNotifications): ChannelConfig => ({
-  webhook,
-  email,
-  ...(chat && { chat }),
-  ...(teams && { teams }),
-  ...(slack && { slack }),
-});
+  approver_groups: _groups,
+  escalation: _escalation,
+  approval_policy: _policy,
+  ...channelConfig
+}: EffectiveNotifications): ChannelConfig => channelConfig;
 
 export interface FrozenConfig {
   readonly config: ChannelConfig;
