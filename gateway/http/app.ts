@@ -118,7 +118,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
       ...wellKnownHandlers(broker, settings),
     },
     requestTimeoutMs: settings.current.request_timeout_ms,
-    held: new HeldRequests(() => settings.current),
+    heldRequests: new HeldRequests(() => settings.current),
     heldAnswers,
   });
   return { app, server, authenticator, heldAnswers };

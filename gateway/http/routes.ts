@@ -80,7 +80,7 @@ export interface RoutesOptions {
   readonly fastPath: FastPath;
   readonly own: OwnHandlers;
   readonly requestTimeoutMs: number;
-  readonly held: HeldRequests;
+  readonly heldRequests: HeldRequests;
   readonly heldAnswers: HeldAnswers;
 }
 
@@ -176,7 +176,7 @@ function admissionTo(
 }
 
 function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): RouteOptions {
-  const { localCache, fastPath, held, heldAnswers } = options;
+  const { localCache, fastPath, heldRequests, heldAnswers } = options;
   const url = fastifyPath(rest.path);
   // Where the path has no tenant, the caller's own is meant.
   const meansOwnTenant =
@@ -239,7 +239,7 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
       const known = entry && cachedAnswer(contract, params, caller, entry, performance.now());
       if (known === undefined) {
         if (waits(params)) {
-          const release = held.take(String(params.tenant_id), caller);
+          const release = heldRequests.take(String(params.tenant_id), caller);
           return ask(request, reply, params, caller).finally(release);
         }
         return ask(request, reply, params, caller);
@@ -333,9 +333,9 @@ const nobody: Caller = {
 };
 
 /**
- * The error for a caller who cannot be checked, because of an internal error: the route's own code where it
- * has one, and the cause in the log. A public route checks nobody, so its own codes are for
- * failures behind it.
+ * The error for a caller who cannot be checked, because of an internal error: the route's own code
+ * where it has one, and the cause in the log. A public route checks nobody, so its own codes are
+ * for failures behind it.
  */
 function uncheckableCaller(
   { access, failures }: Contract,
