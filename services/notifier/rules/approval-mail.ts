@@ -119,7 +119,7 @@ export function renderApprovalMail(
     subject: fill(override?.subject ?? template.subject, values),
     says: fill(template.says, values),
     title: oneLine(approval.title),
-    rows: rowsOf(approval, asksForDecision(type)),
+    rows: rowsOf(type, approval),
     description: approval.description?.trim() ?? '',
     links: asksForDecision(type) ? links : undefined,
     branding: brandingOf(override?.branding, values),
@@ -183,9 +183,11 @@ const placeholdersOf = ({ decision, ...approval }: ApprovalFacts): ReadonlyMap<s
 
 /** The table of a mail: label and value, without what the approval does not say. */
 function rowsOf(
+  type: NoticeType,
   { decision, ...approval }: ApprovalFacts,
-  asks: boolean,
 ): (readonly [string, string])[] {
+  // What happens says when it ends, which may be before it expires.
+  const saysExpiry = asksForDecision(type) && !approval.what_happens;
   const rows: readonly (readonly [string, string])[] = [
     ['Action', approval.action],
     ['Risk', approval.risk_level],
@@ -195,8 +197,7 @@ function rowsOf(
     ['Asked by', askerOf(approval.requested_by)],
     ['Approved so far', approversOf(approval)],
     ['Group', approval.current_group ?? ''],
-    // What happens says when it ends, which may be before it expires.
-    ['Decide before', asks && !approval.what_happens ? minute(approval.expires_at) : ''],
+    ['Decide before', saysExpiry ? minute(approval.expires_at) : ''],
     ['If you approve', approval.what_happens?.approve ?? ''],
     ['If you deny', approval.what_happens?.deny ?? ''],
     ['If no one decides', approval.what_happens?.silence ?? ''],
