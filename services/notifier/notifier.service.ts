@@ -2,13 +2,13 @@
  * notifier: asks people for approval, sends the notices until they arrive, and escalates until
  * somebody decides.
  *
- * What it answers: the Authorization API (actions/access.ts), approvals (actions/approvals.ts), automations (actions/automations.ts),
- * recorded decisions (actions/decisions.ts), their
- * grants (actions/granting.ts) and what is redeemed (actions/redeeming.ts), links in
- * mails (actions/links.ts), deliveries (actions/deliveries.ts), test notices
- * (actions/test-send.ts). What it does by itself: delivers (worker/deliver.ts), escalates
- * (worker/escalate.ts), gives slots to automations (worker/automations.ts), tells that budgets run
- * out (worker/warnings.ts) and removes what has had its time (stores/retention.ts).
+ * What it answers: the Authorization API (actions/access.ts), approvals (actions/approvals.ts),
+ * automations (actions/automations.ts), recorded decisions (actions/decisions.ts), their grants
+ * (actions/granting.ts) and what is redeemed (actions/redeeming.ts), links in mails
+ * (actions/links.ts), deliveries (actions/deliveries.ts), test notices (actions/test-send.ts). What
+ * it does by itself: delivers (worker/deliver.ts), escalates (worker/escalate.ts), gives slots to
+ * automations (worker/automations.ts), tells that budgets run out (worker/warnings.ts) and removes
+ * what has had its time (stores/retention.ts).
  */
 import type { Context, ServiceSchema } from 'moleculer';
 import type { Registry } from 'prom-client';

@@ -5,8 +5,8 @@
  * Each write locks the counter of its scope until it is committed, and a commit waits for the disk.
  * So what comes while one is on its way waits in this process, and is then one transaction: locked
  * once, committed once, made known once. Each write in it keeps its own revision, history entry,
- * audit event, precondition and answer, as if it had been committed by itself after the previous one
- * it.
+ * audit event, precondition and answer, as if it had been committed by itself after the previous
+ * one.
  *
  * | Rule | Why |
  * |---|---|

@@ -139,7 +139,8 @@ type Finished<T> = (manager: EntityManager, outcomes: readonly Outcome<T>[]) => 
  * Several changes of one scope in one transaction, all or none: each has a revision and a change
  * record of its own, in this order, and finds what those before it wrote. Nodes are told of all of
  * them at once, with the keys of each and the last revision: acknowledgements are of a transaction.
- * `begin` comes before the lock of the scope, for what is locked before it; `finished` looks at all of it before the commit, and may refuse it by throwing.
+ * `begin` comes before the lock of the scope, for what is locked before it; `finished` looks at all of
+ * it before the commit, and may refuse it by throwing.
  */
 export async function commitChanges<T>(
   db: DataSource,

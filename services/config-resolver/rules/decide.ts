@@ -1,6 +1,7 @@
 /**
- * The risk settings as one table of rules, and the freezes beside them. In the order of `decidingLimits` the first rule that
- * applies decides, and all that apply are listed. Where none applies automation is allowed to act.
+ * The risk settings as one table of rules, and the freezes beside them. In the order of
+ * `decidingLimits` the first rule that applies decides, and all that apply are listed. Where none
+ * applies automation is allowed to act.
  * `approval_timeout_minutes` says how long an approval waits; `max_concurrent_automations` is held
  * where slots are taken, since its rule needs to know what runs. Neither decides here.
  */

@@ -1,5 +1,5 @@
 /**
- * Notices of a tenant's change sets, to its webhooks, chat and Teams: mails of them go to those who wait
+ * Notices of a tenant's change sets, to its webhooks and chats: mails of them go to those who wait
  * (auth's change-set-notices.ts). tenant-config hands steps over until it is answered.
  */
 import type { DataSource } from 'typeorm';
