@@ -141,7 +141,10 @@ function bodyOf(type: string, text: string): unknown {
 /**
  * A stream that does not come says nothing of other requests: proxies may let these alone through.
  */
-async function reach(url: string, options: RequestInit, isStream = false): Promise<Response> {
+async function reach(
+  url: string,
+  { isStream = false, ...options }: RequestInit & { readonly isStream?: boolean },
+): Promise<Response> {
   let response: Response | undefined;
   try {
     response = await fetch(url, options);
@@ -235,8 +238,9 @@ export const openStream = (
       headers: { ...wanted, ...headers },
       signal: aborted,
       cache: 'no-store',
+      isStream: true,
     } as const;
-    const response = await reach(root + path, options, true);
+    const response = await reach(root + path, options);
     if (!response.ok || !response.body) {
       const text = await response.text();
       throw refusalOf(response, JSON.parse(text) as Envelope);

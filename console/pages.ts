@@ -35,7 +35,7 @@ const mostItems = 50_000;
 const pageSize = '200';
 
 /** `wantsAll` continues to the end by itself. */
-export function usePages<T>(address: string, wantsAll: boolean): Pages<T> {
+export function usePages<T>(address: string, wantsAll = false): Pages<T> {
   const [round, setRound] = useState(0);
   const [wanted, setWanted] = useState(1);
   const [state, setState] = useState<State<T>>();

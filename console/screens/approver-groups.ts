@@ -5,7 +5,7 @@ import { get } from '../api.ts';
 
 export type Routes = ResultOf<'tenant-config.notifications.effective'>;
 
-export const routesOf = (aborted?: AbortSignal): Promise<Routes> =>
+export const routesOf = (aborted: AbortSignal): Promise<Routes> =>
   get<Routes>(ofTenant('/config/notifications/effective'), aborted);
 
 /** By group, what asks it, such as "high risk". */

@@ -134,13 +134,8 @@ function Steps({ set, owner, address, onDone, action, post }: ActionsProperties 
   const { state } = set;
   const close = (): void => setAsking(undefined);
   const isStageable = owner.tenantId === '' && state === 'approved' && canBeStaged(set.items);
-  const step = (name: string, says: string, isFirst = false): VNode => (
-    <Button
-      class={isFirst ? '' : 'secondary'}
-      says={says}
-      disabled={action.isBusy}
-      onClick={() => void post(name)}
-    />
+  const step = (name: string, says: string): VNode => (
+    <Button says={says} disabled={action.isBusy} onClick={() => void post(name)} />
   );
   const ask = (what: typeof asking, says: string, look: string): VNode => (
     <Button class={look} says={says} onClick={() => setAsking(what)} />
@@ -149,9 +144,9 @@ function Steps({ set, owner, address, onDone, action, post }: ActionsProperties 
     <div class="steps">
       {!mayDecide(set, owner) && <ProblemBox problem={action.problem} />}
       <div class="buttons">
-        {state === 'draft' && step('submit', 'Ask for approval', true)}
-        {(state === 'approved' || state === 'suspended') && step('apply', 'Apply it now', true)}
-        {state === 'stale' && step('rebase', 'Rebase it onto the current documents', true)}
+        {state === 'draft' && step('submit', 'Ask for approval')}
+        {(state === 'approved' || state === 'suspended') && step('apply', 'Apply it now')}
+        {state === 'stale' && step('rebase', 'Rebase it onto the current documents')}
         {isStageable && ask('stages', 'Roll out in stages…', 'secondary')}
         {ask('edit', 'Edit…', 'secondary')}
         {state !== 'stale' && mayBreakGlass(owner) && ask('emergency', 'It cannot wait…', 'danger')}

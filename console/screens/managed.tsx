@@ -10,7 +10,7 @@ type ManagedFields = readonly ManagedField[];
 type List = ResultOf<'tenant-config.managed-fields.list'>;
 
 /** Of the document at this address of the API. */
-export async function readManaged(address: string, aborted?: AbortSignal): Promise<ManagedFields> {
+export async function readManaged(address: string, aborted: AbortSignal): Promise<ManagedFields> {
   const [, tenant = ''] = /^(\/tenants\/[^/]+)\//.exec(address) ?? [];
   const list = withQuery(`${tenant}/config/managed-fields`, { document: address });
   return (await get<List>(list, aborted)).items[0]?.fields ?? [];

@@ -21,8 +21,8 @@ type Backlog = NonNullable<ResultOf<'cluster.nodes'>['backlog']>;
 type Readiness = Readonly<Record<string, unknown>>;
 
 /** A trial of a reload is answered by every node. */
-async function tryReload(body: object, aborted?: AbortSignal): Promise<Reload> {
-  const sending = { body: { ...body, dry_run: true }, ...(aborted && { signal: aborted }) };
+async function tryReload(body: object, aborted: AbortSignal): Promise<Reload> {
+  const sending = { body: { ...body, dry_run: true }, signal: aborted };
   const answer = await call<Reload>('POST', '/config/reload', sending);
   return answer.body;
 }

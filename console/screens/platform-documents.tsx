@@ -74,7 +74,7 @@ type Violation = ResultOf<'tenant-config.bounds.violations'>['items'][number];
  * What is stored and outside of a bound: it stays, and is held within the bound when it is read.
  */
 function Violations({ address }: { readonly address: string }): VNode {
-  const { items, isComplete, problem, more, reload } = usePages<Violation>(address, false);
+  const { items, isComplete, problem, more, reload } = usePages<Violation>(address);
   return (
     <section aria-label="Outside of a guardrail">
       <h2>Stored, and outside of a guardrail</h2>

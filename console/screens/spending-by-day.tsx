@@ -89,7 +89,7 @@ function Behind({
     started_from: from,
     started_until: until,
   });
-  const { items, isComplete, problem, more, reload } = usePages<Automation>(address, false);
+  const { items, isComplete, problem, more, reload } = usePages<Automation>(address);
   const counted = items?.filter((each) => counts(usage, each));
   const { project_ids: projects, environments } = usage.rule.match ?? {};
   return (

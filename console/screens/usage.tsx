@@ -49,7 +49,7 @@ export function TenantUsage(): VNode {
 }
 
 export function UsageOfTenants(): VNode {
-  const { items, isComplete, problem, more, reload } = usePages<Near>('/config/usage', false);
+  const { items, isComplete, problem, more, reload } = usePages<Near>('/config/usage');
   return (
     <section>
       <Heading title="Tenants near a limit" />

@@ -10,7 +10,7 @@ import { ProblemBox, Section } from '../parts.tsx';
 import { endVisit } from '../visit.tsx';
 
 export function Visits(): VNode | null {
-  const { items, isComplete, problem, more, reload } = usePages<Visit>(ofTenant('/visits'), false);
+  const { items, isComplete, problem, more, reload } = usePages<Visit>(ofTenant('/visits'));
   const ending = useAction();
   const end = ({ id }: Visit): void =>
     void ending.run(async () => {
