@@ -116,9 +116,9 @@ export function describeUnknown({ name, nearest }: UnknownSetting): string {
 /**
  * Whether errors of a start are shown with their stacks; also where the settings cannot be read.
  */
-export function wantsStacks(environment: Environment = process.env): boolean {
+export function wantsStacks(): boolean {
   try {
-    return /^\s*(debug|trace)\s*$/.test(readEnvironment(environment).LOG_LEVEL ?? '');
+    return /^\s*(debug|trace)\s*$/.test(readEnvironment(process.env).LOG_LEVEL ?? '');
   } catch {
     return false;
   }
