@@ -186,7 +186,7 @@ const textsOf = (headers: FastifyRequest['headers']): [string, string][] =>
  */
 async function answerOf(work: () => Promise<unknown>, { requestId }: ToolCall, log: Logger) {
   try {
-    return { code: 'ok', result: resultOf(await work(), false) };
+    return { code: 'ok', result: resultOf(await work()) };
   } catch (error) {
     const code = codeOf(error);
     if (code === 'internal_error')
@@ -194,14 +194,14 @@ async function answerOf(work: () => Promise<unknown>, { requestId }: ToolCall, l
     const { headers, body } = errorResponse(error, requestId);
     const seconds = headers['retry-after'];
     const told = seconds === undefined ? body : { ...body, retry_after_seconds: Number(seconds) };
-    return { code, result: resultOf(told, true) };
+    return { code, result: { ...resultOf(told), isError: true } };
   }
 }
 
-const resultOf = (value: unknown, isError: boolean) => ({
+const resultOf = (value: unknown) => ({
   content: [{ type: 'text' as const, text: JSON.stringify(value) }],
   structuredContent: value as Record<string, unknown>,
-  isError,
+  isError: false,
 });
 
 /** Answers are whole: no tool streams, and no list is said to change, which would be a stream without an end. */

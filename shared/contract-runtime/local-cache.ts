@@ -54,7 +54,7 @@ export function cachedAnswer(
   checkAccess(contract, caller, params);
   if (!entry?.isFresh(now)) return undefined;
   entry.recordHit();
-  return deliver(contract, entry.value, caller, false);
+  return deliver(contract, entry.value, caller);
 }
 
 /**
@@ -66,7 +66,7 @@ export function deliver(
   contract: Contract,
   value: unknown,
   caller: Caller | undefined,
-  stale: boolean,
+  stale = false,
 ): unknown {
   if (value === null || isHidden(contract, value, caller)) throw new StrataError('not_found');
   return stale ? { ...(value as object), stale: true } : value;

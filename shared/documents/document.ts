@@ -212,11 +212,10 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
   };
 
   #writeBy(verb: WriteVerb) {
-    return async (
-      params: WriteParams<Address>,
-      request: Request,
-    ): Promise<WrittenDocument<Document>> =>
-      this.#write(params, request, await this.#judgeOfVerb(verb, params, request, true));
+    return async (params: WriteParams<Address>, request: Request) => {
+      const judge = await this.#judgeOfVerb(verb, params, request, { isAlone: true });
+      return this.#write(params, request, judge);
+    };
   }
 
   async #write(
@@ -239,10 +238,10 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     verb: WriteVerb,
     params: WriteParams<Address>,
     request: Request,
-    isAlone = false,
+    alone: Pick<Sent, 'isAlone'> = {},
   ): Promise<Judge<Attempt<Document>>> {
     const { body } = params;
-    return this.#judgeOf(params, request, { verb, body, isAlone }, request.keys, (found) =>
+    return this.#judgeOf(params, request, { verb, body, ...alone }, request.keys, (found) =>
       this.#planOf(verb, body, found),
     );
   }

@@ -49,7 +49,7 @@ class Answer {
   /** A budget in force is the same object for as long as the configuration is in memory. */
   readonly #known = new WeakMap<BudgetInForce, { readonly found: Known | undefined }>();
 
-  constructor(usage: Usage, freshUntil: number, isStale: boolean) {
+  constructor(usage: Usage, freshUntil: number, isStale = false) {
     this.usage = usage;
     this.freshUntil = freshUntil;
     this.isStale = isStale;
@@ -104,7 +104,7 @@ export class Balances {
   #ask(tenantId: string, call: Call): Promise<Answer> {
     const freshUntil = performance.now() + freshMs;
     const asking = call('notifier.budgets.usage', { tenant_id: tenantId })
-      .then((usage) => new Answer(usage, freshUntil, false))
+      .then((usage) => new Answer(usage, freshUntil))
       .catch((error: unknown) => {
         if (!isOutage(error)) throw error;
         const { usage } = this.#answers.get(tenantId) ?? { usage: { at: '', items: [] } };
@@ -123,7 +123,7 @@ export class Balances {
 /** Asked for each time: it is of another period, or of the past. */
 async function weighedAt(weighing: Weighing, at: string, call: Call): Promise<Decided> {
   const usage = await call('notifier.budgets.usage', { tenant_id: weighing.tenantId, at });
-  return weighed(weighing, new Answer(usage, 0, false));
+  return weighed(weighing, new Answer(usage, 0));
 }
 
 /** While the notifier is away it is asked again no sooner than it would be else. */

@@ -26,7 +26,7 @@ export function counting(handlers: Handlers, figures: WriteFigures): Handlers {
       if (params.dry_run) return write(params, request);
       try {
         const answer = await write(params, request);
-        figures.count(params.tenant_id, false);
+        figures.count(params.tenant_id);
         return answer;
       } catch (error) {
         const status = statusOf(codeOf(error));

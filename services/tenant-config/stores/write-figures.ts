@@ -13,7 +13,7 @@ const keptDays = 1;
 export class WriteFigures {
   #counted = new Map<string, { all: number; bad: number }>();
 
-  count(tenantId: string, isRefused: boolean): void {
+  count(tenantId: string, isRefused = false): void {
     const known = this.#counted.get(tenantId) ?? { all: 0, bad: 0 };
     known.all += 1;
     if (isRefused) known.bad += 1;
