@@ -4,7 +4,7 @@ import {
   type ApprovalFacts,
 } from '../../services/notifier/rules/approval-mail.ts';
 import { chatMessage } from '../../services/notifier/rules/chat-message.ts';
-import type { ChatNotice } from '../../services/notifier/rules/notice-words.ts';
+import type { ApprovalNotice } from '../../services/notifier/rules/notice-words.ts';
 import type { NoticeType } from '../../shared/contracts/notifier.ts';
 import fc, { runs } from '../support/properties.ts';
 
@@ -321,7 +321,7 @@ describe('hostile values', () => {
 });
 
 describe('a message in chat', () => {
-  const said = (resource: ApprovalFacts['resource'], more: Partial<ChatNotice['data']> = {}) =>
+  const said = (resource: ApprovalFacts['resource'], more: Partial<ApprovalNotice['data']> = {}) =>
     chatMessage(
       {
         type: 'approval.requested',

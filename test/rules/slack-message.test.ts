@@ -1,9 +1,9 @@
 /** A notice as blocks of Slack: whole, or with the word that it is not. */
 import { expect, test } from '@jest/globals';
-import { cutOff, type ChatNotice } from '../../services/notifier/rules/notice-words.ts';
+import { cutOff, type ApprovalNotice } from '../../services/notifier/rules/notice-words.ts';
 import { slackMessage } from '../../services/notifier/rules/slack-message.ts';
 
-const about = (resource: string): ChatNotice => ({
+const about = (resource: string): ApprovalNotice => ({
   type: 'approval.requested',
   data: {
     approval_id: '5e0c6c0c-3a5f-4d6e-9d39-7c8b7a0f5a11',

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import type { ChatNotice } from '../../services/notifier/rules/notice-words.ts';
+import type { ApprovalNotice } from '../../services/notifier/rules/notice-words.ts';
 import { teamsMessage } from '../../services/notifier/rules/teams-card.ts';
 import fc, { runs } from '../support/properties.ts';
 
-const data: ChatNotice['data'] = {
+const data: ApprovalNotice['data'] = {
   approval_id: 'apr_1',
   title: 'More room',
   action: 'scale',

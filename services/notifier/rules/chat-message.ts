@@ -8,10 +8,13 @@ import {
   headingOf,
   shortened,
   stepHeadings,
+  type ApprovalNotice,
   type BudgetWarned,
   type ChangeSetStepped,
   type ChatNotice,
 } from './notice-words.ts';
+
+type ApprovalData = ApprovalNotice['data'];
 
 export interface ChatLink {
   readonly label: string;
@@ -33,10 +36,7 @@ const longestDescription = 2000;
  * A message (developers.google.com/workspace/chat/api/reference/rest/v1/spaces.messages) in the
  * thread of its approval.
  */
-export function chatMessage(
-  notice: ChatNotice | BudgetWarned | ChangeSetStepped,
-  links: readonly ChatLink[],
-): ChatMessage {
+export function chatMessage(notice: ChatNotice, links: readonly ChatLink[]): ChatMessage {
   if (notice.type === budgetNoticeType) return budgetMessage(notice);
   if (tellsOfChangeSet(notice)) return changeSetMessage(notice, links);
   const { type, data } = notice;
@@ -72,7 +72,7 @@ function budgetMessage({ data }: BudgetWarned): ChatMessage {
 }
 
 /** Whole where it fits; else it says that it is not. */
-function resourceLines({ resource }: ChatNotice['data'], others: readonly string[]): string[] {
+function resourceLines({ resource }: ApprovalData, others: readonly string[]): string[] {
   if (resource === undefined || resource === null) return [];
   const text = typeof resource === 'string' ? resource : JSON.stringify(resource);
   const whole = `Resource: ${withoutMarkup(text.replaceAll(/\s+/g, ' '))}`;
@@ -99,22 +99,19 @@ function changeSetMessage(
  * The description takes what the other lines, none of which has more than some 2300 characters,
  * leave of the message.
  */
-function descriptionLines(
-  { description }: ChatNotice['data'],
-  others: readonly string[],
-): string[] {
+function descriptionLines({ description }: ApprovalData, others: readonly string[]): string[] {
   if (!description) return [];
   const taken = others.join('\n').length + 1;
   const room = Math.min(longestDescription, longestMessage - taken);
   return room > 0 ? [shortened(withoutMarkup(description), room)] : [];
 }
 
-function summaryOf({ action, risk_level: risk, current_group: group }: ChatNotice['data']): string {
+function summaryOf({ action, risk_level: risk, current_group: group }: ApprovalData): string {
   const asked = group === null ? '' : ` · asked: ${withoutMarkup(group)}`;
   return `${withoutMarkup(action)} · ${risk} risk${asked}`;
 }
 
-function decisionLine({ by, name, comment }: NonNullable<ChatNotice['data']['decision']>): string {
+function decisionLine({ by, name, comment }: NonNullable<ApprovalData['decision']>): string {
   const said = comment ? `: ${withoutMarkup(comment)}` : '';
   return `by ${withoutMarkup(name ?? by)}${said}`;
 }

@@ -1,7 +1,7 @@
 /** What messages with rows say of an approval or a change set, in Slack and Teams alike. */
 import { costText } from './asked-because.ts';
 import { asksForDecision } from './notice.ts';
-import type { ChangeSetStepped, ChatNotice } from './notice-words.ts';
+import type { ApprovalNotice, ChangeSetStepped } from './notice-words.ts';
 
 /** A text, or a name with its value. */
 export type NoticeRow = string | readonly [name: string, value: string];
@@ -14,7 +14,7 @@ export interface ApprovalRows {
 }
 
 /** Without the title. */
-export function approvalRows({ type, data }: ChatNotice): ApprovalRows {
+export function approvalRows({ type, data }: ApprovalNotice): ApprovalRows {
   const facts: NoticeRow[] = [
     ['Action', data.action],
     ['Risk', data.risk_level],

@@ -12,7 +12,7 @@ import { testNotice } from './notice.ts';
  * What a message is made from: the body that webhooks receive. A test notice lacks what nobody
  * asked.
  */
-export interface ChatNotice {
+export interface ApprovalNotice {
   readonly type: NoticeType | typeof testNotice;
   readonly data: {
     readonly approval_id: string;
@@ -39,6 +39,8 @@ export interface ChatNotice {
 }
 export type BudgetWarned = Pick<BudgetNotice, 'type' | 'data'>;
 export type ChangeSetStepped = Pick<ChangeSetNotice, 'type' | 'data'>;
+/** What chats are told of. */
+export type ChatNotice = ApprovalNotice | BudgetWarned | ChangeSetStepped;
 
 export const cutOff = 'Not all of it fits here: see the rest in Strata before you decide.';
 
@@ -46,7 +48,7 @@ export const cutOff = 'Not all of it fits here: see the rest in Strata before yo
 export const shortened = (text: string, length: number): string =>
   text.length <= length ? text : `${text.slice(0, length - 1).toWellFormed()}…`;
 
-export function headingOf({ type, data }: ChatNotice): string {
+export function headingOf({ type, data }: ApprovalNotice): string {
   switch (type) {
     case 'approval.requested':
       return 'Approval needed';

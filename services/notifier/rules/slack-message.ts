@@ -12,8 +12,7 @@ import {
   headingOf,
   shortened,
   stepHeadings,
-  type BudgetWarned,
-  type ChangeSetStepped,
+  type ApprovalNotice,
   type ChatNotice,
 } from './notice-words.ts';
 
@@ -30,10 +29,7 @@ export const slackActions = { strata_approve: 'approve', strata_deny: 'deny' } a
 const [longestText, longestHeading] = [3000, 150];
 
 /** `page` is where the approval or change set is seen and decided by whoever signs in. */
-export function slackMessage(
-  notice: ChatNotice | BudgetWarned | ChangeSetStepped,
-  page: string | undefined,
-): SlackMessage {
+export function slackMessage(notice: ChatNotice, page: string | undefined): SlackMessage {
   if (notice.type === budgetNoticeType)
     return messageOf(budgetHeading(notice.data), budgetRows(notice.data), [], page);
   if (tellsOfChangeSet(notice)) {
@@ -45,7 +41,7 @@ export function slackMessage(
   return messageOf(headingOf(notice), rowsOf(notice), buttons, page);
 }
 
-function rowsOf(notice: ChatNotice): NoticeRow[] {
+function rowsOf(notice: ApprovalNotice): NoticeRow[] {
   const { facts, resource, said } = approvalRows(notice);
   const row = resource === undefined ? [] : [['Resource', resource] as const];
   const cut = row.some((each) => textOf(each).length > longestText) ? [cutOff] : [];
@@ -77,7 +73,10 @@ function messageOf(
   };
 }
 
-function decisionButtons({ approval_id: value, risk_level: risk }: ChatNotice['data']): Button[] {
+function decisionButtons({
+  approval_id: value,
+  risk_level: risk,
+}: ApprovalNotice['data']): Button[] {
   const sure = {
     title: plain('Approve at critical risk?'),
     text: plain('It is done as soon as enough have approved.'),

@@ -12,7 +12,7 @@ import {
   headingOf,
   shortened,
   stepHeadings,
-  type BudgetWarned,
+  type ApprovalNotice,
   type ChangeSetStepped,
   type ChatNotice,
 } from './notice-words.ts';
@@ -53,10 +53,7 @@ const longestMessage = 26_000;
 const longestText = 6000;
 
 /** `page` is where the button leads: the one thing that can be done in the card. */
-export function teamsMessage(
-  notice: ChatNotice | BudgetWarned | ChangeSetStepped,
-  page: string | undefined,
-): TeamsMessage {
+export function teamsMessage(notice: ChatNotice, page: string | undefined): TeamsMessage {
   const isAsking = asksForDecision(notice.type) || notice.type === 'changeset.submitted';
   const content: AdaptiveCard = {
     $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
@@ -73,14 +70,14 @@ export function teamsMessage(
   return { type: 'message', attachments: [{ contentType, content }] };
 }
 
-function blocksOf(notice: ChatNotice | BudgetWarned | ChangeSetStepped): TextBlock[] {
+function blocksOf(notice: ChatNotice): TextBlock[] {
   if (notice.type === budgetNoticeType)
     return [heading(budgetHeading(notice.data)), ...budgetRows(notice.data).map(row)];
   if (tellsOfChangeSet(notice)) return changeSetBlocks(notice);
   return approvalBlocks(notice);
 }
 
-function approvalBlocks(notice: ChatNotice): TextBlock[] {
+function approvalBlocks(notice: ApprovalNotice): TextBlock[] {
   const { facts, resource, said } = approvalRows(notice);
   const above = [heading(headingOf(notice)), titled(notice.data.title), ...facts.map(rowBlock)];
   const below = said.map(rowBlock);
