@@ -1,4 +1,4 @@
-# One image for every piece; the command names the pieces.
+# One image for every role; the command names the roles.
 FROM node:24-bookworm-slim AS build
 WORKDIR /strata
 COPY package.json package-lock.json .npmrc ./

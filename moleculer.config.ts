@@ -17,7 +17,7 @@ import { neighbourOptions } from './shared/bus/neighbour.ts';
 import { liveSettings } from './shared/settings/live-settings.ts';
 import { loadSettings, readEnvironment } from './shared/settings/settings.ts';
 
-// Such a service hosts no piece of Strata, so its settings need neither database nor Redis.
+// Such a service hosts no role of Strata, so its settings need neither database nor Redis.
 const first = loadSettings(readEnvironment());
 const settings = liveSettings(first, { NODE_ID: first.node_id }, []);
 

@@ -1,17 +1,22 @@
 /**
- * Starts Strata: everything in one process, or the pieces named on the command line. `--migrate`
+ * Starts Strata: everything in one process, or the roles named on the command line. `--migrate`
  * only brings the database up to date and ends. What keeps it from starting is said in one line.
  */
 import { readFileSync } from 'node:fs';
 import type { AppOptions } from './gateway/http/app.ts';
 import type { Gateway, MadeGateway } from './gateway/gateway.ts';
 import { DecisionRecorder, derivedReads } from './services/derived-reads.ts';
-import { pieces as everyPiece, type Parts, type Piece, type PieceCode } from './services/pieces.ts';
+import {
+  roles as everyRole,
+  type Parts,
+  type NodeRole,
+  type RoleCode,
+} from './services/node-roles.ts';
 import type { FirstAdmin } from './services/auth/accounts/first-admin.ts';
 import { CannotStart, messageOf, WrongUsage } from './shared/process/cannot-start.ts';
 import { createNode, joinOnceMade } from './shared/node/broker.ts';
 import { reportWaiting } from './shared/bus/bus.ts';
-import { showFigure } from './shared/telemetry/figures.ts';
+import { addMetric } from './shared/telemetry/metric.ts';
 import { showNode } from './shared/telemetry/metrics.ts';
 import { calledElsewhere, createReadiness, type StartWork } from './shared/node/readiness.ts';
 import { startStatusServer } from './shared/node/status-server.ts';
@@ -37,15 +42,15 @@ const packageFile = new URL('package.json', import.meta.url);
 const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string };
 
 /**
- * The code of pieces is loaded before the node joins: others wait for one that has joined and is
+ * The code of roles is loaded before the node joins: others wait for one that has joined and is
  * busy.
  */
-const codeOf = async (pieces: readonly Piece[]): Promise<PieceCode[]> => {
-  const loaded = await Promise.all(pieces.map(({ load }) => load?.()));
+const codeOf = async (roles: readonly NodeRole[]): Promise<RoleCode[]> => {
+  const loaded = await Promise.all(roles.map(({ load }) => load?.()));
   return loaded.filter((code) => code !== undefined);
 };
 const everySchema = async (): Promise<Schema[]> => {
-  const code = await codeOf(everyPiece);
+  const code = await codeOf(everyRole);
   return code.flatMap(({ schema }) => schema ?? []);
 };
 
@@ -60,11 +65,11 @@ const complain = (line: string): void => {
  * Starts the node and returns once a signal has ended it, or throws why it cannot start; everything
  * is closed then.
  */
-async function runNode(pieces: readonly Piece[]): Promise<void> {
+async function runNode(roles: readonly NodeRole[]): Promise<void> {
   const lifetime = new Lifetime();
   const signalled = onSignal(() => lifetime.interrupt());
   try {
-    await start(pieces, lifetime);
+    await start(roles, lifetime);
   } catch (error) {
     await close(lifetime);
     if (error instanceof Interrupted) return;
@@ -98,16 +103,16 @@ function onSignal(listener: () => void): Promise<void> {
   });
 }
 
-async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void> {
-  const isPart = pieces.length < everyPiece.length;
-  const { settings, madeSecretKey } = firstSettings(pieces, { isPart });
-  if (madeSecretKey) say('Made a SECRET_KEY of its own and keeps it in DATA_DIR/secret.key.');
+async function start(roles: readonly NodeRole[], lifetime: Lifetime): Promise<void> {
+  const isPart = roles.length < everyRole.length;
+  const { settings, madeSecretKey } = firstSettings(roles, { isPart });
+  if (madeSecretKey) say('Made its own SECRET_KEY and keeps it in DATA_DIR/secret.key.');
   const first = settings.current;
 
-  const code = await codeOf(pieces);
+  const code = await codeOf(roles);
   const hosted = code.flatMap(({ schema }) => schema ?? []);
   const database = hosted.length > 0 ? await openDatabase(first, lifetime, hosted) : undefined;
-  const redis = await connectRedis(first, pieces, lifetime);
+  const redis = await connectRedis(first, roles, lifetime);
   const unfinished = new Set<StartWork>();
   const recorder = new DecisionRecorder();
   const { broker, coherence, localCache, log, metrics } = createNode({
@@ -116,7 +121,7 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
     derivedReads: derivedReads(recorder),
     about: {
       release: version,
-      pieces: pieces.map(({ name }) => name),
+      pieces: roles.map(({ name }) => name),
       started_at: new Date().toISOString(),
     },
     probes: redis ? { redis: () => answers(redis) } : {},
@@ -154,14 +159,14 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
   lifetime.closeWith(() => broker.stop());
   // It records over the broker.
   lifetime.closeWith(() => recorder.stop());
-  showFigure(metrics, {
+  addMetric(metrics, {
     name: 'strata_decisions_unrecorded_total',
     help: 'Decisions of this node that were to be recorded, and are not',
     read: () => recorder.unrecorded(),
   });
-  const readiness = createReadiness({ broker, coherence, pieces });
+  const readiness = createReadiness({ broker, coherence, roles });
   lifetime.onInterrupt(readiness.stop);
-  const isGateway = pieces.some(({ name }) => name === 'gateway');
+  const isGateway = roles.some(({ name }) => name === 'gateway');
   const makingGateway = isGateway
     ? makeGateway({
         broker,
@@ -175,12 +180,12 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
         ...(redis ? { redis } : {}),
       })
     : undefined;
-  const calls = calledElsewhere(pieces);
+  const calls = calledElsewhere(roles);
   const stopReporting = reportWaiting(first, log);
   await lifetime
     .whileWanted(() => joinOnceMade(broker, { made: Promise.resolve(makingGateway), calls }))
     .finally(stopReporting);
-  showNode(metrics, { version, pieces: pieces.map(({ name }) => name), readiness });
+  showNode(metrics, { version, roles: roles.map(({ name }) => name), readiness });
   if (first.metrics_port !== 0) {
     const { host, metrics_port: port } = first;
     lifetime.closeWith(await startStatusServer({ readiness, metrics, host, port }));
@@ -192,7 +197,7 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
     await lifetime.whileWanted(work);
     unfinished.delete(name);
   }
-  announce({ pieces, gateway, isNew, settings: first });
+  announce({ roles, gateway, isNew, settings: first });
 }
 
 /** With its code, which other nodes do not load. */
@@ -211,13 +216,13 @@ async function openDatabase(
   return openNodeDatabase({ settings, lifetime, schemas: everySchema, hosted });
 }
 
-/** The connection, where a piece needs one and the settings name one. */
+/** The connection, where a role needs one and the settings name one. */
 async function connectRedis(
   settings: Settings,
-  pieces: readonly Piece[],
+  roles: readonly NodeRole[],
   lifetime: Lifetime,
 ): Promise<RedisClient | undefined> {
-  const isNeeded = pieces.some(({ needs }) => needs.includes('redis_url'));
+  const isNeeded = roles.some(({ needs }) => needs.includes('redis_url'));
   if (settings.redis_url === null || !isNeeded) return undefined;
   const redis = await openRedis(settings.redis_url, settings);
   let isReported = false;
@@ -242,7 +247,7 @@ const answers = (redis: RedisClient): Promise<boolean> =>
   );
 
 interface Announcement {
-  readonly pieces: readonly Piece[];
+  readonly roles: readonly NodeRole[];
   readonly gateway: Gateway | undefined;
   /** The first admin has been said. */
   readonly isNew: boolean;
@@ -259,9 +264,9 @@ function sayFirstAdmin({ email, password }: FirstAdmin): void {
 }
 
 /** The lines that whoever started Strata waits for. */
-function announce({ pieces, gateway, isNew, settings }: Announcement): void {
+function announce({ roles, gateway, isNew, settings }: Announcement): void {
   if (!gateway) {
-    const names = pieces.map(({ name }) => name).join(', ');
+    const names = roles.map(({ name }) => name).join(', ');
     say(`Strata ${version} node ${settings.node_id} runs ${names}.`);
     return;
   }
@@ -288,27 +293,25 @@ async function migrateOnly(): Promise<void> {
   say(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`);
 }
 
-const pieceNames = everyPiece.map(({ name }) => name);
+const roleNames = everyRole.map(({ name }) => name);
 const usage = `Usage:
-  npm start                          runs every piece in one process
-  npm run start:node -- <piece> …    runs these pieces as a node of a cluster: ${pieceNames.join(', ')}
+  npm start                          runs every role in one process
+  npm run start:node -- <role> …     runs these roles as a node of a cluster: ${roleNames.join(', ')}
   npm run migrate                    brings the database up to date, and ends
 
-node strata.mjs takes the same: no names, names of pieces, or --migrate. Settings come from the
+node strata.mjs takes the same: no names, names of roles, or --migrate. Settings come from the
 environment, or from the file that ENV_FILE names; .env.example lists them all.`;
 
-/** The pieces of these names, every piece without names. Throws WrongUsage. */
-function piecesNamed(names: readonly string[]): readonly Piece[] {
-  if (names.length === 0) return everyPiece;
-  const unknown = names.find((name) => !pieceNames.includes(name));
+/** The roles of these names, every role without names. Throws WrongUsage. */
+function rolesNamed(names: readonly string[]): readonly NodeRole[] {
+  if (names.length === 0) return everyRole;
+  const unknown = names.find((name) => !roleNames.includes(name));
   if (unknown !== undefined) {
-    const nearest = nearestName(pieceNames, unknown);
+    const nearest = nearestName(roleNames, unknown);
     const meant = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
-    throw new WrongUsage(
-      `There is no piece ${unknown}.${meant} There are ${pieceNames.join(', ')}.`,
-    );
+    throw new WrongUsage(`There is no role ${unknown}.${meant} There are ${roleNames.join(', ')}.`);
   }
-  return everyPiece.filter(({ name }) => names.includes(name));
+  return everyRole.filter(({ name }) => names.includes(name));
 }
 
 /** Throws WrongUsage where there are others, or names beside them. */
@@ -318,7 +321,7 @@ function onlyOption(given: readonly string[]): string | undefined {
   if (!['--help', '-h', '--migrate'].includes(option))
     throw new WrongUsage(`There is no option ${option}. --help shows what there is.`);
   if (given.length > 1 && option === '--migrate')
-    throw new WrongUsage('--migrate stands alone: it brings the tables of all pieces up to date.');
+    throw new WrongUsage('--migrate stands alone: it brings the tables of all roles up to date.');
   return option;
 }
 
@@ -329,10 +332,10 @@ async function main(): Promise<void> {
     say(usage);
     return;
   }
-  const pieces = piecesNamed(option === undefined ? given : []);
+  const roles = rolesNamed(option === undefined ? given : []);
   for (const unknown of unknownSettings()) complain(describeUnknown(unknown));
   if (option === '--migrate') await migrateOnly();
-  else await runNode(pieces);
+  else await runNode(roles);
 }
 
 /**

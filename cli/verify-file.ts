@@ -73,8 +73,13 @@ export function verifyFile(file: string, after: string | undefined): FileProof {
   const attested = attestedIn(events);
   const links = events.map(
     ({ seq, hash, previous: _said, actor: { name: _name, ...actor }, ...facts }): Link => {
-      const told = attested.get(seq);
-      return { seq, hash, event: { ...facts, actor }, ...(told && { attested: told }) };
+      const attestation = attested.get(seq);
+      return {
+        seq,
+        hash,
+        event: { ...facts, actor },
+        ...(attestation && { attested: attestation }),
+      };
     },
   );
   const from = { seq: first.seq - 1, hash: after ?? genesis };

@@ -10,7 +10,7 @@ import { go, guardLeaving, hasEdits, hrefOf, mayLeave, path } from './address.ts
 import { isOffline, isStale, problemOf, type Problem } from './api.ts';
 import { followChanges, followPlatform, followSession, followValues } from './live.ts';
 import { useLive, useGet } from './loading.ts';
-import { Breadcrumbs, Navigation, type Place } from './navigation.tsx';
+import { Breadcrumbs, Navigation, type ScreenAddress } from './navigation.tsx';
 import { openPalette, Palette } from './palette.tsx';
 import { keepLooking, lookAround } from './outage.ts';
 import { Button, Strong } from './inline.tsx';
@@ -106,7 +106,7 @@ function Starting(): VNode {
 }
 
 /** `/tenants/{id}/{screen}/…` or `/platform/{screen}/…` in its parts. */
-function placeOf(address: string): Place {
+function screenAddressOf(address: string): ScreenAddress {
   const [first, ...parts] = address.split('/').slice(1).map(decodeURIComponent);
   if (first === 'platform') {
     const [name, ...rest] = parts;
@@ -128,7 +128,7 @@ function watchOf({ tenant: current }: Tokens): typeof followChanges | undefined 
 }
 
 function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
-  const place = placeOf(path.value);
+  const place = screenAddressOf(path.value);
   const { tenantId } = place;
   const current = signedIn.tenant;
   useEffect(() => void learnNames(), [current?.id]);
@@ -366,7 +366,7 @@ function Content({
   place,
   isOfOther,
 }: {
-  readonly place: Place;
+  readonly place: ScreenAddress;
   /** The session is for another tenant: its roles say nothing of this one. */
   readonly isOfOther: boolean;
 }): VNode | null {
@@ -389,7 +389,7 @@ function Content({
   return <screen.component key={`${tenantId}/${screen.name}`} rest={rest} />;
 }
 
-function OfPlatform({ place: { name, rest } }: { readonly place: Place }): VNode {
+function OfPlatform({ place: { name, rest } }: { readonly place: ScreenAddress }): VNode {
   const screen = platformScreens.find((each) => each.name === name);
   if (!screen) return <NothingHere />;
   if (!isPlatformAdmin.value)

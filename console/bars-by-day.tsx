@@ -61,7 +61,7 @@ export function BarsByDay({
       </figcaption>
       <svg
         role="img"
-        aria-label={`${label}; the table has its figures`}
+        aria-label={`${label}; the table has its values`}
         viewBox={`0 0 ${bars.length * 10} ${height}`}
         preserveAspectRatio="none"
       >

@@ -78,7 +78,7 @@ export function ShownOnce({
     <Dialog title={title}>
       <div class="notice">
         <p>
-          This is shown <strong>once</strong>. Strata keeps only a hash of it, and nobody can read
+          This is shown <strong>once</strong>. Strata keeps only a hash of it, and no one can read
           it again.
         </p>
       </div>

@@ -4,7 +4,7 @@
  * at what took the place, or else at what is around it.
  */
 
-export interface Place {
+export interface FocusTarget {
   readonly element: HTMLElement;
   /** What it is called, with all that is around it: what is drawn again is called the same. */
   readonly path: string;
@@ -34,7 +34,7 @@ function pathOf(element: Element, around: readonly Element[]): string {
 }
 
 /** Undefined for the page itself, which is no place. */
-export function placeOf(element: Element | null): Place | undefined {
+export function focusTargetOf(element: Element | null): FocusTarget | undefined {
   if (!(element instanceof HTMLElement) || element === document.body) return undefined;
   const around = ancestorsOf(element);
   return { element, path: pathOf(element, around), around };
@@ -46,7 +46,7 @@ function took(element: HTMLElement): boolean {
   return document.activeElement === element;
 }
 
-export function goBackTo({ element, path, around }: Place): void {
+export function goBackTo({ element, path, around }: FocusTarget): void {
   if (element.isConnected && took(element)) return;
   const same = [...document.querySelectorAll<HTMLElement>(element.tagName)].filter(
     (each) => each !== element && pathOf(each, ancestorsOf(each)) === path,
@@ -55,7 +55,7 @@ export function goBackTo({ element, path, around }: Place): void {
   around.filter((each) => each.isConnected && each.hasAttribute('tabindex')).some(took);
 }
 
-let latest: Place | undefined;
+let latest: FocusTarget | undefined;
 
 const isDisabled = (element: Element): boolean => element.matches(':disabled');
 /** A button that waits for an answer is disabled for a moment only. */
@@ -84,7 +84,7 @@ function restore(): void {
 /** From now on, for the whole page. */
 export function keepFocus(): void {
   document.addEventListener('focusin', ({ target }) => {
-    latest = placeOf(target instanceof Element ? target : null);
+    latest = focusTargetOf(target instanceof Element ? target : null);
   });
   // Whoever clicks beside everything has left; what is taken away from under the focus has not been
   // left.

@@ -8,7 +8,7 @@ import { platformScreens, visibleScreens } from './screens.ts';
 import { decides, isPlatformAdmin } from './session.ts';
 
 /** What the address names: a screen of a tenant, or one of the platform. */
-export interface Place {
+export interface ScreenAddress {
   readonly tenantId?: string;
   readonly isPlatform?: true;
   readonly name?: string;
@@ -28,7 +28,7 @@ export function Navigation({
   place,
 }: {
   readonly tenantId: string | undefined;
-  readonly place: Place;
+  readonly place: ScreenAddress;
 }): VNode {
   const isAsked = tenantId !== undefined && decides();
   const waiting = useWaiting(isAsked ? tenantId : undefined);
@@ -98,7 +98,7 @@ const Count = ({ count }: { readonly count: number }): VNode => (
 );
 
 /** The way back from one of several to all of them. */
-export function Breadcrumbs({ place }: { readonly place: Place }): VNode | null {
+export function Breadcrumbs({ place }: { readonly place: ScreenAddress }): VNode | null {
   const { tenantId, isPlatform, name, rest } = place;
   const offered = isPlatform ? platformScreens : visibleScreens();
   const screen = offered.find((each) => each.name === name);

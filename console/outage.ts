@@ -41,9 +41,9 @@ let staleAnswersThen = 0;
 /** By performance.now(). */
 let recoveredAt = -Infinity;
 
-type Standing = Pick<Tokens, 'user' | 'tenant' | 'memberships'>;
+type SignedInAs = Pick<Tokens, 'user' | 'tenant' | 'memberships'>;
 
-const textOf = ({ user, tenant, memberships }: Standing): string =>
+const textOf = ({ user, tenant, memberships }: SignedInAs): string =>
   JSON.stringify([
     user.platform_roles.toSorted(),
     tenant?.roles.toSorted(),
@@ -81,7 +81,7 @@ async function noteSilence(): Promise<void> {
 export async function lookAround(): Promise<void> {
   try {
     const { body, headers } = await within(answerMs, (aborted) =>
-      call<Standing>('GET', address, { isAside: true, signal: aborted }),
+      call<SignedInAs>('GET', address, { isAside: true, signal: aborted }),
     );
     noteAge(address, saysStale(headers));
     if (saysStale(headers)) return;

@@ -5,7 +5,7 @@ import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hook
 import { parameter, setQuery } from './address.ts';
 import type { Problem } from './api.ts';
 import type { Change } from './format.ts';
-import { goBackTo, placeOf } from './focus.ts';
+import { goBackTo, focusTargetOf } from './focus.ts';
 import { Button, Value } from './inline.tsx';
 import { directionOf, nextOrder } from './sorting.ts';
 
@@ -194,7 +194,7 @@ export function Dialog({
   // what is under it.
   useLayoutEffect(() => {
     const dialog = element.current;
-    const before = placeOf(document.activeElement);
+    const before = focusTargetOf(document.activeElement);
     dialog?.showModal();
     return () => {
       dialog?.close();

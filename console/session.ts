@@ -36,7 +36,7 @@ otherTabs.addEventListener('message', ({ data }: MessageEvent<News>) => {
   if (data.what === 'signed_out') end();
   else void renew();
 });
-const tell = (what: News['what']): void => otherTabs.postMessage({ what } satisfies News);
+const notifyTabs = (what: News['what']): void => otherTabs.postMessage({ what } satisfies News);
 
 let timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -99,7 +99,7 @@ export async function signIn(
   const { body: given } = await inTurn(() => send<SignInResult>('POST', session, { body }));
   if ('sign_in_required' in given) return given;
   accept(given);
-  tell('changed');
+  notifyTabs('changed');
   if (before && wanted.value) await replaced(before);
   wanted.value?.answer(before?.user.id === given.user.id);
   return undefined;
@@ -151,12 +151,12 @@ export async function signOut(): Promise<void> {
   tokens.value = null;
   hasEnded.value = false;
   clearTimeout(timer);
-  tell('signed_out');
+  notifyTabs('signed_out');
 }
 
 export async function switchTenant(tenantId: string): Promise<void> {
   await inTurn(async () => accept(await refreshed(tenantId)));
-  tell('changed');
+  notifyTabs('changed');
 }
 
 /**

@@ -11,7 +11,7 @@ export const Tiles = ({ children }: { readonly children?: ComponentChildren }): 
 export const Tile = ({
   title,
   href,
-  figure,
+  count,
   says,
   look = '',
 }: {
@@ -19,14 +19,14 @@ export const Tile = ({
   /** Inside of the console. */
   readonly href: string;
   /** Undefined until it is known. */
-  readonly figure: number | undefined;
+  readonly count: number | undefined;
   readonly says?: string | undefined;
   readonly look?: 'warn' | 'bad' | '';
 }): VNode => (
   <li class={look}>
     <a href={hrefOf(href)}>
       <span class="title">{title}</span>
-      <strong class="number">{figure?.toLocaleString() ?? '–'}</strong>
+      <strong class="number">{count?.toLocaleString() ?? '–'}</strong>
       <span class="fine">
         <bdi>{says}</bdi>
       </span>

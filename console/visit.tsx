@@ -35,7 +35,7 @@ export function LookInside({
     >
       <p>
         For 30 minutes you see what a reviewer sees, and change nothing, here or elsewhere. The
-        tenant’s administrators are told by mail, and read the reason.
+        tenant’s administrators are notified by mail, and read the reason.
       </p>
       <Field
         label="Reason"

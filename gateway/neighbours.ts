@@ -29,7 +29,7 @@ import {
   type ParamsOf,
 } from '../shared/contracts/index.ts';
 import { codeOf, errorResponse, invalid, StrataError } from '../shared/errors.ts';
-import { InexactJson, parseExactJsonInPieces } from '../shared/schema/exact-json.ts';
+import { InexactJson, parseExactJsonInChunks } from '../shared/schema/exact-json.ts';
 import type { Authenticator, Identity } from './http/authenticate.ts';
 import type { HeldAnswers } from './http/held-answer.ts';
 
@@ -154,7 +154,7 @@ function performing({
    */
   return async function performExact(text, request) {
     try {
-      await parseExactJsonInPieces(text);
+      await parseExactJsonInChunks(text);
     } catch (error) {
       if (error instanceof InexactJson) throw invalid(error.problems, error.message);
       throw error;
@@ -212,7 +212,7 @@ function serveNeighbours(connection: NatsConnection, options: NeighboursOptions)
     void answered.finally(() => running.delete(answered));
   }
 
-  function tell(data: Uint8Array, command: 'INFO' | 'PONG'): void {
+  function announce(data: Uint8Array, command: 'INFO' | 'PONG'): void {
     const packet = parsed(Buffer.from(data).toString());
     if (!packet || !isNodeName(packet.sender)) return;
     const { time, id, sender } = packet;
@@ -244,8 +244,10 @@ function serveNeighbours(connection: NatsConnection, options: NeighboursOptions)
     });
   const subscriptions = [
     listen(`REQ.${nodeID}`, take),
-    ...['DISCOVER', `DISCOVER.${nodeID}`].map((each) => listen(each, (data) => tell(data, 'INFO'))),
-    ...['PING', `PING.${nodeID}`].map((each) => listen(each, (data) => tell(data, 'PONG'))),
+    ...['DISCOVER', `DISCOVER.${nodeID}`].map((each) =>
+      listen(each, (data) => announce(data, 'INFO')),
+    ),
+    ...['PING', `PING.${nodeID}`].map((each) => listen(each, (data) => announce(data, 'PONG'))),
   ];
   publish('INFO', undefined, node);
   const heartbeat = setInterval(beat, heartbeatMs).unref();

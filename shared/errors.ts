@@ -117,7 +117,7 @@ function fieldsInvalid(problems: readonly Problem[]): string {
 }
 
 /** Moleculer's errors, by name, that mean that nobody is there to answer. */
-const nobodyAnswers = new Set([
+const noAnswer = new Set([
   'ServiceNotFoundError',
   'ServiceNotAvailableError',
   'RequestRejectedError',
@@ -144,7 +144,7 @@ export function codeOf(error: unknown): ErrorCode {
   if (isCoded(error)) return error.type;
   const { name } = (error ?? {}) as { name?: unknown };
   if (name === 'RequestTimeoutError' || name === 'RequestSkippedError') return 'timeout';
-  if (typeof name === 'string' && nobodyAnswers.has(name)) return 'service_unavailable';
+  if (typeof name === 'string' && noAnswer.has(name)) return 'service_unavailable';
   return 'internal_error';
 }
 

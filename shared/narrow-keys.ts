@@ -7,7 +7,7 @@ import { narrowedParameters, type NarrowedTo, type Narrowing } from './contracts
 import { StrataError } from './errors.ts';
 
 type Params = Readonly<Record<string, unknown>>;
-type Judged = Pick<Contract, 'narrow' | 'rest' | 'params'>;
+type NarrowedContract = Pick<Contract, 'narrow' | 'rest' | 'params'>;
 type NameOf = (narrowing: Narrowing) => unknown;
 
 const narrowings: readonly Narrowing[] = ['service_ids', 'agent_types', 'documents'];
@@ -16,7 +16,7 @@ const narrowings: readonly Narrowing[] = ['service_ids', 'agent_types', 'documen
  * Throws 403 for a call that is outside. The parameters are unchecked. What a body names is unknown
  * before it is read: the owner of the action asks again, and refuses a call without its body.
  */
-export function requireWithin(contract: Judged, to: NarrowedTo, params: Params): void {
+export function requireWithin(contract: NarrowedContract, to: NarrowedTo, params: Params): void {
   const { narrow } = contract;
   if (narrow === 'row' || narrow === 'own') return;
   if (narrow === undefined) throw outside('may not do this');
@@ -48,10 +48,10 @@ function problemOf(to: NarrowedTo, by: readonly Narrowing[], nameOf: NameOf): st
     const allowed: readonly string[] | undefined = to[narrowing];
     if (allowed === undefined) continue;
     const name = nameOf(narrowing);
-    const isTold = by.includes(narrowing);
-    if (!isTold && name === undefined) continue;
+    const isListed = by.includes(narrowing);
+    if (!isListed && name === undefined) continue;
     if (typeof name !== 'string' || !allowed.includes(name)) return `is for other ${narrowing}`;
-    isNamed ||= isTold;
+    isNamed ||= isListed;
   }
   return isNamed ? undefined : 'may not do this';
 }
@@ -60,7 +60,7 @@ const outside = (why: string): StrataError =>
   new StrataError('insufficient_scope', `The API key is narrow and ${why}.`);
 
 /** In the parameters or, where the contract has none of this name there, in the body. */
-function nameIn(contract: Judged, params: Params, narrowing: Narrowing): unknown {
+function nameIn(contract: NarrowedContract, params: Params, narrowing: Narrowing): unknown {
   if (narrowing === 'documents') return pathIn(contract, params);
   const name = narrowedParameters[narrowing];
   const others = params[`for_${name}`];
@@ -76,14 +76,14 @@ function nameIn(contract: Judged, params: Params, narrowing: Narrowing): unknown
 }
 
 /** Whether what tells it is a member of the body. */
-const namedInBody = ({ params }: Judged, narrow: readonly Narrowing[]): boolean =>
+const namedInBody = ({ params }: NarrowedContract, narrow: readonly Narrowing[]): boolean =>
   narrow.every(
     (narrowing) =>
       narrowing !== 'documents' && !(narrowedParameters[narrowing] in params.properties),
   );
 
 /** The path of the document that the call is about; undefined where it is about none. */
-function pathIn({ narrow, rest }: Judged, params: Params): string | undefined {
+function pathIn({ narrow, rest }: NarrowedContract, params: Params): string | undefined {
   if (!rest || typeof narrow !== 'object' || !narrow.includes('documents')) return undefined;
   const isWhole = rest.pathParams.every((name) => typeof params[name] === 'string');
   return isWhole ? pathWith(rest.path, params) : undefined;

@@ -31,7 +31,7 @@ export const rooms: readonly (readonly [RegExp, RegExp])[] = [
   [/^shared\/change-sets\//, /flows\/change-sets/],
   [/^shared\/rollouts\//, /flows\/(rollout-gates|gateways)/],
   [/^shared\/(commits|documents)\//, /services\/(documents|combined)|flows\/concurrency/],
-  [/^services\/(pieces|derived-reads)\.ts/, /flows\/(start|cluster)/],
+  [/^services\/(node-roles|derived-reads)\.ts/, /flows\/(start|cluster)/],
   [/^services\/audit\//, /services\/audit|flows\/(retention|event-destinations)/],
   [/^services\/auth\//, /services\/(account|sign-in|passwords|shares)|flows\/gateways/],
   [/^services\/auth\/(api-keys)\//, /services\/(api-keys|service-accounts)/],

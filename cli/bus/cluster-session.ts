@@ -40,13 +40,13 @@ const answerMs = 3000;
 /** Joins over NATS. Throws CannotJoin. */
 export async function join(): Promise<ClusterSession> {
   const environment = readEnvironment();
-  const settings = loadSettings(environment, { pieces: [] });
+  const settings = loadSettings(environment, { roles: [] });
   if (settings.nats_url === null) {
     throw new CannotJoin(
       [
         'The REPL joins a cluster over NATS, and NATS_URL is not set.',
         'Give it the NATS_* variables of the nodes, or the file that has them: ENV_FILE=<file> npm run repl.',
-        `Without NATS everything runs in one process that nobody can join: use its API, ${settings.base_url}/docs, as a platform admin.`,
+        `Without NATS everything runs in one process that no one can join: use its API, ${settings.base_url}/docs, as a platform admin.`,
       ].join('\n'),
     );
   }
@@ -112,7 +112,7 @@ function brokerOf(
   const name = operator.replaceAll(/[^A-Za-z0-9._-]/g, '-').slice(0, 60);
   // Not the NODE_ID of the environment: on a node's own machine that is the node's.
   const fixed = { NODE_ID: `repl-${name}-${process.pid}`, LOG_LEVEL: 'silent' };
-  const settings = loadSettings({ ...environment, ...fixed }, { pieces: [] });
+  const settings = loadSettings({ ...environment, ...fixed }, { roles: [] });
   return createNode({ settings: liveSettings(settings, fixed, []) }).broker;
 }
 

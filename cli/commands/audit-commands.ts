@@ -105,7 +105,7 @@ const tail: Command = {
 const verify: Command = {
   name: 'audit verify',
   parameters: '',
-  summary: 'prove the audit chains, piece by piece; ends with 1 where one is broken',
+  summary: 'prove the audit chains, chunk by chunk; ends with 1 where one is broken',
   flags: {
     tenant: { type: 'string', summary: 'only this tenant' },
     file: { type: 'string', summary: 'an export instead, without asking Strata; - is stdin' },
@@ -132,9 +132,9 @@ const verify: Command = {
     const proofs = new Map<string, Proof>();
     let cursor: string | null | undefined;
     do {
-      const piece = await session.call('audit.verify', given({ ...filter, cursor }));
-      for (const proof of piece.chains) proofs.set(proof.tenant_id ?? 'platform', proof);
-      cursor = piece.next_cursor;
+      const chunk = await session.call('audit.verify', given({ ...filter, cursor }));
+      for (const proof of chunk.chains) proofs.set(proof.tenant_id ?? 'platform', proof);
+      cursor = chunk.next_cursor;
     } while (cursor !== null && !signal.aborted);
 
     const rows = [...proofs].map(

@@ -38,7 +38,7 @@ const cacheStats: Command<ClusterSession> = {
     const rows = answers.flatMap(({ id, caches }) =>
       caches === undefined
         ? [{ node: id, cache: 'does not answer' }]
-        : Object.entries(caches).map(([cache, figures]) => ({ node: id, cache, ...figures })),
+        : Object.entries(caches).map(([cache, statistics]) => ({ node: id, cache, ...statistics })),
     );
     answer(rows, () => columns(rows));
   },

@@ -76,7 +76,7 @@ const who: Command = {
       (groups ?? []).map((group) => {
         const able = all.filter((member) => member.groups.includes(group) && decides(member));
         const names = able.map(({ email }) => email);
-        return { for: what, group, can_decide: names.join(',') || 'nobody' };
+        return { for: what, group, can_decide: names.join(',') || 'no one' };
       }),
     );
     answer(rows, () =>

@@ -42,7 +42,7 @@ async function become(
 const disable: Command = {
   name: 'tenants disable',
   parameters: '<name>',
-  summary: 'nobody can act in it from then on',
+  summary: 'no one can act in it from then on',
   complete,
   run: (input) => become(input, 'disabled'),
 };

@@ -38,22 +38,22 @@ export interface Credentials {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export function credentialsOf(flags: Flags, environment: Environment): Credentials {
-  const told = (name: string): string | undefined => environment[name] || undefined;
+  const variable = (name: string): string | undefined => environment[name] || undefined;
   const signIns = new SignIns(environment);
   const keyFile = textOf(flags['api-key-file']);
   let read: string | undefined;
   function apiKey(): string | undefined {
     if (keyFile !== undefined) read ??= keyOf(textIn(keyFile), `the file ${keyFile}`);
-    else if (told('STRATA_API_KEY') !== undefined)
+    else if (variable('STRATA_API_KEY') !== undefined)
       read ??= keyOf(environment.STRATA_API_KEY!, 'STRATA_API_KEY');
     return read;
   }
   return {
     signIns,
     apiKey,
-    tenant: textOf(flags.tenant) ?? told('STRATA_TENANT'),
+    tenant: textOf(flags.tenant) ?? variable('STRATA_TENANT'),
     url() {
-      const said = textOf(flags.url) ?? told('STRATA_URL');
+      const said = textOf(flags.url) ?? variable('STRATA_URL');
       if (said !== undefined) return urlOf(said, environment.STRATA_ALLOW_HTTP === 'true');
       // A key of somewhere else is not sent to where somebody once signed in.
       const last = apiKey() === undefined ? signIns.last() : undefined;

@@ -186,7 +186,7 @@ const propose: Command<HttpSession> = {
     reason: { type: 'string', summary: 'why, kept in the history; needed' },
     at: { type: 'string', summary: 'when it is applied, such as 2026-12-01T03:00:00Z' },
     manual: { type: 'boolean', summary: 'it is applied when somebody asks for that' },
-    draft: { type: 'boolean', summary: 'nobody is asked for approval yet' },
+    draft: { type: 'boolean', summary: 'no one is asked for approval yet' },
     ...ownerFlags,
   },
   async run({ session, args: { tenant, folder }, flags, answer }) {
@@ -244,7 +244,8 @@ async function itemOf(session: HttpSession, { name, before, after }: Step, tenan
 const importCommand: Command<HttpSession> = {
   name: 'config import',
   parameters: '<tenant> <folder>',
-  summary: 'write what differs, document by document, each only if nobody else wrote it meanwhile',
+  summary:
+    'write what differs, document by document, each only if no one else has written it since',
   complete,
   flags: {
     prune,

@@ -138,7 +138,7 @@ export function httpSession(
 const notSignedIn = (url: string): Failed =>
   new Failed(
     'not_signed_in',
-    `nobody is signed in at ${url}: strata login, or give STRATA_API_KEY or --api-key-file`,
+    `no one is signed in at ${url}: strata login, or give STRATA_API_KEY or --api-key-file`,
   );
 
 const isFresh = ({ expires_at: at }: SignIn & { kind: 'session' }): boolean =>

@@ -48,8 +48,8 @@ export class SignIns {
   readonly #file: string;
 
   /** By the XDG Base Directory Specification, which has relative folders ignored. */
-  constructor({ XDG_CONFIG_HOME: told }: Readonly<Record<string, string | undefined>>) {
-    const base = told && isAbsolute(told) ? told : join(homedir(), '.config');
+  constructor({ XDG_CONFIG_HOME: configHome }: Readonly<Record<string, string | undefined>>) {
+    const base = configHome && isAbsolute(configHome) ? configHome : join(homedir(), '.config');
     this.#folder = join(base, 'strata');
     this.#file = join(this.#folder, 'sign-ins.json');
   }

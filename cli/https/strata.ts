@@ -48,11 +48,11 @@ async function main(given: readonly string[], signal: AbortSignal): Promise<numb
   const typed = parse(words, table);
   const credentials = credentialsOf(typed.flags, process.env);
   const session = httpSession(credentials, { signal, warn: complain });
-  const told =
+  const entered =
     typed.command.flags?.tenant && credentials.tenant !== undefined
       ? { ...typed, flags: { ...typed.flags, tenant: credentials.tenant } }
       : typed;
-  return execute(told, session, { print, signal });
+  return execute(entered, session, { print, signal });
 }
 
 /**
@@ -63,9 +63,12 @@ async function offer(given: readonly string[], signal: AbortSignal): Promise<num
   try {
     const last = given.at(-1) ?? '';
     const before = commandFirst(given.slice(0, -1));
-    const told = before.filter(isOption);
+    const entered = before.filter(isOption);
     // The value of the last one may be what is asked for.
-    const { flags } = splitFlags(table.options, isUnfinished(told) ? told.slice(0, -1) : told);
+    const { flags } = splitFlags(
+      table.options,
+      isUnfinished(entered) ? entered.slice(0, -1) : entered,
+    );
     const surroundings = { signal, warn: () => {}, timeoutMs: completionMs };
     const session = httpSession(credentialsOf(flags, process.env), surroundings);
     const candidates = await candidatesFor(before, last, session, table);
@@ -86,8 +89,8 @@ function isOption(word: string, index: number, words: readonly string[]): boolea
   return isKnown || takesValue(words[index - 1]);
 }
 
-const isUnfinished = (told: readonly string[]): boolean =>
-  told.length > 0 && takesValue(told.at(-1)) && !takesValue(told.at(-2));
+const isUnfinished = (entered: readonly string[]): boolean =>
+  entered.length > 0 && takesValue(entered.at(-1)) && !takesValue(entered.at(-2));
 
 function version(): string {
   const manifest = join(dirname(realpathSync(process.argv[1]!)), '../../client/package.json');

@@ -135,9 +135,9 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
    * When the request began that last said that it runs: the gateway counts its time from no earlier
    * moment.
    */
-  let heardAt = begunAt;
+  let receivedAt = begunAt;
 
-  const leftMs = (): number => row.ttlSeconds * 1000 - sinceMs(heardAt);
+  const leftMs = (): number => row.ttlSeconds * 1000 - sinceMs(receivedAt);
   /** From then on the slot may be another's, whatever the gateway said last. */
   const isOutOfTime = (): boolean => row.state === 'running' && leftMs() <= 0;
   const beatMs = (): number => spread((row.ttlSeconds * 1000) / 3, 0.2);
@@ -159,7 +159,7 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
     const timeoutMs = Math.min(Math.max(leftMs(), 1), 10_000);
     const options = { method: 'POST', signal: ended.signal, timeoutMs } as const;
     const answer = await gateway.json(`${path}/heartbeat`, options);
-    heardAt = startedAt;
+    receivedAt = startedAt;
     turn(rowOf(answer));
   }
 

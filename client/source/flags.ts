@@ -119,7 +119,7 @@ interface Listeners {
  */
 export function follow(config: Config, { onStale, onFresh, onChanged }: Listeners): () => void {
   let isStale = false;
-  const tellStaleness = (): void => {
+  const reportStaleness = (): void => {
     const { stale } = config.state;
     if (stale === isStale) return;
     isStale = stale;
@@ -128,8 +128,8 @@ export function follow(config: Config, { onStale, onFresh, onChanged }: Listener
   };
   const stops = [config.on('change', ({ changes }) => onChanged(changes.map(({ key }) => key)))];
   const begin = setTimeout(() => {
-    stops.push(config.on('state', tellStaleness));
-    tellStaleness();
+    stops.push(config.on('state', reportStaleness));
+    reportStaleness();
   });
   return () => {
     clearTimeout(begin);

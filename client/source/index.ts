@@ -58,10 +58,10 @@ async function open<V>(
   const listeners = { change: new Set(), state: new Set() } as {
     readonly [E in keyof Events]: Set<(event: Events[E]) => void>;
   };
-  const tell = <E extends keyof Events>(event: E, told: Events[E]): void => {
+  const emit = <E extends keyof Events>(event: E, payload: Events[E]): void => {
     for (const listener of listeners[event]) {
       try {
-        listener(told);
+        listener(payload);
       } catch (error) {
         warn(`A listener of ${event} threw: ${String(error)}`);
       }
@@ -76,8 +76,8 @@ async function open<V>(
     maxStalenessMs,
     clientId: randomName(),
     lastKnownGood: keeper,
-    onChange: (event) => tell('change', event),
-    onState: (state) => tell('state', state),
+    onChange: (event) => emit('change', event),
+    onState: (state) => emit('state', state),
   });
   const forget = parent && whenAborted(parent, () => void live.close());
   if (forget) live.signal.addEventListener('abort', forget);

@@ -74,8 +74,8 @@ export class LiveConfig {
    * How often the stream said that values changed or begin again, and how many of these are in the
    * values.
    */
-  #told = 0;
-  #toldSeen = 0;
+  #observed = 0;
+  #observedByRead = 0;
   /** The last of them that said that revisions begin again. */
   #reset = 0;
   /** By the monotonic clock, and why. */
@@ -90,7 +90,7 @@ export class LiveConfig {
   #isUnsaved = false;
   #savedAt: Instant | undefined;
   #saving: Promise<void> | undefined;
-  #isToldStale = false;
+  #isReportedStale = false;
   #staleTimer: ReturnType<typeof setTimeout> | undefined;
   /** Told of each try of the first connection, with what went wrong. */
   #onTry: ((error: StrataError | undefined) => void) | undefined;
@@ -247,7 +247,7 @@ export class LiveConfig {
         for (const event of parser.push(value)) {
           if (event.event === 'closed')
             return new StrataError('unreachable', `The stream was closed: ${event.data}`);
-          this.#hear(event);
+          this.#receive(event);
         }
       }
     } catch (error) {
@@ -261,7 +261,7 @@ export class LiveConfig {
     }
   }
 
-  #hear({ event, data = '', retry }: StreamEvent): void {
+  #receive({ event, data = '', retry }: StreamEvent): void {
     const retryMs = Number(retry);
     if (retryMs > 0) this.#reconnect.firstMs = Math.min(Math.max(retryMs, 10), 30_000);
     const revision = revisionOf(objectIn(data)?.revision);
@@ -270,13 +270,13 @@ export class LiveConfig {
     this.#spoken = revision;
     switch (event) {
       case 'reset':
-        this.#told += 1;
-        this.#reset = this.#told;
+        this.#observed += 1;
+        this.#reset = this.#observed;
         this.#wanted = revision;
         break;
       case 'effective.changed':
         // Also of the same revision: a reload may have changed what the environment says.
-        this.#told += 1;
+        this.#observed += 1;
         this.#wanted = latest(this.#wanted, revision);
         break;
       case 'ready':
@@ -296,7 +296,7 @@ export class LiveConfig {
 
   /** Whether the stream has spoken of values that are not read yet. */
   #isBehind(): boolean {
-    return this.#toldSeen < this.#told || !covers(this.#revision, this.#wanted);
+    return this.#observedByRead < this.#observed || !covers(this.#revision, this.#wanted);
   }
 
   async #catchUp(): Promise<void> {
@@ -342,8 +342,8 @@ export class LiveConfig {
 
   async #readOnce(asked: Revision): Promise<Read> {
     const startedAt = now();
-    const told = this.#told;
-    const isReset = this.#toldSeen < this.#reset;
+    const observed = this.#observed;
+    const isReset = this.#observedByRead < this.#reset;
     const least = latest(asked, this.#wanted);
     const isKnown = !isReset && covers(this.#revision, least);
     const etag = isKnown ? this.#snapshot?.etag : undefined;
@@ -361,7 +361,7 @@ export class LiveConfig {
       this.#take(snapshot, isFree);
       if (!covers(snapshot.revision, least)) return 'older';
     }
-    this.#toldSeen = told;
+    this.#observedByRead = observed;
     if (isDoubtful) return 'doubtful';
     this.#confirm(startedAt, this.#revision);
     return 'current';
@@ -390,7 +390,7 @@ export class LiveConfig {
     this.#from = this.#origin();
     const isNewer = !this.#confirmedAt || heldAt.monotonic > this.#confirmedAt.monotonic;
     if (isNewer) this.#confirmedAt = heldAt;
-    this.#tellStaleness();
+    this.#reportStaleness();
     const isSaveDue = !this.#savedAt || sinceMs(this.#savedAt) > saveAgainMs;
     if (this.#isUnsaved || isSaveDue) this.#save();
   }
@@ -414,16 +414,16 @@ export class LiveConfig {
   }
 
   /** Tells that values became stale or fresh, the former when it happens. */
-  #tellStaleness(): void {
+  #reportStaleness(): void {
     clearTimeout(this.#staleTimer);
     const { ageMs, stale } = this.state;
-    if (stale !== this.#isToldStale) {
-      this.#isToldStale = stale;
+    if (stale !== this.#isReportedStale) {
+      this.#isReportedStale = stale;
       this.#options.onState(this.state);
     }
     if (stale || this.#closing.signal.aborted) return;
     const leftMs = Math.min(this.#options.maxStalenessMs - ageMs + 1, 2 ** 31 - 1);
-    this.#staleTimer = setTimeout(() => this.#tellStaleness(), leftMs);
+    this.#staleTimer = setTimeout(() => this.#reportStaleness(), leftMs);
   }
 
   /** Reads until the values are of this revision. */

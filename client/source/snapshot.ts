@@ -106,9 +106,9 @@ export function readersOf<V>(
   }
 
   function explain(key: string): Explanation | undefined {
-    const told = memberOf(source.snapshot.explain, key);
-    if (!isObject(told)) return undefined;
-    const explanation: object = { value: undefined, shadowed: [], ...inCamelCase(told) };
+    const explained = memberOf(source.snapshot.explain, key);
+    if (!isObject(explained)) return undefined;
+    const explanation: object = { value: undefined, shadowed: [], ...inCamelCase(explained) };
     return explanation as Explanation;
   }
 

@@ -97,7 +97,7 @@ function Report({ report }: { readonly report: AccessReport }): VNode {
           look="lines"
           items={members}
           keyOf={({ user_id: id }) => id}
-          empty="Nobody is known of this moment."
+          empty="No one is known of this moment."
           columns={columnsOfMembers}
         />
       </Section>
@@ -160,7 +160,7 @@ const namesOf = ({ members, service_accounts: accounts }: AccessReport): NameOf 
   ]);
 
 function Names({ ids, names }: { readonly ids: readonly string[]; readonly names: NameOf }): VNode {
-  if (ids.length === 0) return <span class="muted">nobody</span>;
+  if (ids.length === 0) return <span class="muted">no one</span>;
   return (
     <>
       {ids.map((id, index) => (
@@ -220,13 +220,13 @@ const columnsOfMembers: Cells<Member> = [
 
 const rights: Readonly<Record<Route['deciders'][number]['right'], string>> = {
   group_member: 'as members of a group that was asked',
-  groups_without_members: 'as tenant admins, since nobody in these groups could',
+  groups_without_members: 'as tenant admins, since no one in these groups could',
   role: 'by their role',
   recipient: 'by a mailed link',
   console: 'as the operator of the platform',
 };
 const whenText = (hop: number): string => {
-  if (hop === 0) return 'at once';
+  if (hop === 0) return 'immediately';
   return hop === 1 ? 'after one escalation' : `after ${hop} escalations`;
 };
 
@@ -289,7 +289,7 @@ function Approvers({
                   </div>
                 )}
                 {route.deciders.length + route.recipients.length === 0 && (
-                  <span class="muted">nobody</span>
+                  <span class="muted">no one</span>
                 )}
               </>
             ),

@@ -133,7 +133,7 @@ export function ApiKeys({ owner }: { readonly owner: KeyOwner }): VNode {
           onClose={close}
         >
           <p>
-            The secret of now ends at once: whatever calls with{' '}
+            The secret of now ends immediately: whatever calls with{' '}
             <code>{shortPrefix(doing.key)}</code> is refused until it has the new one.
           </p>
         </FormDialog>

@@ -294,7 +294,7 @@ function Decide({
         rows={2}
         maxlength={2000}
         value={comment}
-        placeholder="Why, for whoever reads it later"
+        placeholder="Why, for those who read it later"
         onValue={setComment}
       />
       <div class="buttons">

@@ -4,13 +4,13 @@ import { parameter } from '../address.ts';
 import { TypedField } from '../parts.tsx';
 
 /** The parameters of the address that are the question. */
-export const questionFields = ['agent_type', 'service_id', 'service_type', 'as_of'] as const;
-export type Question = Readonly<Partial<Record<(typeof questionFields)[number], string>>>;
+export const contextFields = ['agent_type', 'service_id', 'service_type', 'as_of'] as const;
+export type ContextAsOf = Readonly<Partial<Record<(typeof contextFields)[number], string>>>;
 
 /** The names of its parameters may begin with something. */
-export const questionAsked = (beginning = ''): Question =>
+export const contextAsOf = (beginning = ''): ContextAsOf =>
   Object.fromEntries(
-    questionFields.flatMap((name) => {
+    contextFields.flatMap((name) => {
       const value = parameter(beginning + name);
       return value === '' ? [] : [[name, value]];
     }),

@@ -31,28 +31,28 @@ interface Verdict {
 }
 
 /**
- * The whole record, piece by piece. `heard` is told after each piece. Stops where a link is broken.
+ * The whole record, chunk by chunk. `onProgress` is called after each chunk. Stops where a link is broken.
  */
-async function proof(tenantId: string, heard: (verdict: Verdict) => void): Promise<void> {
+async function proof(tenantId: string, onProgress: (verdict: Verdict) => void): Promise<void> {
   let cursor: string | null = null;
-  /** A long chain comes in several pieces; the last one counts all of it. */
+  /** A long chain comes in several chunks; the last one counts all of it. */
   const chains = new Map<string | null, Chain>();
   do {
     const address: string = withQuery('/audit/verify', {
       tenant_id: tenantId,
       cursor: cursor ?? undefined,
     });
-    const piece: Proof = await get<Proof>(address);
-    for (const chain of piece.chains) chains.set(chain.tenant_id, chain);
+    const chunk: Proof = await get<Proof>(address);
+    for (const chain of chunk.chains) chains.set(chain.tenant_id, chain);
     const all = [...chains.values()];
-    heard({
-      valid: piece.valid,
+    onProgress({
+      valid: chunk.valid,
       events: all.reduce((sum, { events }) => sum + events, 0),
       head: all.length === 1 ? all[0]!.head : null,
       broken: all.find(({ broken_at: at }) => at !== undefined),
       cut: all.filter(({ cut }) => cut !== undefined),
     });
-    cursor = piece.valid === false ? null : piece.next_cursor;
+    cursor = chunk.valid === false ? null : chunk.next_cursor;
   } while (cursor !== null);
 }
 
@@ -66,7 +66,7 @@ export function Verify(): VNode {
   return (
     <div class="proof">
       <p>
-        Every event carries the hash of the previous one, so nobody can change, remove or insert one
+        Every event carries the hash of the previous one, so no one can change, remove or insert one
         unseen. <Button class="small" says="Verify the record" isBusy={isBusy} onClick={begin} />
       </p>
       <ProblemBox problem={problem} retry={begin} />
@@ -140,7 +140,7 @@ interface Saved {
 const mostInFile = 20_000;
 
 /** The events of a list of the API, one a line (NDJSON), with hashes that prove them. */
-export async function linesOf<Item>(address: string, heard: (count: number) => void) {
+export async function linesOf<Item>(address: string, onProgress: (count: number) => void) {
   const lines: string[] = [];
   let last: Item | undefined;
   let cursor: string | null = null;
@@ -149,7 +149,7 @@ export async function linesOf<Item>(address: string, heard: (count: number) => v
     const page: Page<Item> = await get<Page<Item>>(asked);
     lines.push(...page.items.map((event) => `${JSON.stringify(event)}\n`));
     last = page.items.at(-1) ?? last;
-    heard(lines.length);
+    onProgress(lines.length);
     cursor = page.next_cursor;
   } while (cursor !== null && lines.length < mostInFile);
   return { lines, last, isAll: cursor === null };
@@ -159,10 +159,10 @@ export async function linesOf<Item>(address: string, heard: (count: number) => v
 async function saveChain(
   tenantId: string,
   before: string,
-  heard: (count: number) => void,
+  onProgress: (count: number) => void,
 ): Promise<Saved | undefined> {
   const address = withQuery('/audit/export', { tenant_id: tenantId, before });
-  const { lines, last, isAll } = await linesOf<Exported>(address, heard);
+  const { lines, last, isAll } = await linesOf<Exported>(address, onProgress);
   if (!last) return undefined;
   saveLines(`audit-until-${last.seq}`, lines);
   return { count: lines.length, seq: last.seq, hash: last.hash, isAll };
@@ -199,8 +199,8 @@ export function KeepElsewhere(): VNode {
   return (
     <Section class="kind" title="Archive">
       <p class="fine">
-        The whole record in its order, from its beginning, with what every hash is over: whoever has
-        the file can prove it without Strata.
+        The whole record in its order, from its beginning, with what every hash is over: who has the
+        file can prove it without Strata.
       </p>
       <Form class="question keep" onSend={begin}>
         {tenantShown.value === '' && <ChainChoice chain={chain} onChoose={choose} />}

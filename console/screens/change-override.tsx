@@ -17,10 +17,10 @@ import { changesValue, EffectOf } from './effect.tsx';
 import { titleOf, type Rung } from './ladder.ts';
 import { ReviewAndPublish } from './review.tsx';
 import { readStored } from './stored.ts';
-import type { Context as Question, EffectiveChange } from './trial.ts';
+import type { Context as ContextAsOf, EffectiveChange } from './trial.ts';
 
 /** Where the document of a layer is; undefined for those that a tenant does not write. */
-function addressOf({ layer }: Rung, question: Question): string | undefined {
+function addressOf({ layer }: Rung, question: ContextAsOf): string | undefined {
   const named = (text: string | undefined): string => encodeURIComponent(text ?? '');
   switch (layer) {
     case 'service_instance':
@@ -39,7 +39,7 @@ interface Properties {
   readonly rung: Rung;
   /** What holds now. */
   readonly value: unknown;
-  readonly question: Question;
+  readonly question: ContextAsOf;
   readonly onClose: () => void;
   readonly onChanged: () => void;
 }

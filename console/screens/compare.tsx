@@ -24,13 +24,13 @@ import {
   TypedField,
 } from '../parts.tsx';
 import { readIn, tokens } from '../session.ts';
-import { AsOf, questionAsked, questionFields, type Question } from './as-of.tsx';
+import { AsOf, contextAsOf, contextFields, type ContextAsOf } from './as-of.tsx';
 import { layerTitles, type Explained } from './ladder.ts';
 
 type Effective = ResultOf<'config-resolver.resolve'>;
 type Contexts = ResultOf<'tenant-config.contexts'>;
 
-const fieldTitles: Readonly<Record<keyof Question, string>> = {
+const fieldTitles: Readonly<Record<keyof ContextAsOf, string>> = {
   agent_type: 'Agent type',
   service_id: 'Service',
   service_type: 'Service type',
@@ -41,8 +41,8 @@ const fieldTitles: Readonly<Record<keyof Question, string>> = {
 const sides = { left: '', right: 'with_' } as const;
 type Side = keyof typeof sides;
 
-const parametersOf = (side: Side, question: Question): Record<string, string> =>
-  Object.fromEntries(questionFields.map((name) => [sides[side] + name, question[name] ?? '']));
+const parametersOf = (side: Side, question: ContextAsOf): Record<string, string> =>
+  Object.fromEntries(contextFields.map((name) => [sides[side] + name, question[name] ?? '']));
 
 interface Compared {
   readonly contexts: Contexts;
@@ -50,15 +50,15 @@ interface Compared {
   readonly right: Effective;
 }
 
-const addressOf = (id: string, question: Question): string =>
+const addressOf = (id: string, question: ContextAsOf): string =>
   withQuery(`/tenants/${id}/config/effective`, { ...question, explain: 'true' });
 
 /** One after the other: while another tenant is read, the session acts for that one. */
 async function readBoth(
   own: string,
   other: string,
-  left: Question,
-  right: Question,
+  left: ContextAsOf,
+  right: ContextAsOf,
   aborted: AbortSignal,
 ): Promise<Compared> {
   const contexts = await get<Contexts>(`/tenants/${own}/contexts`, aborted);
@@ -75,8 +75,8 @@ async function readBoth(
 
 export function Compare(): VNode {
   const own = tenantShown.value;
-  const left = questionAsked(sides.left);
-  const right = questionAsked(sides.right);
+  const left = contextAsOf(sides.left);
+  const right = contextAsOf(sides.right);
   const other = query.value.get('with_tenant') ?? own;
   const key = JSON.stringify([other, left, right]);
   const { data, problem, isBusy, reload } = useLoaded(key, (aborted) =>
@@ -149,7 +149,7 @@ function SideForm({
 }: {
   readonly side: Side;
   readonly title: string;
-  readonly question: Question;
+  readonly question: ContextAsOf;
   readonly contexts: Contexts | undefined;
   readonly tenants?: VNode;
 }): VNode {
@@ -158,7 +158,7 @@ function SideForm({
     service_id: contexts?.services.map(({ service_id: id }) => id),
     service_type: contexts?.service_types,
   };
-  const change = (name: keyof Question, value: string): void =>
+  const change = (name: keyof ContextAsOf, value: string): void =>
     setQuery({ [sides[side] + name]: value });
   const inputs = (['agent_type', 'service_id', 'service_type'] as const).map((name) => (
     <TypedField
@@ -193,7 +193,7 @@ function Unknown({
 }: {
   readonly side: Side;
   readonly effective: Effective;
-  readonly question: Question;
+  readonly question: ContextAsOf;
 }): VNode | null {
   if (effective.unknown.length === 0) return null;
   return (
@@ -251,7 +251,7 @@ function rowsOf(data: Compared): readonly Row[] {
   });
 }
 
-const momentOf = ({ as_of: asOf }: Question): string => {
+const momentOf = ({ as_of: asOf }: ContextAsOf): string => {
   if (asOf === undefined) return 'now';
   return /^\d+$/.test(asOf) ? `at revision ${asOf}` : `at ${localTime(asOf)}`;
 };
@@ -261,7 +261,7 @@ function Title({
   question,
   effective,
 }: {
-  readonly question: Question;
+  readonly question: ContextAsOf;
   readonly effective: Effective;
 }): VNode {
   const { tenant_id: id } = effective;
@@ -286,8 +286,8 @@ function Comparison({
   right,
 }: {
   readonly data: Compared;
-  readonly left: Question;
-  readonly right: Question;
+  readonly left: ContextAsOf;
+  readonly right: ContextAsOf;
 }): VNode {
   const rows = useMemo(() => rowsOf(data), [data]);
   const wanted = wantedText();

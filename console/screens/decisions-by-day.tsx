@@ -7,19 +7,19 @@ import { decisionTitles, type DecidedOn } from './decided.ts';
 const looks = { allow: 'good', approval_required: 'held', deny: 'bad' } as const;
 
 export const DecisionsByDay = ({
-  figures,
+  byDay,
   ...shown
 }: {
   readonly label: string;
   readonly empty: string;
-  readonly figures: readonly DecidedOn[];
+  readonly byDay: readonly DecidedOn[];
   readonly chosen?: string | undefined;
   readonly onChoose?: (date: string) => void;
 }): VNode => (
   <BarsByDay
     unit="decisions"
     parts={automationDecisions.map((each) => ({ title: decisionTitles[each], look: looks[each] }))}
-    bars={figures.map((day) => ({
+    bars={byDay.map((day) => ({
       date: day.date,
       values: automationDecisions.map((each) => day[each]),
       says: automationDecisions.map((each) => `${day[each]} ${decisionTitles[each]}`).join(', '),

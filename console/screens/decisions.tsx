@@ -46,7 +46,7 @@ function Made(): VNode {
       {isEmpty && (
         <Empty>
           Automation has asked for nothing in the last {days} days. Programs ask before they act,
-          and what they are told shows here.{' '}
+          and the answers they get show here.{' '}
           <a href={hrefOf(ofTenant('/what-if'))}>Ask as one would</a>
         </Empty>
       )}
@@ -77,7 +77,7 @@ function ByDay({
       <DecisionsByDay
         label={`Decisions in the last ${days} days`}
         empty={`None in the last ${days} days.`}
-        figures={figuresOf(counts, until)}
+        byDay={byDayOf(counts, until)}
         chosen={parameter('day')}
         onChoose={(day) => setQuery({ day, cursor: '' })}
       />
@@ -108,7 +108,7 @@ const sumOf = (counts: readonly Count[], decision: Count['decision']): number =>
   counts.reduce((sum, each) => sum + (each.decision === decision ? each.count : 0), 0);
 
 /** Of each day, also of those on which nothing was decided. */
-function figuresOf(counts: readonly Count[], until: string): DecidedOn[] {
+function byDayOf(counts: readonly Count[], until: string): DecidedOn[] {
   const byDay = Map.groupBy(counts, ({ from }) => from.slice(0, 10));
   const last = Date.parse(until);
   return Array.from({ length: days + 1 }, (_, index) => {

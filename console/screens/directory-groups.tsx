@@ -97,7 +97,7 @@ function Change({
   return (
     <FormDialog title={title} verb="Save" work={work} onClose={onClose}>
       <p>
-        Everybody in it has this at once, beside what they were given here. Now{' '}
+        Everybody in it has this immediately, beside what they were given here. Now{' '}
         {group.members === 1 ? '1 person is' : `${group.members} people are`} in it.
       </p>
       <Rights

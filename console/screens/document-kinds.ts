@@ -104,7 +104,7 @@ export const documentKinds: readonly DocumentKind[] = [
   {
     name: 'notifications',
     title: 'Approval routing',
-    about: 'Who is asked for approval, over which channels, and what happens when nobody decides',
+    about: 'Who is asked for approval, over which channels, and what happens when no one decides',
     path: '/tenants/{tenant_id}/config/notifications',
     writers: admins,
     configType: 'notification_config',

@@ -23,7 +23,7 @@ import { useGrowing } from '../growing.ts';
 import { useLive, useLoaded, useGet } from '../loading.ts';
 import { Button, Time, Value, Who } from '../inline.tsx';
 import { choicesOf, type Choice, Columns, Empty, Heading, Loading, ProblemBox } from '../parts.tsx';
-import { AsOf, questionAsked, type Question } from './as-of.tsx';
+import { AsOf, contextAsOf, type ContextAsOf } from './as-of.tsx';
 import { ClearOverride, EditOverride } from './change-override.tsx';
 import { boundOwners, Glyph, Ladder } from './key-ladder.tsx';
 import { ladderOf, placeTitle, type Explained, type Rung, type Way } from './ladder.ts';
@@ -31,7 +31,7 @@ import { ladderOf, placeTitle, type Explained, type Rung, type Way } from './lad
 type Effective = ResultOf<'config-resolver.resolve'>;
 
 export function EffectiveValues(): VNode {
-  const question = questionAsked();
+  const question = contextAsOf();
   const address = withQuery(ofTenant('/config/effective'), {
     ...question,
     explain: 'true',
@@ -55,7 +55,7 @@ export function EffectiveValues(): VNode {
 }
 
 /** The same question on both sides, to begin from. */
-const comparing = (question: Question): string =>
+const comparing = (question: ContextAsOf): string =>
   withQuery(ofTenant('/compare'), {
     ...question,
     ...Object.fromEntries(
@@ -96,7 +96,7 @@ function Unknown({
   question,
 }: {
   readonly effective: Effective;
-  readonly question: Question;
+  readonly question: ContextAsOf;
 }): VNode {
   const names = effective.unknown.map((field) => (
     <li key={field}>
@@ -126,7 +126,7 @@ const choicesIn = (contexts: Contexts) => ({
   service_type: choicesOf(contexts.service_types),
 });
 
-function QuestionForm({ question }: { readonly question: Question }): VNode {
+function QuestionForm({ question }: { readonly question: ContextAsOf }): VNode {
   const address = ofTenant('/contexts');
   const { data, reload } = useLoaded(address, async (aborted) =>
     choicesIn(await get<Contexts>(address, aborted)),
@@ -248,7 +248,7 @@ function Keys({
   reload,
 }: {
   readonly effective: Effective;
-  readonly question: Question;
+  readonly question: ContextAsOf;
   readonly reload: () => void;
 }): VNode {
   const entries = useMemo(() => entriesOf(effective), [effective]);

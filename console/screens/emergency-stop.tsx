@@ -109,7 +109,7 @@ export function EmergencyStop({
               <input
                 name="why"
                 aria-label="Why automation is stopped"
-                placeholder="Why: whoever is refused reads it"
+                placeholder="Why: those who are refused read it"
                 maxlength={500}
                 value={why}
                 required

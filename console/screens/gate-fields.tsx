@@ -6,12 +6,12 @@ import { RowButton } from '../lists.tsx';
 import { Button } from '../inline.tsx';
 
 type Gate = ParamsOf<'global-config.rollouts.create'>['body']['stages'][number]['gate'][number];
-type Figure = Extract<Gate, { readonly type: 'figures' }>['figure'];
+type Count = Extract<Gate, { readonly type: 'figures' }>['figure'];
 
 /** Texts until they are sent; those of other types stay while somebody looks around. */
 export interface TypedGate {
   readonly type: Gate['type'];
-  readonly figure: Figure;
+  readonly figure: Count;
   readonly rule: string;
   readonly tolerance: string;
   readonly sample: string;
@@ -37,11 +37,11 @@ export const manualGate: TypedGate = {
 
 const types: Readonly<Record<Gate['type'], string>> = {
   manual: 'somebody advances it',
-  figures: 'figures of its tenants, beside all others',
+  figures: 'counts of its tenants, beside all others',
   webhook: 'a webhook says so',
   prometheus: 'a query to Prometheus',
 };
-const figures: Readonly<Record<Figure, string>> = {
+const countTitles: Readonly<Record<Count, string>> = {
   denied: 'automations that were denied',
   failed: 'automations that failed',
   refused: 'writes that rules refused',
@@ -124,7 +124,7 @@ function OneGate({ name, gate, onGate }: GateProperties): VNode {
   return (
     <>
       <Select label="Gate" options={titled(types)} {...field('type')} name={`gate-${name}`} />
-      {gate.type === 'figures' && <FiguresFields gate={gate} field={field} />}
+      {gate.type === 'figures' && <CountsFields gate={gate} field={field} />}
       {gate.type === 'webhook' && <WebhookFields field={field} />}
       {gate.type === 'prometheus' && <PrometheusFields gate={gate} field={field} />}
     </>
@@ -133,7 +133,7 @@ function OneGate({ name, gate, onGate }: GateProperties): VNode {
 
 type Bound = ReturnType<typeof boundTo<TypedGate>>;
 
-const FiguresFields = ({
+const CountsFields = ({
   gate,
   field,
 }: {
@@ -141,7 +141,7 @@ const FiguresFields = ({
   readonly field: Bound;
 }): VNode => (
   <>
-    <Select label="Figure" options={titled(figures)} {...field('figure')} />
+    <Select label="Count" options={titled(countTitles)} {...field('figure')} />
     {gate.figure === 'denied' && (
       <Field label="Only by the rule" maxlength={64} placeholder="any rule" {...field('rule')} />
     )}

@@ -80,7 +80,7 @@ export function Groups(): VNode {
         keyOf={({ name }) => name}
         empty={
           wanted === ''
-            ? 'There is no group yet, so every operator and administrator is asked at once.'
+            ? 'There is no group yet, so every operator and administrator is asked immediately.'
             : 'None fits the filter.'
         }
         columns={[
@@ -124,8 +124,8 @@ function membersOf({ members, askedFor }: Group): VNode {
           {!decides(member) && <span class="fine">{whyNot(member)}</span>}
         </span>
       ))}
-      {members.length === 0 && <span class="muted">nobody</span>}
-      {isStuck && <div class="warning">Nobody in it may decide: a tenant admin has to.</div>}
+      {members.length === 0 && <span class="muted">no one</span>}
+      {isStuck && <div class="warning">No one in it may decide: a tenant admin has to.</div>}
     </>
   );
 }

@@ -132,7 +132,7 @@ export function Members(): VNode {
         look="lines"
         items={shown}
         keyOf={({ user_id: id }) => id}
-        empty="Nobody fits the filter."
+        empty="No one fits the filter."
         columns={columnsOf(actions)}
       />
       <DirectoryGroups approverGroups={groups} onChanged={reload} />
@@ -263,7 +263,7 @@ function Change({
       ...(!isSame(groups, member.groups) && { groups }),
     };
     if (Object.keys(body).length > 0) await call('PATCH', `${address}/${member.user_id}`, { body });
-    onDone(`${name} is changed. It holds everywhere at once.`);
+    onDone(`${name} is changed. It holds everywhere immediately.`);
   };
   return (
     <FormDialog title={`Change ${name}`} verb="Save" work={work} onClose={onClose}>
@@ -291,8 +291,8 @@ function Remove({
   return (
     <FormDialog title={`Remove ${name}`} verb="Remove" isDangerous work={work} onClose={onClose}>
       <p>
-        <bdi>{member.email}</bdi> loses every right in this tenant at once, on every node, and so do
-        the API keys that they made for it. What they did stays in history and audit.
+        <bdi>{member.email}</bdi> loses every right in this tenant immediately, on every node, and
+        so do the API keys that they made for it. What they did stays in history and audit.
       </p>
       {member.groups.length > 0 && (
         <p>Approver groups: {member.groups.join(', ')}. See that somebody is left in them.</p>

@@ -85,7 +85,7 @@ const titles: Readonly<Record<Node['state'], string>> = {
 /** What waits in the database is no node's: whichever is free does it. */
 function Waiting({ backlog }: { readonly backlog: Backlog }): VNode {
   const counted = (count: number | null, what: string): string =>
-    `${count?.toLocaleString() ?? 'nobody knows how many'} ${what}`;
+    `${count?.toLocaleString() ?? 'no one knows how many'} ${what}`;
   return (
     <p class="muted">
       Waiting in the database, for any node: {counted(backlog.notices, 'notices')},{' '}

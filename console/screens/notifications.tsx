@@ -93,7 +93,7 @@ function Asked({ routes }: { readonly routes: Routes }): VNode {
       </Table>
       <p class="fine">
         {most === 0
-          ? 'Nobody further is asked where nobody decides.'
+          ? 'No one further is asked where no one decides.'
           : `The next group is asked after ${minutes(escalation.escalation_window_minutes)} without a decision, ${most === 1 ? 'once' : `${most} times at most`}; that may be ${escalation.poll_interval_seconds} s late.`}
         {policy.allow_self ? ' The requester may decide, too.' : ' The requester cannot decide.'}
         {policy.machines && ' API keys may decide.'}
@@ -128,7 +128,7 @@ const waysOf: Readonly<Record<Channel, (routes: Routes) => readonly Way[]>> = {
   email({ email }) {
     const recipients = [...email.approval_recipients, ...email.default_recipients];
     const target = recipients.length === 0 ? 'members of the group asked' : recipients.join(', ');
-    const about = `from ${email.from_email}; ${recipients.length === 0 ? 'nobody else where a group has no members' : 'these where a group has no members'}`;
+    const about = `from ${email.from_email}; ${recipients.length === 0 ? 'no one else where a group has no members' : 'these where a group has no members'}`;
     return [{ target, about }];
   },
   chat({ chat }) {
@@ -175,7 +175,7 @@ function Channels({ routes }: { readonly routes: Routes }): VNode {
         </table>
       </TableRegion>
       <p class="fine">
-        A test goes out now and is answered here; nobody is asked to decide anything.
+        A test goes out now and is answered here; no one is asked to decide anything.
       </p>
     </Section>
   );
@@ -203,7 +203,7 @@ function WayRow({ way }: { readonly way: ChannelWay }): VNode {
         {about}
         <div role="status">
           <ProblemBox problem={problem} />
-          {tested?.results.length === 0 && <p class="fine">There is nobody to send it to.</p>}
+          {tested?.results.length === 0 && <p class="fine">There is no one to send it to.</p>}
           {tested?.results.map((each, index) => (
             <Result key={index} result={each} />
           ))}

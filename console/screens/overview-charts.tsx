@@ -10,7 +10,7 @@ import { useEvery, useLoaded } from '../loading.ts';
 import { Section } from '../parts.tsx';
 import type { Automation, Usage } from './budget-usage.ts';
 import { DecisionsByDay } from './decisions-by-day.tsx';
-import { datesUntil, figuresByDay, type DayFigures } from './overview-figures.ts';
+import { datesUntil, countsByDay, type DayCounts } from './overview-counts.ts';
 
 const days = 14;
 const lookAgainMs = 60_000;
@@ -44,7 +44,7 @@ export function Decisions({ usage }: { readonly usage: readonly Usage[] }): VNod
   const { data, problem, reload } = useLoaded(`recent ${address}`, async (aborted) => {
     const dates = datesUntil(new Date(), days);
     const { items, isCut } = await recent(address, new Date(`${dates[0]}T00:00`), aborted);
-    return { figures: figuresByDay(items, dates), count: items.length, isCut };
+    return { byDay: countsByDay(items, dates), count: items.length, isCut };
   });
   useEvery(lookAgainMs, reload);
   // A tenant counts in one currency.
@@ -59,10 +59,10 @@ export function Decisions({ usage }: { readonly usage: readonly Usage[] }): VNod
               <DecisionsByDay
                 label={`Decisions on automations in the last ${days} days`}
                 empty={`Automation asked for nothing in the last ${days} days.`}
-                figures={data.figures}
+                byDay={data.byDay}
               />
             </Section>
-            <CostByDay figures={data.figures} currency={currency} />
+            <CostByDay byDay={data.byDay} currency={currency} />
           </div>
           {data.isCut && (
             <p class="fine">
@@ -72,7 +72,7 @@ export function Decisions({ usage }: { readonly usage: readonly Usage[] }): VNod
           )}
           <details class="figures">
             <summary>Both as a table</summary>
-            <FiguresTable figures={data.figures} currency={currency} />
+            <CountsTable byDay={data.byDay} currency={currency} />
           </details>
         </>
       )}
@@ -81,10 +81,10 @@ export function Decisions({ usage }: { readonly usage: readonly Usage[] }): VNod
 }
 
 const CostByDay = ({
-  figures,
+  byDay,
   currency,
 }: {
-  readonly figures: readonly DayFigures[];
+  readonly byDay: readonly DayCounts[];
   readonly currency: string;
 }): VNode => (
   <section aria-label="Cost by day">
@@ -94,7 +94,7 @@ const CostByDay = ({
       unit={currency}
       empty={`Nothing that started in the last ${days} days had a cost.`}
       parts={[{ title: 'of what started', look: 'spent' }]}
-      bars={figures.map(({ date, cost }) => ({
+      bars={byDay.map(({ date, cost }) => ({
         date,
         values: [cost],
         says: costText(cost, currency),
@@ -107,16 +107,16 @@ const costFormat = new Intl.NumberFormat(undefined, { maximumFractionDigits: 2 }
 const costText = (cost: number, currency: string): string =>
   `${costFormat.format(cost)} ${currency}`.trim();
 
-const FiguresTable = ({
-  figures,
+const CountsTable = ({
+  byDay,
   currency,
 }: {
-  readonly figures: readonly DayFigures[];
+  readonly byDay: readonly DayCounts[];
   readonly currency: string;
 }): VNode => (
   <Table
     label="Decisions and cost by day"
-    items={figures
+    items={byDay
       .filter(({ cost, ...day }) => cost > 0 || automationDecisions.some((each) => day[each] > 0))
       .toReversed()}
     keyOf={({ date }) => date}

@@ -12,7 +12,7 @@ import { keyOf, unitOf, type Usage } from './budget-usage.ts';
 import { sentenceOf } from './change-sentence.ts';
 import { documentKinds } from './document-kinds.ts';
 import type { ShownFreeze } from './freeze-calendar.tsx';
-import { authorsSince, shareUsed } from './overview-figures.ts';
+import { authorsSince, shareUsed } from './overview-counts.ts';
 import { platformKinds } from './platform-kinds.ts';
 import { nameOfDocument, type Entry, type History } from './take-back.tsx';
 

@@ -20,7 +20,7 @@ import { Heading, ProblemBox } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import { FirstSteps } from './first-steps.tsx';
 import { Decisions } from './overview-charts.tsx';
-import { isNearItsEnd, medianMinutes } from './overview-figures.ts';
+import { isNearItsEnd, medianMinutes } from './overview-counts.ts';
 import {
   BudgetsNearTheirEnd,
   FreezesNow,
@@ -67,14 +67,14 @@ export function Overview(): VNode {
         <Tile
           title="Budgets near their end"
           href={`${of}/budgets`}
-          figure={near?.length}
+          count={near?.length}
           says={usage.data && `of ${usage.data.items.length}`}
           look={near && near.length > 0 ? 'warn' : ''}
         />
         <Tile
           title="Freezes now"
           href={`${of}/freezes`}
-          figure={freezes?.length}
+          count={freezes?.length}
           says={effective.data && `of ${effective.data.over_time?.freezes.length ?? 0}`}
           look={freezes && freezes.length > 0 ? 'warn' : ''}
         />
@@ -102,7 +102,7 @@ function AutomationTile({ effective }: { readonly effective: Effective | undefin
     <Tile
       title="Running"
       href={address}
-      figure={running.data?.length}
+      count={running.data?.length}
       says={isEnabled === false ? 'automation is off' : slots}
       look={isEnabled === false ? 'bad' : ''}
     />
@@ -127,7 +127,7 @@ function ApprovalsTile({ pending }: { readonly pending: number | undefined }): V
     <Tile
       title="Waiting for approval"
       href={address}
-      figure={pending}
+      count={pending}
       says={
         median === undefined
           ? newest.data && 'none decided in 30 days'
@@ -170,7 +170,7 @@ function NoticesTile(): VNode {
     <Tile
       title="Not delivered"
       href={ofTenant('/deliveries?state=failed')}
-      figure={undelivered}
+      count={undelivered}
       says={failing.length > 0 ? `destination ${failing.join(', ')} fails` : 'in the last 24 hours'}
       look={undelivered ? 'bad' : ''}
     />

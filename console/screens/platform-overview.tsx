@@ -60,20 +60,20 @@ export function PlatformOverview(): VNode {
         <Tile
           title="Tenants near a limit"
           href="/platform/usage"
-          figure={near.data && new Set(near.data.items.map(({ tenant_id: id }) => id)).size}
+          count={near.data && new Set(near.data.items.map(({ tenant_id: id }) => id)).size}
           says={near.data?.next_cursor ? 'and more' : 'four fifths of what they may have'}
           look={near.data && near.data.items.length > 0 ? 'warn' : ''}
         />
         <Tile
           title="Change sets that wait"
           href="/platform/change-sets"
-          figure={sets.data?.length}
+          count={sets.data?.length}
           look={sets.data && sets.data.length > 0 ? 'warn' : ''}
         />
         <Tile
           title="Rollouts"
           href="/platform/rollouts"
-          figure={underWay?.length}
+          count={underWay?.length}
           says={held ? `${held} held` : 'under way'}
           look={held ? 'bad' : ''}
         />
@@ -109,7 +109,7 @@ function StopTile(): VNode {
     <Tile
       title="Emergency stop"
       href="/platform/bounds"
-      figure={data && Number(stop !== undefined)}
+      count={data && Number(stop !== undefined)}
       says={stop ? (stop.reason ?? 'holds for all tenants') : 'for all tenants'}
       look={stop ? 'bad' : ''}
     />
@@ -130,7 +130,7 @@ function NodesTile(): VNode {
     <Tile
       title="Nodes"
       href="/platform/nodes"
-      figure={there?.length}
+      count={there?.length}
       says={data && (says.join(', ') || 'all answer')}
       look={unwell > 0 ? 'bad' : ''}
     />

@@ -72,7 +72,7 @@ function Propose({
       const made = await call<ChangeSet>('POST', refused.path, sending);
       if (isNew && made.body.items.some(({ base }) => base !== null)) {
         await call('POST', `${refused.path}/${made.body.id}/cancel`);
-        throw new Problem(412, 'precondition_failed', 'Somebody else has made it meanwhile.');
+        throw new Problem(412, 'precondition_failed', 'Somebody else has made it since.');
       }
       opened.current = made.body.id;
     } else await call('PATCH', `${refused.path}/${opened.current}`, { body });
@@ -115,9 +115,9 @@ export const EmergencyField = ({
 }): VNode => (
   <>
     <p class="problem">
-      <strong>It is written at once, without the approval that it needs.</strong> Mail goes to the
-      administrators and to all who were skipped, the history and the audit show it, and somebody
-      else has to review it before you can do so again.
+      <strong>It is written immediately, without the approval that it needs.</strong> Mail goes to
+      the administrators and to all who were skipped, the history and the audit show it, and
+      somebody else has to review it before you can do so again.
     </p>
     <Field
       label="Why it cannot wait"
@@ -127,7 +127,7 @@ export const EmergencyField = ({
       minlength={shortestEmergency}
       maxlength={500}
       value={value}
-      placeholder="Payments are down since 03:10, and nobody else is awake"
+      placeholder="Payments are down since 03:10, and no one else is awake"
       hint={`At least ${shortestEmergency} characters; now ${value.trim().length}`}
       onValue={onValue}
     />

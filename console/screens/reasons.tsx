@@ -11,13 +11,13 @@ import { layerTitles } from './ladder.ts';
 type Reason = ResultOf<'config-resolver.decide'>['reasons'][number];
 
 /** What automation wanted to act on, as the effective values are asked for. */
-export interface Place {
+export interface ActedOn {
   readonly agent_type?: string | undefined;
   readonly service_id?: string | undefined;
   readonly service_type?: string | undefined;
 }
 
-function screenOf(rule: string, layer: Reason['layer'], place: Place): string {
+function screenOf(rule: string, layer: Reason['layer'], place: ActedOn): string {
   if (layer === 'freezes' || layer === 'budgets') return ofTenant(`/${layer}`);
   const { agent_type, service_id, service_type } = place;
   const key = rule === 'too_many_automations' ? 'max_concurrent_automations' : rule;
@@ -31,7 +31,7 @@ function Rule({
   place,
 }: {
   readonly reason: Reason;
-  readonly place: Place;
+  readonly place: ActedOn;
 }): VNode {
   const isShown = readsConfiguration() || (layer !== 'freezes' && layer !== 'budgets');
   return (
@@ -108,7 +108,7 @@ export const ReasonTable = ({
 }: {
   readonly label: string;
   readonly reasons: readonly Reason[];
-  readonly place: Place;
+  readonly place: ActedOn;
   readonly empty: string;
 }): VNode => (
   <Table
@@ -138,7 +138,7 @@ export const DecidingReason = ({
   place,
 }: {
   readonly reason: Reason;
-  readonly place: Place;
+  readonly place: ActedOn;
 }): VNode => (
   <>
     <Rule reason={reason} place={place} />

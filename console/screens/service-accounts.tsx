@@ -67,7 +67,7 @@ function List({ accounts, problem, reload }: Reading): VNode {
         <Button says="New account…" onClick={() => setMaking(true)} />
       </Heading>
       <p class="fine">
-        A program or pipeline with roles of its own. What it does is written down under its name.
+        A program or pipeline with its own roles. What it does is written down under its name.
       </p>
       <Filters class="question one">
         <FilterField placeholder="name, purpose or role" />

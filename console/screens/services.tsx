@@ -110,20 +110,20 @@ function OneService({ id }: { readonly id: string }): VNode {
         <Tile
           title="Running"
           href={`${of}/automations`}
-          figure={running?.length}
+          count={running?.length}
           says={effective?.values.automation_enabled === false ? 'automation is off' : ''}
           look={effective?.values.automation_enabled === false ? 'bad' : ''}
         />
         <Tile
           title="Waiting for approval"
           href={`${of}/approvals`}
-          figure={pending?.length}
+          count={pending?.length}
           look={pending && pending.length > 0 ? 'warn' : ''}
         />
         <Tile
           title="Freezes now"
           href={`${of}/freezes`}
-          figure={freezes?.length}
+          count={freezes?.length}
           look={freezes && freezes.length > 0 ? 'warn' : ''}
         />
       </Tiles>

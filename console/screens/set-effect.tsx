@@ -18,7 +18,7 @@ import { trialAddress } from './trial.ts';
 type Item = ChangeSet['items'][number];
 
 /** Whose trial says more than what changes in the document, and what it is asked for. */
-const tellsValues: readonly string[] = ['risk', 'agents', 'services'];
+const showsValues: readonly string[] = ['risk', 'agents', 'services'];
 
 /** What is not shown where its documents hold secrets cannot be sent. */
 const isKnown = ({ action, body }: Item): boolean => action === 'delete' || body !== undefined;
@@ -56,8 +56,8 @@ export function EffectOfSet({
   const isPlatform = owner.tenantId === '';
   const items = set.items.filter((item) => {
     const kind = documentAt(item.path, owner.kinds)?.kind;
-    const isTold = kind?.hasImpact || tellsValues.includes(kind?.name ?? '');
-    return kind !== undefined && isKnown(item) && isTold && mayWrite(kind);
+    const isShown = kind?.hasImpact || showsValues.includes(kind?.name ?? '');
+    return kind !== undefined && isKnown(item) && isShown && mayWrite(kind);
   });
   return items.length === 0 ? null : (
     <Effect

@@ -39,7 +39,7 @@ export function SignIn({ over = false }: { readonly over?: boolean }): VNode {
 export const SignInAgain = (): VNode => (
   <Dialog title="Sign in once more" onClose={signInNoMore}>
     <p>
-      Nobody else who finds this page open is to do this, so it needs a sign-in of the last 10
+      No one else who finds this page open is to do this, so it needs a sign-in of the last 10
       minutes.
     </p>
     <SignInForm />

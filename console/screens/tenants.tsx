@@ -186,7 +186,7 @@ const changes = {
   rename: { verb: 'Rename the tenant', says: '' },
   disable: {
     verb: 'Disable the tenant',
-    says: 'Its members and API keys are refused at once, on every node: they read and write nothing of it until it is enabled again. Nothing of it is deleted.',
+    says: 'Its members and API keys are refused immediately, on every node: they read and write nothing of it until it is enabled again. Nothing of it is deleted.',
   },
   enable: {
     verb: 'Enable the tenant',

@@ -61,7 +61,7 @@ export function TrustRules({ address, roles }: TrustProperties): VNode {
         label="Trust"
         look="lines"
         items={data?.rules}
-        empty="None. By a rule a pipeline or cluster acts as this account with the token of its own platform, and keeps no key."
+        empty="None. By a rule a pipeline or cluster acts as this account with the token of its platform, and keeps no key."
         columns={[
           ['Whose token', tokenOf],
           ['Roles', (rule) => roleText(rule.roles)],
@@ -90,7 +90,7 @@ export function TrustRules({ address, roles }: TrustProperties): VNode {
           onClose={close}
         >
           <p>
-            Tokens that were given by it end at once, on every node:{' '}
+            Tokens that were given by it end immediately, on every node:{' '}
             <bdi>{doing.subject ?? doing.issuer}</bdi>
           </p>
         </FormDialog>

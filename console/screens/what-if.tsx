@@ -12,7 +12,7 @@ import { Table, Waiting } from '../lists.tsx';
 import { useLive, useLoaded, useGet } from '../loading.ts';
 import { State, Time } from '../inline.tsx';
 import { choicesOf, Empty, Heading } from '../parts.tsx';
-import { ReasonTable, type Place } from './reasons.tsx';
+import { ReasonTable, type ActedOn } from './reasons.tsx';
 
 type Decided = ResultOf<'config-resolver.decide'>;
 type Contexts = ResultOf<'tenant-config.contexts'>;
@@ -21,7 +21,7 @@ const names = ['action', 'agent_type', 'service_id', 'service_type'] as const;
 const numbers = ['cost_impact', 'resource_scaling'] as const;
 
 const asked = (name: string): string => parameter(name).trim();
-const placeAsked = (): Place => ({
+const actedOnAsked = (): ActedOn => ({
   agent_type: asked('agent_type'),
   service_id: asked('service_id'),
   service_type: asked('service_type'),
@@ -59,7 +59,7 @@ export function WhatIf(): VNode {
         title="What if"
         about="Whether automation may do something now, and why. Nothing is started."
       />
-      <Question />
+      <ContextAsOf />
       {intent === undefined ? (
         <Empty>Say what automation would do, and how risky it is.</Empty>
       ) : (
@@ -70,7 +70,7 @@ export function WhatIf(): VNode {
   );
 }
 
-function Question(): VNode {
+function ContextAsOf(): VNode {
   const { data } = useGet<Contexts>(ofTenant('/contexts'));
   const field = (name: string, label: string, placeholder: string, names?: string[]): VNode => (
     <TypedFilter name={name} label={label} placeholder={placeholder} choices={choicesOf(names)} />
@@ -119,7 +119,7 @@ function Answer({ decided }: { readonly decided: Decided }): VNode {
       <ReasonTable
         label="Reasons"
         reasons={decided.reasons}
-        place={placeAsked()}
+        place={actedOnAsked()}
         empty="No rule stands in its way."
       />
       <Table

@@ -26,10 +26,10 @@ import type { Settings } from '../../shared/settings/settings.ts';
 import type { Authenticator } from '../http/authenticate.ts';
 import { refuseRequest } from '../http/error-responses.ts';
 import {
-  standingHeaders,
+  limitHeaders,
   tooManyRequests,
   type RateLimit,
-  type Standing,
+  type LimitState,
 } from '../http/rate-limit.ts';
 import type { RecordResponse } from '../http/request-log.ts';
 import {
@@ -150,14 +150,14 @@ export function createFastPath({
   function send(
     read: KnownRead,
     known: Prepared,
-    standing: Standing | undefined,
+    limitState: LimitState | undefined,
     requestId: string,
     { headers }: IncomingMessage,
     response: ServerResponse,
   ): 200 | 304 {
     const status = isUnchanged(known.response, headers) ? 304 : 200;
     const head = [...headsFor(read, known)[status], 'x-request-id', requestId];
-    if (standing) head.push(...inTurn(standingHeaders(standing)));
+    if (limitState) head.push(...inTurn(limitHeaders(limitState)));
     response.writeHead(status, head);
     // Of an answer to HEAD, Node sends no body; 304 has none.
     response.end(status === 304 ? undefined : known.response.text);
@@ -176,11 +176,11 @@ export function createFastPath({
     const result = read && resultFor(read, request, began);
     if (!result) return false;
     const known = preparedFor(read, result);
-    const answer = (standing?: Standing): void => {
+    const answer = (limitState?: LimitState): void => {
       const requestId = requestIdOf(request);
-      const status = standing?.isOver
-        ? refuse(read, standing, requestId, response)
-        : send(read, known, standing, requestId, request, response);
+      const status = limitState?.isOver
+        ? refuse(read, limitState, requestId, response)
+        : send(read, known, limitState, requestId, request, response);
       record(requestId, method, read.route, status, performance.now() - began);
     };
     if (rateLimit.isSet()) void rateLimit.count(request).then(answer);
@@ -204,12 +204,12 @@ export function createFastPath({
 /** Over the limit, as Fastify refuses it. Returns the status. */
 function refuse(
   { hookHeaders }: KnownRead,
-  standing: Standing,
+  limitState: LimitState,
   requestId: string,
   response: ServerResponse,
 ): 429 {
-  const headers = { ...hookHeaders, ...standingHeaders(standing) };
-  refuseRequest(tooManyRequests(standing), requestId, response, headers);
+  const headers = { ...hookHeaders, ...limitHeaders(limitState) };
+  refuseRequest(tooManyRequests(limitState), requestId, response, headers);
   return 429;
 }
 

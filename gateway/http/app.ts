@@ -44,7 +44,7 @@ export interface AppOptions {
   /** Read at every request where a reload may change them. */
   readonly settings: LiveSettings;
   readonly log: Logger;
-  /** The node's registry; the gateway adds its own figures and serves all of them. */
+  /** The node's registry; the gateway adds its own metrics and serves all of them. */
   readonly metrics: Registry;
   readonly readiness: ReadinessCheck;
   /** Of Strata, for the OpenAPI document. */

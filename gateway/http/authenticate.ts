@@ -85,7 +85,7 @@ interface Verified {
 }
 
 /** What somebody is in the tenant of their credential; a visitor also has until when. */
-interface Standing {
+interface MemberFacts {
   readonly tenant_status: 'active' | 'disabled';
   readonly roles: Caller['roles'];
   /** Absent for a service account, which does not sign in. */
@@ -95,7 +95,7 @@ interface Standing {
 
 /** A standing, and what it followed from. */
 interface Found {
-  readonly value: Standing | null;
+  readonly value: MemberFacts | null;
   readonly entries: readonly (CachedEntry<unknown> | undefined)[];
 }
 
@@ -288,7 +288,7 @@ async function visitOf(
   const { value: visit, entry } = await resolve('tenant-config.visits.resolve', visitor, call);
   if (!visit || !isOpenTo(own.session_id, visit)) return { value: null, entries: [entry] };
   const { id, until, tenant_status, sign_in_policy } = visit;
-  const value: Standing = {
+  const value: MemberFacts = {
     tenant_status,
     sign_in_policy,
     roles: visitRoles,
@@ -345,9 +345,9 @@ export function createAuthenticator(
     call: CallOptions,
   ): Promise<Identity> {
     const { holder, stale, platformPolicy, own, rolesWithin } = verified;
-    const standing = await standingOf(resolve, verified, call);
-    const entries = [...verified.entries, ...(standing?.entries ?? [])];
-    const inTenant = standing?.value ?? null;
+    const memberFacts = await standingOf(resolve, verified, call);
+    const entries = [...verified.entries, ...(memberFacts?.entries ?? [])];
+    const inTenant = memberFacts?.value ?? null;
     const visit = inTenant?.visit;
     const isDisabled = inTenant?.tenant_status === 'disabled';
     const roles = (inTenant?.roles ?? []).filter((role) => rolesWithin?.includes(role) ?? true);

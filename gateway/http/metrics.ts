@@ -1,6 +1,6 @@
-/** The gateway's own figures, beside those of its node. */
+/** The gateway's own metrics, beside those of its node. */
 import { Counter, type Histogram, type Registry } from 'prom-client';
-import { showFigure } from '../../shared/telemetry/figures.ts';
+import { addMetric } from '../../shared/telemetry/metric.ts';
 
 /** Upper bounds of the buckets, in seconds. */
 const bounds = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10];
@@ -63,18 +63,18 @@ class Tallies {
 }
 
 /** What is measured of watch streams. */
-export interface StreamFigures {
+export interface StreamMetrics {
   /** How many are open. */
   readonly open: () => number;
   /** How often this gateway has asked for what they share, by what it is. */
   readonly reads: () => Readonly<Record<'changes' | 'values' | 'past', number>>;
 }
-export interface Streams extends StreamFigures {
+export interface Streams extends StreamMetrics {
   /** How many may be open. */
   readonly max: () => number;
 }
 
-/** Registers the figures, and returns what counts a request. */
+/** Registers the metrics, and returns what counts a request. */
 export function observeRequests(metrics: Registry, streams: Streams): CountRequest {
   const registers = [metrics];
   const tallies = new Tallies();
@@ -91,17 +91,17 @@ export function observeRequests(metrics: Registry, streams: Streams): CountReque
     },
   });
   metrics.registerMetric(responseTimes(tallies));
-  showFigure(metrics, {
+  addMetric(metrics, {
     name: 'strata_watch_streams',
     help: 'Open watch streams',
     read: streams.open,
   });
-  showFigure(metrics, {
+  addMetric(metrics, {
     name: 'strata_watch_streams_limit',
     help: 'How many watch streams this gateway takes: WATCH_MAX_STREAMS',
     read: streams.max,
   });
-  showFigure(metrics, {
+  addMetric(metrics, {
     name: 'strata_watch_reads_total',
     help: 'Reads for all watch streams together: changes of a scope, effective values of a tenant, and past ones for those who come back',
     labelNames: ['what'],

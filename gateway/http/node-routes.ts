@@ -10,7 +10,7 @@ import { pageHeaders } from './security-headers.ts';
 /** Paths that take GET only, like the routes below them in this file. */
 export const nodePaths = ['/healthz', '/readyz', '/metrics', '/openapi.json'] as const;
 
-/** The figures are on METRICS_PORT alone where it is set: clients reach PORT. */
+/** The metrics are on METRICS_PORT alone where it is set: clients reach PORT. */
 export function serveHealth(
   app: FastifyInstance,
   readiness: ReadinessCheck,

@@ -15,7 +15,7 @@ import { withoutPort, type Trust } from './client-address.ts';
 import type { RedisClient } from '../../shared/concurrency/redis.ts';
 
 /** How an address stands to the limit with one of its requests. */
-export interface Standing {
+export interface LimitState {
   readonly limit: number;
   readonly remaining: number;
   /** Until all of them are back. */
@@ -26,13 +26,13 @@ export interface Standing {
 export type RateLimit = ReturnType<typeof createRateLimit>;
 
 /** Of every answer, whatever it is. */
-export const standingHeaders = ({ limit, remaining, resetSeconds }: Standing) => ({
+export const limitHeaders = ({ limit, remaining, resetSeconds }: LimitState) => ({
   'x-ratelimit-limit': limit,
   'x-ratelimit-remaining': remaining,
   'x-ratelimit-reset': resetSeconds,
 });
 
-export const tooManyRequests = ({ resetSeconds }: Standing): StrataError =>
+export const tooManyRequests = ({ resetSeconds }: LimitState): StrataError =>
   new StrataError('rate_limited', undefined, {
     headers: { 'retry-after': String(resetSeconds) },
   });
@@ -112,7 +112,7 @@ export function createRateLimit(settings: LiveSettings, trust: Trust, redis?: Re
     /** Whether there is a limit now. */
     isSet: (): boolean => limitNow() > 0,
     /** Counts the request, which must be counted once. Never rejects. */
-    async count(request: IncomingMessage): Promise<Standing> {
+    async count(request: IncomingMessage): Promise<LimitState> {
       const limit = limitNow();
       const { points, msBeforeNext } = await countOf(addressOf(request), limit);
       return {
@@ -131,9 +131,9 @@ export function createRateLimit(settings: LiveSettings, trust: Trust, redis?: Re
 export function limitRate(app: FastifyInstance, rateLimit: RateLimit): void {
   app.addHook('onRequest', async ({ raw }, reply) => {
     if (!rateLimit.isSet()) return;
-    const standing = await rateLimit.count(raw);
-    reply.headers(standingHeaders(standing));
-    if (standing.isOver) throw tooManyRequests(standing);
+    const limitState = await rateLimit.count(raw);
+    reply.headers(limitHeaders(limitState));
+    if (limitState.isOver) throw tooManyRequests(limitState);
   });
 }
 

@@ -6,7 +6,7 @@ import { invalid, StrataError } from '../../shared/errors.ts';
 import {
   InexactJson,
   InvalidJson,
-  parseExactJsonInPieces,
+  parseExactJsonInChunks,
 } from '../../shared/schema/exact-json.ts';
 
 /** Bytes. A longer body is refused with 413. */
@@ -45,7 +45,7 @@ export function parseBodies(app: FastifyInstance): void {
 async function parseBody(body: Buffer): Promise<unknown> {
   const text = decode(body);
   try {
-    return await parseExactJsonInPieces(text);
+    return await parseExactJsonInChunks(text);
   } catch (error) {
     if (error instanceof InexactJson) throw invalid(error.problems, error.message);
     if (error instanceof InvalidJson) throw new StrataError('invalid_json', error.message);

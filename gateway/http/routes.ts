@@ -194,7 +194,7 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
   ): Promise<FastifyReply> {
     const recheck = (): Caller | Promise<Caller> => {
       const admitted = admit(request);
-      const found = (): Caller => request.identity?.caller ?? nobody;
+      const found = (): Caller => request.identity?.caller ?? anonymous;
       return admitted === undefined ? found() : admitted.then(found);
     };
     const result = await heldAnswers.answer(
@@ -232,7 +232,7 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     ...(rest.method !== 'GET' && { preHandler: hook(authorize) }),
     handler(request, reply) {
       const { identity } = request;
-      const caller = identity?.caller ?? nobody;
+      const caller = identity?.caller ?? anonymous;
       const params = parametersOf(contract, rest, request, request.urlParams!);
       if (identity?.stale) reply.header('x-config-stale', 'true');
       const entry = localCache.find(contract, params);
@@ -324,7 +324,7 @@ function handlerOf(
 }
 
 /** Who calls where nobody is signed in. */
-const nobody: Caller = {
+const anonymous: Caller = {
   type: 'user',
   id: 'anonymous',
   tenant_id: null,

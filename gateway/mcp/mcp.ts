@@ -193,8 +193,9 @@ async function answerOf(work: () => Promise<unknown>, { requestId }: ToolCall, l
       log.error({ request_id: requestId, err: error }, 'unexpected error of a tool');
     const { headers, body } = errorResponse(error, requestId);
     const seconds = headers['retry-after'];
-    const told = seconds === undefined ? body : { ...body, retry_after_seconds: Number(seconds) };
-    return { code, result: { ...resultOf(told), isError: true } };
+    const details =
+      seconds === undefined ? body : { ...body, retry_after_seconds: Number(seconds) };
+    return { code, result: { ...resultOf(details), isError: true } };
   }
 }
 

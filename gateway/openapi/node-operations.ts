@@ -20,7 +20,7 @@ export const nodeSchemas = {
       },
       checks: {
         type: 'object',
-        description: 'By part of the node, or piece that it calls: whether it answers',
+        description: 'By part of the node, or role that it calls: whether it answers',
         additionalProperties: { type: 'boolean' },
       },
     },

@@ -211,7 +211,7 @@ export const topics: readonly Topic[] = [
   {
     name: 'Rollouts',
     description:
-      'Writes of the platform that reach tenants in stages, by a list or by a hash of their ids. A revert is one write, and asks nobody.',
+      'Writes of the platform that reach tenants in stages, by a list or by a hash of their ids. A revert is one write, and asks no one.',
     actions: ['global-config.rollouts'],
   },
   {

@@ -21,11 +21,11 @@ export interface Frames {
   /** With the id that whoever comes back names. */
   readonly ready: (revision: Revisions, id: string) => Buffer;
   /**
-   * Undefined where nothing differs. `told` has several states where it is not known which of them
+   * Undefined where nothing differs. `sent` has several states where it is not known which of them
    * the client has.
    */
   readonly changed: (
-    told: readonly Digests[],
+    sent: readonly Digests[],
     after: Digests,
     moment: Moment,
   ) => Buffer | undefined;
@@ -53,15 +53,15 @@ const changeFrames = new WeakMap<
 >();
 
 function changeFrame(
-  told: readonly Digests[],
+  sent: readonly Digests[],
   after: Digests,
   { revision, rollouts }: Moment,
 ): Buffer | undefined {
   const id = idOf(revision);
-  const shared = told.length === 1 ? told[0] : undefined;
+  const shared = sent.length === 1 ? sent[0] : undefined;
   const known = shared && changeFrames.get(shared);
   if (known?.after === after && known.id === id) return known.frame;
-  const keys = new Set(told.flatMap((digests) => changedKeys(digests, after)));
+  const keys = new Set(sent.flatMap((digests) => changedKeys(digests, after)));
   const data = { revision, ...(rollouts && { rollouts }), keys: [...keys].toSorted() };
   const made = keys.size === 0 ? undefined : frame('effective.changed', data, id);
   if (shared) changeFrames.set(shared, { after, id, frame: made });
@@ -85,7 +85,7 @@ export const flagFrames: Frames = {
   isReadAfterwards: false,
   // An id without data is kept, and is no event.
   ready: (_revision, id) => Buffer.from(`id: ${id}\n\n`),
-  changed: (told, after, moment) => changeFrame(told, after, moment) && refetch(moment.revision),
+  changed: (sent, after, moment) => changeFrame(sent, after, moment) && refetch(moment.revision),
   reset: refetch,
   heartbeat: () => comment,
 };

@@ -357,11 +357,11 @@ class WatchedTenant {
   #deliver(): void {
     const round = new RightsRound();
     for (const { streams } of this.#contexts.values())
-      for (const subscription of streams) this.tell(subscription, round);
+      for (const subscription of streams) this.notify(subscription, round);
   }
 
   /** Sends what the stream does not know, where it may have it and has room. */
-  tell(subscription: EffectiveSubscription, round = new RightsRound()): void {
+  notify(subscription: EffectiveSubscription, round = new RightsRound()): void {
     const { stream } = subscription;
     if (subscription.isCurrent || !stream.isReady) return;
     this.#values.hub.whileHeld(stream, round, () => subscription.send());
@@ -405,7 +405,7 @@ class EffectiveSubscription implements Subscription {
   readonly #tenant: WatchedTenant;
   readonly #frames: Frames;
   /** What the client has been told of; undefined where it has to read everything again. */
-  #told: readonly Digests[] | undefined;
+  #sent: readonly Digests[] | undefined;
   #lastEventId: string | undefined;
   #hasBegun = false;
 
@@ -417,42 +417,42 @@ class EffectiveSubscription implements Subscription {
   }
 
   get isCurrent(): boolean {
-    return this.#told?.length === 1 && this.#told[0] === this.context.digests;
+    return this.#sent?.length === 1 && this.#sent[0] === this.context.digests;
   }
 
   resumeFrom(lastEventId: string, known: Digests[] | null): void {
     this.#lastEventId = lastEventId;
-    this.#told = known ?? undefined;
+    this.#sent = known ?? undefined;
   }
 
   /** The client has to be told to read everything again. */
   forget(): void {
-    if (this.#hasBegun) this.#told = undefined;
+    if (this.#hasBegun) this.#sent = undefined;
   }
 
   begin(): void {
     this.#hasBegun = true;
     const { revision } = this.#tenant;
     if (this.#lastEventId === undefined && this.#frames.isReadAfterwards)
-      this.#told = [this.context.digests!];
+      this.#sent = [this.context.digests!];
     const ready = this.#frames.ready(revision, this.#lastEventId ?? idOf(revision));
     this.stream.write(Buffer.concat([retryLine(), ready]));
     this.goOn();
   }
 
   goOn(): void {
-    this.#tenant.tell(this);
+    this.#tenant.notify(this);
   }
 
   send(): void {
     const { revision } = this.#tenant;
     const current = this.context.digests!;
-    if (this.#told === undefined) this.stream.write(this.#frames.reset(revision));
+    if (this.#sent === undefined) this.stream.write(this.#frames.reset(revision));
     else {
-      const changed = this.#frames.changed(this.#told, current, this.#tenant);
+      const changed = this.#frames.changed(this.#sent, current, this.#tenant);
       if (changed) this.stream.write(changed);
     }
-    this.#told = [current];
+    this.#sent = [current];
   }
 
   heartbeat(): void {

@@ -57,10 +57,10 @@ export class OwnSessions {
     for (const key of keys) {
       const member = memberOfKey(key);
       if (member && this.#isNews(key, revision))
-        for (const own of this.#byConcern.get(member.user_id) ?? []) own.tell(member.tenant_id);
+        for (const own of this.#byConcern.get(member.user_id) ?? []) own.notify(member.tenant_id);
       const tenantId = key === wholeScopeKey ? tenantOfScope(scope) : null;
       if (tenantId !== null && this.#isNews(scope, revision))
-        for (const own of this.#byConcern.get(scope) ?? []) void own.tellIfMember(tenantId);
+        for (const own of this.#byConcern.get(scope) ?? []) void own.notifyIfMember(tenantId);
     }
   }
 
@@ -74,7 +74,7 @@ export class OwnSessions {
   reset(): void {
     this.#observed.clear();
     for (const concerned of this.#byConcern.values())
-      for (const subscription of concerned) subscription.tell(null);
+      for (const subscription of concerned) subscription.notify(null);
   }
 }
 
@@ -92,7 +92,7 @@ class SessionSubscription implements Subscription {
   }
 
   /** Null stands for any tenant. A session that is good for one tenant alone hears of no other. */
-  tell(tenantId: string | null): void {
+  notify(tenantId: string | null): void {
     const { confined_to: only } = this.#stream.request.caller;
     if (only !== undefined && tenantId !== null && tenantId !== only) return;
     this.#pending.add(tenantId);
@@ -100,12 +100,12 @@ class SessionSubscription implements Subscription {
   }
 
   /** The stream may be older than the end of the membership. */
-  async tellIfMember(tenantId: string): Promise<void> {
+  async notifyIfMember(tenantId: string): Promise<void> {
     try {
       const { tenant_id: now } = await this.#stream.request.recheck();
-      if (now === tenantId) this.tell(tenantId);
+      if (now === tenantId) this.notify(tenantId);
     } catch {
-      this.tell(null);
+      this.notify(null);
     }
   }
 

@@ -267,9 +267,9 @@ function stepsAfter(
   const gap = showsLatestOnly
     ? -1
     : items.findIndex((item, index) => item.revision !== after + 1 + index);
-  const told = gap === -1 ? items : items.slice(0, gap);
-  const steps = told.map((item, index) => ({
-    from: told[index - 1]?.revision ?? after,
+  const complete = gap === -1 ? items : items.slice(0, gap);
+  const steps = complete.map((item, index) => ({
+    from: complete[index - 1]?.revision ?? after,
     to: item.revision,
     isReset: false,
     frame: frame(event, item, item.revision),

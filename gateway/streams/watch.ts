@@ -19,7 +19,7 @@ import {
   documentScope,
 } from '../../shared/contracts/revision-scopes.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
-import type { StreamFigures } from '../http/metrics.ts';
+import type { StreamMetrics } from '../http/metrics.ts';
 import type { OwnHandler, OwnHandlers, OwnRequest } from '../http/own-handlers.ts';
 import { flagFrames, ownFrames, type Frames } from './effective-frames.ts';
 import { EffectiveValues } from './effective-values.ts';
@@ -55,7 +55,7 @@ const approvals = {
   scopeOf: (tenantId: string | null) => approvalScope(tenantId!),
 } as const;
 
-export interface Watch extends StreamFigures {
+export interface Watch extends StreamMetrics {
   readonly handlers: OwnHandlers;
   /** No stream begins any more, and those that run end. */
   readonly stop: () => void;

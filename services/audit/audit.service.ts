@@ -12,7 +12,7 @@ import {
 import { startSweeping } from '../../shared/database/sweeper.ts';
 import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createHttpClient } from '../../shared/outgoing/http-client.ts';
-import { askedOfDatabase, showFigure } from '../../shared/telemetry/figures.ts';
+import { askedOfDatabase, addMetric } from '../../shared/telemetry/metric.ts';
 import { checkpointActions } from './actions/checkpoints.ts';
 import { cutActions } from './actions/cuts.ts';
 import { destinationActions } from './actions/destinations.ts';
@@ -64,12 +64,12 @@ export function auditService({ db, settings, log, metrics }: ServiceOptions): Se
     async started({ call }: Started): Promise<void> {
       loops = start(call);
       const { checkpoints } = loops;
-      showFigure(metrics, {
+      addMetric(metrics, {
         name: 'strata_audit_chains_rewritten',
         help: 'Audit chains that no longer agree with their newest checkpoint, as of the last look of this node, each hour',
         read: () => checkpoints.broken(),
       });
-      showFigure(metrics, {
+      addMetric(metrics, {
         name: 'strata_event_destination_lag_seconds',
         help: 'How old the oldest event is that waits for an event destination of any tenant: of those that fail, and of those that do not',
         labelNames: ['state'],

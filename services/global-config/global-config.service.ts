@@ -15,7 +15,7 @@
  * | rollout      | `rollouts`      | `rollout_config`      | none                    | `config.rollout.…`      | `rollouts`                    |
  */
 import type { ServiceSchema } from 'moleculer';
-import { showChangeSets } from '../../shared/change-sets/figures.ts';
+import { showChangeSets } from '../../shared/change-sets/metrics.ts';
 import { withProposals } from '../../shared/change-sets/proposing.ts';
 import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
@@ -36,7 +36,7 @@ import { layerActions } from './actions/layers.ts';
 import { managedFieldActions } from './actions/managed-fields.ts';
 import { appliedPlan, planActions, Planner } from './actions/plan.ts';
 import { rollbackAction } from './actions/rollback.ts';
-import { GateAnswers, showRollouts } from './actions/rollout-figures.ts';
+import { GateAnswers, showRollouts } from './actions/rollout-metrics.ts';
 import { RolloutGates } from './actions/rollout-gates.ts';
 import { startRunningRollouts } from './actions/rollout-runner.ts';
 import { rolloutActions } from './actions/rollouts.ts';

@@ -14,7 +14,7 @@ import type { Context, ServiceSchema } from 'moleculer';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import type { Coherence } from '../../shared/coherence/coherence.ts';
-import { askedOfDatabase, showFigure } from '../../shared/telemetry/figures.ts';
+import { askedOfDatabase, addMetric } from '../../shared/telemetry/metric.ts';
 import type { Call } from '../../shared/contract-runtime/request.ts';
 import {
   serviceOf,
@@ -36,7 +36,7 @@ import { redeemActions } from './actions/redeeming.ts';
 import { decisionActions } from './actions/decisions.ts';
 import { deliveryActions } from './actions/deliveries.ts';
 import { erasureActions } from './actions/erasure.ts';
-import { figureActions } from './actions/figures.ts';
+import { automationCountActions } from './actions/automation-counts.ts';
 import { grantActions, Grants } from './actions/granting.ts';
 import { linkActions } from './actions/links.ts';
 import { usageActions } from './actions/usage.ts';
@@ -146,7 +146,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     approvalChanges,
     settings,
     takeMails,
-    onNobodyDecides: () => void (withoutDeciders += 1),
+    onNoDecision: () => void (withoutDeciders += 1),
   };
   const grants = new Grants(db, settings);
   const handlers = {
@@ -163,7 +163,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     ...testActions(db, settings, sender),
     ...erasureActions(db),
     ...usageActions(db, settings),
-    ...figureActions(db),
+    ...automationCountActions(db),
   };
   let stopListening = (): void => {};
   const lifecycle = {
@@ -173,7 +173,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
       workers = startWorkers({ ...options, ...approvals, open, sender, call, announce });
       const { givingSlots } = workers;
       stopListening = followFeed({ coherence, changes, approvalChanges, givingSlots });
-      registerFigures(metrics, db, workers, () => withoutDeciders);
+      registerMetrics(metrics, db, workers, () => withoutDeciders);
     },
     async stopped(): Promise<void> {
       stopListening();
@@ -278,56 +278,56 @@ function followFeed({ coherence, changes, approvalChanges, givingSlots }: FeedOp
 }
 
 /** What this node has sent and is sending, and what waits on all nodes. */
-function registerFigures(
+function registerMetrics(
   metrics: Registry,
   db: DataSource,
   { delivering, slack }: Workers,
   withoutDeciders: () => number,
 ): void {
-  showFigure(metrics, {
+  addMetric(metrics, {
     name: 'strata_approvals_without_deciders_total',
     help: 'Approvals that this node created while none of their groups had a member who could decide',
     read: withoutDeciders,
   });
-  showFigure(metrics, {
+  addMetric(metrics, {
     name: 'strata_slack_tenants',
     help: 'Tenants whose Slack connection this node holds, or is about to',
     read: slack.count,
   });
   const queue = askedOfDatabase(() => readQueue(db));
-  showFigure(metrics, {
+  addMetric(metrics, {
     name: 'strata_delivery_attempts_total',
     help: 'Sends of notices by this node that have ended, by outcome: delivered, to be retried, failed for good',
     labelNames: ['outcome'],
     read() {
-      const { delivered, retried, failed } = delivering.figures();
+      const { delivered, retried, failed } = delivering.counts();
       return Object.entries({ delivered, retried, failed }).map(([outcome, value]) => ({
         labels: { outcome },
         value,
       }));
     },
   });
-  showFigure(metrics, {
+  addMetric(metrics, {
     name: 'strata_deliveries_in_flight',
     help: 'Sends of notices by this node that are in flight',
-    read: () => delivering.figures().in_flight,
+    read: () => delivering.counts().in_flight,
   });
-  showFigure(metrics, {
+  addMetric(metrics, {
     name: 'strata_deliveries_pending',
     help: `Notices that are not settled yet, of all nodes; counted up to ${mostCounted}`,
     read: async () => (await queue())?.pending,
   });
-  showFigure(metrics, {
+  addMetric(metrics, {
     name: 'strata_deliveries_overdue_seconds',
     help: 'For how long the notice that is due longest waits for a node to send it, of all nodes; without those whose endpoint fails',
     read: async () => (await queue())?.overdue_seconds,
   });
-  showFigure(metrics, {
+  addMetric(metrics, {
     name: 'strata_deliveries_unknown_channel',
     help: `Notices that wait, of all nodes, of a channel that the release of this node does not know, among ${mostCounted}`,
     read: async () => (await queue())?.unknown_channel,
   });
-  showFigure(metrics, {
+  addMetric(metrics, {
     name: 'strata_budgets_warned',
     help: 'Budgets of all tenants that have reached their warn_at in their period',
     read: askedOfDatabase(() => countWarned(db)),

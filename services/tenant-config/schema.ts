@@ -178,7 +178,7 @@ export const VisitEntity = table('visits', {
 });
 export type VisitRow = RowOf<typeof VisitEntity>;
 
-export const WriteFiguresEntity = table('write_figures', {
+export const WriteCountsEntity = table('write_figures', {
   tenant_id: primary(uuid),
   bucket: primary(time),
   all: int4,

@@ -32,7 +32,7 @@ import type { AgentConfig } from '../../shared/contracts/agents.ts';
 import type { ProjectConfig } from '../../shared/contracts/projects.ts';
 import { erasingEvent, erasingServices } from '../../shared/contracts/tenants.ts';
 import type { ServiceInstance } from '../../shared/contracts/service-instances.ts';
-import { showChangeSets } from '../../shared/change-sets/figures.ts';
+import { showChangeSets } from '../../shared/change-sets/metrics.ts';
 import { withProposals } from '../../shared/change-sets/proposing.ts';
 import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import { documentActions } from '../../shared/documents/document.ts';
@@ -62,7 +62,7 @@ import { tenantActions } from './actions/tenants.ts';
 import { usageActions } from './actions/usage.ts';
 import { violationActions } from './actions/violations.ts';
 import { visitActions } from './actions/visits.ts';
-import { counting, writeFigureActions } from './actions/write-figures.ts';
+import { counting, writeCountActions } from './actions/write-counts.ts';
 import { agentKind } from './documents/agent.ts';
 import { boundsKind } from './documents/bounds.ts';
 import { budgetsKind } from './documents/budgets.ts';
@@ -76,7 +76,7 @@ import { serviceInstanceKind } from './documents/service-instance.ts';
 import { withinQuotas } from './documents/within-quotas.ts';
 import { AgentEntity, ChangeSetEntity, ProjectEntity, ServiceInstanceEntity } from './schema.ts';
 import { startChangeSetNotices } from './worker/change-set-notices.ts';
-import { WriteFigures } from './stores/write-figures.ts';
+import { WriteCounts } from './stores/write-counts.ts';
 import { startErasing } from './worker/erasing.ts';
 import { showTemporaryChanges, startTemporaryChanges } from './worker/temporary-changes.ts';
 import { startEndingVisits } from './worker/visits.ts';
@@ -144,10 +144,10 @@ function trialsOf(db: DataSource, documents: ReturnType<typeof documentsOf>) {
 
 interface Loops extends ServiceOptions, Pick<Started, 'call'> {
   readonly announce: () => void;
-  readonly figures: WriteFigures;
+  readonly writeCounts: WriteCounts;
 }
 
-function startLoops({ db, settings, log, call, announce, figures }: Loops): BackgroundLoop[] {
+function startLoops({ db, settings, log, call, announce, writeCounts }: Loops): BackgroundLoop[] {
   return [
     startErasing({ db, settings, log, call, announce }),
     startEndingVisits({ db, log, call }),
@@ -164,11 +164,11 @@ function startLoops({ db, settings, log, call, announce, figures }: Loops): Back
     startBackgroundLoop({
       log,
       async look() {
-        await figures.store(db);
+        await writeCounts.store(db);
         return countsMs;
       },
       retryMs: countsMs,
-      complaint: 'figures of writes cannot be stored, and are lost',
+      complaint: 'counts of writes cannot be stored, and are lost',
       firstMs: countsMs,
     }),
   ];
@@ -234,13 +234,13 @@ export function tenantConfigService(options: ServiceOptions): ServiceSchema {
     ...layerActions(db),
     ...contextActions(db),
     ...usageActions(db, settings),
-    ...writeFigureActions(db),
+    ...writeCountActions(db),
   };
-  const figures = new WriteFigures();
+  const writeCounts = new WriteCounts();
   const lifecycle = {
     async started({ broker, call }: Started): Promise<void> {
       const announce = (): void => void broker.emit(erasingEvent, {}, [...erasingServices]);
-      loops = startLoops({ ...options, call, announce, figures });
+      loops = startLoops({ ...options, call, announce, writeCounts });
       showChangeSets(metrics, 'tenants', db, ChangeSetEntity);
       showTemporaryChanges(metrics, db);
     },
@@ -248,6 +248,6 @@ export function tenantConfigService(options: ServiceOptions): ServiceSchema {
       await Promise.all(loops.map((loop) => loop.stop()));
     },
   };
-  const counted = counting(withProposals(handlers, changeSets), figures);
+  const counted = counting(withProposals(handlers, changeSets), writeCounts);
   return serviceOf('tenant-config', counted, lifecycle);
 }

@@ -11,7 +11,7 @@ import { conjunction, hasConst, largestUpTo, smallestFrom, type Limits } from '.
 const keywords = ['const', 'minimum', 'maximum', 'enum', 'type'] as const;
 
 /** Whose bounds are written, and what binds them. */
-export interface Judged {
+export interface BoundsChange {
   readonly by: 'platform' | 'tenant';
   readonly next: Bounds;
   readonly current: Bounds | null;
@@ -24,26 +24,26 @@ export interface Judged {
 /**
  * The problems of each bound that differs from the current one, and of pairs that leave no order.
  */
-export function boundsProblems(judged: Judged): Problem[] {
-  const { next, current } = judged;
+export function boundsProblems(change: BoundsChange): Problem[] {
+  const { next, current } = change;
   const changed = Object.keys(next).filter(
     (key) => !isDeepStrictEqual(next[key], current && ownOf(current, key)),
   );
-  const ofBounds = changed.flatMap((key) => boundProblems(key, next[key]!, judged));
-  return ofBounds.length > 0 ? ofBounds : pairProblems(changed, judged);
+  const ofBounds = changed.flatMap((key) => boundProblems(key, next[key]!, change));
+  return ofBounds.length > 0 ? ofBounds : pairProblems(changed, change);
 }
 
 const ownOf = (bounds: Bounds, key: string): Bound | undefined =>
   Object.hasOwn(bounds, key) ? bounds[key] : undefined;
 
-function boundProblems(key: string, rule: Bound, judged: Judged): Problem[] {
-  const own = [...ofKeywords(key, rule), ...ofServiceTypes(key, rule, judged)];
+function boundProblems(key: string, rule: Bound, change: BoundsChange): Problem[] {
+  const own = [...ofKeywords(key, rule), ...ofServiceTypes(key, rule, change)];
   if (own.length > 0) return own;
   const path = pointerTo([key]);
   const known = limitsOfKey(key);
   if (conjunction(known, rule) === undefined)
     return [{ path, message: `allows no value that ${key} may have` }];
-  return contradictions(key, rule, judged);
+  return contradictions(key, rule, change);
 }
 
 function ofKeywords(key: string, rule: Bound): Problem[] {
@@ -85,7 +85,11 @@ function ofValues(key: string, rule: Bound): Problem[] {
 }
 
 /** A mistyped name would bind nothing, and nobody would notice. */
-function ofServiceTypes(key: string, rule: Bound, { serviceTypes, current }: Judged): Problem[] {
+function ofServiceTypes(
+  key: string,
+  rule: Bound,
+  { serviceTypes, current }: BoundsChange,
+): Problem[] {
   const before = (current && ownOf(current, key)?.service_types) ?? [];
   return (rule.service_types ?? []).flatMap((type, index) => {
     if (serviceTypes.includes(type) || before.includes(type)) return [];
@@ -96,7 +100,7 @@ function ofServiceTypes(key: string, rule: Bound, { serviceTypes, current }: Jud
   });
 }
 
-function contradictions(key: string, rule: Bound, { above }: Judged): Problem[] {
+function contradictions(key: string, rule: Bound, { above }: BoundsChange): Problem[] {
   const higher = contradicted(key, rule, above);
   if (higher === undefined) return [];
   const { by, revision } = higher;
@@ -127,9 +131,9 @@ function overlap({ service_types: one }: Bound, { service_types: other }: Bound)
 }
 
 /** Pairs that a change leaves without an order, for values of any service type or of none. */
-function pairProblems(changed: readonly string[], judged: Judged): Problem[] {
-  const own: BoundSet = { by: judged.by, bounds: judged.next, revision: null };
-  const sets = [...judged.above, own];
+function pairProblems(changed: readonly string[], change: BoundsChange): Problem[] {
+  const own: BoundSet = { by: change.by, bounds: change.next, revision: null };
+  const sets = [...change.above, own];
   return orderedPairs.flatMap((pair) => {
     const [lower, upper] = pair;
     const key = [upper, lower].find((each) => changed.includes(each));

@@ -82,7 +82,7 @@ function ofEvent(
   if (component.hasProperty('recurrence-id'))
     throw new UnusableCalendar(
       `${path}/RECURRENCE-ID`,
-      'changes a single recurrence: write that as an event of its own',
+      'changes a single recurrence: write that as its own event',
     );
   const event = new ICAL.Event(component);
   if (!component.hasProperty('dtstart'))

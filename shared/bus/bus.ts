@@ -152,7 +152,7 @@ const blipMs = 1000;
  */
 export class Bus {
   /** `refused`: packets that were not from a node of Strata's, or had arrived before. */
-  readonly figures = { drops: 0, refused: 0 };
+  readonly counters = { drops: 0, refused: 0 };
   readonly #log: Logger;
   #lostAt: number | undefined;
   /** Resolves at the end of the blip, whichever it is. */
@@ -188,7 +188,7 @@ export class Bus {
     if (this.#lostAt !== undefined) return;
     this.#lostAt = performance.now();
     this.#beginBlip();
-    this.figures.drops += 1;
+    this.counters.drops += 1;
     this.#log.warn('the connection to NATS is lost; broadcasts do not arrive');
   }
 

@@ -9,7 +9,7 @@
  * | 1–16             | the message's id, random                                                    |
  * | 17–20            | the chunk's index, from 0, as a 32-bit big-endian integer                   |
  * | 21–24            | how many chunks the message has, likewise                                   |
- * | 25–              | a piece of the message                                                      |
+ * | 25–              | a chunk of the message                                                      |
  *
  * Where a chunk is lost, the others are forgotten after the request timeout, as if the message had
  * never been sent.
@@ -19,10 +19,10 @@ import type { Middleware } from 'moleculer';
 import { moleculerMiddleware, type Receive, type Send } from './moleculer-middleware.ts';
 
 const chunkBytes = 512 * 1024;
-const offsets = { id: 1, index: 17, count: 21, piece: 25 } as const;
+const offsets = { id: 1, index: 17, count: 21, content: 25 } as const;
 
 interface PartialMessage {
-  readonly pieces: Buffer[];
+  readonly parts: Buffer[];
   missing: number;
   readonly expiry: NodeJS.Timeout;
 }
@@ -31,12 +31,12 @@ function* chunksOf(message: Buffer): Generator<Buffer> {
   const id = randomBytes(offsets.index - offsets.id);
   const count = Math.ceil(message.length / chunkBytes);
   for (let index = 0; index < count; index += 1) {
-    const head = Buffer.alloc(offsets.piece);
+    const head = Buffer.alloc(offsets.content);
     id.copy(head, offsets.id);
     head.writeUInt32BE(index, offsets.index);
     head.writeUInt32BE(count, offsets.count);
-    const piece = message.subarray(index * chunkBytes, (index + 1) * chunkBytes);
-    yield Buffer.concat([head, piece]);
+    const content = message.subarray(index * chunkBytes, (index + 1) * chunkBytes);
+    yield Buffer.concat([head, content]);
   }
 }
 
@@ -45,7 +45,7 @@ export function chunkingMiddleware(timeoutMs: number): Middleware {
 
   function expect(id: string, count: number): PartialMessage {
     const expiry = setTimeout(() => partial.delete(id), timeoutMs).unref();
-    const message: PartialMessage = { pieces: [], missing: count, expiry };
+    const message: PartialMessage = { parts: [], missing: count, expiry };
     partial.set(id, message);
     return message;
   }
@@ -54,12 +54,12 @@ export function chunkingMiddleware(timeoutMs: number): Middleware {
   function collect(chunk: Buffer): Buffer | undefined {
     const id = chunk.toString('hex', offsets.id, offsets.index);
     const message = partial.get(id) ?? expect(id, chunk.readUInt32BE(offsets.count));
-    message.pieces[chunk.readUInt32BE(offsets.index)] = chunk.subarray(offsets.piece);
+    message.parts[chunk.readUInt32BE(offsets.index)] = chunk.subarray(offsets.content);
     message.missing -= 1;
     if (message.missing > 0) return undefined;
     clearTimeout(message.expiry);
     partial.delete(id);
-    return Buffer.concat(message.pieces);
+    return Buffer.concat(message.parts);
   }
 
   const send =

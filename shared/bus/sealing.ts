@@ -66,7 +66,7 @@ interface Peer {
    */
   readonly keys: Map<string, KeyObject>;
   /** `ended`: another process has proved itself by the same node name since. */
-  standing: 'unproved' | 'proved' | 'ended';
+  state: 'unproved' | 'proved' | 'ended';
   /** What it sent to every node before it had proved itself. */
   readonly held: Arrival[];
   /** performance.now() */
@@ -145,7 +145,7 @@ class Peers {
       nodeId: contents.nodeId,
       window: new ReplayWindow(),
       keys: new Map(),
-      standing: 'unproved',
+      state: 'unproved',
       held: [],
       askedAt: -Infinity,
     };
@@ -154,10 +154,10 @@ class Peers {
   }
 
   noteProof(peer: Peer): void {
-    if (peer.standing !== 'unproved') return;
+    if (peer.state !== 'unproved') return;
     const before = this.#proved.get(peer.nodeId);
-    if (before) before.standing = 'ended';
-    peer.standing = 'proved';
+    if (before) before.state = 'ended';
+    peer.state = 'proved';
     this.#proved.set(peer.nodeId, peer);
   }
 }
@@ -224,13 +224,13 @@ export function sealingMiddleware(secretKeys: SecretKeys, nodeId: string, bus: B
       if (envelope?.sender === processId) return undefined;
       const accepted = envelope && peers.accept(envelope, packet, command);
       if (!accepted) {
-        bus.figures.refused += 1;
+        bus.counters.refused += 1;
         return undefined;
       }
       const { peer, message, isForAll } = accepted;
       if (!isForAll) peers.noteProof(peer);
-      if (peer.standing === 'ended') return undefined;
-      if (peer.standing === 'unproved') return hold(peer, { command, message, socket });
+      if (peer.state === 'ended') return undefined;
+      if (peer.state === 'unproved') return hold(peer, { command, message, socket });
       for (const held of peer.held.splice(0)) next(held.command, held.message, held.socket);
       if (message.length > 0) return next(command, message, socket);
       if (command === 'PING') sendEmpty(peer, 'PONG');

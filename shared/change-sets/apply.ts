@@ -18,13 +18,13 @@ import type { WrittenDocument } from '../documents/document.ts';
 import { claimsOf } from '../documents/managed-fields.ts';
 import { codeOf, statusOf, StrataError } from '../errors.ts';
 import {
-  holdStandings,
+  holdRights,
   whileAsRead,
   type ChangeSets,
   type ChangeSetOptions,
   type Draft,
   type Proposed,
-  type Standing,
+  type ProvenRight,
 } from './change-sets.ts';
 import { placingsOf, requireAccess, writeOf } from './items.ts';
 import { askedOf, digestOf, requireEnough, requireState, type Step } from './rules.ts';
@@ -123,7 +123,7 @@ export class Applying {
     { tenant_id: tenantId, content }: ChangeSetRow,
     at: Date,
     request: Request,
-  ): Promise<Standing<unknown> | undefined> {
+  ): Promise<ProvenRight<unknown> | undefined> {
     if (isOfStops(content.items)) return undefined;
     const stop = await this.#options.stoppedBy(tenantId, at, request);
     if (stop.right !== undefined) throw new Prevented('suspended', stop.right);
@@ -134,14 +134,14 @@ export class Applying {
     row: ChangeSetRow | Draft,
     request: Request,
     emergency: string | undefined,
-    unstopped?: Standing<unknown>,
+    unstopped?: ProvenRight<unknown>,
   ): Promise<{ applied: ChangeSetRow; answers: WrittenDocument<unknown>[] }> {
     const { db, documents, onStep } = this.#options;
     const { content, tenant_id: tenantId, id } = row;
     if (digestOf(tenantId, content) !== row.digest)
       throw new Prevented('failed', 'What is stored is not what the digest stands for.');
     const isEmergency = emergency !== undefined;
-    const { author, standings } = await this.#requireRights(row, request, isEmergency);
+    const { author, provenRights } = await this.#requireRights(row, request, isEmergency);
     // Its power is that of the step, and not of each write.
     const { power: _power, ...others } = request;
     const requireNow = isEmergency ? () => undefined : requireEnough(content);
@@ -160,7 +160,7 @@ export class Applying {
       begin: async (manager) => {
         held.row = isStored(row) ? row : await this.#changeSets.insert(manager, row, request);
         held.now = isStored(row) ? await lockAsRead(manager, of, row) : held.row.created_at;
-        await holdStandings(manager, [...standings, { right: undefined, revisions: elsewhere }]);
+        await holdRights(manager, [...provenRights, { right: undefined, revisions: elsewhere }]);
         if (isEmergency) await requireReviewed(manager, of, request.caller.id);
       },
       finished: async (manager, outcomes) => {
@@ -207,16 +207,16 @@ export class Applying {
       content.items.map((item) => writeOf(documents, item, tenantId)),
       author.right,
     );
-    const standings: Standing<unknown>[] = [author];
-    if (isEmergency) return { author: author.right, standings };
+    const provenRights: ProvenRight<unknown>[] = [author];
+    if (isEmergency) return { author: author.right, provenRights };
     const asked = { ...askedOf(content), groups: content.groups };
     for (const approval of content.approved_by) {
       const approver = await rights.approver(tenantId, approval, asked, request);
       if (approver.right)
         throw new Prevented('suspended', `${approval.id} may not approve it any more.`);
-      standings.push(approver);
+      provenRights.push(approver);
     }
-    return { author: author.right, standings };
+    return { author: author.right, provenRights };
   }
 
   /** Not applied, for the reason in the note. */

@@ -50,7 +50,7 @@ import {
 } from './store.ts';
 
 /** Somebody's right, with the revisions of the scopes that say it, while which it is so. */
-export interface Standing<Right> {
+export interface ProvenRight<Right> {
   readonly right: Right;
   readonly revisions: Readonly<Record<string, number>>;
 }
@@ -62,14 +62,14 @@ export interface Rights {
     tenantId: string | null,
     person: StoredPerson,
     request: Request,
-  ): Promise<Standing<Caller | null>>;
+  ): Promise<ProvenRight<Caller | null>>;
   /** Null where they may approve it, else why not. */
   approver(
     tenantId: string | null,
     person: Pick<StoredPerson, 'type' | 'id'>,
     asked: ReturnType<typeof askedOf> & { readonly groups: readonly string[] },
     request: Request,
-  ): Promise<Standing<StrataError | null>>;
+  ): Promise<ProvenRight<StrataError | null>>;
 }
 
 export interface ChangeSetOptions {
@@ -85,7 +85,7 @@ export type StoppedBy = (
   tenantId: string | null,
   at: Date,
   request: Request,
-) => Promise<Standing<string | undefined>>;
+) => Promise<ProvenRight<string | undefined>>;
 
 export interface Proposed extends Claims {
   readonly title: string;
@@ -126,16 +126,16 @@ export async function whileAsRead<T>(attempt: () => Promise<T>): Promise<T> {
 }
 
 /** Throws `Outdated` where somebody's right is not as it was read; then it stays so. */
-export async function holdStandings(
+export async function holdRights(
   manager: EntityManager,
-  standings: readonly Standing<unknown>[],
+  provenRights: readonly ProvenRight<unknown>[],
 ): Promise<void> {
-  const revisions = Object.assign({}, ...standings.map((each) => each.revisions)) as Record<
+  const revisions = Object.assign({}, ...provenRights.map((each) => each.revisions)) as Record<
     string,
     number
   >;
   const held = await holdRevisions(manager, Object.keys(revisions));
-  const isSo = standings.every((each) =>
+  const isSo = provenRights.every((each) =>
     Object.entries(each.revisions).every(([scope, revision]) => held[scope] === revision),
   );
   if (!isSo) throw new Outdated();
@@ -341,10 +341,10 @@ export class ChangeSets {
       );
       const { groups } = row.content;
       const asked = { ...askedOf(row.content), groups };
-      const standing = await rights.approver(tenantId, person, asked, request);
-      if (standing.right) throw standing.right;
+      const provenRight = await rights.approver(tenantId, person, asked, request);
+      if (provenRight.right) throw provenRight.right;
       requireState(row, step);
-      return this.change(row, event, (now) => changeOf(row, person, now), request, [standing]);
+      return this.change(row, event, (now) => changeOf(row, person, now), request, [provenRight]);
     });
   }
 
@@ -377,12 +377,12 @@ export class ChangeSets {
     step: string,
     change: Change | ((now: Date) => Change),
     request: Request,
-    standings: readonly Standing<unknown>[] = [],
+    provenRights: readonly ProvenRight<unknown>[] = [],
   ): Promise<ChangeSetRow> {
     const of = this.of(row.tenant_id);
     return this.#options.db.transaction(async (manager) => {
       const now = await lockAsRead(manager, of, row);
-      await holdStandings(manager, standings);
+      await holdRights(manager, provenRights);
       const made = typeof change === 'function' ? change(now) : change;
       const changed = await changeRow(manager, of, row, now, made);
       await recordStep(manager, step, changed, request, this.#options.onStep);

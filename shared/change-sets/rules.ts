@@ -134,7 +134,7 @@ export function requireAnother({ authors }: Content, person: StoredPerson): void
   if (overlap(person, authors))
     throw new StrataError(
       'approval_own_request',
-      'Whoever wrote or edited a change set, or made the key that did, does not approve it.',
+      'Who wrote or edited a change set, or made the key that did, does not approve it.',
     );
 }
 

@@ -67,7 +67,7 @@ export interface Content extends Claims {
   readonly moved?: readonly (Difference & { readonly resource: string })[];
 }
 
-/** What an index of those has; figures.ts asks for them in the same words. */
+/** What an index of those has; metrics.ts asks for them in the same words. */
 const unreviewed = `state = 'applied' AND content->'break_glass'->>'at' IS NOT NULL
   AND content->'break_glass'->>'reviewed_by' IS NULL`;
 
@@ -98,7 +98,7 @@ export const changeSetTable = (schema: string): string[] => [
   `CREATE INDEX change_sets_due ON ${schema}.change_sets (due_at) WHERE state = 'scheduled'`,
 ];
 
-/** For those that figures count. */
+/** For those that metrics count. */
 export const waitingChangeSets = (schema: string): string[] => [
   `CREATE INDEX change_sets_waiting ON ${schema}.change_sets (state) WHERE state IN ('pending', 'suspended')`,
   `CREATE INDEX change_sets_unreviewed ON ${schema}.change_sets (state) WHERE ${unreviewed}`,

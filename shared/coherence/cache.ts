@@ -66,7 +66,7 @@ export interface CacheOptions {
   /** Whether the last known value may be a fallback after this failure of the owner. */
   readonly isOutage: (error: unknown) => boolean;
   /** Whether last known values may be a fallback at `now` at all. Defaults to always. */
-  readonly mayStandIn?: (now: number) => boolean;
+  readonly mayServeStale?: (now: number) => boolean;
   /** Milliseconds, monotonic. */
   readonly now?: () => number;
 }
@@ -187,9 +187,9 @@ export class CoherentCache {
           };
       } catch (error) {
         const lastKnown = this.#lastKnown(key);
-        const mayStandIn =
+        const mayServeStale =
           lastKnown && includes(lastKnown.asOf, min) && this.#options.isOutage(error);
-        if (!mayStandIn) throw error;
+        if (!mayServeStale) throw error;
         this.#counts.stale += 1;
         return { value: lastKnown.value as T, asOf: lastKnown.asOf, hit: false, stale: true };
       }
@@ -214,11 +214,11 @@ export class CoherentCache {
 
   /** What may be the fallback for the owner. */
   #lastKnown(key: string): Entry | undefined {
-    return this.#mayStandIn() ? this.#lookUpEvictingDropped(key) : undefined;
+    return this.#mayServeStale() ? this.#lookUpEvictingDropped(key) : undefined;
   }
 
-  #mayStandIn(): boolean {
-    return this.#options.mayStandIn?.(this.#now()) ?? true;
+  #mayServeStale(): boolean {
+    return this.#options.mayServeStale?.(this.#now()) ?? true;
   }
 
   /**
@@ -305,7 +305,7 @@ export class CoherentCache {
 
   /** Whether it has anything to answer with while owners are away. */
   hasLastKnown(): boolean {
-    return this.#mayStandIn() && this.#entries.size > 0;
+    return this.#mayServeStale() && this.#entries.size > 0;
   }
 
   /**

@@ -88,7 +88,7 @@ export class Coherence {
    * `fences`: writes that waited for all of T. `fencedOut`: polls that failed while there was no
    * lease. `flushes`: polls that could not say what was missed.
    */
-  readonly figures = { polls: 0, pollFailures: 0, fences: 0, fencedOut: 0, resets: 0, flushes: 0 };
+  readonly counters = { polls: 0, pollFailures: 0, fences: 0, fencedOut: 0, resets: 0, flushes: 0 };
   readonly #options: CoherenceOptions;
   readonly #fence: WriteFence;
   readonly #published = new WeakMap<Change, Promise<void>>();
@@ -137,7 +137,7 @@ export class Coherence {
       polledServer: () => this.#server,
       leases: () => this.#link?.leases,
     });
-    const cache = (ttlMs: () => number, mayStandIn = (_now: number): boolean => true) =>
+    const cache = (ttlMs: () => number, mayServeStale = (_now: number): boolean => true) =>
       new CoherentCache({
         ttlMs,
         maxEntries: 100_000,
@@ -145,7 +145,7 @@ export class Coherence {
         floorTtlMs: 2 * (options.fenceMs + options.requestTimeoutMs),
         hasLease: (now) => this.hasLease(now),
         isOutage,
-        mayStandIn,
+        mayServeStale,
         onLoaded: (asOf) => this.#dropWhatIsOlder(asOf),
       });
     const ttlMs = () => options.ttlMinutes() * 60_000;
@@ -322,7 +322,7 @@ export class Coherence {
         this.apply(change);
         this.#link?.broadcast(change);
       });
-      if (!inTime) this.figures.fences += 1;
+      if (!inTime) this.counters.fences += 1;
     } finally {
       this.#onPublished(performance.now() - began);
     }
@@ -378,11 +378,11 @@ export class Coherence {
       this.#tokens = [token];
       this.#leaseValidUntil = began + this.#leaseMs();
       this.#clockDifference = clockDifference;
-      this.figures.polls += 1;
+      this.counters.polls += 1;
       await this.#fence.observeLeases(fenceMs / 4);
     } catch (error) {
-      this.figures.pollFailures += 1;
-      if (!this.hasLease()) this.figures.fencedOut += 1;
+      this.counters.pollFailures += 1;
+      if (!this.hasLease()) this.counters.fencedOut += 1;
       this.#options.log.debug({ err: error }, 'the change feed does not answer');
     }
   }
@@ -399,7 +399,7 @@ export class Coherence {
 
   /** The feed no longer has all that was missed: nothing kept here is known to be current. */
   #forgetMissed(): void {
-    this.figures.flushes += 1;
+    this.counters.flushes += 1;
     this.#options.log.warn(
       'the change feed no longer has what this node missed; the caches are empty',
     );
@@ -409,7 +409,7 @@ export class Coherence {
 
   /** Forgets everything that was learned from the database, revisions included. */
   #reset(): void {
-    this.figures.resets += 1;
+    this.counters.resets += 1;
     this.#options.log.warn(
       'the database was replaced, restarted or restored; the caches are empty',
     );
@@ -433,8 +433,8 @@ export class Coherence {
 
   /** A node that does not hear the bus reads through, and writers need not wait for it. */
   async #giveUpLease(): Promise<void> {
-    this.figures.pollFailures += 1;
-    if (!this.hasLease()) this.figures.fencedOut += 1;
+    this.counters.pollFailures += 1;
+    if (!this.hasLease()) this.counters.fencedOut += 1;
     this.#options.log.debug('the bus does not answer; the caching lease is given back');
     await this.#leave();
   }

@@ -16,7 +16,7 @@ type Poll = ParamsOf<'feed.poll'>['body'];
  */
 export const server = `concat_ws(' ', state.revisions_from, strata.cluster(), extract(epoch FROM pg_postmaster_start_time()))`;
 
-/** What is found when a database is met; see `judged`. */
+/** What is found when a database is met; see `verdictsSql`. */
 interface Met {
   readonly is_known: boolean;
   readonly is_cluster: boolean;
@@ -45,7 +45,7 @@ interface Met {
  * previous one. A poll whose answer was lost has put its own token in place of what it found there,
  * and would hide from the next one that the database went back.
  */
-export const judged = `here AS MATERIALIZED (
+export const verdictsSql = `here AS MATERIALIZED (
        SELECT ${server} AS server, strata.cluster() AS cluster, revisions_from AS raised, pruned, cluster = '' AS is_new,
          cluster = strata.cluster() AS is_cluster, cluster = strata.cluster() AND started = pg_postmaster_start_time() AS is_known
        FROM strata.feed_state state
@@ -89,7 +89,7 @@ export async function meetOn(
   try {
     await client.query('SELECT FROM strata.feed_state FOR UPDATE');
     const { rows } = await client.query<Met>(
-      `WITH ${judged} SELECT here.*, is_lost, COALESCE((SELECT max(raised) FROM polls), 0) AS newest FROM here, lost`,
+      `WITH ${verdictsSql} SELECT here.*, is_lost, COALESCE((SELECT max(raised) FROM polls), 0) AS newest FROM here, lost`,
       [JSON.stringify(polls)],
     );
     const { is_known, is_lost, is_new, is_cluster, newest } = rows[0]!;

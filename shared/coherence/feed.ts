@@ -19,7 +19,7 @@ import type { DataSource } from 'typeorm';
 import type { ParamsOf, ResultOf } from '../contracts/index.ts';
 import { isRefusedData } from '../database/failures.ts';
 import { StrataError } from '../errors.ts';
-import { judged, meetOn, server, type MeetOptions } from './feed-server.ts';
+import { verdictsSql, meetOn, server, type MeetOptions } from './feed-server.ts';
 import { BatchQueue } from '../concurrency/batch-queue.ts';
 
 export type Poll = ParamsOf<'feed.poll'>['body'];
@@ -94,7 +94,7 @@ interface Waiting {
  */
 const renewLeases = {
   name: 'strata_renew_leases',
-  text: `WITH ${judged},
+  text: `WITH ${verdictsSql},
        renewed AS (
          INSERT INTO strata.leases AS lease (holder, token, previous_token, ordinal, fence_ms, cursor)
          SELECT holder, token, answered_token, ordinal, fence_ms, CASE WHEN found.server = here.server THEN cursor END

@@ -48,7 +48,7 @@ export const maxWrites = 32;
 const maxBytes = 1024 * 1024;
 
 /** A write that is judged, and not stored yet. */
-export interface Judged<T> extends Outcome<T> {
+export interface Checked<T> extends Outcome<T> {
   /** Of the document that it stores. */
   readonly bytes: number;
   /** Absent where it changes nothing: then it has no revision, and leaves no record. */
@@ -65,15 +65,15 @@ export interface Counted {
  * before the lock is answered, since a connection keeps the order. It leaves no statement on its
  * way when it throws.
  */
-export type Judge<T> = (manager: EntityManager, counted: Promise<Counted>) => Promise<Judged<T>>;
+export type Check<T> = (manager: EntityManager, counted: Promise<Counted>) => Promise<Checked<T>>;
 
 /** The same for a commit of its own, or one with a fixed number of changes. */
 export const storing =
-  <T>(judge: Judge<T>): Work<T> =>
+  <T>(check: Check<T>): Work<T> =>
   async (manager, at, revision, policies) => {
-    const judged = await judge(manager, Promise.resolve({ revision, at, policies }));
-    await judged.store?.();
-    return judged;
+    const checked = await check(manager, Promise.resolve({ revision, at, policies }));
+    await checked.store?.();
+    return checked;
   };
 
 /** Who commits, and for how long somebody waits for the answer. */
@@ -85,7 +85,7 @@ export interface Combining extends Committing {
 /** A write that waits for its turn, or for the commit that it is in. */
 interface Waiting {
   readonly by: Combining;
-  readonly judge: Judge<unknown>;
+  readonly check: Check<unknown>;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -105,39 +105,39 @@ function queueIn(db: DataSource): BatchQueue<Waiting> {
 
 /**
  * One change of a revision scope, as `commitChange` makes it, in one transaction with others of the
- * scope that wait in this process. Throws what `judge` and the database throw; then nothing is
+ * scope that wait in this process. Throws what `check` and the database throw; then nothing is
  * committed, unless the database did not answer the commit.
  */
 export async function commitCombined<T>(
   db: DataSource,
   by: Combining,
   scope: string,
-  judge: Judge<T>,
+  check: Check<T>,
 ): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  let judged: Judged<T> | undefined;
-  const judgeAndKeep: Judge<T> = async (manager, counted) => {
-    judged = await judge(manager, counted);
-    return judged;
+  let checked: Checked<T> | undefined;
+  const checkAndKeep: Check<T> = async (manager, counted) => {
+    checked = await check(manager, counted);
+    return checked;
   };
-  queueIn(db).add(scope, { by, judge: judgeAndKeep, resolve, reject });
+  queueIn(db).add(scope, { by, check: checkAndKeep, resolve, reject });
   await promise;
-  return judged!.result;
+  return checked!.result;
 }
 
 /** Thrown inside the transaction to roll it back where no write in it is to be stored. */
 class NothingAccepted extends Error {
   /** What those that change nothing are answered by, if there are any. */
-  readonly standing: Change | undefined;
-  constructor(standing: Change | undefined) {
+  readonly current: Change | undefined;
+  constructor(current: Change | undefined) {
     super('nothing accepted');
-    this.standing = standing;
+    this.current = current;
   }
 }
 
 interface Accepted extends Counted {
   readonly write: Waiting;
-  readonly judged: Judged<unknown>;
+  readonly checked: Checked<unknown>;
 }
 
 /**
@@ -181,7 +181,7 @@ async function commitTogether(
     const change = await pipelinedTransaction(db, (manager) => group.write(manager));
     group.answer(change);
   } catch (error) {
-    if (error instanceof NothingAccepted) group.answerOthers(error.standing);
+    if (error instanceof NothingAccepted) group.answerOthers(error.current);
     else if (group.mayTryEachAlone())
       for (const write of group.taken()) await commitTogether(db, scope, [write]);
     else group.fail(error);
@@ -232,18 +232,18 @@ class Group {
       this.#taken += 1;
       const count = this.#accepted.length;
       const counted = locked.then((first) => countedAfter(count, first));
-      const judged = await this.#judge(write, manager, counted);
-      if (!judged) continue;
-      if (!judged.store) {
-        this.#unchanged.push({ write, keys: judged.keys });
+      const checked = await this.#check(write, manager, counted);
+      if (!checked) continue;
+      if (!checked.store) {
+        this.#unchanged.push({ write, keys: checked.keys });
         continue;
       }
-      this.#accepted.push({ write, judged, ...(await counted) });
-      storing = judged.store();
-      bytes += judged.bytes;
+      this.#accepted.push({ write, checked, ...(await counted) });
+      storing = checked.store();
+      bytes += checked.bytes;
     }
     const last = this.#accepted.at(-1);
-    if (!last) throw new NothingAccepted(await this.#standing(manager, locked));
+    if (!last) throw new NothingAccepted(await this.#current(manager, locked));
     const [, id] = await allEnded([
       storing,
       recordChanges(manager, scope, this.#records()),
@@ -251,7 +251,7 @@ class Group {
       this.#noteWriters(manager),
     ]);
     this.#isCommitting = true;
-    const keys = this.#accepted.flatMap(({ judged }) => judged.keys);
+    const keys = this.#accepted.flatMap(({ checked }) => checked.keys);
     const all = new Set([...keys, ...this.#unchangedKeys()]);
     return { id, scope, revision: last.revision, keys: [...all] };
   }
@@ -261,7 +261,7 @@ class Group {
    * yet. So it is made known as a change is, by the revision that there is. A lease that has seen
    * this transaction end has seen what was committed before it was locked.
    */
-  async #standing(manager: EntityManager, locked: Promise<Locked>): Promise<Change | undefined> {
+  async #current(manager: EntityManager, locked: Promise<Locked>): Promise<Change | undefined> {
     if (this.#unchanged.length === 0) return undefined;
     const { revision } = await locked;
     const [row] = await manager.query<[{ id: string }]>('SELECT pg_current_xact_id()::text AS id');
@@ -280,8 +280,8 @@ class Group {
   }
 
   #records(): ChangeToRecord[] {
-    return this.#accepted.map(({ write, judged, revision, at }) =>
-      recordOf(write.by, { revision, at }, judged),
+    return this.#accepted.map(({ write, checked, revision, at }) =>
+      recordOf(write.by, { revision, at }, checked),
     );
   }
 
@@ -291,12 +291,12 @@ class Group {
   }
 
   /** Undefined where the write is refused. Throws where the transaction cannot continue. */
-  async #judge(
+  async #check(
     write: Waiting,
-    ...found: Parameters<Judge<unknown>>
-  ): Promise<Judged<unknown> | undefined> {
+    ...found: Parameters<Check<unknown>>
+  ): Promise<Checked<unknown> | undefined> {
     try {
-      return await write.judge(...found);
+      return await write.check(...found);
     } catch (error) {
       if (isDatabaseFailure(error)) throw error;
       this.#refused.push({ write, error });

@@ -1,4 +1,4 @@
-/** What is done with large values, in pieces that leave room for the requests of others. */
+/** What is done with large values, in chunks that leave room for the requests of others. */
 import { setImmediate } from 'node:timers/promises';
 
 /** Whatever is done with a value of more bytes of JSON than this takes milliseconds. */

@@ -128,10 +128,10 @@ export class Skew {
     const there = all.filter(
       ({ id, isAvailable }) => isAvailable && (nodeId === undefined || id === nodeId),
     );
-    const judged = await Promise.all(
+    const verdicts = await Promise.all(
       there.map((endpoint) => this.#wouldTake(action, params, endpoint)),
     );
-    const taking = there.filter((_each, index) => judged[index]);
+    const taking = there.filter((_each, index) => verdicts[index]);
     // Moleculer says itself that there is no node.
     if (taking.length === there.length) return nodeId;
     if (taking.length === 0) {

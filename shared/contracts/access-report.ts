@@ -95,7 +95,7 @@ export const AccessReport = TitledObject(
     revision: Type.Integer({ description: "Of the tenant's configuration then" }),
     complete: Type.Boolean({
       description:
-        'Whether all of it is known. What is not known is null, and nobody is listed from before `known_since`',
+        'Whether all of it is known. What is not known is null, and no one is listed from before `known_since`',
     }),
     known_since: described(
       Nullable(Timestamp),
@@ -116,7 +116,7 @@ export const AccessReport = TitledObject(
       max_hops: Type.Integer({ description: 'Hops after the first notice' }),
       window_minutes: Type.Integer({ description: 'Wait from hop to hop' }),
       routes: Type.Array(ReportedRoute, {
-        description: 'Of an approval that is asked for at that moment by nobody of them',
+        description: 'Of an approval that is asked for at that moment by no one of them',
       }),
     }),
     change_sets: DescribedObject('Who could approve changes of the configuration', {

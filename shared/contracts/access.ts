@@ -242,7 +242,7 @@ export const accessContracts = {
       }),
       client: optional(described(FreeForm, 'Which program asks; nothing relies on it', {})),
       requested_access: optional(
-        described(FreeForm, 'Shown to nobody: what is asked for is exactly what was denied', {}),
+        described(FreeForm, 'Shown to no one: what is asked for is exactly what was denied', {}),
       ),
     }),
     result: TaskAnswer,

@@ -74,11 +74,11 @@ const SkippedEvents = TitledObject('SkippedAuditEvents', 'Events that are left o
 });
 
 /** What its owner sees of an event about their account: all but its place in the chain. */
-const { target: _target, ...told } = facts;
+const { target: _target, ...shown } = facts;
 const Activity = TitledObject(
   'Activity',
   'What happened to an account, as its owner sees it',
-  told,
+  shown,
 );
 
 const cut = {
@@ -113,7 +113,7 @@ const Checkpoint = TitledObject('AuditCheckpoint', 'How far a chain reached, sig
   made_at: described(Timestamp, 'When it was signed'),
   note: Type.String({
     description:
-      'A signed note (c2sp.org/signed-note): a line that names its kind, chain, seq, hash and made_at on lines of their own, and the signatures',
+      'A signed note (c2sp.org/signed-note): a line that names its kind, chain, seq, hash and made_at on their own lines, and the signatures',
   }),
   verifier_key: Type.String({
     description:
@@ -192,7 +192,7 @@ export const auditContracts = {
       action: Optional.String({
         maxLength: 300,
         description:
-          'Only these actions, as in the list of events; events in between become a line of their own',
+          'Only these actions, as in the list of events; events in between become their own line',
       }),
     },
     items: Type.Union([ExportedEvent, SkippedEvents]),
@@ -276,7 +276,7 @@ export const auditContracts = {
           head: Nullable(
             Type.String({
               description:
-                'Hash of the last event; null if there is none, the chain is broken, or continues in the next piece',
+                'Hash of the last event; null if there is none, the chain is broken, or continues in the next chunk',
             }),
           ),
           cut: Type.Optional(

@@ -40,7 +40,7 @@ const SignInRequired = TitledObject(
   'SignInRequired',
   'The invitation is accepted; the person signs in as usual',
   {
-    sign_in_required: Type.Literal(true, { description: 'The link alone signs nobody in' }),
+    sign_in_required: Type.Literal(true, { description: 'The link alone signs no one in' }),
     email: Email,
     tenant: TenantRef,
   },

@@ -65,7 +65,7 @@ const Roles = SomeOf(tenantRoles, {
 const OfTenant = described(Nullable(Uuid), 'The tenant that it is of; null for the platform');
 const MakesAccounts = Type.Boolean({
   description:
-    'Makes an account, with membership in the tenant, at the first sign-in with an address that the provider has verified; nobody who was removed is made a member again',
+    'Makes an account, with membership in the tenant, at the first sign-in with an address that the provider has verified; no one who was removed is made a member again',
 });
 const Enabled = Type.Boolean({ description: 'People may sign in through it' });
 

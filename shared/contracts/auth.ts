@@ -44,7 +44,7 @@ export const User = TitledObject('User', 'An account', {
   email: Email,
   display_name: Nullable(
     Type.String({
-      description: 'What the person is called; null if nobody said',
+      description: 'What the person is called; null if no one said',
       examples: ['Ada Lovelace'],
     }),
   ),

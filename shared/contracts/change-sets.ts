@@ -229,7 +229,7 @@ function emergencies<Path extends TProperties>({
           minLength: 20,
           maxLength: 500,
           description: 'Reason why it cannot wait, kept with it and in the audit',
-          examples: ['Payments are down since 03:10, and nobody else is awake'],
+          examples: ['Payments are down since 03:10, and no one else is awake'],
         }),
       }),
     }),
@@ -323,7 +323,7 @@ function changeSetContracts<Path extends TProperties, Own extends TProperties>(
         path,
         query: {
           submit: Optional.Boolean({
-            description: 'Ask for its approval at once: it is no draft first',
+            description: 'Ask for its approval immediately: it is no draft first',
           }),
         },
         body: TitledObject(`${titled}NewChangeSet`, 'A change set, as it is proposed', {

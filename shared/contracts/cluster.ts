@@ -134,8 +134,8 @@ const waiting = {
 const Backlog = StrictObject({ ...waiting, sending: Nullable(Type.Integer()) });
 export type Backlog = Static<typeof Backlog>;
 
-/** The figures of one cache of a node since it started; `keys` where they were asked for. */
-const CacheFigures = StrictObject({
+/** The metrics of one cache of a node since it started; `keys` where they were asked for. */
+const CacheStatistics = StrictObject({
   entries: Type.Integer(),
   bytes: Type.Integer(),
   hits: Type.Integer(),
@@ -223,10 +223,10 @@ export const clusterContracts = {
     result: StrictObject({ dropped: Type.Array(Type.String()) }),
   }),
   'cluster.node.caches': action({
-    summary: "This node's caches: figures, and the keys where asked",
+    summary: "This node's caches: metrics, and the keys where asked",
     access: observer,
     body: StrictObject({ keys: Optional.Boolean() }),
-    result: Type.Record(Type.String(), CacheFigures),
+    result: Type.Record(Type.String(), CacheStatistics),
     changesNothing: true,
   }),
   'cluster.node.health': action({

@@ -100,7 +100,7 @@ export const errorTable = {
   auth_tenant_disabled: { status: 403, message: 'The tenant is disabled.' },
   auth_address_unproved: {
     status: 403,
-    message: 'Nobody has proved that the address of this account is theirs. Use the mailed link.',
+    message: 'No one has proved that the address of this account is theirs. Use the mailed link.',
   },
   auth_reauth_required: {
     status: 403,
@@ -177,7 +177,7 @@ export const errorTable = {
   quota_exceeded: { status: 422, message: 'The tenant has as many as it may have.' },
   cost_impact_required: {
     status: 422,
-    message: 'Say cost_impact: a budget of costs holds here, and a missing figure is not free.',
+    message: 'Say cost_impact: a budget of costs holds here, and a missing cost is not free.',
   },
   digest_mismatch: {
     status: 422,

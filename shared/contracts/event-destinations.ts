@@ -64,7 +64,7 @@ export const EventDestination = StrictObject(
         maxItems: 50,
         uniqueItems: true,
         description:
-          'Only these actions; a line of its own stands for events in between. All of them where absent',
+          'Only these actions; one line stands for events in between. All of them where absent',
       },
     ),
     format: Optional.Enum(['standard', 'ndjson', 'cloudevents', 'ocsf'], {
@@ -83,7 +83,7 @@ export const EventDestination = StrictObject(
         'Whether it also gets the signed checkpoints of each hour, from the next one on: of its chain; of the platform, of every chain',
     }),
     paused: Optional.Boolean({
-      description: 'Nothing is sent; what happens meanwhile is sent afterwards',
+      description: 'Nothing is sent; events of the pause are sent afterwards',
     }),
   },
   {

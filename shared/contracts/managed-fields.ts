@@ -10,7 +10,7 @@ export const ManagedField = TitledObject('ManagedField', 'A field that a folder 
     description: 'JSON Pointer (RFC 6901) into the document; empty for all of it',
   }),
   owner: described(FolderName, 'The folder that sets it'),
-  taken_by: Type.Optional(described(Author, 'Who took it over by hand; absent if nobody did')),
+  taken_by: Type.Optional(described(Author, 'Who took it over by hand; absent if no one did')),
   taken_by_name: Type.Optional(ActorName),
   taken_at: Type.Optional(described(Timestamp, 'When it was taken over')),
 });

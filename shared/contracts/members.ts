@@ -54,7 +54,7 @@ const Member = TitledObject('Member', 'A person in a tenant', {
   added_at: described(Timestamp, 'When they were invited or added'),
   by_directory: Type.Optional(
     DescribedObject(
-      'Those of the roles and groups that a group of the directory gives and nobody here gave',
+      'Those of the roles and groups that a group of the directory gives and no one here gave',
       {
         roles: Type.Array(TenantRole, { description: 'Roles' }),
         groups: Type.Array(Type.String(), { description: 'Approver groups' }),
@@ -108,7 +108,7 @@ export const memberContracts = {
   }),
   'tenant-config.members.add': action({
     summary:
-      "Invite a member; active at once where the tenant's own identity provider owns the address",
+      "Invite a member; active immediately where the tenant's own identity provider owns the address",
     rest: 'POST /tenants/{tenant_id}/users',
     access: tenantAdmins,
     leadsTo: {
@@ -219,7 +219,7 @@ export const memberContracts = {
       groups: Type.Array(Type.String(), { description: 'Approver groups that were asked so far' }),
       asked: Type.Optional(
         DescribedObject(
-          'When the approval was asked for, and which principals asked; absent: now, by nobody who gave anything',
+          'When the approval was asked for, and which principals asked; absent: now, by no one who gave anything',
           { at: Type.String(), by: Type.Array(Type.String()) },
         ),
       ),

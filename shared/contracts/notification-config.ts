@@ -55,7 +55,7 @@ const Basic = StrictObject({
   password: Type.With(Line(4096, 'Password'), { [marks.secret]: true }),
 });
 const ApiKey = StrictObject({
-  type: Type.Literal('api_key', { description: 'A header of its own' }),
+  type: Type.Literal('api_key', { description: 'Its own header' }),
   api_key: VisibleSecret('The key'),
   header_name: optional(HeaderName('Header that carries the key; X-API-Key by default')),
 });
@@ -259,7 +259,7 @@ export const escalationDefaults = {
   escalation_window_minutes: 60,
   max_hops: 2,
 } as const;
-const Escalation = DescribedObject('Escalation, if nobody decides', {
+const Escalation = DescribedObject('Escalation, if no one decides', {
   poll_interval_seconds: Optional.Integer({
     minimum: 1,
     maximum: 3600,
@@ -337,7 +337,7 @@ export const NotificationConfig = StrictObject(
   {
     title: 'NotificationConfig',
     description:
-      'Whom a tenant asks for approval, over which channels, and what happens when nobody decides',
+      'Whom a tenant asks for approval, over which channels, and what happens when no one decides',
     examples: [
       {
         email: { approval_recipients: ['ada@example.com'] },
@@ -390,7 +390,7 @@ export const EffectiveNotifications = TitledObject(
         description: 'Action name to approver groups, instead of those of the risk level',
       }),
     }),
-    escalation: DescribedObject('Escalation, if nobody decides', {
+    escalation: DescribedObject('Escalation, if no one decides', {
       poll_interval_seconds: Type.Integer({
         description: 'The most seconds that a hop may be late',
       }),

@@ -52,7 +52,7 @@ export type ApprovalState = (typeof approvalStates)[number];
 const ApprovalState = Type.Enum(approvalStates, {
   title: 'ApprovalState',
   description:
-    'Only `pending` changes. `exhausted`: every group was asked and nobody decided; `expired`: its time ran out; `withdrawn`: the automation that waited for it was',
+    'Only `pending` changes. `exhausted`: every group was asked and no one decided; `expired`: its time ran out; `withdrawn`: the automation that waited for it was',
 });
 
 export const decisions = ['approve', 'deny'] as const;
@@ -307,7 +307,7 @@ const ViewedApproval = TitledObject(
   },
 );
 
-const { id: _id, revision: _revision, ...told } = Approval.properties;
+const { id: _id, revision: _revision, ...shown } = Approval.properties;
 /** Of every notice. */
 export const noticed = {
   id: Type.String({
@@ -322,7 +322,7 @@ export const Notice = TitledObject('Notice', 'What has happened to an approval',
   ...noticed,
   data: DescribedObject('The approval as it was then', {
     approval_id: described(Uuid, "The approval's id"),
-    ...told,
+    ...shown,
   }),
 });
 
@@ -530,7 +530,7 @@ export const notifierContracts = {
     query: {
       decision: Decision,
       revision: Type.Integer({
-        description: 'Of the notification_config by which the click was heard',
+        description: 'Of the notification_config by which the click was received',
       }),
     },
     result: StrictObject({

@@ -48,7 +48,7 @@ const EventStream = TitledObject('FlagEventStream', 'A stream of changes of flag
     description:
       'To be kept secret: it opens the stream of this context, without a header, for an hour at most',
   }),
-  inactivityDelaySec: Type.Integer({ description: 'Hang up when nobody looks for so long' }),
+  inactivityDelaySec: Type.Integer({ description: 'Hang up when no one looks for so long' }),
 });
 const RefetchEvaluation = TitledObject(
   'RefetchEvaluation',

@@ -12,14 +12,14 @@ const Manual = StrictObject({
 });
 
 /** Of automations, which the notifier has; tenant-config has those of writes. */
-export const automationFigures = ['denied', 'failed'] as const;
-const figureNames = [...automationFigures, 'refused'] as const;
-const Figures = StrictObject({
+export const automationCounts = ['denied', 'failed'] as const;
+const countNames = [...automationCounts, 'refused'] as const;
+const Counts = StrictObject({
   type: Type.Literal('figures', {
     description:
       'What became of automations or writes of the tenants that have it, beside all others',
   }),
-  figure: Type.Enum(figureNames, {
+  figure: Type.Enum(countNames, {
     description:
       '`denied`: of all that ended since the stage began, those denied; `failed`: of those that ran, those whose outcome is not `succeeded`; `refused`: of writes of documents, those that rules refused (422)',
   }),
@@ -42,7 +42,7 @@ const Figures = StrictObject({
     examples: [50],
   }),
 });
-export type FiguresGate = Static<typeof Figures>;
+export type CountsGate = Static<typeof Counts>;
 
 const Webhook = StrictObject(
   {
@@ -74,11 +74,11 @@ const Prometheus = StrictObject({
 });
 export type PrometheusGate = Static<typeof Prometheus>;
 
-export type RolloutGate = Static<typeof Manual> | FiguresGate | WebhookGate | PrometheusGate;
+export type RolloutGate = Static<typeof Manual> | CountsGate | WebhookGate | PrometheusGate;
 export const RolloutGate = Type.Unsafe<RolloutGate>({
   type: 'object',
   discriminator: { propertyName: 'type' },
-  oneOf: [Manual, Figures, Webhook, Prometheus],
+  oneOf: [Manual, Counts, Webhook, Prometheus],
   title: 'RolloutGate',
   description: 'What lets the next stage begin',
 });
@@ -99,7 +99,7 @@ export const GateAnswer = TitledObject('RolloutGateAnswer', 'What a gate answere
 });
 export type GateAnswer = Static<typeof GateAnswer>;
 
-/** Whose figures are asked for. */
+/** Whose counts are asked for. */
 const sides = {
   salt: Type.String(),
   percent: Type.Number(),
@@ -113,7 +113,7 @@ export const rolloutGateContracts = {
     summary: 'What became of automations of the tenants in a cohort, and of all others',
     query: {
       ...sides,
-      figure: Type.Enum(automationFigures),
+      figure: Type.Enum(automationCounts),
       rule: Optional.String(),
     },
     result: StrictObject({ cohort: Counted, rest: Counted }),

@@ -207,7 +207,8 @@ export const scimContracts = {
   }),
   'tenant-config.scim.users.create': action({
     ...door,
-    summary: 'Provision a person: a viewer at once where the tenant owns the domain, else invited',
+    summary:
+      'Provision a person: a viewer immediately where the tenant owns the domain, else invited',
     rest: `POST ${base}/Users`,
     leadsTo: 'provisioning',
     body: SentUser,

@@ -26,7 +26,7 @@ import { SignInPolicy } from './sign-in-policy.ts';
 import { tenantPath } from './tenant-document.ts';
 
 const Status = Type.Enum(['active', 'disabled'], {
-  description: 'Nobody can act in a tenant that is disabled',
+  description: 'No one can act in a tenant that is disabled',
 });
 const Name = Text('Display name', 'Acme');
 const Tenant = TitledObject('Tenant', 'A tenant', {
@@ -65,8 +65,8 @@ export const erasingEvent = 'tenants.erasing';
  */
 export const erasedAction = 'tenant.erased';
 
-/** What erases a tenant's rows in one service, a bounded piece at each call. */
-const ErasedPiece = StrictObject({
+/** What erases a tenant's rows in one service, a bounded chunk at each call. */
+const ErasedChunk = StrictObject({
   done: Type.Boolean({ description: 'Nothing of the tenant is left' }),
 });
 
@@ -166,7 +166,7 @@ export const tenantContracts = {
     response: 'accepted',
   }),
   'tenant-config.tenants.erase': internal({
-    summary: 'Begin to erase a tenant that is due: from then on it exists for nobody',
+    summary: 'Begin to erase a tenant that is due: from then on it exists for no one',
     path: tenantPath,
   }),
   'tenant-config.tenants.erasing': internalRead({
@@ -180,11 +180,11 @@ export const tenantContracts = {
   'auth.tenants.erase': internal({
     summary: 'Erase sessions, invitations, keys and identity providers of a tenant',
     path: tenantPath,
-    result: ErasedPiece,
+    result: ErasedChunk,
   }),
   'notifier.tenants.erase': internal({
     summary: 'Erase approvals, deliveries, automations and recorded decisions of a tenant',
     path: tenantPath,
-    result: ErasedPiece,
+    result: ErasedChunk,
   }),
 } as const;

@@ -12,7 +12,7 @@ import { messageOf } from '../process/cannot-start.ts';
 /** SQLSTATE sqlclient_unable_to_establish_sqlconnection. */
 const cannotConnect = '08001';
 
-type Place = Pick<pg.Client, 'host' | 'port'>;
+type HostAddress = Pick<pg.Client, 'host' | 'port'>;
 
 /** Where a client has no time-out of its own for its connection. */
 const defaultTimeoutMs = 10_000;
@@ -47,8 +47,11 @@ export function leadToWritable(
 const graceMs = 250;
 
 /** All are asked at once, because one that is gone answers nothing. */
-async function writableOf(addresses: readonly string[], config: pg.ClientConfig): Promise<Place> {
-  const asked = addresses.map((address) => placeIfWritable(address, config));
+async function writableOf(
+  addresses: readonly string[],
+  config: pg.ClientConfig,
+): Promise<HostAddress> {
+  const asked = addresses.map((address) => addressIfWritable(address, config));
   const first = await Promise.any(asked).catch(({ errors }: AggregateError) => {
     throw noneIsWritable(addresses, errors);
   });
@@ -60,7 +63,7 @@ async function writableOf(addresses: readonly string[], config: pg.ClientConfig)
   return first;
 }
 
-async function placeIfWritable(address: string, config: pg.ClientConfig): Promise<Place> {
+async function addressIfWritable(address: string, config: pg.ClientConfig): Promise<HostAddress> {
   const { connectionTimeoutMillis = defaultTimeoutMs } = config;
   const client = new pg.Client({
     ...config,

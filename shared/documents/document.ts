@@ -9,7 +9,7 @@ import { allEnded } from '../database/all-ended.ts';
 import type { Loaded } from '../coherence/entry.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import { namesIn, platformName, realmOf } from '../commits/actor-names.ts';
-import { commitCombined, storing, type Judge, type Judged } from '../commits/combined-commits.ts';
+import { commitCombined, storing, type Check, type Checked } from '../commits/combined-commits.ts';
 import { commitChange, readSnapshot, type Work } from '../commits/commit.ts';
 import type { DocumentAction } from '../contracts/history.ts';
 import { contractOf } from '../contracts/index.ts';
@@ -179,7 +179,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     params: WriteParams<Address>,
     request: Request,
   ): Promise<Work<Attempt<Document>>> {
-    return storing(await this.#judgeOfVerb(verb, params, request));
+    return storing(await this.#checkOfVerb(verb, params, request));
   }
 
   async place(
@@ -189,13 +189,13 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     proposed: Pick<Sent, 'verb' | 'body'> = {},
   ): Promise<Work<Attempt<Document>>> {
     const keys = this.#keysOf(params);
-    const judge = await this.#judgeOf(params, request, { proposed }, keys, (found) => {
+    const check = await this.#checkOf(params, request, { proposed }, keys, (found) => {
       const next = this.#fromHistory(after, found);
       const isNew = found.current === null;
       if (next === null) return { action: 'delete', next };
       return { action: isNew ? 'create' : 'update', next, isNew };
     });
-    return storing(judge);
+    return storing(check);
   }
 
   readonly rollback = async (
@@ -203,56 +203,56 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     request: Request,
     after: unknown,
   ): Promise<WrittenDocument<Document>> => {
-    const judge = await this.#judgeOf(params, request, {}, this.#keysOf(params), (found) => ({
+    const check = await this.#checkOf(params, request, {}, this.#keysOf(params), (found) => ({
       action: 'rollback',
       next: this.#fromHistory(after, found),
       isNew: found.current === null,
     }));
-    return this.#write(params, request, judge);
+    return this.#write(params, request, check);
   };
 
   #writeBy(verb: WriteVerb) {
     return async (params: WriteParams<Address>, request: Request) => {
-      const judge = await this.#judgeOfVerb(verb, params, request, { isAlone: true });
-      return this.#write(params, request, judge);
+      const check = await this.#checkOfVerb(verb, params, request, { isAlone: true });
+      return this.#write(params, request, check);
     };
   }
 
   async #write(
     params: Address & WriteOptions,
     request: Request,
-    judge: Judge<Attempt<Document>>,
+    check: Check<Attempt<Document>>,
   ): Promise<WrittenDocument<Document>> {
     const scope = this.#scopeOf(params);
     const { answer } =
       params.dry_run === true || this.kind.commitsAlone
-        ? await commitChange(this.#db, request, scope, storing(judge), {
+        ? await commitChange(this.#db, request, scope, storing(check), {
             discard: params.dry_run === true,
           })
-        : await commitCombined(this.#db, request, scope, judge);
+        : await commitCombined(this.#db, request, scope, check);
     return answer;
   }
 
   /** The write of a verb, up to its commit. */
-  #judgeOfVerb(
+  #checkOfVerb(
     verb: WriteVerb,
     params: WriteParams<Address>,
     request: Request,
     alone: Pick<Sent, 'isAlone'> = {},
-  ): Promise<Judge<Attempt<Document>>> {
+  ): Promise<Check<Attempt<Document>>> {
     const { body } = params;
-    return this.#judgeOf(params, request, { verb, body, ...alone }, request.keys, (found) =>
+    return this.#checkOf(params, request, { verb, body, ...alone }, request.keys, (found) =>
       this.#planOf(verb, body, found),
     );
   }
 
-  async #judgeOf(
+  async #checkOf(
     params: Address & WriteOptions,
     request: Request,
     sent: Sent,
     cacheKeys: readonly string[],
     planOf: (found: Found<Address, Document, Context>) => Plan<Document>,
-  ): Promise<Judge<Attempt<Document>>> {
+  ): Promise<Check<Attempt<Document>>> {
     const kind = this.kind;
     const context = await kind.prepare(params, request, sent.body);
     const reason = params.reason ?? null;
@@ -429,7 +429,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     author: string | null,
     keys: readonly string[],
     temporary: TemporaryWrite | undefined,
-  ): Judged<Attempt<Document>> {
+  ): Checked<Attempt<Document>> {
     const answer = this.#answerTo(plan, { ...as, updated_by_name: author }, temporary);
     const document = plan.next!.document;
     const result = {

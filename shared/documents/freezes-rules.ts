@@ -5,10 +5,10 @@ import type { DocumentKind } from './document-kind.ts';
 import { tightensFreezes } from './tightening.ts';
 
 /** When it is judged, in Unix milliseconds; null for a rollback. */
-export type JudgedAt = number | null;
+export type EvaluatedAt = number | null;
 
 type Rules = Pick<
-  DocumentKind<unknown, Freezes, JudgedAt>,
+  DocumentKind<unknown, Freezes, EvaluatedAt>,
   'schema' | 'prepare' | 'check' | 'tightens'
 >;
 export const freezesRules: Rules = {

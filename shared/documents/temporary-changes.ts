@@ -103,12 +103,12 @@ const isObject = (value: unknown): value is object =>
 
 /** The document after the end; undefined where no field is any more as the change left it. */
 export function restored(document: unknown, { fields, made }: Temporary): unknown {
-  const standing = fields.filter(({ path, value }) =>
+  const remaining = fields.filter(({ path, value }) =>
     isDeepStrictEqual(valueAt(document, namesOf(path)), value),
   );
-  if (standing.length === 0) return undefined;
+  if (remaining.length === 0) return undefined;
   // What goes does so first: it may be inside of what takes its place.
-  const inOrder = standing.toSorted(
+  const inOrder = remaining.toSorted(
     (one, other) => Number('becomes' in one) - Number('becomes' in other),
   );
   const next = inOrder.reduce(

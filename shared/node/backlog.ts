@@ -3,10 +3,10 @@ import type { Registry } from 'prom-client';
 import type { Backlog } from '../contracts/cluster.ts';
 
 /**
- * Each part of the backlog is a figure that the node measures anyway. Those of a piece that it does
+ * Each part of the backlog is a metric that the node measures anyway. Those of a role that it does
  * not host, or that the database does not give in time, are null.
  */
-const figures = {
+const gauges = {
   audit_events: 'strata_outbox_events',
   notices: 'strata_deliveries_pending',
   sending: 'strata_deliveries_in_flight',
@@ -14,14 +14,14 @@ const figures = {
 
 export async function readBacklog(metrics: Registry): Promise<Backlog> {
   const [auditEvents, notices, sending] = await Promise.all([
-    figure(metrics, figures.audit_events),
-    figure(metrics, figures.notices),
-    figure(metrics, figures.sending),
+    gaugeValue(metrics, gauges.audit_events),
+    gaugeValue(metrics, gauges.notices),
+    gaugeValue(metrics, gauges.sending),
   ]);
   return { audit_events: auditEvents, notices, sending };
 }
 
-async function figure(metrics: Registry, name: string): Promise<number | null> {
+async function gaugeValue(metrics: Registry, name: string): Promise<number | null> {
   const read = await metrics.getSingleMetric(name)?.get();
   return read?.values[0]?.value ?? null;
 }

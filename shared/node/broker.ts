@@ -1,7 +1,7 @@
 /**
  * What every node has: the broker's options with the contracts in front of each action, coherent
  * caches, the node's own service and, beside a database, the change feed and the audit relay. Used
- * by start.ts for its pieces, by the operator's console, and by moleculer.config.ts for neighbours,
+ * by start.ts for its roles, by the operator's console, and by moleculer.config.ts for neighbours,
  * which need no service of Strata's on their node.
  */
 import { ServiceBroker, type BrokerOptions } from 'moleculer';

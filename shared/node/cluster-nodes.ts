@@ -10,7 +10,7 @@ import { nodesOf, rememberGone, type GoneNode, type NodeInfo } from './nodes.ts'
 /** A node that takes longer is shown as silent. */
 const patienceMs = 1000;
 
-/** Services that come with every node; all others are pieces that somebody chose to run there. */
+/** Services that come with every node; all others are roles that somebody chose to run there. */
 const partsOfEveryNode: ReadonlySet<string> = new Set(['$node', 'cluster', 'feed']);
 
 type Health = Readonly<Record<string, boolean>>;
@@ -51,7 +51,7 @@ function waitingIn(backlogs: readonly (Backlog | undefined)[]) {
   return { audit_events: most('audit_events'), notices: most('notices') };
 }
 
-const piecesOf = ({ about, services }: NodeInfo): string[] =>
+const rolesOf = ({ about, services }: NodeInfo): string[] =>
   about ? [...about.pieces] : services.filter((name) => !partsOfEveryNode.has(name)).toSorted();
 
 const isMember = ({ id }: NodeInfo): boolean => !id.startsWith('repl-');
@@ -59,7 +59,7 @@ const isMember = ({ id }: NodeInfo): boolean => !id.startsWith('repl-');
 const factsOf = (node: NodeInfo) => ({
   node: node.id,
   host: node.hostname,
-  pieces: piecesOf(node),
+  pieces: rolesOf(node),
   release: node.about?.release ?? null,
   started_at: node.about?.started_at ?? null,
   last_seen_at: node.seenAt.toISOString(),

@@ -25,7 +25,7 @@ const nodeTimeoutMs = 5000;
  */
 const firstUuid = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 
-const nobody: Invalidated = { all: false, tenant_ids: [] };
+const noneInvalidated: Invalidated = { all: false, tenant_ids: [] };
 const everybody: Invalidated = { all: true, tenant_ids: [] };
 
 interface Collected<A extends ActionName> {
@@ -215,7 +215,7 @@ function invalidationOf(
   mayDiffer: boolean,
 ): Invalidated {
   const asked = reloadEnv || invalidate !== undefined || reinit?.dynamic_config_service === true;
-  if (!asked) return nobody;
+  if (!asked) return noneInvalidated;
   if (mayDiffer) return everybody;
   const tenants = invalidate?.tenant_ids ?? [];
   return tenants.length > 0 ? { all: false, tenant_ids: tenants } : everybody;
@@ -240,7 +240,7 @@ function summaryOf(
   return {
     status: errors.length === 0 ? 'ok' : 'partial',
     reloaded_env: changes.some(({ problem }) => problem === null),
-    invalidated: anyCleared ? invalidated : nobody,
+    invalidated: anyCleared ? invalidated : noneInvalidated,
     reinitialized,
     timestamp: new Date().toISOString(),
     requires_restart: union(changes.map((each) => each.requires_restart)),

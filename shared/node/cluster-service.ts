@@ -136,12 +136,12 @@ function nodeHandlers({
     },
 
     'cluster.node.caches': async ({ body: { keys = false } }) => {
-      const figures = Object.entries(caches).map(([name, cache]) => {
+      const statistics = Object.entries(caches).map(([name, cache]) => {
         const { entries, bytes, hits, misses, drops, stale } = cache.stats();
         const shown = { entries, bytes, hits, misses, drops, stale };
         return [name, keys ? { ...shown, keys: cache.keys() } : shown];
       });
-      return Object.fromEntries(figures);
+      return Object.fromEntries(statistics);
     },
 
     'cluster.node.health': () => health(),

@@ -33,7 +33,7 @@ const gatheredShare = 1 / 200;
 /** What a node is made with. */
 export interface NodeNeeds {
   readonly settings: LiveSettings;
-  /** The commit tables, on nodes whose pieces have a database. */
+  /** The commit tables, on nodes whose roles have a database. */
   readonly commits?: DataSource;
   /** Of the pools beside it. */
   readonly connections?: Connections;

@@ -20,10 +20,10 @@ import { shareAnswer } from './health.ts';
 import { nodesOf } from './nodes.ts';
 import { askNode } from '../contract-runtime/request.ts';
 
-/** A piece that this node hosts. */
-export interface ServingPiece {
+/** A role that this node hosts. */
+export interface ServingRole {
   readonly name: string;
-  /** The pieces that it calls. */
+  /** The roles that it calls. */
   readonly calls: readonly string[];
   /** Those of them without which it answers nothing but what it remembers. */
   readonly vital: readonly string[];
@@ -31,7 +31,7 @@ export interface ServingPiece {
   readonly hasTables?: true;
 }
 
-/** What a node does once it serves, with the piece that nobody can use before. */
+/** What a node does once it serves, with the role that nobody can use before. */
 const startWorks = { first_admin: 'auth' } as const satisfies Record<string, string>;
 export type StartWork = keyof typeof startWorks;
 const namesOfStartWorks = Object.keys(startWorks) as StartWork[];
@@ -40,7 +40,7 @@ export const readinessStatuses = ['ready', 'degraded', 'not_ready', 'stopping'] 
 
 export interface Readiness {
   readonly status: (typeof readinessStatuses)[number];
-  /** By name of a part of the node, or of a piece that it calls on other nodes. */
+  /** By name of a part of the node, or of a role that it calls on other nodes. */
   readonly checks: Readonly<Record<string, boolean>>;
 }
 
@@ -49,7 +49,7 @@ export type ReadinessCheck = ReturnType<typeof createReadiness>;
 export interface ReadinessOptions {
   readonly broker: ServiceBroker;
   readonly coherence: Coherence;
-  readonly pieces: readonly ServingPiece[];
+  readonly roles: readonly ServingRole[];
 }
 
 type Health = Readonly<Record<string, boolean>>;
@@ -57,10 +57,10 @@ type Health = Readonly<Record<string, boolean>>;
 /** A node that does not say in this time how it is cannot be called. */
 const nodePatienceMs = 800;
 
-/** The pieces that a node with these calls on other nodes. */
-export function calledElsewhere(pieces: readonly ServingPiece[]): string[] {
-  const hosted = new Set(pieces.map(({ name }) => name));
-  const called = new Set(pieces.flatMap(({ calls }) => calls));
+/** The roles that a node with these calls on other nodes. */
+export function calledElsewhere(roles: readonly ServingRole[]): string[] {
+  const hosted = new Set(roles.map(({ name }) => name));
+  const called = new Set(roles.flatMap(({ calls }) => calls));
   return [...called].filter((name) => !hosted.has(name));
 }
 
@@ -88,27 +88,27 @@ export function createReadiness(options: ReadinessOptions) {
 }
 
 async function assessNode(options: ReadinessOptions): Promise<Readiness> {
-  const { broker, pieces } = options;
+  const { broker, roles } = options;
   const [own, remote] = await Promise.all([healthOf(broker, broker.nodeID), askOthers(options)]);
-  const checks = { ...remote.database, ...remote.unfinished, ...own, ...remote.pieces };
+  const checks = { ...remote.database, ...remote.unfinished, ...own, ...remote.roles };
   if (own !== undefined && Object.values(checks).every(Boolean)) return { status: 'ready', checks };
   if (namesOfStartWorks.some((work) => own?.[work] === false))
     return { status: 'not_ready', checks };
-  const canAnswer = pieces.some((piece) => answersAnything(piece, checks, options));
+  const canAnswer = roles.some((role) => answersAnything(role, checks, options));
   return { status: canAnswer ? 'degraded' : 'not_ready', checks };
 }
 
 interface OtherNodes {
-  /** Whether a piece that is called can be, by name; without those that this node hosts itself. */
-  readonly pieces: Health;
-  /** What no node of its piece has done yet, each as false. */
+  /** Whether a role that is called can be, by name; without those that this node hosts itself. */
+  readonly roles: Health;
+  /** What no node of its role has done yet, each as false. */
   readonly unfinished: Health;
   /** Whether any of those that have a database reaches it; nothing where none says. */
   readonly database: Health;
 }
 
-async function askOthers({ broker, pieces }: ReadinessOptions): Promise<OtherNodes> {
-  const elsewhere = calledElsewhere(pieces);
+async function askOthers({ broker, roles }: ReadinessOptions): Promise<OtherNodes> {
+  const elsewhere = calledElsewhere(roles);
   const nodes = nodesOf(broker).filter(
     ({ self, services }) => !self && elsewhere.some((name) => services.includes(name)),
   );
@@ -127,15 +127,15 @@ async function askOthers({ broker, pieces }: ReadinessOptions): Promise<OtherNod
   );
   const databases = answered.flatMap(({ health }) => health?.database ?? []);
   return {
-    pieces: Object.fromEntries(callable),
+    roles: Object.fromEntries(callable),
     unfinished: Object.fromEntries(unfinished.map((work) => [work, false])),
     database: databases.length === 0 ? {} : { database: databases.some(Boolean) },
   };
 }
 
-/** Whether a node with this health has yet to do what nobody can use the piece without. */
-const isUnfinished = (piece: string, health: Health): boolean =>
-  namesOfStartWorks.some((work) => startWorks[work] === piece && health[work] === false);
+/** Whether a node with this health has yet to do what nobody can use the role without. */
+const isUnfinished = (role: string, health: Health): boolean =>
+  namesOfStartWorks.some((work) => startWorks[work] === role && health[work] === false);
 
 /** What a node says of itself; undefined where it does not answer in time. */
 const healthOf = (broker: ServiceBroker, nodeID: string): Promise<Health | undefined> =>
@@ -146,15 +146,15 @@ const healthOf = (broker: ServiceBroker, nodeID: string): Promise<Health | undef
     { requestId: 'health', nodeID, timeout: nodePatienceMs },
   );
 
-/** Whether there is anything that the piece can answer now. */
-function answersAnything(piece: ServingPiece, checks: Health, options: ReadinessOptions): boolean {
-  const { hasTables = false, vital } = piece;
+/** Whether there is anything that the role can answer now. */
+function answersAnything(role: ServingRole, checks: Health, options: ReadinessOptions): boolean {
+  const { hasTables = false, vital } = role;
   const isCallable = vital.every((name) => checks[name] !== false);
   // A lease is as good: the database has given it through some node, and memory may just have been
   // emptied for a restart of it.
   const hasDatabase = checks.database === true || (!hasTables && options.coherence.hasLease());
   if (checks.bus && isCallable && hasDatabase) return true;
-  return !hasTables && answersFromMemory(piece, checks, options);
+  return !hasTables && answersFromMemory(role, checks, options);
 }
 
 /**
@@ -162,7 +162,7 @@ function answersAnything(piece: ServingPiece, checks: Health, options: Readiness
  * something is remembered.
  */
 function answersFromMemory(
-  { vital }: ServingPiece,
+  { vital }: ServingRole,
   { bus }: Health,
   { coherence: { caches } }: ReadinessOptions,
 ): boolean {

@@ -12,7 +12,7 @@ import { callAs, type Call } from '../contract-runtime/request.ts';
 export interface ErasureOptions {
   readonly service: (typeof erasingServices)[number];
   readonly log: Logger;
-  /** Erases a bounded piece of what the service has of the tenant. */
+  /** Erases a bounded chunk of what the service has of the tenant. */
   readonly erase: (call: Call, tenantId: string) => Promise<{ readonly done: boolean }>;
 }
 

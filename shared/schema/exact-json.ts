@@ -57,7 +57,7 @@ const char = {
 } as const;
 
 /** Characters that are scanned in one go: some milliseconds. */
-const pieceLength = 64 * 1024;
+const chunkLength = 64 * 1024;
 
 /**
  * The value of the text. Throws InvalidJson for bad syntax, and InexactJson where a number, a text
@@ -65,18 +65,18 @@ const pieceLength = 64 * 1024;
  * has too many names.
  */
 export function parseExactJson(text: string): unknown {
-  const pieces = parsing(text);
+  const chunks = parsing(text);
   for (;;) {
-    const { done, value } = pieces.next();
+    const { done, value } = chunks.next();
     if (done) return value;
   }
 }
 
-/** The same for what others send: their other requests are served between its pieces. */
-export async function parseExactJsonInPieces(text: string): Promise<unknown> {
-  const pieces = parsing(text);
+/** The same for what others send: their other requests are served between its chunks. */
+export async function parseExactJsonInChunks(text: string): Promise<unknown> {
+  const chunks = parsing(text);
   for (;;) {
-    const { done, value } = pieces.next();
+    const { done, value } = chunks.next();
     if (done) return value;
     await setImmediate();
   }
@@ -86,16 +86,16 @@ function* parsing(text: string): Generator<void, unknown> {
   const counted = { position: 0, containers: 0, closed: 0, names: 0, commas: 0 };
   while (counted.position < text.length) {
     if (counted.position > 0) yield;
-    countPiece(text, counted);
+    countChunk(text, counted);
   }
   const tooMany = tooManyIn(counted);
   if (tooMany !== undefined) throw new InexactJson([{ path: '', message: tooMany }]);
-  if (text.length > pieceLength) yield;
+  if (text.length > chunkLength) yield;
   const value = parsed(text);
   const scan = new Scan(text);
   while (!scan.isOver) {
-    if (text.length > pieceLength) yield;
-    scan.piece();
+    if (text.length > chunkLength) yield;
+    scan.chunk();
   }
   if (scan.problems.length > 0) throw new InexactJson(scan.problems);
   return value;
@@ -120,9 +120,9 @@ interface Counted {
   commas: number;
 }
 
-function countPiece(text: string, counted: Counted): void {
+function countChunk(text: string, counted: Counted): void {
   let { position, containers, closed, names, commas } = counted;
-  const end = Math.min(text.length, position + pieceLength);
+  const end = Math.min(text.length, position + chunkLength);
   while (position < end) {
     const code = text.charCodeAt(position);
     if (code === char.quote) {
@@ -197,11 +197,11 @@ class Scan {
     this.#depth += 1;
   }
 
-  piece(): void {
+  chunk(): void {
     const text = this.#text;
-    const pieceEnd = Math.min(text.length, this.#position + pieceLength);
+    const chunkEnd = Math.min(text.length, this.#position + chunkLength);
     let position = this.#position;
-    while (position < pieceEnd && this.problems.length < maxProblems) {
+    while (position < chunkEnd && this.problems.length < maxProblems) {
       const code = text.charCodeAt(position);
       const inside = this.#levels[this.#depth - 1];
       switch (code) {

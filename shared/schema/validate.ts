@@ -98,12 +98,12 @@ export function problemsOf(schema: TSchema, value: unknown): Problem[] {
 
 /** Each error once, as a path and a sentence. Lazily, since only the first ones are told. */
 function* worded(errors: Iterable<ErrorObject>): Generator<Problem> {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   for (const error of errors) {
     const problem = { path: pointerOf(error), message: sentenceOf(error) };
     const key = `${problem.path} ${problem.message}`;
-    if (told.has(key)) continue;
-    told.add(key);
+    if (reported.has(key)) continue;
+    reported.add(key);
     yield problem;
   }
 }

@@ -5,7 +5,7 @@ import {
   isEmbedded,
   loadSettings,
   readEnvironment,
-  type HostedPiece,
+  type HostedRole,
   type SettingChanges,
   type Settings,
 } from './settings.ts';
@@ -38,7 +38,7 @@ export interface LiveSettings {
 export function liveSettings(
   first: Settings,
   pinned: Readonly<Record<string, string>>,
-  pieces: readonly HostedPiece[],
+  roles: readonly HostedRole[],
 ): LiveSettings {
   let current = first;
   const listeners: ((settings: Settings) => void)[] = [];
@@ -46,8 +46,8 @@ export function liveSettings(
   /** `next`: what a reload puts in force, which is what was found but for what a restart applies. */
   function loadAgain(): { readonly next: Settings; readonly changes: SettingChanges } {
     const environment = { ...readEnvironment(), ...pinned };
-    const found = loadSettings(environment, { pieces });
-    const next = loadSettings(environment, { pieces, running: current });
+    const found = loadSettings(environment, { roles });
+    const next = loadSettings(environment, { roles, running: current });
     const { changed } = describeChanges(current, next);
     const { requires_restart } = describeChanges(current, found);
     return { next, changes: { changed, requires_restart } };
@@ -77,19 +77,19 @@ export interface FirstSettings {
 }
 
 /**
- * The settings that a node starts with; `isPart`: there are other pieces than these. Throws
+ * The settings that a node starts with; `isPart`: there are other roles than these. Throws
  * SettingsInvalid, and then leaves no key behind.
  */
 export function firstSettings(
-  pieces: readonly HostedPiece[],
+  roles: readonly HostedRole[],
   { isPart }: { readonly isPart: boolean },
 ): FirstSettings {
-  const loaded = loadSettings(readEnvironment(), { pieces, isPart });
+  const loaded = loadSettings(readEnvironment(), { roles, isPart });
   const pinned = { NODE_ID: loaded.node_id };
   if (!isEmbedded(loaded) || loaded.secret_key !== null)
-    return { settings: liveSettings(loaded, pinned, pieces), madeSecretKey: false };
+    return { settings: liveSettings(loaded, pinned, roles), madeSecretKey: false };
   const { key, made } = ensureSecretKey(loaded.data_dir);
   const withKey = frozen({ ...loaded, secret_key: key });
-  const settings = liveSettings(withKey, { ...pinned, SECRET_KEY: key }, pieces);
+  const settings = liveSettings(withKey, { ...pinned, SECRET_KEY: key }, roles);
   return { settings, madeSecretKey: made };
 }

@@ -43,23 +43,23 @@ export class SettingsInvalid extends CannotStart {
 }
 
 /**
- * A setting that a piece cannot do without once it is a node of a cluster. Embedded mode has a
+ * A setting that a role cannot do without once it is a node of a cluster. Embedded mode has a
  * stand-in for each.
  */
 export type Need = 'database_url' | 'redis_url';
 
 /**
- * A piece that this node hosts, as far as settings are concerned. The table of all pieces is
- * `services/pieces.ts`.
+ * A role that this node hosts, as far as settings are concerned. The table of all roles is
+ * `services/node-roles.ts`.
  */
-export interface HostedPiece {
+export interface HostedRole {
   readonly name: string;
   readonly needs: readonly Need[];
 }
 
 export interface NodeToSet {
-  readonly pieces?: readonly HostedPiece[];
-  /** There are other pieces, which the node can only reach over NATS. */
+  readonly roles?: readonly HostedRole[];
+  /** There are other roles, which the node can only reach over NATS. */
   readonly isPart?: boolean;
   /** What the process runs with: what only a restart applies is taken from there. */
   readonly running?: Settings;
@@ -191,13 +191,13 @@ function parseString(row: Extract<Row, { type: 'string' }>, given: string): Pars
 }
 
 /**
- * The settings of a node that hosts `pieces`; a process that hosts none, such as the operator's
+ * The settings of a node that hosts `roles`; a process that hosts none, such as the operator's
  * console or a neighbour, gives none. Throws SettingsInvalid with every problem at once, in the
  * order of the table.
  */
 export function loadSettings(
   environment: Environment,
-  { pieces = [], isPart = false, running }: NodeToSet = {},
+  { roles = [], isPart = false, running }: NodeToSet = {},
 ): Settings {
   const problems: SettingProblem[] = [];
   const values: Record<string, unknown> = {};
@@ -215,7 +215,7 @@ export function loadSettings(
   const found = values as unknown as Values;
   const settings = derive(found);
   const broken = new Set(problems.map(({ variable }) => variable));
-  problems.push(...crossChecks(settings, { pieces, isPart }, broken));
+  problems.push(...crossChecks(settings, { roles, isPart }, broken));
   if (problems.length > 0) throw new SettingsInvalid(problems);
   return frozen(running ? derive({ ...found, ...readAtStart(running) }) : settings);
 }
@@ -244,8 +244,8 @@ export const isEmbedded = ({
 /** A process that hosts nothing and acts by its own credential, not as a node of Strata's. */
 const isNeighbour = (
   { secret_key, strata_api_key }: Pick<Settings, 'secret_key' | 'strata_api_key'>,
-  pieces: readonly HostedPiece[],
-): boolean => pieces.length === 0 && secret_key === null && strata_api_key !== null;
+  roles: readonly HostedRole[],
+): boolean => roles.length === 0 && secret_key === null && strata_api_key !== null;
 
 const natsAddresses = ({ nats_url: url }: Pick<Settings, 'nats_url'>): URL[] =>
   (url?.split(',') ?? []).filter((each) => URL.canParse(each)).map((each) => new URL(each));
@@ -333,7 +333,7 @@ function databaseUrlOf(values: Values): string | null {
  */
 function crossChecks(
   settings: Settings,
-  { pieces, isPart }: Required<Omit<NodeToSet, 'running'>>,
+  { roles, isPart }: Required<Omit<NodeToSet, 'running'>>,
   broken: ReadonlySet<string>,
 ): SettingProblem[] {
   const problems: SettingProblem[] = [];
@@ -343,20 +343,20 @@ function crossChecks(
   const isBroken = (field: Field): boolean => broken.has(variableOf(field));
   const isSet = (field: Field): boolean => settings[field] !== null || isBroken(field);
   const needing = (need: Need): string[] =>
-    pieces.filter(({ needs }) => needs.includes(need)).map(({ name }) => name);
+    roles.filter(({ needs }) => needs.includes(need)).map(({ name }) => name);
 
   const clustered = isSet('nats_url');
   if (isPart && !clustered) {
-    const names = pieces.map(({ name }) => name).join(', ');
+    const names = roles.map(({ name }) => name).join(', ');
     report(
       'nats_url',
-      `is required to run ${names} alone; npm start runs all pieces in one process`,
+      `is required to run ${names} alone; npm start runs all roles in one process`,
     );
   }
   if (!isSet('secret_key')) {
     if (isSet('database_url'))
-      report('secret_key', 'is required with a database of your own: at least 32 random bytes');
-    else if (clustered && !isNeighbour(settings, pieces))
+      report('secret_key', 'is required with your own database: at least 32 random bytes');
+    else if (clustered && !isNeighbour(settings, roles))
       report('secret_key', 'is required with NATS_URL set, the same on every node');
   }
   if (clustered) {

@@ -1,5 +1,5 @@
 /**
- * What every node measures, for Prometheus. The figures are bounded in number: no label holds an
+ * What every node measures, for Prometheus. The metrics are bounded in number: no label holds an
  * id.
  */
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
@@ -8,7 +8,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { CoherentCache } from '../coherence/cache.ts';
 import type { Coherence } from '../coherence/coherence.ts';
 import { triesUntilAside } from '../commits/relay.ts';
-import { askedOfDatabase, showFigure, type Sample } from './figures.ts';
+import { askedOfDatabase, addMetric, type Sample } from './metric.ts';
 import { readinessStatuses, type Readiness, type ReadinessCheck } from '../node/readiness.ts';
 
 export interface NodeParts {
@@ -30,7 +30,7 @@ const misnamed = [
 /** How often prom-client wakes the event loop to see how late it is. The lag includes it. */
 const lagIntervalMs = 20;
 
-/** What every node measures. Its pieces add their own figures to the same registry. */
+/** What every node measures. Its roles add their own metrics to the same registry. */
 export function createMetrics({ coherence, bus, commits }: NodeParts): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: lagIntervalMs });
@@ -48,11 +48,11 @@ export function createMetrics({ coherence, bus, commits }: NodeParts): Registry 
 
 type CacheStats = ReturnType<CoherentCache['stats']>;
 
-interface CacheFigure {
+interface CacheMetric {
   readonly help: string;
   readonly of: (stats: CacheStats) => number;
 }
-const cacheFigures: Readonly<Record<string, CacheFigure>> = {
+const cacheMetrics: Readonly<Record<string, CacheMetric>> = {
   strata_cache_hits_total: {
     help: 'Reads answered from memory',
     of: ({ hits }) => hits,
@@ -93,54 +93,54 @@ const cacheFigures: Readonly<Record<string, CacheFigure>> = {
 };
 
 function showCaches(registry: Registry, coherence: Coherence): void {
-  for (const [name, { help, of }] of Object.entries(cacheFigures)) {
+  for (const [name, { help, of }] of Object.entries(cacheMetrics)) {
     const read = (): Sample[] =>
       Object.entries(coherence.caches).map(([cache, store]) => ({
         labels: { cache },
         value: of(store.stats()),
       }));
-    showFigure(registry, { name, help, labelNames: ['cache'], read });
+    addMetric(registry, { name, help, labelNames: ['cache'], read });
   }
 }
 
 function showCoherence(registry: Registry, coherence: Coherence): void {
-  const { figures } = coherence;
-  showFigure(registry, {
+  const { counters } = coherence;
+  addMetric(registry, {
     name: 'strata_coherence_polls_total',
     help: 'Successful polls of the change feed',
-    read: () => figures.polls,
+    read: () => counters.polls,
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_coherence_poll_failures_total',
     help: 'Polls of the change feed without an answer, or without a bus',
-    read: () => figures.pollFailures,
+    read: () => counters.pollFailures,
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_coherence_fenced_out_polls_total',
     help: 'Of these, polls that failed while the node had no lease',
-    read: () => figures.fencedOut,
+    read: () => counters.fencedOut,
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_coherence_fences_total',
     help: 'Writes that waited for all of the fence, because a node that may cache did not answer',
-    read: () => figures.fences,
+    read: () => counters.fences,
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_coherence_resets_total',
     help: 'How often the database was replaced, restarted or restored, so that the cache was emptied',
-    read: () => figures.resets,
+    read: () => counters.resets,
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_coherence_flushes_total',
     help: 'How often the change feed no longer had what a node had missed, so that its memory was emptied',
-    read: () => figures.flushes,
+    read: () => counters.flushes,
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_coherence_poll_age_seconds',
     help: 'Since the last successful poll of the change feed began',
     read: () => coherence.pollAgeMs() / 1000,
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_coherence_lease',
     help: '1 while this node may answer from memory, else 0: it reads through',
     read: () => Number(coherence.hasLease()),
@@ -155,20 +155,20 @@ function showCoherence(registry: Registry, coherence: Coherence): void {
 }
 
 function showBus(registry: Registry, bus: Bus): void {
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_bus_connected',
     help: '1 while the connection to NATS is there, and without NATS; else 0',
     read: () => Number(bus.connected()),
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_bus_disconnects_total',
     help: 'How often the connection to NATS was lost',
-    read: () => bus.figures.drops,
+    read: () => bus.counters.drops,
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_bus_refused_packets_total',
     help: 'Packets that were not from a node of Strata, or had arrived before',
-    read: () => bus.figures.refused,
+    read: () => bus.counters.refused,
   });
 }
 
@@ -192,17 +192,17 @@ function showOutbox(registry: Registry, commits: DataSource): void {
     );
     return row;
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_outbox_events',
     help: `Audit events that wait for the audit service, the same on every node with a database; counted up to ${mostCounted}`,
     read: async () => (await outbox())?.waiting,
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_outbox_oldest_seconds',
     help: 'For how long the oldest of them has waited whose chain is not set aside; 0 where none waits',
     read: async () => (await outbox())?.oldest_seconds,
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_audit_chains_aside',
     help: 'Audit chains that are set aside, because the audit service refuses their next event; the same on every node with a database',
     read: async () => (await outbox())?.chains_aside,
@@ -214,7 +214,7 @@ function showOutbox(registry: Registry, commits: DataSource): void {
  * older versions of rows. Sessions of other users show where this one has `pg_read_all_stats`.
  */
 function showOldestSnapshot(registry: Registry, commits: DataSource): void {
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_database_oldest_snapshot_seconds',
     help: 'How long the oldest transaction of the database has been open that keeps older versions of rows, the same on every node with a database',
     read: askedOfDatabase(async () => {
@@ -248,7 +248,7 @@ function showArchive(registry: Registry, commits: DataSource): void {
     );
     return row;
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_archive_failing',
     help: "1 where PostgreSQL's newest attempt to archive its log failed, else 0; the same on every node with a database",
     read: async () => {
@@ -256,7 +256,7 @@ function showArchive(registry: Registry, commits: DataSource): void {
       return row && Number(row.is_failing);
     },
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_archive_failures_total',
     help: 'Attempts of PostgreSQL to archive its log that failed',
     read: async () => (await archive())?.failures,
@@ -265,34 +265,34 @@ function showArchive(registry: Registry, commits: DataSource): void {
 
 export interface NodeIdentity {
   readonly version: string;
-  /** Names of the pieces that it hosts. */
-  readonly pieces: readonly string[];
+  /** Names of the roles that it hosts. */
+  readonly roles: readonly string[];
   readonly readiness: ReadinessCheck;
 }
 
 /** What a node is and whether it can serve, once it serves. */
-export function showNode(registry: Registry, { version, pieces, readiness }: NodeIdentity): void {
-  showFigure(registry, {
+export function showNode(registry: Registry, { version, roles, readiness }: NodeIdentity): void {
+  addMetric(registry, {
     name: 'strata_build_info',
     help: '1, with the release that this node runs',
     labelNames: ['version'],
     read: () => [{ labels: { version }, value: 1 }],
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_hosted_piece',
-    help: '1 for each piece that this node hosts',
+    help: '1 for each role that this node hosts',
     labelNames: ['piece'],
-    read: () => pieces.map((piece) => ({ labels: { piece }, value: 1 })),
+    read: () => roles.map((role) => ({ labels: { piece: role }, value: 1 })),
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_node_status',
     help: 'What GET /readyz says: 1 for the status that holds, 0 for the others',
     labelNames: ['status'],
     read: async () => statusSamples(await readiness.ask()),
   });
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'strata_dependency_up',
-    help: 'What GET /readyz says of each part of the node and each piece that it calls: 1 where it answers, else 0',
+    help: 'What GET /readyz says of each part of the node and each role that it calls: 1 where it answers, else 0',
     labelNames: ['dependency'],
     read: async () => dependencySamples(await readiness.ask()),
   });

@@ -305,7 +305,7 @@ export const atWork: Group = async ({ rounds, seconds }) => {
     ) as [Idle, Idle];
     const cpu = idles.map((each) => each.cpu);
     rows.push(row(`an idle notifier with ${size}`, 'ms/s', cpu, 5));
-    facts.push({ what: 'an idle notifier with 100', figure: `${idleFew.cpu.toFixed(2)} ms/s` });
+    facts.push({ what: 'an idle notifier with 100', result: `${idleFew.cpu.toFixed(2)} ms/s` });
 
     for (const work of works) {
       const strata: number[] = [];
@@ -328,7 +328,7 @@ export const atWork: Group = async ({ rounds, seconds }) => {
     const { api, commits } = await platformWrites(large, 5 * seconds);
     const beside64 = `beside ${starters} starters, p99`;
     rows.push(row(`the commit of a platform write ${beside64}`, 'ms', [p99(commits)], 100));
-    facts.push({ what: `a platform write ${beside64}`, figure: `${p99(api).toFixed(0)} ms` });
+    facts.push({ what: `a platform write ${beside64}`, result: `${p99(api).toFixed(0)} ms` });
 
     const held = await heldStatements(large, idle.calls, idleSeconds);
     rows.push(row(`statements for ${heldGets} GETs that wait`, '/s', [held], 50));
@@ -337,7 +337,7 @@ export const atWork: Group = async ({ rounds, seconds }) => {
     const waiting = await idleOf(large, idleSeconds);
     facts.push({
       what: `a notifier with ${waitingTenants} tenants in which one waits for ${slots} slots`,
-      figure: `${waiting.cpu.toFixed(1)} ms/s`,
+      result: `${waiting.cpu.toFixed(1)} ms/s`,
     });
     const grants: number[] = [];
     for (let each = 0; each < 2 * repetitions; each += 1) grants.push(await grant(large));

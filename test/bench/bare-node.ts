@@ -1,5 +1,5 @@
 /**
- * A node that hosts no piece and may cache, in this process: as a platform service makes one, and
+ * A node that hosts no role and may cache, in this process: as a platform service makes one, and
  * with what its owner looks at.
  */
 import type { DataSource } from 'typeorm';
@@ -18,7 +18,7 @@ export function bareNode(nodeId: string, natsUrl: string, commits?: DataSource):
     LOG_LEVEL: 'silent',
   };
   return createNode({
-    settings: liveSettings(loadSettings(environment, { pieces: [] }), {}, []),
+    settings: liveSettings(loadSettings(environment, { roles: [] }), {}, []),
     derivedReads: derivedReads(),
     ...(commits ? { commits } : {}),
   });

@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- <group>… --rounds 7 --seconds 2 --streams 10000]`: Strata's figures beside
+ * `npm run bench [-- <group>… --rounds 7 --seconds 2 --streams 10000]`: Strata's measurements beside
  * those of baselines and peers, as a table and in bench.json. Without a group, all of them.
  */
 import { writeFileSync } from 'node:fs';

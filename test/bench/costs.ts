@@ -410,11 +410,11 @@ export async function measureCosts(): Promise<Costs> {
     const acknowledgedMs = Math.max(0, perNode('own') - publishEachMs);
     const trip = one.roundTrip;
     const tripMs = median(trip.ms);
-    const beatsHeard = (many + 1) * perSecond.beats;
+    const beatsReceived = (many + 1) * perSecond.beats;
     const beatReceiveMs = ten.beat.each.other / many;
     const pollsPerMs = (many * perSecond.polls) / 1000;
-    const beatsAtProcess = (beatsHeard * many * beatReceiveMs) / 1000;
-    const beatsAtWriter = (beatsHeard * beatReceiveMs) / 1000;
+    const beatsAtProcess = (beatsReceived * many * beatReceiveMs) / 1000;
+    const beatsAtWriter = (beatsReceived * beatReceiveMs) / 1000;
     return rounded({
       machine,
       at: new Date().toISOString().slice(0, 10),
@@ -482,22 +482,22 @@ export const costs: Group = async () => {
     rows: [],
     costs: found,
     facts: [
-      { what: 'a commit, half of them in less', figure: shown(commitMs) },
-      { what: 'a broadcast, at the writer, for each node', figure: shown(publish.eachMs) },
+      { what: 'a commit, half of them in less', result: shown(commitMs) },
+      { what: 'a broadcast, at the writer, for each node', result: shown(publish.eachMs) },
       {
         what: 'a broadcast at a node, with its acknowledgement',
-        figure: shown(receiveMs),
+        result: shown(receiveMs),
       },
-      { what: 'an acknowledgement at the writer', figure: shown(acknowledgedMs) },
-      { what: 'a message in NATS', figure: shown(busMs) },
+      { what: 'an acknowledgement at the writer', result: shown(acknowledgedMs) },
+      { what: 'a message in NATS', result: shown(busMs) },
       {
         what: 'a lease in the lease table, read: at the writer / in PostgreSQL',
-        figure: `${(leases.loopPerRowMs * 1000).toFixed(1)} / ${(leases.databasePerRowMs * 1000).toFixed(1)} µs`,
+        result: `${(leases.loopPerRowMs * 1000).toFixed(1)} / ${(leases.databasePerRowMs * 1000).toFixed(1)} µs`,
       },
-      { what: 'a heartbeat at a node', figure: shown(beat.receiveMs) },
+      { what: 'a heartbeat at a node', result: shown(beat.receiveMs) },
       {
         what: 'a poll of the feed: at the node / at the one that answers / in PostgreSQL',
-        figure: `${shown(poll.askMs)} / ${shown(poll.answerMs)} / ${shown(poll.databaseMs)}`,
+        result: `${shown(poll.askMs)} / ${shown(poll.answerMs)} / ${shown(poll.databaseMs)}`,
       },
     ],
   };

@@ -115,7 +115,7 @@ async function backfill(stage: Stage): Promise<Fact> {
   const seconds = (performance.now() - began) / 1000;
   return {
     what: `${past} events of the past at a new destination, in order`,
-    figure: `${seconds.toFixed(1)} s, ${Math.round(past / seconds)} a second`,
+    result: `${seconds.toFixed(1)} s, ${Math.round(past / seconds)} a second`,
   };
 }
 

@@ -91,11 +91,11 @@ export const effective: Group = async ({ rounds, seconds }) => {
     >;
     if (!isDeepStrictEqual(said, expected.body))
       throw new Error(`the bus answers ${caller.said}, REST ${expected.text}`);
-    type Figures = Pick<Comparison, 'strata' | 'baseline'>;
-    const nextFigures = async () =>
-      JSON.parse((await caller.lines.next()).value as string) as Figures;
-    const figures = await nextFigures();
-    const ofDecisions = await nextFigures();
+    type Measurements = Pick<Comparison, 'strata' | 'baseline'>;
+    const nextMeasurements = async () =>
+      JSON.parse((await caller.lines.next()).value as string) as Measurements;
+    const measured = await nextMeasurements();
+    const ofDecisions = await nextMeasurements();
     await caller.stop();
     return {
       rows: [
@@ -104,7 +104,7 @@ export const effective: Group = async ({ rounds, seconds }) => {
           peer: 'one Map.get and one broker.call of a local no-op',
           unit: 'µs',
           goal: { atMost: 1.8 },
-          ...figures,
+          ...measured,
         },
         {
           what: 'a decision, warm, on the bus caller’s node',

@@ -16,7 +16,7 @@ import { platformAdmin, startStage } from './stage.ts';
 const bodyBytes = 1_000_000;
 const goalMs = 250;
 /** How many of the slowest are told. */
-const told = 8;
+const received = 8;
 
 interface Hostile {
   readonly name: string;
@@ -33,7 +33,7 @@ export const hostile: Group = async () => {
     const platform = await platformAdmin(url);
     const tenant = await createTenant(url, platform, 'Bench');
 
-    const judged = new Set<string>();
+    const evaluated = new Set<string>();
     const atContracts = restRoutes.flatMap(({ contract, rest }): Hostile[] => {
       const body = contract.params.properties.body as TSchema | undefined;
       if (!body) return [];
@@ -42,7 +42,7 @@ export const hostile: Group = async () => {
         .replaceAll(/\{[a-z]*_?id\}/g, () => randomUUID())
         .replaceAll(/\{[a-z_]+\}/g, 'hostile');
       const by = contract.access.level === 'tenant' ? tenant.admin : platform;
-      return [...hostileBodies(body, judged)].map(([name, textOf]) => ({
+      return [...hostileBodies(body, evaluated)].map(([name, textOf]) => ({
         name: `${rest.method} ${rest.path}: ${name}`,
         method: rest.method,
         path,
@@ -60,14 +60,14 @@ export const hostile: Group = async () => {
       waits.push({ name: each.name, ms: await longestWait(url, each) });
     const slowest = waits.toSorted((a, b) => b.ms - a.ms);
     const misses = slowest.filter(({ ms }) => ms > goalMs);
-    const facts = slowest.slice(0, told).map(({ name, ms }) => ({
+    const facts = slowest.slice(0, received).map(({ name, ms }) => ({
       what: `the longest that /healthz took during ${name}`,
-      figure: `${ms.toFixed(0)} ms`,
+      result: `${ms.toFixed(0)} ms`,
     }));
     const verdict = misses.length === 0 ? 'all' : `all but ${misses.length}`;
     const count = {
       what: `bodies of 1 MB during which /healthz took at most ${goalMs} ms`,
-      figure: `${verdict} of ${waits.length}`,
+      result: `${verdict} of ${waits.length}`,
     };
     return { rows: [], facts: [count, ...facts] };
   } finally {

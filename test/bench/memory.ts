@@ -24,7 +24,7 @@ const collectedMs = 110_000;
 /** The system counts processor time in hundredths of a second. */
 const watchedSeconds = 20;
 
-/** A figure beside the most that it should be. */
+/** A measurement beside the most that it should be. */
 const bounded = (
   what: string,
   unit: string,
@@ -42,8 +42,8 @@ const bounded = (
 export const memory: Group = async ({ rounds, seconds }) => {
   const facts: Fact[] = [];
   const rows: Comparison[] = [];
-  const note = (what: string, figure: string): void => {
-    facts.push({ what, figure });
+  const note = (what: string, result: string): void => {
+    facts.push({ what, result });
   };
   const stage = await startStage();
   try {
@@ -163,7 +163,7 @@ async function entryBytes(stage: Stage, tenantId: string, { token }: Client): Pr
       if (status !== 200) throw new Error(text);
     });
   await read(1);
-  const before = await figuresOf(gateway, inspected);
+  const before = await summaryOf(gateway, inspected);
   let next = 1;
   await Promise.all(
     Array.from({ length: 16 }, async () => {
@@ -173,7 +173,7 @@ async function entryBytes(stage: Stage, tenantId: string, { token }: Client): Pr
       }
     }),
   );
-  const after = await figuresOf(gateway, inspected);
+  const after = await summaryOf(gateway, inspected);
   await gateway.stop();
   const kept = after.entries - before.entries;
   // What is read while a lease is late is not kept.
@@ -181,14 +181,14 @@ async function entryBytes(stage: Stage, tenantId: string, { token }: Client): Pr
   return `${((after.heap - before.heap) / kept).toFixed(0)} / ${((after.bytes - before.bytes) / kept).toFixed(0)} bytes`;
 }
 
-async function figuresOf(
+async function summaryOf(
   { url }: Node,
   inspected: number,
 ): Promise<{ entries: number; bytes: number; heap: number }> {
   const heap = await heapBytes(inspected);
   const { text } = await new Client(url).get('/metrics');
   const cache = (name: string): number =>
-    figure(text, `strata_cache_${name}{cache="configuration_service"}`);
+    result(text, `strata_cache_${name}{cache="configuration_service"}`);
   return { entries: cache('entries'), bytes: cache('bytes'), heap };
 }
 
@@ -214,7 +214,7 @@ async function heapBytes(port: number): Promise<number> {
   return usedSize;
 }
 
-const figure = (text: string, name: string): number => {
+const result = (text: string, name: string): number => {
   const line = text.split('\n').find((each) => each.startsWith(`${name} `));
   if (line === undefined) throw new Error(`/metrics has no ${name}`);
   return Number(line.slice(name.length + 1));

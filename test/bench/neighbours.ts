@@ -164,9 +164,9 @@ export const neighbours: Group = async ({ rounds, seconds }) => {
       facts.push(
         {
           what: `the longest that /healthz took beside ${what}`,
-          figure: `${Math.max(...beside.map(({ healthMs }) => healthMs)).toFixed(0)} ms`,
+          result: `${Math.max(...beside.map(({ healthMs }) => healthMs)).toFixed(0)} ms`,
         },
-        { what: `answers to ${what}`, figure: statuses.at(-1)! },
+        { what: `answers to ${what}`, result: statuses.at(-1)! },
       );
     }
     return { rows, facts };

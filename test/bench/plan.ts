@@ -101,15 +101,15 @@ export const plan: Group = async ({ rounds }) => {
     const facts: Fact[] = [
       {
         what: `a plan over ${tenants.toLocaleString('en')} tenants of ${contexts} contexts each, all counted (goal 2 s)`,
-        figure: `${median(took).toFixed(0)} ms (${Math.min(...took).toFixed(0)}–${Math.max(...took).toFixed(0)}), in ${[...portions].join(' or ')} requests`,
+        result: `${median(took).toFixed(0)} ms (${Math.min(...took).toFixed(0)}–${Math.max(...took).toFixed(0)}), in ${[...portions].join(' or ')} requests`,
       },
       {
         what: 'memory (RSS) of the node that looks at them: idle / at most',
-        figure: `${idle.toFixed(0)} / ${most.toFixed(0)} MiB`,
+        result: `${idle.toFixed(0)} / ${most.toFixed(0)} MiB`,
       },
       {
         what: '/healthz of the gateway meanwhile, at most',
-        figure: `${Math.max(...waits).toFixed(0)} ms`,
+        result: `${Math.max(...waits).toFixed(0)} ms`,
       },
     ];
     return { rows: [], facts };

@@ -112,11 +112,11 @@ export const replay: Group = async ({ rounds }) => {
       facts: [
         {
           what: `a replay of ${decisions} decisions that ${changes} configurations made (goal 5 s)`,
-          figure: `${seconds(median(took))} s (${seconds(Math.min(...took))}–${seconds(Math.max(...took))})`,
+          result: `${seconds(median(took))} s (${seconds(Math.min(...took))}–${seconds(Math.max(...took))})`,
         },
         {
           what: '/healthz of the same process meanwhile: median, at most (goal 20 ms)',
-          figure: `${median(waits).toFixed(1)} ms, ${Math.max(...waits).toFixed(0)} ms`,
+          result: `${median(waits).toFixed(1)} ms, ${Math.max(...waits).toFixed(0)} ms`,
         },
       ],
     };

@@ -1,4 +1,4 @@
-/** How figures are taken, by turns with those of a baseline, and how they are printed. */
+/** How measurements are taken, by turns with those of a baseline, and how they are printed. */
 
 import type { Costs } from './simulation/visible-write.ts';
 
@@ -17,18 +17,18 @@ export interface Comparison {
   /** What the baseline is, in words. */
   readonly peer: string;
   readonly unit: string;
-  /** One figure a round. */
+  /** One measurement a round. */
   readonly strata: readonly number[];
   readonly baseline: readonly number[];
-  /** For the ratio, which is Strata's figure divided by that of its baseline or peer. */
+  /** For the ratio, which is Strata's measurement divided by that of its baseline or peer. */
   readonly goal?: Goal;
 }
 export type Goal = { readonly atLeast: number } | { readonly atMost: number };
 
-/** A figure with nothing beside it. */
+/** A measurement with nothing beside it. */
 export interface Fact {
   readonly what: string;
-  readonly figure: string;
+  readonly result: string;
 }
 export interface Findings {
   readonly rows: readonly Comparison[];
@@ -40,8 +40,8 @@ export interface Findings {
 /** One group of measurements; starts and stops everything that it needs. */
 export type Group = (rounds: Rounds) => Promise<Findings>;
 
-export function median(figures: readonly number[]): number {
-  const sorted = figures.toSorted((a, b) => a - b);
+export function median(measured: readonly number[]): number {
+  const sorted = measured.toSorted((a, b) => a - b);
   const middle = (sorted.length - 1) / 2;
   return (sorted[Math.floor(middle)]! + sorted[Math.ceil(middle)]!) / 2;
 }
@@ -72,7 +72,7 @@ export async function alternate(
 
 /** The ratio of each round, whose two sides saw the machine in about the same state. */
 export const ratios = ({ strata, baseline }: Pick<Comparison, 'strata' | 'baseline'>): number[] =>
-  strata.map((figure, round) => figure / baseline[round]!);
+  strata.map((result, round) => result / baseline[round]!);
 
 /** Whether the median ratio meets the row's goal; undefined without a goal. */
 export function met(row: Comparison): boolean | undefined {
@@ -95,7 +95,7 @@ export function markdown(rows: readonly Comparison[], facts: readonly Fact[]): s
       '',
       '| Figure | |',
       '|---|---|',
-      ...facts.map(({ what, figure }) => `| ${what} | ${figure} |`),
+      ...facts.map(({ what, result }) => `| ${what} | ${result} |`),
     );
   return lines.join('\n');
 }
@@ -127,10 +127,10 @@ function verdictText(isMet: boolean | undefined): string {
 }
 
 /** The median with the least and the most. */
-const spreadOf = (figures: readonly number[], unit: string): string =>
-  `${shown(median(figures))} ${unit} (${shown(Math.min(...figures))}–${shown(Math.max(...figures))})`;
+const spreadOf = (measured: readonly number[], unit: string): string =>
+  `${shown(median(measured))} ${unit} (${shown(Math.min(...measured))}–${shown(Math.max(...measured))})`;
 
-function shown(figure: number): string {
-  if (figure >= 1000) return `${(figure / 1000).toFixed(1)} k`;
-  return figure >= 100 ? figure.toFixed(0) : figure.toPrecision(3);
+function shown(result: number): string {
+  if (result >= 1000) return `${(result / 1000).toFixed(1)} k`;
+  return result >= 100 ? result.toFixed(0) : result.toPrecision(3);
 }

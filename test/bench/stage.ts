@@ -26,18 +26,14 @@ export type Environment = Readonly<Record<string, string>>;
 export interface Stage {
   readonly postgres: { readonly url: string; readonly pid: number };
   readonly bus: Process;
-  /** Settings of one process with every piece in it. */
+  /** Settings of one process with every role in it. */
   readonly alone: Environment;
   /** Settings of a node of a cluster. */
   readonly clustered: Environment;
   readonly database: Database;
   /** Another migrated database on the same server. */
   readonly anotherDatabase: () => Promise<Database>;
-  readonly start: (
-    pieces: readonly string[],
-    core: Core,
-    environment: Environment,
-  ) => Promise<Node>;
+  readonly start: (roles: readonly string[], core: Core, environment: Environment) => Promise<Node>;
   readonly stop: () => Promise<void>;
 }
 
@@ -76,13 +72,13 @@ export async function startStage(flags: readonly string[] = []): Promise<Stage> 
     const alone = { DATABASE_URL: database.url, SECRET_KEY: secretKey, DATA_DIR: dataDir };
     let started = 0;
     const start = async (
-      pieces: readonly string[],
+      roles: readonly string[],
       core: Core,
       environment: Environment,
     ): Promise<Node> => {
       started += 1;
-      const name = `${pieces[0] ?? 'whole'}-${started}`;
-      const node = await startNode(join(folder, `${name}.log`), pieces, core, {
+      const name = `${roles[0] ?? 'whole'}-${started}`;
+      const node = await startNode(join(folder, `${name}.log`), roles, core, {
         NODE_ID: name,
         ...environment,
       });
@@ -110,7 +106,7 @@ export async function startStage(flags: readonly string[] = []): Promise<Stage> 
  */
 export async function startNode(
   log: string,
-  pieces: readonly string[],
+  roles: readonly string[],
   core: Core,
   environment: Environment,
 ): Promise<Node> {
@@ -118,7 +114,7 @@ export async function startNode(
   const out = openSync(log, 'a');
   const child = spawn(
     'taskset',
-    ['-c', core, process.execPath, '--max-semi-space-size=8', 'strata.mjs', ...pieces],
+    ['-c', core, process.execPath, '--max-semi-space-size=8', 'strata.mjs', ...roles],
     {
       cwd: root,
       stdio: ['ignore', out, out],
@@ -148,7 +144,7 @@ export async function startNode(
     }
     if (child.exitCode !== null)
       throw new Error(
-        `a node of ${pieces.join(', ')} ended with ${child.exitCode}:\n${readFileSync(log, 'utf8')}`,
+        `a node of ${roles.join(', ')} ended with ${child.exitCode}:\n${readFileSync(log, 'utf8')}`,
       );
     await delay(5);
   }

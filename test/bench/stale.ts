@@ -8,7 +8,7 @@ import { eventually } from '../support/cluster.ts';
 import { createTenant } from '../support/strata.ts';
 import { machineMs } from './bare-node.ts';
 import { bothCores, loadCore, serverCore, startProgram, type Program } from './machine.ts';
-import type { Answered, Judged } from './peers/stale-readers.ts';
+import type { Answered, Evaluated } from './peers/stale-readers.ts';
 import type { Group } from './report.ts';
 import { platformAdmin, startStage } from './stage.ts';
 
@@ -20,11 +20,11 @@ const pauseMs = 5;
  * Writes one after the other, and asks the readers what they had read. `write` resolves to the
  * revision once it is answered.
  */
-async function judgedBy(
+async function evaluatedBy(
   readers: readonly Program[],
   writes: number,
   write: (turn: number) => Promise<number>,
-): Promise<Judged> {
+): Promise<Evaluated> {
   const answered: [number, number][] = [];
   for (let turn = 1; turn <= writes; turn += 1) {
     const revision = await write(turn);
@@ -35,7 +35,7 @@ async function judgedBy(
   const all = await Promise.all(
     readers.map(async ({ said }) => {
       const response = await fetch(said, { method: 'POST', body });
-      return (await response.json()) as Judged;
+      return (await response.json()) as Evaluated;
     }),
   );
   return all.reduce((sum, each) => ({
@@ -46,7 +46,7 @@ async function judgedBy(
   }));
 }
 
-function figureOf({ reads, fromMemory, stale, latestMs }: Judged): string {
+function metricOf({ reads, fromMemory, stale, latestMs }: Evaluated): string {
   if (fromMemory < reads * 0.9)
     throw new Error(`${fromMemory} of ${reads} reads were from memory, so that they show nothing`);
   const late = stale > 0 ? `, the last ${latestMs.toFixed(2)} ms after the answer` : '';
@@ -67,14 +67,14 @@ export const stale: Group = async ({ rounds, seconds }) => {
     return readers;
   };
   try {
-    const pieces = ['tenant-config', 'global-config', 'auth', 'audit', 'config-resolver'];
-    await stage.start(pieces, loadCore, stage.clustered);
+    const roles = ['tenant-config', 'global-config', 'auth', 'audit', 'config-resolver'];
+    await stage.start(roles, loadCore, stage.clustered);
     const gateway = await stage.start(['gateway'], serverCore, stage.clustered);
     const platform = await eventually(() => platformAdmin(gateway.url));
     const { id, admin } = await eventually(() => createTenant(gateway.url, platform, 'Bench'));
     const path = `/tenants/${id}/config/risk`;
     const ofStrata = await startReaders('strata', stage.bus.url, id);
-    const found = await judgedBy(ofStrata, writes, async (turn) => {
+    const found = await evaluatedBy(ofStrata, writes, async (turn) => {
       const limits = { max_concurrent_automations: turn % 1000 };
       const { status, headers, text } = await admin.put(path, { global_settings: limits });
       if (status !== 200) throw new Error(text);
@@ -92,14 +92,14 @@ export const stale: Group = async ({ rounds, seconds }) => {
     };
     await set(0);
     const ofRedis = await startReaders('redis', redisUrl, path);
-    const theirs = await judgedBy(ofRedis, writes, set);
+    const theirs = await evaluatedBy(ofRedis, writes, set);
     writer.disconnect();
     return {
       rows: [],
       facts: [
         {
           what: `stale reads of ${processes} processes that read without a pause, ${writes} writes: Strata / Redis’ client-side caching (RESP3 tracking, node-redis)`,
-          figure: `${figureOf(found)} / ${figureOf(theirs)}`,
+          result: `${metricOf(found)} / ${metricOf(theirs)}`,
         },
       ],
     };

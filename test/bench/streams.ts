@@ -152,19 +152,19 @@ export const streamsGroup: Group = async ({ rounds, streams }) => {
     const facts: Fact[] = [
       {
         what: 'processor time a second that 1,000 idle streams add, heartbeats included / bare, without',
-        figure: `${ofStrata.idleMs.toFixed(2)} / ${ofHub.idleMs.toFixed(2)} ms`,
+        result: `${ofStrata.idleMs.toFixed(2)} / ${ofHub.idleMs.toFixed(2)} ms`,
       },
       {
         what: 'processor time a second of the gateway without any stream, which is in neither',
-        figure: `${ofStrata.aloneMs.toFixed(2)} ms`,
+        result: `${ofStrata.aloneMs.toFixed(2)} ms`,
       },
       {
         what: `memory of a stream: Strata / bare`,
-        figure: `${ofStrata.kibibytes.toFixed(1)} / ${ofHub.kibibytes.toFixed(1)} KiB`,
+        result: `${ofStrata.kibibytes.toFixed(1)} / ${ofHub.kibibytes.toFixed(1)} KiB`,
       },
       {
         what: `processor time of a change for ${many} streams: Strata / bare`,
-        figure: `${cpu(strata)} / ${cpu(baseline)} ms`,
+        result: `${cpu(strata)} / ${cpu(baseline)} ms`,
       },
     ];
     return { rows, facts };

@@ -55,8 +55,8 @@ async function insertTenants({ query }: Database, count: number): Promise<void> 
 async function readAll(): Promise<Kept> {
   const stage = await startStage();
   try {
-    const pieces = ['tenant-config', 'global-config', 'config-resolver', 'auth', 'audit'];
-    await stage.start(pieces, loadCore, stage.clustered);
+    const roles = ['tenant-config', 'global-config', 'config-resolver', 'auth', 'audit'];
+    await stage.start(roles, loadCore, stage.clustered);
     // Some more are read before anything is measured.
     await insertTenants(stage.database, measured + 1000);
     const file = 'test/bench/peers/tenants-in-memory.ts';
@@ -84,5 +84,5 @@ export const tenants: Group = async () => {
     baseline: [goalBytes / 1000],
   };
   const asCounted = `${(bytes / measured / 1000).toFixed(2)} kB`;
-  return { rows: [row], facts: [{ what: 'the same, as the caches count it', figure: asCounted }] };
+  return { rows: [row], facts: [{ what: 'the same, as the caches count it', result: asCounted }] };
 };

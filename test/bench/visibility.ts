@@ -87,8 +87,8 @@ async function checkVisible(
   nodes: number,
   writes: readonly Write[],
 ): Promise<void> {
-  const told = await Promise.all(names.map((name) => publisher.request(`known.${name}`)));
-  const known = told.flatMap((message) => message.json<Known>());
+  const received = await Promise.all(names.map((name) => publisher.request(`known.${name}`)));
+  const known = received.flatMap((message) => message.json<Known>());
   for (const { revision, answeredAt } of writes) {
     const ofWrite = known.filter(([each]) => each === revision);
     const dropped = ofWrite.reduce((sum, [, count]) => sum + count, 0);
@@ -197,7 +197,7 @@ export const visibility: Group = async ({ rounds, seconds }) => {
     };
     facts.push({
       what: `${named(nodes)}, p50 and p99: the write / its commit / the bare fan-out`,
-      figure: `${medians('strata')} / ${medians('commit')} / ${medians('raw')} ms`,
+      result: `${medians('strata')} / ${medians('commit')} / ${medians('raw')} ms`,
     });
   }
   return { rows, facts };

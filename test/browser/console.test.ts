@@ -498,12 +498,12 @@ describe('documents', () => {
     await document.field('/default_region').fill('mine');
     await admin.patch(path, { default_cpu: '2', default_region: 'theirs', default_zone: 'a' });
     await document.review();
-    const told = seen.page.locator('.editor .banner');
-    await told.waitFor();
+    const received = seen.page.locator('.editor .banner');
+    await received.waitFor();
     // What it says at first may come from a look that the page takes by itself, before the review
     // is answered.
     await eventually(async () =>
-      expect(await told.innerText()).toMatch(
+      expect(await received.innerText()).toMatch(
         /admin@acme\.example changed this[^]*Both of you changed \/default_region/,
       ),
     );
@@ -736,7 +736,7 @@ describe('live', () => {
     await seen.close();
   });
 
-  test('who opens the page while nobody can be asked who is signed in is let in once that is over', async () => {
+  test('who opens the page while no one can be asked who is signed in is let in once that is over', async () => {
     const seen = await tabOf('viewer');
     const { page } = seen;
     let isOut = true;
@@ -792,12 +792,12 @@ describe('live', () => {
       times += 1;
       await written;
       // What a gateway sends where both came while it was asked, and then no stream more.
-      const told = ['both', 'other'].map((name, index) => {
+      const received = ['both', 'other'].map((name, index) => {
         const change = { revision: index + 1, config_type: 'agent_config', resource_id: name };
         return `id: ${index + 1}\nevent: config.changed\ndata: ${JSON.stringify(change)}\n\n`;
       });
       if (times > 1) await route.abort();
-      else await route.fulfill({ contentType: 'text/event-stream', body: told.join('') });
+      else await route.fulfill({ contentType: 'text/event-stream', body: received.join('') });
     });
     const document = new DocumentPage(seen.page);
     await document.open(id, 'agents/both');

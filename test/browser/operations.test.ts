@@ -146,7 +146,7 @@ describe('compare', () => {
     await seen.close();
   });
 
-  test('edits are not lost unasked by going back or to another tenant, here or in another tab, and are nobody else’s', async () => {
+  test('edits are not lost unasked by going back or to another tenant, here or in another tab, and are no one else’s', async () => {
     const path = `/console/tenants/${acme.id}/documents`;
     await acme.admin.put(`/tenants/${acme.id}/services/edited`, { service_type: 'cloud_run' });
     const seen = await stage.visit();

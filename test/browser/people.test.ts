@@ -300,21 +300,21 @@ describe('members', () => {
   });
 });
 
-test('a group that is asked and in which nobody may decide is named, and filled', async () => {
+test('a group that is asked and in which no one may decide is named, and filled', async () => {
   const { id, emails } = tenant;
   const seen = await tabOf('tenant_admin');
   const groups = new PeoplePage(seen.page);
   await groups.open(id, 'groups');
   const board = groups.row('board');
   await eventually(async () => {
-    expect(await board.innerText()).toMatch(/nobody[^]*Nobody in it may decide[^]*critical risk/);
+    expect(await board.innerText()).toMatch(/no one[^]*No one in it may decide[^]*critical risk/);
     expect(await groups.row('leads').innerText()).toMatch(/high risk, spend/);
   });
   const change = await groups.begin('Change board', 'Members of board');
   await change.choose(emails.operator!);
   await change.done('Save');
   await board.getByText(emails.operator!).waitFor();
-  await eventually(async () => expect(await board.innerText()).not.toContain('Nobody in it'));
+  await eventually(async () => expect(await board.innerText()).not.toContain('No one in it'));
   expect(seen.faults).toEqual([]);
   await seen.close();
 });

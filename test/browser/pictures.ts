@@ -206,10 +206,10 @@ async function everyScreen(folder: string, tenant: TenantFixture): Promise<void>
     '/nodes',
   ]);
   await root.close();
-  const nobody = await visit(browser, origin);
-  await new SignInPage(nobody.page).open();
-  await takeEveryScreen(nobody, folder, '/sign-in', ['']);
-  await nobody.close();
+  const anonymous = await visit(browser, origin);
+  await new SignInPage(anonymous.page).open();
+  await takeEveryScreen(anonymous, folder, '/sign-in', ['']);
+  await anonymous.close();
 }
 
 async function picturesOfPages({ id, emails }: TenantFixture): Promise<void> {

@@ -417,7 +417,7 @@ describe('roles', () => {
     readonly body?: object;
   }
   type Row = readonly [button: string, request: string, body?: object];
-  const nobody = '00000000-0000-4000-8000-000000000000';
+  const anonymous = '00000000-0000-4000-8000-000000000000';
 
   const offersOn = (screen: string, ...rows: readonly Row[]): Offer[] =>
     rows.map(([button, request, body]) => {
@@ -465,19 +465,19 @@ describe('roles', () => {
       `approvals/${ids.approval}`,
       ['Approve', `POST approvals/${ids.approval}/decision`, {}],
       ['Deny', `POST approvals/${ids.approval}/decision`, {}],
-      ['Acknowledge', `POST approvals/${nobody}/ack`],
+      ['Acknowledge', `POST approvals/${anonymous}/ack`],
     ),
     ...offersOn(
       `change-sets/${ids.set}`,
-      ['Ask for approval', `POST config/changesets/${nobody}/submit`],
-      ['Edit…', `PATCH config/changesets/${nobody}`, {}],
-      ['Cancel it…', `POST config/changesets/${nobody}/cancel`],
-      ['It cannot wait…', `POST config/changesets/${nobody}/break-glass`, {}],
+      ['Ask for approval', `POST config/changesets/${anonymous}/submit`],
+      ['Edit…', `PATCH config/changesets/${anonymous}`, {}],
+      ['Cancel it…', `POST config/changesets/${anonymous}/cancel`],
+      ['It cannot wait…', `POST config/changesets/${anonymous}/break-glass`, {}],
     ),
     ...offersOn('notifications', ['Test webhook', 'POST notifications/test', {}]),
     ...offersOn(`deliveries/${ids.delivery}`, [
       'Send it again',
-      `POST notifications/deliveries/${nobody}/replay`,
+      `POST notifications/deliveries/${anonymous}/replay`,
     ]),
     ...offersOn(
       'history?open=2',
@@ -487,24 +487,24 @@ describe('roles', () => {
     ...offersOn(
       'members',
       ['Invite…', 'POST users', {}],
-      ['Send again to late@acme.example', `POST users/${nobody}/invite`],
-      ['Change admin@acme.example', `PATCH users/${nobody}`, {}],
-      ['Remove admin@acme.example', `DELETE users/${nobody}`],
-      ['Change what ', `PUT directory-groups/${nobody}`, { roles: [], groups: [] }],
+      ['Send again to late@acme.example', `POST users/${anonymous}/invite`],
+      ['Change admin@acme.example', `PATCH users/${anonymous}`, {}],
+      ['Remove admin@acme.example', `DELETE users/${anonymous}`],
+      ['Change what ', `PUT directory-groups/${anonymous}`, { roles: [], groups: [] }],
     ),
     ...offersOn(
       'groups',
-      ['New group…', `PATCH users/${nobody}`, {}],
-      ['Change leads', `PATCH users/${nobody}`, {}],
+      ['New group…', `PATCH users/${anonymous}`, {}],
+      ['Change leads', `PATCH users/${anonymous}`, {}],
     ),
     ...offersOn('service-accounts', ['New account…', 'POST service-accounts', {}]),
     ...offersOn(
       `service-accounts/${ids.account}`,
-      ['Change…', `PATCH service-accounts/${nobody}`, {}],
-      ['Disable…', `PATCH service-accounts/${nobody}`, {}],
-      ['Remove…', `DELETE service-accounts/${nobody}`],
+      ['Change…', `PATCH service-accounts/${anonymous}`, {}],
+      ['Disable…', `PATCH service-accounts/${anonymous}`, {}],
+      ['Remove…', `DELETE service-accounts/${anonymous}`],
       ['New key…', `POST service-accounts/${ids.account}/api-keys`, {}],
-      ['Revoke ', `DELETE service-accounts/${ids.account}/api-keys/${nobody}`],
+      ['Revoke ', `DELETE service-accounts/${ids.account}/api-keys/${anonymous}`],
     ),
     ...offersOn(
       'audit',
@@ -522,9 +522,9 @@ describe('roles', () => {
     ...offersOn(
       '/platform/tenants',
       ['New tenant…', 'POST /tenants', {}],
-      ['Rename ', `PATCH /tenants/${nobody}`, { name: '' }],
-      ['disable ', `PATCH /tenants/${nobody}`, { status: '' }],
-      ['Delete Closed', `DELETE /tenants/${nobody}`],
+      ['Rename ', `PATCH /tenants/${anonymous}`, { name: '' }],
+      ['disable ', `PATCH /tenants/${anonymous}`, { status: '' }],
+      ['Delete Closed', `DELETE /tenants/${anonymous}`],
     ),
     ...offersOn('/platform/global', ['New…', 'PUT /config/global/new?dry_run=true', {}]),
     ...offersOn(

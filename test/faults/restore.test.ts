@@ -98,7 +98,7 @@ test.each([
       ] as const)
     : []),
 ])(
-  '%s, %s: nobody answers what was lost, streams and clients are told',
+  '%s, %s: no one answers what was lost, streams and clients are told',
   async (what, when, writesAtOnce) => {
     const kept = {
       agent: await eventually(() => writeAgent('kept')),

@@ -136,10 +136,10 @@ test('a request arrives signed, a decision tells who was told, and the log shows
     state: 'approved',
     decision: { decision: 'approve', comment: 'go', via: 'api' },
   });
-  const [told] = await receiver.wait(
+  const [received] = await receiver.wait(
     (one) => of(made.id)(one) && one.body.type === 'approval.decided',
   );
-  expect(told!.body.data).toMatchObject({
+  expect(received!.body.data).toMatchObject({
     state: 'approved',
     decision: { decision: 'approve', comment: 'go' },
   });

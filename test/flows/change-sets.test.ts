@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { ChangeSetEntity } from '../../services/tenant-config/schema.ts';
-import { showChangeSets } from '../../shared/change-sets/figures.ts';
+import { showChangeSets } from '../../shared/change-sets/metrics.ts';
 import { isRead, type Contract } from '../../shared/contracts/contract.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
 import { weekdays } from '../../shared/contracts/weekdays.ts';
@@ -182,7 +182,7 @@ describe('every door', () => {
         (contract.leadsTo === 'proof' && /\.(put|patch|delete)$/.test(name))),
   );
 
-  const emergency = 'Payments are down, and nobody else is awake';
+  const emergency = 'Payments are down, and no one else is awake';
   const historyRows = async (): Promise<unknown> =>
     cluster.database.query(
       `SELECT (SELECT count(*) FROM tenant_config.configuration_history) AS tenants,
@@ -612,14 +612,14 @@ test('webhooks and chat are told each step, once', async () => {
       ({ id }: { id: string }) =>
       ({ path: to, text }: Received) =>
         to === '/hook' && text.includes(id);
-    const told = await receiver.wait(hookOf(set), 3);
-    expect(told.map(({ body }) => body.type).toSorted()).toEqual(steps.toSorted());
+    const received = await receiver.wait(hookOf(set), 3);
+    expect(received.map(({ body }) => body.type).toSorted()).toEqual(steps.toSorted());
     const { data } = await stream.until(
       ({ event, data: { state } }) => event === 'changeset.changed' && state === 'applied',
     );
     expect(data).toEqual({ revision: data.revision, changeset_id: set.id, state: 'applied' });
     stream.leave();
-    const last = told.find(({ body }) => body.type === 'changeset.applied')!;
+    const last = received.find(({ body }) => body.type === 'changeset.applied')!;
     expect(last.body.data).toEqual({
       tenant_id: tenantId,
       changeset_id: set.id,
@@ -825,9 +825,9 @@ test('figures say who waits for whom, and who has missed their time', async () =
   const source = { query: (sql: string) => database.query(sql) } as unknown as DataSource;
   showChangeSets(registry, 'tenants', source, ChangeSetEntity);
   const read = async () => {
-    const figures = await registry.getMetricsAsJSON();
+    const measured = await registry.getMetricsAsJSON();
     return Object.fromEntries(
-      figures.map(({ name, values }) => [name.replace('strata_', ''), values[0]!.value]),
+      measured.map(({ name, values }) => [name.replace('strata_', ''), values[0]!.value]),
     );
   };
   const before = await read();
@@ -838,7 +838,7 @@ test('figures say who waits for whom, and who has missed their time', async () =
   const broken = good(
     await people.ada.send('PUT', project(), {
       body: { labels: { name: 'Now' } },
-      headers: { 'x-break-glass': 'Payments are down and nobody else is awake' },
+      headers: { 'x-break-glass': 'Payments are down and no one else is awake' },
     }),
   );
   expect(broken.status).toBe(201);
@@ -867,7 +867,7 @@ test('figures say who waits for whom, and who has missed their time', async () =
 });
 
 describe('an emergency', () => {
-  const reason = 'Payments are down and nobody else is awake';
+  const reason = 'Payments are down and no one else is awake';
   const draft = async (by: Client): Promise<{ id: string }> => {
     const body = { title: 'Now', reason: 'It is down', items: [putProject()] };
     return good(await by.post(sets(), body)).body;
@@ -997,7 +997,7 @@ describe('the platform', () => {
         headers: { 'x-break-glass': why },
       });
     expect((await send('too short')).status).toBe(422);
-    const written = good(await send('Payments are down and nobody else is awake')).body;
+    const written = good(await send('Payments are down and no one else is awake')).body;
     const revisions = [written.revision - 1, written.revision];
     expect(written.items).toEqual(
       paths.map((path, index) => ({
@@ -1012,7 +1012,7 @@ describe('the platform', () => {
     expect(good(await people.rita.post(`${path}/review`)).body).toMatchObject({
       state: 'applied',
       revisions,
-      break_glass: { reason: 'Payments are down and nobody else is awake' },
+      break_glass: { reason: 'Payments are down and no one else is awake' },
     });
   });
 

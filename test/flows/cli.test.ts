@@ -466,13 +466,13 @@ describe('signing in', () => {
     const environment = signedOut;
     const input = `${adminKey}\n`;
     writeFileSync(join(cli.folder, 'key'), input);
-    const told = [
+    const received = [
       await cli.run(['whoami', '--api-key-file', 'key'], { environment }),
       await cli.run(['whoami', '--api-key-file', '-'], { environment, input }),
       await cli.run(['login', '--with-key'], { environment, input }),
       await signedIn('whoami'),
     ];
-    for (const { code, out } of told)
+    for (const { code, out } of received)
       expect([code, out]).toEqual([0, expect.stringContaining('Acme Robots')]);
     expect((await signedIn('switch', 'Beta Works')).err).toMatch(/a key is of one tenant/);
     expect((await signedIn('logout')).code).toBe(0);
@@ -718,7 +718,7 @@ test('accounts: found by their address, disabled, and enabled again', async () =
   expect((await accounts('enable', email)).out).toMatch(/ active /m);
   expect((await asThem()).status).toBe(200);
   expect((await accounts('find', 'nobody@nowhere.example')).err).toMatch(
-    /^strata: there is no account of nobody@nowhere\.example/,
+    /^strata: there is no account of anonymous@nowhere\.example/,
   );
 });
 
@@ -728,7 +728,7 @@ test('nodes: each with its release, what it hosts, and how it is', async () => {
   const shown = await cli.run(['nodes'], { environment });
   expect(shown).toMatchObject({ code: 0, err: '' });
   expect(shown.out).toMatch(
-    /^node +host +pieces +release +state +lease +sending +started +last_seen\n/,
+    /^node +host +roles +release +state +lease +sending +started +last_seen\n/,
   );
   const [{ node, pieces, state }, ...others] = JSON.parse(
     (await cli.run(['nodes', '--json'], { environment })).out,
@@ -984,7 +984,7 @@ test('members, who decides, keys and deliveries, as the console has them', async
     (await tenant.admin.patch(`/tenants/${tenant.id}/config/notifications`, routes)).status,
   ).toBe(200);
   expect((await asAdmin('members')).out).toMatch(/operator@\S+ +- +operator +- +active/);
-  expect((await asAdmin('who')).out).toMatch(/high risk +board +nobody/);
+  expect((await asAdmin('who')).out).toMatch(/high risk +board +no one/);
   expect((await asAdmin('keys')).out).toMatch(/cli +strata_/);
   const asked = await tenant.operator.post(`/tenants/${tenant.id}/approvals`, {
     action: 'spend',
@@ -1153,7 +1153,7 @@ test('a plan that needs an approval is applied in an emergency, by a person', as
   const planned = await asPlatform('plan', 'emergency', ...by, '--json');
   const { digest } = JSON.parse(planned.out) as { digest: string };
   const apply = ['apply', 'emergency', '--digest', digest, ...by];
-  const why = ['--break-glass', 'Payments are down and nobody else is awake'];
+  const why = ['--break-glass', 'Payments are down and no one else is awake'];
   expect((await asPlatform(...apply)).err).toMatch(/^strata: change_approval_required/);
   expect((await asPlatform(...apply, ...why)).err).toMatch(/^strata: insufficient_scope/);
   expect((await platform.get('/config/global/cli.emergency')).status).toBe(404);

@@ -53,7 +53,7 @@ async function neighbourWith(apiKey: string, nodeId: string): Promise<ServiceBro
     NATS_URL: cluster.environment.NATS_URL,
     STRATA_API_KEY: apiKey,
   };
-  const options = neighbourOptions(loadSettings(given, { pieces: [] }));
+  const options = neighbourOptions(loadSettings(given, { roles: [] }));
   const broker = new ServiceBroker({ ...options, logger: false });
   await broker.start();
   await broker.waitForServices('tenant-config', 60_000);
@@ -524,7 +524,7 @@ describe('platform admins by reload', () => {
     );
   });
 
-  test('an address that nobody proved makes nobody an admin', async () => {
+  test('an address that no one proved makes no one an admin', async () => {
     const unproved = `UPDATE auth.users SET email_verified = false WHERE email = '${second}'`;
     await cluster.database.query(unproved);
     admins('admin@example.com', second);

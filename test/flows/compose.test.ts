@@ -12,7 +12,7 @@ import http from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
-import { pieces } from '../../services/pieces.ts';
+import { roles } from '../../services/node-roles.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
@@ -73,7 +73,7 @@ let database: Database;
 const role = `compose_${process.pid}`;
 let [nats, redis]: Process[] = [];
 interface ComposedNode {
-  readonly piece: string;
+  readonly role: string;
   readonly running: Running;
   readonly metricsPort: number;
   /** The command of its health check. */
@@ -82,7 +82,7 @@ interface ComposedNode {
 const nodes: ComposedNode[] = [];
 /** Those whose second node a test asks for something. */
 const twoStarted = ['gateway', 'global-config'];
-const nodesOf = (wanted: string): ComposedNode[] => nodes.filter(({ piece }) => piece === wanted);
+const nodesOf = (wanted: string): ComposedNode[] => nodes.filter(({ role }) => role === wanted);
 async function metricsOf({ metricsPort }: ComposedNode): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
   return response.text();
@@ -147,7 +147,7 @@ beforeAll(async () => {
     cwd: root,
     env: { ...inherited(), ...environmentOf(migrate, 0) },
   });
-  // Of most pieces one, since both are made of the same lines.
+  // Of most roles one, since both are made of the same lines.
   const replicas = ours
     .filter(([name]) => name !== 'migrate')
     .flatMap(([name, container]) =>
@@ -160,7 +160,7 @@ beforeAll(async () => {
         word.replaceAll(String(container.environment!.METRICS_PORT), String(port)),
       );
       nodes.push({
-        piece: name,
+        role: name,
         running: await startStrata(environmentOf(container, port), container.command!),
         metricsPort: port,
         check,
@@ -181,7 +181,7 @@ test('every piece runs twice, and nothing else is made of the image', () => {
   const replicas = ours
     .filter(([name]) => name !== 'migrate')
     .map(([name, { deploy }]) => [name, deploy?.replicas] as const);
-  const twice = pieces.map(({ name }) => [name, 2] as const);
+  const twice = roles.map(({ name }) => [name, 2] as const);
   expect(Object.fromEntries(replicas)).toEqual(Object.fromEntries(twice));
   for (const [name, { command }] of ours)
     expect(command).toEqual([name === 'migrate' ? '--migrate' : name]);
@@ -206,13 +206,10 @@ test('the health check of every container passes', async () => {
 });
 
 test('every container reaches what it needs, with the passwords: none is degraded', async () => {
-  for (const { piece, metricsPort } of nodes) {
+  for (const { role, metricsPort } of nodes) {
     const status = new Client(`http://127.0.0.1:${metricsPort}`);
     await eventually(async () =>
-      expect([piece, (await status.get('/readyz')).body]).toMatchObject([
-        piece,
-        { status: 'ready' },
-      ]),
+      expect([role, (await status.get('/readyz')).body]).toMatchObject([role, { status: 'ready' }]),
     );
   }
 });
@@ -274,12 +271,12 @@ test('what is written through one gateway is read through the other, and a servi
   const read = await new Client(other!, platform.token).get('/config/global/greeting');
   expect(read.body.config_value).toBe('hello');
 
-  const figures = await Promise.all(nodesOf('global-config').map(metricsOf));
-  const acknowledged = figures.map((text) =>
+  const measured = await Promise.all(nodesOf('global-config').map(metricsOf));
+  const acknowledged = measured.map((text) =>
     Number(/^strata_acknowledgement_seconds_count (\d+)$/m.exec(text)?.[1]),
   );
   expect(acknowledged.reduce((sum, count) => sum + count)).toBe(1);
-  for (const text of figures) {
+  for (const text of measured) {
     expect(text).toMatch(/^strata_bus_connected 1$/m);
     expect(text).toMatch(/^strata_outbox_events \d+$/m);
   }

@@ -141,8 +141,8 @@ test('a write does not need the audit service, and no event is lost while it is 
   const [nats, redis] = await Promise.all([startNats(), startRedis()]);
   servers.push(nats, redis);
   const environment = { DATABASE_URL: database.url, NATS_URL: nats.url, REDIS_URL: redis.url };
-  const pieces = ['gateway', 'auth', 'tenant-config', 'global-config', 'config-resolver'];
-  strata = await startStrata(environment, pieces);
+  const roles = ['gateway', 'auth', 'tenant-config', 'global-config', 'config-resolver'];
+  strata = await startStrata(environment, roles);
   const admin = await signIn(strata.url, tenant.emails.tenant_admin!, memberPassword);
   const written = await Promise.all(
     Array.from({ length: 10 }, (_each, index) =>

@@ -143,13 +143,13 @@ describe('a start that does not come to its end', () => {
   });
 
   test('stopped by SIGTERM while it waits for a bus that is away, it ends with 0', async () => {
-    const nobody = await freePort();
+    const anonymous = await freePort();
     const database = await strataDatabase();
     const environment = {
       DATA_DIR: home,
-      NATS_URL: `nats://127.0.0.1:${nobody}`,
+      NATS_URL: `nats://127.0.0.1:${anonymous}`,
       DATABASE_URL: database.url,
-      REDIS_URL: `redis://127.0.0.1:${nobody}`,
+      REDIS_URL: `redis://127.0.0.1:${anonymous}`,
       SECRET_KEY: secretKey,
     };
     const first = startUnder(environment);

@@ -40,10 +40,10 @@ let erased: TenantFixture;
  * What is stopped while the others erase: it has rows of tenants, and layers of their configuration
  * in memory.
  */
-const stoppedPieces = ['notifier', 'config-resolver'];
-const servicesTogether = serviceNames.filter((name) => !stoppedPieces.includes(name));
-const startNode = (name: string, pieces: readonly string[]): Promise<Running> =>
-  startStrata({ ...environment, NODE_ID: name }, pieces);
+const stoppedRoles = ['notifier', 'config-resolver'];
+const servicesTogether = serviceNames.filter((name) => !stoppedRoles.includes(name));
+const startNode = (name: string, roles: readonly string[]): Promise<Running> =>
+  startStrata({ ...environment, NODE_ID: name }, roles);
 
 beforeAll(async () => {
   [database, bus, redis, receiver] = await Promise.all([
@@ -65,7 +65,7 @@ beforeAll(async () => {
   };
   [services, notifier, gateway] = await Promise.all([
     startNode('services', servicesTogether),
-    startNode('notifier', stoppedPieces),
+    startNode('notifier', stoppedRoles),
     startNode('gateway', ['gateway']),
   ]);
   platform = await eventually(() => signIn(gateway.url, 'admin@example.com', adminPassword));
@@ -348,14 +348,14 @@ test('an erased tenant leaves no row and nothing in memory but the hashes of its
     'audit.events',
   ]);
   // Of the platform's chain, and without a word of what was in it.
-  const told = await database.query<{ chain: string; action: string; payload: unknown }>(
+  const received = await database.query<{ chain: string; action: string; payload: unknown }>(
     'SELECT chain, action, payload FROM audit.events WHERE target = $1 ORDER BY seq',
     [erased.id],
   );
   const links = left['audit.erased_links']!.length;
   expect(links).toBeGreaterThanOrEqual(chains[0].events + 2);
   expect(left['audit.events']).toHaveLength(2);
-  expect(told).toEqual([
+  expect(received).toEqual([
     { chain: 'platform', action: 'tenant.erased', payload: {} },
     {
       chain: 'platform',
@@ -466,7 +466,7 @@ test('an account that is erased leaves its id without a name, and nothing that i
   expect(next.user_id).not.toBe(id);
 });
 
-test('nobody erases their own account, nor the last that administers the platform', async () => {
+test('no one erases their own account, nor the last that administers the platform', async () => {
   const id = await userIdOf('admin@example.com');
   const own = await platform.delete(`/auth/users/${id}`);
   expect([own.status, own.body.detail.code]).toEqual([409, 'conflict']);

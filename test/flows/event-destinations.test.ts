@@ -60,7 +60,7 @@ beforeEach(async () => {
 });
 afterEach(() => siem.receiver.close());
 
-const signingSettings = loadSettings({ SECRET_KEY: secretKey }, { pieces: [] });
+const signingSettings = loadSettings({ SECRET_KEY: secretKey }, { roles: [] });
 async function withDatabase<T>(
   work: (db: Awaited<ReturnType<typeof openDatabase>>) => Promise<T>,
 ): Promise<T> {
@@ -337,8 +337,8 @@ describe('nothing is missing', () => {
   test('after 410, which pauses it until the document is written', async () => {
     siem.refuse = () => 410;
     await setUp({ from_seq: 1 });
-    const told = await audited(tenant.admin, 'audit.destination_gone', () => true);
-    expect(told).toMatchObject({ target: 'siem', payload: { status: 410, seq: 0 } });
+    const notified = await audited(tenant.admin, 'audit.destination_gone', () => true);
+    expect(notified).toMatchObject({ target: 'siem', payload: { status: 410, seq: 0 } });
     expect(await state()).toMatchObject({ state: 'gone', seq: 0, status: 410 });
     await write(2);
     expect(siem.receiver.received).toHaveLength(1);
@@ -568,8 +568,8 @@ describe('of the platform', () => {
     siem.refuse = () => 410;
     await writeOfPlatform(2);
     await eventually(async () => expect(await platformState()).toMatchObject({ state: 'gone' }));
-    const told = await audited(platform, 'audit.destination_gone', (each) => !each.tenant_id);
-    expect(told).toMatchObject({ tenant_id: null, target: 'siem' });
+    const notified = await audited(platform, 'audit.destination_gone', (each) => !each.tenant_id);
+    expect(notified).toMatchObject({ tenant_id: null, target: 'siem' });
     siem.refuse = () => undefined;
     // The same document again would be no write.
     await setUpPlatform({ batch: { max_seconds: 0, max_events: 50 } });

@@ -1,5 +1,5 @@
 /**
- * What monitoring gets: a node of each piece, scraped as Prometheus would, promtool's verdict on
+ * What monitoring gets: a node of each role, scraped as Prometheus would, promtool's verdict on
  * what it says, and the alert that each fault of the cluster raises.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
-import { pieces } from '../../services/pieces.ts';
+import { roles } from '../../services/node-roles.ts';
 import { directoryFileIn } from '../../shared/database/backup/archive-command.ts';
 import {
   alerts,
@@ -43,7 +43,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const operations = readFileSync(join(root, 'docs/operations/watch.md'), 'utf8');
 
 interface Node {
-  readonly piece: string;
+  readonly role: string;
   readonly running: Running;
   readonly metricsPort: number;
 }
@@ -70,13 +70,13 @@ beforeAll(async () => {
   };
   await migrate(url);
   nodes = await Promise.all(
-    pieces.map(async ({ name: piece }) => {
+    roles.map(async ({ name: role }) => {
       const metricsPort = await freePort();
-      const own = { NODE_ID: piece, METRICS_PORT: String(metricsPort) };
+      const own = { NODE_ID: role, METRICS_PORT: String(metricsPort) };
       return {
-        piece,
+        role,
         metricsPort,
-        running: await startStrata({ ...environment, ...own }, [piece]),
+        running: await startStrata({ ...environment, ...own }, [role]),
       };
     }),
   );
@@ -95,7 +95,7 @@ afterAll(async () => {
   await postgres?.stop();
 });
 
-const nodeOf = (piece: string): Node => nodes.find((node) => node.piece === piece)!;
+const nodeOf = (role: string): Node => nodes.find((node) => node.role === role)!;
 
 const scrape = async ({ metricsPort }: Node): Promise<string> => {
   // Less than Prometheus waits by default, and less than a query waits for a database that stalls.
@@ -121,15 +121,15 @@ const samplesIn = (text: string): Map<string, string> =>
 
 const withoutSuffix = (metric: string): string => metric.replace(/_(bucket|sum|count)$/, '');
 
-/** What the table of figures says of a piece. */
-function documentedFor(piece: string): string[] {
-  const { hasTables = false } = pieces.find(({ name }) => name === piece)!;
+/** What the table of metrics says of a role. */
+function documentedFor(role: string): string[] {
+  const { hasTables = false } = roles.find(({ name }) => name === role)!;
   const isOn: Record<string, boolean> = {
     'every node': true,
     'nodes with a database': hasTables,
-    ...Object.fromEntries(pieces.map(({ name }) => [`\`${name}\``, name === piece])),
-    gateways: piece === 'gateway',
-    'nodes of configuration': piece === 'tenant-config' || piece === 'global-config',
+    ...Object.fromEntries(roles.map(({ name }) => [`\`${name}\``, name === role])),
+    gateways: role === 'gateway',
+    'nodes of configuration': role === 'tenant-config' || role === 'global-config',
   };
   const [, section = ''] = operations.split('\n## Metrics\n');
   const rows = [...section.matchAll(/^\| (`strata_.+?) +\| (.+?) +\|/gm)];
@@ -141,22 +141,22 @@ function documentedFor(piece: string): string[] {
     .flatMap(([, names]) => names!.match(/strata_[a-z_]+/g)!);
 }
 
-describe.each(pieces.map(({ name }) => name))('/metrics of %s', (piece) => {
+describe.each(roles.map(({ name }) => name))('/metrics of %s', (role) => {
   test('follows the conventions: promtool has nothing to say', async () => {
-    expect(await promtool(['check', 'metrics'], await scrape(nodeOf(piece)))).toEqual({
+    expect(await promtool(['check', 'metrics'], await scrape(nodeOf(role)))).toEqual({
       code: 0,
       output: '',
     });
   });
 
   test('has exactly the figures that the table says it has', async () => {
-    const text = await scrape(nodeOf(piece));
+    const text = await scrape(nodeOf(role));
     const shown = [...typesIn(text).keys()].filter((name) => name.startsWith('strata_'));
-    expect(shown.sort()).toEqual(documentedFor(piece).sort());
+    expect(shown.sort()).toEqual(documentedFor(role).sort());
   });
 
   test('counts nothing in a gauge', async () => {
-    for (const [name, type] of typesIn(await scrape(nodeOf(piece))))
+    for (const [name, type] of typesIn(await scrape(nodeOf(role))))
       expect([name, type === 'counter']).toEqual([name, name.endsWith('_total')]);
   });
 });
@@ -188,8 +188,8 @@ test('alerts and dashboard ask for what is there, by labels that it has', async 
 
 test('a transaction that reads for long shows by how long it has been open', async () => {
   const oldest = async (): Promise<number> => {
-    const figures = samplesIn(await scrape(nodeOf('audit')));
-    return Number(figures.get('strata_database_oldest_snapshot_seconds'));
+    const measured = samplesIn(await scrape(nodeOf('audit')));
+    return Number(measured.get('strata_database_oldest_snapshot_seconds'));
   };
   await withClient(databaseUrl, async (client) => {
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
@@ -238,7 +238,7 @@ type Scrapes = ReadonlyMap<string, ReadonlyMap<string, string> | undefined>;
 async function scrapeAll(): Promise<Scrapes> {
   const seen = nodes.map(async (node): Promise<[string, Map<string, string> | undefined]> => {
     const text = await scrape(node).catch(() => undefined);
-    return [node.piece, text === undefined ? undefined : samplesIn(text)];
+    return [node.role, text === undefined ? undefined : samplesIn(text)];
   });
   return new Map(await Promise.all(seen));
 }
@@ -250,9 +250,9 @@ const asked = new Set(alerts.flatMap(({ expr }) => metricsIn(expr)));
  * for one of each 15 s.
  */
 function seriesOf(moments: readonly Scrapes[]): { series: string; values: string }[] {
-  return nodes.flatMap(({ piece }) => {
-    const ofNode = moments.map((moment) => moment.get(piece));
-    const target = `instance="${piece}", job="strata"`;
+  return nodes.flatMap(({ role }) => {
+    const ofNode = moments.map((moment) => moment.get(role));
+    const target = `instance="${role}", job="strata"`;
     const isWanted = (sample: string): boolean => asked.has(sample.replace(/\{.*$/, ''));
     const shown = new Set(ofNode.flatMap((samples) => [...(samples?.keys() ?? [])]));
     const labelled = (sample: string): string =>
@@ -304,10 +304,13 @@ const ringing = (labels: string): string =>
   `count(ALERTS{alertstate="firing"${labels}}) or vector(0)`;
 
 /** Some moments, while something is asked between them. */
-async function watch(count: number, meanwhile = async (): Promise<void> => {}): Promise<Scrapes[]> {
+async function watch(
+  count: number,
+  concurrent = async (): Promise<void> => {},
+): Promise<Scrapes[]> {
   const moments: Scrapes[] = [];
   for (let index = 0; index < count; index += 1) {
-    await meanwhile();
+    await concurrent();
     moments.push(await scrapeAll());
     await delay(250);
   }
@@ -340,10 +343,10 @@ describe('a fault raises the alert that is meant for it', () => {
   const ring = async (
     names: readonly string[],
     during: Scrapes[],
-    meanwhile?: () => Promise<void>,
+    concurrent?: () => Promise<void>,
   ): Promise<void> => {
     for (let tries = 0; tries < 6 && (await look(names, during)).code !== 0; tries += 1)
-      during.push(...(await watch(4, meanwhile)));
+      during.push(...(await watch(4, concurrent)));
     expect(await look(names, during)).toMatchObject({ code: 0 });
   };
 

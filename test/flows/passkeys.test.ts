@@ -326,7 +326,7 @@ describe('an assertion that the right key has signed', () => {
     expect(outcome(await present())).toEqual([200, 'ok']);
   });
 
-  test('is audited where it is refused, unless nobody has such a passkey', async () => {
+  test('is audited where it is refused, unless no one has such a passkey', async () => {
     const unknown = await present({ id: unknownId() });
     const tampered = await present({ origin: elsewhere.origin });
     const requestOf = ({ headers }: Answer) => headers.get('x-request-id');

@@ -7,7 +7,7 @@ import { Agent, get } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   eventually,
-  figureOf,
+  metricOf,
   killed,
   polledAgain,
   serviceNames,
@@ -114,7 +114,7 @@ test('without a piece that others do not need, a gateway is degraded, whatever i
   await allReady();
 });
 
-test('without any node of auth, a gateway that knows somebody is degraded and one that knows nobody is not ready', async () => {
+test('without any node of auth, a gateway that knows somebody is degraded and one that knows no one is not ready', async () => {
   await warm();
   await killed(cluster.services[identity]!);
   const away = ['audit', 'auth', 'config-resolver'];
@@ -134,18 +134,18 @@ test('without any node of auth, a gateway that knows somebody is degraded and on
   await allReady();
 });
 
-/** Stops the node of tenant-config where it is, while `meanwhile` runs. */
-async function withoutConfig(meanwhile: () => Promise<void>): Promise<void> {
+/** Stops the node of tenant-config where it is, while `during` runs. */
+async function withoutConfig(during: () => Promise<void>): Promise<void> {
   const { pid } = cluster.services[config]!;
   process.kill(pid, 'SIGSTOP');
   try {
-    await meanwhile();
+    await during();
   } finally {
     process.kill(pid, 'SIGCONT');
   }
 }
 
-test('a service that is registered and does not run is away, and nobody waits for it', async () => {
+test('a service that is registered and does not run is away, and no one waits for it', async () => {
   const noticed = async (): Promise<void> => {
     await warm();
     await withoutConfig(async () => {
@@ -171,19 +171,19 @@ test('polls that a paused node answers late are no reason to begin again', async
     Promise.all(operators.map(work));
   const failures = 'strata_coherence_poll_failures_total';
   const resets = 'strata_coherence_resets_total';
-  const before = await both((gateway) => figureOf(gateway, resets));
+  const before = await both((gateway) => metricOf(gateway, resets));
   await withoutConfig(async () => {
     await both(async (gateway) => {
-      const earlier = await figureOf(gateway, failures);
+      const earlier = await metricOf(gateway, failures);
       await eventually(async () =>
-        expect(await figureOf(gateway, failures)).toBeGreaterThan(earlier),
+        expect(await metricOf(gateway, failures)).toBeGreaterThan(earlier),
       );
       await polledAgain(gateway);
     });
   });
   await allReady();
   await both(polledAgain);
-  expect(await both((gateway) => figureOf(gateway, resets))).toEqual(before);
+  expect(await both((gateway) => metricOf(gateway, resets))).toEqual(before);
 });
 
 test('while PostgreSQL is silent, who remembers something is degraded and who does not is not ready', async () => {
@@ -241,7 +241,7 @@ test('a gateway that is cut off from NATS is degraded as long as it remembers', 
   await allReady();
 });
 
-test('while PostgreSQL takes no writes, nobody can prove that what it says is the newest, which is marked', async () => {
+test('while PostgreSQL takes no writes, no one can prove that what it says is the newest, which is marked', async () => {
   const { database, tenant } = cluster;
   const path = `/tenants/${tenant.id}/config/agents`;
   const at = (url: string): Client => new Client(url, tenant.admin.token);

@@ -141,7 +141,7 @@ test('four eyes hold: not whoever asked, and not one person for two', async () =
   await configure({});
 });
 
-test('nobody decides by being in the channel, or by an address that is not proved to be theirs', async () => {
+test('no one decides by being in the channel, or by an address that is not proved to be theirs', async () => {
   const admin = tenant.emails.tenant_admin!;
   const { id, post } = await ask();
   const foreign = await other.operator.post(`/tenants/${other.id}/approvals`, {

@@ -377,7 +377,7 @@ describe('linking', () => {
     ).toEqual([]);
   });
 
-  test('an address that anybody may claim links, and makes nobody a member', async () => {
+  test('an address that anybody may claim links, and makes no one a member', async () => {
     const { emails } = await createTenantWith(strata.url, platform, `Claims ${randomUUID()}`);
     const outsider = await signIn(strata.url, emails.tenant_admin!, memberPassword);
     const claimed = somebody({ email_verified: false });

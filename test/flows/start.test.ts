@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { announceFirstAdmin, type FirstAdmin } from '../../services/auth/accounts/first-admin.ts';
-import { pieces } from '../../services/pieces.ts';
+import { roles } from '../../services/node-roles.ts';
 import { createPasswordHashing } from '../../services/auth/passwords/password-hashing.ts';
 import { authSchema } from '../../services/auth/schema.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
@@ -113,7 +113,7 @@ describe('/readyz of a first start', () => {
     const fresh = await strataDatabase();
     const shared = { DATABASE_URL: fresh.url, NATS_URL: nats.url, REDIS_URL: redis.url };
     const port = await freePort();
-    const others = pieces.map(({ name }) => name).filter((name) => !/^(auth|gateway)$/.test(name));
+    const others = roles.map(({ name }) => name).filter((name) => !/^(auth|gateway)$/.test(name));
     const starting = [
       startStrata({ ...shared, NODE_ID: 'gateway', PORT: String(port) }, ['gateway']),
       startStrata({ ...shared, NODE_ID: 'others' }, others),
@@ -261,7 +261,7 @@ async function run(
 }
 
 describe('a start that fails says in one line what, where, and what to do', () => {
-  const nobody = 65_534;
+  const anonymous = 65_534;
   const own = { SECRET_KEY: secretKey };
   const node = { ...own, NATS_URL: 'nats://127.0.0.1:1', REDIS_URL: 'redis://127.0.0.1:1' };
   const canary = 'canary-5d1e';
@@ -316,7 +316,7 @@ describe('a start that fails says in one line what, where, and what to do', () =
       ['tenant-confg'],
       () => node,
       2,
-      /^There is no piece tenant-confg\. Did you mean tenant-config\? There are .*gateway\.$/,
+      /^There is no role tenant-confg\. Did you mean tenant-config\? There are .*gateway\.$/,
     ],
     ['an unknown option', ['--migrat'], () => node, 2, /^There is no option --migrat\. --help /],
     [
@@ -381,11 +381,11 @@ describe('a start that fails says in one line what, where, and what to do', () =
     expect(ended.err).not.toContain(canary);
   });
 
-  const asNobody = process.getuid?.() === 0 ? { uid: nobody } : {};
+  const asStranger = process.getuid?.() === 0 ? { uid: anonymous } : {};
   test('a DATA_DIR that this user may not write', async () => {
     const closed = inHome('closed');
     mkdirSync(closed, { mode: 0o555 });
-    const { code, err } = await run([], { DATA_DIR: closed }, asNobody);
+    const { code, err } = await run([], { DATA_DIR: closed }, asStranger);
     expect(code).toBe(1);
     expect(err).toBe(
       `This user may not use ${closed} (EACCES). Run Strata as its owner, set DATA_DIR to another directory, or give DATABASE_URL.\n`,
@@ -453,7 +453,7 @@ describe('a start that fails says in one line what, where, and what to do', () =
 
   test('the stack is for LOG_LEVEL=debug', async () => {
     const { err } = await run(['nothing'], { LOG_LEVEL: 'debug' });
-    expect(err).toMatch(/There is no piece nothing.*\n +at /);
+    expect(err).toMatch(/There is no role nothing.*\n +at /);
   });
 
   test('--help says how Strata is started', async () => {

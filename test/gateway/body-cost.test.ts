@@ -22,7 +22,7 @@ const small = 6000;
 const negligible = 1000;
 
 /** What the gateway does with a body before an action sees it. */
-function judge(schema: TSchema, text: string): void {
+function evaluate(schema: TSchema, text: string): void {
   try {
     problemsOf(schema, parseExactJson(text));
   } catch (error) {
@@ -38,19 +38,19 @@ function judge(schema: TSchema, text: string): void {
  */
 function growthOf(schema: TSchema, textOf: HostileBody): number {
   const larger = textOf(4 * small);
-  const judgeLarger = () => judge(schema, larger);
-  let cost = quickCost(judgeLarger, negligible);
+  const evaluateLarger = () => evaluate(schema, larger);
+  let cost = quickCost(evaluateLarger, negligible);
   if (cost < negligible) return 1;
   const smaller = [1, 2, 3, 4].map((part) => textOf(small, part * firstNumber));
-  const judgeSmaller = () => smaller.forEach((text) => judge(schema, text));
-  for (let look = 0, least = Infinity; ; look += 1, cost = quickCost(judgeLarger)) {
-    least = Math.min(least, (4 * cost) / quickCost(judgeSmaller));
+  const evaluateSmaller = () => smaller.forEach((text) => evaluate(schema, text));
+  for (let look = 0, least = Infinity; ; look += 1, cost = quickCost(evaluateLarger)) {
+    least = Math.min(least, (4 * cost) / quickCost(evaluateSmaller));
     if (look === 20 || least <= mostGrowth) return least;
   }
 }
 
 /** The schemas of bodies and inside them that have been judged; most routes share theirs. */
-const judged = new Set<string>();
+const evaluated = new Set<string>();
 const bodies = restRoutes.flatMap(({ contract, rest }): [string, TSchema][] => {
   const body = contract.params.properties.body as TSchema | undefined;
   return body ? [[`${rest.method} ${rest.path}`, body]] : [];
@@ -59,7 +59,7 @@ const bodies = restRoutes.flatMap(({ contract, rest }): [string, TSchema][] => {
 describe.each(bodies)('%s', (_route, schema) => {
   test('no shape of body costs more than its length', () => {
     const tooCostly: string[] = [];
-    for (const [name, textOf] of hostileBodies(schema, judged)) {
+    for (const [name, textOf] of hostileBodies(schema, evaluated)) {
       const times = growthOf(schema, textOf);
       if (times > mostGrowth) tooCostly.push(`${name}: ${times.toFixed(1)} times`);
     }

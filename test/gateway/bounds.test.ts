@@ -343,7 +343,7 @@ describe('a write outside of a bound', () => {
     },
   );
 
-  test("is refused for what it changes: what was there before stands in nobody's way", async () => {
+  test("is refused for what it changes: what was there before stands in no one's way", async () => {
     const tenant = await freshTenant();
     const { id, admin } = tenant;
     const risk = `/tenants/${id}/config/risk`;

@@ -234,7 +234,7 @@ describe('its session', () => {
   });
 
   test.each(['same-site', 'cross-site'])(
-    'nobody is signed in or out from a page that is %s',
+    'no one is signed in or out from a page that is %s',
     async (site) => {
       const cookie = cookieOf(await anyone.post(session, credentials(), asPage))!;
       const headers = { 'sec-fetch-site': site };

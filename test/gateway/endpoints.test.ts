@@ -643,9 +643,9 @@ describe('reload on one node', () => {
     const isLeft = async (): Promise<boolean> => {
       await tenant.admin.get(`/tenants/${tenant.id}/config/effective`);
       await platform.post('/config/reload', body);
-      const hits = await figure('hits');
+      const hits = await measured('hits');
       await tenant.admin.get(`/tenants/${tenant.id}/config/effective`);
-      return (await figure('hits')) > hits;
+      return (await measured('hits')) > hits;
     };
     // On a busy machine the lease may end in between, after which nothing is answered from memory,
     // either.
@@ -656,7 +656,7 @@ describe('reload on one node', () => {
   });
 
   /** How often the effective values were answered from this node's memory. */
-  async function figure(name: string): Promise<number> {
+  async function measured(name: string): Promise<number> {
     const { text } = await tenant.admin.get('/metrics');
     const line = `strata_cache_${name}_total{cache="dynamic_config_service"} `;
     const [, value] = text.split(line);

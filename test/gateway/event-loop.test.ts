@@ -50,7 +50,7 @@ const bodies: readonly [string, string][] = [
 const mostMs = 20;
 
 test.each(bodies)(
-  'a mebibyte of %s holds up nobody for more than 20 ms',
+  'a mebibyte of %s holds up no one for more than 20 ms',
   async (_name, body) => {
     const put = (): Promise<Response> =>
       fetch(`${strata.url}/tenants/${tenant.id}/config/agents/large`, {
@@ -71,7 +71,7 @@ test.each(bodies)(
   120_000,
 );
 
-test('a replay of many decisions holds up nobody for more than 20 ms', async () => {
+test('a replay of many decisions holds up no one for more than 20 ms', async () => {
   const path = `/tenants/${tenant.id}/decide`;
   const intent = { action: 'scale', risk_level: 'low', cost_impact: 2 };
   const { status, body } = await tenant.admin.post(path, { ...intent, record: true });

@@ -425,16 +425,16 @@ describe.each(['memory', 'Redis'] as const)('a rate limit that is counted in %s'
   test('whoever answers, all requests of an address are counted together', async () => {
     await makeKnown();
     const from = newAddress();
-    const nobody = new Client(limited.url);
+    const anonymous = new Client(limited.url);
     const answers = [
       await ask(from),
       await ask(from, pastFastPath),
-      await nobody.get(risk, { 'x-forwarded-for': from }),
+      await anonymous.get(risk, { 'x-forwarded-for': from }),
       await ask(from, { origin: page }),
-      await nobody.get('/nowhere', { 'x-forwarded-for': from }),
+      await anonymous.get('/nowhere', { 'x-forwarded-for': from }),
       await ask(from),
       await ask(from, pastFastPath),
-      await nobody.get(risk, { 'x-forwarded-for': from }),
+      await anonymous.get(risk, { 'x-forwarded-for': from }),
     ];
     expect(answers.map(standing)).toEqual([
       [200, '5', '4'],
@@ -511,7 +511,7 @@ describe.each(['memory', 'Redis'] as const)('a rate limit that is counted in %s'
 describe('a fast path whose reads are taught by hand', () => {
   const contract = contractTable['tenant-config.risk.get'];
   const caller = serviceCaller('test');
-  const [before, after] = [loadSettings({}, { pieces: [] }), loadSettings({}, { pieces: [] })];
+  const [before, after] = [loadSettings({}, { roles: [] }), loadSettings({}, { roles: [] })];
   let current: Settings;
   let fastPath: FastPath;
   beforeEach(() => {

@@ -344,10 +344,10 @@ describe('every route', () => {
         const about = `narrow key, ${isForThese}: ${status} ${text.slice(0, 300)}`;
         const code = status === 403 ? (body.code ?? body.detail.code) : undefined;
         // Its handler finds that nothing was named.
-        const isJudged = narrow === 'row' && code === 'insufficient_scope';
+        const isChecked = narrow === 'row' && code === 'insufficient_scope';
         if (refusal !== undefined && code !== refusal)
           throw new Error(`expected ${refusal}: ${about}`);
-        if (refusal === undefined && [401, 403].includes(status) && !isJudged)
+        if (refusal === undefined && [401, 403].includes(status) && !isChecked)
           throw new Error(`refused: ${about}`);
       }
     },

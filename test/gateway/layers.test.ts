@@ -365,7 +365,7 @@ describe('what is written between the read of the tenant and that of the platfor
       await openDatabase(options, globalConfigSchema),
     ];
     databases.push(tenants, globals);
-    const settings = loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] });
+    const settings = loadSettings({ LOG_LEVEL: 'silent' }, { roles: [] });
     node = createNode({ settings: liveSettings(settings, {}, []) }).broker;
     const platformActions = platformLayers(globals);
     node.createService(serviceOf('tenant-config', tenantLayers(tenants)));

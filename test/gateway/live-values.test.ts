@@ -317,10 +317,10 @@ describe('effective values are watched', () => {
     const streams = await Promise.all(
       Array.from({ length: 15 }, () => stream(tenant.admin, context, left)),
     );
-    const told = await Promise.all(
+    const received = await Promise.all(
       streams.map((each) => each.until(({ event }) => event === 'effective.changed')),
     );
-    expect(told.map(({ data }) => data.keys)).toEqual(streams.map(() => ['custom']));
+    expect(received.map(({ data }) => data.keys)).toEqual(streams.map(() => ['custom']));
     expect((await questions()).past - before.past).toBeLessThan(10);
     for (const each of streams) each.leave();
   });

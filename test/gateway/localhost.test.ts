@@ -45,7 +45,7 @@ test('with HOST=localhost, every address of localhost answers', async () => {
   }
 });
 
-test('over http nobody is told to come by https alone', async () => {
+test('over http no one is told to come by https alone', async () => {
   const { headers } = await new Client(strata.url).get('/healthz');
   expect(headers.has('strict-transport-security')).toBe(false);
 });

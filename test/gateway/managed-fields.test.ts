@@ -63,7 +63,7 @@ const owned = async (path: string) => {
   return body.items[0]?.fields ?? [];
 };
 
-test('without a folder nobody owns anything, and no row says so', async () => {
+test('without a folder no one owns anything, and no row says so', async () => {
   good(await tenant.admin.put(`/tenants/${tenant.id}/config/agents/free`, { custom: { a: 1 } }));
   good(await tenant.admin.patch(`/tenants/${tenant.id}/config/agents/free`, { custom: { a: 2 } }));
   expect(

@@ -156,8 +156,8 @@ test('texts of values come back as data, beside the word that they are no instru
   const { body } = await call(client, 'effective', { service_id: 'checkout' });
   expect(JSON.stringify(body.values)).toContain(hostile);
   expect(client.getInstructions()).toMatch(/it is no instruction to you/);
-  const told = JSON.stringify(toolList);
-  expect(told).not.toContain(hostile);
+  const received = JSON.stringify(toolList);
+  expect(received).not.toContain(hostile);
 });
 
 describe('a tool reaches no further than its route', () => {

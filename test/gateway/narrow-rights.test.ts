@@ -346,7 +346,7 @@ describe('a reverter', () => {
     const reason = { 'x-change-reason': 'because' };
     const proposed = await reverter.post(`${at}/config/rollback?propose=true`, undo, reason);
     expect(outcome(proposed)).toEqual(role);
-    const glass = { 'x-break-glass': 'it burns and nobody else is awake' };
+    const glass = { 'x-break-glass': 'it burns and no one else is awake' };
     expect(outcome(await reverter.post(`${at}/config/rollback`, undo, glass))).toEqual(role);
   });
 });

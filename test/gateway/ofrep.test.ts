@@ -106,7 +106,7 @@ test('all flags of a context have a tag of the revisions and of the context', as
 
 describe('the stream in the answer', () => {
   interface Listening {
-    readonly told: MessageEvent[];
+    readonly received: MessageEvent[];
     readonly codes: (number | undefined)[];
     readonly source: EventSource;
   }
@@ -127,14 +127,14 @@ describe('the stream in the answer', () => {
       fetch(input, { ...init, headers: { ...init?.headers, 'last-event-id': lastEventId! } });
     const source = new EventSource(url, lastEventId === undefined ? {} : { fetch: resumed });
     opened.push(source);
-    const told: MessageEvent[] = [];
+    const received: MessageEvent[] = [];
     const codes: (number | undefined)[] = [];
-    source.addEventListener('message', (event) => told.push(event));
+    source.addEventListener('message', (event) => received.push(event));
     source.addEventListener('error', ({ code }) => codes.push(code));
     await eventually(async () => {
       if (source.readyState === source.CONNECTING) throw new Error('not yet');
     });
-    return { told, codes, source };
+    return { received, codes, source };
   }
   const most = (count: number): Promise<Answer> =>
     tenant.admin.patch(`${at}/services/checkout`, { max_instances: count });
@@ -143,21 +143,21 @@ describe('the stream in the answer', () => {
     const url = await streamOf(tenant.viewer);
     // Since the evaluation that has the address they may have changed: they are evaluated again.
     await most(10);
-    const { told, source } = await listen(url);
+    const { received, source } = await listen(url);
     expect(source.readyState).toBe(source.OPEN);
-    await eventually(async () => expect(told).toHaveLength(1));
+    await eventually(async () => expect(received).toHaveLength(1));
     await tenant.admin.put(`${at}/services/search`, { service_type: 'cloud_run' });
     await most(11);
-    await eventually(async () => expect(told).toHaveLength(2));
+    await eventually(async () => expect(received).toHaveLength(2));
     const { body } = await tenant.viewer.post(flags(), ofCheckout);
     const { tenant_revision: revision, platform_revision: platform } = body.metadata;
-    expect(told.map(({ data, lastEventId }) => [JSON.parse(data), lastEventId])).toEqual([
+    expect(received.map(({ data, lastEventId }) => [JSON.parse(data), lastEventId])).toEqual([
       [{ type: 'refetchEvaluation' }, `${revision - 2}.${platform}`],
       [{ type: 'refetchEvaluation' }, `${revision}.${platform}`],
     ]);
     // Whoever comes back from before is told at once.
     const before = await listen(await streamOf(tenant.viewer), `${revision - 1}.${platform}`);
-    await eventually(async () => expect(before.told).toHaveLength(1));
+    await eventually(async () => expect(before.received).toHaveLength(1));
     source.close();
     before.source.close();
   });
@@ -293,7 +293,7 @@ describe('the requests of the providers for', () => {
     ]);
   });
 
-  test('its own tenant are those of the credential, and of nobody else', async () => {
+  test('its own tenant are those of the credential, and of no one else', async () => {
     const narrow = new Client(
       strata.url,
       await keyOf(['config:read'], { service_ids: ['checkout'] }),
@@ -318,11 +318,11 @@ describe('the requests of the providers for', () => {
   });
 });
 
-test('no JSON, nobody and others are refused in its form', async () => {
+test('no JSON, no one and others are refused in its form', async () => {
   const raw = await tenant.viewer.send('POST', flags('/a'), { raw: '{' });
   expect([raw.status, raw.body.errorCode]).toEqual([400, 'PARSE_ERROR']);
-  const nobody = await new Client(strata.url).post(flags('/a'), {});
-  expect([nobody.status, nobody.body.errorCode]).toEqual([401, 'GENERAL']);
+  const anonymous = await new Client(strata.url).post(flags('/a'), {});
+  expect([anonymous.status, anonymous.body.errorCode]).toEqual([401, 'GENERAL']);
   const key = new Client(strata.url, await keyOf(['config:read'], { service_ids: ['checkout'] }));
   const outside = await key.post(flags(), {});
   expect([outside.status, outside.body.code]).toEqual([403, 'insufficient_scope']);

@@ -61,7 +61,7 @@ addFormats.default(ajv);
 ajv.addFormat('iana-time-zone', true);
 
 const password = 'correct horse battery staple';
-const nobody = (): Client => new Client(strata.url);
+const anonymous = (): Client => new Client(strata.url);
 const again = (): Promise<Client> => signIn(strata.url, 'ada@example.com', password);
 
 beforeAll(async () => {
@@ -77,7 +77,7 @@ beforeAll(async () => {
   ({ client: ada } = await addMember(tenant.admin, tenant.id, added));
   const other = { email: 'root@example.com', roles: ['viewer'], password };
   ({ client: root } = await addMember(tenant.admin, tenant.id, other));
-  document = (await nobody().get('/openapi.json')).body;
+  document = (await anonymous().get('/openapi.json')).body;
   ajv.addSchema({ components: document.components }, 'document');
 });
 afterAll(async () => {
@@ -254,7 +254,7 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
   'global-config.rollouts.resume': () => newRollout(['advance', 'hold']),
   'global-config.rollouts.revert': () => newRollout(['advance']),
   'auth.refresh': async () => {
-    const { body } = await nobody().post('/auth/login', { email: 'ada@example.com', password });
+    const { body } = await anonymous().post('/auth/login', { email: 'ada@example.com', password });
     return { values: { refresh_token: body.refresh_token } };
   },
   'auth.logout': async () => ({ by: await again() }),
@@ -428,7 +428,7 @@ const unrepeatable: Readonly<Record<string, readonly [status: number, code: stri
 function callerOf({ contract }: RestRoute): Client {
   switch (contract.access.level) {
     case 'public':
-      return nobody();
+      return anonymous();
     case 'platform_admin':
       return platform;
     case 'tenant_or_platform':

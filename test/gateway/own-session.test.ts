@@ -51,10 +51,10 @@ describe('a session that ends', () => {
     const { body: me } = await ended.get('/auth/me');
     await ending.delete(`/auth/sessions/${me.session_id}`);
     const began = performance.now();
-    const told = await streams[0]!.until(isCalled('session.ended'));
+    const received = await streams[0]!.until(isCalled('session.ended'));
     // With room for a busy machine; the rights of all streams are looked at every 15 s.
     expect(performance.now() - began).toBeLessThan(12_000);
-    expect(told.data).toEqual({ code: 'auth_session_revoked' });
+    expect(received.data).toEqual({ code: 'auth_session_revoked' });
     await streams[0]!.ended;
     expect(namesOf(streams[0]!)).toEqual(['ready', 'session.ended', 'closed']);
     expect(streams.slice(1).map(namesOf)).toEqual([['ready'], ['ready']]);
@@ -83,8 +83,8 @@ describe('memberships', () => {
     const [own, others] = [await begun(client), await begun(tenant.viewer)];
     const path = `/tenants/${tenant.id}/users/${id}`;
     await tenant.admin.patch(path, { roles: ['operator'] });
-    const told = await own.until(isCalled('memberships.changed'));
-    expect(told.data).toEqual({ tenant_id: tenant.id });
+    const received = await own.until(isCalled('memberships.changed'));
+    expect(received.data).toEqual({ tenant_id: tenant.id });
     await tenant.admin.delete(path);
     await own.until(() => namesOf(own).length === 3);
     expect(namesOf(others)).toEqual(['ready']);
@@ -120,8 +120,8 @@ describe('memberships', () => {
     const elsewhere = await signIn(strata.url, email, memberPassword, tenant.id);
     const { body } = await elsewhere.get('/auth/invitations');
     await elsewhere.post(`/auth/invitations/${body.items[0].id}/accept`);
-    const told = await stream.until(isCalled('memberships.changed'));
-    expect(told.data).toEqual({ tenant_id: other.id });
+    const received = await stream.until(isCalled('memberships.changed'));
+    expect(received.data).toEqual({ tenant_id: other.id });
     stream.leave();
   });
 
@@ -136,13 +136,13 @@ describe('memberships', () => {
     const stream = await begun(confined);
     await other.admin.post(`/tenants/${other.id}/users`, { email, roles: ['viewer'] });
     await tenant.admin.patch(`/tenants/${tenant.id}/users/${id}`, { roles: ['operator'] });
-    const told = await stream.until(isCalled('memberships.changed'));
-    expect(told.data).toEqual({ tenant_id: tenant.id });
+    const received = await stream.until(isCalled('memberships.changed'));
+    expect(received.data).toEqual({ tenant_id: tenant.id });
     stream.leave();
   });
 });
 
-test('it is for sessions: an API key has none, and nobody is nobody', async () => {
+test('it is for sessions: an API key has none, and no one is no one', async () => {
   const made = await tenant.admin.post('/auth/api-key', { name: 'all', scopes: ['auth:self'] });
   const key = new Client(strata.url, made.body.api_key);
   const refused = await key.get('/auth/watch');

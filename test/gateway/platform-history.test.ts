@@ -73,8 +73,8 @@ describe('every write of the platform is in its history', () => {
     const writes = [
       await platform.put('/config/global/told', { config_value: { a: 1 } }, why),
       await platform.patch('/config/global/told', { config_value: { a: null, b: 2 } }),
-      await platform.patch(type, { default_settings: { told: true } }),
-      await platform.put('/config/bounds', { told: { const: 1 } }),
+      await platform.patch(type, { default_settings: { received: true } }),
+      await platform.put('/config/bounds', { received: { const: 1 } }),
       await platform.delete('/config/bounds'),
       await platform.delete('/config/global/told'),
     ];
@@ -87,7 +87,7 @@ describe('every write of the platform is in its history', () => {
         ),
       ),
     ];
-    const told = (config_value: unknown) => ({
+    const received = (config_value: unknown) => ({
       config_key: 'told',
       config_value,
       is_public: false,
@@ -102,7 +102,7 @@ describe('every write of the platform is in its history', () => {
     const of = (config_type: string, resource_id: string) => ({ ...by, config_type, resource_id });
     const entry = of('global_config', 'told');
     const bounds = of('bounds_config', 'platform');
-    const rule = { told: { const: 1 } };
+    const rule = { received: { const: 1 } };
     const expected = [
       {
         ...entry,
@@ -110,7 +110,7 @@ describe('every write of the platform is in its history', () => {
         reason: 'a new band',
         changes: expect.arrayContaining([{ path: '/config_value', after: { a: 1 } }]),
         before: null,
-        after: told({ a: 1 }),
+        after: received({ a: 1 }),
       },
       {
         ...entry,
@@ -119,27 +119,27 @@ describe('every write of the platform is in its history', () => {
           { path: '/config_value/a', before: 1 },
           { path: '/config_value/b', after: 2 },
         ],
-        before: told({ a: 1 }),
-        after: told({ b: 2 }),
+        before: received({ a: 1 }),
+        after: received({ b: 2 }),
       },
       {
         ...of('service_type_config', 'cloud_run/default'),
         action: 'update',
         changes: [{ path: '/default_settings/told', after: true }],
         before,
-        after: { ...before, default_settings: { ...before.default_settings, told: true } },
+        after: { ...before, default_settings: { ...before.default_settings, received: true } },
       },
       {
         ...bounds,
         action: 'create',
-        changes: [{ path: '/told', after: rule.told }],
+        changes: [{ path: '/told', after: rule.received }],
         before: null,
         after: rule,
       },
       {
         ...bounds,
         action: 'delete',
-        changes: [{ path: '/told', before: rule.told }],
+        changes: [{ path: '/told', before: rule.received }],
         before: rule,
         after: null,
       },
@@ -147,7 +147,7 @@ describe('every write of the platform is in its history', () => {
         ...entry,
         action: 'delete',
         changes: expect.arrayContaining([{ path: '/config_value', before: { b: 2 } }]),
-        before: told({ b: 2 }),
+        before: received({ b: 2 }),
         after: null,
       },
     ].map((each, index) => ({
@@ -193,7 +193,7 @@ describe('every write of the platform is in its history', () => {
       Array.from({ length: all.length }, (_each, index) => all.length - index),
     );
     await platform.put('/config/global/tried?dry_run=true', { config_value: 1 });
-    await platform.put('/config/bounds', { told: {} });
+    await platform.put('/config/bounds', { received: {} });
     expect(await wholeHistory()).toEqual(all);
     const ofType = await wholeHistory('&config_type=service_type_config');
     expect(ofType).toEqual(all.filter(({ config_type: each }) => each === 'service_type_config'));
@@ -371,7 +371,7 @@ describe('rollback', () => {
   test('shows a key of platform:write alone nothing that it may not read', async () => {
     const write = await keyWith('platform:write');
     const path = '/config/global/once-private';
-    const secret = 'told to nobody else';
+    const secret = 'told to no one else';
     const hidden = await platform.put(path, { config_value: secret });
     const shown = await platform.put(path, { config_value: 'shown', is_public: true });
     const bounds = await platform.put('/config/bounds', { x: { const: secret } });
@@ -679,7 +679,7 @@ describe('a purge', () => {
     expect((await platform.get('/audit/verify')).body).toMatchObject({ valid: true });
   });
 
-  test('an audit event whose hash nobody attests breaks the chain, purged or not', async () => {
+  test('an audit event whose hash no one attests breaks the chain, purged or not', async () => {
     const valid = async () => (await platform.get('/audit/verify')).body.valid;
     expect(await valid()).toBe(true);
     const change = (statement: string) =>

@@ -199,7 +199,7 @@ test('people are found by userName, externalId and id, and listed in pages', asy
   expect(await by('externalid EQ "E\\"3"')).toEqual([1, 1, 1, [2]]);
   expect(await by('externalId eq "e\\"3"')).toEqual([0, 1, 0, []]);
   expect(await by(`id eq "${made[0]}"`)).toEqual([1, 1, 1, [0]]);
-  expect(await by('id eq "nobody"')).toEqual([0, 1, 0, []]);
+  expect(await by('id eq "no one"')).toEqual([0, 1, 0, []]);
   expect(await idsOf('startIndex=2&count=1')).toEqual([3, 2, 1, [1]]);
   expect(await idsOf('startIndex=0&count=0')).toEqual([3, 1, 0, []]);
   expect(await idsOf('startIndex=-7&count=-1')).toEqual([3, 1, 0, []]);

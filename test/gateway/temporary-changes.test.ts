@@ -271,7 +271,7 @@ describe('with a change_policy', () => {
     await eventually(async () => expect(await value()).toBe(4));
   });
 
-  test('nobody ends it early without an approval, and another end voids those there are', async () => {
+  test('no one ends it early without an approval, and another end voids those there are', async () => {
     const sets = at('/config/changesets');
     const items = [{ action: 'patch', path, body: { max_instances: 2 } }];
     const body = { title: 'T', reason: 'R', items, apply: 'manual', until: far() };

@@ -94,7 +94,7 @@ async function failingWithoutMutant(
   return failing;
 }
 
-async function judge(mutant: Mutant, checkout: Checkout): Promise<Omit<Result, 'seconds'>> {
+async function evaluate(mutant: Mutant, checkout: Checkout): Promise<Omit<Result, 'seconds'>> {
   const restore = checkout.change(mutant.file, (source) => applyMutant(mutant, source));
   try {
     const failed: string[] = [];
@@ -122,21 +122,23 @@ const explained = (run: TestRun): string =>
   run.kind === 'broken' ? run.why : run.failed.map(({ name, why }) => `${name}\n${why}`).join('\n');
 
 /** Every mutant with its verdict, in the order given. */
-async function judgeAll(
+async function evaluateAll(
   checkouts: readonly Checkout[],
   mutants: readonly Mutant[],
 ): Promise<Result[]> {
   const results = new Map<Mutant, Result>();
   await inEach(checkouts, mutants, async (mutant, checkout) => {
     const began = performance.now();
-    const judged = await judge(mutant, checkout).catch((error: Error) => ({
+    const evaluated = await evaluate(mutant, checkout).catch((error: Error) => ({
       mutant,
       verdict: 'ERROR' as const,
       detail: error.message,
     }));
     const seconds = Math.round((performance.now() - began) / 1000);
-    results.set(mutant, { ...judged, seconds });
-    process.stderr.write(`${judged.verdict} ${mutant.name} (${seconds} s): ${judged.detail}\n`);
+    results.set(mutant, { ...evaluated, seconds });
+    process.stderr.write(
+      `${evaluated.verdict} ${mutant.name} (${seconds} s): ${evaluated.detail}\n`,
+    );
   });
   return mutants.map((mutant) => results.get(mutant)!);
 }
@@ -169,7 +171,7 @@ async function main(): Promise<number> {
   const checkouts = Array.from({ length: Number(options.jobs) }, () => Checkout.create());
   const failing = await failingWithoutMutant(checkouts, mutants);
   const provable = mutants.filter(({ tests }) => !tests.some(({ file }) => failing.has(file)));
-  const results = await judgeAll(checkouts, provable);
+  const results = await evaluateAll(checkouts, provable);
   await postgres.stop();
   process.stdout.write(`\n${tableOf(results)}\n\n`);
 

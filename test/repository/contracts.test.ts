@@ -7,7 +7,7 @@ import type { ServiceBroker } from 'moleculer';
 import { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { resources } from '../../cli/commands/config-commands.ts';
-import { pieces, type Parts } from '../../services/pieces.ts';
+import { roles, type Parts } from '../../services/node-roles.ts';
 import { clusterService, type ClusterServiceOptions } from '../../shared/node/cluster-service.ts';
 import { errorTable } from '../../shared/contracts/error-codes.ts';
 import { contracts, type ActionName } from '../../shared/contracts/index.ts';
@@ -33,15 +33,15 @@ async function composedServices() {
     onStopping: () => undefined,
   } as unknown as Parts;
   const db = {} as DataSource;
-  const code = await Promise.all(pieces.map(({ load }) => load?.()));
-  const ofPieces = code.flatMap((each) => each?.service(parts, db) ?? []);
+  const code = await Promise.all(roles.map(({ load }) => load?.()));
+  const ofRoles = code.flatMap((each) => each?.service(parts, db) ?? []);
   const ofEveryNode = clusterService({
     broker: { localBus: new EventEmitter() } as unknown as ServiceBroker,
     coherence: { caches: {}, onChange: () => () => false },
     settings: { current: { node_id: 'a-node' } },
     health: async () => ({}),
   } as unknown as ClusterServiceOptions);
-  return [ofEveryNode, ...ofPieces];
+  return [ofEveryNode, ...ofRoles];
 }
 
 describe('contracts', () => {

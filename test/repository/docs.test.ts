@@ -1,9 +1,9 @@
-/** Documents point at what is there: links, headings, files, commands, pieces, the version. */
+/** Documents point at what is there: links, headings, files, commands, roles, the version. */
 import { describe, expect, test } from '@jest/globals';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { table } from '../../cli/https/table.ts';
-import { pieces } from '../../services/pieces.ts';
+import { roles } from '../../services/node-roles.ts';
 import { layerNames } from '../../shared/contracts/effective-config.ts';
 import { alerts } from '../support/alerts.ts';
 
@@ -68,7 +68,7 @@ test("the README's table of layers has each layer once, in the order in which th
 
 test("the README's map has a row for each piece", () => {
   const readme = textOf('README.md');
-  for (const { name } of pieces) expect(readme).toMatch(new RegExp(`^\\|.*piece \`${name}\``, 'm'));
+  for (const { name } of roles) expect(readme).toMatch(new RegExp(`^\\|.*role \`${name}\``, 'm'));
 });
 
 test('package.json and the newest release of the changelog have one version', () => {
@@ -121,7 +121,7 @@ test.each(['docs/service-levels.md', 'docs/capacity.md', 'docs/backup.md', 'docs
   (document) => {
     const text = textOf(document);
     const [, documented = ''] = textOf('docs/operations/watch.md').split('\n## Metrics\n');
-    for (const [figure] of text.matchAll(/`strata_[a-z_]+`/g)) expect(documented).toContain(figure);
+    for (const [value] of text.matchAll(/`strata_[a-z_]+`/g)) expect(documented).toContain(value);
     for (const [, alert] of text.matchAll(/\b(Strata[A-Z][A-Za-z]+)/g))
       expect(alerts.map((each) => each.alert)).toContain(alert);
   },

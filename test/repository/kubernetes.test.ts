@@ -1,6 +1,6 @@
 /**
  * deploy/kubernetes, without a cluster: base and example are put together as kustomize does it,
- * every field is one that Kubernetes has, and what they say of pieces, settings and probes is what
+ * every field is one that Kubernetes has, and what they say of roles, settings and probes is what
  * Strata has.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -8,7 +8,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
-import { pieces } from '../../services/pieces.ts';
+import { roles } from '../../services/node-roles.ts';
 import { loadSettings, variableOf } from '../../shared/settings/settings.ts';
 import { settingsTable, type Row } from '../../shared/settings/settings-table.ts';
 
@@ -185,27 +185,27 @@ describe('manifests', () => {
 });
 
 test('each piece has one Deployment of two nodes, and a budget that lets one of them go', () => {
-  const names = pieces.map(({ name }) => name).sort();
+  const names = roles.map(({ name }) => name).sort();
   expect(deployments.map(componentOf).sort()).toEqual(names);
   for (const deployment of deployments) {
-    const piece = componentOf(deployment);
-    expect([deployment.metadata.name, containerOf(deployment).args]).toEqual([piece, [piece]]);
+    const role = componentOf(deployment);
+    expect([deployment.metadata.name, containerOf(deployment).args]).toEqual([role, [role]]);
     expect(deployment.spec.replicas).toBeGreaterThanOrEqual(2);
-    const budget = ofKind('PodDisruptionBudget').find((each) => componentOf(each) === piece);
+    const budget = ofKind('PodDisruptionBudget').find((each) => componentOf(each) === role);
     expect(budget?.spec).toEqual({ maxUnavailable: 1, selector: deployment.spec.selector });
   }
   expect(ofKind('Job').map((job) => containerOf(job).args)).toEqual([['--migrate']]);
 });
 
 test('Deployments differ by their piece and its secrets, and gateways by the port of clients', () => {
-  const withoutPiece = deployments.map((deployment) => {
+  const withoutRole = deployments.map((deployment) => {
     const shared = structuredClone(deployment);
     containerOf(shared).env = [];
     return JSON.stringify(shared)
       .replaceAll(`"${componentOf(deployment)}"`, '"piece"')
       .replace('{"name":"http","containerPort":8080},', '');
   });
-  expect(new Set(withoutPiece).size).toBe(1);
+  expect(new Set(withoutRole).size).toBe(1);
 });
 
 test('probes ask /healthz and /readyz on METRICS_PORT, and pods have 30 s to end', () => {
@@ -259,7 +259,7 @@ describe('settings', () => {
     expect(base.some(({ kind }) => kind === 'Secret')).toBe(false);
   });
 
-  test.each(pieces)('are enough for $name to start', ({ name }) => {
+  test.each(roles)('are enough for $name to start', ({ name }) => {
     const { data } = example.find(({ kind }) => kind === 'ConfigMap');
     const { env } = containerOf(deployments.find((each) => componentOf(each) === name));
     const required = env.filter(
@@ -276,8 +276,8 @@ describe('settings', () => {
       NODE_ID: `${name}-7d4b9c-x2x1z`,
       NATS_PASSWORD: 'p',
     };
-    const piece = pieces.filter((each) => each.name === name);
-    expect(() => loadSettings(environment, { pieces: piece })).not.toThrow();
+    const role = roles.filter((each) => each.name === name);
+    expect(() => loadSettings(environment, { roles: role })).not.toThrow();
   });
 
   test('docs/operations/deploy.md names every key of the Secret', () => {
@@ -304,7 +304,7 @@ describe('network policies', () => {
       .flatMap(({ spec }) => spec.podSelector.matchExpressions?.[0].values ?? ['*'])
       .sort();
   const thatNeed = (setting: string): string[] =>
-    pieces.filter(({ needs }) => needs.some((each) => each === setting)).map(({ name }) => name);
+    roles.filter(({ needs }) => needs.some((each) => each === setting)).map(({ name }) => name);
 
   test('let nothing through but what others say', () => {
     const [closed] = ofKind('NetworkPolicy');

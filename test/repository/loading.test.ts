@@ -31,7 +31,7 @@ function loadedBy(words: readonly string[], environment: Readonly<Record<string,
 test('a node that is a gateway alone loads no library that it does not need to start', () => {
   const code = [
     './services/derived-reads.ts',
-    './services/pieces.ts',
+    './services/node-roles.ts',
     './shared/node/broker.ts',
     './shared/mail/mailer.ts',
     './gateway/gateway.ts',

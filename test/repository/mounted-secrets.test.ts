@@ -1,5 +1,5 @@
 /**
- * Each container that we ship has the secrets that its piece reads, and no other: what breaks into
+ * Each container that we ship has the secrets that its role reads, and no other: what breaks into
  * a gateway finds neither the database's password nor that of mail. Who reads what is taken from
  * the sources.
  */
@@ -7,20 +7,20 @@ import { expect, test } from '@jest/globals';
 import { globSync, readFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
-import { pieces, type Piece } from '../../services/pieces.ts';
+import { roles, type NodeRole } from '../../services/node-roles.ts';
 import { settingsTable, type Row } from '../../shared/settings/settings-table.ts';
 import { variableOf } from '../../shared/settings/settings.ts';
 
 const root = join(import.meta.dirname, '../..');
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 const migrate = 'migrate';
-const nodes = pieces.map(({ name }) => name);
-const needing = (need: Piece['needs'][number]): string[] =>
-  pieces.filter(({ needs }) => needs.includes(need)).map(({ name }) => name);
+const nodes = roles.map(({ name }) => name);
+const needing = (need: NodeRole['needs'][number]): string[] =>
+  roles.filter(({ needs }) => needs.includes(need)).map(({ name }) => name);
 
-/** The pieces whose row of the table takes a part that a process hands to its services. */
+/** The roles whose row of the table takes a part that a process hands to its services. */
 function taking(part: string): string[] {
-  const rows = textOf('services/pieces.ts')
+  const rows = textOf('services/node-roles.ts')
     .split(/^ {4}name: /m)
     .slice(1);
   return rows
@@ -28,7 +28,7 @@ function taking(part: string): string[] {
     .map((row) => /^'([^']+)'/.exec(row)![1]!);
 }
 
-/** Whoever runs the code of a file that several pieces share. No one: it keeps secrets, or hides them. */
+/** Whoever runs the code of a file that several roles share. No one: it keeps secrets, or hides them. */
 const runBy: Readonly<Record<string, readonly string[]>> = {
   'shared/settings/settings.ts': [],
   'shared/settings/settings-table.ts': [],
@@ -42,9 +42,9 @@ const runBy: Readonly<Record<string, readonly string[]>> = {
   'shared/concurrency/redis.ts': needing('redis_url'),
   'shared/database/node-database.ts': needing('database_url'),
   'shared/mail/mailer.ts': taking('mailer'),
-  'services/pieces.ts': [],
+  'services/node-roles.ts': [],
 };
-/** What start.ts hands on: to migrations, and to the pieces that need it. */
+/** What start.ts hands on: to migrations, and to the roles that need it. */
 const handedOn: Readonly<Record<string, readonly string[]>> = {
   database_url: [migrate],
   redis_url: needing('redis_url'),

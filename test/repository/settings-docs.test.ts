@@ -4,7 +4,7 @@ import { parse } from 'dotenv';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse as parseYaml } from 'yaml';
-import { pieces } from '../../services/pieces.ts';
+import { roles } from '../../services/node-roles.ts';
 import { loadSettings, variableOf } from '../../shared/settings/settings.ts';
 import { settingsGroups, settingsTable } from '../../shared/settings/settings-table.ts';
 import {
@@ -58,7 +58,7 @@ test('docker-compose.yml passes every setting on under its name', () => {
     services: Record<string, { image?: string; environment: Record<string, string | number> }>;
   };
   const ours = Object.values(services).filter(({ image }) => image === 'strata');
-  expect(ours.length).toBeGreaterThan(pieces.length);
+  expect(ours.length).toBeGreaterThan(roles.length);
   const environment = Object.assign({}, ...ours.map((each) => each.environment));
   expect([...Object.keys(environment), ...Object.keys(notOfCompose)].sort()).toEqual(
     Object.keys(settingsTable).map(variableOf).sort(),
@@ -72,7 +72,7 @@ test('docker-compose.yml passes every setting on under its name', () => {
 
 test('docs/capacity.md counts the connections of PostgreSQL, which docker-compose.yml has', () => {
   const { default: ofNode } = settingsGroups['Bus, database and shared state'].db_pool_size;
-  const withTables = pieces.filter(({ hasTables }) => hasTables).length;
+  const withTables = roles.filter(({ hasTables }) => hasTables).length;
   const page = readFileSync(join(root, 'docs/capacity.md'), 'utf8').replaceAll(/ +/g, ' ');
   const forFeed = 3;
   const ofService = 10;
@@ -81,7 +81,7 @@ test('docs/capacity.md counts the connections of PostgreSQL, which docker-compos
   const alone = Math.min(ofNode, forFeed + ofService);
   const counted = [
     ['everything in one process', 1, together],
-    ['two nodes of each piece', 2 * withTables, alone],
+    ['two nodes of each role', 2 * withTables, alone],
     ['the same, while one more of each replaces them', 3 * withTables, alone],
   ] as const;
   expect(page).toContain(`(${ofNode}) of them at most`);

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, normalize, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { pieces } from '../../services/pieces.ts';
+import { roles } from '../../services/node-roles.ts';
 import { layerNames } from '../../shared/contracts/effective-config.ts';
 import { rooms, testsOf } from '../tests-of.ts';
 
@@ -38,7 +38,7 @@ const levels: readonly [RegExp, number][] = [
   [/^shared\/(settings|process|concurrency|schema|security|outgoing|mail|bounds|budgets)\//, 1],
   [/^shared\/(bus|contract-runtime|coherence|node|telemetry)\//, 2],
   [/^shared\/(change-sets|rollouts|documents|commits|database)\//, 2],
-  [/^services\/(pieces|derived-reads)\.ts$/, 5],
+  [/^services\/(node-roles|derived-reads)\.ts$/, 5],
   [/^services\//, 3],
   [/^(gateway|cli)\//, 4],
   [/^(strata|start|backup|moleculer\.config)\.m?[jt]s$/, 5],
@@ -302,7 +302,7 @@ describe('what a start loads', () => {
 });
 
 describe('pieces', () => {
-  const services = pieces.filter(({ name }) => name !== 'gateway');
+  const services = roles.filter(({ name }) => name !== 'gateway');
 
   test.each(services)('$name names the pieces that it calls', ({ name, calls }) => {
     const own = sources.filter((file) => file.startsWith(`services/${name}/`));
@@ -314,11 +314,10 @@ describe('pieces', () => {
   });
 
   test('the gateway calls every service, and no piece needs what it does not call', () => {
-    const gateway = pieces.find(({ name }) => name === 'gateway');
+    const gateway = roles.find(({ name }) => name === 'gateway');
     const names = services.map(({ name }) => name).sort();
     expect([...gateway!.calls].sort()).toEqual(names);
-    for (const { calls, vital } of pieces)
-      expect(calls).toEqual(expect.arrayContaining([...vital]));
+    for (const { calls, vital } of roles) expect(calls).toEqual(expect.arrayContaining([...vital]));
   });
 });
 

@@ -1,4 +1,4 @@
-/** What `npm run figures` counts as a token. */
+/** What `npm run density` counts as a token. */
 import { expect, test } from '@jest/globals';
 import { countTokens } from './tokens.ts';
 

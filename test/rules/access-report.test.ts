@@ -81,7 +81,7 @@ describe('who could decide', () => {
       ['outside@example.com'],
     ],
     [
-      'nobody who was invited, disabled or only views',
+      'no one who was invited, disabled or only views',
       [
         admin,
         member('ada', { groups: ['one'], status: 'invited', can_act: false }),

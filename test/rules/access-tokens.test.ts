@@ -129,7 +129,7 @@ test.each<[string, string, string?]>([
   ['that never expires', forge({}, { exp: undefined })],
   ['whose end is no number', forge({}, { exp: String(now + 900) })],
   ['not valid yet', forge({}, { nbf: now + 60 })],
-  ['of nobody', forge({}, { sub: undefined })],
+  ['of no one', forge({}, { sub: undefined })],
   ['of no session', forge({}, { sid: undefined })],
   ['whose claims are no object', `${textAsClaims}.${signatureOf(textAsClaims)}`],
 ])('refused: %s', (...[, token, code = 'auth_token_invalid']) => {

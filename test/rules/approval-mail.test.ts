@@ -70,7 +70,7 @@ describe('each notice', () => {
     [
       'approval.escalated',
       'Still needs approval: Scale checkout to 12',
-      'Nobody has decided yet (escalation 1 of 2). You are asked to approve or deny:',
+      'No one has decided yet (escalation 1 of 2). You are asked to approve or deny:',
     ],
     ['approval.decided', 'Denied: Scale checkout to 12', 'Denied by ann@example.com:'],
     [
@@ -86,7 +86,7 @@ describe('each notice', () => {
     [
       'approval.withdrawn',
       'Withdrawn: Scale checkout to 12',
-      'Nobody needs this approval any more. Nothing is asked of you:',
+      'No one needs this approval any more. Nothing is asked of you:',
     ],
   ])('%s says what it is about in both parts', (type, subject, says) => {
     const mail = renderApprovalMail(type, type === 'approval.decided' ? decided : approval);
@@ -128,7 +128,7 @@ Approval: apr_1
 Approve: https://strata.example/approvals/decision?token=a&x=1
 Deny: https://strata.example/approvals/decision?token=d
 
-These links are yours alone: whoever has them can decide.
+These links are yours alone: anyone who has them can decide.
 `);
     expect(
       renderApprovalMail('approval.decided', {

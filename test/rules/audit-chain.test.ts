@@ -29,7 +29,7 @@ function chain(length: number): Link[] {
   return links;
 }
 
-test('a chain that nobody touched holds, also when it is checked in parts', () => {
+test('a chain that no one touched holds, also when it is checked in parts', () => {
   const links = chain(5);
   const whole = checkLinks(links, start);
   const half = checkLinks(links.slice(0, 3), start);

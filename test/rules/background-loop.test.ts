@@ -7,7 +7,7 @@ import type { Service } from 'moleculer';
 import { pino, type Logger } from 'pino';
 import { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
-import { pieces, type Parts } from '../../services/pieces.ts';
+import { roles, type Parts } from '../../services/node-roles.ts';
 import { startBackgroundLoop } from '../../shared/concurrency/background-loop.ts';
 import { createShortLivedState } from '../../shared/concurrency/short-lived-state.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
@@ -95,7 +95,7 @@ test('those of the notifier end at once, so that a silent database holds no stop
       return property === 'manager' ? db : silent;
     },
   });
-  const settings = loadSettings({ SECRET_KEY: 'k'.repeat(32) }, { pieces: [] });
+  const settings = loadSettings({ SECRET_KEY: 'k'.repeat(32) }, { roles: [] });
   const parts = {
     settings: () => settings,
     shortLived: createShortLivedState(),
@@ -105,7 +105,7 @@ test('those of the notifier end at once, so that a silent database holds no stop
     coherence: { onChange: () => () => true, onReset: () => () => true },
     onStopping: () => undefined,
   } as unknown as Parts;
-  const code = await pieces.find(({ name }) => name === 'notifier')!.load!();
+  const code = await roles.find(({ name }) => name === 'notifier')!.load!();
   const { started, stopped } = code.service(parts, db);
   const service = { broker: { call: silent } } as unknown as Service;
   const call = (hook: unknown): Promise<void> => (hook as () => Promise<void>).call(service);

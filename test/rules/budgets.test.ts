@@ -62,7 +62,7 @@ describe('documents', () => {
     ]);
   });
 
-  const judged: [string, Budgets, string | undefined, string[]][] = [
+  const evaluated: [string, Budgets, string | undefined, string[]][] = [
     ['costs of no currency', { b: { amount: '1', per: 'day' } }, undefined, ['/b/currency']],
     [
       'half an action',
@@ -85,7 +85,7 @@ describe('documents', () => {
       [],
     ],
   ];
-  test.each(judged)('%s', (_what, next, given, paths) => {
+  test.each(evaluated)('%s', (_what, next, given, paths) => {
     expect(budgetsProblems(next, null, given).map(({ path }) => path)).toEqual(paths);
   });
 

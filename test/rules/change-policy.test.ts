@@ -136,7 +136,7 @@ describe('what tightens', () => {
       { max_cost_impact_auto: { maximum: 5, const: 9 } },
       false,
     ],
-    ['of a key that nobody knows', { other: { maximum: 5 } }, false],
+    ['of a key that no one knows', { other: { maximum: 5 } }, false],
     ['of a name of every object', { constructor: { maximum: 5 } }, false],
   ])('bounds: %s', (_what, added, tightens) => {
     expect(tightensBounds({}, added)).toBe(tightens);

@@ -109,7 +109,7 @@ test('a node that missed changes which are no longer kept starts with empty cach
   await eventually(async () => expect(keysOf(coherence)).toEqual([]));
 });
 
-test('a load that is ahead of the feed drops the older entries of its scope, so that nobody goes back in time', async () => {
+test('a load that is ahead of the feed drops the older entries of its scope, so that no one goes back in time', async () => {
   const coherence = await startNode(async () => nothingNew);
   await keep(coherence, 'earlier', 1);
   await keep(coherence, 'as early', 1);
@@ -131,7 +131,7 @@ test('where another server answers, what was known of revisions counts no more',
   await keep(coherence, 'other', 1);
   await keepBelowFloor(coherence);
   feed.server = 'two';
-  await eventually(async () => expect(coherence.figures.resets).toBe(1));
+  await eventually(async () => expect(coherence.counters.resets).toBe(1));
   expect(keysOf(coherence)).toEqual([]);
   await keep(coherence, 'k', 1);
   expect(keysOf(coherence)).toEqual(['k']);
@@ -144,11 +144,11 @@ test('a poll whose answer was lost is no reason to begin again', async () => {
     return nothingNew;
   });
   feed.lost = true;
-  await eventually(async () => expect(coherence.figures.pollFailures).toBeGreaterThanOrEqual(2));
+  await eventually(async () => expect(coherence.counters.pollFailures).toBeGreaterThanOrEqual(2));
   feed.lost = false;
-  const { polls } = coherence.figures;
-  await eventually(async () => expect(coherence.figures.polls).toBeGreaterThan(polls));
-  expect(coherence.figures.resets).toBe(0);
+  const { polls } = coherence.counters;
+  await eventually(async () => expect(coherence.counters.polls).toBeGreaterThan(polls));
+  expect(coherence.counters.resets).toBe(0);
 });
 
 test('a node that does not hear the bus gives its lease back, and has none until it hears again', async () => {
@@ -163,9 +163,9 @@ test('a node that does not hear the bus gives its lease back, and has none until
   expect(serves(coherence, 'k')).toBe(true);
   bus.hears = false;
   await eventually(async () => expect(coherence.hasLease()).toBe(false));
-  const { polls } = coherence.figures;
+  const { polls } = coherence.counters;
   await delay(fenceMs / 2);
-  expect(coherence.figures.polls).toBe(polls);
+  expect(coherence.counters.polls).toBe(polls);
   expect(bus.left).toBe(1);
   bus.hears = true;
   await eventually(async () => expect(serves(coherence, 'k')).toBe(true));
@@ -190,7 +190,7 @@ test('a node that polls over the bus asks for a round trip only while it has no 
     },
   );
   const { coherence } = node;
-  await eventually(async () => expect(coherence.figures.polls).toBeGreaterThan(3));
+  await eventually(async () => expect(coherence.counters.polls).toBeGreaterThan(3));
   bus.answers = false;
   await eventually(async () => expect(coherence.hasLease()).toBe(false));
   const asked = hadLease.length;

@@ -218,7 +218,7 @@ describe.each<[string, (cache: Cache) => unknown]>([
   ['flushKeys', (cache) => cache.flushKeys(['k'])],
   ['flush', (cache) => cache.flush()],
 ])('%s', (_name, clear) => {
-  test('marks the load in flight as outdated: it answers who waited, is not cached, and nobody joins it', async () => {
+  test('marks the load in flight as outdated: it answers who waited, is not cached, and no one joins it', async () => {
     const { cache, begin } = setUp();
     const waiting = begin();
     clear(cache);

@@ -61,7 +61,7 @@ describe('decide', () => {
       ['business_hours_only'],
     ],
     ['within hours', { business_hours_only: true }, {}, monday, 'allow', []],
-    ['outside where nobody minds', {}, {}, sunday, 'allow', []],
+    ['outside where no one minds', {}, {}, sunday, 'allow', []],
     ['scaled to the limit', {}, { resource_scaling: 3 }, monday, 'allow', []],
     ['scaled beyond it', {}, { resource_scaling: 3.01 }, monday, 'deny', ['max_resource_scaling']],
     ['a cost to the limit', {}, { cost_impact: 15 }, monday, 'allow', []],
@@ -82,7 +82,7 @@ describe('decide', () => {
       ['max_cost_impact_auto'],
     ],
     [
-      'a cost that nobody may approve',
+      'a cost that no one may approve',
       {},
       { cost_impact: 50.01 },
       monday,
@@ -107,7 +107,7 @@ describe('decide', () => {
       ['require_approval_for_high_risk'],
     ],
     [
-      'high risk where nobody minds',
+      'high risk where no one minds',
       { require_approval_for_high_risk: false },
       { risk_level: 'high' },
       monday,

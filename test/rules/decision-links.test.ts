@@ -133,7 +133,7 @@ describe('who decides by a link', () => {
   const manned: AskedGroups = { names: ['sre', 'leads'], haveDeciders: true };
   const empty: AskedGroups = { names: ['sre', 'leads'], haveDeciders: false };
   const none: AskedGroups = { names: [], haveDeciders: false };
-  const nobody: LinkFacts = {
+  const anonymous: LinkFacts = {
     address: 'ann@example.com',
     account: null,
     member: null,
@@ -192,12 +192,12 @@ describe('who decides by a link', () => {
     ],
     ['a person who is no member', { account: active, config: listed, asked: none }, null],
     [
-      'a disabled account that nobody proved, named by the configuration',
+      'a disabled account that no one proved, named by the configuration',
       { account: { email_verified: false, status: 'disabled' }, config: listed, asked: none },
       null,
     ],
     [
-      'an address with an account that nobody proved, named by the configuration',
+      'an address with an account that no one proved, named by the configuration',
       { account: { ...active, email_verified: false }, config: listed, asked: none },
       as('recipient', 'ann@example.com'),
     ],
@@ -223,7 +223,7 @@ describe('who decides by a link', () => {
       null,
     ],
   ])('%s', (...[, facts, decider]) => {
-    expect(linkDeciderOf({ ...nobody, ...facts })).toEqual(decider);
+    expect(linkDeciderOf({ ...anonymous, ...facts })).toEqual(decider);
   });
 });
 

@@ -4,7 +4,7 @@ import {
   InexactJson,
   InvalidJson,
   parseExactJson,
-  parseExactJsonInPieces,
+  parseExactJsonInChunks,
 } from '../../shared/schema/exact-json.ts';
 import { applyMergePatch } from '../../shared/schema/merge-patch.ts';
 import fc, { runs } from '../support/properties.ts';
@@ -273,7 +273,7 @@ describe('a long text', () => {
       if (isParsing) setImmediate(serve);
     };
     setImmediate(serve);
-    expect(await parseExactJsonInPieces(text)).toEqual(parseExactJson(text));
+    expect(await parseExactJsonInChunks(text)).toEqual(parseExactJson(text));
     isParsing = false;
     // Each of 64 KiB is counted and scanned by itself.
     expect(served).toBeGreaterThan(2 * Math.floor(text.length / 65_536));
@@ -287,11 +287,11 @@ describe('a long text', () => {
         JSON.stringify({ a: long, b: 1.5, c: [long, '\\"', true] }),
         JSON.stringify([...Array(length / 4).keys()].map((n) => n % 10)),
       ])
-        expect(await parseExactJsonInPieces(text)).toEqual(JSON.parse(text));
+        expect(await parseExactJsonInChunks(text)).toEqual(JSON.parse(text));
       const twice = `{"a":"${long}","b":"${long}","a":1}`;
-      await expect(parseExactJsonInPieces(twice)).rejects.toThrow(InexactJson);
-      await expect(parseExactJsonInPieces(`{"a":"${long}","b":-0}`)).rejects.toThrow(InexactJson);
-      await expect(parseExactJsonInPieces(`{"a":"${long}",}`)).rejects.toThrow(InvalidJson);
+      await expect(parseExactJsonInChunks(twice)).rejects.toThrow(InexactJson);
+      await expect(parseExactJsonInChunks(`{"a":"${long}","b":-0}`)).rejects.toThrow(InexactJson);
+      await expect(parseExactJsonInChunks(`{"a":"${long}",}`)).rejects.toThrow(InvalidJson);
     },
   );
 });

@@ -1,7 +1,7 @@
 /** Figures that are read when Prometheus asks. */
 import { expect, test } from '@jest/globals';
 import { Registry } from 'prom-client';
-import { askedOfDatabase, showFigure } from '../../shared/telemetry/figures.ts';
+import { askedOfDatabase, addMetric } from '../../shared/telemetry/metric.ts';
 
 const shownBy = async (registry: Registry): Promise<string[]> =>
   (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
@@ -9,7 +9,7 @@ const shownBy = async (registry: Registry): Promise<string[]> =>
 test('a figure says what it is now, not the sum of what it was', async () => {
   const registry = new Registry();
   let value = 3;
-  showFigure(registry, { name: 'reads_total', help: 'Reads', read: () => value });
+  addMetric(registry, { name: 'reads_total', help: 'Reads', read: () => value });
   expect(await shownBy(registry)).toEqual(['reads_total 3']);
   value = 5;
   expect(await shownBy(registry)).toEqual(['reads_total 5']);
@@ -20,7 +20,7 @@ test.each([undefined, Infinity, NaN])(
   async (unknown) => {
     const registry = new Registry();
     let value: number | undefined = 7;
-    showFigure(registry, { name: 'waiting', help: 'Waiting', read: () => value });
+    addMetric(registry, { name: 'waiting', help: 'Waiting', read: () => value });
     expect(await shownBy(registry)).toEqual(['waiting 7']);
     value = unknown;
     expect(await shownBy(registry)).toEqual([]);
@@ -30,7 +30,7 @@ test.each([undefined, Infinity, NaN])(
 test('a series that is gone is not shown any more', async () => {
   const registry = new Registry();
   let parts = ['bus', 'redis'];
-  showFigure(registry, {
+  addMetric(registry, {
     name: 'up',
     help: 'Up',
     labelNames: ['part'],

@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 import { folded, isGuessable } from '../../shared/security/guessable.ts';
 import { passwordProblem, type PasswordOwner } from '../../shared/security/password-strength.ts';
 
-const nobody: PasswordOwner = { address: '' };
-const codeOf = (password: string, owner = nobody): string | undefined =>
+const anonymous: PasswordOwner = { address: '' };
+const codeOf = (password: string, owner = anonymous): string | undefined =>
   passwordProblem(password, owner)?.code;
 
 test.each([

@@ -50,7 +50,7 @@ test('a part that is away is asked again sooner, and no more often', async () =>
   expect(await ask(1)).toEqual([true]);
 });
 
-test('a part that does not answer keeps nobody waiting, and is not asked twice', async () => {
+test('a part that does not answer keeps no one waiting, and is not asked twice', async () => {
   const silent = Promise.withResolvers<boolean>();
   const { counted, ask } = part(() => silent.promise);
   const began = performance.now();

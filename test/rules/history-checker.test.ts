@@ -32,7 +32,11 @@ const merged = (label: string, shown: string, { stale = false } = {}): MergedRea
   shown,
   stale,
 });
-const judge = (writes: Operation[], reads: Operation[], more: Partial<Observed> = {}): string[] =>
+const evaluate = (
+  writes: Operation[],
+  reads: Operation[],
+  more: Partial<Observed> = {},
+): string[] =>
   violations({
     writes,
     reads,
@@ -50,7 +54,7 @@ const judge = (writes: Operation[], reads: Operation[], more: Partial<Observed> 
 test('a coherent history passes', () => {
   const writes = [write(1, 10, 0, 5), write(2, 11, 6, 20)];
   expect(
-    judge(writes, [
+    evaluate(writes, [
       read(1, 10, 5, 6),
       read(2, 11, 7, 8, { node: 'b' }),
       read(1, 10, 9, 10),
@@ -78,7 +82,7 @@ test.each<[string, Operation[], Operation[], RegExp]>([
     [read(2, 11, 5, 6), read(1, 10, 7, 8)],
     /went back from revision 11 to 10/,
   ],
-  ['a value of nobody', [write(1, 10, 0, 5)], [read(99, 12, 6, 7)], /never written/],
+  ['a value of no one', [write(1, 10, 0, 5)], [read(99, 12, 6, 7)], /never written/],
   [
     'two values of one revision',
     [write(1, 10, 0, 5)],
@@ -86,26 +90,28 @@ test.each<[string, Operation[], Operation[], RegExp]>([
     /2 under revision 10, which is 1/,
   ],
 ])('%s is found', (...[, writes, reads, problem]) => {
-  expect(judge(writes, reads)).toEqual([expect.stringMatching(problem)]);
+  expect(evaluate(writes, reads)).toEqual([expect.stringMatching(problem)]);
 });
 
 test('a write without an answer may be committed late, after its successor; what is marked stale is not judged', () => {
-  expect(judge([write(2, 11, 6, 8)], [read(2, 11, 8, 9), read(1, 12, 9, 10)])).toEqual([]);
+  expect(evaluate([write(2, 11, 6, 8)], [read(2, 11, 8, 9), read(1, 12, 9, 10)])).toEqual([]);
   expect(
-    judge([write(1, 10, 0, 5), write(2, 11, 6, 8)], [read(1, 10, 9, 10, { stale: true })]),
+    evaluate([write(1, 10, 0, 5), write(2, 11, 6, 8)], [read(1, 10, 9, 10, { stale: true })]),
   ).toEqual([]);
 });
 
 test('merged answers that name the same revisions are the same, unless marked stale', () => {
   const twice = (stale: boolean): string[] =>
-    judge([], [], { merged: [merged('x at 7', 'risk 1'), merged('x at 7', 'risk 2', { stale })] });
+    evaluate([], [], {
+      merged: [merged('x at 7', 'risk 1'), merged('x at 7', 'risk 2', { stale })],
+    });
   expect(twice(false)).toEqual(['x at 7 on a: risk 2, which elsewhere is risk 1']);
   expect(twice(true)).toEqual([]);
 });
 
 test('a right that was used after it was taken away is found', () => {
   const register = rightRegister('key');
-  const problems = judge(
+  const problems = evaluate(
     [{ ...write(1, 1, 5, 6), register }],
     [{ ...read(0, 0, 7, 8), register }],
     { attempted: new Map([[register, 1]]) },
@@ -117,13 +123,13 @@ test('what the database lost may be read until all nodes have to know it; its re
   const wentBack = { at: 10, until: 20 };
   const writes = [write(1, 1, 0, 1), write(2, 2, 2, 3)];
   const late = write(3, 4, 21, 22);
-  expect(judge([...writes, late], [read(2, 2, 15, 16), read(3, 4, 23, 24)], { wentBack })).toEqual(
-    [],
-  );
-  expect(judge([...writes, late], [read(2, 2, 23, 24)], { wentBack })).toEqual([
+  expect(
+    evaluate([...writes, late], [read(2, 2, 15, 16), read(3, 4, 23, 24)], { wentBack }),
+  ).toEqual([]);
+  expect(evaluate([...writes, late], [read(2, 2, 23, 24)], { wentBack })).toEqual([
     expect.stringMatching(/read revision 2 after 4 was answered/),
   ]);
-  expect(judge([...writes, write(3, 2, 21, 22)], [read(3, 2, 23, 24)], { wentBack })).toEqual([
+  expect(evaluate([...writes, write(3, 2, 21, 22)], [read(3, 2, 23, 24)], { wentBack })).toEqual([
     expect.stringMatching(/3 under revision 2, which is 2/),
   ]);
 });

@@ -8,7 +8,7 @@ import { liveSettings } from '../../shared/settings/live-settings.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/eventually.ts';
 
-const settings = liveSettings(loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] }), {}, []);
+const settings = liveSettings(loadSettings({ LOG_LEVEL: 'silent' }, { roles: [] }), {}, []);
 
 afterEach(() => {
   jest.restoreAllMocks();

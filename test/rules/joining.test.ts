@@ -103,7 +103,7 @@ test('a node that has not observed all that it calls gives the rest half a secon
   expect(joined()).toBe(true);
 });
 
-test('a node that nobody answers gives others half a second', async () => {
+test('a node that no one answers gives others half a second', async () => {
   stopTime();
   const { broker, joined } = node('Fake');
   void joinOnceMade(broker, { made, calls: [] });

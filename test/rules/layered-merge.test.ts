@@ -133,7 +133,7 @@ test('resolve_value is the first that is not null, else the default, else null',
 
 describe('explain', () => {
   const written = { revision: 1, updated_by: 'someone', updated_at: '2026-01-01T00:00:00.000Z' };
-  const settings = loadSettings({ SECRET_KEY: 'x'.repeat(32) }, { pieces: [] });
+  const settings = loadSettings({ SECRET_KEY: 'x'.repeat(32) }, { roles: [] });
 
   type Values = Record<string, unknown>;
   /** What each stored layer holds beside the fields that it must have. */

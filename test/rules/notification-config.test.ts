@@ -76,7 +76,7 @@ describe('the schema names each problem of the form chosen, at its place', () =>
   const table: [string, unknown, string[]][] = [
     ['an unknown field', { not_a_field: {} }, ['/not_a_field']],
     [
-      'a policy that nobody, half a person or too many would meet',
+      'a policy that no one, half a person or too many would meet',
       { approval_policy: { required: { low: 0, medium: 1.5, high: 21 } } },
       [
         '/approval_policy/required/high',

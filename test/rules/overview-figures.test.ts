@@ -4,11 +4,11 @@ import type { Usage } from '../../console/screens/budget-usage.ts';
 import {
   authorsSince,
   datesUntil,
-  figuresByDay,
+  countsByDay,
   isNearItsEnd,
   medianMinutes,
   shareUsed,
-} from '../../console/screens/overview-figures.ts';
+} from '../../console/screens/overview-counts.ts';
 
 /** By the clock of whoever reads, whichever zone the tests run in. */
 const local = (day: number, hour: number): string => new Date(2026, 2, day, hour).toISOString();
@@ -27,7 +27,7 @@ describe('by day', () => {
 
   test('what was asked for counts on its day, what it cost on the day of its start', () => {
     const asked = { created_at: local(1, 23), started_at: null };
-    const figures = figuresByDay(
+    const measured = countsByDay(
       [
         { ...asked, decision: 'allow', started_at: local(2, 0), cost_impact: 5 },
         { ...asked, decision: 'allow', started_at: local(1, 23), cost_impact: 5, actual_cost: 3 },
@@ -37,7 +37,7 @@ describe('by day', () => {
       ],
       dates,
     );
-    expect(figures).toEqual([
+    expect(measured).toEqual([
       { date: '2026-02-28', allow: 0, approval_required: 0, deny: 0, cost: 0 },
       { date: '2026-03-01', allow: 2, approval_required: 1, deny: 1, cost: 3 },
       { date: '2026-03-02', allow: 0, approval_required: 0, deny: 0, cost: 5 },

@@ -61,7 +61,7 @@ describe('the queue is shared out over networks', () => {
     expect(await queueUp('abcdefgh')).toEqual({ served: 'abcdefg', refused: 'h' });
   });
 
-  test('a network makes nobody give way who has not more than it would have', async () => {
+  test('a network makes no one give way who has not more than it would have', async () => {
     expect(await queueUp('aaaabbbb')).toEqual({ served: 'aababab', refused: 'b' });
   });
 
@@ -83,7 +83,7 @@ test('compatibility forms are one password; other letters are another', async ()
 
 test('no account matches nothing, not even the password that takes the place of its hash', async () => {
   const hashing = createPasswordHashing();
-  expect(await hashing.verify(null, 'a password that nobody has', 'here')).toBe(false);
+  expect(await hashing.verify(null, 'a password that no one has', 'here')).toBe(false);
 });
 
 test('a hash made with other parameters is to be made again', async () => {

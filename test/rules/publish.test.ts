@@ -75,7 +75,7 @@ test('the last acknowledgement ends the wait; the lease table is read once', asy
   });
   await published();
   expect(counted.reads).toBe(1);
-  expect(coherence.figures.fences).toBe(0);
+  expect(coherence.counters.fences).toBe(0);
 });
 
 test('of a thousand acknowledgements only the last one wakes the write', async () => {
@@ -93,7 +93,7 @@ test('of a thousand acknowledgements only the last one wakes the write', async (
   });
   waits.mockClear();
   await published();
-  expect(coherence.figures.fences).toBe(0);
+  expect(coherence.counters.fences).toBe(0);
   expect(waits.mock.calls.length).toBeLessThan(20);
   waits.mockRestore();
 });
@@ -122,9 +122,9 @@ test('a write is answered as soon as it is acknowledged', async () => {
 });
 
 test('a change of several writes is told once, and each of them waits for it', async () => {
-  const told: string[] = [];
+  const received: string[] = [];
   const { coherence, counted } = await writer(() => [lease('a')], {
-    broadcast: ({ id }) => told.push(id),
+    broadcast: ({ id }) => received.push(id),
   });
   const answered: number[] = [];
   const writes = [1, 2].map(async (write) => {
@@ -138,7 +138,7 @@ test('a change of several writes is told once, and each of them waits for it', a
   // Also for a write that ends a moment later.
   await coherence.publish([change]);
   await coherence.stop();
-  expect([told, counted.reads, coherence.figures.fences]).toEqual([[change.id], 1, 0]);
+  expect([received, counted.reads, coherence.counters.fences]).toEqual([[change.id], 1, 0]);
 });
 
 test('an acknowledgement of another change does not count, and a silent node costs the fence', async () => {
@@ -148,7 +148,7 @@ test('an acknowledgement of another change does not count, and a silent node cos
     },
   });
   expect(await published()).toBeGreaterThanOrEqual(fenceMs - 1);
-  expect(coherence.figures.fences).toBe(1);
+  expect(coherence.counters.fences).toBe(1);
 });
 
 test('a node that saw the change in the feed, or left, is waited for no longer', async () => {
@@ -157,7 +157,7 @@ test('a node that saw the change in the feed, or left, is waited for no longer',
   ]);
   await published();
   expect(counted.reads).toBe(2);
-  expect(coherence.figures.fences).toBe(0);
+  expect(coherence.counters.fences).toBe(0);
 });
 
 test('where the lease table does not answer, only the fence is safe', async () => {
@@ -165,7 +165,7 @@ test('where the lease table does not answer, only the fence is safe', async () =
     throw new Error('away');
   });
   expect(await published()).toBeGreaterThanOrEqual(fenceMs - 1);
-  expect(coherence.figures.fences).toBe(1);
+  expect(coherence.counters.fences).toBe(1);
 });
 
 test('where the lease table stays silent, the write does not wait for it longer than the fence', async () => {
@@ -185,7 +185,7 @@ test('a lease that was seen unchanged for T is over, and its holder is waited fo
   const { coherence, published } = await writer(() => [lease('a')]);
   await delay(1.5 * fenceMs);
   await published();
-  expect(coherence.figures.fences).toBe(0);
+  expect(coherence.counters.fences).toBe(0);
 });
 
 test('a lease that is renewed all the time is waited for, whatever any clock says', async () => {

@@ -10,7 +10,7 @@ import { loadSettings } from '../../shared/settings/settings.ts';
 /** Its last look at the database has failed. */
 let node: Node;
 beforeAll(async () => {
-  const settings = loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] });
+  const settings = loadSettings({ LOG_LEVEL: 'silent' }, { roles: [] });
   const probes = { database: async () => false };
   node = createNode({ settings: liveSettings(settings, {}, []), probes });
   await node.broker.start();
@@ -50,7 +50,7 @@ test.each([
   async (_which, feedAnswers, status) => {
     const coherence = await started(feedAnswers);
     try {
-      const readiness = createReadiness({ broker: node.broker, coherence, pieces: [reader] });
+      const readiness = createReadiness({ broker: node.broker, coherence, roles: [reader] });
       expect(await readiness.ask()).toMatchObject({ status, checks: { database: false } });
     } finally {
       await coherence.stop();

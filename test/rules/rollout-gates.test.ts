@@ -5,7 +5,7 @@ import { mostAnswers, type StoredRollout } from '../../shared/contracts/rollouts
 import {
   following,
   notPassed,
-  verdictOfFigures,
+  verdictOfCounts,
   verdictOfPrometheus,
   verdictOfWebhook,
   withAnswers,
@@ -150,7 +150,7 @@ test.each([
   [{ all: 0, bad: 0 }, { all: 0, bad: 0 }, 'wait'],
 ])('figures of %j beside %j', (cohort, rest, result) => {
   const gate = { type: 'figures', figure: 'failed', tolerance_percent: 2, min_sample: 20 } as const;
-  expect(verdictOfFigures(gate, { cohort, rest }).result).toBe(result);
+  expect(verdictOfCounts(gate, { cohort, rest }).result).toBe(result);
 });
 
 test('answers that say the same are one, the newest first, and no more than are kept', () => {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pieces, type Piece } from '../../services/pieces.ts';
+import { roles, type NodeRole } from '../../services/node-roles.ts';
 import { liveSettings } from '../../shared/settings/live-settings.ts';
 import { ensureSecretKey } from '../../shared/security/secret-key-file.ts';
 import {
@@ -21,18 +21,18 @@ import { settingsTable, type Field, type Row } from '../../shared/settings/setti
 
 const key = 'k'.repeat(32);
 const rows = Object.entries(settingsTable) as [Field, Row][];
-const pieceNamed = (wanted: string): Piece => pieces.find(({ name }) => name === wanted)!;
+const roleNamed = (wanted: string): NodeRole => roles.find(({ name }) => name === wanted)!;
 
 /**
- * What is wrong with the settings of a node that hosts the pieces of these names; of all pieces
+ * What is wrong with the settings of a node that hosts the roles of these names; of all roles
  * by default.
  */
 function problemsOf(
   environment: Environment,
-  hosted: readonly string[] = pieces.map(({ name }) => name),
+  hosted: readonly string[] = roles.map(({ name }) => name),
 ): SettingProblem[] {
   try {
-    loadSettings(environment, { pieces: hosted.map(pieceNamed) });
+    loadSettings(environment, { roles: hosted.map(roleNamed) });
     return [];
   } catch (error) {
     if (!(error instanceof SettingsInvalid)) throw error;
@@ -127,7 +127,7 @@ describe('defaults', () => {
     ],
   ])('platform admins %s', (_name, environment, emails) => {
     expect(
-      loadSettings(environment, { pieces: [pieceNamed('gateway')] }).platform_admin_emails,
+      loadSettings(environment, { roles: [roleNamed('gateway')] }).platform_admin_emails,
     ).toEqual(emails);
   });
 
@@ -418,19 +418,19 @@ describe('pieces of a cluster', () => {
   const bus = { NATS_URL: 'nats://a:4222,nats://b:4222', NATS_USER: 'strata', SECRET_KEY: key };
 
   test('each has its row', () => {
-    expect(pieces.map(({ name }) => name).sort()).toEqual(Object.keys(needs).sort());
+    expect(roles.map(({ name }) => name).sort()).toEqual(Object.keys(needs).sort());
   });
 
-  test.each(Object.entries(needs))('%s needs %j', (piece, missing) => {
-    expect(wrong(bus, [piece])).toEqual(missing);
-    expect(wrong({ ...bus, DB_HOST: 'db', REDIS_URL: 'redis://r' }, [piece])).toEqual([]);
-    expect(wrong({}, [piece])).toEqual([]);
+  test.each(Object.entries(needs))('%s needs %j', (role, missing) => {
+    expect(wrong(bus, [role])).toEqual(missing);
+    expect(wrong({ ...bus, DB_HOST: 'db', REDIS_URL: 'redis://r' }, [role])).toEqual([]);
+    expect(wrong({}, [role])).toEqual([]);
   });
 
   test('a part of the pieces needs NATS_URL, without which it reaches no other', () => {
     const missing = (hosted: readonly string[], isPart: boolean): string[] => {
       try {
-        loadSettings({ SECRET_KEY: key }, { pieces: hosted.map(pieceNamed), isPart });
+        loadSettings({ SECRET_KEY: key }, { roles: hosted.map(roleNamed), isPart });
         return [];
       } catch (error) {
         return (error as SettingsInvalid).problems.map(({ variable }) => variable);
@@ -455,8 +455,8 @@ describe('pieces of a cluster', () => {
       'SECRET_KEY',
     ]);
     // Nobody talks to the nodes of a cluster without it, the operator's console included.
-    for (const pieces of [['config-resolver'], []])
-      expect(wrong({ NATS_URL: 'tls://a' }, pieces)).toEqual(['SECRET_KEY']);
+    for (const roles of [['config-resolver'], []])
+      expect(wrong({ NATS_URL: 'tls://a' }, roles)).toEqual(['SECRET_KEY']);
   });
 });
 
@@ -495,7 +495,7 @@ describe('NATS', () => {
 
   test('takes no credentials in clear over a network, unless the operator says so', () => {
     const takes = (environment: Environment): boolean =>
-      takesClearCredentials(loadSettings({ SECRET_KEY: key, ...environment }, { pieces: [] }));
+      takesClearCredentials(loadSettings({ SECRET_KEY: key, ...environment }, { roles: [] }));
     const remote = { NATS_URL: 'nats://bus', NATS_USER: 'strata' };
     expect(takes(remote)).toBe(false);
     expect(takes({ ...remote, NATS_URL: 'nats://127.0.0.1,nats://bus' })).toBe(false);

@@ -193,8 +193,8 @@ describe('what was measured', () => {
       '30 lease holders (3 processes of 10), p50 and p99: the write / its commit / the bare fan-out';
     expect(
       pointsOf([
-        { what, figure: '4.20, 9.10 / 1.00, 2.00 / 3.00, 4.00 ms' },
-        { what: 'an idle gateway', figure: '14.0 ms' },
+        { what, result: '4.20, 9.10 / 1.00, 2.00 / 3.00, 4.00 ms' },
+        { what: 'an idle gateway', result: '14.0 ms' },
       ]),
     ).toEqual([{ nodes: 30, p50: 4.2, p99: 9.1 }]);
   });

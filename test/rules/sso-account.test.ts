@@ -88,20 +88,20 @@ const rows: Record<string, Row> = {
     claims: { email: 'bob@elsewhere.example' },
     gives: 'auth_sso_domain_not_allowed',
   },
-  'nobody yet': { gives: 'provision' },
-  'nobody yet, provisioning off': {
+  'no one yet': { gives: 'provision' },
+  'no one yet, provisioning off': {
     rules: { jit_enabled: false },
     gives: 'auth_sso_account_not_provisioned',
   },
-  'nobody yet, no tenant': {
+  'no one yet, no tenant': {
     rules: { tenant_id: null },
     gives: 'auth_sso_account_not_provisioned',
   },
-  'nobody yet, address not verified': {
+  'no one yet, address not verified': {
     claims: { email_verified: false },
     gives: 'auth_sso_account_not_provisioned',
   },
-  'nobody yet, domain not verified': {
+  'no one yet, domain not verified': {
     claims: { email: 'new@claimed.example' },
     gives: 'auth_sso_account_not_provisioned',
   },
@@ -115,7 +115,7 @@ function outcomeOf(verdict: SsoVerdict<NonNullable<User>>): string {
 }
 
 test.each(Object.entries(rows))('%s', (...[, row]) => {
-  const judged = validateSsoAccount(
+  const evaluated = validateSsoAccount(
     { ...claims, ...row.claims },
     { ...rules, ...row.rules },
     {
@@ -124,7 +124,7 @@ test.each(Object.entries(rows))('%s', (...[, row]) => {
       addressed: row.addressed ?? null,
     },
   );
-  expect(outcomeOf(judged)).toBe(row.gives);
+  expect(outcomeOf(evaluated)).toBe(row.gives);
 });
 
 test.each<[string, Partial<SsoClaims>, boolean]>([
@@ -132,11 +132,11 @@ test.each<[string, Partial<SsoClaims>, boolean]>([
   ['another address of the domain', { email: 'bob@acme.example' }, false],
   ['its own address, not verified', { email_verified: false }, false],
   ['no address', { email: null }, false],
-])('a sign-in proves the address of the account: %s', (...[, told, proves]) => {
+])('a sign-in proves the address of the account: %s', (...[, received, proves]) => {
   const account = { email: 'ada@acme.example' };
-  expect(provesAddress({ ...claims, ...told }, rules, account)).toBe(proves);
+  expect(provesAddress({ ...claims, ...received }, rules, account)).toBe(proves);
   const unverified = { domains: [{ domain: 'acme.example', verified: false }] };
-  expect(provesAddress({ ...claims, ...told }, unverified, account)).toBe(false);
+  expect(provesAddress({ ...claims, ...received }, unverified, account)).toBe(false);
 });
 
 test('domains are compared without case, in ASCII', () => {

@@ -17,12 +17,12 @@ import { loadSettings } from '../../shared/settings/settings.ts';
 
 const rights = 3;
 const perRight = 1000;
-const figures = { named: 0, looks: 0 };
+const measured = { named: 0, looks: 0 };
 const opened: ServerResponse[] = [];
 
 beforeEach(() => {
   jest.useFakeTimers();
-  Object.assign(figures, { named: 0, looks: 0 });
+  Object.assign(measured, { named: 0, looks: 0 });
 });
 afterEach(() => {
   for (const response of opened.splice(0)) response.emit('close');
@@ -47,7 +47,7 @@ function hubAndCoherence(): { readonly hub: StreamHub; readonly coherence: Coher
     staleIdentityMs: () => 1000,
     log: pino({ level: 'silent' }),
   });
-  const settings = liveSettings(loadSettings(environment, { pieces: [] }), {}, []);
+  const settings = liveSettings(loadSettings(environment, { roles: [] }), {}, []);
   return { hub: new StreamHub(coherence, settings), coherence };
 }
 
@@ -68,11 +68,11 @@ function requestWith(right: string, isLost = false): OwnRequest {
     client: {},
     timeout: () => 1000,
     recheck() {
-      figures.looks += 1;
+      measured.looks += 1;
       return isLost ? Promise.reject(new StrataError('insufficient_role')) : caller;
     },
     get right() {
-      figures.named += 1;
+      measured.named += 1;
       return ['watch', right].join('\n');
     },
     apiKeyId: undefined,
@@ -93,10 +93,10 @@ test('a right is named once for each stream, and looked at some times in 15 s, h
   const hub = createHub();
   openAll(hub);
   expect(hub.size).toBe(rights * perRight);
-  expect(figures).toEqual({ named: rights * perRight, looks: 0 });
+  expect(measured).toEqual({ named: rights * perRight, looks: 0 });
   await jest.advanceTimersByTimeAsync(15_100);
-  expect(figures.named).toBe(rights * perRight);
-  expect(figures.looks).toBe(10 * rights);
+  expect(measured.named).toBe(rights * perRight);
+  expect(measured.looks).toBe(10 * rights);
 });
 
 test('what has been looked at together ends together, with nothing left', async () => {
@@ -106,7 +106,7 @@ test('what has been looked at together ends together, with nothing left', async 
   expect(hub.size).toBe(0);
   openAll(hub);
   await jest.advanceTimersByTimeAsync(15_100);
-  expect(figures.looks).toBe(10 * rights);
+  expect(measured.looks).toBe(10 * rights);
 });
 
 test('a stream whose client has hung up, before it or its turn on the connection came, leaves nothing', () => {
@@ -128,7 +128,7 @@ test('a turn of many streams lets requests be answered in between', async () => 
   for (let time = 0; time < 3; time += 1) openAll(hub);
   await jest.advanceTimersByTimeAsync(15_100);
   // 900 streams in each of 10 turns, 500 in one go, whose rights are looked at again.
-  expect(figures.looks).toBe(2 * 10 * rights);
+  expect(measured.looks).toBe(2 * 10 * rights);
 });
 
 test('a stream whose right is gone ends, also where somebody has to be asked', async () => {
@@ -154,7 +154,7 @@ test('a sign-out costs nothing at 10,000 streams of others, and ends its own', a
     const request = requestWith(id);
     const caller = { ...request.caller, id, tenant_id, session_id };
     const recheck = () => {
-      figures.looks += 1;
+      measured.looks += 1;
       if (lost.has(id)) throw new StrataError('auth_session_revoked');
       return caller;
     };
@@ -168,20 +168,20 @@ test('a sign-out costs nothing at 10,000 streams of others, and ends its own', a
   const [first, second] = people as [(typeof people)[0], (typeof people)[0]];
   lost.add(first.id);
   await change(authScope, 1, sessionCacheKey(first));
-  expect({ size: hub.size, looks: figures.looks }).toEqual({ size: 10_000, looks: 1 });
+  expect({ size: hub.size, looks: measured.looks }).toEqual({ size: 10_000, looks: 1 });
   await change(authScope, 2, sessionCacheKey({ session_id: randomUUID() }));
-  expect(figures.looks).toBe(1);
+  expect(measured.looks).toBe(1);
 
   // The same for a membership; what concerns all members of the tenant is looked at for all.
   lost.add(second.id);
   await change(memberScope(tenant_id), 1, memberKey({ tenant_id, user_id: second.id }));
-  expect({ size: hub.size, looks: figures.looks }).toEqual({ size: 9999, looks: 2 });
+  expect({ size: hub.size, looks: measured.looks }).toEqual({ size: 9999, looks: 2 });
   await change(memberScope(randomUUID()), 1, wholeScopeKey);
-  expect(figures.looks).toBe(2);
+  expect(measured.looks).toBe(2);
   await change(memberScope(tenant_id), 2, wholeScopeKey);
   await jest.advanceTimersByTimeAsync(100);
-  expect(figures.looks).toBe(2 + 9999);
+  expect(measured.looks).toBe(2 + 9999);
   await change(authScope, 3, settingsReplacedKey);
   await jest.advanceTimersByTimeAsync(100);
-  expect(figures.looks).toBe(2 + 2 * 9999);
+  expect(measured.looks).toBe(2 + 2 * 9999);
 });

@@ -30,7 +30,7 @@ const { document } = fc.letrec((tie) => ({
 /** As JSON has it: without members that are undefined. */
 const asJson = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
-test('what nobody changed since is what it was', () => {
+test('what no one changed since is what it was', () => {
   fc.assert(
     fc.property(document, document, (before, after) => {
       const change = changing(before, after);
@@ -58,17 +58,17 @@ test('what others changed since stays, and the rest is what it was', () => {
 });
 
 /** A document after a temporary change, with those that are open then. */
-interface Standing {
+interface Stored {
   readonly document: unknown;
   readonly open: readonly Temporary[];
 }
-function changed({ document: before, open }: Standing, after: unknown): Standing {
+function changed({ document: before, open }: Stored, after: unknown): Stored {
   const left = untouched(open, diff(before, after));
   const added = following({ before, after }, open, left);
   return { document: after, open: [...besides(left, added), added] };
 }
 /** At the end of the open change of this index. */
-function ended({ document, open }: Standing, index: number): Standing {
+function ended({ document, open }: Stored, index: number): Stored {
   const after = restored(document, open[index]!) ?? document;
   return {
     document: after,
@@ -97,7 +97,7 @@ describe('a change that follows another', () => {
         (before, changes, turns) => {
           let standing = changes
             .map(asJson)
-            .reduce<Standing>(changed, { document: asJson(before), open: [] });
+            .reduce<Stored>(changed, { document: asJson(before), open: [] });
           while (standing.open.length > 0)
             standing = ended(standing, turns.next().value! % standing.open.length);
           expect(standing.document).toEqual(asJson(before));

@@ -55,7 +55,7 @@ test('an office that mistypes less than three times a minute never waits', () =>
   expect(networkWaitMs(every(21), 10_000_000)).toBe(0);
 });
 
-test('a key names nobody, and is of one purpose, identifier and network', () => {
+test('a key names no one, and is of one purpose, identifier and network', () => {
   const keys = [
     throttleKey('password', 'a@b.example', '192.0.2.1'),
     throttleKey('forgot', 'a@b.example', '192.0.2.1'),
@@ -202,8 +202,8 @@ describe('a network, counted in memory', () => {
     await Promise.all(Array.from({ length: 60 }, () => throttle.admit(network, log)));
     const outcomes: string[] = [];
     for (let turn = 0; turn < 60; turn += 1) {
-      const judged = throttle.guard(network)(async () => false);
-      outcomes.push(await judged.then(String, (error: { type: string }) => error.type));
+      const evaluated = throttle.guard(network)(async () => false);
+      outcomes.push(await evaluated.then(String, (error: { type: string }) => error.type));
     }
     expect(outcomes).toEqual([...Array(30).fill('false'), ...Array(30).fill('rate_limited')]);
   });

@@ -68,7 +68,7 @@ describe('an answer stays readable', () => {
   });
 });
 
-test('the schemas of all contracts are schemas, which nobody looks at when they are used', () => {
+test('the schemas of all contracts are schemas, which no one looks at when they are used', () => {
   const ajv = new Ajv();
   const errors = Object.entries(contracts).flatMap(([name, { params, result }]) =>
     [params, result].flatMap((schema) =>

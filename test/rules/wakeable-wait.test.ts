@@ -8,7 +8,7 @@ import { WakeableWait } from '../../shared/concurrency/wakeable-wait.ts';
 
 const longMs = 60_000;
 
-test('nobody wakes it: it ends when its time is up, and says so', async () => {
+test('no one wakes it: it ends when its time is up, and says so', async () => {
   const pause = new WakeableWait();
   const began = performance.now();
   expect(await pause.wait(30)).toBe(false);
@@ -22,7 +22,7 @@ test('a wake-up ends it early', async () => {
   expect(await waiting).toBe(true);
 });
 
-test('wake-ups while nobody waits end the next wait at once, and only that one', async () => {
+test('wake-ups while no one waits end the next wait at once, and only that one', async () => {
   const pause = new WakeableWait();
   pause.wake();
   pause.wake();

@@ -117,7 +117,7 @@ describe('another tenant', () => {
     expect((await refresh(switched.body.refresh_token)).body.tenant.id).toBe(second.id);
   });
 
-  test('a lost answer logs nobody out; continuing from both tokens is a theft', async () => {
+  test('a lost answer logs no one out; continuing from both tokens is a theft', async () => {
     const { body: before } = await login(first.emails.operator!, first.id);
     const { body: lost } = await as(before.access_token).post('/auth/switch-tenant', {
       tenant_id: second.id,

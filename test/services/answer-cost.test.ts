@@ -34,7 +34,7 @@ beforeAll(async () => {
   globalDb = await openDatabase(options, globalConfigSchema);
   // A lease that a busy machine does not outlast while what is in memory is read.
   const own = { LOG_LEVEL: 'silent', COHERENCE_FENCE_MS: '30000' };
-  const settings = loadSettings(own, { pieces: [] });
+  const settings = loadSettings(own, { roles: [] });
   node = createNode({ settings: liveSettings(settings, {}, []) });
   node.broker.createService(
     tenantConfigService({
@@ -138,7 +138,7 @@ test('the configurations of all agent types cost as much as those of one', async
   await database.query(
     `INSERT INTO tenant_config.tenant_risk_configurations
      VALUES ($1::uuid, $1::text, $2, 1, 'test', now())`,
-    [tenantId, JSON.stringify(seedRisk(loadSettings({}, { pieces: [] }), []))],
+    [tenantId, JSON.stringify(seedRisk(loadSettings({}, { roles: [] }), []))],
   );
   const addAgents = (first: number, last: number) =>
     database.query(
@@ -164,7 +164,7 @@ describe('of effective values that are kept in memory', () => {
     for (const id of tenants) {
       await database.query(
         `INSERT INTO tenant_config.tenant_risk_configurations VALUES ($1::uuid, $1::text, $2, 1, 'test', now())`,
-        [id, JSON.stringify(seedRisk(loadSettings({}, { pieces: [] }), []))],
+        [id, JSON.stringify(seedRisk(loadSettings({}, { roles: [] }), []))],
       );
       await database.query(
         `INSERT INTO tenant_config.agent_configurations

@@ -148,7 +148,7 @@ test('scopes bound it, and so do the roles that its owner has now', async () => 
 test.each([
   ['config:write', 'members:write', 'approvals:write', 'approvals:decide'],
   ['identity:manage'],
-])('a key with %s makes nobody a tenant_admin', async (...scopes) => {
+])('a key with %s makes no one a tenant_admin', async (...scopes) => {
   const key = await clientWithKey(tenant.admin, { scopes: [...scopes, 'members:read'] });
   const users = `/tenants/${tenant.id}/users`;
   const members = (await key.get(users)).body.items as { email: string; user_id: string }[];

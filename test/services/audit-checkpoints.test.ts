@@ -45,7 +45,7 @@ beforeAll(async () => {
   const options = { url: database.url, poolSize: 4, timeoutMs: 10_000, ssl: false };
   await migrate(options, [commitSchema, auditSchema]);
   db = await openDatabase(options, auditSchema);
-  settings = loadSettings({ LOG_LEVEL: 'silent', SECRET_KEY: 'k'.repeat(32) }, { pieces: [] });
+  settings = loadSettings({ LOG_LEVEL: 'silent', SECRET_KEY: 'k'.repeat(32) }, { roles: [] });
   node = createNode({ settings: liveSettings(settings, {}, []) });
   const metrics = new Registry();
   node.broker.createService(auditService({ db, settings: () => settings, log, metrics }));
@@ -207,7 +207,7 @@ test("heads are signed when they have moved, and a tenant's copy has its own cha
   expect(await count()).toHaveLength(before + 1);
 });
 
-test('a chain that nobody touched verifies, on the server and without trusting it', async () => {
+test('a chain that no one touched verifies, on the server and without trusting it', async () => {
   expect((await verified(tenantId)).valid).toBe(true);
   const { problem, of } = await verifiedAgainst(kept);
   expect(problem).toBeNull();

@@ -37,10 +37,7 @@ beforeAll(async () => {
   const options = { url: database.url, poolSize: 4, timeoutMs: 10_000, ssl: false };
   await migrate(options, [commitSchema, auditSchema]);
   db = await openDatabase(options, auditSchema);
-  const settings = loadSettings(
-    { LOG_LEVEL: 'silent', SECRET_KEY: 'k'.repeat(32) },
-    { pieces: [] },
-  );
+  const settings = loadSettings({ LOG_LEVEL: 'silent', SECRET_KEY: 'k'.repeat(32) }, { roles: [] });
   node = createNode({ settings: liveSettings(settings, {}, []) });
   const [log, metrics] = [pino({ level: 'silent' }), new Registry()];
   node.broker.createService(auditService({ db, settings: () => settings, log, metrics }));

@@ -39,10 +39,7 @@ beforeAll(async () => {
   const options = { url: database.url, poolSize: 4, timeoutMs: 10_000, ssl: false };
   await migrate(options, [commitSchema, auditSchema]);
   db = await openDatabase(options, auditSchema);
-  const settings = loadSettings(
-    { LOG_LEVEL: 'silent', SECRET_KEY: 'k'.repeat(32) },
-    { pieces: [] },
-  );
+  const settings = loadSettings({ LOG_LEVEL: 'silent', SECRET_KEY: 'k'.repeat(32) }, { roles: [] });
   node = createNode({ settings: liveSettings(settings, {}, []) });
   node.broker.createService(
     auditService({
@@ -278,7 +275,7 @@ describe('a long chain is proved in pieces', () => {
       await append([{ ...eventOf(chain, index), payload: { text: 'x'.repeat(1_000_000) } }]);
   };
   beforeAll(() => record(tenantId, count));
-  type Piece = ResultOf<'audit.verify'>;
+  type Chunk = ResultOf<'audit.verify'>;
 
   test('of some megabytes, which the console follows, and only the last says that it is valid', async () => {
     const { lines, called, answers, problem } = await typed(
@@ -290,21 +287,21 @@ describe('a long chain is proved in pieces', () => {
     expect(problem).toBeNull();
     expect(lines.at(-1)).toMatch(new RegExp(`^${tenantId}  ${count} +[0-9a-f]{64}$`));
     expect(new Set(called)).toEqual(new Set(['audit.verify']));
-    const pieces = answers as Piece[];
+    const chunks = answers as Chunk[];
     // More than its megabytes make, where the chain had to rest.
-    expect(pieces.length).toBeGreaterThanOrEqual(3);
-    expect(pieces.map(({ valid }) => valid)).toEqual([...pieces.slice(1).map(() => null), true]);
-    const chains = pieces.map(({ chains: [chain] }) => chain!);
+    expect(chunks.length).toBeGreaterThanOrEqual(3);
+    expect(chunks.map(({ valid }) => valid)).toEqual([...chunks.slice(1).map(() => null), true]);
+    const chains = chunks.map(({ chains: [chain] }) => chain!);
     expect(new Set(chains.slice(0, -1).map(({ head }) => head))).toEqual(new Set([null]));
     expect(chains.at(-1)).toMatchObject({ events: count, head: expect.any(String) });
   });
 
   test('what was verified may not change before the next piece', async () => {
-    const piece = await verify(tenantId);
-    await expect(verify(randomUUID(), piece.next_cursor!)).rejects.toMatchObject({
+    const chunk = await verify(tenantId);
+    await expect(verify(randomUUID(), chunk.next_cursor!)).rejects.toMatchObject({
       type: 'validation_failed',
     });
-    const [, chain, seq] = Buffer.from(piece.next_cursor!, 'base64url').toString().split(' ');
+    const [, chain, seq] = Buffer.from(chunk.next_cursor!, 'base64url').toString().split(' ');
     const forged = Buffer.from(`whole ${chain} ${seq} ${'0'.repeat(64)}`).toString('base64url');
     expect((await verify(tenantId, forged)).valid).toBe(false);
   });
@@ -314,9 +311,9 @@ describe('a long chain is proved in pieces', () => {
     const last = 'ffffffff-ffff-4fff-bfff-ffffffffffff';
     await record(last, 12);
     const { problem, lines, answers } = await typed('audit', 'verify');
-    const pieces = answers as Piece[];
-    const [piece] = pieces.slice(-1);
-    expect([piece!.valid, piece!.chains]).toEqual([
+    const chunks = answers as Chunk[];
+    const [chunk] = chunks.slice(-1);
+    expect([chunk!.valid, chunk!.chains]).toEqual([
       false,
       [{ tenant_id: last, events: 12, head: expect.any(String) }],
     ]);

@@ -13,7 +13,7 @@ import { connect, type NatsConnection } from 'nats';
 import type { Authenticator } from '../../gateway/http/authenticate.ts';
 import { HeldAnswers } from '../../gateway/http/held-answer.ts';
 import { openToNeighbours, type Neighbours } from '../../gateway/neighbours.ts';
-import { pieces } from '../../services/pieces.ts';
+import { roles } from '../../services/node-roles.ts';
 import type { Caller } from '../../shared/access.ts';
 import { createNode } from '../../shared/node/broker.ts';
 import { liveSettings } from '../../shared/settings/live-settings.ts';
@@ -33,7 +33,7 @@ import { inTurn } from '../support/turns.ts';
 const own = randomUUID();
 const other = randomUUID();
 const settings = liveSettings(
-  loadSettings({ LOG_LEVEL: 'silent', SECRET_KEY: 'x'.repeat(32) }, { pieces: [] }),
+  loadSettings({ LOG_LEVEL: 'silent', SECRET_KEY: 'x'.repeat(32) }, { roles: [] }),
   {},
   [],
 );
@@ -42,7 +42,7 @@ const { broker } = createNode({ settings });
 let nats: Process;
 let outsider: NatsConnection;
 /** Packets of nodes, by subject. */
-const heard: Packet[] = [];
+const received: Packet[] = [];
 interface Packet {
   readonly subject: string;
   readonly data: Uint8Array;
@@ -57,7 +57,7 @@ let door: Neighbours;
 const reached = { called: 0, params: undefined as unknown };
 
 /** Stand-ins for all services: they note that they were reached. */
-function standIn(service: string): Parameters<ServiceBroker['createService']>[0] {
+function fake(service: string): Parameters<ServiceBroker['createService']>[0] {
   const names = Object.keys(contracts).filter((name) => name.startsWith(`${service}.`));
   return {
     name: service,
@@ -86,22 +86,23 @@ function standIn(service: string): Parameters<ServiceBroker['createService']>[0]
 }
 
 beforeAll(async () => {
-  const services = pieces.map(({ name }) => name);
+  const services = roles.map(({ name }) => name);
   nats = await startNats();
   outsider = await connect({ servers: nats.url });
   outsider.subscribe('MOL-strata-nodes.>', {
-    callback: (_error, { subject, data }) => heard.push({ subject, data: Uint8Array.from(data) }),
+    callback: (_error, { subject, data }) =>
+      received.push({ subject, data: Uint8Array.from(data) }),
   });
   owner = nodeOnBus('owner');
   asker = nodeOnBus('asker');
   for (const each of [broker, owner])
-    for (const service of [...services, 'feed']) each.createService(standIn(service));
+    for (const service of [...services, 'feed']) each.createService(fake(service));
   await Promise.all([broker, owner].map((each) => each.start()));
   await asker.start();
   await asker.waitForServices([...services, 'feed'].filter((name) => hasActions(name)));
   door = openToNeighbours({
     broker: asker,
-    authenticator: standInAuthenticator,
+    authenticator: softwareAuthenticator,
     heldAnswers: new HeldAnswers(),
     log: createLog(settings.current),
     namespace: 'strata',
@@ -134,12 +135,12 @@ function nodeOnBus(nodeId: string): ServiceBroker {
     SECRET_KEY: settings.current.secret_key!,
     LOG_LEVEL: 'silent',
   };
-  const onBus = liveSettings(loadSettings(given, { pieces: [] }), {}, []);
+  const onBus = liveSettings(loadSettings(given, { roles: [] }), {}, []);
   return createNode({ settings: onBus }).broker;
 }
 
 /** A credential is the name of a caller of the table below. */
-const standInAuthenticator: Authenticator = {
+const softwareAuthenticator: Authenticator = {
   known: () => undefined,
   async find({ authorization = '' }) {
     const caller = callers[decodeURIComponent(authorization.replace('Bearer ', ''))];
@@ -158,7 +159,7 @@ const user = (roles: Caller['roles'], tenant: string | null, platform: string[] 
 /** What the name of a caller ends with whose sign-in is recent. */
 const justSignedIn = ', just signed in';
 const callers: Readonly<Record<string, Caller | undefined>> = {
-  nobody: undefined,
+  anonymous: undefined,
   'an empty caller': {} as Caller,
   tenant_admin: user(['tenant_admin'], own),
   operator: user(['operator'], own),
@@ -261,8 +262,8 @@ const refusals = [
 const names = Object.keys(contracts) as ActionName[];
 /** Nobody, and some of the others by turns. */
 const callersInTurn = (name: ActionName): readonly (readonly [string, Caller | undefined])[] => {
-  const [nobody, ...others] = Object.entries(callers);
-  return [nobody!, ...inTurn(others, names.indexOf(name), 5)];
+  const [anonymous, ...others] = Object.entries(callers);
+  return [anonymous!, ...inTurn(others, names.indexOf(name), 5)];
 };
 const typeOf = (call: Promise<unknown>): Promise<string | undefined> =>
   call.then(
@@ -323,7 +324,7 @@ describe('every action, called by whoever does not hold SECRET_KEY', () => {
     await asker.call('audit.append', {}).catch(() => undefined);
     await settled();
     const before = reached.called;
-    const genuine = heard.findLast(({ subject }) => subject === 'MOL-strata-nodes.REQ.owner')!;
+    const genuine = received.findLast(({ subject }) => subject === 'MOL-strata-nodes.REQ.owner')!;
     const envelope = envelopeOf(Buffer.from(genuine.data))!;
     const other = createKeyRing(
       { secret_key: 'y'.repeat(32), secret_key_previous: null },
@@ -352,7 +353,7 @@ describe('every action, called by whoever does not hold SECRET_KEY', () => {
     expect(reached.called).toBeGreaterThan(callsBefore);
     await settled();
     const before = reached.called;
-    for (const { subject, data } of heard.slice()) outsider.publish(subject, data);
+    for (const { subject, data } of received.slice()) outsider.publish(subject, data);
     await settled();
     expect(reached.called).toBe(before);
   });
@@ -517,7 +518,7 @@ test('an action without a contract does not start', () => {
   ).toThrow('rogue.act has no contract');
 });
 
-test("a callee that rewrites meta.caller raises nobody's rights", async () => {
+test("a callee that rewrites meta.caller raises no one's rights", async () => {
   const outer = { caller: callers.viewer! };
   await broker
     .call('tenant-config.risk.get', { tenant_id: own }, { meta: outer })

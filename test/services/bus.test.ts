@@ -59,7 +59,7 @@ beforeAll(async () => {
           SECRET_KEY: secretKey,
           LOG_LEVEL: 'silent',
         },
-        { pieces: [] },
+        { roles: [] },
       ),
       {},
       [],
@@ -173,7 +173,7 @@ async function withoutHeartbeats(work: () => Promise<void>): Promise<void> {
   }
 }
 
-test('a node whose connection was lost gives up nobody for heartbeats of that time, nor is it given up', async () => {
+test('a node whose connection was lost gives up no one for heartbeats of that time, nor is it given up', async () => {
   for (const { broker } of [reader, writer])
     await eventually(async () => expect(nodesOf(broker)).toHaveLength(2));
   // Heartbeats would make up for it within seconds.

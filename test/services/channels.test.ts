@@ -612,7 +612,7 @@ describe('chat', () => {
     ['approval.decided', 'Denied'],
     ['approval.expired', 'Expired: no one decided in time'],
     ['approval.exhausted', 'No one decided, and no one is left to ask'],
-    ['approval.withdrawn', 'Withdrawn: nobody needs it any more'],
+    ['approval.withdrawn', 'Withdrawn: no one needs it any more'],
   ])('%s', async (type, heading) => {
     await say({
       type,

@@ -15,8 +15,8 @@ test('50 cuts of the connection lose nothing and repeat nothing', async () => {
   const clock = jest.spyOn(Date, 'now').mockImplementation(() => now.call(Date) + laterMs);
   const url = `http://127.0.0.1:${proxy.port}`;
   const config = await connect({ url, tenant: 't', token: 'good', warn: () => {} });
-  const told: Change[] = [];
-  config.on('change', ({ changes }) => told.push(...changes));
+  const received: Change[] = [];
+  config.on('change', ({ changes }) => received.push(...changes));
   try {
     // Less than the longest wait, at which a client is whose waits never begin again.
     for (let cut = 1; cut <= 50; cut += 1) {
@@ -28,8 +28,8 @@ test('50 cuts of the connection lose nothing and repeat nothing', async () => {
       gateway.write({ count: 2 * cut });
       await eventually(async () => expect(config.get('count')).toBe(2 * cut), 15_000);
     }
-    const counts = told.map(({ after }) => Number(after));
-    expect(told.map(({ before }) => before)).toEqual([0, ...counts.slice(0, -1)]);
+    const counts = received.map(({ after }) => Number(after));
+    expect(received.map(({ before }) => before)).toEqual([0, ...counts.slice(0, -1)]);
     expect(counts).toEqual([...new Set(counts)].sort((a, b) => a - b));
     const awaited = Array.from({ length: 50 }, (_each, index) => 2 * (index + 1));
     expect(counts).toEqual(expect.arrayContaining(awaited));

@@ -125,9 +125,9 @@ async function outlastBlackHole(): Promise<Record<string, unknown>> {
 
 /** What its listener is told, from now on. */
 function changesOf(config: Config): Change[] {
-  const told: Change[] = [];
-  config.on('change', ({ changes }) => told.push(...changes));
-  return told;
+  const received: Change[] = [];
+  config.on('change', ({ changes }) => received.push(...changes));
+  return received;
 }
 
 describe('values', () => {
@@ -186,7 +186,7 @@ describe('a stream', () => {
   test('brings writes of the tenant and of the platform, each told once', async () => {
     const config = await connected();
     await live(config);
-    const told = changesOf(config);
+    const received = changesOf(config);
     gateway.write({ name: 'b' });
     await eventually(async () => expect(config.get('name')).toBe('b'));
     gateway.write({ name: 'b', more: [1] }, 'platform');
@@ -194,7 +194,7 @@ describe('a stream', () => {
     // Values that are equal are no change.
     const revision = gateway.write({ more: [1], name: 'b' });
     await eventually(async () => expect(config.revision).toEqual(revision));
-    expect(told).toEqual([
+    expect(received).toEqual([
       { key: 'max_cost_impact_auto', before: 50, after: undefined },
       { key: 'automation_enabled', before: true, after: undefined },
       { key: 'name', before: 'a', after: 'b' },
@@ -427,17 +427,17 @@ describe('revisions', () => {
     await live(config);
     gateway.write({ name: 'new' });
     await eventually(async () => expect(config.get('name')).toBe('new'));
-    const told = changesOf(config);
+    const received = changesOf(config);
     gateway.revision = { tenant: 1, platform: 0 };
     gateway.values = '{"name":"old"}';
     gateway.cut();
     await delay(300);
     expect([config.get('name'), config.revision.tenant]).toEqual(['new', 2]);
     await live(config);
-    gateway.tell('reset', gateway.revision);
+    gateway.notify('reset', gateway.revision);
     await eventually(async () => expect(config.get('name')).toBe('old'));
     expect(config.revision).toEqual({ tenant: 1, platform: 0 });
-    expect(told).toEqual([{ key: 'name', before: 'new', after: 'old' }]);
+    expect(received).toEqual([{ key: 'name', before: 'new', after: 'old' }]);
   });
 
   test('of a read that is ahead of the stream are proven by no heartbeat', async () => {
@@ -447,11 +447,11 @@ describe('revisions', () => {
     // The read finds a write more than the stream told of, which the next write takes back.
     gateway.values = '{"name":"between"}';
     gateway.revision = { tenant: 3, platform: 0 };
-    gateway.tell('effective.changed', { tenant: 2, platform: 0 }, { keys: ['name'] });
+    gateway.notify('effective.changed', { tenant: 2, platform: 0 }, { keys: ['name'] });
     await eventually(async () => expect(config.get('name')).toBe('between'));
     gateway.values = '{"name":"a"}';
     gateway.revision = { tenant: 4, platform: 0 };
-    gateway.tell('heartbeat', gateway.revision);
+    gateway.notify('heartbeat', gateway.revision);
     await eventually(async () => expect(config.revision).toEqual(gateway.revision));
     expect(config.get('name')).toBe('a');
   });
@@ -531,7 +531,7 @@ describe('the last known good values', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('are kept where nobody else writes, and nothing is left beside them', async () => {
+  test('are kept where no one else writes, and nothing is left beside them', async () => {
     await keep();
     const text = readFileSync(file(), 'utf8');
     expect(JSON.parse(text)).toMatchObject({
@@ -715,7 +715,7 @@ describe('the near-cache of the bus', () => {
     });
   });
 
-  test('gives the last known result, marked, while nobody answers, and no refusal away', async () => {
+  test('gives the last known result, marked, while no one answers, and no refusal away', async () => {
     answer = async () => ({ values: { a: 1 } });
     const call = brokerOf({ maxAgeMs: 1 });
     await call(resolve, { tenant_id: 't' });

@@ -366,7 +366,7 @@ test('where no transaction has begun, no revision is taken', async () => {
   );
 });
 
-describe('what fails takes nobody with it', () => {
+describe('what fails takes no one with it', () => {
   test('a refusal leaves no gap', async () => {
     const refusing = requestOf('b', {
       checkAnswer: () => {
@@ -436,12 +436,12 @@ describe('a commit that fails', () => {
   });
 
   test('and may have been committed, is not tried again', async () => {
-    const judged: string[] = [];
+    const evaluated: string[] = [];
     const counting = (id: string): Request =>
-      requestOf(id, { checkAnswer: () => void judged.push(id) });
+      requestOf(id, { checkAnswer: () => void evaluated.push(id) });
     const writes = ['a', 'cut-off', 'c'].map((id) => ({ id, request: counting(id) }));
     expect(await together(writes)).toEqual(Array(3).fill('internal_error'));
-    expect(judged).toEqual(['a', 'cut-off', 'c']);
+    expect(evaluated).toEqual(['a', 'cut-off', 'c']);
     expect(await put({ id: 'after' })).toMatchObject({ revision: 2 });
   });
 });

@@ -12,10 +12,10 @@ import { NoAnswerError } from '../../shared/errors.ts';
 import { liveSettings } from '../../shared/settings/live-settings.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
 
-const settings = loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] });
+const settings = loadSettings({ LOG_LEVEL: 'silent' }, { roles: [] });
 const { broker } = createNode({ settings: liveSettings(settings, {}, []) });
 /** What the stand-in for the service answers next, and what it was asked. */
-const standIn = {
+const fake = {
   answer: [] as unknown,
   asked: [] as unknown[],
   onAppend: (_request: Request): void => {},
@@ -26,9 +26,9 @@ beforeAll(async () => {
     name: 'audit',
     actions: {
       append({ params, locals }: { params: unknown; locals: Record<string, unknown> }) {
-        standIn.asked.push(params);
-        standIn.onAppend(locals.request as Request);
-        return standIn.answer;
+        fake.asked.push(params);
+        fake.onAppend(locals.request as Request);
+        return fake.answer;
       },
     },
   });
@@ -43,18 +43,18 @@ const append = (body: unknown) =>
   broker.call('audit.append', { body }, { meta: { caller: serviceCaller('test') } });
 
 test('parameters that the contract does not know never reach the handler', async () => {
-  standIn.answer = { recorded: 0 };
+  fake.answer = { recorded: 0 };
   await expect(append([])).resolves.toEqual({ recorded: 0 });
-  const before = standIn.asked.length;
+  const before = fake.asked.length;
   await expect(append([{ action: 'x', unknown: true }])).rejects.toMatchObject({
     type: 'validation_failed',
   });
   await expect(append('none')).rejects.toMatchObject({ type: 'validation_failed' });
-  expect(standIn.asked).toHaveLength(before);
+  expect(fake.asked).toHaveLength(before);
 });
 
 test('a field that the contract does not name is not answered, with nothing of it in the error', async () => {
-  standIn.answer = { recorded: 0, password_hash: 'canary' };
+  fake.answer = { recorded: 0, password_hash: 'canary' };
   const error = await append([]).then(
     () => undefined,
     (failure: Error & { type?: string }) => failure,
@@ -64,23 +64,23 @@ test('a field that the contract does not name is not answered, with nothing of i
 });
 
 test('a handler can ask before it commits what the middleware would refuse afterwards', async () => {
-  const judged: string[] = [];
-  standIn.onAppend = ({ checkAnswer }) => {
+  const evaluated: string[] = [];
+  fake.onAppend = ({ checkAnswer }) => {
     for (const answer of [{ recorded: 0 }, { recorded: 0, password_hash: 'canary' }]) {
       try {
         checkAnswer(answer);
-        judged.push('allowed');
+        evaluated.push('allowed');
       } catch {
-        judged.push('refused');
+        evaluated.push('refused');
       }
     }
   };
-  standIn.answer = { recorded: 0 };
+  fake.answer = { recorded: 0 };
   await append([]);
-  expect(judged).toEqual(['allowed', 'refused']);
+  expect(evaluated).toEqual(['allowed', 'refused']);
 });
 
-describe('where nobody answers, a caller hears a code of ours and nothing of Moleculer', () => {
+describe('where no one answers, a caller hears a code of ours and nothing of Moleculer', () => {
   const meta = { caller: serviceCaller('test') };
   const user_id = randomUUID();
   test.each<[string, () => Promise<unknown>, string, RegExp]>([
@@ -92,7 +92,7 @@ describe('where nobody answers, a caller hears a code of ours and nothing of Mol
     ],
     [
       'the named node is unknown',
-      () => broker.call('cluster.node.health', {}, { meta, nodeID: 'nobody-7' }),
+      () => broker.call('cluster.node.health', {}, { meta, nodeID: 'no one-7' }),
       'service_unavailable',
       /^No node that could answer is connected. Try again.$/,
     ],

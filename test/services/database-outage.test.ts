@@ -178,7 +178,7 @@ async function startEndingServer(): Promise<Server> {
   return server;
 }
 
-test('lost in the moment in which it is made, while nobody listens to it yet', async () => {
+test('lost in the moment in which it is made, while no one listens to it yet', async () => {
   const server = await startEndingServer();
   const { port } = server.address() as AddressInfo;
   const url = `postgres://strata@127.0.0.1:${port}/strata`;

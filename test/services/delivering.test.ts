@@ -237,7 +237,7 @@ describe('who may claim what', () => {
     expect(ofTenants(await claimDue(db, worker, 1024))).toEqual({ evil: sendsPerTenant });
   });
 
-  test('an endpoint that another worker takes from is passed over, and nobody waits for it', async () => {
+  test('an endpoint that another worker takes from is passed over, and no one waits for it', async () => {
     await queue(['a', 'b'], 3);
     const lock = await holdLock(
       database,
@@ -365,7 +365,7 @@ describe('who may claim what', () => {
     expect(await claimDue(db, worker, 100)).toHaveLength(1);
   });
 
-  test('what nobody looks at in time is overdue, and not what waits for an endpoint', async () => {
+  test('what no one looks at in time is overdue, and not what waits for an endpoint', async () => {
     await queue(['a'], 20);
     await db.query(`UPDATE notifier.deliveries SET next_attempt_at = now() - interval '9 minutes'`);
     expect(await readQueue(db)).toMatchObject({ pending: 20, unknown_channel: 0 });

@@ -21,13 +21,13 @@ let nats: Process;
 let observer: NatsConnection;
 let nodes: Node[];
 /** Commands of packets to one node, by the time they came. */
-const heard: string[] = [];
+const received: string[] = [];
 
 beforeAll(async () => {
   nats = await startNats();
   observer = await connect({ servers: nats.url });
   observer.subscribe('MOL-strata-nodes.*.*', {
-    callback: (_error, { subject }) => heard.push(subject.split('.')[1]!),
+    callback: (_error, { subject }) => received.push(subject.split('.')[1]!),
   });
   nodes = names.map((name) => {
     const environment = {
@@ -36,7 +36,7 @@ beforeAll(async () => {
       SECRET_KEY: secretKey,
       LOG_LEVEL: 'silent',
     };
-    const settings = loadSettings(environment, { pieces: [] });
+    const settings = loadSettings(environment, { roles: [] });
     const about = { release: '1.2.3', pieces: ['audit'], started_at: '2026-01-01T00:00:00.000Z' };
     return createNode({ settings: liveSettings(settings, {}, []), about });
   });
@@ -62,7 +62,7 @@ const allSeeAll = (): Promise<void> =>
 async function asked(): Promise<string[]> {
   for (const { broker } of nodes) await natsConnectionOf(broker)!.flush();
   await observer.flush();
-  return heard.filter((command) => command === 'DISCOVER' || command === 'INFO');
+  return received.filter((command) => command === 'DISCOVER' || command === 'INFO');
 }
 
 /** The nodes have heard nothing of each other for a minute. */
@@ -79,7 +79,7 @@ beforeEach(async () => {
   await allSeeAll();
   for (const node of nodes) discovererOf(node).stopHeartbeatTimers();
   await asked();
-  heard.length = 0;
+  received.length = 0;
 });
 afterEach(() => {
   jest.restoreAllMocks();
@@ -143,16 +143,16 @@ test('nodes that have gone are remembered, newest first, until they are there ag
   expect(await goneAsFirstSees()).toEqual([]);
 });
 
-test('a check that this process came to late takes nobody for gone, and the next one does, late or not', () => {
+test('a check that this process came to late takes no one for gone, and the next one does, late or not', () => {
   const { registry } = nodes[0]!.broker;
   const discoverer = discovererOf(nodes[0]!);
-  const heardLast = (uptime: number): void => {
+  const observedLast = (uptime: number): void => {
     for (const node of registry.nodes.toArray()) node.lastHeartbeatTime = uptime;
   };
-  heardLast(Math.round(process.uptime()));
+  observedLast(Math.round(process.uptime()));
   const began = performance.now();
   discoverer.checkRemoteNodes();
-  heardLast(-60);
+  observedLast(-60);
   const clock = jest.spyOn(performance, 'now').mockReturnValue(began + 8000);
   discoverer.checkRemoteNodes();
   expect(seenBy(nodes[0]!)).toEqual(names);
@@ -165,12 +165,12 @@ test('whoever does not answer is asked once for many heartbeats, and again later
   const discoverer = discovererOf(nodes[0]!);
   const questions = jest.spyOn(nodes[0]!.broker.transit!, 'discoverNode').mockResolvedValue();
   const began = performance.now();
-  const hear = (): void => {
+  const receive = (): void => {
     for (let each = 0; each < 3; each += 1) discoverer.heartbeatReceived('stranger', {});
   };
-  hear();
+  receive();
   expect(questions).toHaveBeenCalledTimes(1);
   jest.spyOn(performance, 'now').mockReturnValue(began + 60_000);
-  hear();
+  receive();
   expect(questions).toHaveBeenCalledTimes(2);
 });

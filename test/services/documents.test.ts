@@ -269,19 +269,19 @@ describe('a write whose answer the contract does not allow', () => {
     );
     expect(rows.map(({ document }) => document.label)).toEqual(['kept', 'other']);
     expect(await revision()).toBe(2);
-    const told = await database.query(
+    const received = await database.query(
       `SELECT FROM strata.changes WHERE scope = $1
        UNION ALL SELECT FROM strata.outbox WHERE event->>'tenant_id' = $2`,
       [tenantScope(tenantId), tenantId],
     );
-    expect(told).toHaveLength(4);
+    expect(received).toHaveLength(4);
   });
 });
 
 // ---------------------------------------------------------------- a kind whose schema admits null
 
 describe('notification_config', () => {
-  const settings = loadSettings({ SECRET_KEY: 'x'.repeat(32) }, { pieces: [] });
+  const settings = loadSettings({ SECRET_KEY: 'x'.repeat(32) }, { roles: [] });
   const email = { email: { default_recipients: ['ops@acme.example'] } };
   let notifications: DocumentActions<TenantAddress, NotificationConfig | null>;
   let address: TenantAddress;
@@ -329,7 +329,7 @@ describe('notification_config', () => {
     expect((await notifications.get(address)).value).toMatchObject({ document: null, revision: 2 });
   });
 
-  test('is restored from the history with the secrets that it held then, which nobody sees', async () => {
+  test('is restored from the history with the secrets that it held then, which no one sees', async () => {
     await createTenant();
     const storedSecret = async () => {
       const [row] = await database.query<{ secret: string | null }>(
@@ -352,7 +352,7 @@ describe('notification_config', () => {
     expect(await storedSecret()).toBe(sealed);
 
     // Nothing could be sent by it, nor an approval be asked for.
-    const another = loadSettings({ SECRET_KEY: 'y'.repeat(32) }, { pieces: [] });
+    const another = loadSettings({ SECRET_KEY: 'y'.repeat(32) }, { roles: [] });
     const later = documentActions(
       tenantDb,
       notificationKind(tenantDb, () => another),

@@ -157,7 +157,7 @@ test('a sign-in does not pass a change of the account that waits', async () => {
 
 test('the platform can be written while a start decides', async () => {
   const tenantId = randomUUID();
-  const settings = loadSettings({ SECRET_KEY: 'k'.repeat(32) }, { pieces: [] });
+  const settings = loadSettings({ SECRET_KEY: 'k'.repeat(32) }, { roles: [] });
   const unused = (): never => {
     throw new Error('not for this');
   };
@@ -175,7 +175,7 @@ test('the platform can be written while a start decides', async () => {
     approvalChanges: unused as never,
     settings: () => settings,
     takeMails: async () => undefined,
-    onNobodyDecides: unused,
+    onNoDecision: unused,
     grants: new Grants(db, () => settings),
   });
   let decisions = 0;
@@ -206,11 +206,11 @@ test('the platform can be written while a start decides', async () => {
   expect([started.state, decisions]).toEqual(['running', 6]);
 });
 
-test('configuration that changes at each decision keeps nobody from redeeming', async () => {
+test('configuration that changes at each decision keeps no one from redeeming', async () => {
   const tenantId = randomUUID();
   const id = randomUUID();
   const own = tenantScope(tenantId);
-  const settings = loadSettings({ SECRET_KEY: 'k'.repeat(32) }, { pieces: [] });
+  const settings = loadSettings({ SECRET_KEY: 'k'.repeat(32) }, { roles: [] });
   const digest = 'a'.repeat(64);
   await db.query(
     `INSERT INTO notifier.automations (id, tenant_id, state, intent, decided, ttl_seconds, requested_by, request_id,

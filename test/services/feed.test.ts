@@ -73,12 +73,12 @@ test('a slow transaction that commits out of order is not skipped', async () => 
     `INSERT INTO strata.changes VALUES (pg_current_xact_id(), 'tenant:slow', 1, '{slow}', clock_timestamp())`,
   );
   await commit('tenant:fast', 'fast');
-  const meanwhile = await poll('slow-reader', first);
-  expect(keysOf(meanwhile)).toEqual(['fast']);
+  const during = await poll('slow-reader', first);
+  expect(keysOf(during)).toEqual(['fast']);
   await commit('tenant:fast', 'faster');
   await slow.query('COMMIT');
   await slow.end();
-  const after = await poll('slow-reader', meanwhile.cursor);
+  const after = await poll('slow-reader', during.cursor);
   expect(keysOf(after)).toEqual(expect.arrayContaining(['slow', 'faster']));
   const settled = await poll('slow-reader', after.cursor);
   expect(keysOf(await poll('slow-reader', settled.cursor))).toEqual([]);
@@ -217,11 +217,11 @@ test('a node notices that the database went back, also where the answers that to
     staleIdentityMs: () => 60_000,
     log: pino({ level: 'silent' }),
   });
-  const { figures, holder } = coherence;
+  const { counters, holder } = coherence;
   /** Some poll has begun and ended after this. */
-  async function counted(figure: 'polls' | 'pollFailures'): Promise<void> {
-    const before = figures[figure];
-    await eventually(async () => expect(figures[figure]).toBeGreaterThanOrEqual(before + 2));
+  async function counted(value: 'polls' | 'pollFailures'): Promise<void> {
+    const before = counters[value];
+    await eventually(async () => expect(counters[value]).toBeGreaterThanOrEqual(before + 2));
   }
   await coherence.start({
     poll: async (body) => {
@@ -244,7 +244,7 @@ test('a node notices that the database went back, also where the answers that to
     await counted('pollFailures');
     answers.areLost = false;
     await counted('polls');
-    expect(figures.resets).toBe(0);
+    expect(counters.resets).toBe(0);
 
     answers.areLost = true;
     await database.query(
@@ -255,7 +255,7 @@ test('a node notices that the database went back, also where the answers that to
     await counted('pollFailures');
     answers.areLost = false;
     await counted('polls');
-    expect(figures.resets).toBe(1);
+    expect(counters.resets).toBe(1);
   } finally {
     await coherence.stop();
   }
@@ -537,8 +537,8 @@ test('a lease is renewed before the feed is read: of a write that commits in bet
   const change = await commit('tenant:between', 'between');
   const waited = await waitedFor(change);
   await lock.release();
-  const told = keysOf(await polling).includes('between');
-  expect(told || waited.includes('reader')).toBe(true);
+  const received = keysOf(await polling).includes('between');
+  expect(received || waited.includes('reader')).toBe(true);
 });
 
 /**
@@ -603,8 +603,8 @@ test('of a write that commits while polls are answered together, each of them or
   const change = await commit('tenant:among', 'among');
   const waited = await waitedFor(change);
   await lock.release();
-  const told = (await Promise.all(polling)).map((answer) => keysOf(answer).includes('among'));
-  const knows = holders.map((each, index) => told[index] || waited.includes(each));
+  const received = (await Promise.all(polling)).map((answer) => keysOf(answer).includes('among'));
+  const knows = holders.map((each, index) => received[index] || waited.includes(each));
   expect(knows).toEqual([true, true, true]);
 });
 

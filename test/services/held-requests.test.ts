@@ -47,7 +47,7 @@ beforeEach(() => {
     HELD_REQUESTS_PER_TENANT: '5',
     HELD_REQUESTS_PER_CALLER: '3',
   };
-  const settings = loadSettings({ SECRET_KEY: 'k'.repeat(32), ...limits }, { pieces: [] });
+  const settings = loadSettings({ SECRET_KEY: 'k'.repeat(32), ...limits }, { roles: [] });
   const read = readChangedIn<AutomationRow>(db, 'automations');
   changes = new TenantChanges({
     announce: () => {},

@@ -178,7 +178,7 @@ test('everybody sees what happened to their own account, newest first, page by p
   expect(paged).toEqual(all);
 });
 
-test("nobody sees another's, and no API key sees any", async () => {
+test("no one sees another's, and no API key sees any", async () => {
   const ids = new Set((await activity()).map(({ id }) => id));
   for (const reader of [first.viewer, second.admin, platform]) {
     const items = await itemsOf(reader, '/auth/activity?limit=200');

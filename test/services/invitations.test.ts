@@ -451,7 +451,7 @@ describe('whoever is only invited', () => {
   });
 });
 
-describe('an address that nobody had proved', () => {
+describe('an address that no one had proved', () => {
   /**
    * An account as another made it, with a password of theirs, entered before its owner proves the
    * address.
@@ -546,7 +546,7 @@ describe('an address that nobody had proved', () => {
 });
 
 describe('a tenant_admin', () => {
-  test('is made by nobody whose sign-in was longer ago than ten minutes', async () => {
+  test('is made by no one whose sign-in was longer ago than ten minutes', async () => {
     const tenant = await createTenant(strata.url, platform, 'Granting');
     const users = `/tenants/${tenant.id}/users`;
     const { user_id: userId } = await addMember(tenant.admin, tenant.id, {

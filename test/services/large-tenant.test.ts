@@ -33,7 +33,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test('nobody is held up for more than 20 ms', async () => {
+test('no one is held up for more than 20 ms', async () => {
   let renamed = 0;
   const rename = async (): Promise<void> => {
     renamed += 1;

@@ -25,7 +25,7 @@ let owner: Node;
 const settingsOf = (nodeId: string) =>
   loadSettings(
     { NODE_ID: nodeId, NATS_URL: nats.url, SECRET_KEY: secretKey, LOG_LEVEL: 'silent' },
-    { pieces: [] },
+    { roles: [] },
   );
 
 beforeAll(async () => {

@@ -157,14 +157,14 @@ describe('a mail', () => {
 });
 
 /** Relays to the server and keeps what the client said on the wire. */
-async function wiretap(port: number): Promise<{ port: number; heard: () => string }> {
-  let heard = '';
+async function wiretap(port: number): Promise<{ port: number; observed: () => string }> {
+  let observed = '';
   const sockets = new Set<Socket>();
   const relay = createServer((socket) => {
     const onward = connect(port, '127.0.0.1');
     for (const each of [socket, onward]) sockets.add(each.on('error', () => each.destroy()));
     socket.on('data', (bytes: Buffer) => {
-      heard += bytes.toString('latin1');
+      observed += bytes.toString('latin1');
     });
     socket.pipe(onward).pipe(socket);
   });
@@ -173,7 +173,7 @@ async function wiretap(port: number): Promise<{ port: number; heard: () => strin
     for (const socket of sockets) socket.destroy();
     relay.close();
   });
-  return { port: (relay.address() as AddressInfo).port, heard: () => heard };
+  return { port: (relay.address() as AddressInfo).port, observed: () => observed };
 }
 
 describe('TLS', () => {
@@ -193,12 +193,12 @@ describe('TLS', () => {
     const settings = settingsOf(tap.port, server.certificate, credentials);
     const error = await failure(mailerOf(() => settings).send(mail()));
     expect(error).toMatchObject({ retry: true, message: expect.stringContaining('STARTTLS') });
-    expect(tap.heard()).toMatch(/^EHLO /);
-    expect(tap.heard()).not.toMatch(/AUTH|MAIL FROM|RCPT|DATA|ann@/i);
+    expect(tap.observed()).toMatch(/^EHLO /);
+    expect(tap.observed()).not.toMatch(/AUTH|MAIL FROM|RCPT|DATA|ann@/i);
     expect(server.received).toEqual([]);
   });
 
-  test('a certificate that nobody vouches for is refused', async () => {
+  test('a certificate that no one vouches for is refused', async () => {
     const server = await startMailServer();
     cleanups.push(() => server.stop());
     const settings = loadSettings({ SMTP_SERVER: '127.0.0.1', SMTP_PORT: String(server.port) });

@@ -21,7 +21,7 @@ const neighbours: ServiceBroker[] = [];
 const settingsOf = (nodeId: string, more: Record<string, string>): Settings =>
   loadSettings(
     { NODE_ID: nodeId, NATS_URL: nats.url, LOG_LEVEL: 'silent', ...more },
-    { pieces: [] },
+    { roles: [] },
   );
 
 async function startNode(nodeId: string, namespace: Record<string, string>): Promise<Node> {
@@ -73,7 +73,7 @@ const knownTo = (broker: ServiceBroker): string[] =>
     .map(({ id }: { id: string }) => id)
     .sort();
 
-test('nodes and neighbours of one NATS_NAMESPACE see each other and nobody else', async () => {
+test('nodes and neighbours of one NATS_NAMESPACE see each other and no one else', async () => {
   const staging = { NATS_NAMESPACE: 'staging' };
   const [one, two, other] = [
     await startNode('one', {}),

@@ -52,7 +52,7 @@ const settingsOf = (user: string, more: Record<string, string>): Settings =>
       LOG_LEVEL: 'silent',
       ...more,
     },
-    { pieces: [] },
+    { roles: [] },
   );
 
 const caller: Caller = {
@@ -106,11 +106,11 @@ test('a neighbour calls by its credential, over and over', async () => {
 });
 
 test('another hears nothing of it, and calls nothing with what it says of itself', async () => {
-  const heard: string[] = [];
+  const received: string[] = [];
   for (const subject of ['>', 'MOL-strata.>', 'MOL-strata.REQ.strata', 'MOL-strata.RES.n'])
     stranger.subscribe(subject, {
       callback: (error, message) => {
-        if (!error) heard.push(Buffer.from(message.data).toString());
+        if (!error) received.push(Buffer.from(message.data).toString());
       },
     });
   const answers: { id: string; error: { type: string } }[] = [];
@@ -130,7 +130,7 @@ test('another hears nothing of it, and calls nothing with what it says of itself
     'auth_token_missing',
     'auth_token_missing',
   ]);
-  expect(heard).toEqual([]);
+  expect(received).toEqual([]);
 });
 
 test('another cannot pose as a gateway, nor as the neighbour, nor end either', async () => {

@@ -239,7 +239,7 @@ describe('a mailed link', () => {
     expect(outcome(await reset(await mailedToken()))).toBe('204');
   });
 
-  test('goes to nobody who has no account, and asking answers alike; asking too often is slowed alike', async () => {
+  test('goes to no one who has no account, and asking answers alike; asking too often is slowed alike', async () => {
     const { body } = await platform.get(`/auth/users?email=${tenant.emails.operator}`);
     await platform.patch(`/auth/users/${body.items[0].id}`, { status: 'disabled' });
     const asking = ['nobody@example.com', 'not an address', tenant.emails.operator!];

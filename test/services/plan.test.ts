@@ -59,7 +59,7 @@ beforeAll(async () => {
   globalDb = await openDatabase(options, globalConfigSchema);
   await createFeed(globalDb).meet();
   const own = { LOG_LEVEL: 'silent', REQUEST_TIMEOUT_MS: '60000' };
-  const settings = loadSettings(own, { pieces: [] });
+  const settings = loadSettings(own, { roles: [] });
   node = createNode({ settings: liveSettings(settings, {}, []) });
   node.broker.createService(
     tenantConfigService({
@@ -357,14 +357,14 @@ describe('a plan is what applying it does, for every context of random tenants',
         if (becomes.enforced.includes(key)) clamped.add(tenantId);
       }
     }
-    const told = planned.found
+    const received = planned.found
       .filter((item) => JSON.stringify(item.before) !== JSON.stringify(item.after))
       .map((item) =>
         lineOf(item.tenant_id, item.context, item.key, item.before, item.after, item.decided_by),
       );
-    expect(told.length).toBeGreaterThan(0);
-    expect(sorted(told)).toEqual(sorted(wanted));
-    expect(told).toHaveLength(new Set(told).size);
+    expect(received.length).toBeGreaterThan(0);
+    expect(sorted(received)).toEqual(sorted(wanted));
+    expect(received).toHaveLength(new Set(received).size);
 
     const known = new Set(violated.map((each) => documentOf(each) + each.path));
     const invalid = new Set(

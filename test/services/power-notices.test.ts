@@ -33,7 +33,7 @@ const noticesTo = async (address: string, action: string): Promise<string[]> => 
   return texts.filter((text) => text.includes(`, ${action} was done by `));
 };
 
-test('those concerned learn by mail who changed rights, and nobody else does', async () => {
+test('those concerned learn by mail who changed rights, and no one else does', async () => {
   const tenant = await createTenant(strata.url, platform, 'Told');
   const stranger = await createTenant(strata.url, platform, 'Stranger');
   const { client: second } = await addMember(tenant.admin, tenant.id, {

@@ -17,7 +17,7 @@ import { startRedis, type Process } from '../support/servers.ts';
 
 const trusted = trustOf(['10.0.0.0/8']);
 const liveWith = (limit: number) =>
-  liveSettings(loadSettings({ RATE_LIMIT_PER_MINUTE: String(limit) }, { pieces: [] }), {}, []);
+  liveSettings(loadSettings({ RATE_LIMIT_PER_MINUTE: String(limit) }, { roles: [] }), {}, []);
 
 function requestFrom(peer: string, forwarded?: string): IncomingMessage {
   const socket = new Socket();
@@ -64,7 +64,7 @@ test.each<[what: string, requests: [peer: string, forwarded?: string][], standin
     ],
     [1, 0],
   ],
-  ['a proxy that names nobody', [['10.0.0.1'], ['10.0.0.1', '']], [1, 0]],
+  ['a proxy that names no one', [['10.0.0.1'], ['10.0.0.1', '']], [1, 0]],
   [
     'a client whom a proxy names with the port of its connection',
     [
@@ -175,7 +175,7 @@ describe('in Redis', () => {
   test('a connection that says nothing any more makes room for another', async () => {
     const proxy = await startProxy(server.port);
     const url = `redis://127.0.0.1:${proxy.port}`;
-    const redis = await openRedis(url, loadSettings({}, { pieces: [] }));
+    const redis = await openRedis(url, loadSettings({}, { roles: [] }));
     redis.on('error', () => undefined);
     try {
       await once(redis, 'ready');

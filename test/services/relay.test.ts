@@ -39,10 +39,7 @@ beforeAll(async () => {
   const options = { url: database.url, poolSize: 6, timeoutMs: 10_000, ssl: false };
   await migrate(options, [commitSchema, auditSchema]);
   db = await openDatabase(options, auditSchema);
-  const settings = loadSettings(
-    { LOG_LEVEL: 'silent', SECRET_KEY: 'k'.repeat(32) },
-    { pieces: [] },
-  );
+  const settings = loadSettings({ LOG_LEVEL: 'silent', SECRET_KEY: 'k'.repeat(32) }, { roles: [] });
   node = createNode({ settings: liveSettings(settings, {}, []) });
   node.broker.createService(
     auditService({ db, settings: () => settings, log, metrics: new Registry() }),
@@ -116,7 +113,7 @@ const waits = () =>
   );
 const chainsAside = async (): Promise<string | undefined> => {
   const { coherence } = node;
-  const bus = { connected: () => true, figures: { drops: 0, refused: 0 } };
+  const bus = { connected: () => true, counters: { drops: 0, refused: 0 } };
   const registry = createMetrics({ coherence, bus: bus as never, commits: db });
   return /^strata_audit_chains_aside (\d+)$/m.exec(await registry.metrics())?.[1];
 };

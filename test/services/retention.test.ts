@@ -422,7 +422,7 @@ describe('a sweep', () => {
     expect(signIns).toBeGreaterThan(10);
   });
 
-  test('leaves what is locked for the next time, and waits for nobody', async () => {
+  test('leaves what is locked for the next time, and waits for no one', async () => {
     await manySessions(3);
     await otherAuth.transaction(async (manager) => {
       await manager.query('SELECT id FROM auth.sessions LIMIT 1 FOR UPDATE');

@@ -6,12 +6,12 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pieces } from '../../services/pieces.ts';
+import { roles } from '../../services/node-roles.ts';
 import { migrate, openDatabase, type DatabaseOptions } from '../../shared/database/open.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
-const code = await Promise.all(pieces.map(({ load }) => load?.()));
+const code = await Promise.all(roles.map(({ load }) => load?.()));
 const schemas = [commitSchema, ...code.flatMap((each) => each?.schema ?? [])];
 let database: Database;
 let options: DatabaseOptions;

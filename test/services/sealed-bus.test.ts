@@ -30,7 +30,7 @@ interface Packet {
 
 let nats: Process;
 let outsider: NatsConnection;
-const heard: Packet[] = [];
+const observed: Packet[] = [];
 const running: ServiceBroker[] = [];
 const proxies: Proxy[] = [];
 
@@ -38,13 +38,14 @@ beforeAll(async () => {
   nats = await startNats();
   outsider = await connect({ servers: nats.url });
   outsider.subscribe('>', {
-    callback: (_error, { subject, data }) => heard.push({ subject, data: Uint8Array.from(data) }),
+    callback: (_error, { subject, data }) =>
+      observed.push({ subject, data: Uint8Array.from(data) }),
   });
 });
 afterEach(async () => {
   await Promise.all(running.splice(0).map((broker) => broker.stop()));
   await Promise.all(proxies.splice(0).map((proxy) => proxy.stop()));
-  heard.length = 0;
+  observed.length = 0;
 });
 afterAll(async () => {
   await outsider?.close();
@@ -60,7 +61,7 @@ function nodeOf(nodeId: string, environment: Record<string, string> = {}): Node 
     LOG_LEVEL: 'silent',
     ...environment,
   };
-  return createNode({ settings: liveSettings(loadSettings(given, { pieces: [] }), {}, []) });
+  return createNode({ settings: liveSettings(loadSettings(given, { roles: [] }), {}, []) });
 }
 
 interface Owner extends Node {
@@ -137,14 +138,15 @@ describe('an outsider', () => {
     const { asker } = await startPair();
     expect(await call(asker, { password: canary })).toEqual({ by: 'owner' });
     await settled();
-    const subjects = heard.map(({ subject }) => subject);
+    const subjects = observed.map(({ subject }) => subject);
     expect(subjects).toEqual(
       expect.arrayContaining([`${prefix}.REQ.owner`, `${prefix}.RES.asker`]),
     );
-    for (const { data } of heard) {
+    for (const { data } of observed) {
       expect(data[0]).toBe(1);
       const text = Buffer.from(data).toString('latin1');
-      for (const told of [canary, '$owner', 'asker', 'owner']) expect(text).not.toContain(told);
+      for (const received of [canary, '$owner', 'asker', 'owner'])
+        expect(text).not.toContain(received);
     }
   });
 
@@ -164,7 +166,7 @@ describe('an outsider', () => {
     publishClear('PING', 'owner', { time: 0, id: 'x' });
     await settled();
     expect(owner.calls).toEqual([]);
-    const answered = heard.filter(({ subject }) => subject.endsWith('.outsider'));
+    const answered = observed.filter(({ subject }) => subject.endsWith('.outsider'));
     expect(answered).toEqual([]);
     expect(await call(asker)).toEqual({ by: 'owner' });
   });
@@ -217,7 +219,7 @@ describe('an outsider', () => {
     const { asker, owner } = await startPair();
     await call(asker, { count: 1 });
     await settled();
-    const request = heard.find(({ subject }) => subject === `${prefix}.REQ.owner`)!;
+    const request = observed.find(({ subject }) => subject === `${prefix}.REQ.owner`)!;
     const data = Buffer.from(request.data);
     for (const place of [1, 5, 21, 37, 42, 43, data.length - 17, data.length - 1]) {
       const changed = Buffer.from(data);
@@ -237,7 +239,7 @@ describe('an outsider', () => {
     await owner.broker.call('cluster.node.health', {}, { meta: { caller: serviceCaller('t') } });
     await settled();
     const before = owner.calls.length + second!.calls.length;
-    const recorded = [...heard];
+    const recorded = [...observed];
     for (const { subject, data } of recorded) {
       outsider.publish(subject, data);
       for (const command of ['REQ', 'EVENT', 'INFO', 'DISCONNECT'])
@@ -258,7 +260,7 @@ describe('a node that has restarted', () => {
     await asker.broker.stop();
     running.length = 0;
     await settled();
-    const recorded = [...heard];
+    const recorded = [...observed];
 
     const again = ownerOf('owner');
     const fatal = jest.fn();
@@ -285,7 +287,7 @@ describe('a node that has restarted', () => {
     await owner!.broker.stop();
     running.splice(running.indexOf(owner!.broker), 1);
     await settled();
-    const recorded = [...heard];
+    const recorded = [...observed];
     expect(recorded.map(({ subject }) => subject)).toContain(`${prefix}.DISCONNECT`);
     proxy.mend();
     await start(ownerOf('owner'));
@@ -312,7 +314,7 @@ describe('a node that has restarted', () => {
 test('tls:// is never a connection in clear, and an address may name user and password', () => {
   const optionsOf = (url: string): unknown => {
     const given = { NATS_URL: url, SECRET_KEY: secretKey };
-    return natsTransporter(loadSettings(given, { pieces: [] }));
+    return natsTransporter(loadSettings(given, { roles: [] }));
   };
   expect(optionsOf('tls://bus')).toMatchObject({ options: { tls: {} } });
   expect(optionsOf('nats://u:p%40ss@bus')).toMatchObject({ options: { user: 'u', pass: 'p@ss' } });

@@ -274,7 +274,7 @@ test('an auth node whose clock is ahead ends no session, and removes no key', as
   const db = await openDatabase({ url, poolSize: 2, timeoutMs: 5000, ssl: false }, authSchema);
   const parts = {
     db,
-    settings: () => loadSettings({ SECRET_KEY: secretKey }, { pieces: [] }),
+    settings: () => loadSettings({ SECRET_KEY: secretKey }, { roles: [] }),
   } as unknown as AuthParts;
   const caller = {
     type: 'user',
@@ -312,9 +312,9 @@ test('what makes no account is refused', async () => {
     { name: 'x', roles: ['viewer'], password: 'p' },
   ])
     expect(outcome(await tenant.admin.post(accounts(), body))).toBe('422 validation_failed');
-  const nobody = `${accounts()}/${randomUUID()}`;
-  expect(outcome(await tenant.admin.patch(nobody, { name: 'x' }))).toBe('404 not_found');
-  expect(outcome(await tenant.admin.post(`${nobody}/api-keys`, { name: 'x' }))).toBe(
+  const anonymous = `${accounts()}/${randomUUID()}`;
+  expect(outcome(await tenant.admin.patch(anonymous, { name: 'x' }))).toBe('404 not_found');
+  expect(outcome(await tenant.admin.post(`${anonymous}/api-keys`, { name: 'x' }))).toBe(
     '404 not_found',
   );
 });

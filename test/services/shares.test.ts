@@ -84,7 +84,7 @@ describe('invitations', () => {
     expect(accounts).toEqual([]);
   });
 
-  test('are so many that nobody has accepted', async () => {
+  test('are so many that no one has accepted', async () => {
     expect((await invite(second)).status).toBe(201);
     expect((await invite(second)).status).toBe(201);
     expectRefusal(await invite(second), 'conflict', 'INVITED_MEMBERS_PER_TENANT');

@@ -267,7 +267,7 @@ test('a key that a password was making while the policy came is none', async () 
   expect((await admin.get(`${tenantPath(strict.id)}/password-keys`)).body.items).toEqual([]);
 });
 
-test("the platform's policy binds its administrators from the reload on, and nobody else", async () => {
+test("the platform's policy binds its administrators from the reload on, and no one else", async () => {
   const strong = await withPasskey('admin@example.com', adminPassword);
   const made = await platform.post('/auth/api-key', { name: 'ops', scopes: ['platform:read'] });
   writeFileSync(envFile, 'PLATFORM_SIGN_IN_POLICY=passkey_or_sso\n');

@@ -97,7 +97,7 @@ test('fifty refreshes of one token at once get one successor; so does a retry', 
   expect((await refresh(first)).body.refresh_token).toBe([...successors][0]);
 });
 
-test('an answer that was lost logs nobody out: within 10 s the token gives the same successor, which continues', async () => {
+test('an answer that was lost logs no one out: within 10 s the token gives the same successor, which continues', async () => {
   const { body } = await login();
   const lost = await refresh(body.refresh_token);
   await backdate(body.session_id, 'used_at', '9 seconds');
@@ -164,7 +164,7 @@ test('more sign-ins of a network at once than can be hashed are refused with 503
     Array.from({ length: 200 }, (_each, index) =>
       anyone.post(
         '/auth/login',
-        { email: `nobody-${index}@example.com`, password: memberPassword },
+        { email: `no one-${index}@example.com`, password: memberPassword },
         { 'x-forwarded-for': '192.0.2.1' },
       ),
     ),

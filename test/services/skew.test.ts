@@ -50,7 +50,7 @@ function makeNode(nodeId: string, ...others: readonly Middleware[]): ServiceBrok
     SECRET_KEY: secretKey,
     LOG_LEVEL: 'silent',
   };
-  const settings = liveSettings(loadSettings(environment, { pieces: [] }), {}, []);
+  const settings = liveSettings(loadSettings(environment, { roles: [] }), {}, []);
   const { options } = nodeOptions({ settings });
   const broker = new ServiceBroker({
     ...options,

@@ -57,7 +57,7 @@ const count = (answers: readonly Answer[], code: string): number =>
 
 test.each([
   ['of an account', 'admin@example.com', '192.0.2.1', '192.0.2.200'],
-  ['of nobody', 'nobody@example.com', '2001:db8::1', '2001:db8:0:7::1'],
+  ['of no one', 'nobody@example.com', '2001:db8::1', '2001:db8:0:7::1'],
 ])(
   'ten failures %s over two nodes and one network, then 429 on both; other networks continue',
   async (...[, email, ip, neighbour]) => {
@@ -96,7 +96,7 @@ test('Redis counts by the same table of waits as this process, also past its end
   }
 });
 
-test('an attempt that takes itself back after all were forgotten leaves nobody waiting', async () => {
+test('an attempt that takes itself back after all were forgotten leaves no one waiting', async () => {
   const attempts = failedAttemptsInRedis(state);
   await attempts.begin('forgotten');
   await attempts.forgetOne('forgotten');
@@ -137,7 +137,7 @@ describe('of a network over all accounts', () => {
   let addresses = 0;
   const unknown = (): string => {
     addresses += 1;
-    return `nobody-${addresses}@example.com`;
+    return `no one-${addresses}@example.com`;
   };
   async function fail(times: number, ip: string): Promise<Answer[]> {
     const answers: Answer[] = [];
@@ -207,7 +207,7 @@ describe('of a network over all accounts', () => {
     await fail(3, ip);
     await new Client(nodes[0]!.url).post(
       '/auth/password/forgot',
-      { email: 'nobody-at-all@example.com' },
+      { email: 'no one-at-all@example.com' },
       { 'x-forwarded-for': ip },
     );
     const known = await login(0, 'admin@example.com', elsewhere());

@@ -1,20 +1,20 @@
 /**
  * What callers notice of a node that is killed, and of a connection to NATS that is reset, under
- * load: real processes, two of each piece. The figures are printed; what is asserted leaves room
+ * load: real processes, two of each role. The measurements are printed; what is asserted leaves room
  * for a busy machine, and is far from the time-out, which is longer here.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventually, killed, startCluster, type Cluster } from '../support/cluster.ts';
 import { fenceMs } from '../support/faults.ts';
 import type { Running } from '../support/strata.ts';
-import { askDuring, assertBearable, figuresOf } from '../support/under-load.ts';
+import { askDuring, assertBearable, summaryOf } from '../support/under-load.ts';
 
 const requestTimeoutMs = 60_000;
 const slowestAllowedMs = 5000;
 
 let cluster: Cluster;
 let notifiers: Running[];
-const figures: string[] = [];
+const measured: string[] = [];
 
 beforeAll(async () => {
   cluster = await startCluster({
@@ -33,14 +33,14 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await cluster?.stop();
-  console.log(figures.join('\n'));
+  console.log(measured.join('\n'));
 });
 
 async function check(what: string, fault: () => Promise<void> | void): Promise<void> {
   const { lanes, lateMs } = await askDuring(cluster, cluster.gateways[0]!.url, fault);
   // A node may have had to wait for a processor for longer than this process has.
   const slack = 20 * lateMs;
-  figures.push(...lanes.map((seen) => `${what}: ${figuresOf(seen)}`));
+  measured.push(...lanes.map((seen) => `${what}: ${summaryOf(seen)}`));
   await assertBearable(cluster, lanes, {
     read: slowestAllowedMs + slack,
     write: slowestAllowedMs + fenceMs + slack,

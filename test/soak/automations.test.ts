@@ -245,7 +245,7 @@ const redeemAtOnce = ({ id, grant }: { readonly id: string; readonly grant: stri
   );
 
 test('two executors on two nodes redeem an action once, however often nodes are killed', async () => {
-  const told: (readonly number[])[] = [];
+  const received: (readonly number[])[] = [];
   const ids: string[] = [];
   for (let kill = 0; kill < redeemKills; kill += 1) {
     const automation = await begin(`kill-${kill}`);
@@ -256,14 +256,14 @@ test('two executors on two nodes redeem an action once, however often nodes are 
     const which = kill % 2;
     await killed(nodes[which]!);
     const starting = start(`notifier-${which + 1}`);
-    told.push((await redeeming).toSorted());
+    received.push((await redeeming).toSorted());
     nodes[which] = await starting;
     await insist(() =>
       admin.post(tenantPath(`automations/${automation.id}/finish`), { outcome: 'done' }),
     );
   }
   // An answer that was lost with its node leaves none who knows: then it is done by nobody.
-  for (const statuses of told)
+  for (const statuses of received)
     expect([
       [200, 409],
       [409, 409],

@@ -37,7 +37,7 @@ let lines: Proxy[];
 let front: Process;
 let origin: string;
 
-const figures: string[] = [];
+const measured: string[] = [];
 
 const portOf = (url: string): number => Number(new URL(url).port);
 
@@ -127,7 +127,7 @@ afterAll(async () => {
   await Promise.all(lines?.map((line) => line.stop()) ?? []);
   await cluster?.stop();
   await provider?.close();
-  if (figures.length > 0) process.stdout.write(`${figures.join('\n')}\n`);
+  if (measured.length > 0) process.stdout.write(`${measured.join('\n')}\n`);
 });
 
 /** A window in which somebody has signed in by the page, through both gateways by default. */
@@ -291,7 +291,7 @@ describe('live', () => {
     await published;
     const publishedAt = Date.now();
     const shownAt = await shown;
-    figures.push(`a write elsewhere shows ${shownAt - publishedAt} ms after it is answered`);
+    measured.push(`a write elsewhere shows ${shownAt - publishedAt} ms after it is answered`);
     expect(shownAt - publishedAt).toBeLessThan(soonMs);
     expect([...writer.faults, ...reader.faults]).toEqual([]);
     await Promise.all([writer.close(), reader.close()]);
@@ -310,7 +310,7 @@ describe('live', () => {
     await elsewhere.post('/auth/logout', { all: true });
     const revokedAt = Date.now();
     const shownAt = await shown;
-    figures.push(`a page asks to sign in ${shownAt - revokedAt} ms after its session is revoked`);
+    measured.push(`a page asks to sign in ${shownAt - revokedAt} ms after its session is revoked`);
     expect(shownAt - revokedAt).toBeLessThan(soonMs);
     const again = page.getByRole('dialog', { name: 'Sign in again' });
     await new SignInPage(page).signIn(emails.operator!, memberPassword);
@@ -515,7 +515,9 @@ describe('parts that are away', () => {
     lines[0]!.lead(portOf(revived.url));
     lines[1]!.mend();
     await values.page.getByText('"meanwhile"').first().waitFor();
-    figures.push(`a change made while all gateways were away shows ${Date.now() - began} ms after`);
+    measured.push(
+      `a change made while all gateways were away shows ${Date.now() - began} ms after`,
+    );
     await edits.page.getByText('Your edits are laid over that').waitFor();
     for (const page of pages(pair))
       await page.getByText('Strata cannot be reached; ').waitFor({ state: 'detached' });

@@ -31,13 +31,13 @@ test('a standby is not asked, for reads neither', async () => {
   });
 });
 
-test('an address that leads to a standby for a second leaves nobody there', async () => {
+test('an address that leads to a standby for a second leaves no one there', async () => {
   await server.addStandby({ synchronous: false });
   const { lost } = await survive(cluster, visitStandby(server, 1000));
   expect(lost).toEqual([]);
 });
 
-test('a former primary that still answers has nobody who asks it', async () => {
+test('a former primary that still answers has no one who asks it', async () => {
   await server.addStandby({ synchronous: false });
   const { lost } = await survive(cluster, demote(server));
   expect(lost).toEqual([]);

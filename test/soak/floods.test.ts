@@ -60,9 +60,9 @@ type Ammunition = (index: number) => Shot;
 
 /** Bodies that pass their schema, where a generated one would not, or would always be the same. */
 const bodies: Readonly<Record<string, (index: number) => unknown>> = {
-  'auth.login': (index) => ({ email: `nobody-${index}@example.com`, password: 'a wrong guess' }),
+  'auth.login': (index) => ({ email: `no one-${index}@example.com`, password: 'a wrong guess' }),
   'auth.refresh': () => ({ refresh_token: randomBytes(32).toString('base64url') }),
-  'auth.password.forgot': (index) => ({ email: `nobody-${index}@example.com` }),
+  'auth.password.forgot': (index) => ({ email: `no one-${index}@example.com` }),
   'auth.password.reset': () => ({
     token: randomBytes(32).toString('base64url'),
     new_password: 'grapefruit lamp seventy',
@@ -241,7 +241,7 @@ describe('people of another network sign in during a flood of', () => {
 const ammunitionFor = (name: string): Ammunition =>
   ammunitionOf(publicRoutes.find((route) => route.name === name)!);
 
-test('120 connections that send made-up reset links keep nobody out', async () => {
+test('120 connections that send made-up reset links keep no one out', async () => {
   const began = performance.now();
   const statuses = await signInDuring(ammunitionFor('auth.password.reset'), {
     connections: 120,
@@ -254,7 +254,7 @@ test('120 connections that send made-up reset links keep nobody out', async () =
   expect(statuses.get(429)).toBeGreaterThan(100);
 });
 
-test('passwords that are guessed from twelve networks at once keep nobody out', async () => {
+test('passwords that are guessed from twelve networks at once keep no one out', async () => {
   await signInDuring(ammunitionFor('auth.login'), {
     connections: 72,
     from: (index) => `10.99.${index % 12}.9`,

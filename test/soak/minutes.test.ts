@@ -101,8 +101,8 @@ test('400 slow, silent and half-open clients are gone within 70 s, and a stream 
   expect(Math.max(...honest)).toBeLessThan(25_000);
   const open70 = connections.filter(({ endedAfter }) => endedAfter() === undefined);
   expect(open70).toEqual([]);
-  const told = connections.filter(({ client }) => client.isTold);
-  for (const { received } of told)
+  const notified = connections.filter(({ client }) => client.isAnswered);
+  for (const { received } of notified)
     expect(lastAnswer(received())).toEqual({ status: 408, code: 'request_timeout' });
 
   const [change] = await Promise.all([

@@ -28,7 +28,7 @@ let browser: Browser;
 let tenant: TenantFixture;
 let seen: Visit;
 let environment: Record<string, string>;
-const figures: string[] = [];
+const measured: string[] = [];
 
 beforeAll(async () => {
   const opening = openBrowser();
@@ -57,7 +57,7 @@ afterAll(async () => {
   await browser?.close();
   await strata?.stop('SIGKILL');
   await postgres?.stop();
-  process.stdout.write(`${figures.join('\n')}\n`);
+  process.stdout.write(`${measured.join('\n')}\n`);
 });
 
 interface Outage {
@@ -112,7 +112,7 @@ test.each(Object.entries(outages))(
     const began = performance.now();
     await page.getByText(says).waitFor({ timeout: 60_000 });
     const ms = performance.now() - began;
-    figures.push(`${name}: said after ${Math.round(ms)} ms`);
+    measured.push(`${name}: said after ${Math.round(ms)} ms`);
     await picture(page, `outage-${name.replaceAll(' ', '-')}`);
     await end();
     await page.getByText(says).waitFor({ state: 'detached', timeout: 60_000 });

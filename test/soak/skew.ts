@@ -181,8 +181,8 @@ async function main(): Promise<boolean> {
         try {
           const survived = await survive(cluster, fault);
           const { writes, reads, errors } = survived;
-          const told = JSON.stringify(Object.fromEntries(errors));
-          say(`${name}\n  ${writes.length} writes, ${reads.length} reads, errors ${told}`);
+          const received = JSON.stringify(Object.fromEntries(errors));
+          say(`${name}\n  ${writes.length} writes, ${reads.length} reads, errors ${received}`);
           if (restarts.includes(step)) usual.set(kind, errors);
           else assert.deepEqual(unusual(step, survived, usual.get(kind) ?? new Map()), []);
         } catch (error) {

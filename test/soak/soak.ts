@@ -1,9 +1,9 @@
 /**
- * `npm run test:soak -- --minutes 10 --kills 200 --clients 500 --failovers 4 --pieces 1
+ * `npm run test:soak -- --minutes 10 --kills 200 --clients 500 --failovers 4 --roles 1
  * --changes 500 --starts 10000 --tenants 10000 --files 1 --pooler`: has a fleet of `@strata/client` lose its gateway;
  * leads a cluster to a standby of PostgreSQL for a minute, then has standbys take over, synchronous and asynchronous by
  * turns; injects every fault in turn into another, over and over, then kills processes at random; and
- * in one where each piece has processes of its own, kills one of each under load. Change sets are
+ * in one where each role has processes of its own, kills one of each under load. Change sets are
  * written, approved and applied in random order, and the processes that apply them killed. Automations
  * are started against a budget that pays for a hundredth of them, while everything is killed and
  * clocks jump. A change of the platform is rolled out to 10,000 tenants whose readers ask through the
@@ -42,7 +42,7 @@ import { startPostgres } from '../support/postgres.ts';
 import { rollOutUnderFaults } from '../support/rollout-under-faults.ts';
 import { spendUnderFaults } from '../support/spending.ts';
 import { adminPassword, Client, createTenant, signIn, type Running } from '../support/strata.ts';
-import { askDuring, assertBearable, figuresOf } from '../support/under-load.ts';
+import { askDuring, assertBearable, summaryOf } from '../support/under-load.ts';
 
 const { values } = parseArgs({
   options: {
@@ -50,7 +50,7 @@ const { values } = parseArgs({
     kills: { type: 'string', default: '50' },
     clients: { type: 'string', default: '500' },
     failovers: { type: 'string', default: '4' },
-    pieces: { type: 'string', default: '1' },
+    roles: { type: 'string', default: '1' },
     changes: { type: 'string', default: '500' },
     starts: { type: 'string', default: '10000' },
     tenants: { type: 'string', default: '10000' },
@@ -88,7 +88,7 @@ async function surviveAndSay(cluster: Cluster, fault: Fault): Promise<void> {
   total.stale += stale;
   total.merged += merged.length;
   for (const count of errors.values()) total.errors += count;
-  const figures = [
+  const measured = [
     `${writes.length} writes, slowest ${Math.round(slowestWriteMs)} ms`,
     `${reads.length} reads, slowest ${Math.round(slowestReadMs)} ms, ${stale} marked stale`,
     `longest wait ${Math.round(slowestMs)} ms`,
@@ -96,7 +96,7 @@ async function surviveAndSay(cluster: Cluster, fault: Fault): Promise<void> {
     `the checker itself ${Math.round(lateMs)} ms late`,
     ...(lost.length > 0 ? [`${lost.length} writes lost with the older state`] : []),
   ];
-  say(`${fault.name}\n  ${figures.join('; ')}`);
+  say(`${fault.name}\n  ${measured.join('; ')}`);
 }
 
 async function injectAndKill(): Promise<void> {
@@ -164,10 +164,10 @@ async function clientsAway(): Promise<void> {
 const bearableMs = { read: 1000, write: 300 + fenceMs };
 
 /**
- * One node of each piece is killed under load, in the next round the other one; each is back before
+ * One node of each role is killed under load, in the next round the other one; each is back before
  * the next is killed.
  */
-async function killPieceByPiece(): Promise<void> {
+async function killRoleByRole(): Promise<void> {
   const cluster = await startCluster({
     gateways: 2,
     apart: true,
@@ -184,7 +184,7 @@ async function killPieceByPiece(): Promise<void> {
     await delay(fenceMs);
   };
   try {
-    for (let round = 0; round < Number(values.pieces); round += 1) {
+    for (let round = 0; round < Number(values.roles); round += 1) {
       const which = round % 2;
       for (const [index, name] of serviceNames.entries()) {
         await allAreReady();
@@ -210,9 +210,9 @@ async function killUnderLoad(
   // killed neighbour or not.
   await askDuring(cluster, url, () => {});
   const { lanes, lateMs } = await askDuring(cluster, url, () => killed(node));
-  const figures = lanes.map((seen) => `\n  ${figuresOf(seen)}`).join('');
+  const measured = lanes.map((seen) => `\n  ${summaryOf(seen)}`).join('');
   say(
-    `kill -9 of ${name} ${which + 1}; the checker itself ${Math.round(lateMs)} ms late${figures}`,
+    `kill -9 of ${name} ${which + 1}; the checker itself ${Math.round(lateMs)} ms late${measured}`,
   );
   const slack = 3 * lateMs;
   await assertBearable(cluster, lanes, {
@@ -353,7 +353,7 @@ const isWanted = (count: string): boolean => Number(count) > 0;
 if (isWanted(values.clients)) await clientsAway();
 if (isWanted(values.failovers)) await failOverInTurn();
 if (isWanted(values.minutes) || isWanted(values.kills)) await injectAndKill();
-if (isWanted(values.pieces)) await killPieceByPiece();
+if (isWanted(values.roles)) await killRoleByRole();
 if (isWanted(values.changes)) await interleave();
 if (isWanted(values.starts)) await spend();
 if (isWanted(values.tenants)) await rollOut();

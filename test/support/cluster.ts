@@ -3,7 +3,7 @@
  * process by default.
  */
 import { once } from 'node:events';
-import { pieces } from '../../services/pieces.ts';
+import { roles } from '../../services/node-roles.ts';
 import { eventually } from './eventually.ts';
 import {
   createDatabase,
@@ -34,7 +34,7 @@ export const baseUrl = 'http://strata.test';
 /** Starts a node of the cluster; `own` are settings of this node alone. */
 export type StartNode = (
   name: string,
-  pieces: readonly string[],
+  roles: readonly string[],
   own?: Record<string, string>,
 ) => Promise<Running>;
 
@@ -42,7 +42,7 @@ export interface Cluster {
   readonly gateways: Running[];
   /**
    * config-1, config-2, identity-1, identity-2; of services that are apart, two of each in the
-   * order of `pieces`.
+   * order of `roles`.
    */
   readonly services: Running[];
   /** Platform services that read from their own memory, by platform-service.ts. */
@@ -98,9 +98,9 @@ export interface ClusterOptions {
 }
 
 /**
- * Few processes with several pieces each, so that two cores carry them; every service runs twice.
+ * Few processes with several roles each, so that two cores carry them; every service runs twice.
  */
-const servicePieces: Readonly<Record<string, readonly string[]>> = {
+const serviceRoles: Readonly<Record<string, readonly string[]>> = {
   'config-1': ['tenant-config', 'global-config'],
   'config-2': ['tenant-config', 'global-config'],
   'identity-1': ['auth', 'audit', 'config-resolver'],
@@ -108,7 +108,7 @@ const servicePieces: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** The names of all services, and two nodes of each, which host nothing else. */
-export const serviceNames = pieces.map(({ name }) => name).filter((name) => name !== 'gateway');
+export const serviceNames = roles.map(({ name }) => name).filter((name) => name !== 'gateway');
 const servicesApart: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
   serviceNames.flatMap((name) => [1, 2].map((number) => [`${name}-${number}`, [name]])),
 );
@@ -198,11 +198,11 @@ export async function startCluster({
     const throughProxy = proxy ? { NATS_URL: `nats://127.0.0.1:${proxy.port}` } : {};
     return { ...environment, NODE_ID: name, ...throughProxy };
   };
-  const start: StartNode = async (name, pieces, own = {}) => {
+  const start: StartNode = async (name, roles, own = {}) => {
     const folder = folderOf(name);
     const startedBy = folder === undefined ? {} : { folder };
-    const node = await startStrata({ ...environmentOf(name), ...own }, pieces, startedBy);
-    nodes.set(node, [name, pieces, own]);
+    const node = await startStrata({ ...environmentOf(name), ...own }, roles, startedBy);
+    nodes.set(node, [name, roles, own]);
     return node;
   };
   const revive = async (node: Running): Promise<Running> => {
@@ -232,7 +232,7 @@ export async function startCluster({
   const startInTheEnd: StartNode = (...node) => eventually(() => start(...node), 120_000);
 
   try {
-    const startServices = Object.entries(apart ? servicesApart : servicePieces)
+    const startServices = Object.entries(apart ? servicesApart : serviceRoles)
       .filter(([name]) => !once || name.endsWith('-1'))
       .map(([name, hosted]) => startInTheEnd(name, hosted));
     services.push(...(await Promise.all(startServices)));
@@ -304,8 +304,8 @@ async function endNode({ pid, stop }: Running): Promise<void> {
 export const isAlive = ({ process: { exitCode, signalCode } }: Running): boolean =>
   exitCode === null && signalCode === null;
 
-/** A figure of the node that the client, an operator's, asks. */
-export async function figureOf(client: Client, name: string): Promise<number> {
+/** A metric of the node that the client, an operator's, asks. */
+export async function metricOf(client: Client, name: string): Promise<number> {
   const { text } = await client.get('/metrics');
   return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)![1]);
 }
@@ -314,7 +314,7 @@ export async function figureOf(client: Client, name: string): Promise<number> {
  * Until the node that the client asks has been answered a poll of the feed that began after this.
  */
 export async function polledAgain(client: Client): Promise<void> {
-  const polls = () => figureOf(client, 'strata_coherence_polls_total');
+  const polls = () => metricOf(client, 'strata_coherence_polls_total');
   // The first of two may have begun before.
   const enough = (await polls()) + 2;
   await eventually(async () => {

@@ -40,7 +40,7 @@ export interface EffectiveGateway {
   /** A write: others values at the next revision, told on every stream. */
   readonly write: (values: object, scope?: keyof Revision) => Revision;
   /** Sends an event on every stream. */
-  readonly tell: (event: string, revision: Revision, more?: object) => void;
+  readonly notify: (event: string, revision: Revision, more?: object) => void;
   /** Ends every stream without a word. */
   readonly cut: () => void;
   readonly stop: () => Promise<void>;
@@ -77,10 +77,10 @@ export async function startEffectiveGateway(): Promise<EffectiveGateway> {
     write(values, scope = 'tenant') {
       gateway.values = JSON.stringify(values);
       gateway.revision = { ...gateway.revision, [scope]: gateway.revision[scope] + 1 };
-      gateway.tell('effective.changed', gateway.revision, { keys: Object.keys(values) });
+      gateway.notify('effective.changed', gateway.revision, { keys: Object.keys(values) });
       return gateway.revision;
     },
-    tell(event, revision, more) {
+    notify(event, revision, more) {
       for (const response of open) response.write(frame(event, revision, more));
     },
     cut() {

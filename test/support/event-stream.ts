@@ -82,8 +82,8 @@ export async function watch(
 async function readInto(events: StreamEvent[], response: Response): Promise<void> {
   let text = '';
   try {
-    for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) {
-      text += piece;
+    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+      text += chunk;
       const frames = text.split('\n\n');
       text = frames.pop()!;
       for (const frame of frames) {

@@ -74,7 +74,7 @@ export class FakeSlack {
       .filter((each: { action_id?: string }) => each.action_id === actionId);
     if (button === undefined && value === undefined) throw new Error('there is no such button');
     const [socket] = this.sockets;
-    if (!socket) throw new Error('nobody listens');
+    if (!socket) throw new Error('no one listens');
     const envelope_id = randomUUID();
     const payload = {
       type: 'block_actions',

@@ -68,19 +68,19 @@ export const justStarted: Fault = {
   inject: () => delay(2000),
 };
 
-/** Stops processes where they are, for so long and until `meanwhile` has ended. */
+/** Stops processes where they are, for so long and until `during` has ended. */
 async function pauseNodes(
   { suspended }: Cluster,
   nodes: readonly Running[],
   ms: number,
-  meanwhile: () => Promise<void> = async () => {},
+  during: () => Promise<void> = async () => {},
 ): Promise<void> {
   for (const node of nodes) {
     suspended.add(node);
     process.kill(node.pid, 'SIGSTOP');
   }
   try {
-    await Promise.all([delay(ms), meanwhile()]);
+    await Promise.all([delay(ms), during()]);
   } finally {
     for (const node of nodes) {
       process.kill(node.pid, 'SIGCONT');
@@ -154,17 +154,17 @@ async function leaseToken({ database }: Cluster, node: string): Promise<string |
   return lease?.token;
 }
 
-/** Cuts a node's connection to the bus, for so long and until `meanwhile` has ended. */
+/** Cuts a node's connection to the bus, for so long and until `during` has ended. */
 async function cutOff(
   { proxies }: Cluster,
   name: Cuttable,
   ms: number,
-  meanwhile: () => Promise<void> = async () => {},
+  during: () => Promise<void> = async () => {},
 ): Promise<void> {
   await delay(beforeMs);
   proxies[name]!.cut();
   try {
-    await Promise.all([delay(ms), meanwhile()]);
+    await Promise.all([delay(ms), during()]);
   } finally {
     proxies[name]!.mend();
   }

@@ -106,11 +106,11 @@ function from(until: number, { writes, reads, merged }: History): History {
   const olderRights = new Set(
     reads.filter((read) => isRight(read.register) && !isAfter(read)).map((read) => read.register),
   );
-  const isJudged = (operation: Operation): boolean =>
+  const isChecked = (operation: Operation): boolean =>
     isAfter(operation) && !olderRights.has(operation.register);
   return {
-    writes: writes.filter(isJudged),
-    reads: reads.filter(isJudged),
+    writes: writes.filter(isChecked),
+    reads: reads.filter(isChecked),
     merged: merged.filter(isAfter),
   };
 }

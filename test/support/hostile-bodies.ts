@@ -125,21 +125,21 @@ function isLookedInto({ schema, path }: Place, textOf: HostileBody): boolean {
 }
 
 /**
- * By place and shape. A body, or a place inside it, whose schema is among those that were `judged` is
+ * By place and shape. A body, or a place inside it, whose schema is among those that were `evaluated` is
  * passed over, and others are added: most contracts share theirs.
  */
 export function hostileBodies(
   body: TSchema,
-  judged: Set<string> = new Set(),
+  evaluated: Set<string> = new Set(),
 ): ReadonlyMap<string, HostileBody> {
   const found = new Map<string, HostileBody>();
   const root = { path: '', schema: body as Schema, around: (json: string) => json };
   for (const place of placesOf(root)) {
     const schema = JSON.stringify(place.schema);
     // A whole body is judged with shapes that a place inside of one is not.
-    const judgedAs = place.path === '' ? `whole: ${schema}` : schema;
-    if (judged.has(judgedAs)) continue;
-    judged.add(judgedAs).add(schema);
+    const checkedAs = place.path === '' ? `whole: ${schema}` : schema;
+    if (evaluated.has(checkedAs)) continue;
+    evaluated.add(checkedAs).add(schema);
     for (const [name, shape] of Object.entries({ ...shapes, ...siblingsOf(place) })) {
       if (!isLookedInto(place, shape)) continue;
       const key = `${name} at ${place.path || 'the root'}`;

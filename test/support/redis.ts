@@ -92,7 +92,7 @@ export async function startSentinels(): Promise<Sentinels> {
       link.cut();
       await eventually(() =>
         asked(replica.port, async (client) => {
-          if ((await client.role())[0] !== 'master') throw new Error('nobody was promoted');
+          if ((await client.role())[0] !== 'master') throw new Error('no one was promoted');
         }),
       );
     },

@@ -107,7 +107,7 @@ class Readers {
         return 'stale';
       }
       this.reads += 1;
-      this.#judge(index, body.values, { mustHave, movedBefore });
+      this.#evaluate(index, body.values, { mustHave, movedBefore });
       return 'answered';
     } catch (error) {
       this.errors += 1;
@@ -117,7 +117,7 @@ class Readers {
     }
   }
 
-  #judge(
+  #evaluate(
     index: number,
     { left, right }: { readonly left: number; readonly right: number },
     { mustHave, movedBefore }: { readonly mustHave: number; readonly movedBefore: boolean },

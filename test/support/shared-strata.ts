@@ -19,7 +19,7 @@ import { databaseAt, strataDatabase, type Database } from './postgres.ts';
 import { startStrata } from './strata.ts';
 
 /** What a worker is told of its Strata. */
-interface Told {
+interface Address {
   readonly url: string;
   readonly databaseUrl: string;
   readonly dataDir: string;
@@ -34,7 +34,7 @@ export interface SharedStrata {
 
 /** The Strata of this worker, started when its first file asks for it. */
 export async function sharedStrata(): Promise<SharedStrata> {
-  const { url, databaseUrl, dataDir } = JSON.parse(await ask('address')) as Told;
+  const { url, databaseUrl, dataDir } = JSON.parse(await ask('address')) as Address;
   watchMailFolder(dataDir, { fromNowOn: true });
   return { url, database: databaseAt(databaseUrl), output: () => ask('output') };
 }
@@ -88,10 +88,10 @@ async function start(): Promise<Started> {
     INVITATIONS_PER_MINUTE_PER_CALLER: '500',
     INVITATIONS_PER_HOUR_PER_TENANT: '500',
   });
-  const told: Told = { url: strata.url, databaseUrl: database.url, dataDir };
+  const received: Address = { url: strata.url, databaseUrl: database.url, dataDir };
   const atFirst = await platformConfiguration(database);
   return {
-    address: () => JSON.stringify(told),
+    address: () => JSON.stringify(received),
     output: strata.output,
     isAsAtFirst: async () => (await platformConfiguration(database)) === atFirst,
     async stop() {

@@ -12,21 +12,21 @@ export interface SlowClient {
   readonly sends: string;
   readonly drips?: string;
   /** Whether it hears of its fate: one that has been answered already does not. */
-  readonly isTold: boolean;
+  readonly isAnswered: boolean;
 }
 export const slowClients: Readonly<Record<string, SlowClient>> = {
-  'a connection without a request': { sends: '', isTold: true },
-  'half the headers': { sends: 'POST /auth/login HTTP/1.1\r\nHost: x\r\nX-Half', isTold: true },
-  'headers that drip': { sends: 'GET /healthz HTTP/1.1\r\nX-Long: ', drips: 'a', isTold: true },
-  'a body that stalls': { sends: `${head(100)}{"email"`, isTold: true },
-  'a body that drips': { sends: `${head(100_000)}{"email":"`, drips: 'a', isTold: true },
+  'a connection without a request': { sends: '', isAnswered: true },
+  'half the headers': { sends: 'POST /auth/login HTTP/1.1\r\nHost: x\r\nX-Half', isAnswered: true },
+  'headers that drip': { sends: 'GET /healthz HTTP/1.1\r\nX-Long: ', drips: 'a', isAnswered: true },
+  'a body that stalls': { sends: `${head(100)}{"email"`, isAnswered: true },
+  'a body that drips': { sends: `${head(100_000)}{"email":"`, drips: 'a', isAnswered: true },
   'a request, and nothing after its answer': {
     sends: 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n',
-    isTold: false,
+    isAnswered: false,
   },
   'an answered request whose body stalls': {
     sends: 'PUT /config/global/x HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{',
-    isTold: false,
+    isAnswered: false,
   },
 };
 
@@ -68,11 +68,11 @@ export function lastAnswer(received: string): { status: number; code: string | u
   return { status, code: detail?.code };
 }
 
-/** The answer to a request that has come before `meanwhile`, and whose body comes after it. */
+/** The answer to a request that has come before `during`, and whose body comes after it. */
 export async function sendAround(
   url: string,
   { method, headers, body }: { method: string; headers: OutgoingHttpHeaders; body: object },
-  meanwhile: () => Promise<unknown>,
+  during: () => Promise<unknown>,
 ): Promise<{ status: number | undefined; text: string }> {
   const payload = JSON.stringify(body);
   const sent = request(url, {
@@ -87,7 +87,7 @@ export async function sendAround(
   });
   sent.flushHeaders();
   await once(sent, 'continue');
-  await meanwhile();
+  await during();
   sent.end(payload);
   const [answer] = (await once(sent, 'response')) as [IncomingMessage];
   return { status: answer.statusCode, text: await text(answer) };

@@ -124,8 +124,8 @@ export async function spendUnderFaults(
     assert.ok(spent + held <= amount, `${spent} + ${held} of ${amount} cents`);
     assert.ok(amount - spent - held < cost, 'refused for want of money alone');
     const { answered, repeats, started } = seen;
-    const figures = { spent: euros(spent), held: euros(held), amount: euros(amount) };
-    return { answered, started, repeats, faults, ...figures, seconds };
+    const measured = { spent: euros(spent), held: euros(held), amount: euros(amount) };
+    return { answered, started, repeats, faults, ...measured, seconds };
   } finally {
     state.isDone = true;
     await asked.catch(() => undefined);

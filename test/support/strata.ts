@@ -32,20 +32,20 @@ export interface StartedBy {
 /** Starts `strata.ts` on a free port and waits until it says where it serves. */
 export const startStrata = (
   environment: Record<string, string> = {},
-  pieces: readonly string[] = [],
+  roles: readonly string[] = [],
   startedBy: StartedBy = {},
-): Promise<Running> => startProgram('strata.ts', environment, pieces, startedBy);
+): Promise<Running> => startProgram('strata.ts', environment, roles, startedBy);
 
 /** The same for another program of this repository that begins to serve as `strata.ts` does. */
 export async function startProgram(
   file: string,
   environment: Record<string, string>,
-  pieces: readonly string[] = [],
+  roles: readonly string[] = [],
   { folder = root, node = process.execPath, account = {} }: StartedBy = {},
 ): Promise<Running> {
   const dataDir = environment.DATA_DIR ?? (environment.DATABASE_URL && mailDataDir());
   if (dataDir !== undefined) watchMailFolder(dataDir);
-  const child = spawn(node, [file, ...pieces], {
+  const child = spawn(node, [file, ...roles], {
     ...account,
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -103,7 +103,7 @@ export interface Send {
   readonly headers?: Record<string, string>;
 }
 
-/** The first piece of a stream, which is then left: a stream never ends by itself. */
+/** The first chunk of a stream, which is then left: a stream never ends by itself. */
 async function beginning(response: Response): Promise<string> {
   const reader = response.body!.getReader();
   const { value } = await reader.read();

@@ -108,7 +108,7 @@ export async function askDuring(
   return { lanes: await lanes, lateMs: state.lateMs };
 }
 
-export const figuresOf = ({ name, slowestMs, answered, refusals }: Seen): string =>
+export const summaryOf = ({ name, slowestMs, answered, refusals }: Seen): string =>
   `${name}: slowest ${Math.round(slowestMs)} ms, ${answered} answered, ${refusals.length} refused`;
 
 /** Of the machinery, which no caller shall read: actions, nodes, libraries. */
@@ -126,9 +126,9 @@ export async function assertBearable(
   slowestMs: { readonly read: number; readonly write: number },
 ): Promise<void> {
   for (const seen of lanes) {
-    const figures = figuresOf(seen);
-    assert(seen.answered > 0, `nothing was answered: ${figures}`);
-    assert(seen.slowestMs < slowestMs[seen.isWrite ? 'write' : 'read'], figures);
+    const measured = summaryOf(seen);
+    assert(seen.answered > 0, `nothing was answered: ${measured}`);
+    assert(seen.slowestMs < slowestMs[seen.isWrite ? 'write' : 'read'], measured);
     for (const { answer } of seen.refusals) {
       const { code, message } = answer.body.detail;
       assert(Object.hasOwn(errorTable, code), answer.text);

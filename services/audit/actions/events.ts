@@ -230,8 +230,8 @@ export function eventActions(
         rowsAfter,
         keyOf: sortKeyOf,
         itemOf(row) {
-          const { target: _own, ...told } = eventFrom(row);
-          return told;
+          const { target: _own, ...shown } = eventFrom(row);
+          return shown;
         },
       });
     },

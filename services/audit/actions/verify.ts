@@ -1,8 +1,8 @@
 /**
- * Proof that nobody changed the record. It is made in pieces, so that the record may grow for
+ * Proof that nobody changed the record. It is made in chunks, so that the record may grow for
  * years: each request verifies some megabytes and answers where the next has to continue. The cursor
- * carries the hash up to which the chain holds, so that the pieces join: a link that is changed
- * after its piece was verified is as good as changed after a proof in one piece.
+ * carries the hash up to which the chain holds, so that the chunks join: a link that is changed
+ * after its chunk was verified is as good as changed after a proof in one chunk.
  */
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
@@ -26,9 +26,9 @@ import type { Verifications } from '../worker/verifications.ts';
 import { VerificationShare } from '../worker/verification-share.ts';
 
 /** What one request verifies: about a second of work, or less where its chain has to rest. */
-const pieceBytes = 8 * 1024 * 1024;
+const chunkBytes = 8 * 1024 * 1024;
 const mostRestMs = 1000;
-const pieceChains = 200;
+const chunkChains = 200;
 
 /** How far all chains that the caller sees are verified. */
 interface Progress {
@@ -90,7 +90,7 @@ const furthest = (
   return [from, ...known].reduce((one, other) => (other.seq > one.seq ? other : one));
 };
 
-async function verifyPiece(
+async function verifyChunk(
   manager: EntityManager,
   from: Progress,
   tenant: string | undefined,
@@ -98,19 +98,19 @@ async function verifyPiece(
   settings: Settings,
 ): Promise<Verified> {
   const names =
-    tenant === undefined ? await chainNames(manager, from.chain, pieceChains + 1) : [tenant];
+    tenant === undefined ? await chainNames(manager, from.chain, chunkChains + 1) : [tenant];
   const waits = await waitsOf(manager, names);
   const chains: Verified['chains'] = [];
   let { isWhole } = from;
   let next: Progress | null = null;
-  let bytesLeft = pieceBytes;
+  let bytesLeft = chunkBytes;
   let restedMs = 0;
   const rest = async (chain: string, bytes: number): Promise<boolean> => {
     restedMs += await share.rest(chain, bytes);
     return restedMs < mostRestMs;
   };
   for (const name of names) {
-    if (bytesLeft <= 0 || restedMs >= mostRestMs || chains.length === pieceChains) {
+    if (bytesLeft <= 0 || restedMs >= mostRestMs || chains.length === chunkChains) {
       next = { ...beginningAt(name), isWhole };
       break;
     }
@@ -148,16 +148,16 @@ export const verifyActions = (
   settings: () => Settings,
   verifications: Verifications<Verified>,
 ) => {
-  const share = new VerificationShare(pieceBytes);
+  const share = new VerificationShare(chunkBytes);
   return {
     async 'audit.verify'({ tenant_id: asked, cursor }, { caller, until }) {
       const tenant = visibleTenant(caller, asked);
       const from = progressIn(cursor, tenant);
       // What is answered follows from these two alone, whoever asks.
-      const turn = { chain: tenant ?? everyChain, piece: cursorOf(from), until };
+      const turn = { chain: tenant ?? everyChain, chunk: cursorOf(from), until };
       return verifications.run(turn, () =>
         db.transaction('REPEATABLE READ', (manager) =>
-          verifyPiece(manager, from, tenant, share, settings()),
+          verifyChunk(manager, from, tenant, share, settings()),
         ),
       );
     },

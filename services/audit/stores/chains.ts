@@ -271,9 +271,9 @@ async function readAttested(
 ): Promise<ReadonlyMap<number, Attested>> {
   if (chain !== platformChain) return new Map();
   const rows = await manager.query<(Attested & { seq: number })[]>(
-    `SELECT l.seq, told->>'hash' AS hash, told->>'previous' AS previous, told->>'left' AS left
+    `SELECT l.seq, link->>'hash' AS hash, link->>'previous' AS previous, link->>'left' AS left
      FROM audit.purged_links l JOIN audit.events p ON p.chain = $1 AND p.seq = l.proof_seq
-     CROSS JOIN LATERAL (SELECT p.payload->'links'->(l.seq::text) AS told) AS t
+     CROSS JOIN LATERAL (SELECT p.payload->'links'->(l.seq::text) AS link) AS t
      WHERE l.seq > $2 AND l.seq <= $3 AND p.action = $4 AND l.seq < l.proof_seq`,
     [chain, after, until, eventsPurgedAction],
   );

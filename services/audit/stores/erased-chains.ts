@@ -53,7 +53,7 @@ export async function noteErasures(
  * Erases a part of one chain inside the caller's transaction. Answers false where nothing is left
  * to erase of any.
  */
-export async function erasePiece(manager: EntityManager): Promise<boolean> {
+export async function eraseChunk(manager: EntityManager): Promise<boolean> {
   const [chain] = await manager.query<{ name: string }[]>(
     `SELECT chain AS name FROM audit.erased_chains WHERE erased_at IS NULL
      ORDER BY chain LIMIT 1 FOR UPDATE SKIP LOCKED`,

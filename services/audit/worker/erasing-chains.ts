@@ -9,7 +9,7 @@ import {
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
 import { removeCutEvents } from '../stores/cuts.ts';
-import { erasePiece } from '../stores/erased-chains.ts';
+import { eraseChunk } from '../stores/erased-chains.ts';
 
 const intervalMs = 60_000;
 const eventsAtOnce = 1000;
@@ -18,7 +18,7 @@ export function startErasingChains(db: DataSource, log: Logger): BackgroundLoop 
   async function eraseAll(stopping: AbortSignal): Promise<number> {
     let isMore = true;
     while (isMore && !stopping.aborted)
-      isMore = await db.transaction((manager) => erasePiece(manager));
+      isMore = await db.transaction((manager) => eraseChunk(manager));
     isMore = true;
     while (isMore && !stopping.aborted)
       isMore = await db.transaction((manager) => removeCutEvents(manager, eventsAtOnce));

@@ -1,5 +1,5 @@
 /**
- * What verifying one chain takes of a node. A piece of it goes as fast as it can; whoever asks again
+ * What verifying one chain takes of a node. A chunk of it goes as fast as it can; whoever asks again
  * and again is given about a fifth of the node's time, and slows nobody else down. It is counted in
  * bytes, so that a busy node does not take longer work for more of it.
  */

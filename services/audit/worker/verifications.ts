@@ -4,10 +4,10 @@
  *
  * | Danger                             | Bounded by                                                                 |
  * |------------------------------------|----------------------------------------------------------------------------|
- * | many verify one chain              | one run of a chain at a time; all who wait for the same piece share the next run |
- * | many pieces of one chain           | AUDIT_VERIFICATIONS_WAITING of them wait, a further one is 429             |
+ * | many verify one chain              | one run of a chain at a time; all who wait for the same chunk share the next run |
+ * | many chunks of one chain           | AUDIT_VERIFICATIONS_WAITING of them wait, a further one is 429             |
  * | many chains                        | `atOnce` run at a time, and chains take turns                              |
- * | those who waited have left         | their piece is not verified                                                |
+ * | those who waited have left         | their chunk is not verified                                                |
  *
  * A run begins after everyone who shares it has asked, so that its snapshot has all that was
  * recorded before.
@@ -17,8 +17,8 @@ import { StrataError } from '../../../shared/errors.ts';
 export interface Asked {
   /** Of these one runs at a time. */
   readonly chain: string;
-  /** Which piece of it: whoever waits for the same shares a run. */
-  readonly piece: string;
+  /** Which chunk of it: whoever waits for the same shares a run. */
+  readonly chunk: string;
   /** Until when the caller waits, by performance.now(). */
   readonly until: number;
 }
@@ -35,7 +35,7 @@ interface Waiting<T> {
 export class Verifications<T> {
   readonly #atOnce: number;
   readonly #mostWaiting: () => number;
-  /** By chain, in the order of their turns; what waits of each by piece. */
+  /** By chain, in the order of their turns; what waits of each by chunk. */
   readonly #chains = new Map<string, Map<string, Waiting<T>>>();
   readonly #running = new Set<string>();
 
@@ -44,10 +44,10 @@ export class Verifications<T> {
     this.#mostWaiting = mostWaiting;
   }
 
-  /** Throws `rate_limited` where too many pieces of the chain wait. */
-  async run({ chain, piece, until }: Asked, work: () => Promise<T>): Promise<T> {
+  /** Throws `rate_limited` where too many chunks of the chain wait. */
+  async run({ chain, chunk, until }: Asked, work: () => Promise<T>): Promise<T> {
     const waiting = this.#chains.get(chain) ?? new Map<string, Waiting<T>>();
-    const known = waiting.get(piece);
+    const known = waiting.get(chunk);
     if (known) {
       known.until = Math.max(known.until, until);
       return known.promise;
@@ -60,7 +60,7 @@ export class Verifications<T> {
         { headers: { 'retry-after': '1' } },
       );
     const asked = { work, until, ...Promise.withResolvers<T>() };
-    waiting.set(piece, asked);
+    waiting.set(chunk, asked);
     this.#chains.set(chain, waiting);
     this.#startDue();
     return asked.promise;
@@ -72,8 +72,8 @@ export class Verifications<T> {
       if (this.#running.has(chain)) continue;
       // Behind the others, where it asks for another turn.
       this.#chains.delete(chain);
-      const [piece, next] = waiting.entries().next().value!;
-      waiting.delete(piece);
+      const [chunk, next] = waiting.entries().next().value!;
+      waiting.delete(chunk);
       if (waiting.size > 0) this.#chains.set(chain, waiting);
       void this.#take(chain, next);
     }

@@ -32,7 +32,7 @@ export function createPasswordHashing({
   shareLimit = 64,
 }: Partial<HashingQueueOptions> = {}) {
   const inTurn = createHashingQueue({ concurrency, queueLimit, shareLimit });
-  const hashOfNobody = hash('a password that nobody has', parameters);
+  const decoyHash = hash('a password that no one has', parameters);
   return {
     hash: (password: string, network: string): Promise<string> =>
       inTurn(network, () => hash(normalisePassword(password), parameters)),
@@ -49,7 +49,7 @@ export function createPasswordHashing({
     ): Promise<boolean> =>
       inTurn(network, () =>
         guard(async () => {
-          const against = stored ?? (await hashOfNobody);
+          const against = stored ?? (await decoyHash);
           const matches = await verify(against, normalisePassword(password));
           return stored !== null && matches;
         }),

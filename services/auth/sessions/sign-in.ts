@@ -126,7 +126,7 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
           { userId: user.id, sessionId: session.id, tenantId: session.tenant_id, platformRoles },
           call,
         );
-    const standing = membership ?? visiting ?? null;
+    const membershipOrVisit = membership ?? visiting ?? null;
     const secondsLeft = Math.floor((session.expires_at.getTime() - Date.now()) / 1000);
     // Nodes that know the session look no more whether its time is over: no token outlives it.
     const expiresIn = Math.max(1, Math.min(current.access_token_ttl_seconds, secondsLeft));
@@ -134,7 +134,7 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
       sub: user.id,
       sid: session.id,
       tid: session.tenant_id,
-      roles: [...platformRoles, ...(standing?.roles ?? [])],
+      roles: [...platformRoles, ...(membershipOrVisit?.roles ?? [])],
     };
     const accessToken = createAccessTokens(current).issue(claims, expiresIn);
     return {
@@ -144,7 +144,7 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
       refresh_token: refreshToken,
       refresh_expires_in: Math.min(idleSeconds, secondsLeft),
       session_id: session.id,
-      ...identityOf(user, standing, memberships, session.confined_to, current),
+      ...identityOf(user, membershipOrVisit, memberships, session.confined_to, current),
     };
   }
 

@@ -29,7 +29,7 @@ import {
  */
 export type Admitted = Extract<SsoVerdict<UserRow>, { kind: 'known' | 'link' }>;
 
-async function judge(
+async function classify(
   db: DataSource,
   claims: SsoClaims,
   provider: SsoProviderRow,
@@ -79,7 +79,7 @@ export async function accountFor(
   linkingUserId: string | null,
   request: Request,
 ): Promise<Admitted> {
-  const first = await judge(db, claims, provider, linkingUserId);
+  const first = await classify(db, claims, provider, linkingUserId);
   if (first.kind === 'refuse') throw new StrataError(first.code);
   if (first.kind !== 'provision') return first;
 
@@ -88,7 +88,7 @@ export async function accountFor(
   // Still to be provisioned where the provider tells no address. Judged again otherwise, since
   // the account of this address may be one that appeared meanwhile, by other means and
   // unverified.
-  const second = await judge(db, claims, provider, linkingUserId);
+  const second = await classify(db, claims, provider, linkingUserId);
   if (second.kind === 'refuse') throw new StrataError(second.code);
   if (second.kind === 'provision') throw new StrataError('auth_sso_account_not_provisioned');
   return second;

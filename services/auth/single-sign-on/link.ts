@@ -48,7 +48,7 @@ export async function linkIdentity(
   }
   const isOwn = await isLinked(manager, { issuer, subject }, userId);
   if (!isOwn)
-    throw new StrataError('conflict', 'The identity was linked with another account meanwhile.');
+    throw new StrataError('conflict', 'The identity was linked with another account since.');
   return false;
 }
 

@@ -98,10 +98,7 @@ export async function requireUnchangedProvider(
   const isUnchanged =
     provider.issuer === pending.issuer && provider.client_id === pending.client_id;
   if (isUnchanged) return provider;
-  throw new StrataError(
-    'auth_sso_state_invalid',
-    'The provider was changed meanwhile. Start again.',
-  );
+  throw new StrataError('auth_sso_state_invalid', 'The provider was changed since. Start again.');
 }
 
 /** What openid-client found wrong is for the log; a client learns the code only. */

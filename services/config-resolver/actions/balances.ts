@@ -12,11 +12,11 @@ import { LRUCache } from 'lru-cache';
 import { isDeepStrictEqual } from 'node:util';
 import {
   costMissing,
-  judge,
+  evaluate,
   weigh,
   withBudgets,
   type Balance,
-} from '../../../shared/budgets/judge.ts';
+} from '../../../shared/budgets/evaluate.ts';
 import { millionthsOf } from '../../../shared/budgets/decimal.ts';
 import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
 import type { Decided, Intent } from '../../../shared/contracts/decide.ts';
@@ -143,9 +143,9 @@ function weighed(weighing: Weighing, answer: Answer): Decided {
     return answer.isStale && found && at >= found.resetsAt ? undefined : found;
   });
   const balances = known.map((each) => each?.balance ?? nothing);
-  const judged = judge(tenantId, weigh(budgets, balances, intent), intent, at);
-  if (judged.isCostMissing && decided.decision !== 'deny') throw costMissing();
-  const kept = withBudgets(decided, judged);
+  const evaluation = evaluate(tenantId, weigh(budgets, balances, intent), intent, at);
+  if (evaluation.isCostMissing && decided.decision !== 'deny') throw costMissing();
+  const kept = withBudgets(decided, evaluation);
   const warnings = [
     ...(kept.warnings ?? []),
     ...budgets.filter((_budget, index) => known[index] === undefined).map(unknownWarning),
@@ -160,5 +160,5 @@ function weighed(weighing: Weighing, answer: Answer): Decided {
 
 const unknownWarning = ({ by, name }: BudgetInForce) => ({
   path: '/action',
-  message: `What the budget ${name} of the ${by} has left is not known now. A start is judged by what it has.`,
+  message: `What the budget ${name} of the ${by} has left is not known now. A start is evaluated with what it has.`,
 });

@@ -1,6 +1,6 @@
 /** What other budgets or freezes would mean in tenants, of which so many are told. */
 import { decimalText, millionthsOf } from '../../../shared/budgets/decimal.ts';
-import type { Balance } from '../../../shared/budgets/judge.ts';
+import type { Balance } from '../../../shared/budgets/evaluate.ts';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import type { LiveAutomations } from '../../../shared/contracts/budget-usage.ts';
 import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
@@ -88,7 +88,7 @@ function countTenants(items: readonly LimitsImpactItem[]): LimitsImpact['tenants
   return Object.fromEntries(counts) as Record<LimitEffect, number>;
 }
 
-type Standing = ResultOf<'notifier.budgets.standing'>;
+type BudgetStanding = ResultOf<'notifier.budgets.standing'>;
 type Places = ResultOf<'tenant-config.layers.places'>;
 
 const placeKey = (tenantId: string, serviceId: string): string => `${tenantId} ${serviceId}`;
@@ -119,7 +119,7 @@ function livePlaces(live: readonly LiveAutomations[], { services }: Places): Liv
   });
 }
 
-function balancesBy(spending: Standing['spending']) {
+function balancesBy(spending: BudgetStanding['spending']) {
   const known = new Map<string, Balance>(
     spending.map(({ tenant_id, index, spent, held }) => [
       `${tenant_id} ${index}`,

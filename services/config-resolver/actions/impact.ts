@@ -36,8 +36,8 @@ const Position = Type.Object(
   {
     base: Type.String(),
     items_after: Type.Union([Uuid, Type.Null()]),
-    telling: Type.Union([Uuid, Type.Null()]),
-    told: Type.Integer({ minimum: 0 }),
+    sending: Type.Union([Uuid, Type.Null()]),
+    sent: Type.Integer({ minimum: 0 }),
     counted_to: Type.Union([Uuid, Type.Null()]),
     is_complete: Type.Boolean(),
     fingerprint: Type.String(),
@@ -101,15 +101,15 @@ async function look(
   const isCounted = (id: string): boolean =>
     position.is_complete || (position.counted_to !== null && id <= position.counted_to);
 
-  function tell(item: ImpactItem, index: number): void {
+  function emit(item: ImpactItem, index: number): void {
     bytes += Buffer.byteLength(JSON.stringify(item));
     isFull = items.length === limit || (items.length > 0 && bytes > maxItemBytes);
     if (!isFull) {
       items.push(item);
       return;
     }
-    position.telling = item.tenant_id;
-    position.told = index;
+    position.sending = item.tenant_id;
+    position.sent = index;
   }
 
   async function lookAt(said: TenantSaid): Promise<void> {
@@ -117,11 +117,11 @@ async function look(
     const hasMoved = since !== undefined && changedAt !== null && changedAt >= since;
     if (hasMoved && moved.length < maxMoved) moved.push(`${name} (${id})`);
     const counts = isCounted(id) ? emptyCounts([]) : position.counts;
-    const told = position.telling === id ? position.told : 0;
+    const sent = position.sending === id ? position.sent : 0;
     let index = 0;
     for (const found of onlyDigest ? [] : impacts.of(id).ofTenant(said, counts)) {
       for (const item of found) {
-        if (!isFull && index >= told) tell(item, index);
+        if (!isFull && index >= sent) emit(item, index);
         index += 1;
       }
       if (slices.isOver()) await slices.breathe();
@@ -176,8 +176,8 @@ type MentionsPage = ResultOf<'tenant-config.layers.mentions'>;
 const beginning = (base: string, keys: readonly string[]): Position => ({
   base,
   items_after: null,
-  telling: null,
-  told: 0,
+  sending: null,
+  sent: 0,
   counted_to: null,
   is_complete: false,
   fingerprint: '',

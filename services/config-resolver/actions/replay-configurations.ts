@@ -16,7 +16,7 @@ import type { Then } from '../rules/replay.ts';
 import { unknownNames } from '../rules/unknown.ts';
 import { authorsAt, placeName } from './authors.ts';
 import { unknownPast } from './digests.ts';
-import { namesOf, sourcesOf, type Question } from './sources.ts';
+import { namesOf, sourcesOf, type ContextAddress } from './sources.ts';
 
 type TenantThen = ResultOf<'tenant-config.layers.then'>;
 type PlatformThen = ResultOf<'global-config.layers'>;
@@ -137,12 +137,12 @@ export class Configurations {
     return known;
   };
 
-  #questionOf({ intent }: Replayable): Question {
+  #questionOf({ intent }: Replayable): ContextAddress {
     return { tenant_id: this.#tenantId, ...addressOf(intent) };
   }
 
   /** Throws what is no answer about the past. */
-  async #layersOf(pair: Pair, questions: readonly Question[]): Promise<Layers> {
+  async #layersOf(pair: Pair, questions: readonly ContextAddress[]): Promise<Layers> {
     const key = pairKey(pair);
     const known = this.#layers.get(key);
     if (known !== undefined) return known;
@@ -154,7 +154,10 @@ export class Configurations {
     return layers;
   }
 
-  async #readLayers({ tenant, platform }: Pair, questions: readonly Question[]): Promise<Layers> {
+  async #readLayers(
+    { tenant, platform }: Pair,
+    questions: readonly ContextAddress[],
+  ): Promise<Layers> {
     const { call } = this.#options;
     const instances = this.#documents
       .filter(({ config_type: type, document }) => type === 'service_config' && document !== null)
@@ -192,7 +195,11 @@ export class Configurations {
     return own;
   }
 
-  #sourcesOf(question: Question, layers: Layers, documents: readonly ProposedDocument[]): Found {
+  #sourcesOf(
+    question: ContextAddress,
+    layers: Layers,
+    documents: readonly ProposedDocument[],
+  ): Found {
     if (typeof layers === 'string') return layers;
     try {
       const tenant = withDocuments(layers.tenant, documents);
@@ -209,7 +216,7 @@ export class Configurations {
   }
 
   /** Without authors, limits have the revisions of their documents. */
-  #thenOf(question: Question, sources: Found, authorAt?: AuthorAt): Then {
+  #thenOf(question: ContextAddress, sources: Found, authorAt?: AuthorAt): Then {
     if (typeof sources === 'string') return sources;
     const { serviceType, tenant, platform } = sources;
     const { values, explain } = explainValues(sources, authorAt);

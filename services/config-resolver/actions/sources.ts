@@ -9,7 +9,7 @@ import { platformOf } from '../rules/rollouts.ts';
 import { neverStill, type LayersInMemory, type Together } from './layers-in-memory.ts';
 
 /** Which effective configuration is asked for. */
-export type Question = Address & { readonly tenant_id: string };
+export type ContextAddress = Address & { readonly tenant_id: string };
 
 /** The names that these contexts have layers for. */
 export const namesOf = (contexts: readonly Address[]) => ({
@@ -29,7 +29,7 @@ const named = (contexts: readonly Address[], field: keyof Address): string[] =>
  * 422 where the instance is of another type than is asked for.
  */
 export function sourcesOf(
-  question: Question,
+  question: ContextAddress,
   { tenant, platform }: Together,
   environment: Sources['environment'],
 ): Sources {
@@ -59,7 +59,7 @@ export function sourcesOf(
 
 /** The instance names the service type. */
 function serviceTypeOf(
-  { service_id: serviceId, service_type: asked }: Question,
+  { service_id: serviceId, service_type: asked }: ContextAddress,
   { service }: Pick<Sources['tenant'], 'service'>,
 ): string | null {
   const serviceType = service?.document.service_type ?? asked;
@@ -72,7 +72,7 @@ function serviceTypeOf(
 
 /** The sources as they are, of one moment, which is no older than the caller wants. */
 export async function sourcesNow(
-  question: Question,
+  question: ContextAddress,
   environment: Sources['environment'],
   inMemory: LayersInMemory,
   request: Pick<Request, 'call' | 'least'>,
@@ -94,7 +94,7 @@ export async function sourcesNow(
 
 /** What the sources are once a document is another one, or is gone. */
 export function sourcesWith(
-  question: Question,
+  question: ContextAddress,
   sources: Sources,
   { config_type: type, resource_id: id, document }: ProposedDocument,
 ): Sources {
@@ -144,7 +144,7 @@ const beforeTenant = (): StrataError =>
  * as well.
  */
 export async function sourcesThen(
-  question: Question,
+  question: ContextAddress,
   asOf: number | string,
   environment: Sources['environment'],
   { call }: Pick<Request, 'call'>,

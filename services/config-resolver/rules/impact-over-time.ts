@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { decimalText, millionthsOf, millionthsUp } from '../../../shared/budgets/decimal.ts';
 import { frozenBy } from '../../../shared/budgets/frozen-by.ts';
-import type { Balance } from '../../../shared/budgets/judge.ts';
+import type { Balance } from '../../../shared/budgets/evaluate.ts';
 import { matchesAct, matchesPlace, type Touched } from '../../../shared/budgets/matching.ts';
 import { periodAt } from '../../../shared/budgets/periods.ts';
 import { stretchOfAll } from '../../../shared/budgets/windows.ts';
@@ -44,7 +44,7 @@ export interface Live {
 }
 
 /** What is known of one tenant. Times in Unix milliseconds. */
-export interface Standing {
+export interface TenantActivity {
   readonly live: readonly Live[];
   readonly at: number;
 }
@@ -75,7 +75,7 @@ export function leastOfInterest(rule: Budget): bigint {
 export function budgetEffect(
   { name, before, after }: Changed<Budget>,
   spent: { readonly before?: Balance | undefined; readonly after?: Balance | undefined },
-  { live, at }: Standing,
+  { live, at }: TenantActivity,
 ): Effect | undefined {
   const [was, is] = [spent.before ?? nothing, spent.after ?? nothing];
   const waiting = after ? countRefused(after, is, live) : 0;
@@ -141,7 +141,7 @@ function nextStretch(rule: Freeze, at: number): { from: number; until: number | 
 
 export function freezeEffect(
   { name, before, after }: Changed<Freeze>,
-  { live, at }: Standing,
+  { live, at }: TenantActivity,
 ): Effect | undefined {
   const next = isEnforced(after) ? nextStretch(after, at) : undefined;
   if (next !== undefined) {

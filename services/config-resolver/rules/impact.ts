@@ -50,7 +50,7 @@ export interface Compared {
 }
 
 /** A context of a tenant: what it is asked for by, and what its documents say. */
-interface Place {
+interface TenantContext {
   readonly context: ImpactContext;
   readonly serviceType: string | null;
   readonly agent: Values | null;
@@ -166,7 +166,7 @@ export class Impacts {
     const problems = { risk: this.#problemsOfRisk(said), bounds: this.#problemsOfBounds(said) };
     let isClamped = false;
     let invalid = [problems.risk, problems.bounds].filter(({ length }) => length > 0).length;
-    for (const place of this.#placesOf(said)) {
+    for (const place of this.#contextsOf(said)) {
       const sides = this.#sidesOf(said, place);
       for (const index of sides.changed) {
         changed.add(index);
@@ -196,7 +196,7 @@ export class Impacts {
   }
 
   /** None first, then each agent type, each instance and each active service type. */
-  *#placesOf({ agents, services }: TenantSaid): Generator<Place> {
+  *#contextsOf({ agents, services }: TenantSaid): Generator<TenantContext> {
     const none = { serviceType: null, agent: null, service: null };
     yield { ...none, context: {} };
     for (const { agent_type, values } of agents)
@@ -207,7 +207,7 @@ export class Impacts {
       yield { ...none, context: { service_type }, serviceType: service_type };
   }
 
-  #sidesOf(said: TenantSaid, place: Place): Sides {
+  #sidesOf(said: TenantSaid, place: TenantContext): Sides {
     const { serviceType, agent, service } = place;
     const { global_settings: limits, service_overrides: overrides, bounds } = said;
     const override =
@@ -228,7 +228,7 @@ export class Impacts {
 
   #layersOf(
     said: TenantSaid,
-    { serviceType, agent, service }: Pick<Place, 'serviceType' | 'agent' | 'service'>,
+    { serviceType, agent, service }: Pick<TenantContext, 'serviceType' | 'agent' | 'service'>,
     side: 'before' | 'after',
   ): LayeredValues {
     const { tenantBounds, environment } = this.#compared;
@@ -251,7 +251,7 @@ export class Impacts {
    * Which layer decides instead, in the widest context in which a layer of the platform changes.
    */
   #collectShields(
-    { agent, service, serviceType }: Place,
+    { agent, service, serviceType }: TenantContext,
     { after }: Sides,
     shields: Map<number, string>,
   ): void {
@@ -263,7 +263,7 @@ export class Impacts {
   }
 
   #foundIn(
-    { context, agent, service, serviceType }: Place,
+    { context, agent, service, serviceType }: TenantContext,
     { before, after, changed, problems: ofDocument }: Sides,
     ofTenant: ProblemsOfTenant,
   ): Found {
@@ -271,16 +271,16 @@ export class Impacts {
     const problems = hasDocument ? ofDocument : problemsFor(serviceType, ofTenant);
     const invalid = ofDocument.length > 0 ? 1 : 0;
     if (changed.length === 0 && problems.length === 0) return { items: [], invalid };
-    const told = new Map<string, string>();
+    const messages = new Map<string, string>();
     for (const { key, message } of problems)
-      told.set(key, told.has(key) ? `${told.get(key)}; ${message}` : message);
+      messages.set(key, messages.has(key) ? `${messages.get(key)}; ${message}` : message);
     const shown = new Set(changed);
-    for (const key of told.keys()) shown.add(this.keys.indexOf(key));
+    for (const key of messages.keys()) shown.add(this.keys.indexOf(key));
     const items = [...shown].map((index) => {
       const key = this.keys[index]!;
       const was = before[index]!;
       const becomes = after[index]!;
-      const problem = told.get(key);
+      const problem = messages.get(key);
       return {
         context,
         key,
@@ -293,7 +293,7 @@ export class Impacts {
     return { items, invalid };
   }
 
-  #problemsOfDocument(said: TenantSaid, place: Place): ProblemOfValue[] {
+  #problemsOfDocument(said: TenantSaid, place: TenantContext): ProblemOfValue[] {
     const { agent, service, serviceType } = place;
     if (agent !== null) return this.#newProblems(said, place, valuesOfAgent(agent));
     if (service === null) return [];
@@ -333,7 +333,7 @@ export class Impacts {
 
   #newProblems(
     said: TenantSaid,
-    place: Pick<Place, 'serviceType' | 'agent' | 'service'>,
+    place: Pick<TenantContext, 'serviceType' | 'agent' | 'service'>,
     values: readonly PlacedValue[],
   ): ProblemOfPlaced[] {
     if (!this.#hasOtherRules || values.length === 0) return [];

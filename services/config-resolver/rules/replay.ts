@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { decimalText, millionthsOf, millionthsUp } from '../../../shared/budgets/decimal.ts';
-import { judge, weigh, withBudgets, type Balance } from '../../../shared/budgets/judge.ts';
+import { evaluate, weigh, withBudgets, type Balance } from '../../../shared/budgets/evaluate.ts';
 import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
 import type { Decided, DecisionReason } from '../../../shared/contracts/decide.ts';
 import type {
@@ -156,7 +156,7 @@ interface Made extends Pick<Decided, 'decision' | 'reasons'> {
 }
 
 function made(
-  { intent, at, judged_at: judgedAt, is_proven }: Replayable,
+  { intent, at, judged_at: evaluatedAt, is_proven }: Replayable,
   configuration: ExplainedConfiguration,
   balanceOf: (budget: BudgetInForce) => Balance,
 ): Made {
@@ -165,10 +165,15 @@ function made(
   const budgets = chargedBudgets(configuration, intent, isProven);
   if (budgets.length === 0) return { ...decided, budgets, isCostMissing: false };
   const balances = budgets.map(balanceOf);
-  const moment = Date.parse(judgedAt);
-  const judged = judge(configuration.tenant_id, weigh(budgets, balances, intent), intent, moment);
-  const { decision, reasons } = withBudgets(decided, judged);
-  const isCostMissing = judged.isCostMissing && decided.decision !== 'deny';
+  const moment = Date.parse(evaluatedAt);
+  const evaluation = evaluate(
+    configuration.tenant_id,
+    weigh(budgets, balances, intent),
+    intent,
+    moment,
+  );
+  const { decision, reasons } = withBudgets(decided, evaluation);
+  const isCostMissing = evaluation.isCostMissing && decided.decision !== 'deny';
   return { decision, reasons, budgets, isCostMissing };
 }
 

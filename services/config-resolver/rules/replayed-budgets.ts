@@ -9,7 +9,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { millionthsOf, millionthsUp } from '../../../shared/budgets/decimal.ts';
-import { ledgerKey, type Balance } from '../../../shared/budgets/judge.ts';
+import { ledgerKey, type Balance } from '../../../shared/budgets/evaluate.ts';
 import { bucketOf, periodAt, type Period } from '../../../shared/budgets/periods.ts';
 import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
 import type { Replayable } from '../../../shared/contracts/decisions.ts';

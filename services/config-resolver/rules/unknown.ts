@@ -5,13 +5,13 @@
 import type { AddressField } from '../../../shared/contracts/effective-config.ts';
 import type { Sources } from './layers.ts';
 
-type Question = { readonly [Field in AddressField]?: string | undefined };
+type AddressNames = { readonly [Field in AddressField]?: string | undefined };
 
 /**
  * A service type is known that is active, or that the tenant has an override for from when it was.
  */
 export function unknownNames(
-  { agent_type, service_id, service_type }: Question,
+  { agent_type, service_id, service_type }: AddressNames,
   { tenant, platform }: Pick<Sources, 'tenant' | 'platform'>,
 ): AddressField[] {
   const overrides = tenant.risk?.document.service_overrides ?? {};

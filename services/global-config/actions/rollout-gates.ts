@@ -10,7 +10,7 @@ import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { within } from '../../../shared/concurrency/within.ts';
 import {
   RolloutGate,
-  type FiguresGate,
+  type CountsGate,
   type GateAnswer,
   type PrometheusGate,
   type WebhookGate,
@@ -27,7 +27,7 @@ import { createVault } from '../../../shared/security/vault.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import {
   lineOf,
-  verdictOfFigures,
+  verdictOfCounts,
   verdictOfPrometheus,
   verdictOfWebhook,
   wait,
@@ -111,7 +111,7 @@ export class RolloutGates {
       case 'manual':
         return wait('Somebody advances it');
       case 'figures':
-        return this.#figures(rollout, gate, request);
+        return this.#counts(rollout, gate, request);
       case 'webhook':
         return this.#webhook(rollout, gate);
       case 'prometheus':
@@ -119,7 +119,7 @@ export class RolloutGates {
     }
   }
 
-  async #figures(rollout: StoredRollout, gate: FiguresGate, request: Request): Promise<Verdict> {
+  async #counts(rollout: StoredRollout, gate: CountsGate, request: Request): Promise<Verdict> {
     const { figure, rule } = gate;
     const sides = { ...cohortOf(rollout, rollout.stage!), since: rollout.stage_at! };
     const counted =
@@ -130,7 +130,7 @@ export class RolloutGates {
             figure,
             ...(rule !== undefined && { rule }),
           });
-    return verdictOfFigures(gate, counted);
+    return verdictOfCounts(gate, counted);
   }
 
   async #webhook(rollout: StoredRollout, gate: WebhookGate): Promise<Verdict> {

@@ -63,7 +63,7 @@ async function run(
     { ...document.started_by, principals: [] },
     request,
   );
-  if (right === null) return hold('Whoever let it advance may no longer write it.');
+  if (right === null) return hold('The person who let it advance may no longer write it.');
   try {
     return await rollouts.follow(document, next, how, request);
   } catch (error) {

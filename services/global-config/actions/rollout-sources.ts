@@ -3,7 +3,7 @@
  * applies.
  */
 import type { DataSource, EntityManager } from 'typeorm';
-import { holdStandings, type Standing } from '../../../shared/change-sets/change-sets.ts';
+import { holdRights, type ProvenRight } from '../../../shared/change-sets/change-sets.ts';
 import {
   askedOf,
   digestOf,
@@ -98,13 +98,13 @@ export class RolloutSources {
     const author = await platformRights.author(null, content.authors.at(-1)!, request);
     if (!author.right)
       throw new StrataError('conflict', 'Its author has no right to write it any more.');
-    const standings: Standing<unknown>[] = [author];
+    const provenRights: ProvenRight<unknown>[] = [author];
     const asked = { ...askedOf(content), groups: content.groups };
     for (const approval of content.approved_by) {
       const approver = await platformRights.approver(null, approval, asked, request);
       if (approver.right)
         throw new StrataError('conflict', `${approval.id} may not approve it any more.`);
-      standings.push(approver);
+      provenRights.push(approver);
     }
     let now = row.updated_at;
     return {
@@ -122,7 +122,7 @@ export class RolloutSources {
       claims: claimsOf(content),
       async begin(manager) {
         now = await lockAsRead(manager, of, row);
-        await holdStandings(manager, standings);
+        await holdRights(manager, provenRights);
       },
       require: nothing,
       async finished(manager, revision) {

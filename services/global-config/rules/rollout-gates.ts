@@ -12,7 +12,7 @@
 import { mask } from '../../../shared/security/vault.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import type {
-  FiguresGate,
+  CountsGate,
   GateAnswer,
   GateResult,
   PrometheusGate,
@@ -122,7 +122,7 @@ function numberIn(body: string): number | undefined {
 type Counted = ResultOf<'notifier.automations.figures'>;
 
 /** Of the cohort beside the rest. */
-export function verdictOfFigures(gate: FiguresGate, { cohort, rest }: Counted): Verdict {
+export function verdictOfCounts(gate: CountsGate, { cohort, rest }: Counted): Verdict {
   const shares = [cohort, rest].map(({ all, bad }) => `${bad} of ${all}`);
   const beside = `${shares[0]} ${gate.figure}, beside ${shares[1]}`;
   const isEnough = cohort.all >= gate.min_sample && rest.all >= gate.min_sample;

@@ -100,7 +100,7 @@ function ofType({ resource_id: id, before, after }: RolloutItem): string | undef
   if (was === null || is === null || was.is_active !== is.is_active)
     return 'activates or deactivates a service type, which is for all tenants at once';
   if (!isDeepStrictEqual(was.scaling_limits, is.scaling_limits))
-    return 'changes scaling_limits, which every write is held to at once';
+    return 'changes scaling_limits, which every write is held to immediately';
   const isOnlySettings = isDeepStrictEqual(was.monitoring_defaults, is.monitoring_defaults);
   return isOnlySettings && tightensLimits(was.default_settings, is.default_settings)
     ? tightening

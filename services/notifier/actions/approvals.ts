@@ -355,13 +355,13 @@ export async function insertApproval(
 
 /** Once the transaction that inserted the approval has committed. */
 export function announceApproval(
-  { onQueued, onChanged, onNobodyDecides }: ApprovalOptions,
+  { onQueued, onChanged, onNoDecision }: ApprovalOptions,
   tenantId: string,
   { chain, frozen }: ApprovalPlan,
 ): void {
   onQueued();
   onChanged(tenantId);
-  if (chain.length > 0 && frozen.groups_with_deciders?.length === 0) onNobodyDecides();
+  if (chain.length > 0 && frozen.groups_with_deciders?.length === 0) onNoDecision();
 }
 
 /** Null where the approval is about nothing that has configuration. */

@@ -14,7 +14,7 @@ import { momentOf } from '../../../shared/schema/moment.ts';
 import { countNamed } from '../channels/destinations.ts';
 import { digestOf, partProblems, type ExactAction } from '../rules/action-digest.ts';
 import {
-  areTold,
+  areNamed,
   automationView,
   denialOf,
   hasEnded,
@@ -22,7 +22,7 @@ import {
   keptDecision,
   type Admission,
 } from '../rules/automation.ts';
-import { costMissing, withBudgets, type Charging } from '../../../shared/budgets/judge.ts';
+import { costMissing, withBudgets, type Charging } from '../../../shared/budgets/evaluate.ts';
 import { AutomationEntity, type AutomationRow } from '../schema.ts';
 import { recordStates, recordTransitions } from '../stores/automation-events.ts';
 import {
@@ -37,7 +37,7 @@ import {
 } from '../stores/automations.ts';
 import { clockTime, databaseTime } from '../stores/clock.ts';
 import { findRepeated } from '../stores/idempotency.ts';
-import { charge, judgeBudgets } from '../stores/ledger.ts';
+import { charge, evaluateBudgets } from '../stores/ledger.ts';
 import { newestOfTenant } from '../stores/newest-first.ts';
 import { requireRoom } from '../stores/usage.ts';
 import type { TenantChanges } from '../worker/tenant-changes.ts';
@@ -358,26 +358,26 @@ async function insert(
     actual_cost: null,
     weighed: null,
   };
-  const judged = await judgeBudgets(manager, tenantId, admission.budgets ?? [], asked, now);
-  if (judged.isCostMissing && admission.decided.decision !== 'deny') throw costMissing();
-  const isOver = judged.decision === 'approval_required';
-  const isDenied = admission.decided.decision === 'deny' || judged.decision === 'deny';
+  const evaluation = await evaluateBudgets(manager, tenantId, admission.budgets ?? [], asked, now);
+  if (evaluation.isCostMissing && admission.decided.decision !== 'deny') throw costMissing();
+  const isOver = evaluation.decision === 'approval_required';
+  const isDenied = admission.decided.decision === 'deny' || evaluation.decision === 'deny';
   // Under the lock nobody can be called to plan an approval.
   const isPlanned = needsApproval(admission, isOver) === (approval !== undefined);
-  const isSaid = isOver === made.over.length > 0 && areTold(judged.reasons, made.over);
+  const isSaid = isOver === made.over.length > 0 && areNamed(evaluation.reasons, made.over);
   if (!isDenied && !(isPlanned && isSaid))
-    throw new Moved(admission.decided.revision, isOver ? judged.reasons : []);
+    throw new Moved(admission.decided.revision, isOver ? evaluation.reasons : []);
   const weighed = {
     ...asked,
-    decided: withBudgets(asked.decided, judged),
-    weighed: { at: made.at, is_proven: admission.is_proven, balances: judged.balances },
+    decided: withBudgets(asked.decided, evaluation),
+    weighed: { at: made.at, is_proven: admission.is_proven, balances: evaluation.balances },
   };
   const row = isDenied
     ? weighed
     : await placed(
         manager,
         options,
-        { asked: weighed, admission, approval, charging: judged },
+        { asked: weighed, admission, approval, charging: evaluation },
         request,
       );
   await manager.insert(AutomationEntity.options.name, row);

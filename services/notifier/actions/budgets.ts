@@ -10,7 +10,7 @@ import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { ifFound, StrataError } from '../../../shared/errors.ts';
 import { momentOf, timestampOf } from '../../../shared/schema/moment.ts';
-import { balanceText, type Balance } from '../../../shared/budgets/judge.ts';
+import { balanceText, type Balance } from '../../../shared/budgets/evaluate.ts';
 import { databaseTime } from '../stores/clock.ts';
 import { readBalances, readDays } from '../stores/ledger.ts';
 import { readStanding } from '../stores/standing.ts';

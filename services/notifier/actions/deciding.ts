@@ -45,7 +45,7 @@ export interface ApprovalOptions {
   readonly settings: () => Settings;
   readonly takeMails: TakeMails;
   /** Called for each approval none of whose groups has anybody who could decide. */
-  readonly onNobodyDecides: () => void;
+  readonly onNoDecision: () => void;
 }
 
 function refuseDecided(row: ApprovalRow, now: Date): void {
@@ -55,7 +55,7 @@ function refuseDecided(row: ApprovalRow, now: Date): void {
 
 function whyEnded(row: ApprovalRow): string {
   if (row.decided_at) return `It was ${row.state} by ${row.decided_by_name ?? row.decided_by}.`;
-  if (row.state === 'withdrawn') return 'It was withdrawn: nobody needs it any more.';
+  if (row.state === 'withdrawn') return 'It was withdrawn: no one needs it any more.';
   return 'It has expired without a decision.';
 }
 
@@ -136,7 +136,7 @@ interface Earlier extends Pick<Candidate, 'right' | 'revisions'> {
 
 /** An approval of one of several people counts as long as they could decide. */
 async function earlierOf(row: ApprovalRow, { call }: Pick<Request, 'call'>): Promise<Earlier[]> {
-  const standingOf = async (approver: StoredApprover): Promise<Earlier> => {
+  const withRightNow = async (approver: StoredApprover): Promise<Earlier> => {
     const { type, id, right } = approver;
     // The console is no member; nor is an address, whose approval was the only one.
     if (right === 'console' || right === 'recipient') return { approver, right, revisions: {} };
@@ -148,7 +148,7 @@ async function earlierOf(row: ApprovalRow, { call }: Pick<Request, 'call'>): Pro
     });
     return { approver, right: decider?.right ?? null, revisions };
   };
-  return Promise.all((row.approved_by ?? []).map(standingOf));
+  return Promise.all((row.approved_by ?? []).map(withRightNow));
 }
 
 /**
@@ -228,8 +228,8 @@ async function settle(
 
   const { isMachine: _isMachine, whyNot: _whyNot, revisions: _revisions, ...who } = candidate;
   const approver: StoredApprover = { ...who, right, at: now.toISOString(), comment };
-  const standing = earlier.filter((each) => each.right !== null).map((each) => each.approver);
-  const approvedBy = decision === 'approve' ? [...standing, approver] : (row.approved_by ?? []);
+  const valid = earlier.filter((each) => each.right !== null).map((each) => each.approver);
+  const approvedBy = decision === 'approve' ? [...valid, approver] : (row.approved_by ?? []);
   const isOpen = decision === 'approve' && approvedBy.length < policyOf(row).required;
   const end = {
     state: decision === 'approve' ? 'approved' : 'denied',

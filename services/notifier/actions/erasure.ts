@@ -3,11 +3,11 @@
  */
 import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
-import { erasePieceOfTenant } from '../stores/erasure.ts';
+import { eraseChunkOfTenant } from '../stores/erasure.ts';
 
 export const erasureActions = (db: DataSource) =>
   ({
     'notifier.tenants.erase': async ({ tenant_id: tenantId }) => ({
-      done: await db.transaction((manager) => erasePieceOfTenant(manager, tenantId)),
+      done: await db.transaction((manager) => eraseChunkOfTenant(manager, tenantId)),
     }),
   }) satisfies Handlers;

@@ -125,4 +125,4 @@ const whereItWent = ({ messageId, file }: SentMail): string =>
 
 /** For the delivery log, where the mail is not from whom the tenant wants it to be. */
 const senderNote = (from: string, wanted: string): string =>
-  from === wanted ? '' : `; sent from ${from}: nobody has verified the domain of ${wanted}`;
+  from === wanted ? '' : `; sent from ${from}: no one has verified the domain of ${wanted}`;

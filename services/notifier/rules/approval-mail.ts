@@ -71,7 +71,7 @@ const templates: Readonly<Record<NoticeType, MailTemplate>> = {
   'approval.escalated': {
     name: 'approval_escalated',
     subject: 'Still needs approval: {title}',
-    says: 'Nobody has decided yet (escalation {hop} of {max_hops}). You are asked to approve or deny:',
+    says: 'No one has decided yet (escalation {hop} of {max_hops}). You are asked to approve or deny:',
   },
   'approval.reminded': {
     name: 'approval_reminded',
@@ -86,7 +86,7 @@ const templates: Readonly<Record<NoticeType, MailTemplate>> = {
   'approval.withdrawn': {
     name: 'approval_withdrawn',
     subject: 'Withdrawn: {title}',
-    says: 'Nobody needs this approval any more. Nothing is asked of you:',
+    says: 'No one needs this approval any more. Nothing is asked of you:',
   },
   'approval.expired': {
     name: 'approval_expired',

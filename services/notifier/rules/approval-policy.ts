@@ -83,7 +83,7 @@ export function requireRight(
   if (candidate.right === 'recipient' && policy.required > 1)
     throw new StrataError(
       'insufficient_role',
-      `This needs ${policy.required} people with accounts. An address without one does not count: whoever changes the configuration could name any number of them.`,
+      `This needs ${policy.required} people with accounts. An address without one does not count: a person who changes the configuration could name any number of them.`,
     );
   if (candidate.right !== null) return candidate.right;
   if (candidate.whyNot === 'added_by_requester')
@@ -96,7 +96,7 @@ export function requireRight(
   if (candidate.via === 'link')
     throw new StrataError(
       'insufficient_role',
-      'Whoever this link was sent to may not decide this approval.',
+      'The person this link was sent to may not decide this approval.',
     );
   if (candidate.via === 'slack')
     throw new StrataError('insufficient_role', 'You may not decide this approval.');

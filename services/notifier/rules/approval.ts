@@ -76,7 +76,7 @@ function whatHappens(row: ApprovalRow): WhatHappens {
       missing > 1
         ? `It is one of ${missing} approvals that are missing; with the last one the action is granted.`
         : 'The action is granted, and its requester is notified.',
-    deny: 'The action is refused at once, whatever others have said, and its requester is notified.',
+    deny: 'The action is refused immediately, whatever others have said, and its requester is notified.',
     silence: escalates
       ? `At ${minute(escalates)} it escalates to ${next ?? 'everyone who decides'}; ${ends}.`
       : `${ends[0]!.toUpperCase()}${ends.slice(1)}.`,

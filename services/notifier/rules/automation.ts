@@ -61,10 +61,10 @@ export function denialOf(
 }
 
 /** Whether each budget that would be exceeded is one of those that people are told of. */
-export const areTold = (
+export const areNamed = (
   exceeded: readonly DecisionReason[],
-  told: readonly DecisionReason[],
+  named: readonly DecisionReason[],
 ): boolean =>
   exceeded.every(({ source, name }) =>
-    told.some((each) => each.source === source && each.name === name),
+    named.some((each) => each.source === source && each.name === name),
   );

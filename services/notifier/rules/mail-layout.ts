@@ -50,7 +50,7 @@ export const layOut = (parts: MailParts): RenderedMail => ({
   html: String(asHtml(parts)),
 });
 
-const warning = 'These links are yours alone: whoever has them can decide.';
+const warning = 'These links are yours alone: anyone who has them can decide.';
 
 const inConsole = ({ console_url: url }: DecisionUrls): string =>
   url === undefined ? '' : `\nIn the console: ${url}`;

@@ -61,7 +61,7 @@ export function headingOf({ type, data }: ApprovalNotice): string {
     case 'approval.expired':
       return 'Expired: no one decided in time';
     case 'approval.withdrawn':
-      return 'Withdrawn: nobody needs it any more';
+      return 'Withdrawn: no one needs it any more';
     case 'approval.exhausted':
       return 'No one decided, and no one is left to ask';
     case testNotice:

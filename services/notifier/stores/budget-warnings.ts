@@ -38,7 +38,7 @@ export async function lockWarning(
 }
 
 /** In the transaction that queues its notices. */
-export const markTold = (
+export const markNotified = (
   manager: EntityManager,
   { tenant_id: tenantId, budget }: DueWarning,
 ): Promise<unknown> =>

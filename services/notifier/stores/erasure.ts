@@ -31,8 +31,8 @@ const statements = [
      SELECT key FROM notifier.endpoints WHERE split_part(key, ' ', 2) = $1::text LIMIT $2)`,
 ];
 
-/** Erases a bounded piece, and answers whether nothing of the tenant is left. */
-export async function erasePieceOfTenant(
+/** Erases a bounded chunk, and answers whether nothing of the tenant is left. */
+export async function eraseChunkOfTenant(
   manager: EntityManager,
   tenantId: string,
 ): Promise<boolean> {

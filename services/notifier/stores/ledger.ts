@@ -19,14 +19,14 @@ import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
 import {
   balanceText,
   chargingOf,
-  judge,
+  evaluate,
   ledgerKey,
   weigh,
   type Balance,
   type Charging,
-  type Judged,
+  type Evaluation,
   type Warned,
-} from '../../../shared/budgets/judge.ts';
+} from '../../../shared/budgets/evaluate.ts';
 import type { AutomationRow, Hold, Weighed } from '../schema.ts';
 
 interface BalanceRow {
@@ -91,20 +91,20 @@ export async function readDays(
 }
 
 /** What budgets say of an automation at this moment. Under the lock on the tenant's slots. */
-export async function judgeBudgets(
+export async function evaluateBudgets(
   manager: EntityManager,
   tenantId: string,
   budgets: readonly BudgetInForce[],
   { intent, request_id: requestId }: Pick<AutomationRow, 'intent' | 'request_id'>,
   at: Date,
-): Promise<Judged & Charging & Pick<Weighed, 'balances'>> {
+): Promise<Evaluation & Charging & Pick<Weighed, 'balances'>> {
   const balances = await readBalances(manager, tenantId, budgets, at.getTime());
   const weighed = weigh(budgets, balances, intent);
   const charged = chargingOf(weighed, at.getTime());
   const before = charged.warned.filter(({ isBefore }) => isBefore);
   await noteWarned(manager, tenantId, before, requestId);
   return {
-    ...judge(tenantId, weighed, intent, at.getTime()),
+    ...evaluate(tenantId, weighed, intent, at.getTime()),
     ...charged,
     balances: budgets.map(({ by, name }, index) => ({
       by,

@@ -3,7 +3,7 @@
  * tenants at a time, so that each statement is short and by the indexes of tenants.
  */
 import type { EntityManager } from 'typeorm';
-import { ledgerKey } from '../../../shared/budgets/judge.ts';
+import { ledgerKey } from '../../../shared/budgets/evaluate.ts';
 import { periodAt } from '../../../shared/budgets/periods.ts';
 import type { LiveAutomations } from '../../../shared/contracts/budget-usage.ts';
 import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
@@ -11,7 +11,7 @@ import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { databaseTime } from './clock.ts';
 import { liveStates } from './usage.ts';
 
-type Standing = ResultOf<'notifier.budgets.standing'>;
+type BudgetStanding = ResultOf<'notifier.budgets.standing'>;
 
 interface Asked {
   readonly budget: BudgetInForce;
@@ -27,10 +27,10 @@ export async function readStanding(
   manager: EntityManager,
   tenantId: string | undefined,
   asked: readonly Asked[],
-): Promise<Standing> {
+): Promise<BudgetStanding> {
   const at = await databaseTime(manager);
   const until = performance.now() + patienceMs;
-  const spending: Standing['spending'] = [];
+  const spending: BudgetStanding['spending'] = [];
   const live: LiveAutomations[] = [];
   const isFull = (): boolean => spending.length > mostRows || live.length > mostRows;
   let after: string | null = null;
@@ -93,9 +93,9 @@ async function spentBy(
     waiting,
     at,
   }: { readonly asked: readonly Asked[]; readonly waiting: string[]; readonly at: number },
-): Promise<Standing['spending']> {
+): Promise<BudgetStanding['spending']> {
   if (asked.length === 0) return [];
-  return manager.query<Standing['spending']>(
+  return manager.query<BudgetStanding['spending']>(
     `SELECT t.tenant_id, (b.place - 1)::int AS index, sum(l.spent)::text AS spent, sum(l.held)::text AS held
      FROM unnest($1::uuid[]) AS t (tenant_id)
      CROSS JOIN unnest($2::text[], $3::timestamptz[], $4::numeric[])

@@ -16,8 +16,8 @@ import { startBackgroundLoop } from '../../../shared/concurrency/background-loop
 import { BatchQueue } from '../../../shared/concurrency/batch-queue.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { codeOf } from '../../../shared/errors.ts';
-import { areTold, denialOf, keptDecision, type Admission } from '../rules/automation.ts';
-import { withBudgets, type Judged } from '../../../shared/budgets/judge.ts';
+import { areNamed, denialOf, keptDecision, type Admission } from '../rules/automation.ts';
+import { withBudgets, type Evaluation } from '../../../shared/budgets/evaluate.ts';
 import type { AutomationRow } from '../schema.ts';
 import { recordTransitions } from '../stores/automation-events.ts';
 import {
@@ -37,7 +37,7 @@ import {
   type Start,
 } from '../stores/automations.ts';
 import { clockTime, databaseTime } from '../stores/clock.ts';
-import { charge, judgeBudgets } from '../stores/ledger.ts';
+import { charge, evaluateBudgets } from '../stores/ledger.ts';
 
 const pollMs = 1000;
 /** Of one tenant at a time; the limit is at most 1000. */
@@ -195,11 +195,11 @@ async function admissionsOf(
  * filled while they were asked: else what waits together would exceed it together.
  */
 function isRefused(
-  { decision, isCostMissing, reasons }: Judged,
-  { reasons: told }: AutomationRow['decided'],
+  { decision, isCostMissing, reasons }: Evaluation,
+  { reasons: previous }: AutomationRow['decided'],
 ): boolean {
   if (decision === 'deny' || isCostMissing) return true;
-  return !areTold(reasons, told);
+  return !areNamed(reasons, previous);
 }
 
 async function admissionOf(
@@ -248,16 +248,16 @@ async function placeGranted(
     if (denialOf(admission!, running + 1)) continue;
     // Its approval was decided after the approvals that have ended were looked at: for the next look.
     if (row.state !== 'waiting_slot') continue;
-    const judged = await judgeBudgets(manager, tenantId, admission!.budgets ?? [], row, now);
-    if (isRefused(judged, before)) {
+    const evaluation = await evaluateBudgets(manager, tenantId, admission!.budgets ?? [], row, now);
+    if (isRefused(evaluation, before)) {
       denials.push({
         id,
-        decided: { ...withBudgets(keptDecision(admission!.decided), judged), decision: 'deny' },
+        decided: { ...withBudgets(keptDecision(admission!.decided), evaluation), decision: 'deny' },
       });
       continue;
     }
     // Before the next is judged, which has what this one leaves.
-    const holds = await charge(manager, tenantId, judged, row.request_id);
+    const holds = await charge(manager, tenantId, evaluation, row.request_id);
     running += 1;
     starts.push({ id, holds: holds.length > 0 ? holds : null });
   }

@@ -40,7 +40,7 @@ export interface DeliveryWorker {
   /** Looks for due deliveries now instead of at the next poll. */
   readonly wake: () => void;
   /** For the metrics: sends since the start by result, and those on their way. */
-  readonly figures: () => Record<'delivered' | 'retried' | 'failed' | 'in_flight', number>;
+  readonly counts: () => Record<'delivered' | 'retried' | 'failed' | 'in_flight', number>;
   /** Lets sends end, for at most 10 s, and frees the rest for other nodes. */
   readonly stop: () => Promise<void>;
 }
@@ -149,7 +149,7 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
 
   return {
     wake,
-    figures: () => ({ ...sent, in_flight: inFlight.size }),
+    counts: () => ({ ...sent, in_flight: inFlight.size }),
     async stop() {
       recorder.giveUpAt(Date.now() + drainMs);
       await loop.stop();

@@ -70,17 +70,17 @@ export function startSlackSockets(options: SlackSocketOptions): SlackSockets {
     const forget = (): void => {
       if (held.get(tenantId) === own) held.delete(tenantId);
     };
-    const hearing = hear(tenantId, options, forget);
+    const opening = listen(tenantId, options, forget);
     const end = async (): Promise<void> => {
       try {
-        await (await hearing).disconnect();
+        await (await opening).disconnect();
       } catch (error) {
         log.debug({ err: error, tenant_id: tenantId }, 'the connection to Slack was none any more');
       }
     };
     const own = { revision, end };
     held.set(tenantId, own);
-    hearing.catch((error: unknown) => {
+    opening.catch((error: unknown) => {
       log.warn(
         { err: error, tenant_id: tenantId },
         'the connection to Slack failed; it is tried again',
@@ -133,7 +133,7 @@ interface Click {
  * Resolves once clicks of the tenant's are heard; `ended` is called when they are not any more, as
  * when Slack, which does so every few hours, wants another connection.
  */
-async function hear(
+async function listen(
   tenantId: string,
   options: SlackSocketOptions,
   ended: () => void,
@@ -142,7 +142,7 @@ async function hear(
   const opened = await call('tenant-config.notifications.open', { tenant_id: tenantId });
   const { slack } = opened.config;
   if (!slack) throw new Error('the configuration has no Slack any more');
-  const heard = { tenantId, slack, revision: opened.revision };
+  const listening = { tenantId, slack, revision: opened.revision };
   /** Ids of those whose click is being taken. */
   const clicking = new Set<string>();
   const { SocketModeClient: Client, LogLevel: Level } = await import('@slack/socket-mode');
@@ -162,7 +162,7 @@ async function hear(
         // The second click of two in a row; or of more people than an approval has.
         if (clicking.has(id) || clicking.size === mostClicking) return;
         clicking.add(id);
-        await clicked(heard, body, options).finally(() => clicking.delete(id));
+        await clicked(listening, body, options).finally(() => clicking.delete(id));
       } catch (error) {
         log.warn({ err: error, tenant_id: tenantId }, 'a click in Slack was not taken');
       }
@@ -193,21 +193,21 @@ function ownLog(log: Logger, level: LogLevel): SlackLogger {
 }
 
 /** By which configuration a click was heard. */
-interface HeardBy {
+interface Listening {
   readonly tenantId: string;
   readonly slack: NonNullable<EffectiveNotifications['slack']>;
   readonly revision: number;
 }
 
 async function clicked(
-  { tenantId, slack, revision }: HeardBy,
+  { tenantId, slack, revision }: Listening,
   { type, user, channel, actions: [action] = [] }: Click,
   { settings, call }: SlackSocketOptions,
 ): Promise<void> {
   if (type !== 'block_actions' || !action || !Object.hasOwn(slackActions, action.action_id)) return;
   const decision = slackActions[action.action_id as keyof typeof slackActions];
   const api = await slackApi(slack.bot_token, settings());
-  const tell = async (text: string): Promise<void> => {
+  const reply = async (text: string): Promise<void> => {
     if (channel) await api.chat.postEphemeral({ channel: channel.id, user: user.id, text });
   };
   const [{ team_id: ownTeam }, { user: person }] = await Promise.all([
@@ -217,7 +217,7 @@ async function clicked(
   const { email } = person?.profile ?? {};
   const isOwn = person?.team_id === ownTeam && person?.is_bot === false && !person.deleted;
   if (!isOwn || email === undefined || person.is_email_confirmed !== true)
-    return tell('Nothing was decided: Slack vouches for no address of yours in this workspace.');
+    return reply('Nothing was decided: Slack vouches for no address of yours in this workspace.');
   try {
     const { left } = await call('notifier.slack.decide', {
       tenant_id: tenantId,
@@ -227,9 +227,9 @@ async function clicked(
       decision,
       revision,
     });
-    await tell(left === 0 ? 'It is decided.' : `You have approved it. It takes ${left} more.`);
+    await reply(left === 0 ? 'It is decided.' : `You have approved it. It takes ${left} more.`);
   } catch (error) {
     if (!(error instanceof StrataError)) throw error;
-    await tell(`Nothing was decided: ${error.message}`);
+    await reply(`Nothing was decided: ${error.message}`);
   }
 }

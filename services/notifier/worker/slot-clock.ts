@@ -69,7 +69,7 @@ export function startSlotClock({ db, log }: SlotClockOptions): BackgroundLoop {
   return startBackgroundLoop({
     log,
     retryMs: tickMs,
-    complaint: 'the clock of slots does not move on; no slot runs out meanwhile',
+    complaint: 'the clock of slots stands still; no slot runs out until it runs again',
     async look() {
       const ticked = await tick(db.manager);
       last = ticked ?? (await db.transaction(catchUp));

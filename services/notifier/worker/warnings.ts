@@ -23,7 +23,7 @@ import type { Destination } from '../schema.ts';
 import {
   claimWarnings,
   lockWarning,
-  markTold,
+  markNotified,
   type DueWarning,
 } from '../stores/budget-warnings.ts';
 import { databaseTime } from '../stores/clock.ts';
@@ -55,7 +55,7 @@ export function startTellingWarnings(options: WarningOptions): BackgroundLoop {
       for (const warning of due) {
         if (stopping.aborted) break;
         try {
-          await tell(options, warning);
+          await notify(options, warning);
           onQueued();
         } catch (error) {
           log.warn(
@@ -69,7 +69,7 @@ export function startTellingWarnings(options: WarningOptions): BackgroundLoop {
   });
 }
 
-async function tell(options: WarningOptions, warning: DueWarning): Promise<void> {
+async function notify(options: WarningOptions, warning: DueWarning): Promise<void> {
   const { db, vault } = options;
   const frozen = await configOf(options, warning.tenant_id);
   const destinations = frozen ? await whoHears(options, warning.tenant_id, frozen) : [];
@@ -84,7 +84,7 @@ async function tell(options: WarningOptions, warning: DueWarning): Promise<void>
         budgetNoticesOf(data, to, now),
       );
     }
-    await markTold(manager, warning);
+    await markNotified(manager, warning);
   });
 }
 

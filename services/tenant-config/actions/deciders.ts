@@ -5,13 +5,13 @@ import { revisionsOf } from '../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { hasDeciderRole, linkDeciderOf, rightOf, type AskedGroups } from '../rules/decider.ts';
-import { standingFor, type Asked } from '../rules/given.ts';
+import { countedFor, type Asked } from '../rules/given.ts';
 import { MemberEntity, ServiceAccountEntity, type MemberRow, type TenantRow } from '../schema.ts';
 import { findApprovers } from '../stores/members.ts';
 import { findTenant } from '../stores/tenants.ts';
 
 type Decider = Pick<ResultOf<'tenant-config.members.decider'>, 'decider' | 'why_not'>;
-const nobody: Decider = { decider: null, why_not: null };
+const noDecider: Decider = { decider: null, why_not: null };
 
 /**
  * Whether the groups have somebody who could decide: with a role that decides, and an account that
@@ -26,7 +26,7 @@ async function askedGroups(
 ): Promise<AskedGroups> {
   if (names.length === 0) return { names, haveDeciders: false };
   const found = await findApprovers(manager, tenantId, names);
-  const rows = found.map((row) => standingFor(row, when).standing);
+  const rows = found.map((row) => countedFor(row, when).counted);
   const deciders = rows.filter(
     ({ roles, groups }) => hasDeciderRole(roles) && groups.some((group) => names.includes(group)),
   );
@@ -54,9 +54,9 @@ async function memberDecider(
 ): Promise<Decider> {
   const [account] = await request.call('auth.users.get', { user_ids: [userId] });
   const member = await activeMember(manager, tenantId, userId);
-  if (!member || account?.status !== 'active') return nobody;
-  const { standing, whyNot } = standingFor(member, when);
-  const right = rightOf(standing, asked);
+  if (!member || account?.status !== 'active') return noDecider;
+  const { counted, whyNot } = countedFor(member, when);
+  const right = rightOf(counted, asked);
   if (!right) return { decider: null, why_not: rightOf(member, asked) && whyNot };
   const { email, display_name: name } = account;
   return { decider: { id: userId, name: name ?? email, email, right }, why_not: null };
@@ -71,10 +71,10 @@ async function accountDecider(
 ): Promise<Decider> {
   const address = { tenant_id: tenantId, id: accountId, status: 'active' } as const;
   const account = await manager.findOneBy(ServiceAccountEntity, address);
-  if (!account) return nobody;
+  if (!account) return noDecider;
   const own = { roles: account.roles, groups: [], given: account.given };
-  const { standing, whyNot } = standingFor(own, when);
-  const right = rightOf(standing, asked);
+  const { counted, whyNot } = countedFor(own, when);
+  const right = rightOf(counted, asked);
   if (!right) return { decider: null, why_not: rightOf(own, asked) && whyNot };
   return { decider: { id: accountId, name: account.name, email: null, right }, why_not: null };
 }
@@ -90,11 +90,9 @@ async function linkDecider(
 ): Promise<Decider> {
   const account = await request.call('auth.users.find', { email: address });
   const member = account && (await activeMember(manager, tenantId, account.id));
-  const { standing, whyNot } = member
-    ? standingFor(member, when)
-    : { standing: null, whyNot: null };
+  const { counted, whyNot } = member ? countedFor(member, when) : { counted: null, whyNot: null };
   const facts = { address, account, config, recipients, asked };
-  const decider = linkDeciderOf({ ...facts, member: standing });
+  const decider = linkDeciderOf({ ...facts, member: counted });
   if (!decider) return { decider: null, why_not: linkDeciderOf({ ...facts, member }) && whyNot };
   if (!account || decider.id !== account.id)
     return { decider: { ...decider, name: address, email: address }, why_not: null };
@@ -118,7 +116,7 @@ export const deciderActions = (db: DataSource) =>
       ]);
       const tenant = await findTenant(manager, tenant_id);
       const { name: tenant_name } = tenant;
-      if (tenant.status === 'disabled') return { tenant_name, revisions, ...nobody };
+      if (tenant.status === 'disabled') return { tenant_name, revisions, ...noDecider };
       const when: Asked = asked ?? { at: new Date().toISOString(), by: [] };
       const ofGroups = await askedGroups(manager, tenant_id, groups, when, request);
       const find = (): Promise<Decider> => {
@@ -128,7 +126,7 @@ export const deciderActions = (db: DataSource) =>
           return accountDecider(manager, tenant_id, account_id, ofGroups, when);
         if (email !== undefined)
           return linkDecider(manager, tenant, email, recipients, ofGroups, when, request);
-        throw new Error('nobody is named who would decide');
+        throw new Error('no one is named who would decide');
       };
       return { tenant_name, revisions, ...(await find()) };
     },

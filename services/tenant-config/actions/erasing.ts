@@ -25,7 +25,7 @@ import {
   ServiceAccountEntity,
   TenantEntity,
   VisitEntity,
-  WriteFiguresEntity,
+  WriteCountsEntity,
 } from '../schema.ts';
 import { isDue, quietTenants } from '../stores/erasing.ts';
 
@@ -58,7 +58,7 @@ export const erasingActions = (db: DataSource, settings: () => Settings) =>
       await commitChange(db, request, tenantScope(id), async (manager) => {
         await manager.delete(ChangeSetEntity, { tenant_id: id });
         await manager.delete(ChangeSetNoticeEntity, { tenant_id: id });
-        await manager.delete(WriteFiguresEntity, { tenant_id: id });
+        await manager.delete(WriteCountsEntity, { tenant_id: id });
         for (const entity of documentEntities) await manager.delete(entity, { tenant_id: id });
         return allGone;
       });

@@ -20,7 +20,7 @@ import {
   rightsByHand,
   together,
   type Rights,
-  type Standing,
+  type MemberRights,
 } from '../rules/directory-groups.ts';
 import { checkGrant } from '../rules/granting.ts';
 import { byThemselves, memberEvent } from '../rules/member-events.ts';
@@ -105,11 +105,11 @@ async function withAccounts(
 }
 
 /** What a member has who is given this by hand, with what the directory gives. */
-async function standingAfter(
+async function memberRightsAfter(
   manager: EntityManager,
   before: MemberRow,
   change: Partial<Rights>,
-): Promise<Standing> {
+): Promise<MemberRights> {
   const { tenant_id: tenantId, user_id: userId, roles, groups } = before;
   const byDirectory = await directoryRightsOf(manager, tenantId, userId);
   const wanted = { roles, groups, ...change };
@@ -186,9 +186,9 @@ const listActions = (db: DataSource, settings: () => Settings) =>
         await requireQuota(manager, tenant_id, 'members', settings());
         const gift = await giftOf(manager, tenant_id, request.caller, at);
         const byDirectory = await directoryRightsOf(manager, tenant_id, account.id);
-        const standing = together({ roles, groups }, byDirectory);
-        const given = givenNow(standing, gift);
-        const row: MemberRow = { ...address, ...standing, status, added_at: at, given };
+        const memberRights = together({ roles, groups }, byDirectory);
+        const given = givenNow(memberRights, gift);
+        const row: MemberRow = { ...address, ...memberRights, status, added_at: at, given };
         await manager.insert(MemberEntity, row);
         const action = account.admitted ? 'added' : 'invited';
         return {
@@ -217,13 +217,13 @@ const listActions = (db: DataSource, settings: () => Settings) =>
     async 'tenant-config.members.patch'({ tenant_id, user_id, body }, request) {
       const row = await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
         const before = await findMember(manager, tenant_id, user_id);
-        const standing = await standingAfter(manager, before, body);
-        const after: MemberRow = { ...before, ...standing };
+        const memberRights = await memberRightsAfter(manager, before, body);
+        const after: MemberRow = { ...before, ...memberRights };
         checkGrant(request.caller, after.roles, before.roles);
         const { roles, groups } = after;
         const gift = await giftOf(manager, tenant_id, request.caller, at);
         const given = givenNow(after, gift, before);
-        await manager.update(MemberEntity, { tenant_id, user_id }, { ...standing, given });
+        await manager.update(MemberEntity, { tenant_id, user_id }, { ...memberRights, given });
         if (isAdministrator(before)) await requireAdministrator(manager, tenant_id);
         const changes = diff({ roles: before.roles, groups: before.groups }, { roles, groups });
         return {

@@ -192,11 +192,11 @@ async function join(
   if (!admitted) await requireRoomToInvite(manager, tenant_id, settings);
   await requireQuota(manager, tenant_id, 'members', settings);
   const byHand: Rights = { roles: ['viewer'], groups: [] };
-  const standing = together(byHand, await directoryRightsOf(manager, tenant_id, user_id));
-  const { roles, groups } = standing;
-  const given = givenNow(standing, await giftOf(manager, tenant_id, request.caller, at));
+  const memberRights = together(byHand, await directoryRightsOf(manager, tenant_id, user_id));
+  const { roles, groups } = memberRights;
+  const given = givenNow(memberRights, await giftOf(manager, tenant_id, request.caller, at));
   const status = admitted ? 'active' : 'invited';
-  await manager.insert(MemberEntity, { ...address, ...standing, status, added_at: at, given });
+  await manager.insert(MemberEntity, { ...address, ...memberRights, status, added_at: at, given });
   const event = memberEvent(admitted ? 'added' : 'invited', tenant_id, user_id, {
     roles,
     groups,

@@ -152,25 +152,25 @@ const keyOfRow = ({ tenant_id, id }: DocumentRow): string => `>${tenant_id}/${id
 const keyForm =
   /^([0-3])(?:([>=])([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\/([^/]{1,200})\/([0-9]{1,9}))?$/;
 
-interface Place {
+interface KeyBound {
   readonly comparison: '>' | '>=';
   readonly tenantId: string;
   readonly id: string;
 }
-function placeOf(key: string): Place {
+function keyBoundOf(key: string): KeyBound {
   const slash = key.indexOf('/');
   const comparison = key.startsWith('=') ? '>=' : '>';
   return { comparison, tenantId: key.slice(1, slash), id: key.slice(slash + 1) };
 }
 
-function positionOf(cursor: string | undefined): Position & { readonly told: number } {
+function positionOf(cursor: string | undefined): Position & { readonly sent: number } {
   const text = decodeCursor(cursor);
-  if (text === undefined) return { type: 0, after: undefined, told: 0 };
-  const [, type, comparison, tenantId, id, told] = keyForm.exec(text) ?? [];
+  if (text === undefined) return { type: 0, after: undefined, sent: 0 };
+  const [, type, comparison, tenantId, id, sent] = keyForm.exec(text) ?? [];
   if (type === undefined)
     throw invalid([{ path: '/cursor', message: 'is not a next_cursor of this list' }]);
   const after = comparison === undefined ? undefined : `${comparison}${tenantId}/${id}`;
-  return { type: Number(type), after, told: Number(told ?? 0) };
+  return { type: Number(type), after, sent: Number(sent ?? 0) };
 }
 
 /**
@@ -206,7 +206,7 @@ async function pageOfViolations(
   held: Held,
 ): Promise<Page> {
   const items: Unnamed[] = [];
-  let { type, after, told } = positionOf(cursor);
+  let { type, after, sent } = positionOf(cursor);
   let bytes = 0;
   let documents = 0;
   while (type < documentTypes.length) {
@@ -222,13 +222,13 @@ async function pageOfViolations(
       documents += 1;
       // Less than was told of it where it has changed since.
       for (const [index, violation] of violations.entries()) {
-        if (index < told) continue;
+        if (index < sent) continue;
         bytes += Buffer.byteLength(JSON.stringify(violation));
         const isFull = items.length === limit || (items.length > 0 && bytes > maxPageBytes);
         if (isFull) return { items, next: encodeCursor(`${type}=${key.slice(1)}/${index}`) };
         items.push(violation);
       }
-      told = 0;
+      sent = 0;
       after = key;
     }
     if (more === null) {
@@ -250,7 +250,7 @@ function rowsFrom(
   const query = db.manager.createQueryBuilder(entity, 'd').where('true');
   if (tenantId !== undefined) query.andWhere('d.tenant_id = :tenantId', { tenantId });
   if (key !== undefined) {
-    const { comparison, tenantId: tenant, id } = placeOf(key);
+    const { comparison, tenantId: tenant, id } = keyBoundOf(key);
     query.andWhere(`(d.tenant_id, d.id) ${comparison} (:tenant, :id)`, { tenant, id });
   }
   return query.orderBy('d.tenant_id', 'ASC').addOrderBy('d.id', 'ASC');

@@ -27,7 +27,7 @@ const visitView = (row: VisitRow): Visit => ({
 /** A visit is a person's, in a session: no key has one, nor an operator's console. */
 function visitorOf({ type, id, session_id: sessionId, scopes }: Caller) {
   if (type !== 'user' || scopes !== undefined || sessionId === undefined)
-    throw new StrataError('auth_token_invalid', 'This needs a session of your own.');
+    throw new StrataError('auth_token_invalid', 'This needs your own session.');
   return { user_id: id, session_id: sessionId };
 }
 

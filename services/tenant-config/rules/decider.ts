@@ -27,7 +27,7 @@ import { deciderRoles, type DecisionRight } from '../../../shared/contracts/noti
 import type { MemberRow } from '../schema.ts';
 
 /** What a right depends on; a service account has roles and no groups. */
-type Standing = Pick<MemberRow, 'roles' | 'groups'>;
+type RolesAndGroups = Pick<MemberRow, 'roles' | 'groups'>;
 
 export interface AskedGroups {
   /** Approver groups that were asked so far. */
@@ -38,7 +38,7 @@ export interface AskedGroups {
 
 /** By which right a member or a service account decides; null where by none. */
 export function rightOf(
-  { roles, groups }: Standing,
+  { roles, groups }: RolesAndGroups,
   { names, haveDeciders }: AskedGroups,
 ): DecisionRight | null {
   if (!hasDeciderRole(roles)) return null;

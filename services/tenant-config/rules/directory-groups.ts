@@ -16,12 +16,12 @@ export const noRights: Rights = { roles: [], groups: [] };
 const mostApproverGroups = 100;
 
 /** What a member has in all. */
-export interface Standing extends Rights {
+export interface MemberRights extends Rights {
   /** What people gave; null where groups of the directory add nothing to it. */
   by_hand: Rights | null;
 }
 
-export const rightsByHand = ({ roles, groups, by_hand: byHand }: Standing): Rights =>
+export const rightsByHand = ({ roles, groups, by_hand: byHand }: MemberRights): Rights =>
   byHand ?? { roles, groups };
 
 const without = (all: Rights, some: Rights): Rights => ({
@@ -30,7 +30,7 @@ const without = (all: Rights, some: Rights): Rights => ({
 });
 
 /** What a member has by the directory alone. */
-export const rightsByDirectory = (row: Standing): Rights => without(row, rightsByHand(row));
+export const rightsByDirectory = (row: MemberRights): Rights => without(row, rightsByHand(row));
 
 /** Roles that were added come in the order of the contract, groups by name. */
 const union = (one: Rights, other: Rights): Rights => {
@@ -42,12 +42,12 @@ const union = (one: Rights, other: Rights): Rights => {
 };
 
 /** What a member has who was given the one by people and the other by the directory. */
-export function together(byHand: Rights, byDirectory: Rights): Standing {
+export function together(byHand: Rights, byDirectory: Rights): MemberRights {
   const both = union(byHand, byDirectory);
   if (both.groups.length > mostApproverGroups)
     throw new StrataError(
       'conflict',
-      `Somebody would be in ${both.groups.length} approver groups, and nobody is in more than ${mostApproverGroups}.`,
+      `Somebody would be in ${both.groups.length} approver groups, and no one is in more than ${mostApproverGroups}.`,
     );
   return { ...both, by_hand: isDeepStrictEqual(both, byHand) ? null : byHand };
 }

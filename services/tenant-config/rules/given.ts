@@ -7,7 +7,7 @@ import type { Caller } from '../../../shared/access.ts';
 import { actorOf } from '../../../shared/commits/commit.ts';
 import type { TenantRole } from '../../../shared/contracts/roles.ts';
 
-interface Standing {
+interface RolesAndGroups {
   readonly roles: readonly TenantRole[];
   readonly groups: readonly string[];
 }
@@ -31,11 +31,11 @@ export const hoursOfDistrust = 24;
 
 const roleEntry = (role: string): string => `role ${role}`;
 const groupEntry = (group: string): string => `group ${group}`;
-const entriesOf = ({ roles, groups }: Standing): string[] => [
+const entriesOf = ({ roles, groups }: RolesAndGroups): string[] => [
   ...roles.map(roleEntry),
   ...groups.map(groupEntry),
 ];
-const nothing: Standing = { roles: [], groups: [] };
+const nothing: RolesAndGroups = { roles: [], groups: [] };
 
 /** Who gives something: the caller, and the maker of their key. */
 export function giversOf(caller: Caller): string[] {
@@ -56,9 +56,9 @@ export const recentGivers = (all: readonly (Given | null)[], at: Date): string[]
 
 /** What is kept is kept as it was given first; what is new is given by this gift. */
 export function givenNow(
-  after: Standing,
+  after: RolesAndGroups,
   gift: Gift,
-  before: Standing & { readonly given: Given | null } = { ...nothing, given: null },
+  before: RolesAndGroups & { readonly given: Given | null } = { ...nothing, given: null },
 ): Given {
   const had = new Set(entriesOf(before));
   const kept = before.given ?? {};
@@ -71,9 +71,9 @@ export function givenNow(
 }
 
 /** Whoever accepts an invitation has from then on what the inviter gave. */
-export const givenOnJoining = (standing: Standing, given: Given | null, at: Date): Given =>
+export const givenOnJoining = (joined: RolesAndGroups, given: Given | null, at: Date): Given =>
   Object.fromEntries(
-    entriesOf(standing).map((entry) => [
+    entriesOf(joined).map((entry) => [
       entry,
       { at: at.toISOString(), by: given?.[entry]?.by ?? [] },
     ]),
@@ -91,21 +91,21 @@ function whyNot(gift: Gift | undefined, asked: Asked): WhyNot | null {
 }
 
 /** The roles and groups that count for an approval, and why others do not. */
-export function standingFor<Row extends Standing & { readonly given: Given | null }>(
+export function countedFor<Row extends RolesAndGroups & { readonly given: Given | null }>(
   row: Row,
   asked: Asked,
-): { readonly standing: Row; readonly whyNot: WhyNot | null } {
+): { readonly counted: Row; readonly whyNot: WhyNot | null } {
   const reasons = new Set<WhyNot>();
   const counts = (entry: string): boolean => {
     const reason = whyNot(row.given?.[entry], asked);
     if (reason) reasons.add(reason);
     return reason === null;
   };
-  const standing = {
+  const counted = {
     ...row,
     roles: row.roles.filter((role) => counts(roleEntry(role))),
     groups: row.groups.filter((group) => counts(groupEntry(group))),
   };
   const reason = reasons.has('added_by_requester') ? 'added_by_requester' : [...reasons][0];
-  return { standing, whyNot: reason ?? null };
+  return { counted, whyNot: reason ?? null };
 }

@@ -12,7 +12,7 @@ export function checkGrant(
 ): void {
   if (scopes === undefined || !after.includes('tenant_admin') || before.includes('tenant_admin'))
     return;
-  throw new StrataError('insufficient_scope', 'An API key makes nobody a tenant_admin.');
+  throw new StrataError('insufficient_scope', 'An API key makes no one a tenant_admin.');
 }
 
 /**
@@ -28,6 +28,6 @@ export function checkWord(
   if (!isPlatformAdminAddress(admin.email, settings)) return;
   throw new StrataError(
     'insufficient_scope',
-    'An API key makes nobody a platform admin: leave the password out.',
+    'An API key makes no one a platform admin: leave the password out.',
   );
 }

@@ -16,7 +16,7 @@ export function senderProblems(
   const isUnchanged = sender === current?.email?.from_email;
   if (sender === undefined || isUnchanged || isVouchedFor(sender, vouchedDomains)) return [];
   const message =
-    "is of a domain that nobody has verified: ask a platform admin to verify the domain at the tenant's sign-in provider " +
+    "is of a domain that no one has verified: ask a platform admin to verify the domain at the tenant's sign-in provider " +
     'or to list it in MAIL_ALLOWED_DOMAINS, or leave the field out';
   return [{ path: '/email/from_email', message }];
 }

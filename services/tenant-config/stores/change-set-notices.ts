@@ -73,7 +73,7 @@ export const claimNotices = (db: DataSource): Promise<DueNotice[]> =>
      SELECT * FROM claimed ORDER BY notice ->> 'timestamp'`,
   );
 
-export const removeNotices = (db: DataSource, told: readonly DueNotice[]): Promise<unknown> =>
+export const removeNotices = (db: DataSource, notified: readonly DueNotice[]): Promise<unknown> =>
   db.query('DELETE FROM tenant_config.change_set_notices WHERE id = ANY ($1)', [
-    told.map(({ id }) => id),
+    notified.map(({ id }) => id),
   ]);

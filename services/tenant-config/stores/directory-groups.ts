@@ -73,7 +73,7 @@ export async function followDirectoryGroups(
   const gift = await giftOf(manager, tenantId, request.caller, at);
   const changed = rows.flatMap((before) => {
     const after = together(rightsByHand(before), rights.get(before.user_id) ?? noRights);
-    const changes = diff(standingOf(before), standingOf(after));
+    const changes = diff(rightsAlone(before), rightsAlone(after));
     if (changes.length === 0 && isDeepStrictEqual(before.by_hand, after.by_hand)) return [];
     const given = givenNow(after, gift, before);
     return [{ user_id: before.user_id, ...after, given, changes }];
@@ -95,7 +95,7 @@ export async function followDirectoryGroups(
   };
 }
 
-const standingOf = ({ roles, groups }: Rights): Rights => ({ roles, groups });
+const rightsAlone = ({ roles, groups }: Rights): Rights => ({ roles, groups });
 
 export const groupFilters = ['displayName', 'externalId', 'id'] as const;
 const listed: ScimRows<(typeof groupFilters)[number]> = {

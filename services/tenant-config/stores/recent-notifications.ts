@@ -50,7 +50,7 @@ export async function recentChanges(
   if (rows.length === mostChanges)
     throw new StrataError(
       'conflict',
-      `The notification_config was changed ${mostChanges} times in 24 hours: who added whom cannot be told. Ask again when fewer changes are that new.`,
+      `The notification_config was changed ${mostChanges} times in 24 hours: who added whom is unknown. Ask again when fewer changes are that new.`,
     );
   return rows.filter((row) => row.is_theirs);
 }

@@ -16,7 +16,7 @@ import {
   tryLater,
 } from '../../../shared/documents/temporary-changes.ts';
 import { isOutage } from '../../../shared/errors.ts';
-import { askedOfDatabase, showFigure } from '../../../shared/telemetry/figures.ts';
+import { askedOfDatabase, addMetric } from '../../../shared/telemetry/metric.ts';
 
 const pollMs = 1000;
 const batch = 20;
@@ -59,7 +59,7 @@ export function startTemporaryChanges({ db, log, call }: LoopOptions): Backgroun
 }
 
 export function showTemporaryChanges(metrics: Registry, db: DataSource): void {
-  showFigure(metrics, {
+  addMetric(metrics, {
     name: 'strata_temporary_changes_late_seconds',
     help: 'For how long the temporary change that should have ended first is still there',
     read: askedOfDatabase(() => secondsLate(db.manager)),

@@ -34,7 +34,7 @@ export interface Copied {
   readonly sha256: string;
 }
 
-const pieceBytes = 1024 * 1024;
+const chunkBytes = 1024 * 1024;
 
 /** Copies what a file has now, to a file that is not there yet. */
 export async function copyWhole(
@@ -46,7 +46,7 @@ export async function copyWhole(
   try {
     const target = await open(to, 'wx', 0o600);
     try {
-      const copied = await copyPieces(source, target);
+      const copied = await copyChunks(source, target);
       if (flush) await target.sync();
       return copied;
     } finally {
@@ -57,13 +57,13 @@ export async function copyWhole(
   }
 }
 
-async function copyPieces(source: FileHandle, target: FileHandle): Promise<Copied> {
+async function copyChunks(source: FileHandle, target: FileHandle): Promise<Copied> {
   const hash = createHash('sha256');
-  const piece = Buffer.alloc(pieceBytes);
+  const chunk = Buffer.alloc(chunkBytes);
   for (let size = 0; ;) {
-    const { bytesRead } = await source.read(piece, 0, pieceBytes, size);
+    const { bytesRead } = await source.read(chunk, 0, chunkBytes, size);
     if (bytesRead === 0) return { size, sha256: hash.digest('hex') };
-    const part = piece.subarray(0, bytesRead);
+    const part = chunk.subarray(0, bytesRead);
     hash.update(part);
     await target.writeFile(part);
     size += bytesRead;

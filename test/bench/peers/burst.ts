@@ -11,7 +11,7 @@ import { connect, type Socket } from 'node:net';
 import { alternate, median } from '../report.ts';
 
 const connections = 400;
-/** Of crowds or reads, for one figure. */
+/** Of bursts or reads, for one measurement. */
 const repetitions = 10;
 /** Of the answer, with room for more. */
 const answerBytes = 16_384;
@@ -98,9 +98,9 @@ async function askOver(some: readonly Connection[]): Promise<number> {
 }
 
 const medianOf = (some: readonly Connection[]) => async (): Promise<number> => {
-  const figures: number[] = [];
-  for (let each = 0; each < repetitions; each += 1) figures.push(await askOver(some));
-  return median(figures);
+  const measured: number[] = [];
+  for (let each = 0; each < repetitions; each += 1) measured.push(await askOver(some));
+  return median(measured);
 };
 process.stdout.write('connected\n');
 process.stdout.write(

@@ -43,8 +43,8 @@ const [subscriber] = await Promise.all(each.map(startSubscriber));
 await Promise.all(each.map(startHolder));
 subscriber!.subscribe(`known.${name}`, {
   callback: (_error, message) => {
-    const told: Known = [...known].map(([revision, { nodes, at }]) => [revision, nodes, at]);
-    message.respond(JSON.stringify(told));
+    const received: Known = [...known].map(([revision, { nodes, at }]) => [revision, nodes, at]);
+    message.respond(JSON.stringify(received));
   },
 });
 await subscriber!.flush();

@@ -22,7 +22,7 @@ interface Counted {
   readonly reads: number;
   readonly fromMemory: number;
 }
-export interface Judged extends Counted {
+export interface Evaluated extends Counted {
   /** Began after the answer of a write and answered with a revision from before it. */
   readonly stale: number;
   /** How long after such an answer the last of them began, in milliseconds; 0 without any. */
@@ -77,7 +77,7 @@ function note(revision: number, at: number): void {
 }
 
 /** The reads of a revision are stale that began after the next one was answered. */
-function judge(answered: Answered, fromMemory: number): Judged {
+function evaluate(answered: Answered, fromMemory: number): Evaluated {
   let stale = 0;
   let latestMs = 0;
   for (const [revision, times] of began) {
@@ -94,7 +94,7 @@ const [kind, url, name, subject] = process.argv.slice(2) as [string, string, str
 const source = await (kind === 'redis' ? redis(url, subject) : strata(url, name, subject));
 const server = createServer((request, response) => {
   void json(request).then((answered) =>
-    response.end(JSON.stringify(judge(answered as Answered, source.fromMemory()))),
+    response.end(JSON.stringify(evaluate(answered as Answered, source.fromMemory()))),
   );
 });
 async function readOnce(): Promise<void> {

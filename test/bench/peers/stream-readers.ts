@@ -47,12 +47,12 @@ async function open(reader: number): Promise<void> {
   );
   let head = '';
   while (!head.includes('event: ready')) {
-    const [piece] = (await once(socket, 'data')) as [Buffer];
-    head += piece.toString('latin1');
+    const [chunk] = (await once(socket, 'data')) as [Buffer];
+    head += chunk.toString('latin1');
     if (!head.startsWith('HTTP/1.1 200')) throw new Error(head);
   }
-  socket.on('data', (piece: Buffer) => {
-    if (piece.includes('event: effective.changed')) noteEvents(reader, 1);
+  socket.on('data', (chunk: Buffer) => {
+    if (chunk.includes('event: effective.changed')) noteEvents(reader, 1);
   });
 }
 

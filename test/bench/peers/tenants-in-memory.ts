@@ -58,7 +58,7 @@ const collect = runInNewContext('gc') as () => void;
  * time-outs.
  */
 const settledMs = 5000;
-async function figures(): Promise<Kept> {
+async function measured(): Promise<Kept> {
   await delay(settledMs);
   collect();
   const stats = Object.values(coherence.caches).map((cache) => cache.stats());
@@ -70,9 +70,9 @@ async function figures(): Promise<Kept> {
 }
 
 await readTenants(0, warmUps);
-const before = await figures();
+const before = await measured();
 await readTenants(warmUps, warmUps + tenants);
-const after = await figures();
+const after = await measured();
 if (snapshot) writeHeapSnapshot(snapshot);
 const kept: Kept = {
   heap: after.heap - before.heap,

@@ -18,9 +18,9 @@ export interface Point {
  * write / …" and "4.2, 9.1 / … ms".
  */
 export function pointsOf(facts: readonly Fact[]): Point[] {
-  return facts.flatMap(({ what, figure }) => {
+  return facts.flatMap(({ what, result }) => {
     const nodes = /^(\d+) lease holders .*p50 and p99/.exec(what)?.[1];
-    const times = /^([\d.]+), ([\d.]+) /.exec(figure);
+    const times = /^([\d.]+), ([\d.]+) /.exec(result);
     if (nodes === undefined || times === null) return [];
     return [{ nodes: Number(nodes), p50: Number(times[1]), p99: Number(times[2]) }];
   });

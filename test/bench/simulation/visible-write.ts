@@ -1,7 +1,7 @@
 /**
  * How long a write takes until it is answered, which is when every node that may cache has dropped
  * what it made old: the path of `Coherence.publish` (shared/coherence/coherence.ts) as a
- * simulation of discrete events. It knows no figure by itself: what each step takes is measured
+ * simulation of discrete events. It knows no measurement by itself: what each step takes is measured
  * apart (../costs.ts), and what is assumed beside that is a table in docs/scaling.md.
  */
 import {
@@ -278,14 +278,14 @@ const holdersOf = (layout: Layout): number => Math.ceil(countOf(layout) / (layou
  * How many nodes hear each other. A gatherer's nodes are a bus by themselves, and the gatherers
  * another.
  */
-const heardBy = (layout: Layout): number => Math.max(layout.gathered ?? 0, holdersOf(layout));
+const observedBy = (layout: Layout): number => Math.max(layout.gathered ?? 0, holdersOf(layout));
 
 /** What each part does beside the writes that are looked at, in a cluster of this layout. */
 export function burdens(layout: Layout, costs: Costs): Record<string, Burden> {
   const gatherers = holdersOf(layout);
-  const heard = heardBy(layout);
+  const received = observedBy(layout);
   const { busServers: servers, feedNodes, databaseCores } = apartOf(layout);
-  const perMs = { beats: heard / beatMs.mean, polls: gatherers / pollIntervalMs };
+  const perMs = { beats: received / beatMs.mean, polls: gatherers / pollIntervalMs };
   const pollAtNode = layout.gathered === undefined ? 0 : layout.gathered / pollIntervalMs;
   const { beat, poll } = costs;
   const beatBurden = perMs.beats * beat.receiveMs;
@@ -296,7 +296,7 @@ export function burdens(layout: Layout, costs: Costs): Record<string, Burden> {
       ms: poll.answerMs,
     },
     PostgreSQL: { share: (perMs.polls * poll.databaseMs) / databaseCores, ms: poll.databaseMs },
-    NATS: { share: (perMs.beats * heard * beat.busMs) / servers, ms: heard * beat.busMs },
+    NATS: { share: (perMs.beats * received * beat.busMs) / servers, ms: received * beat.busMs },
   };
 }
 
@@ -394,7 +394,7 @@ function commit(stage: Stage, then: () => void): void {
 function publish(stage: Stage, write: number, observer: Observer, then: () => void): void {
   const { queue, random, writer, database, costs, nodes, layout } = stage;
   const groups = groupsOf(nodes, layout.gathered);
-  const scanMs = costs.scanMs * heardBy(layout);
+  const scanMs = costs.scanMs * observedBy(layout);
   let missing = groups.length;
   let haveLeases = false;
   const finish = (): void => {
@@ -470,7 +470,7 @@ function deliver(
   const answer = (): void => send(stage, region, here, back, then);
   // It finds the list of the broadcast's listeners, this node among them, and the writer's for the
   // acknowledgement.
-  const scanMs = 3 * costs.scanMs * heardBy(layout);
+  const scanMs = 3 * costs.scanMs * observedBy(layout);
   const receive = (node: Process, more: number, next: () => void): void =>
     node.do(costs.receiveMs + scanMs + more + cold.ms(node, 'nodeMs', 'out'), next);
 

@@ -144,7 +144,7 @@ describe('a report of who has access', () => {
     });
   });
 
-  test('what nobody has kept is said: who was in it before is not known, nor whether an erased account could act', async () => {
+  test('what no one has kept is said: who was in it before is not known, nor whether an erased account could act', async () => {
     const made = await createTenantWith(strata.url, platform, 'Older');
     const older = `/tenants/${made.id}/access-report`;
     const before = await moment();

@@ -5,7 +5,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createDecisionLinks } from '../../../services/notifier/rules/decision-links.ts';
 import type { AuditEvent } from '../../support/audit.ts';
-import { eventually, figureOf } from '../../support/cluster.ts';
+import { eventually, metricOf } from '../../support/cluster.ts';
 import { grown } from '../../support/grown.ts';
 import { holdLock } from '../../support/held-lock.ts';
 import {
@@ -410,7 +410,7 @@ describe('who may approve', () => {
       await people.dora!.patch(path(`/users/${ids.carl}`), { groups: ['others'] });
     });
 
-    test('nobody is added after it was asked for: no member, no recipient', async () => {
+    test('no one is added after it was asked for: no member, no recipient', async () => {
       await configure(undefined);
       const [ofGroup, ofNone] = [await ask('bob', 'sre'), await ask('bob', 'none')];
       await people.dora!.patch(path(`/users/${ids.carl}`), { groups: ['sre', 'others'] });
@@ -464,8 +464,8 @@ describe('who may approve', () => {
       await configure({ machines: true });
       const hal = { email: 'hal@rights.example', roles: ['tenant_admin'] };
       const { client: theirs, user_id: idOfHal } = await addMember(people.dora!, tenant.id, hal);
-      const ofJudge = path(`/service-accounts/${ids.judge}/api-keys`);
-      const key = await keyOf(theirs, ofJudge, everything);
+      const ofReviewer = path(`/service-accounts/${ids.evaluate}/api-keys`);
+      const key = await keyOf(theirs, ofReviewer, everything);
       const [ofDora, ofAda] = [await askedBy(people.dora!, 'none'), await ask('ada', 'none')];
       const refused = [403, 'approval_decider_added_by_requester'];
       expect(codeOf(await decide(key, ofDora.id))).toEqual(refused);
@@ -503,7 +503,7 @@ describe('who may approve', () => {
   describe('as many as the policy wants', () => {
     beforeAll(() => configure({ required: { critical: 3, high: 2 }, machines: true }));
 
-    test('each once, however they come: so many approve, and nobody after them', async () => {
+    test('each once, however they come: so many approve, and no one after them', async () => {
       const { id } = await ask('deploy/ada', 'none', { risk_level: 'critical' });
       const lock = await holdLock(
         database,
@@ -530,7 +530,9 @@ describe('who may approve', () => {
       expect(body.approved_by).toHaveLength(3);
       const approvers = body.approved_by.map(({ by }: { by: string }) => by);
       expect(approvers).toEqual(expect.arrayContaining([ids.bob, ids.carl]));
-      expect(approvers.filter((by: string) => by === ids.dora || by === ids.judge)).toHaveLength(1);
+      expect(approvers.filter((by: string) => by === ids.dora || by === ids.evaluate)).toHaveLength(
+        1,
+      );
     });
 
     test('whoever has approved and lost the right since does not count', async () => {
@@ -545,7 +547,7 @@ describe('who may approve', () => {
       expect((await decide(people.carl!, asked.id)).body.state).toBe('approved');
     });
 
-    test('whoever approved where the groups had nobody still counts once it has escalated', async () => {
+    test('whoever approved where the groups had no one still counts once it has escalated', async () => {
       await grow();
       const { id } = await ask('deploy/ada', 'unled', { risk_level: 'high' });
       expect((await decide(people.dora!, id)).body).toMatchObject({
@@ -675,9 +677,9 @@ describe('who may approve', () => {
     expect(sure.headers.get('x-config-warnings')).toBeNull();
   });
 
-  test('an approval whose groups have nobody who could decide is counted, for the alert', async () => {
+  test('an approval whose groups have no one who could decide is counted, for the alert', async () => {
     await configure(undefined);
-    const counted = () => figureOf(platform, 'strata_approvals_without_deciders_total');
+    const counted = () => metricOf(platform, 'strata_approvals_without_deciders_total');
     const before = await counted();
     for (const chain of ['sre', 'none'] as const) await ask('bob', chain);
     expect(await counted()).toBe(before);

@@ -589,8 +589,8 @@ describe('budgets', () => {
         expect(receiver.received).toEqual([]);
 
         await startAgain();
-        const [told] = await receiver.wait(() => true);
-        expect(told!.body).toMatchObject({
+        const [notified] = await receiver.wait(() => true);
+        expect(notified!.body).toMatchObject({
           type: 'budget.warned',
           data: {
             tenant_id: id,

@@ -210,7 +210,7 @@ describe('an action is redeemed', () => {
     expect(await redeemGrant(id, body.grant)).toEqual([200, undefined]);
   });
 
-  test('a grant is shown to nobody who could not redeem it', async () => {
+  test('a grant is shown to no one who could not redeem it', async () => {
     const { id } = await start();
     const made = await tenant.admin.post('/auth/api-key', {
       name: 'r',

@@ -222,7 +222,7 @@ describe('slots', () => {
     expect([none.state, none.reasons[0].rule]).toEqual(['denied', 'too_many_automations']);
   });
 
-  test('an approval that was granted while nobody could act on it is acted on later', async () => {
+  test('an approval that was granted while no one could act on it is acted on later', async () => {
     const asked = await start({ risk_level: 'high' });
     // As a node that died right after the decision leaves it: nobody was told.
     await database.query(
@@ -340,7 +340,7 @@ describe('slots', () => {
     expect(await asked).toMatchObject({ state: 'denied', decision: 'deny' });
   });
 
-  test('configuration that changes all the time keeps nobody from starting', async () => {
+  test('configuration that changes all the time keeps no one from starting', async () => {
     await limitTo(1000);
     const over = { yet: false };
     const writing = Array.from({ length: 6 }, async (_each, lane) => {

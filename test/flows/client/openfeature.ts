@@ -291,11 +291,11 @@ describe.each(places)('in %s', (place) => {
 
   test('it is told which flags changed', async () => {
     const key = `told-in-${place}`;
-    const told = hostIn(place).nextChange('stable');
+    const received = hostIn(place).nextChange('stable');
     // Until the handler is there, nobody would hear of it.
     await hostIn(place).status('stable');
     await platform.put(`/config/global/${key}`, { config_value: 7, is_public: true });
-    expect(await told).toEqual([key]);
+    expect(await received).toEqual([key]);
     expect((await numberOf(key)).value).toBe(7);
   });
 });

@@ -305,8 +305,8 @@ test('a stream that is cut continues where it was: each write is told once', asy
     token: apiKey,
     warn: () => {},
   });
-  const told: unknown[] = [];
-  config.on('change', ({ changes }) => told.push(...changes.map(({ after }) => after)));
+  const received: unknown[] = [];
+  config.on('change', ({ changes }) => received.push(...changes.map(({ after }) => after)));
   const isLive = () => eventually(async () => expect(config.state.status).toBe('live'));
   const write = (value: number) =>
     platform.put('/config/global/cut', { config_value: value, is_public: true });
@@ -320,7 +320,7 @@ test('a stream that is cut continues where it was: each write is told once', asy
     await isLive();
     await write(3);
     await eventually(async () => expect(config.get('cut')).toBe(3));
-    expect(told).toEqual([1, 2, 3]);
+    expect(received).toEqual([1, 2, 3]);
     expect(config.details('cut')).toMatchObject({ from: 'stream', stale: false });
   } finally {
     await config.close();

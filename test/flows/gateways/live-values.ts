@@ -72,12 +72,12 @@ test('what an event names can be read at once on the other gateway, by its id', 
   for (let value = 100; value < 110; value += 1) {
     const count = changesOf(from).length;
     const writing = value % 2 === 0 ? writeAgent(0, value) : writePlatform(0, value);
-    const told = await eventually(async () => {
+    const received = await eventually(async () => {
       const event = changesOf(from)[count];
       expect(event).toBeDefined();
       return event!;
     });
-    const { status, body } = await at(1).get(effective(), { 'x-min-revision': told.idText! });
+    const { status, body } = await at(1).get(effective(), { 'x-min-revision': received.idText! });
     expect(status).toBe(200);
     expect(value % 2 === 0 ? body.values.custom.value : body.values.live_band).toBe(value);
     await writing;
@@ -155,12 +155,12 @@ test('a gateway that is cut off confirms nothing, and tells what it missed once 
       .every((event) => revisionsIn(event).tenant < written),
   ).toBe(true);
   proxy.mend();
-  const told = await eventually(async () => {
+  const received = await eventually(async () => {
     const event = changesOf(from).at(-1);
     expect(event && revisionsIn(event).tenant).toBeGreaterThanOrEqual(written);
     return event!;
   }, 60_000);
-  expect(told.data.keys).toEqual(['custom']);
+  expect(received.data.keys).toEqual(['custom']);
   await from.until((event) => event.event === 'heartbeat' && revisionsIn(event).tenant >= written);
   from.leave();
 });

@@ -281,7 +281,7 @@ describe('is refused', () => {
   });
 });
 
-test('each reader sees one side whole, and nobody goes back', async () => {
+test('each reader sees one side whole, and no one goes back', async () => {
   const keys = await twoEntries();
   const percents = [20, 40, 60, 80, 100];
   const stages = percents.map((percent) => ({ ...manual, percent }));
@@ -382,7 +382,7 @@ test.each([
   await eventually(async () => expect(await left()).not.toContain(canary));
 });
 
-test('under four eyes, it is of an approved change set, and a revert asks nobody', async () => {
+test('under four eyes, it is of an approved change set, and a revert asks no one', async () => {
   const keys = await twoEntries();
   const items = itemsOf(keys);
   const folder = 'git/platform';

@@ -217,8 +217,8 @@ test('the tenant reads who looked and why, in its audit, its list and its mail',
       });
     });
   await eventually(async () => {
-    const told = mail.received.slice(before).filter(({ raw }) => raw.includes('visit_begun'));
-    expect(told.map(({ to }) => to)).toEqual([[tenant.emails.tenant_admin]]);
+    const notified = mail.received.slice(before).filter(({ raw }) => raw.includes('visit_begun'));
+    expect(notified.map(({ to }) => to)).toEqual([[tenant.emails.tenant_admin]]);
   });
   const { body: first } = await admin.get(`/tenants/${id}/visits?limit=1`);
   expect(first.items).toEqual([{ ...visit, ended_at: expect.any(String) }]);

@@ -108,7 +108,7 @@ describe('a tenant is watched', () => {
 });
 
 describe('the platform is watched', () => {
-  test('global entries and service types, by key; a write that nobody hears of is not sent', async () => {
+  test('global entries and service types, by key; a write that no one hears of is not sent', async () => {
     const stream = await watch(at(1, cluster.platform), '/config/watch');
     const begin = (await stream.until(({ event }) => event === 'ready')).id!;
     const platform = at(0, cluster.platform);

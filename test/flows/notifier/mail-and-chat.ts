@@ -48,7 +48,7 @@ describe('mail and chat', () => {
   const mails = (title: string): ReceivedMail[] =>
     mailServer.received.filter(({ mail: { subject } }) => subject?.includes(title));
   /** Recipients of mails, once all notices of the approval have arrived or failed. */
-  async function told(id: string, title: string): Promise<string[]> {
+  async function notified(id: string, title: string): Promise<string[]> {
     await eventually(async () => {
       const { body } = await tenant.admin.get(
         `/tenants/${tenant.id}/notifications/deliveries?approval_id=${id}&state=pending`,
@@ -75,12 +75,12 @@ describe('mail and chat', () => {
         escalation: { escalation_window_minutes: 10 },
       });
       const id = await ask('Group hops');
-      expect(await told(id, 'Group hops')).toEqual(['both@mail.example', 's1@mail.example']);
+      expect(await notified(id, 'Group hops')).toEqual(['both@mail.example', 's1@mail.example']);
       await database.query(`UPDATE notifier.approvals SET escalates_at = now() WHERE id = $1`, [
         id,
       ]);
       await eventually(async () => expect((await read(id)).hop).toBe(1));
-      await told(id, 'Group hops');
+      await notified(id, 'Group hops');
       expect(
         mails('Still needs approval: Group hops')
           .flatMap(({ to }) => to)
@@ -102,11 +102,11 @@ describe('mail and chat', () => {
         { approval_recipients: [], default_recipients: ['d@mail.example'] },
         ['d@mail.example'],
       ],
-      ['the administrators where nobody else would hear', {}, ['ADMIN']],
+      ['the administrators where no one else would hear', {}, ['ADMIN']],
     ])('%s', async (...[what, email, recipients]) => {
       await configure({ email });
       const id = await ask(`Fallback ${what}`);
-      expect(await told(id, `Fallback ${what}`)).toEqual(
+      expect(await notified(id, `Fallback ${what}`)).toEqual(
         recipients.map((address) => (address === 'ADMIN' ? tenant.emails.tenant_admin : address)),
       );
     });
@@ -114,7 +114,7 @@ describe('mail and chat', () => {
     test('no administrator where a chat space hears', async () => {
       await configure({ chat: { google_chat: { webhook_url: chat.url } } });
       const id = await ask('Chat only');
-      expect(await told(id, 'Chat only')).toEqual([]);
+      expect(await notified(id, 'Chat only')).toEqual([]);
     });
   });
 
@@ -132,7 +132,7 @@ describe('mail and chat', () => {
           },
         },
       });
-      await told(await ask('<i>Branded</i>'), 'Branded');
+      await notified(await ask('<i>Branded</i>'), 'Branded');
       const [{ mail, from, secure }] = mails('Branded') as [ReceivedMail];
       expect([from, mail.from?.address, mail.subject, secure]).toEqual([
         'ops@tenant.example',
@@ -197,7 +197,7 @@ describe('mail and chat', () => {
       await configure(email('Ops@Vouched.example'));
       const senderOf = async (title: string): Promise<unknown[]> => {
         const id = await ask(title);
-        await told(id, title);
+        await notified(id, title);
         const [{ mail }] = mails(title) as [ReceivedMail];
         const { body } = await tenant.admin.get(
           `/tenants/${tenant.id}/notifications/deliveries?approval_id=${id}`,
@@ -219,7 +219,7 @@ describe('mail and chat', () => {
         'strata@platform.example',
         'strata@platform.example',
         expect.stringContaining(
-          '; sent from strata@platform.example: nobody has verified the domain',
+          '; sent from strata@platform.example: no one has verified the domain',
         ),
       ]);
       // What is stored already is in the way of no other change.
@@ -233,7 +233,7 @@ describe('mail and chat', () => {
         email: { default_recipients: ['later@mail.example', 'nobody@mail.example'] },
       });
       const id = await ask('Refused');
-      expect(await told(id, 'Refused')).toEqual(['later@mail.example']);
+      expect(await notified(id, 'Refused')).toEqual(['later@mail.example']);
       const [{ mail }] = mails('Refused') as [ReceivedMail];
       const {
         body: { items },
@@ -268,13 +268,13 @@ describe('mail and chat', () => {
       };
       await configure({ email: { approval_recipients: [people.unlisted] } });
       const id = await ask('Held');
-      await told(id, 'Held');
+      await notified(id, 'Held');
       await configure({
         approver_groups: { risk_levels: { high: ['nobody'] } },
         email: { approval_recipients: [people.unlisted] },
       });
       const listed = await ask('Listed');
-      await told(listed, 'Listed');
+      await notified(listed, 'Listed');
       const linkIn = (title: string, address: string): string =>
         approveLink(mails(`Approval needed: ${title}`).find(({ to }) => to.includes(address))!);
       const links = [
@@ -308,13 +308,15 @@ describe('mail and chat', () => {
         {
           status: 'error',
           code: 'insufficient_role',
-          message: 'Whoever this link was sent to may not decide this approval.',
+          message: 'The person this link was sent to may not decide this approval.',
         },
       ];
       for (const method of ['GET', 'POST'])
         expect(await answersOf(method)).toEqual(links.map(() => refused));
       for (const each of [id, listed]) expect((await read(each)).state).toBe('pending');
-      expect(await told(await ask('Asked later'), 'Asked later')).toEqual(['demoted@mail.example']);
+      expect(await notified(await ask('Asked later'), 'Asked later')).toEqual([
+        'demoted@mail.example',
+      ]);
 
       // A role that is given after it was asked for does not count for it.
       await tenant.admin.patch(`${users}/${people.demoted}`, { roles: ['operator'] });
@@ -332,7 +334,7 @@ describe('mail and chat', () => {
       const stays = await member('stays@mail.example', ['sre']);
       await configure({});
       const id = await ask('Link');
-      await told(id, 'Link');
+      await notified(id, 'Link');
       const linkOf = (address: string): string =>
         approveLink(mails('Approval needed: Link').find(({ to }) => to.includes(address))!);
       const answers = await Promise.all(
@@ -361,7 +363,7 @@ describe('mail and chat', () => {
       });
       expect(status).toBe(202);
       const id = body.id as string;
-      await told(id, title);
+      await notified(id, title);
       const { text = '' } = mails(`Approval needed: ${title}`)[0]!.mail;
       const { pathname, search } = new URL(
         new RegExp(`^${decision}: (\\S+)$`, 'm').exec(text)![1]!,

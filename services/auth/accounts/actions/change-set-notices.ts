@@ -19,7 +19,7 @@ import type { Settings } from '../../../../shared/settings/settings.ts';
 import { mailOf } from '../../mail/paragraphs.ts';
 import type { AuthParts } from '../../parts.ts';
 import { UserEntity } from '../../schema.ts';
-import { administratorsOf, lastOfHour, mailEach, type Told } from './power-notices.ts';
+import { administratorsOf, lastOfHour, mailEach, type Recipient } from './power-notices.ts';
 
 /** What a change set's events say of it. */
 interface Facts {
@@ -70,7 +70,7 @@ const subjects: Readonly<Record<string, string>> = {
 const stepOf = ({ action }: AuditEventFacts): string => action.replace(/^changeset\./, '');
 
 /** Whether the step leaves anybody waiting for somebody, or somebody who had waited. */
-function isTold(step: string, { state, apply }: Facts): boolean {
+function isNotified(step: string, { state, apply }: Facts): boolean {
   // The last approval is also when it is applied, which has an event of its own.
   if (step === 'approved') return state !== 'pending' && apply !== 'on_approval';
   return step in said;
@@ -85,10 +85,14 @@ export function changeSetNoticeActions(parts: AuthParts) {
     });
     return Object.values(found.groups)
       .flat()
-      .map(({ user_id: id, email }): Told => ({ id, email }));
+      .map(({ user_id: id, email }): Recipient => ({ id, email }));
   }
 
-  async function toldOf(step: string, event: AuditEventFacts, call: Call): Promise<Told[]> {
+  async function recipientsOf(
+    step: string,
+    event: AuditEventFacts,
+    call: Call,
+  ): Promise<Recipient[]> {
     const { authors, groups, approved_by: approved } = event.payload as Facts;
     const ids = authors.flatMap((each) => (each.startsWith('user ') ? [each.slice(5)] : []));
     const asks = ['submitted', 'reminded', 'broke_glass'].includes(step);
@@ -109,12 +113,12 @@ export function changeSetNoticeActions(parts: AuthParts) {
       const sending: Promise<void>[] = [];
       for (const event of body) {
         const step = stepOf(event);
-        if (!isTold(step, event.payload as Facts)) continue;
-        const all = await toldOf(step, event, call);
-        const told = all.filter(({ id }) => id !== event.actor.id);
+        if (!isNotified(step, event.payload as Facts)) continue;
+        const all = await recipientsOf(step, event, call);
+        const recipients = all.filter(({ id }) => id !== event.actor.id);
         const mailTo = (address: string, isLast: boolean): Mail =>
           changeSetNoticeMail(settings(), address, event, { step, isLast });
-        sending.push(...(await mailEach(parts, 'change set notice', told, mailTo, log)));
+        sending.push(...(await mailEach(parts, 'change set notice', recipients, mailTo, log)));
       }
       await Promise.all(sending);
       return null;

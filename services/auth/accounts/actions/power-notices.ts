@@ -25,12 +25,12 @@ export const lastOfHour = ['Further changes of this hour are in the audit, and a
 const mostPerHour = 20;
 
 /** An account, and where it is told. */
-export type Told = Pick<UserRow, 'id' | 'email'>;
+export type Recipient = Pick<UserRow, 'id' | 'email'>;
 
 const isUuid = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
 
 /** Of their own account, or already told by a mail of its own. */
-const isToldAlready = ({ action, actor, target }: AuditEventFacts): boolean =>
+const isAlreadyNotified = ({ action, actor, target }: AuditEventFacts): boolean =>
   (actor.type === 'user' && actor.id === target) || action === 'auth.user_recovered';
 
 function powerNoticeMail(
@@ -43,7 +43,7 @@ function powerNoticeMail(
   const when = `When: ${event.occurred_at}`;
   const which = `Audit event: ${event.id}, about ${event.target ?? 'no single thing'}`;
   const advice =
-    'It changes who may sign in, what credentials may do, who approves, or what proof exists. If none of you intended it, revoke the sessions and keys of whoever did it, and undo it:';
+    'It changes who may sign in, what credentials may do, who approves, or what proof exists. If none of you intended it, revoke the sessions and keys of who did it, and undo it:';
   return mailOf(to, 'Rights were changed', [
     [what],
     [when, which],
@@ -59,7 +59,7 @@ export async function administratorsOf(
   settings: () => Settings,
   tenantId: string | null,
   call: Call,
-): Promise<Told[]> {
+): Promise<Recipient[]> {
   if (tenantId === null) {
     const listed = settings().platform_admin_emails.map(addressOf);
     return db.manager.findBy(UserEntity, { email: In(listed), status: 'active' });
@@ -78,11 +78,11 @@ export async function administratorsOf(
 export async function mailEach(
   { db, deferredMail }: AuthParts,
   what: 'power notice' | 'change set notice',
-  told: readonly Told[],
+  recipients: readonly Recipient[],
   mailTo: (address: string, isLast: boolean) => Mail,
   log: Logger,
 ): Promise<Promise<void>[]> {
-  const people = new Map(told.map((person) => [person.id, person]));
+  const people = new Map(recipients.map((person) => [person.id, person]));
   const sending: Promise<void>[] = [];
   for (const { id, email } of people.values()) {
     const holder = holderOf({ type: 'user', id });
@@ -107,7 +107,7 @@ export function powerNoticeActions(parts: AuthParts) {
 
   return {
     async 'auth.power-notices.send'({ body }, { call, log }) {
-      const events = body.filter((event) => !isToldAlready(event));
+      const events = body.filter((event) => !isAlreadyNotified(event));
       const accounts = await accountsIn(events);
       const { frontend_origin: frontendOrigin } = settings();
       const sending: Promise<void>[] = [];
@@ -116,11 +116,11 @@ export function powerNoticeActions(parts: AuthParts) {
         const admins = await administratorsOf(db, settings, event.tenant_id, call);
         // Whoever has not proved their address yet gets the invitation, and no mail beside it.
         const meant = accounts.get(target ?? '');
-        const told = [...admins, ...(meant?.email_verified ? [meant] : [])];
+        const recipients = [...admins, ...(meant?.email_verified ? [meant] : [])];
         const by = accounts.get(actor.id)?.email ?? `${actor.type} ${actor.id}`;
         const mailTo = (address: string, isLast: boolean): Mail =>
           powerNoticeMail(address, event, { by, isLast, frontendOrigin });
-        sending.push(...(await mailEach(parts, 'power notice', told, mailTo, log)));
+        sending.push(...(await mailEach(parts, 'power notice', recipients, mailTo, log)));
       }
       await Promise.all(sending);
       return null;

@@ -24,7 +24,7 @@ import {
   inheritedFrom,
   listedApiKey,
   makeApiKey,
-  toldOf,
+  auditedFacts,
   type NewKey,
 } from '../rules/api-keys.ts';
 import { ownSessionOf } from '../../sessions/rules/own-session.ts';
@@ -39,7 +39,7 @@ import { endUnlessAccepted, requireAccepted } from '../tenant-policy.ts';
 type ResolvedKey = ResultOf<'auth.api-key.resolve'>;
 
 const eventAbout = (action: string, ownerId: string, row: NewKey['row']): EventDraft =>
-  identityEvent(action, ownerId, toldOf(row));
+  identityEvent(action, ownerId, auditedFacts(row));
 
 /** Throws `not_found` for a key that is another's, or nobody's. */
 async function lockOwnKey(manager: EntityManager, userId: string, id: string): Promise<ApiKeyRow> {

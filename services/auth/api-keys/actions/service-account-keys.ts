@@ -18,7 +18,7 @@ import {
   inheritedFrom,
   listedApiKey,
   makeApiKey,
-  toldOf,
+  auditedFacts,
   type NewKey,
 } from '../rules/api-keys.ts';
 import { ownSessionOf } from '../../sessions/rules/own-session.ts';
@@ -38,7 +38,7 @@ const eventAbout = (action: string, row: NewKey['row']): EventDraft => ({
   action,
   tenant_id: row.tenant_id,
   target: row.service_account_id,
-  payload: toldOf(row),
+  payload: auditedFacts(row),
 });
 
 export function serviceAccountKeyActions({ db, settings }: AuthParts) {

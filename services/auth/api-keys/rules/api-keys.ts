@@ -60,7 +60,7 @@ export function makeApiKey(
 }
 
 /** What the audit is told of a key. */
-export const toldOf = ({ id, name, scopes, narrowed_to }: NewKey['row']) => ({
+export const auditedFacts = ({ id, name, scopes, narrowed_to }: NewKey['row']) => ({
   key_id: id,
   name,
   scopes,

@@ -14,7 +14,7 @@ export function invitationMail(to: string, tenantName: string, link: string): Ma
     ],
     [{ link }],
     [
-      'If you do not know why, do nothing: nobody may act for you, and you become a member of nothing.',
+      'If you do not know why, do nothing: no one may act for you, and you become a member of nothing.',
     ],
   ]);
 }

@@ -10,6 +10,6 @@ export interface OwnSession {
 /** Throws `auth_token_invalid` for whoever calls without one, such as an API key. */
 export function ownSessionOf({ id, session_id: sessionId }: Caller): OwnSession {
   if (sessionId === undefined)
-    throw new StrataError('auth_token_invalid', 'This needs a session of your own.');
+    throw new StrataError('auth_token_invalid', 'This needs your own session.');
   return { user_id: id, session_id: sessionId };
 }

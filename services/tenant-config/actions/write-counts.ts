@@ -4,9 +4,9 @@ import type { Handlers, Request } from '../../../shared/contract-runtime/request
 import { contractOf, type ActionName } from '../../../shared/contracts/index.ts';
 import { codeOf, statusOf } from '../../../shared/errors.ts';
 import { besideRest } from '../../../shared/rollouts/beside.ts';
-import { writesSince, type WriteFigures } from '../stores/write-figures.ts';
+import { writesSince, type WriteCounts } from '../stores/write-counts.ts';
 
-export const writeFigureActions = (db: DataSource) =>
+export const writeCountActions = (db: DataSource) =>
   ({
     'tenant-config.writes.figures': async ({ since, ...cohort }) =>
       besideRest(await writesSince(db, new Date(since)), cohort),
@@ -19,18 +19,18 @@ interface Params {
 type Write = (params: Params, request: Request) => Promise<unknown>;
 
 /** All handlers, whose writes are counted: not what is only tried, nor bodies of another form. */
-export function counting(handlers: Handlers, figures: WriteFigures): Handlers {
+export function counting(handlers: Handlers, counts: WriteCounts): Handlers {
   const counted =
     (write: Write): Write =>
     async (params, request) => {
       if (params.dry_run) return write(params, request);
       try {
         const answer = await write(params, request);
-        figures.count(params.tenant_id);
+        counts.count(params.tenant_id);
         return answer;
       } catch (error) {
         const status = statusOf(codeOf(error));
-        if (status < 500) figures.count(params.tenant_id, status === 422);
+        if (status < 500) counts.count(params.tenant_id, status === 422);
         throw error;
       }
     };

@@ -6,7 +6,7 @@ import {
   type GateAnswer,
   type GateResult,
 } from '../../../shared/contracts/rollout-gates.ts';
-import { askedOfDatabase, showFigure } from '../../../shared/telemetry/figures.ts';
+import { askedOfDatabase, addMetric } from '../../../shared/telemetry/metric.ts';
 import { openRollouts } from '../stores/rollout-runs.ts';
 
 /** What gates answered on this node. */
@@ -19,7 +19,7 @@ export class GateAnswers {
 
 export function showRollouts(metrics: Registry, db: DataSource, { counts }: GateAnswers): void {
   const open = askedOfDatabase(() => openRollouts(db.manager));
-  showFigure(metrics, {
+  addMetric(metrics, {
     name: 'strata_rollouts',
     help: 'Rollouts that have not ended, by state',
     labelNames: ['state'],
@@ -34,7 +34,7 @@ export function showRollouts(metrics: Registry, db: DataSource, { counts }: Gate
           }));
     },
   });
-  showFigure(metrics, {
+  addMetric(metrics, {
     name: 'strata_rollouts_held_seconds',
     help: 'For how long the rollout that is held longest has been so',
     async read() {
@@ -42,7 +42,7 @@ export function showRollouts(metrics: Registry, db: DataSource, { counts }: Gate
       return rows && (rows.find(({ state }) => state === 'held')?.oldest ?? 0);
     },
   });
-  showFigure(metrics, {
+  addMetric(metrics, {
     name: 'strata_rollout_gate_answers_total',
     help: 'What gates of rollouts answered this node, by result',
     labelNames: ['result'],

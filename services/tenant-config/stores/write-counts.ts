@@ -4,13 +4,13 @@
  * those, of both sides alike.
  */
 import type { DataSource } from 'typeorm';
-import type { FiguresOfTenant } from '../../../shared/rollouts/beside.ts';
+import type { CountsOfTenant } from '../../../shared/rollouts/beside.ts';
 
 /** Only whole ones count, so it is no longer than the time between two looks at gates. */
 const bucketSeconds = 15;
 const keptDays = 1;
 
-export class WriteFigures {
+export class WriteCounts {
   #counted = new Map<string, { all: number; bad: number }>();
 
   count(tenantId: string, isRefused = false): void {
@@ -25,7 +25,7 @@ export class WriteFigures {
     const counted = this.#counted;
     if (counted.size === 0) return;
     this.#counted = new Map();
-    const rows = [...counted].map(([tenant_id, figures]) => ({ tenant_id, ...figures }));
+    const rows = [...counted].map(([tenant_id, counts]) => ({ tenant_id, ...counts }));
     await db.query(
       `WITH added AS (
          SELECT tenant_id, to_timestamp(floor(extract(epoch FROM now()) / ${bucketSeconds}) * ${bucketSeconds}) AS bucket, "all", bad
@@ -43,8 +43,8 @@ export class WriteFigures {
   }
 }
 
-export const writesSince = (db: DataSource, since: Date): Promise<FiguresOfTenant[]> =>
-  db.query<FiguresOfTenant[]>(
+export const writesSince = (db: DataSource, since: Date): Promise<CountsOfTenant[]> =>
+  db.query<CountsOfTenant[]>(
     `SELECT tenant_id, sum("all")::int AS all, sum(bad)::int AS bad
      FROM tenant_config.write_figures WHERE bucket >= $1 GROUP BY tenant_id`,
     [since],

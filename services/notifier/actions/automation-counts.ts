@@ -2,10 +2,10 @@
 import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { besideRest } from '../../../shared/rollouts/beside.ts';
-import { figuresByTenant } from '../stores/figures.ts';
+import { countsByTenant } from '../stores/automation-counts.ts';
 
-export const figureActions = (db: DataSource) =>
+export const automationCountActions = (db: DataSource) =>
   ({
     'notifier.automations.figures': async ({ since, figure, rule, ...cohort }) =>
-      besideRest(await figuresByTenant(db.manager, figure, new Date(since), rule), cohort),
+      besideRest(await countsByTenant(db.manager, figure, new Date(since), rule), cohort),
   }) satisfies Handlers;

@@ -42,7 +42,7 @@ export interface Charging {
   readonly warned: readonly Warned[];
 }
 
-export interface Judged {
+export interface Evaluation {
   readonly decision: Decided['decision'];
   readonly reasons: readonly DecisionReason[];
   readonly warnings: NonNullable<Decided['warnings']>;
@@ -87,12 +87,12 @@ export function weigh(
 }
 
 /** What they say of it at this moment, in Unix milliseconds. */
-export function judge(
+export function evaluate(
   tenantId: string,
   weighed: readonly Weighed[],
   { cost_impact: cost }: Pick<Intent, 'cost_impact'>,
   at: number,
-): Judged {
+): Evaluation {
   const exceeded = weighed.filter(({ total, amount }) => total > amount);
   const refusing = exceeded.filter(({ budget }) => isEnforced(budget.rule));
   const denies = refusing.some(({ budget }) => (budget.rule.over ?? 'deny') === 'deny');
@@ -149,8 +149,8 @@ export const chargingOf = (weighed: readonly Weighed[], at: number): Charging =>
     })),
 });
 
-/** The platform may get a currency when tenants have others. Each budget counts the figure as it is. */
-function mixedCurrencies(weighed: readonly Weighed[]): Judged['warnings'] {
+/** The platform may get a currency when tenants have others. Each budget counts the amount as it is. */
+function mixedCurrencies(weighed: readonly Weighed[]): Evaluation['warnings'] {
   const currencies = new Set<string>();
   for (const { budget } of weighed)
     if (budget.rule.currency !== undefined) currencies.add(budget.rule.currency);
@@ -182,7 +182,7 @@ const reaches = (share: number | undefined, total: bigint, amount: bigint): bool
 /** A decision with what budgets say. What denies stands first, limits before budgets. */
 export function withBudgets<Kept extends Pick<Decided, 'decision' | 'reasons' | 'warnings'>>(
   kept: Kept,
-  { decision, reasons, warnings }: Judged,
+  { decision, reasons, warnings }: Evaluation,
 ): Kept {
   const isDenied = kept.decision === 'deny';
   return {

@@ -8,7 +8,7 @@ type Asked = Pick<
   'created_at' | 'started_at' | 'decision' | 'cost_impact' | 'actual_cost'
 >;
 
-export type DayFigures = DecidedOn & {
+export type DayCounts = DecidedOn & {
   /** Of what started on the day: what it cost, or what it said it would. */
   readonly cost: number;
 };
@@ -22,10 +22,7 @@ export function datesUntil(now: Date, days: number): string[] {
 }
 
 /** What became of what automation asked for on each day. */
-export function figuresByDay(
-  automations: readonly Asked[],
-  dates: readonly string[],
-): DayFigures[] {
+export function countsByDay(automations: readonly Asked[], dates: readonly string[]): DayCounts[] {
   const empty = { allow: 0, approval_required: 0, deny: 0, cost: 0 };
   const byDate = new Map(dates.map((date) => [date, { date, ...empty }]));
   for (const each of automations) {

@@ -1,17 +1,17 @@
 /**
- * `npm run figures [-- <folder> …]`: how densely the code is written, tests left out, as a row of a
+ * `npm run measured [-- <folder> …]`: how densely the code is written, tests left out, as a row of a
  * table for each checkout.
  *
  * Every share is of the lines that are not blank. `tokens.ts` says what a token is; tokens per line
  * are those of all code over all lines that are not blank, and a comment line has a comment and no
- * token. The figures describe the code and are no target: whether a page is understood when it is
+ * token. The numbers describe the code and are no target: whether a page is understood when it is
  * read once, no count can tell.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { countTokens } from './tokens.ts';
 
-interface Figures {
+interface Measurements {
   readonly files: number;
   readonly medianLines: number;
   readonly tokensPerLine: number;
@@ -20,7 +20,7 @@ interface Figures {
   readonly comments: number;
 }
 
-function figuresOf(root: string): Figures {
+function summaryOf(root: string): Measurements {
   const files = globSync('**/*.ts', {
     cwd: root,
     exclude: ['node_modules', 'test', 'data', 'client/dist'],
@@ -58,15 +58,15 @@ const here = join(import.meta.dirname, '../..');
 const given = process.argv.slice(2);
 const rows = (given.length > 0 ? given : [here]).map((folder) => {
   const root = resolve(folder);
-  const figures = figuresOf(root);
+  const measured = summaryOf(root);
   return [
     basename(root),
-    String(figures.files),
-    String(figures.medianLines),
-    figures.tokensPerLine.toFixed(1),
-    percent(figures.over100),
-    percent(figures.over140),
-    percent(figures.comments),
+    String(measured.files),
+    String(measured.medianLines),
+    measured.tokensPerLine.toFixed(1),
+    percent(measured.over100),
+    percent(measured.over140),
+    percent(measured.comments),
   ];
 });
 const heading = ['', 'files', 'median lines', 'tokens per line', '> 100', '> 140', 'comments'];

@@ -1,7 +1,7 @@
 /**
- * The pieces of Strata: what `npm run start:node -- <pieces>` can host, one row each.
+ * The roles of Strata: what `npm run start:node -- <roles>` can host, one row each.
  *
- * Everything else that lists pieces is derived from this table or compared with it by a test: what
+ * Everything else that lists roles is derived from this table or compared with it by a test: what
  * a node's settings must have, the migrations, which services a process creates,
  * `docker-compose.yml` and the README's map.
  */
@@ -9,11 +9,11 @@ import type { ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
-import type { ServingPiece, StartWork } from '../shared/node/readiness.ts';
+import type { ServingRole, StartWork } from '../shared/node/readiness.ts';
 import type { Coherence } from '../shared/coherence/coherence.ts';
 import type { Schema } from '../shared/database/open.ts';
 import type { Mailer } from '../shared/mail/mailer.ts';
-import type { HostedPiece, Settings } from '../shared/settings/settings.ts';
+import type { HostedRole, Settings } from '../shared/settings/settings.ts';
 import type { ShortLivedState } from '../shared/concurrency/short-lived-state.ts';
 import type { FirstAdmin } from './auth/accounts/first-admin.ts';
 import type { DecisionRecorder } from './config-resolver/actions/recording.ts';
@@ -42,7 +42,7 @@ export interface Parts {
   readonly onFirstAdmin: (admin: FirstAdmin) => void;
 }
 
-/** A piece with tables of its own gets a pool that is opened on its schema. */
+/** A role with tables of its own gets a pool that is opened on its schema. */
 interface WithTables {
   readonly schema: Schema;
   readonly service: (parts: Parts, db: DataSource) => ServiceSchema;
@@ -51,19 +51,19 @@ interface WithoutTables {
   readonly schema?: undefined;
   readonly service: (parts: Parts) => ServiceSchema;
 }
-/** The code of a piece. */
-export type PieceCode = WithTables | WithoutTables;
+/** The code of a role. */
+export type RoleCode = WithTables | WithoutTables;
 
-export interface Piece extends HostedPiece, ServingPiece {
+export interface NodeRole extends HostedRole, ServingRole {
   /**
-   * Imports its code with the libraries behind it, which only nodes that host the piece need: what
+   * Imports its code with the libraries behind it, which only nodes that host the role need: what
    * a node loads is most of its start and of its memory. Absent for the gateway, which is no
    * service on the bus: `start.ts` starts it once the node has joined.
    */
-  readonly load?: () => Promise<PieceCode>;
+  readonly load?: () => Promise<RoleCode>;
 }
 
-export const pieces: readonly Piece[] = [
+export const roles: readonly NodeRole[] = [
   {
     name: 'tenant-config',
     needs: ['database_url'],

@@ -1,7 +1,7 @@
 /**
  * Figures that are read when Prometheus asks, for whatever counts or knows something anyway.
  *
- * Names follow https://prometheus.io/docs/practices/naming/: one name for one figure, `_total` for
+ * Names follow https://prometheus.io/docs/practices/naming/: one name for one metric, `_total` for
  * what only grows, seconds and bytes.
  */
 import { Counter, Gauge, type Registry } from 'prom-client';
@@ -12,7 +12,7 @@ export interface Sample {
   readonly value: number;
 }
 
-export interface Figure {
+export interface Metric {
   /** A counter's ends with `_total`, and no other. */
   readonly name: string;
   readonly help: string;
@@ -32,14 +32,14 @@ interface Fillable {
   inc(labels: Record<string, string>, value: number): void;
 }
 
-/** Adds the figure to what the registry shows. */
-export function showFigure(registry: Registry, figure: Figure): void {
-  const { name, help, read } = figure;
-  const labelNames = [...(figure.labelNames ?? [])];
+/** Adds the metric to what the registry shows. */
+export function addMetric(registry: Registry, described: Metric): void {
+  const { name, help, read } = described;
+  const labelNames = [...(described.labelNames ?? [])];
   async function fill(metric: Fillable): Promise<void> {
     const samples = samplesOf(await read());
     metric.reset();
-    // A figure without labels is reset to 0, which may not be what it is.
+    // A metric without labels is reset to 0, which may not be what it is.
     if (labelNames.length === 0) metric.remove();
     for (const { labels, value } of samples) metric.inc({ ...labels }, value);
   }
@@ -64,8 +64,8 @@ const unlabelled = (value: number | undefined): readonly Sample[] =>
 const patienceMs = 700;
 
 /**
- * What the database says, for figures; undefined where it does not say so in time, so that a
- * database that is away or stalls leaves every other figure of the node in sight. It is not asked
+ * What the database says, for metrics; undefined where it does not say so in time, so that a
+ * database that is away or stalls leaves every other metric of the node in sight. It is not asked
  * again before it has answered.
  */
 export function askedOfDatabase<T>(ask: () => Promise<T | undefined>) {

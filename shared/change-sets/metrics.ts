@@ -1,7 +1,7 @@
 /** Figures of change sets that wait for somebody, of tenants and of the platform. */
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
-import { askedOfDatabase, showFigure, type Sample } from '../telemetry/figures.ts';
+import { askedOfDatabase, addMetric, type Sample } from '../telemetry/metric.ts';
 import { tableOf, type Of } from './store.ts';
 
 interface Waiting {
@@ -30,7 +30,7 @@ async function readWaiting(db: DataSource, entity: Of['entity']): Promise<Waitin
   return row;
 }
 
-/** One node may host both services: a figure has what each of them knows. */
+/** One node may host both services: a metric has what each of them knows. */
 const shown = new WeakMap<Registry, Source[]>();
 
 export function showChangeSets(
@@ -48,7 +48,7 @@ export function showChangeSets(
   const sources: Source[] = [source];
   shown.set(metrics, sources);
   const show = (name: string, help: string, of: keyof Waiting): void =>
-    showFigure(metrics, {
+    addMetric(metrics, {
       name,
       help,
       labelNames: ['scope'],
