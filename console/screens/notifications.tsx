@@ -114,7 +114,8 @@ interface ChannelWay extends Way {
   readonly channel: Channel;
 }
 
-const waysOf: Readonly<Record<Channel, (routes: Routes) => readonly Way[]>> = {
+/** Of a channel without a row its name is shown. */
+const waysOf: Readonly<Partial<Record<Channel, (routes: Routes) => readonly Way[]>>> = {
   webhook: ({ webhook }) =>
     webhook.endpoints.map((each, index) => {
       const { retry_attempts: retries, timeout_seconds: timeout } = each;
@@ -142,8 +143,13 @@ const waysOf: Readonly<Record<Channel, (routes: Routes) => readonly Way[]>> = {
   slack: ({ slack }) => (slack ? [{ target: slack.channel, about: 'with buttons to decide' }] : []),
 };
 
+const waysOfOther = (channel: Channel, routes: Routes): readonly Way[] =>
+  routes[channel] ? [{ target: channel, about: 'configured' }] : [];
+
 const waysIn = (routes: Routes): ChannelWay[] =>
-  channels.flatMap((channel) => waysOf[channel](routes).map((way) => ({ ...way, channel })));
+  channels.flatMap((channel) =>
+    (waysOf[channel]?.(routes) ?? waysOfOther(channel, routes)).map((way) => ({ ...way, channel })),
+  );
 
 function Channels({ routes }: { readonly routes: Routes }): VNode {
   const ways = waysIn(routes);
