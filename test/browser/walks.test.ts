@@ -417,7 +417,7 @@ describe('roles', () => {
     readonly body?: object;
   }
   type Row = readonly [button: string, request: string, body?: object];
-  const anonymous = '00000000-0000-4000-8000-000000000000';
+  const unknownId = '00000000-0000-4000-8000-000000000000';
 
   const offersOn = (screen: string, ...rows: readonly Row[]): Offer[] =>
     rows.map(([button, request, body]) => {
@@ -465,19 +465,19 @@ describe('roles', () => {
       `approvals/${ids.approval}`,
       ['Approve', `POST approvals/${ids.approval}/decision`, {}],
       ['Deny', `POST approvals/${ids.approval}/decision`, {}],
-      ['Acknowledge', `POST approvals/${anonymous}/ack`],
+      ['Acknowledge', `POST approvals/${unknownId}/ack`],
     ),
     ...offersOn(
       `change-sets/${ids.set}`,
-      ['Ask for approval', `POST config/changesets/${anonymous}/submit`],
-      ['Edit…', `PATCH config/changesets/${anonymous}`, {}],
-      ['Cancel it…', `POST config/changesets/${anonymous}/cancel`],
-      ['It cannot wait…', `POST config/changesets/${anonymous}/break-glass`, {}],
+      ['Ask for approval', `POST config/changesets/${unknownId}/submit`],
+      ['Edit…', `PATCH config/changesets/${unknownId}`, {}],
+      ['Cancel it…', `POST config/changesets/${unknownId}/cancel`],
+      ['It cannot wait…', `POST config/changesets/${unknownId}/break-glass`, {}],
     ),
     ...offersOn('notifications', ['Test webhook', 'POST notifications/test', {}]),
     ...offersOn(`deliveries/${ids.delivery}`, [
       'Send it again',
-      `POST notifications/deliveries/${anonymous}/replay`,
+      `POST notifications/deliveries/${unknownId}/replay`,
     ]),
     ...offersOn(
       'history?open=2',
@@ -487,24 +487,24 @@ describe('roles', () => {
     ...offersOn(
       'members',
       ['Invite…', 'POST users', {}],
-      ['Send again to late@acme.example', `POST users/${anonymous}/invite`],
-      ['Change admin@acme.example', `PATCH users/${anonymous}`, {}],
-      ['Remove admin@acme.example', `DELETE users/${anonymous}`],
-      ['Change what ', `PUT directory-groups/${anonymous}`, { roles: [], groups: [] }],
+      ['Send again to late@acme.example', `POST users/${unknownId}/invite`],
+      ['Change admin@acme.example', `PATCH users/${unknownId}`, {}],
+      ['Remove admin@acme.example', `DELETE users/${unknownId}`],
+      ['Change what ', `PUT directory-groups/${unknownId}`, { roles: [], groups: [] }],
     ),
     ...offersOn(
       'groups',
-      ['New group…', `PATCH users/${anonymous}`, {}],
-      ['Change leads', `PATCH users/${anonymous}`, {}],
+      ['New group…', `PATCH users/${unknownId}`, {}],
+      ['Change leads', `PATCH users/${unknownId}`, {}],
     ),
     ...offersOn('service-accounts', ['New account…', 'POST service-accounts', {}]),
     ...offersOn(
       `service-accounts/${ids.account}`,
-      ['Change…', `PATCH service-accounts/${anonymous}`, {}],
-      ['Disable…', `PATCH service-accounts/${anonymous}`, {}],
-      ['Remove…', `DELETE service-accounts/${anonymous}`],
+      ['Change…', `PATCH service-accounts/${unknownId}`, {}],
+      ['Disable…', `PATCH service-accounts/${unknownId}`, {}],
+      ['Remove…', `DELETE service-accounts/${unknownId}`],
       ['New key…', `POST service-accounts/${ids.account}/api-keys`, {}],
-      ['Revoke ', `DELETE service-accounts/${ids.account}/api-keys/${anonymous}`],
+      ['Revoke ', `DELETE service-accounts/${ids.account}/api-keys/${unknownId}`],
     ),
     ...offersOn(
       'audit',
@@ -522,9 +522,9 @@ describe('roles', () => {
     ...offersOn(
       '/platform/tenants',
       ['New tenant…', 'POST /tenants', {}],
-      ['Rename ', `PATCH /tenants/${anonymous}`, { name: '' }],
-      ['disable ', `PATCH /tenants/${anonymous}`, { status: '' }],
-      ['Delete Closed', `DELETE /tenants/${anonymous}`],
+      ['Rename ', `PATCH /tenants/${unknownId}`, { name: '' }],
+      ['disable ', `PATCH /tenants/${unknownId}`, { status: '' }],
+      ['Delete Closed', `DELETE /tenants/${unknownId}`],
     ),
     ...offersOn('/platform/global', ['New…', 'PUT /config/global/new?dry_run=true', {}]),
     ...offersOn(

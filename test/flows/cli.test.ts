@@ -718,7 +718,7 @@ test('accounts: found by their address, disabled, and enabled again', async () =
   expect((await accounts('enable', email)).out).toMatch(/ active /m);
   expect((await asThem()).status).toBe(200);
   expect((await accounts('find', 'nobody@nowhere.example')).err).toMatch(
-    /^strata: there is no account of anonymous@nowhere\.example/,
+    /^strata: there is no account of nobody@nowhere\.example/,
   );
 });
 
@@ -728,7 +728,7 @@ test('nodes: each with its release, what it hosts, and how it is', async () => {
   const shown = await cli.run(['nodes'], { environment });
   expect(shown).toMatchObject({ code: 0, err: '' });
   expect(shown.out).toMatch(
-    /^node +host +roles +release +state +lease +sending +started +last_seen\n/,
+    /^node +host +pieces +release +state +lease +sending +started +last_seen\n/,
   );
   const [{ node, pieces, state }, ...others] = JSON.parse(
     (await cli.run(['nodes', '--json'], { environment })).out,

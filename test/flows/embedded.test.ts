@@ -143,13 +143,13 @@ describe('a start that does not come to its end', () => {
   });
 
   test('stopped by SIGTERM while it waits for a bus that is away, it ends with 0', async () => {
-    const anonymous = await freePort();
+    const unusedPort = await freePort();
     const database = await strataDatabase();
     const environment = {
       DATA_DIR: home,
-      NATS_URL: `nats://127.0.0.1:${anonymous}`,
+      NATS_URL: `nats://127.0.0.1:${unusedPort}`,
       DATABASE_URL: database.url,
-      REDIS_URL: `redis://127.0.0.1:${anonymous}`,
+      REDIS_URL: `redis://127.0.0.1:${unusedPort}`,
       SECRET_KEY: secretKey,
     };
     const first = startUnder(environment);

@@ -261,7 +261,7 @@ async function run(
 }
 
 describe('a start that fails says in one line what, where, and what to do', () => {
-  const anonymous = 65_534;
+  const unprivileged = 65_534;
   const own = { SECRET_KEY: secretKey };
   const node = { ...own, NATS_URL: 'nats://127.0.0.1:1', REDIS_URL: 'redis://127.0.0.1:1' };
   const canary = 'canary-5d1e';
@@ -381,11 +381,11 @@ describe('a start that fails says in one line what, where, and what to do', () =
     expect(ended.err).not.toContain(canary);
   });
 
-  const asStranger = process.getuid?.() === 0 ? { uid: anonymous } : {};
+  const asUnprivileged = process.getuid?.() === 0 ? { uid: unprivileged } : {};
   test('a DATA_DIR that this user may not write', async () => {
     const closed = inHome('closed');
     mkdirSync(closed, { mode: 0o555 });
-    const { code, err } = await run([], { DATA_DIR: closed }, asStranger);
+    const { code, err } = await run([], { DATA_DIR: closed }, asUnprivileged);
     expect(code).toBe(1);
     expect(err).toBe(
       `This user may not use ${closed} (EACCES). Run Strata as its owner, set DATA_DIR to another directory, or give DATABASE_URL.\n`,
@@ -459,6 +459,6 @@ describe('a start that fails says in one line what, where, and what to do', () =
   test('--help says how Strata is started', async () => {
     const { code, out, err } = await run(['--help'], {});
     expect([code, err]).toEqual([0, '']);
-    expect(out).toMatch(/^Usage:\n.*npm start.*\n.*start:node -- <piece>.*notifier.*\n.*migrate/);
+    expect(out).toMatch(/^Usage:\n.*npm start.*\n.*start:node -- <role>.*notifier.*\n.*migrate/);
   });
 });

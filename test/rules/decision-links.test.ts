@@ -133,7 +133,7 @@ describe('who decides by a link', () => {
   const manned: AskedGroups = { names: ['sre', 'leads'], haveDeciders: true };
   const empty: AskedGroups = { names: ['sre', 'leads'], haveDeciders: false };
   const none: AskedGroups = { names: [], haveDeciders: false };
-  const anonymous: LinkFacts = {
+  const noFacts: LinkFacts = {
     address: 'ann@example.com',
     account: null,
     member: null,
@@ -223,7 +223,7 @@ describe('who decides by a link', () => {
       null,
     ],
   ])('%s', (...[, facts, decider]) => {
-    expect(linkDeciderOf({ ...anonymous, ...facts })).toEqual(decider);
+    expect(linkDeciderOf({ ...noFacts, ...facts })).toEqual(decider);
   });
 });
 

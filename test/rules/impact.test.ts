@@ -12,7 +12,7 @@ import {
 import type { Bounds } from '../../shared/contracts/bounds.ts';
 import type { PlatformLayers, TenantSaid } from '../../shared/contracts/layers.ts';
 
-const anonymous: TenantSaid = {
+const emptyTenant: TenantSaid = {
   tenant_id: '3f9d1c52-7a41-4f0e-9b6c-0d5e8a1b2c3d',
   tenant_name: 'Edge',
   changed_at: null,
@@ -38,7 +38,7 @@ function impactOf(
   ];
   const impacts = new Impacts({ keys, environment: {}, ...compared });
   const counts = emptyCounts([]);
-  const items = [...impacts.ofTenant({ ...anonymous, ...said }, counts)].flat();
+  const items = [...impacts.ofTenant({ ...emptyTenant, ...said }, counts)].flat();
   return { items: items.map(({ tenant_id: _id, tenant_name: _name, ...item }) => item), counts };
 }
 

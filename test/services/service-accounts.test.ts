@@ -312,9 +312,9 @@ test('what makes no account is refused', async () => {
     { name: 'x', roles: ['viewer'], password: 'p' },
   ])
     expect(outcome(await tenant.admin.post(accounts(), body))).toBe('422 validation_failed');
-  const anonymous = `${accounts()}/${randomUUID()}`;
-  expect(outcome(await tenant.admin.patch(anonymous, { name: 'x' }))).toBe('404 not_found');
-  expect(outcome(await tenant.admin.post(`${anonymous}/api-keys`, { name: 'x' }))).toBe(
+  const unknownAccount = `${accounts()}/${randomUUID()}`;
+  expect(outcome(await tenant.admin.patch(unknownAccount, { name: 'x' }))).toBe('404 not_found');
+  expect(outcome(await tenant.admin.post(`${unknownAccount}/api-keys`, { name: 'x' }))).toBe(
     '404 not_found',
   );
 });

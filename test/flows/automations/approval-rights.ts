@@ -67,7 +67,7 @@ describe('who may approve', () => {
     ids.ada = (await tenant.admin.get('/auth/me')).body.user.id;
     keys.bob = await keyOf(people.bob!, '/auth/api-key', everything);
     keys['bob, without the scope'] = await keyOf(people.bob!, '/auth/api-key', ['approvals:write']);
-    for (const name of ['deploy', 'judge']) {
+    for (const name of ['deploy', 'review']) {
       const account = await tenant.admin.post(path('/service-accounts'), {
         name,
         roles: ['operator'],
@@ -179,14 +179,14 @@ describe('who may approve', () => {
       sameAs: ['deploy/ada'],
       outcomes: inNoGroup,
     },
-    'judge, by a key that Ada made': {
-      by: (id) => decide(keys['judge/ada']!, id),
+    'review, by a key that Ada made': {
+      by: (id) => decide(keys['review/ada']!, id),
       isKey: true,
       sameAs: ['ada', 'deploy/ada'],
       outcomes: inNoGroup,
     },
-    'judge, by a key that Dora made': {
-      by: (id) => decide(keys['judge/dora']!, id),
+    'review, by a key that Dora made': {
+      by: (id) => decide(keys['review/dora']!, id),
       isKey: true,
       sameAs: [],
       outcomes: inNoGroup,
@@ -464,7 +464,7 @@ describe('who may approve', () => {
       await configure({ machines: true });
       const hal = { email: 'hal@rights.example', roles: ['tenant_admin'] };
       const { client: theirs, user_id: idOfHal } = await addMember(people.dora!, tenant.id, hal);
-      const ofReviewer = path(`/service-accounts/${ids.evaluate}/api-keys`);
+      const ofReviewer = path(`/service-accounts/${ids.review}/api-keys`);
       const key = await keyOf(theirs, ofReviewer, everything);
       const [ofDora, ofAda] = [await askedBy(people.dora!, 'none'), await ask('ada', 'none')];
       const refused = [403, 'approval_decider_added_by_requester'];
@@ -518,7 +518,7 @@ describe('who may approve', () => {
         decide(people.carl!, id),
         decide(people.carl!, id),
         decide(people.dora!, id),
-        decide(keys['judge/dora']!, id),
+        decide(keys['review/dora']!, id),
       ];
       await lock.untilWaiting(coming.length);
       await lock.release();
@@ -530,7 +530,7 @@ describe('who may approve', () => {
       expect(body.approved_by).toHaveLength(3);
       const approvers = body.approved_by.map(({ by }: { by: string }) => by);
       expect(approvers).toEqual(expect.arrayContaining([ids.bob, ids.carl]));
-      expect(approvers.filter((by: string) => by === ids.dora || by === ids.evaluate)).toHaveLength(
+      expect(approvers.filter((by: string) => by === ids.dora || by === ids.review)).toHaveLength(
         1,
       );
     });
