@@ -219,7 +219,7 @@ function expected(name: ActionName, asked: string): string | undefined {
   };
   const who = asked.replace(justSignedIn, '').replace('a narrow key', 'a key without scopes');
   if (access.level === 'public') return undefined;
-  if (who === 'nobody' || who === 'an empty caller') return 'auth_token_missing';
+  if (who === 'anonymous' || who === 'an empty caller') return 'auth_token_missing';
   if (who === 'service')
     return access.level === 'internal' || access.services ? undefined : 'insufficient_role';
   if (access.level === 'internal') return 'insufficient_role';
