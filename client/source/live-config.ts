@@ -53,6 +53,9 @@ export interface LiveOptions {
  */
 type Read = 'current' | 'older' | 'doubtful';
 
+/** Timers drop fractions, and fire up to a millisecond before their time. */
+const timerErrorMs = 2;
+
 export class LiveConfig {
   readonly #options: LiveOptions;
   readonly #closing = new AbortController();
@@ -430,7 +433,10 @@ export class LiveConfig {
   async atLeast(asked: Revision, timeoutMs: number): Promise<Revision> {
     const { signal } = this.#closing;
     const startedAt = now();
-    const leftMs = (): number => Math.max(timeoutMs - sinceMs(startedAt), 0);
+    const leftMs = (): number => {
+      const ms = timeoutMs - sinceMs(startedAt);
+      return ms < timerErrorMs ? 0 : ms;
+    };
     const backoff = new Backoff(100);
     let last: StrataError | undefined;
     while (!covers(this.#revision, asked)) {
