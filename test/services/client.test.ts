@@ -313,7 +313,8 @@ describe('while no gateway answers', () => {
     expect(config.limit('max_cost_impact_auto', 5)).toBe(5);
     expect(config.get('max_cost_impact_auto')).toBe(50);
     expect(config.details('name')).toMatchObject({ value: 'a', stale: true });
-    expect(states).toContain(true);
+    // It is said by a timer, a moment after it can be read.
+    await eventually(async () => expect(states).toContain(true));
     gateway.write({ max_cost_impact_auto: 60 });
     await gateway.start();
     await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(60));
