@@ -65,9 +65,9 @@ export function callerSide(options: CallerSideOptions): BusCall {
     const isRead = contract && (derived || isCached(contract));
     if (!isRead || metaOf(callOptions, 'load')) return send(name, params, callOptions);
     const caller = metaOf(callOptions, 'caller');
-    const read = { side, name, params, options: callOptions, caller };
-    if (derived) return run(derivedSteps, { ...read, contract, derived });
-    return run(cachedSteps, { ...read, contract: contract as CachedContract });
+    const read = { side, name, params, options: callOptions, caller, contract };
+    if (derived) return run(derivedSteps, { ...read, derived });
+    return run(cachedSteps, read as CachedRead);
   };
 }
 
