@@ -13,6 +13,7 @@
  * | the owner is away                | streams stay, and it is asked again every second                                  |
  * | a stream that resumes from far back | reads for itself, a page at a time and only while its reader has room          |
  */
+import { raisedBy } from '../../shared/coherence/feed-server.ts';
 import { codeOf, isOutage } from '../../shared/errors.ts';
 import { comment, frame, retryLine, type EventStream, type Subscription } from './event-stream.ts';
 import { RightsRound } from './rights.ts';
@@ -42,7 +43,7 @@ export interface ChangeKind {
   readonly event: 'config.changed' | 'approval.changed' | 'changeset.changed';
   /**
    * Each item is what became of something, under the revision of its last change: those in between
-   * are not told, and not missed.
+   * are not told, and not missed. What a restore has lost is known by how far it raises revisions.
    */
   readonly showsLatestOnly?: true;
 }
@@ -262,19 +263,22 @@ function stepsAfter(
   items: Changes['items'],
   revision: number,
 ): Step[] {
-  if (after > revision || (items.length === 0 && after !== revision && !showsLatestOnly))
+  // After 0 nothing was known that could be lost.
+  const isGap = (from: number, to: number): boolean =>
+    showsLatestOnly ? from > 0 && to - from > raisedBy / 2 : to !== from + 1;
+  const isMissing = items.length === 0 && after !== revision;
+  if (after > revision || (isMissing && (!showsLatestOnly || isGap(after, revision))))
     return [resetFrom(after, revision)];
-  const gap = showsLatestOnly
-    ? -1
-    : items.findIndex((item, index) => item.revision !== after + 1 + index);
+  const revisions = [after, ...items.map((item) => item.revision)];
+  const gap = items.findIndex((item, index) => isGap(revisions[index]!, item.revision));
   const complete = gap === -1 ? items : items.slice(0, gap);
   const steps = complete.map((item, index) => ({
-    from: complete[index - 1]?.revision ?? after,
+    from: revisions[index]!,
     to: item.revision,
     isReset: false,
     frame: frame(event, item, item.revision),
   }));
-  return gap === -1 ? steps : [...steps, resetFrom(after + gap, revision)];
+  return gap === -1 ? steps : [...steps, resetFrom(revisions[gap]!, revision)];
 }
 
 const resetFrom = (from: number, to: number): Step => ({

@@ -68,7 +68,7 @@ export const verdictsSql = `here AS MATERIALIZED (
      )`;
 
 /** By so much at least, and to no less than the milliseconds since 1970. */
-const raisedBy = 1_000_000;
+export const raisedBy = 1_000_000;
 
 export interface MeetOptions {
   /** T of this node. */

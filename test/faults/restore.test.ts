@@ -35,6 +35,7 @@ const at = (gateway: number, by: Client = cluster.tenant.admin): Client =>
 const agentPath = (): string => `/tenants/${cluster.tenant.id}/config/agents/restored`;
 const tenantStream = (): string => `/tenants/${cluster.tenant.id}/config/watch`;
 const globalPath = '/config/global/restored';
+const setsPath = (): string => `/tenants/${cluster.tenant.id}/config/changesets`;
 const revisionOf = ({ headers }: { headers: Headers }): number =>
   Number(headers.get('x-config-revision'));
 
@@ -48,6 +49,13 @@ const writeAgent = (value: unknown): Promise<number> =>
   written(at(0).put(agentPath(), { custom: { value } }));
 const writeGlobal = (value: unknown): Promise<number> =>
   written(at(1, cluster.platform).put(globalPath, { config_value: value, is_public: true }));
+
+/** Each is a change of its own, of which streams show the last alone. */
+async function proposeSet(): Promise<void> {
+  const items = [{ action: 'put', path: agentPath(), body: {} }];
+  const { status, text } = await at(0).post(setsPath(), { title: 'Restored', reason: 'A', items });
+  if (status !== 201) throw new Error(`${status} ${text}`);
+}
 
 /**
  * Uses up ids of transactions, so that those that were lost are not only older than any cursor, but
@@ -104,6 +112,7 @@ test.each([
       agent: await eventually(() => writeAgent('kept')),
       global: await eventually(() => writeGlobal('kept')),
     };
+    await proposeSet();
     const goBack = await backups[what]!(cluster);
     // To copy the files, the server was stopped: until a gateway has observed it again, its streams
     // are refused, or end.
@@ -123,11 +132,18 @@ test.each([
       opened(at(1), tenantStream()),
       opened(at(0, cluster.platform), '/config/watch'),
     ]);
+    const sets = await opened(at(0), `${setsPath()}/watch`);
     const lost = { ...kept };
     for (const each of [1, 2, 3]) {
+      await eventually(proposeSet);
       lost.agent = await eventually(() => writeAgent(`lost ${each}`));
       lost.global = await eventually(() => writeGlobal(`lost ${each}`));
     }
+    const seen = () => sets.events.filter(({ event }) => event === 'changeset.changed');
+    const [, , lastSet] = await eventually(async () => {
+      expect(seen().length).toBeGreaterThanOrEqual(3);
+      return seen();
+    });
     const newest = [lost.agent, lost.agent, lost.global];
     await Promise.all(
       streams.map((stream, index) => stream.until(({ id }) => id === newest[index])),
@@ -152,7 +168,15 @@ test.each([
         ]);
     }
 
-    for (const stream of streams) await stream.until(({ event }) => event === 'reset');
+    for (const stream of [...streams, sets]) await stream.until(({ event }) => event === 'reset');
+    sets.leave();
+    await eventually(proposeSet);
+    for (const gateway of [0, 1]) {
+      const resumed = await watch(at(gateway), `${setsPath()}/watch`, lastSet!.id);
+      await resumed.until(({ event }) => event !== 'ready');
+      expect(resumed.events[1]!.event).toBe('reset');
+      resumed.leave();
+    }
     // Whoever continues by the numbers alone would find them again.
     await eventually(async () => {
       for (const each of [1, 2, 3, 4]) await writeAgent(`new ${each}`);
