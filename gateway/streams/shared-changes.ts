@@ -232,6 +232,8 @@ export class SharedChanges {
         // Nothing is told of what came after it, or another gateway has observed it first.
         subscription.lastSent = Math.max(lastSent, revision);
         this.onChange(subscription.lastSent);
+        // What came during the read was not sent.
+        this.#hub.owe(stream);
         return;
       }
       subscription.lastSent = steps.at(-1)!.to;

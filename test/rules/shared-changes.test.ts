@@ -77,6 +77,33 @@ const changesAfter = (
   revision: newest,
 });
 
+test('what comes while a stream resumes by itself is sent to it, in whatever order the owner answers', async () => {
+  const hub = createHub();
+  let revisions: number[] = [];
+  let newest = 5;
+  const held = Promise.withResolvers<void>();
+  const changes = new SharedChanges(
+    hub,
+    { event: 'approval.changed', showsLatestOnly: true },
+    async (after) => {
+      const answer = changesAfter(after, revisions, newest);
+      if (after === 3) await held.promise;
+      return answer;
+    },
+    () => true,
+    () => undefined,
+  );
+  const { stream, events } = streamOf(hub);
+  await changes.subscribe(stream, 3);
+  stream.open({});
+  revisions = [6];
+  newest = 6;
+  changes.onChange(6);
+  await new Promise(setImmediate);
+  held.resolve();
+  await eventually(async () => expect(events()).toEqual(['ready 3', 'approval.changed 6']));
+});
+
 test.each([
   ['that are open', undefined, 7],
   ['that resume', 7, 7],
