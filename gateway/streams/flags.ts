@@ -4,10 +4,13 @@
  * protocol.
  */
 import type { ServiceBroker } from 'moleculer';
+import { hash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import { callAs } from '../../shared/contract-runtime/request.ts';
 import { addressFields, type Address } from '../../shared/contracts/effective-config.ts';
 import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
+import { credentialOf } from '../http/authenticate.ts';
 import { callOf, type OwnHandlers } from '../http/own-handlers.ts';
 import { windowOf, type Tickets } from './tickets.ts';
 
@@ -34,11 +37,15 @@ export const flagHandlers = (
     return {
       ...evaluated,
       eventStreams: [{ type: 'sse', url, inactivityDelaySec }],
-      // With the ticket's window, so that whoever has old flags is sent a new address.
-      tag: evaluated.tag?.replace(/"$/, `-${windowOf(now)}"`) ?? null,
+      // With what the ticket is of, so that whoever has the same flags is sent a new address.
+      tag: evaluated.tag?.replace(/"$/, `-${nameOf(request.headers, now)}"`) ?? null,
     } satisfies Evaluated;
   },
 });
+
+/** Of the credential and the window of a ticket. */
+const nameOf = (headers: IncomingHttpHeaders, now: number): string =>
+  hash('sha256', `${windowOf(now)} ${credentialOf(headers)}`, 'base64url').slice(0, 16);
 
 function streamAt(
   baseUrl: string,

@@ -192,6 +192,16 @@ describe('the stream in the answer', () => {
     expect((await asToken.post(flags(), ofCheckout)).status).toBe(401);
   });
 
+  test('is another one for another credential, which the tag of the first does not keep it from', async () => {
+    const other = new Client(strata.url, await keyOf(['config:read']));
+    const first = await tenant.viewer.post(flags(), ofCheckout);
+    const tag = { 'if-none-match': first.headers.get('etag')! };
+    expect((await tenant.viewer.post(flags(), ofCheckout, tag)).status).toBe(304);
+    const next = await other.post(flags(), ofCheckout, tag);
+    expect([next.status, next.body.flags]).toEqual([200, first.body.flags]);
+    expect(next.body.eventStreams[0].url).not.toBe(first.body.eventStreams[0].url);
+  });
+
   test('ends with the key that evaluated, which is in no answer', async () => {
     const made = await tenant.admin.post('/auth/api-key', { name: 's', scopes: ['config:read'] });
     const key = new Client(strata.url, made.body.api_key);
