@@ -461,13 +461,26 @@ test('an approval that somebody else asked for, under a key like this one, is no
   expect([answer.status, answer.body.code]).toEqual([409, 'conflict']);
 });
 
-test('the subject of a request does not decide it', async () => {
+test('the subject of a request does not decide it, however a gateway spells it', async () => {
   const me = await tenant.operator.get('/auth/me');
-  const asked = high({ subject: { type: 'user', id: me.body.user.id } });
-  const { body } = await request({ ...asked, denial: await denied(asked) });
-  const decision = `/tenants/${tenant.id}/approvals/${body.task.id}/decision`;
-  const own = await tenant.operator.post(decision, { decision: 'approve' });
-  expect([own.status, own.body.detail.code]).toEqual([403, 'approval_own_request']);
+  const { id, email } = me.body.user;
+  const subjects = [
+    { type: 'user', id },
+    { type: 'User', id },
+    { type: 'person', id },
+    { type: 'user', id: id.toUpperCase() },
+    { type: 'user', id: email.toUpperCase() },
+  ];
+  for (const subject of subjects) {
+    const asked = high({ subject });
+    const { body } = await request({ ...asked, denial: await denied(asked) });
+    const own = await decide(body.task.id, 'approve');
+    expect([subject, own.status, own.body.detail?.code]).toEqual([
+      subject,
+      403,
+      'approval_own_request',
+    ]);
+  }
 });
 
 test('a person who is signed in asks for themselves', async () => {

@@ -24,10 +24,12 @@ export function principalsOf({ type, id, api_key: key, email, for: behalf }: Som
     `${type} ${id}`,
     ...(maker ? [`user ${maker}`] : []),
     ...(email ? [`mail ${email.toLowerCase()}`] : []),
-    // Also as a mail address, by which other gateways know people.
-    ...(behalf ? [`${behalf.type} ${behalf.id}`, `mail ${behalf.id.toLowerCase()}`] : []),
+    // A gateway has its own names of types and spelling of ids, and may know people by mail address.
+    ...(behalf ? ['user', 'service', 'mail'].map((kind) => `${kind} ${idOf(behalf)}`) : []),
   ];
 }
+
+const idOf = ({ id }: NonNullable<Somebody['for']>): string => id.toLowerCase();
 
 /** Whether somebody stands behind both. */
 export function overlap(one: Somebody, other: Somebody): boolean {
