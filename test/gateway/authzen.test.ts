@@ -288,6 +288,17 @@ test('others than the caller are named by keys that may', async () => {
   expect((await as(question())).status).toBe(403);
   const own = question({}, { subject: { type: 'service', id: account } });
   expect((await as(own)).body.decision).toBe(true);
+
+  // Of several, one for somebody else leaves the others.
+  const several = endpoints.access_evaluations_endpoint!;
+  const mixed = { ...own, evaluations: [{}, { subject: question().subject }, {}] };
+  const { status, body } = await ask('answers', several, mixed, {}, narrow.body.api_key);
+  expect([status, body.evaluations[1].context?.error.status]).toEqual([200, 403]);
+  expect(body.evaluations.map((each: { decision: boolean }) => each.decision)).toEqual([
+    true,
+    false,
+    true,
+  ]);
 });
 
 test('several are answered as of one moment, as far as is asked', async () => {
@@ -358,6 +369,7 @@ test('deny, request, approve, evaluate again: for exactly what was approved', as
   const forged = [
     { id: randomUUID() },
     { id: 'x' },
+    { id: '-'.repeat(36) },
     { ...approval, state: denial.binding_token },
     { ...approval, id: randomUUID() },
   ];

@@ -69,13 +69,14 @@ export function accessActions(options: AccessOptions) {
       const { evaluations = [], options: how, ...shared } = body;
       const now = await databaseTime(db.manager);
       if (evaluations.length === 0)
-        return evaluate(options, tenantId, requireWhole(shared), now, request);
+        return evaluate(options, tenantId, requireWhole(shared, ''), now, request);
       const ask = async (each: Part, index: number): Promise<Answer> => {
-        const question = { ...shared, ...each };
-        const missing = missingIn(question, `/evaluations/${index}`);
-        return missing.length > 0
-          ? unanswerable(invalid(missing), randomUUID())
-          : evaluate(options, tenantId, question as Question, now, request);
+        try {
+          const question = requireWhole({ ...shared, ...each }, `/evaluations/${index}`);
+          return await evaluate(options, tenantId, question, now, request);
+        } catch (error) {
+          return unanswerable(error, randomUUID());
+        }
       };
       const answers = await ofOneMoment(() => Promise.all(evaluations.map(ask)));
       return { evaluations: upTo(how?.evaluations_semantic ?? 'execute_all', answers) };
@@ -129,13 +130,14 @@ export function accessActions(options: AccessOptions) {
 
 type Part = Partial<Question>;
 
-const missingIn = ({ subject, resource, action }: Part, at: string): Problem[] =>
-  Object.entries({ subject, resource, action })
+function requireWhole(question: Part, at: string): Question {
+  const { subject, resource, action } = question;
+  const missing = Object.entries({ subject, resource, action })
     .filter(([, part]) => part === undefined)
-    .map(([name]) => ({ path: `${at}/${name}`, message: 'is said neither here nor for all' }));
-
-function requireWhole(question: Part): Question {
-  const missing = missingIn(question, '');
+    .map(([name]): Problem => ({
+      path: `${at}/${name}`,
+      message: 'is said neither here nor for all',
+    }));
   if (missing.length > 0) throw invalid(missing);
   return question as Question;
 }
@@ -177,14 +179,14 @@ async function evaluate(
     if (decided.decision === 'allow' || brought === undefined) return answer;
     return refusedAgain(answer, 'policy_denied');
   } catch (error) {
-    // A question that cannot be answered is no failure of the service, and allows nothing.
-    if (httpStatusOf(codeOf(error)) >= 500 || !(error instanceof Error)) throw error;
     return unanswerable(error, id);
   }
 }
 
-function unanswerable(error: Error, id: string): Answer {
+/** A question that cannot be answered is no failure of the service, and allows nothing. */
+function unanswerable(error: unknown, id: string): Answer {
   const status = httpStatusOf(codeOf(error));
+  if (status >= 500 || !(error instanceof Error)) throw error;
   // The protocol has 400 for what is no question.
   const said = { status: status === 422 ? 400 : status, message: error.message };
   return { decision: false, context: { evaluation_id: id, error: said } };
@@ -292,7 +294,8 @@ async function broughtApproval(
   caller: Caller,
 ): Promise<ApprovalRow | null> {
   const { id, state } = Object(context?.approval) as { id?: unknown; state?: unknown };
-  if (typeof id !== 'string' || !/^[0-9a-f-]{36}$/.test(id)) return null;
+  if (typeof id !== 'string' || !/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id))
+    return null;
   const row = await options.db.manager.findOneBy(ApprovalEntity, { id, tenant_id: tenantId });
   if (!row || !isOf(row, caller)) return null;
   const { type, id: who } = row.requested_by.for ?? {};
