@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import type { ErrorResponse } from '../../shared/errors.ts';
 import { html, type Html } from '../../shared/mail/html.ts';
+import { readableJson } from '../../shared/schema/readable-json.ts';
 
 export type DecisionView = ResultOf<'notifier.links.show'>;
 
@@ -122,7 +123,7 @@ function rowsOf(view: DecisionView): Row[] {
 }
 
 const resourceOf = (resource: NonNullable<DecisionView['resource']>): string | Html =>
-  typeof resource === 'string' ? resource : html`<pre>${JSON.stringify(resource, null, 2)}</pre>`;
+  typeof resource === 'string' ? resource : html`<pre>${readableJson(resource, 2)}</pre>`;
 
 function askerOf({ id, name, api_key: key }: DecisionView['requested_by']): string {
   const who = name ?? id;

@@ -1,10 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
+import { decisionPage, type DecisionView } from '../../gateway/http/decision-page.ts';
 import {
   renderApprovalMail,
   type ApprovalFacts,
 } from '../../services/notifier/rules/approval-mail.ts';
 import { chatMessage } from '../../services/notifier/rules/chat-message.ts';
 import type { ApprovalNotice } from '../../services/notifier/rules/notice-words.ts';
+import { slackMessage } from '../../services/notifier/rules/slack-message.ts';
+import { teamsMessage } from '../../services/notifier/rules/teams-card.ts';
 import type { NoticeType } from '../../shared/contracts/notifier.ts';
 import fc, { runs } from '../support/properties.ts';
 
@@ -58,6 +61,29 @@ test('a mail says once when it ends, and of what has ended nothing', () => {
   expect(text).toContain(silence);
   expect(text).not.toContain('13:00');
   expect(renderApprovalMail('approval.exhausted', approval).text).not.toContain('13:00');
+});
+
+test('a text in what is approved turns nothing around of the rest, wherever people read it', () => {
+  const turned = { ...approval, resource: { note: '\u202E\u2066', instances: 12 } };
+  const notice = { type: 'approval.requested', data: { ...turned, approval_id: '1' } } as const;
+  const view = {
+    ...{ ...turned, decision: 'approve', state: 'pending', tenant_name: 'Acme', metadata: null },
+    ...{ required: 1, approved_by: [], requested_by: { id: '1', name: 'Ann', api_key: null } },
+  };
+  const { text, html } = renderApprovalMail('approval.requested', turned);
+  const shown = [
+    text,
+    html,
+    chatMessage(notice, []).text,
+    ...[slackMessage(notice, undefined), teamsMessage(notice, undefined)].map((message) =>
+      JSON.stringify(message),
+    ),
+    decisionPage(view as unknown as DecisionView),
+  ];
+  for (const each of shown) {
+    expect(each).toContain(String.raw`\u202e`);
+    expect(each).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/);
+  }
 });
 
 describe('each notice', () => {

@@ -3,6 +3,7 @@
  */
 import type { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
 import type { Decision, NoticeType } from '../../../shared/contracts/notifier.ts';
+import { readableJson } from '../../../shared/schema/readable-json.ts';
 import { costText } from './asked-because.ts';
 import {
   defaultColor,
@@ -138,7 +139,7 @@ const minute = (time: string): string => `${time.slice(0, 16).replace('T', ' ')}
 
 function resourceName(resource: ApprovalFacts['resource']): string {
   if (resource === null) return '';
-  return typeof resource === 'string' ? resource : JSON.stringify(resource);
+  return typeof resource === 'string' ? resource : readableJson(resource);
 }
 
 /** Whoever asked, as people know them. */

@@ -1,5 +1,6 @@
 /** A notice as a message in Google Chat. */
 import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
+import { readableJson } from '../../../shared/schema/readable-json.ts';
 import { costText } from './asked-because.ts';
 import { budgetHeading, budgetRows } from './budget-notice.ts';
 import { asksForDecision, tellsOfChangeSet } from './notice.ts';
@@ -74,7 +75,7 @@ function budgetMessage({ data }: BudgetWarned): ChatMessage {
 /** Whole where it fits; else it says that it is not. */
 function resourceLines({ resource }: ApprovalData, others: readonly string[]): string[] {
   if (resource === undefined || resource === null) return [];
-  const text = typeof resource === 'string' ? resource : JSON.stringify(resource);
+  const text = typeof resource === 'string' ? resource : readableJson(resource);
   const whole = `Resource: ${withoutMarkup(text.replaceAll(/\s+/g, ' '))}`;
   const room = longestMessage - others.join('\n').length - 1;
   if (whole.length <= room) return [whole];

@@ -1,4 +1,5 @@
 /** What messages with rows say of an approval or a change set, in Slack and Teams alike. */
+import { readableJson } from '../../../shared/schema/readable-json.ts';
 import { costText } from './asked-because.ts';
 import { asksForDecision } from './notice.ts';
 import type { ApprovalNotice, ChangeSetStepped } from './notice-words.ts';
@@ -36,7 +37,8 @@ export function approvalRows({ type, data }: ApprovalNotice): ApprovalRows {
     said.push(silence ? ['If no one decides', silence] : ['Until', data.expires_at]);
   }
   const { resource } = data;
-  const text = typeof resource === 'string' ? resource : JSON.stringify(resource ?? undefined);
+  if (resource == null) return { facts, resource: undefined, said };
+  const text = typeof resource === 'string' ? resource : readableJson(resource);
   return { facts, resource: text, said };
 }
 
