@@ -3,6 +3,8 @@
  * seconds.
  */
 import { describe, expect, test } from '@jest/globals';
+import { bindingHash, intentOf } from '../../services/notifier/rules/authzen.ts';
+import type { Question } from '../../shared/contracts/access.ts';
 import { heldOf } from '../../shared/node/cluster-service.ts';
 import { diff } from '../../shared/schema/diff.ts';
 import { InexactJson, parseExactJson } from '../../shared/schema/exact-json.ts';
@@ -34,6 +36,29 @@ describe.each(Object.entries(hostileJson))('%s', (_name, textOf) => {
   test('is answered with at most 64 KiB of problems', () => {
     expect(Buffer.byteLength(answerTo(textOf(400_000)))).toBeLessThanOrEqual(64 * 1024);
   });
+});
+
+test('what questions of AuthZEN have in common is worked through once for them', () => {
+  const names = Array.from({ length: 5000 }, (_each, index) => [
+    `${index}${'n'.repeat(50)}`,
+    index,
+  ]);
+  const properties = { risk_level: 'low', ...Object.fromEntries(names) };
+  const text = JSON.stringify({
+    subject: { type: 'user', id: '1' },
+    action: { name: 'scale', properties },
+    resource: { type: 'cloud_run', id: 'checkout', properties },
+  });
+  const readingOf = (count: number) => () => {
+    const shared = JSON.parse(text) as Question;
+    for (let each = 0; each < count; each += 1) {
+      const question = { ...shared };
+      intentOf(question);
+      bindingHash(question);
+    }
+  };
+  const [one, many] = costsOf(readingOf(1), readingOf(100));
+  expect(many).toBeLessThanOrEqual(mostGrowth * one!);
 });
 
 test('comparing documents costs no more where the difference lies deep', () => {

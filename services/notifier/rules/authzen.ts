@@ -37,15 +37,17 @@ const decidedBy = {
 } satisfies TProperties;
 const actionProperties = Type.Object(decidedBy, strict);
 
-/** Those of an action that decide, and what else it has: that is bound and shown to people. */
-function partsOf(action: Question['action']) {
-  const all = Object.entries(action.properties ?? {});
-  const decides = ([name]: [string, unknown]): boolean => Object.hasOwn(decidedBy, name);
-  return {
-    properties: Object.fromEntries(all.filter(decides)),
-    others: Object.fromEntries(all.filter((each) => !decides(each))),
-  };
+/** The properties of an action that decide; it may have thousands of others. */
+function decidingOf({ properties = {} }: Question['action']) {
+  const names = Object.keys(decidedBy).filter((name) => Object.hasOwn(properties, name));
+  return Object.fromEntries(names.map((name) => [name, properties[name]]));
 }
+
+/** What else it has: that is bound and shown to people. */
+const othersOf = ({ properties = {} }: Question['action']) =>
+  Object.fromEntries(
+    Object.entries(properties).filter(([name]) => !Object.hasOwn(decidedBy, name)),
+  );
 
 const Asked = Type.Object(
   {
@@ -72,7 +74,7 @@ export function intentOf({ action, resource, context }: Question): Intent {
     service_id: resource.id,
     ...(context?.agent_type !== undefined && { agent_type: context.agent_type }),
   };
-  const { properties } = partsOf(action);
+  const properties = decidingOf(action);
   const problems: Problem[] = [
     ...problemsOf(Asked, asked).map(({ path, message }) => ({
       path: placeOf[path] ?? path,
@@ -90,20 +92,37 @@ export function intentOf({ action, resource, context }: Question): Intent {
 /** Of the context, what is bound beside subject, resource and action. */
 export const boundMembers = ['agent_type'] as const;
 
-/** The `binding_hash` of the profile. */
+/** Parts of questions as they are hashed: those of a batch have theirs in common, often all of its length. */
+const writtenParts = new WeakMap<object, Buffer>();
+
+function written<Part extends object>(part: Part, said: (part: Part) => object = (all) => all) {
+  const known = writtenParts.get(part);
+  if (known) return known;
+  const text = Buffer.from(canonicalize(said(part))!);
+  writtenParts.set(part, text);
+  return text;
+}
+
+function withoutAct({ properties, ...who }: Question['subject']): object {
+  if (properties === undefined) return who;
+  const { act: _act, ...said } = properties;
+  return { ...who, properties: said };
+}
+
+/** The `binding_hash` of the profile: of RFC 8785, whose names are in the order of the alphabet. */
 export function bindingHash({ subject, resource, action, context = {} }: Question): string {
-  const { properties, ...who } = subject;
-  const { act: _act, ...said } = properties ?? {};
   const bound = boundMembers
     .filter((name) => context[name] !== undefined)
     .map((name) => [name, context[name]]);
-  const text = canonicalize({
-    subject: properties === undefined ? who : { ...who, properties: said },
-    resource,
-    action,
-    context: Object.fromEntries(bound),
-  })!;
-  return createHash('sha256').update(text).digest('base64url');
+  return createHash('sha256')
+    .update('{"action":')
+    .update(written(action))
+    .update(`,"context":${canonicalize(Object.fromEntries(bound))},"resource":`)
+    .update(written(resource))
+    .update(',"subject":')
+    .update(written(subject, withoutAct))
+    .update('}')
+    .digest('base64url');
 }
 
 /** What people are asked, and see: all that the question says but for `act`. */
@@ -111,7 +130,7 @@ export function approvalOf(question: Question) {
   const { action, risk_level, cost_impact, ...touched } = intentOf(question);
   const { agent_type, service_id, service_type, resource_scaling } = touched;
   const { subject, resource } = question;
-  const { others } = partsOf(question.action);
+  const others = othersOf(question.action);
   return {
     action,
     risk_level,
@@ -135,6 +154,8 @@ export function approvalOf(question: Question) {
 
 /** Whether exactly this was approved, by what people saw. */
 function isApproved(question: Question, row: ApprovalRow): boolean {
+  // Of another one nothing is worked out, however large it is.
+  if (Object(row.resource).binding_hash !== bindingHash(question)) return false;
   const { action, risk_level, title, cost_impact = null, resource } = approvalOf(question);
   return (
     row.title === title &&
