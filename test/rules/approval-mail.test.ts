@@ -67,8 +67,13 @@ test('a text in what is approved turns nothing around of the rest, wherever peop
   const turned = { ...approval, resource: { note: '\u202E\u2066', instances: 12 } };
   const notice = { type: 'approval.requested', data: { ...turned, approval_id: '1' } } as const;
   const view = {
-    ...{ ...turned, decision: 'approve', state: 'pending', tenant_name: 'Acme', metadata: null },
-    ...{ required: 1, approved_by: [], requested_by: { id: '1', name: 'Ann', api_key: null } },
+    ...turned,
+    state: 'pending',
+    tenant_name: 'Acme',
+    metadata: null,
+    required: 1,
+    approved_by: [],
+    requested_by: { id: '1', name: 'Ann', api_key: null },
   };
   const { text, html } = renderApprovalMail('approval.requested', turned);
   const shown = [
@@ -262,6 +267,16 @@ describe('what a tenant changes', () => {
       '>help@acme.example</p>',
     ])
       expect(html).toContain(part);
+  });
+
+  test('no branding makes a mail many times as long as what it tells of', () => {
+    const branding = Object.fromEntries(
+      Array.from({ length: 1000 }, (_each, index) => [`p${index}`, '{resource}'.repeat(30)]),
+    );
+    const large = { ...approval, resource: { note: 'n'.repeat(30_000) } };
+    const { text, html } = render('approval.requested', { approval_request: { branding } }, large);
+    expect(text).toContain('n'.repeat(30_000));
+    expect(text.length + html.length).toBeLessThan(1_000_000);
   });
 
   test('a color or a logo that could be something else is not used', () => {

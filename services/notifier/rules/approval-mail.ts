@@ -14,6 +14,7 @@ import {
   type RenderedMail,
 } from './mail-layout.ts';
 import { asksForDecision } from './notice.ts';
+import { shortened } from './notice-words.ts';
 
 /** What a mail is made from. */
 export interface ApprovalFacts {
@@ -162,6 +163,12 @@ function approversOf({ policy, approved_by: approvers = [] }: Omit<ApprovalFacts
 
 const outcomes: Readonly<Record<Decision, string>> = { approve: 'Approved', deny: 'Denied' };
 
+/**
+ * A branding may have any number of places for a resource of 32 KiB: of such values, in characters,
+ * and of parts a mail has no more.
+ */
+const [longestValue, mostParts] = [500, 20];
+
 /** The placeholders of subjects and branding. */
 const placeholdersOf = ({ decision, ...approval }: ApprovalFacts): ReadonlyMap<string, string> =>
   new Map(
@@ -179,7 +186,7 @@ const placeholdersOf = ({ decision, ...approval }: ApprovalFacts): ReadonlyMap<s
       expires_at: minute(approval.expires_at),
       outcome: decision ? outcomes[decision.decision] : '',
       decided_by: deciderOf(decision),
-    }).map(([name, value]) => [name, oneLine(value)]),
+    }).map(([name, value]) => [name, shortened(oneLine(value), longestValue)]),
   );
 
 /** The table of a mail: label and value, without what the approval does not say. */
@@ -226,7 +233,9 @@ function brandingOf(
   const { name, color = '', logo_url: logo = '', ...others } = parts;
   return {
     above: name === undefined ? '' : oneLine(fill(name, values)),
-    below: Object.values(others).map((line) => oneLine(fill(line, values))),
+    below: Object.values(others)
+      .slice(0, mostParts)
+      .map((line) => oneLine(fill(line, values))),
     color: /^#[0-9a-f]{6}$/i.test(color) ? color : defaultColor,
     logo: URL.parse(logo)?.protocol === 'https:' ? logo : '',
   };
