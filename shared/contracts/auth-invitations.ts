@@ -97,7 +97,7 @@ export const invitationContracts = {
     }),
   }),
   'auth.invitations.end': internal({
-    summary: 'End the invitation of a removed member',
+    summary: 'End the invitation and the API keys that a removed member has in the tenant',
     path: { tenant_id: Uuid, user_id: UserId },
   }),
 } as const;

@@ -222,9 +222,13 @@ test('what is deprovisioned is over when answered: membership, sessions, keys an
     expect(await memberOf(id)).toMatchObject({ roles: ['operator'], managed_by: 'scim' });
     const risk = `/tenants/${tenant.id}/config/risk`;
     expect((await member.client.get(risk)).status).toBe(200);
+    const made = await member.client.post('/auth/api-key', { name: 'k' });
+    const key = new Client(strata.url, made.body.api_key);
+    expect((await key.get(risk)).status).toBe(200);
     expect((await end(id)).status).toBeLessThan(300);
     const over = await member.client.get(risk);
     expect([over.status, over.body.detail.code]).toEqual([401, 'auth_session_revoked']);
+    expect((await key.get(risk)).body.detail.code).toBe('auth_api_key_invalid');
     expect(await memberOf(id)).toBeUndefined();
     const [kept] = await strata.database.query<{ status: string }>(
       'SELECT status FROM auth.users WHERE id = $1',

@@ -7,9 +7,12 @@ import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import fc from '../support/properties.ts';
 import {
+  addMember,
   adminPassword,
   Client,
   createTenant,
+  joinTenant,
+  memberPassword,
   signIn,
   startStrata,
   type Answer,
@@ -142,7 +145,7 @@ test('scopes bound it, and so do the roles that its owner has now', async () => 
   await tenant.admin.patch(member, { roles: ['viewer'] });
   expect(await reading(operators, risk())).toBe('403 insufficient_role');
   await tenant.admin.delete(member);
-  expect(await reading(operators, risk())).toBe('403 tenant_mismatch');
+  expect(await reading(operators, risk())).toBe('401 auth_api_key_invalid');
 });
 
 test.each([
@@ -274,6 +277,33 @@ test("what is the platform's alone is seen with platform:read only, whoever owns
   const events = await audit.get('/audit/events?limit=200');
   expect([events.status, events.body.items.length > 0]).toEqual([200, true]);
   expect(events.text).not.toContain(secret);
+});
+
+test('it ends with the membership of its owner, in that tenant alone, and does not come back with it', async () => {
+  const email = 'comes-back@example.com';
+  const { user_id: id } = await addMember(tenant.admin, tenant.id, { email, roles: ['operator'] });
+  const other = await createTenant(strata.url, platform, 'Keys elsewhere');
+  const inBoth = await signIn(strata.url, email, memberPassword);
+  await joinTenant(other.admin, other.id, inBoth, { email, roles: ['operator'] });
+  const keyIn = async (tenantId: string): Promise<Client> =>
+    clientWithKey(await signIn(strata.url, email, memberPassword, tenantId), {});
+  const [here, elsewhere] = [await keyIn(tenant.id), await keyIn(other.id)];
+  expect((await here.get(risk())).status).toBe(200);
+
+  expect((await tenant.admin.delete(`/tenants/${tenant.id}/users/${id}`)).status).toBe(204);
+  expect(await reading(here, risk())).toBe('401 auth_api_key_invalid');
+  const back = await signIn(strata.url, email, memberPassword, other.id);
+  await joinTenant(tenant.admin, tenant.id, back, { email, roles: ['operator'] });
+  expect(await reading(here, risk())).toBe('401 auth_api_key_invalid');
+  expect(await reading(elsewhere, `/tenants/${other.id}/config/risk`)).toBe('200');
+  const { items } = (await back.get('/auth/activity')).body;
+  expect(items.map((event: { action: string }) => event.action)).toContain('auth.api_key_ended');
+
+  // As after a removal that died before it came to the keys.
+  const lost = await keyIn(tenant.id);
+  await database.query(`DELETE FROM tenant_config.members WHERE user_id = '${id}'`);
+  expect((await tenant.admin.delete(`/tenants/${tenant.id}/users/${id}`)).status).toBe(404);
+  expect(await reading(lost, risk())).toBe('401 auth_api_key_invalid');
 });
 
 test('rotation ends the old secret, revocation the key, disabling the account until it is enabled', async () => {

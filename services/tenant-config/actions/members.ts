@@ -38,6 +38,7 @@ import {
   findMember,
   findMemberships,
   isAdministrator,
+  noSuchMember,
   requireAdministrator,
 } from '../stores/members.ts';
 import { findTenant, requireTenant } from '../stores/tenants.ts';
@@ -237,19 +238,23 @@ const listActions = (db: DataSource, settings: () => Settings) =>
     },
 
     async 'tenant-config.members.remove'({ tenant_id, user_id }, request) {
-      await commitChange(db, request, memberScope(tenant_id), async (manager) => {
-        const removed = await findMember(manager, tenant_id, user_id);
-        const { roles, groups } = removed;
-        await manager.delete(MemberEntity, { tenant_id, user_id });
-        if (isAdministrator(removed)) await requireAdministrator(manager, tenant_id);
-        return {
-          result: undefined,
-          keys: request.keys,
-          events: [memberEvent('removed', tenant_id, user_id, { roles, groups })],
-        };
-      });
-      // Without its membership the invitation gives no right; this only tidies up.
-      await request.call('auth.invitations.end', { tenant_id, user_id });
+      const address = { tenant_id, user_id };
+      const isMember = await db.manager.existsBy(MemberEntity, address);
+      if (isMember)
+        await commitChange(db, request, memberScope(tenant_id), async (manager) => {
+          const removed = await findMember(manager, tenant_id, user_id);
+          const { roles, groups } = removed;
+          await manager.delete(MemberEntity, address);
+          if (isAdministrator(removed)) await requireAdministrator(manager, tenant_id);
+          return {
+            result: undefined,
+            keys: request.keys,
+            events: [memberEvent('removed', tenant_id, user_id, { roles, groups })],
+          };
+        });
+      // Also of whom an earlier request removed that ended before this.
+      await request.call('auth.invitations.end', address);
+      if (!isMember) throw noSuchMember();
       return null;
     },
   }) satisfies Handlers;

@@ -5,6 +5,9 @@ import { deciderRoles } from '../../../shared/contracts/notifier.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { MemberEntity, type MemberRow } from '../schema.ts';
 
+export const noSuchMember = (): StrataError =>
+  new StrataError('not_found', 'The tenant has no such member.');
+
 /** Throws 404 where the person is no member. */
 export async function findMember(
   manager: EntityManager,
@@ -12,7 +15,7 @@ export async function findMember(
   userId: string,
 ): Promise<MemberRow> {
   const row = await manager.findOneBy(MemberEntity, { tenant_id: tenantId, user_id: userId });
-  if (!row) throw new StrataError('not_found', 'The tenant has no such member.');
+  if (!row) throw noSuchMember();
   return row;
 }
 

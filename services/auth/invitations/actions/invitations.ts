@@ -27,6 +27,7 @@ import { newInvitationToken, requireFittingPassword, type WaysIn } from '../rule
 import type { Membership } from '../../accounts/rules/memberships.ts';
 import { networkOf, throttleKey } from '../../throttling/rules/throttle.ts';
 import {
+  ApiKeyEntity,
   InvitationEntity,
   PasskeyEntity,
   UserEntity,
@@ -34,6 +35,7 @@ import {
   type UserRow,
 } from '../../schema.ts';
 import type { PasswordHashing } from '../../passwords/password-hashing.ts';
+import { endApiKeysIn } from '../../api-keys/stores/api-keys.ts';
 import { recordEvent } from '../../stores/audit-events.ts';
 import { findUnusedInvitation, putInvitation, useInvitation } from '../stores/invitations.ts';
 import { proveAddress } from '../../accounts/stores/proof.ts';
@@ -275,13 +277,20 @@ export function invitationActions({
       return null;
     },
 
-    /** The row stays until its time is up, when the account goes with it that it was made for. */
-    async 'auth.invitations.end'({ tenant_id, user_id }) {
+    /**
+     * The row stays until its time is up, when the account goes with it that it was made for. Keys
+     * go, since they would work again for whoever is made a member again.
+     */
+    async 'auth.invitations.end'({ tenant_id, user_id }, request) {
       await db.manager.query(
         `UPDATE auth.invitations SET expires_at = LEAST(expires_at, now())
          WHERE tenant_id = $1 AND user_id = $2`,
         [tenant_id, user_id],
       );
+      if (await db.manager.existsBy(ApiKeyEntity, { tenant_id, user_id }))
+        await commitChange(db, request, authScope, (manager) =>
+          endApiKeysIn(manager, user_id, tenant_id),
+        );
       return null;
     },
   } satisfies Handlers;
