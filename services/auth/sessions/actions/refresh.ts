@@ -14,6 +14,7 @@ import {
 import { RefreshEntity, SessionEntity, type RefreshRow, type SessionRow } from '../../schema.ts';
 import type { AuthParts } from '../../parts.ts';
 import { identityEvent } from '../../stores/audit-events.ts';
+import { databaseTime } from '../../stores/clock.ts';
 import { endSessions, rotateRefreshToken } from '../stores/sessions.ts';
 import { findUser } from '../../accounts/stores/users.ts';
 
@@ -44,7 +45,7 @@ export function refreshActions({ db, settings, signIn }: AuthParts) {
     const next = token?.successor ? await findToken(manager, token.successor) : null;
     const successorUsed = next !== null && next.used_at !== null;
     // Nodes' clocks differ, and a retry may come to another node than the exchange did.
-    const [{ now }] = await manager.query<[{ now: Date }]>('SELECT clock_timestamp() AS now');
+    const now = await databaseTime(manager);
     const verdict = validateRefresh(token, session, successorUsed, now);
     const ring = refreshKeysOf(settings());
     const keys = ring.all.map(({ bytes }) => bytes);

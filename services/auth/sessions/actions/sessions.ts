@@ -25,7 +25,7 @@ import { refreshKeysOf } from '../rules/refresh-tokens.ts';
 import { SessionEntity, UserEntity, type SessionRow } from '../../schema.ts';
 import { identityOf } from '../sign-in.ts';
 import { entryEvent, identityEvent } from '../../stores/audit-events.ts';
-import { hasPassed } from '../../stores/clock.ts';
+import { databaseTime, hasPassed } from '../../stores/clock.ts';
 import {
   endSessions,
   endSessionsIn,
@@ -172,7 +172,7 @@ export function sessionActions(parts: AuthParts) {
         const before = await lockRow(manager, SessionEntity, open);
         if (!before) throw new StrataError('auth_session_revoked');
         requireGoodFor(before.confined_to, tenantId);
-        const now = new Date();
+        const now = await databaseTime(manager);
         const change = { tenant_id: tenantId, last_used_at: now };
         await manager.update(SessionEntity, { id: sessionId }, change);
         const { bytes: key } = refreshKeysOf(settings()).current;

@@ -22,6 +22,7 @@ import {
   type SessionRow,
   type UserRow,
 } from '../../schema.ts';
+import { databaseTime } from '../../stores/clock.ts';
 import { lockForSignIn } from '../../accounts/stores/users.ts';
 import { issuersKnowing } from '../../single-sign-on/stores/sso-identities.ts';
 
@@ -97,7 +98,7 @@ export async function insertSession(
   { method, at, providerId, confinedTo }: Authentication,
   client: Client,
 ): Promise<OpenedSession> {
-  const now = new Date();
+  const now = await databaseTime(manager);
   const session: SessionRow = {
     id: randomUUID(),
     user_id: userId,
