@@ -355,6 +355,21 @@ describe('faults', () => {
     const sendAfterwards = await begin();
     expect((await sendAfterwards()).status).toBeLessThan(300);
   });
+
+  test('a refresh that fails for want of memberships leaves its token good for later', async () => {
+    const { body } = await login();
+    const refresh = () => anyone.post('/auth/refresh', { refresh_token: body.refresh_token });
+    const fault = renamed('memberships', 'tenant_config.members');
+    await database.query(fault.make);
+    undo = fault.undo;
+    expect((await refresh()).status).toBe(503);
+    await database.query(fault.undo);
+    undo = undefined;
+    await database.query(
+      `UPDATE auth.refresh_tokens SET used_at = used_at - interval '11 seconds'`,
+    );
+    expect((await refresh()).status).toBe(200);
+  });
 });
 
 test.each(cases)('$action refuses in its own words', async ({ refused }) => {

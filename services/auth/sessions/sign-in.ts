@@ -107,14 +107,15 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
 
   /**
    * A fresh access token for a session, with the refresh token to continue it. Roles are those of
-   * now.
+   * now; `known` where the caller has just read the memberships.
    */
   async function tokenResponse(
     user: UserRow,
     { session, refreshToken }: OpenedSession,
     call: Call,
+    known?: readonly Membership[],
   ): Promise<TokenResponse> {
-    const memberships = await call('tenant-config.members.of', { user_id: user.id });
+    const memberships = known ?? (await call('tenant-config.members.of', { user_id: user.id }));
     const membership = memberships.find(({ tenant_id: id }) => id === session.tenant_id) ?? null;
     // A tenant knows those who visit it by no name.
     await noteName(user, membership);

@@ -1,6 +1,6 @@
 /** Exchanging a refresh token for a new pair. */
 import type { EntityManager } from 'typeorm';
-import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
+import type { Call, Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import { lockRow } from '../../../../shared/database/locked-row.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 import {
@@ -16,6 +16,7 @@ import type { AuthParts } from '../../parts.ts';
 import { identityEvent } from '../../stores/audit-events.ts';
 import { databaseTime } from '../../stores/clock.ts';
 import { endSessions, rotateRefreshToken } from '../stores/sessions.ts';
+import type { Membership } from '../../accounts/rules/memberships.ts';
 import { findUser } from '../../accounts/stores/users.ts';
 
 interface Exchange {
@@ -34,6 +35,13 @@ export function refreshActions({ db, settings, signIn }: AuthParts) {
     const token = await findToken(manager, hash);
     if (!token) return null;
     return lockRow(manager, SessionEntity, { id: token.session_id });
+  }
+
+  /** Of whose token it is; none where it is nobody's. */
+  async function membershipsOf(presented: string, call: Call): Promise<readonly Membership[]> {
+    const token = await findToken(db.manager, refreshHash(presented));
+    const session = token && (await db.manager.findOneBy(SessionEntity, { id: token.session_id }));
+    return session ? call('tenant-config.members.of', { user_id: session.user_id }) : [];
   }
 
   /** Judges the token, and rotates it where it is unused. */
@@ -72,6 +80,9 @@ export function refreshActions({ db, settings, signIn }: AuthParts) {
 
   return {
     async 'auth.refresh'({ body: { refresh_token: presented } }, request) {
+      // Before the token is used up: while they cannot be read it stays good, and who tries again
+      // later is no thief.
+      const memberships = await membershipsOf(presented, request.call);
       const { verdict, session, successor } = await db.transaction((manager) =>
         exchange(manager, presented),
       );
@@ -87,7 +98,8 @@ export function refreshActions({ db, settings, signIn }: AuthParts) {
         throw new StrataError('service_unavailable', 'SECRET_KEY is being changed. Try again.');
       const user = await findUser(db.manager, session.user_id);
       if (user?.status !== 'active') throw new StrataError('auth_refresh_invalid');
-      return signIn.tokenResponse(user, { session, refreshToken: successor }, request.call);
+      const continued = { session, refreshToken: successor };
+      return signIn.tokenResponse(user, continued, request.call, memberships);
     },
   } satisfies Handlers;
 }
