@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { audited } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
+import { holdLock } from '../support/held-lock.ts';
 import { invitationToken, invitationTokens, mailsTo } from '../support/mailboxes.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -637,4 +638,24 @@ describe('the first administrator of a tenant', () => {
     expect(outcome(await accept(await invitationToken(first.emails.operator!, 2)))).toBe('200');
     expect(outcome(await login(first.emails.operator!, memberPassword, made.body.id))).toBe('200');
   });
+});
+
+test('administrators of the platform who disable each other at once leave one', async () => {
+  const email = 'listed@platform.example';
+  await platform.post('/tenants', { name: 'Each other', admin: { email, password } });
+  const other = await signIn(strata.url, email, password);
+  const idOf = async (address: string): Promise<string | undefined> =>
+    (await platform.get(`/auth/users?email=${address}`)).body.items[0]?.id;
+  const disable = (by: Client, id: string | undefined): Promise<Answer> =>
+    by.patch(`/auth/users/${id}`, { status: 'disabled' });
+  const third = await idOf(futureAdmin);
+  if (third !== undefined) expect(outcome(await disable(platform, third))).toBe('200');
+  const [own, theirs] = [await idOf('admin@example.com'), await idOf(email)];
+  const counter = `SELECT FROM strata.revisions WHERE scope = 'auth' FOR UPDATE`;
+  const lock = await holdLock(database, counter);
+  const both = [disable(platform, theirs), disable(other, own)];
+  await lock.untilWaiting(2);
+  await lock.release();
+  const outcomes = (await Promise.all(both)).map(outcome);
+  expect(outcomes.sort()).toEqual(['200', '409 conflict']);
 });

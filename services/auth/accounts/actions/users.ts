@@ -263,6 +263,8 @@ const changeActions = ({ db, settings, notices }: AuthParts) =>
         const user = await lockAccount(manager, id);
         if (!user || user.erasing_since !== null)
           throw new StrataError('not_found', 'There is no such account.');
+        // Two who disable each other at once would leave none.
+        if (disables) await requireAnotherAdmin(manager, user, settings());
         await manager.update(UserEntity, { id }, { status });
         const sessionKeys = disables ? await endSessionsOf(manager, id) : [];
         const apiKeyKeys = await cacheKeysOfApiKeys(manager, id);
