@@ -361,5 +361,10 @@ export const tenantConfigSchema: Schema = {
       'CREATE INDEX tenants_erasing ON tenant_config.tenants (erasing_since) WHERE erasing_since IS NOT NULL',
       'ANALYZE tenant_config.tenants',
     ),
+    migration(
+      'TenantConfigScimNames1766800000001',
+      // A directory asks for each of its people by name before it does anything.
+      'CREATE INDEX scim_users_user_name ON tenant_config.scim_users (tenant_id, lower(user_name))',
+    ),
   ],
 };

@@ -9,6 +9,7 @@ import { globalConfigSchema } from '../../services/global-config/schema.ts';
 import { globalConfigService } from '../../services/global-config/global-config.service.ts';
 import { seedRisk } from '../../services/tenant-config/rules/risk.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
+import { listScimUsers } from '../../services/tenant-config/stores/scim.ts';
 import { tenantConfigService } from '../../services/tenant-config/tenant-config.service.ts';
 import { serviceCaller } from '../../shared/access.ts';
 import { createNode, type Node } from '../../shared/node/broker.ts';
@@ -154,6 +155,28 @@ test('the configurations of all agent types cost as much as those of one', async
   expect(Object.keys(answer.configurations).length).toBe(60);
   expect(await leastCostOf(read)).toEqual(one);
   expect(one.calls).toBe(3);
+});
+
+test('a person of a directory is found by their name without a look at all of its people', async () => {
+  const tenantId = randomUUID();
+  await database.query(
+    `INSERT INTO tenant_config.scim_users (tenant_id, user_id, user_name, profile, created_at, updated_at)
+     SELECT $1, gen_random_uuid(), 'Person' || n || '@directory.example', '{}', now(), now()
+     FROM generate_series(1, 5000) n`,
+    [tenantId],
+  );
+  await database.query('ANALYZE tenant_config.scim_users');
+  const logged = jest.spyOn(tenantDb.logger, 'logQuery');
+  const filter = { attribute: 'userName', value: 'person7@directory.example' } as const;
+  const page = { offset: 0, most: 100 };
+  const { total } = await listScimUsers(tenantDb.manager, tenantId, filter, page);
+  const asked = logged.mock.calls.filter(([sql]) => sql.includes('scim_users'));
+  logged.mockRestore();
+  expect([total, asked.length]).toEqual([1, 2]);
+  for (const [sql, parameters] of asked) {
+    const plan: unknown = await tenantDb.query(`EXPLAIN ${sql}`, parameters);
+    expect(JSON.stringify(plan)).toContain('scim_users_user_name');
+  }
 });
 
 describe('of effective values that are kept in memory', () => {
