@@ -58,35 +58,33 @@ export interface Span {
 
 /** Windows that follow each other for longer have no end. */
 const longestMs = 2 * 366 * dayMs;
-/** Windows that follow each other, one after the other, are looked at so often. */
-const mostWindowsInRow = 100;
+/** Windows that follow each other are looked at so often again: each look costs up to 0.1 ms. */
+const mostLooks = 200;
 
 /** What a moment is to all of the windows together. */
 export function stretchOfAll(during: readonly FreezeWindow[], at: number): Stretch {
-  let stretches = during.map((window) => stretchAt(window, at));
-  let end = endOf(stretches);
-  if (end === null) {
+  const stretches = during.map((window) => stretchAt(window, at));
+  const ends = stretches.flatMap(({ isWithin, until }) => (isWithin ? [until!] : []));
+  if (ends.length === 0) {
     const next = stretches.flatMap(({ until }) => until ?? []);
     return { isWithin: false, until: next.length > 0 ? Math.min(...next) : null };
   }
-  for (let count = 0; count < mostWindowsInRow; count += 1) {
-    const now = end;
-    // Of the others the stretch that is known reaches further.
-    stretches = stretches.map((stretch, index) =>
-      stretch.until !== null && stretch.until <= now ? stretchAt(during[index]!, now) : stretch,
-    );
-    const next = endOf(stretches);
-    if (next === null) break;
-    if (next - at > longestMs) return { isWithin: true, until: null };
-    end = next;
+  let end = Math.max(...ends);
+  let looks = 0;
+  for (let index = 0; index < during.length && looks < mostLooks; index += 1) {
+    const known = stretches[index]!;
+    if (known.until !== null && known.until <= end) {
+      stretches[index] = stretchAt(during[index]!, end);
+      looks += 1;
+    }
+    const { isWithin, until } = stretches[index]!;
+    if (!isWithin || until! <= end) continue;
+    end = until!;
+    if (end - at > longestMs) return { isWithin: true, until: null };
+    // Another one may reach further from here: of most it is known already.
+    index = -1;
   }
   return { isWithin: true, until: end };
-}
-
-/** When the last of those that a moment is within ends; null where it is within none. */
-function endOf(stretches: readonly Stretch[]): number | null {
-  const ends = stretches.flatMap(({ isWithin, until }) => (isWithin ? [until!] : []));
-  return ends.length > 0 ? Math.max(...ends) : null;
 }
 
 /** Parts of the span in which a freeze holds, overrides aside. */
@@ -188,11 +186,13 @@ const yearlySpans = (window: FreezeWindow, at: number): Generator<Span> =>
 
 function* yearlyWallSpans({ dates }: FreezeWindow, now: WallTime): Generator<WallSpan> {
   const days = dates!.toSorted().map((text) => text.split('-').map(Number));
-  const thisYear = new Date(now).getUTCFullYear();
-  for (let year = thisYear - 1; year < thisYear + longestSearchYears; year += 1) {
+  // Yesterday's may last until today.
+  const first = (Math.floor(now / dayMs) - 1) * dayMs;
+  const firstYear = new Date(first).getUTCFullYear();
+  for (let year = firstYear; year < firstYear + longestSearchYears; year += 1) {
     for (const [month, day] of days) {
       const from = Date.UTC(year, month! - 1, day);
-      if (new Date(from).getUTCDate() === day) yield { from, until: from + dayMs };
+      if (from >= first && new Date(from).getUTCDate() === day) yield { from, until: from + dayMs };
     }
   }
 }

@@ -4,11 +4,12 @@ import { Temporal } from 'temporal-polyfill';
 import { decide } from '../../services/config-resolver/rules/decide.ts';
 import { frozenBy, type Acting } from '../../shared/budgets/frozen-by.ts';
 import { freezesProblems } from '../../shared/budgets/freezes-document.ts';
-import { stretchAt } from '../../shared/budgets/windows.ts';
+import { stretchAt, stretchOfAll } from '../../shared/budgets/windows.ts';
 import { Freezes, type Freeze, type FreezeWindow } from '../../shared/contracts/freezes.ts';
 import { weekdays } from '../../shared/contracts/weekdays.ts';
 import { limitDefaults } from '../../shared/contracts/risk.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
+import { costsOf, mostGrowth } from '../support/cost.ts';
 import { zonesThatChange } from '../support/zones.ts';
 
 const ms = (text: string): number => Date.parse(text);
@@ -253,6 +254,30 @@ describe('a freeze', () => {
     expect(performance.now() - began).toBeLessThan(10_000);
     const next = { ...night, days: ['mon' as const], start: '09:00', end: '17:00' };
     expect(frozen({ during: [next], only_within: true }, at)).toEqual(['2026-07-13T09:00:00.000Z']);
+  });
+  test('whose windows take turns costs a few looks at each, not one at each turn', () => {
+    const days = Array.from({ length: 366 }, (_each, index) =>
+      new Date(Date.UTC(2024, 0, 1 + index)).toISOString().slice(5, 10),
+    );
+    const during = Array.from({ length: 100 }, (_each, window) => ({
+      dates: days.filter((_day, index) => index % 2 === window % 2),
+      timezone: 'Europe/Rome',
+    }));
+    const [once, all] = costsOf(
+      () => during.map((window) => stretchAt(window, ms(at))),
+      () => expect(stretchOfAll(during, ms(at)).isWithin).toBe(true),
+    );
+    expect(all).toBeLessThanOrEqual(mostGrowth * once!);
+  }, 60_000);
+  test('of a hundred windows that follow each other ends with the last', () => {
+    const hour = (count: number): string =>
+      new Date(ms('2026-07-01T00:00:00Z') + count * 3_600_000).toISOString().slice(0, 16);
+    const during = Array.from({ length: 100 }, (_each, index) => ({
+      from: hour(99 - index),
+      until: hour(100 - index),
+      timezone: 'UTC',
+    }));
+    expect(frozen({ during }, '2026-07-01T00:30:00Z')).toEqual(['2026-07-05T04:00:00.000Z']);
   });
   test('of only times that are over holds for good', () => {
     const over: FreezeWindow = {
