@@ -19,6 +19,8 @@ const batch = 20;
  * tenant that has changed as much as it may in an hour. Until then the others come first.
  */
 const refusedMs = 30_000;
+/** The same after an outage, which may be of its tenant alone: the next of that tenant comes first. */
+const outageMs = 5000;
 
 export interface ScheduleOptions {
   readonly db: DataSource;
@@ -30,12 +32,12 @@ export interface ScheduleOptions {
 }
 
 export function startSchedule({ db, entity, service, log, run }: ScheduleOptions): BackgroundLoop {
-  /** By their ids, when those that were refused are tried again, by performance.now(). */
-  const refused = new Map<string, number>();
+  /** By their ids, when those that were not applied are tried again, by performance.now(). */
+  const later = new Map<string, number>();
 
-  function refusedLately(): string[] {
-    for (const [id, until] of refused) if (until <= performance.now()) refused.delete(id);
-    return [...refused.keys()];
+  function triedLately(): string[] {
+    for (const [id, until] of later) if (until <= performance.now()) later.delete(id);
+    return [...later.keys()];
   }
 
   /** Answers the outage that kept it from being applied. */
@@ -46,26 +48,27 @@ export function startSchedule({ db, entity, service, log, run }: ScheduleOptions
     } catch (error) {
       // Another node was first, or somebody took it back.
       log.info({ err: error, changeset_id: id }, 'a scheduled change set was not applied');
-      if (isOutage(error)) return error;
-      refused.set(id, performance.now() + refusedMs);
-      return undefined;
+      const outage = isOutage(error) ? error : undefined;
+      later.set(id, performance.now() + (outage === undefined ? refusedMs : outageMs));
+      return outage;
     }
   }
   return startBackgroundLoop({
     log,
-    async look(stopping) {
+    async look() {
+      // One of each tenant: how many one has, and what its own wait for, holds up no other.
       const due = await db.query<{ id: string; tenant_id: string | null }[]>(
-        `SELECT id, tenant_id FROM ${tableOf(entity)}
-         WHERE state = 'scheduled' AND due_at <= now() AND id <> ALL ($1) ORDER BY due_at LIMIT ${batch}`,
-        [refusedLately()],
+        `SELECT id, tenant_id FROM (
+           SELECT DISTINCT ON (tenant_id) id, tenant_id, due_at FROM ${tableOf(entity)}
+           WHERE state = 'scheduled' AND due_at <= now() AND id <> ALL ($1) ORDER BY tenant_id, due_at
+         ) AS first ORDER BY due_at LIMIT ${batch}`,
+        [triedLately()],
       );
-      // What one waits for, such as a service that is away, need not hold the others.
-      let outage: unknown;
-      for (const { id, tenant_id: tenantId } of due)
-        if (!stopping.aborted) outage = (await attempt(tenantId, id)) ?? outage;
+      const outages = await Promise.all(due.map(({ id, tenant_id: of }) => attempt(of, id)));
       const reminded = await remindDue(db, entity, service);
+      const outage = outages.find((each) => each !== undefined);
       if (outage !== undefined) throw outage;
-      return due.length === batch || reminded === batch ? 0 : pollMs;
+      return due.length > 0 || reminded === batch ? 0 : pollMs;
     },
     retryMs: pollMs,
     complaint: 'scheduled change sets cannot be applied; it is tried again',

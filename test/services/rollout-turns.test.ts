@@ -1,16 +1,22 @@
 /**
  * Turns of the runner: one node has it, one that comes back late has lost it, and a rollout whose
- * gates do not answer keeps no other waiting. Turns of temporary changes that end.
+ * gates do not answer keeps no other waiting. Turns of temporary changes that end, and of scheduled
+ * change sets.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
 import { startRunningRollouts } from '../../services/global-config/actions/rollout-runner.ts';
-import { globalConfigSchema } from '../../services/global-config/schema.ts';
+import { ChangeSetEntity, globalConfigSchema } from '../../services/global-config/schema.ts';
 import { answersOf, endTurn, takeTurn } from '../../services/global-config/stores/rollout-runs.ts';
+import { startTemporaryChanges } from '../../services/tenant-config/worker/temporary-changes.ts';
+import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import { dueTemporaries } from '../../shared/documents/temporary-changes.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
+import { StrataError } from '../../shared/errors.ts';
+import { eventually } from '../support/eventually.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
 let database: Database;
@@ -101,4 +107,60 @@ test('temporary changes that are due have turns by scope: very many of one hold 
   );
   const due = await dueTemporaries(db.manager, 6);
   expect(due.map(({ scope }) => scope)).toEqual(['many', 'few', 'many', 'few', 'many', 'many']);
+});
+
+test('a tenant whose temporary changes get no answer is waited for once in a look', async () => {
+  await db.query(
+    `INSERT INTO strata.temporary_changes
+       (id, scope, path, until, due_at, revision, fields, made, changed_by, created_at)
+     SELECT gen_random_uuid(), 'tenant:' || $1, '/' || n, now(), now(), n, '[]', '{}', 'u', now()
+     FROM generate_series(1, 30) AS n`,
+    [randomUUID()],
+  );
+  let asked = 0;
+  const complained = Promise.withResolvers<void>();
+  const loop = startTemporaryChanges({
+    db,
+    log: pino({}, { write: () => complained.resolve() }),
+    async call() {
+      asked += 1;
+      throw new StrataError('timeout');
+    },
+  });
+  await complained.promise;
+  await loop.stop();
+  expect(asked).toBeLessThan(5);
+});
+
+test('scheduled change sets of a tenant that get no answer hold up no other tenant', async () => {
+  const [many, few] = [randomUUID(), randomUUID()];
+  await db.query(
+    `INSERT INTO global_config.change_sets (id, tenant_id, state, digest, content, created_at, updated_at, due_at)
+     SELECT gen_random_uuid(), CASE WHEN n <= 30 THEN $1::uuid ELSE $2::uuid END, 'scheduled', '', '{}', at, at, at
+     FROM generate_series(1, 32) AS n, LATERAL (SELECT now() - make_interval(secs => 100 - n) AS at) AS due`,
+    [many, few],
+  );
+  const unanswered: string[] = [];
+  const others: string[] = [];
+  const schedule = startSchedule({
+    db,
+    entity: ChangeSetEntity,
+    service: 'global-config',
+    log: pino({ enabled: false }),
+    async run(tenantId, id) {
+      (tenantId === many ? unanswered : others).push(id);
+      if (tenantId === many) throw new StrataError('timeout');
+      const applied = `UPDATE global_config.change_sets SET state = 'applied' WHERE id = $1`;
+      await db.query(applied, [id]);
+    },
+  });
+  try {
+    await eventually(async () => expect(others).toHaveLength(2));
+    await eventually(async () => expect(unanswered.length).toBeGreaterThan(1));
+  } finally {
+    await schedule.stop();
+  }
+  // The next of the tenant, too, is not held up by its first.
+  expect(unanswered.length).toBeLessThan(5);
+  expect(new Set(unanswered).size).toBe(unanswered.length);
 });

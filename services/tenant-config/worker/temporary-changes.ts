@@ -42,10 +42,13 @@ export function startTemporaryChanges({ db, log, call }: LoopOptions): Backgroun
       const tenants = [...Map.groupBy(due, ({ scope }) => scope)];
       const outages = await Promise.all(
         tenants.map(async ([scope, ofTenant]) => {
-          let outage: unknown;
-          for (const { id } of ofTenant)
-            if (!stopping.aborted) outage = (await attempt(scope, id)) ?? outage;
-          return outage;
+          for (const { id } of ofTenant) {
+            if (stopping.aborted) break;
+            const outage = await attempt(scope, id);
+            // Its others would wait as long for the same, and the other tenants for them.
+            if (outage !== undefined) return outage;
+          }
+          return undefined;
         }),
       );
       const outage = outages.find((each) => each !== undefined);
