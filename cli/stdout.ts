@@ -13,9 +13,14 @@ export function openStdout(complain: (text: string) => void): Stdout {
   const { stdout } = process;
   // Node takes a file on a full disk for written where a part of the text still had its place.
   const isFile = fstatSync(stdout.fd).isFile();
+  let ending = 0;
   stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
-    // Whoever reads the answer may stop reading, as head does.
-    if (code === 'EPIPE') process.exit(0);
+    // Whoever reads the answer may stop reading, as head does. What a command ends with is said
+    // right after its answer, and is an answer as well: 3 for a no.
+    if (code === 'EPIPE') {
+      setImmediate(() => process.exit(ending));
+      return;
+    }
     complain(`the answer is not written: ${message}`);
     process.exit(failed);
   });
@@ -25,6 +30,7 @@ export function openStdout(complain: (text: string) => void): Stdout {
       else stdout.write(`${line}\n`);
     },
     exit(code) {
+      ending = code;
       stdout.write('', (unwritten) => {
         if (!unwritten) process.exit(code);
       });

@@ -531,6 +531,10 @@ test('decide ends with 0 for a yes alone', async () => {
   const costly = await decide('--risk', 'low', '--cost', '1000000');
   expect(costly).toMatchObject({ code: 3, err: '' });
   expect(costly.out).toMatch(/^deny\nrule +limit +asked .*\nmax_cost_impact_approval +/);
+  const unread = cli.run(['decide', 'resize', '--risk', 'low', '--cost', '1000000'], {
+    isUnread: true,
+  });
+  expect(await unread).toEqual({ code: 3, out: '', err: '' });
   expect((await decide('--risk', 'high')).out).toMatch(/^approval_required\n/);
   expect((await decide('--risk', 'low', '--service', 'chekout')).err).toMatch(/^strata: not_found/);
   const always = { from: '2020-01-01T00:00', until: '2090-01-01T00:00', timezone: 'UTC' };

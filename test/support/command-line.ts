@@ -34,6 +34,8 @@ interface Started {
   readonly input?: string;
   /** The path of another Node. */
   readonly node?: string;
+  /** No one reads the answer, as after a pipe to a program that has ended. */
+  readonly isUnread?: boolean;
 }
 
 export function commandLine(
@@ -46,7 +48,8 @@ export function commandLine(
   return {
     folder,
     done,
-    async run(args, { environment: more = {}, input = '', node = process.execPath } = {}) {
+    async run(args, started = {}) {
+      const { environment: more = {}, input = '', node = process.execPath, isUnread } = started;
       const child = spawn(node, [bin, ...args], {
         cwd: folder,
         env: { HOME: folder, ...compiled, ...environment, ...more },
@@ -58,6 +61,7 @@ export function commandLine(
       child.stderr.setEncoding('utf8').on('data', (text: string) => {
         said.err += text;
       });
+      if (isUnread) child.stdout.destroy();
       child.stdin.on('error', () => {}).end(input);
       const [code] = (await once(child, 'close')) as [number | null];
       const command = table.commandAt(commandFirst(args));
