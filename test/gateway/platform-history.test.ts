@@ -474,6 +474,30 @@ describe('what was withdrawn', () => {
     expect(body.as_of).toEqual({ at: first, now: ['env'] });
   });
 
+  test('is what a rollout had made public until it was reverted', async () => {
+    await withdraw('canary');
+    const body = { config_value: 'canary', is_public: true };
+    const items = [{ action: 'put', path, body }];
+    const { digest } = (await platform.post('/config/plan', { items })).body;
+    const gate = [{ type: 'manual' }];
+    const stages = [
+      { tenants: [tenant.id], bake_minutes: 0, gate },
+      { percent: 100, bake_minutes: 0, gate },
+    ];
+    const why = { title: 'By mistake', reason: 'None' };
+    const made = await platform.post('/config/rollouts', { ...why, items, digest, stages });
+    const step = (name: string, said: object) =>
+      platform.post(`/config/rollouts/${made.body.id}/${name}`, said);
+    const at: string = (await step('advance', { stage: null })).body.updated_at;
+    await delay(2);
+    await step('hold', { reason: 'Is it secret?' });
+    expect((await past(at)).body.values.withdrawn).toBe('canary');
+    expect((await step('revert', { reason: 'It is' })).body.state).toBe('reverted');
+    const answer = await past(at);
+    expect(answer.text).not.toContain('canary');
+    expect(answer.body.as_of).toEqual({ at, now: ['env'], withheld: true });
+  });
+
   test('a tenant has no past before it was made', async () => {
     const first = await timeOf(await publish('before the tenant'));
     await publish('since');

@@ -27,7 +27,7 @@ import {
   withdrawnSince,
 } from '../stores/history.ts';
 import { isPurgedAt } from '../stores/purges.ts';
-import { inLayers, isUnderWay, rolloutsUnderWay } from '../stores/rollouts.ts';
+import { inLayers, isUnderWay, rolloutsUnderWay, withdrawnByRevert } from '../stores/rollouts.ts';
 import { described } from './entries.ts';
 
 /**
@@ -113,7 +113,8 @@ async function shownNow(
   layers: LayerDocuments,
   revision: number,
 ): Promise<ShownLayers> {
-  const withdrawn = await withdrawnSince(manager, revision);
+  const reverted = await withdrawnByRevert(manager, layers.rollouts, revision);
+  const withdrawn = new Set([...(await withdrawnSince(manager, revision)), ...reverted]);
   const entries = layers.entries.filter(({ document }) => !withdrawn.has(document.config_key));
   let withheld = entries.length < layers.entries.length;
   const rollouts = layers.rollouts.map((rollout) => {

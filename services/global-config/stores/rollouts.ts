@@ -46,6 +46,29 @@ export function inLayers({
   };
 }
 
+/**
+ * The keys of private entries that these rollouts made public, and a revert after a revision private
+ * again. The history of the entries has nothing of that.
+ */
+export async function withdrawnByRevert(
+  manager: EntityManager,
+  rollouts: readonly RolloutInLayers[],
+  revision: number,
+): Promise<string[]> {
+  if (rollouts.length === 0) return [];
+  const rows = await manager.query<{ key: string }[]>(
+    `SELECT item->>'resource_id' AS key FROM unnest($1::text[]) AS id CROSS JOIN LATERAL (
+       SELECT after FROM global_config.configuration_history
+       WHERE config_type = 'rollout_config' AND resource_id = id AND revision > $2
+       ORDER BY revision DESC LIMIT 1
+     ) AS last, json_array_elements(after->'items') AS item
+     WHERE after->>'state' = 'reverted' AND item->>'config_type' = 'global_config'
+       AND item->'before'->>'is_public' = 'false'`,
+    [rollouts.map(({ id }) => id), revision],
+  );
+  return rows.map(({ key }) => key);
+}
+
 type Named = { readonly config_type: string; readonly resource_id: string };
 const isSame = (one: Named, other: Named): boolean =>
   one.config_type === other.config_type && one.resource_id === other.resource_id;
