@@ -13,7 +13,7 @@ export interface Command<S extends Session = Session> {
   readonly flags?: Readonly<Record<string, Flag>>;
   /** Throws Misused, or what the cluster answered. Returns the exit code where it is not 0. */
   readonly run: (input: Input<S>) => Promise<number | void>;
-  /** By the name of a parameter: what may stand there, for the Tab key. */
+  /** By the name of a parameter: what may stand there, for the Tab key; of `tenant`, ids by default. */
   readonly complete?: Readonly<Record<string, (session: S) => Promise<readonly string[]>>>;
 }
 

@@ -68,8 +68,9 @@ function placeAfter(
 }
 
 const sourceOf = <S extends Session>({ complete: sources }: Command<S>, parameter = '') =>
-  sources?.[parameter];
-const valuesOf = (flag: string) => (flag === 'tenant' ? tenantIds : undefined);
+  sources?.[parameter] ?? valuesOf(parameter);
+/** A parameter or flag of this name takes ids of tenants, whichever command has it. */
+const valuesOf = (name: string) => (name === 'tenant' ? tenantIds : undefined);
 
 /** The next word of every command that begins with these. */
 function nextWords<S extends Session>(

@@ -4,7 +4,7 @@ import { approvalStates, longestWait } from '../../shared/contracts/notifier.ts'
 import { exitCodes, type Command, type Input } from '../command.ts';
 import { intentFlags, intentOf } from '../intent.ts';
 import { columns } from '../output.ts';
-import { countOf, given, jsonOf, tenantIds, textOf } from '../typed.ts';
+import { countOf, given, jsonOf, textOf } from '../typed.ts';
 
 type Approval = ResultOf<'notifier.approvals.get'>;
 
@@ -22,7 +22,6 @@ const list: Command = {
   name: 'approvals list',
   parameters: '<tenant>',
   summary: 'newest first',
-  complete: { tenant: tenantIds },
   flags: {
     state: { type: 'string', summary: `only ${approvalStates.join(', ')}` },
     limit: { type: 'string', summary: 'how many, 20 by default' },
@@ -44,7 +43,6 @@ const show: Command = {
   name: 'approvals show',
   parameters: '<tenant> <approval>',
   summary: 'one approval',
-  complete: { tenant: tenantIds },
   async run({ session, args: { tenant, approval }, answer }) {
     const params = { tenant_id: tenant, approval_id: approval };
     answer(await session.call('notifier.approvals.get', params));
@@ -55,7 +53,6 @@ const request: Command = {
   name: 'approvals request',
   parameters: '<tenant> <action> <title>',
   summary: 'ask for approval of an action; the title says to people what it is about',
-  complete: { tenant: tenantIds },
   flags: {
     ...intentFlags,
     resource: { type: 'string', summary: 'what would be changed' },
@@ -97,7 +94,6 @@ const approve: Command = {
   name: 'approvals approve',
   parameters: '<tenant> <approval>',
   summary: 'decide that it may be done',
-  complete: { tenant: tenantIds },
   flags: comment,
   run: (input) => decide(input, 'approve'),
 };
@@ -106,7 +102,6 @@ const deny: Command = {
   name: 'approvals deny',
   parameters: '<tenant> <approval>',
   summary: 'decide that it may not be done',
-  complete: { tenant: tenantIds },
   flags: comment,
   run: (input) => decide(input, 'deny'),
 };
@@ -115,7 +110,6 @@ const wait: Command = {
   name: 'approvals wait',
   parameters: '<tenant> <approval>',
   summary: `until it is decided; ends with ${exitCodes.refused} where it is not granted`,
-  complete: { tenant: tenantIds },
   flags: { timeout: { type: 'string', summary: 'for so many minutes at most, 1 to 999' } },
   async run({ session, args: { tenant, approval }, flags, answer, signal }) {
     const minutes = flags.timeout === undefined ? Infinity : countOf(flags.timeout, 1);

@@ -116,7 +116,6 @@ const writeOptions = (flags: Input['flags']) =>
     if_match:
       typeof flags['if-match'] === 'string' ? `"${revisionOf(flags['if-match'])}"` : undefined,
   });
-const completeTenant = { tenant: tenantIds };
 const completeOwner = { tenant: ownerIds };
 const completeAddress = { resource: async () => resourceNames, address: tenantIds };
 
@@ -254,7 +253,6 @@ const effective: Command = {
   parameters: '<tenant>',
   summary: 'all layers merged',
   flags: aspects,
-  complete: completeTenant,
   async run(input) {
     const effective = await resolve(input, { explain: false });
     input.answer(effective, () => {
@@ -274,7 +272,6 @@ const explain: Command = {
   parameters: '<tenant> [key]',
   summary: 'which layer decides each value, and what it shadows',
   flags: aspects,
-  complete: completeTenant,
   async run(input) {
     const { key } = input.args;
     const effective = await resolve(input, { explain: true });

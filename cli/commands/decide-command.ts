@@ -3,13 +3,12 @@ import type { TakesBack } from '../../shared/contracts/decide.ts';
 import { exitCodes, type Command } from '../command.ts';
 import { intentFlags, intentOf, numberOf } from '../intent.ts';
 import { columns, valueShown } from '../output.ts';
-import { given, tenantIds, textOf } from '../typed.ts';
+import { given, textOf } from '../typed.ts';
 
 export const decideCommand: Command = {
   name: 'decide',
   parameters: '<tenant> <action>',
   summary: `whether automation may do it now; ends with ${exitCodes.refused} where it may not, or not without approval`,
-  complete: { tenant: tenantIds },
   flags: {
     ...intentFlags,
     scaling: { type: 'string', summary: 'the factor by which it scales' },

@@ -3,13 +3,12 @@ import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { Misused, type Command, type Flags } from '../command.ts';
 import { columns } from '../output.ts';
 import type { Session } from '../session.ts';
-import { countOf, given, tenantIds, textOf } from '../typed.ts';
+import { countOf, given, textOf } from '../typed.ts';
 
 type Listed = ResultOf<'notifier.decisions.list'>['items'][number];
 type Replay = ResultOf<'config-resolver.decisions.replay'>;
 type Asked = ParamsOf<'config-resolver.decisions.replay'>['body'];
 
-const complete = { tenant: tenantIds };
 const span = {
   from: { type: 'string', summary: 'from this time on, such as 2027-01-31T18:00:00Z' },
   until: { type: 'string', summary: 'until before this time' },
@@ -31,7 +30,6 @@ const list: Command = {
   name: 'decisions list',
   parameters: '<tenant>',
   summary: 'recorded decisions, newest first',
-  complete,
   flags: {
     ...span,
     rule: { type: 'string', summary: 'only those that this rule decided; none: no rule' },
@@ -62,7 +60,6 @@ const show: Command = {
   name: 'decisions show',
   parameters: '<tenant> <decision>',
   summary: 'one of them, with the limits as they were for it',
-  complete,
   async run({ session, args: { tenant, decision }, answer }) {
     const params = { tenant_id: tenant, decision_id: decision };
     answer(await session.call('config-resolver.decisions.get', params));
@@ -73,7 +70,6 @@ const replay: Command = {
   name: 'decisions replay',
   parameters: '<tenant>',
   summary: 'what decisions and automations of the past would be under a proposal',
-  complete,
   flags: {
     ...span,
     changeset: { type: 'string', summary: 'under this change set' },

@@ -3,11 +3,9 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { channels } from '../../shared/contracts/notifier.ts';
 import type { Command } from '../command.ts';
 import { columns } from '../output.ts';
-import { countOf, given, tenantIds, textOf } from '../typed.ts';
+import { countOf, given, textOf } from '../typed.ts';
 
 type Delivery = ResultOf<'notifier.deliveries.list'>['items'][number];
-
-const complete = { tenant: tenantIds };
 
 const rowOf = ({ id, target, channel, type, state, attempts, reason, created_at }: Delivery) => ({
   id,
@@ -24,7 +22,6 @@ const list: Command = {
   name: 'deliveries list',
   parameters: '<tenant>',
   summary: 'newest first',
-  complete,
   flags: {
     state: { type: 'string', summary: 'only pending, delivered, failed or cancelled' },
     channel: { type: 'string', summary: `only of one channel: ${channels.join(', ')}` },
@@ -50,7 +47,6 @@ const show: Command = {
   name: 'deliveries show',
   parameters: '<tenant> <delivery>',
   summary: 'one of them, with every attempt',
-  complete,
   async run({ session, args: { tenant, delivery }, answer }) {
     const params = { tenant_id: tenant, delivery_id: delivery };
     answer(await session.call('notifier.deliveries.get', params));
@@ -61,7 +57,6 @@ const replay: Command = {
   name: 'deliveries replay',
   parameters: '<tenant> <delivery>',
   summary: 'send a notice again, under the same webhook-id',
-  complete,
   async run({ session, args: { tenant, delivery }, answer }) {
     const params = { tenant_id: tenant, delivery_id: delivery };
     const again = await session.call('notifier.deliveries.replay', params);

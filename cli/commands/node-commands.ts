@@ -3,7 +3,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import type { ClusterSession } from '../bus/cluster-session.ts';
 import type { Command } from '../command.ts';
 import { columns } from '../output.ts';
-import { given, tenantIds, textOf, textsOf } from '../typed.ts';
+import { given, textOf, textsOf } from '../typed.ts';
 
 const nodeIds = async (session: ClusterSession): Promise<readonly string[]> =>
   session.nodes().map(({ id }) => id);
@@ -69,7 +69,6 @@ const cacheDrop: Command<ClusterSession> = {
   name: 'cache drop',
   parameters: '<tenant> [key...]',
   summary: "drop a tenant's entries on every node, or only these keys",
-  complete: { tenant: tenantIds },
   async run({ session, args, rest, answer }) {
     const dropped = await session.call('cluster.invalidate', {
       tenant_id: args.tenant,

@@ -4,11 +4,8 @@ import type { Command } from '../command.ts';
 import { columns } from '../output.ts';
 import { allItems } from '../pages.ts';
 import type { Session } from '../session.ts';
-import { tenantIds } from '../typed.ts';
 
 type Member = ResultOf<'tenant-config.members.list'>['items'][number];
-
-const complete = { tenant: tenantIds };
 
 const membersOf = (session: Session, tenant: string): Promise<Member[]> =>
   allItems(session, 'tenant-config.members.list', { tenant_id: tenant });
@@ -21,7 +18,6 @@ const members: Command = {
   name: 'members',
   parameters: '<tenant>',
   summary: 'who belongs to the tenant, with roles, approver groups and status',
-  complete,
   async run({ session, args: { tenant }, answer }) {
     const all = await membersOf(session, tenant!);
     const rows = all.map((member) => ({
@@ -60,7 +56,6 @@ const who: Command = {
   name: 'who',
   parameters: '<tenant>',
   summary: 'who is asked for approval at each risk, and who of them can decide now',
-  complete,
   async run({ session, args: { tenant }, answer }) {
     const [routes, all] = await Promise.all([
       session.call('tenant-config.notifications.effective', { tenant_id: tenant }),

@@ -5,7 +5,7 @@
 import { exitCodes, Misused, type Command, type Flag } from '../command.ts';
 import { columns, valueShown } from '../output.ts';
 import { Failed } from '../session.ts';
-import { given, platformWord, tenantIds, textOf } from '../typed.ts';
+import { given, platformWord, textOf } from '../typed.ts';
 import type { ActionName, ResultOf } from '../../shared/contracts/index.ts';
 import type { ManagedField } from '../../shared/contracts/managed-fields.ts';
 import type { PlanItem } from '../../shared/contracts/plan.ts';
@@ -98,13 +98,11 @@ const prune: Flag = {
   type: 'boolean',
   summary: 'also remove what the folder does not have, of the kinds that it has',
 };
-const complete = { tenant: tenantIds };
 
 const exportCommand: Command<HttpSession> = {
   name: 'config export',
   parameters: '<tenant> <folder>',
   summary: `write all documents of a tenant, or of the ${platformWord}, into a folder of YAML; secrets as ********`,
-  complete,
   flags: {
     overwrite: { type: 'boolean', summary: 'also where the folder has documents already' },
   },
@@ -122,7 +120,6 @@ const diffCommand: Command<HttpSession> = {
   name: 'config diff',
   parameters: '<tenant> <folder>',
   summary: `what a folder would change; ends with ${exitCodes.differs} where anything differs`,
-  complete,
   flags: { prune },
   async run({ session, args: { tenant, folder }, flags, answer }) {
     const wanted = documentsIn(folder!, tenant!);
@@ -138,7 +135,6 @@ const drift: Command<HttpSession> = {
   name: 'drift',
   parameters: '<tenant> <folder>',
   summary: `what Strata has otherwise than the folder, also what the folder lacks, and what was taken over from folders; only reads, and ends with ${exitCodes.differs} where anything differs`,
-  complete,
   flags: {
     ignore: {
       type: 'string',
@@ -179,7 +175,6 @@ const propose: Command<HttpSession> = {
   name: 'propose',
   parameters: '<tenant> <folder>',
   summary: 'make one change set of what differs, and ask for its approval',
-  complete,
   flags: {
     prune,
     title: { type: 'string', summary: 'what it is, in a line; the name of the folder by default' },
@@ -246,7 +241,6 @@ const importCommand: Command<HttpSession> = {
   parameters: '<tenant> <folder>',
   summary:
     'write what differs, document by document, each only if no one else has written it since',
-  complete,
   flags: {
     prune,
     'dry-run': { type: 'boolean', summary: 'check and show the changes, write nothing' },

@@ -4,7 +4,7 @@ import { Temporal } from 'temporal-polyfill';
 import { Misused, type Command } from '../command.ts';
 import { answerWritten } from '../commands/config-commands.ts';
 import { Failed } from '../session.ts';
-import { given, platformWord, tenantIds, textOf } from '../typed.ts';
+import { given, platformWord, textOf } from '../typed.ts';
 import type { HttpSession } from './http-session.ts';
 
 /** The file, unless it is larger than a calendar may be; then nobody reads it. */
@@ -28,7 +28,6 @@ const importFreeze: Command<HttpSession> = {
   name: 'freezes import',
   parameters: '<tenant> <name> <file>',
   summary: `make the windows of a freeze those of a calendar (iCalendar), of a tenant or of the ${platformWord}`,
-  complete: { tenant: tenantIds },
   flags: {
     timezone: { type: 'string', summary: 'of whole days, and of times that name none' },
     'dry-run': { type: 'boolean', summary: 'show the changes, write nothing' },
