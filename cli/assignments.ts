@@ -2,22 +2,21 @@
  * Parts of a document as they are typed, `global_settings.max_cost_impact_auto=4`, as a merge patch
  * (RFC 7396).
  */
+import { isObject, namesOf, type JsonObject } from '../shared/schema/json-pointer.ts';
 import { Misused } from './command.ts';
 import { jsonOf } from './typed.ts';
 
-type Patch = Record<string, unknown>;
-
 /** Throws Misused. */
-export function assigned(words: readonly string[]): Patch {
+export function assigned(words: readonly string[]): JsonObject {
   return words.map(assignment).reduce(merged, {});
 }
 
 /** A patch that takes these members away. Throws Misused. */
-export function removed(paths: readonly string[]): Patch {
+export function removed(paths: readonly string[]): JsonObject {
   return paths.map((path) => nested(path, null)).reduce(merged, {});
 }
 
-function assignment(word: string): Patch {
+function assignment(word: string): JsonObject {
   const at = word.indexOf('=');
   if (at < 1) throw new Misused(`${word} is neither JSON nor <path>=<value>`);
   return nested(word.slice(0, at), valueOf(word.slice(at + 1)));
@@ -39,32 +38,24 @@ const isNumber = (text: string): boolean =>
   /^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$/.test(text);
 
 /** Names with points between them; or, for names with points in them, a JSON Pointer (RFC 6901). */
-function namesOf(path: string): string[] {
-  const names = path.startsWith('/')
-    ? path
-        .slice(1)
-        .split('/')
-        .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
-    : path.split('.');
+function namesIn(path: string): string[] {
+  const names = path.startsWith('/') ? namesOf(path) : path.split('.');
   if (names.includes('')) throw new Misused(`${path} is not a path of names`);
   return names;
 }
 
 /** `fromEntries` defines members: `__proto__` is a name like any other. */
-const nested = (path: string, value: unknown): Patch =>
-  namesOf(path).reduceRight<unknown>(
+const nested = (path: string, value: unknown): JsonObject =>
+  namesIn(path).reduceRight<unknown>(
     (inner, name) => Object.fromEntries([[name, inner]]),
     value,
-  ) as Patch;
+  ) as JsonObject;
 
-const isPatch = (value: unknown): value is Patch =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-function merged(left: Patch, right: Patch): Patch {
+function merged(left: JsonObject, right: JsonObject): JsonObject {
   const members = new Map(Object.entries(left));
   for (const [name, value] of Object.entries(right)) {
     const before = members.get(name);
-    members.set(name, isPatch(before) && isPatch(value) ? merged(before, value) : value);
+    members.set(name, isObject(before) && isObject(value) ? merged(before, value) : value);
   }
   return Object.fromEntries(members);
 }

@@ -29,6 +29,7 @@ import {
   type ParamsOf,
 } from '../shared/contracts/index.ts';
 import { codeOf, errorResponse, invalid, StrataError } from '../shared/errors.ts';
+import { isObject } from '../shared/schema/json-pointer.ts';
 import { InexactJson, parseExactJsonInChunks } from '../shared/schema/exact-json.ts';
 import type { Authenticator, Identity } from './http/authenticate.ts';
 import type { HeldAnswers } from './http/held-answer.ts';
@@ -70,9 +71,6 @@ const isNodeName = (value: unknown): value is string =>
   typeof value === 'string' && /^[A-Za-z0-9._-]{1,100}$/.test(value);
 const isShortText = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= 128;
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /**
  * What needs nobody signed in is for people, over REST, where limits know the client's address;
  * streams and pages are HTTP.

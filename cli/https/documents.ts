@@ -6,6 +6,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
 import { Alias, parseDocument, stringify, visit } from 'yaml';
+import { isObject } from '../../shared/schema/json-pointer.ts';
 import { resources } from '../commands/config-commands.ts';
 import { allItems } from '../pages.ts';
 import { Failed } from '../session.ts';
@@ -180,7 +181,7 @@ function bodyIn(path: string, file: string): Body {
   const text = readFileSync(path, 'utf8');
   try {
     const value = extname(file) === '.json' ? parseExactJson(text) : yamlOf(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Body;
+    if (isObject(value)) return value as Body;
   } catch (error) {
     const why =
       error instanceof InexactJson

@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Bound, ValueType } from '../contracts/bounds.ts';
+import { isObject } from '../schema/json-pointer.ts';
 
 /** The keywords of a bound that judge values. A value has to satisfy all of them. */
 export type Limits = Pick<Bound, 'const' | 'minimum' | 'maximum' | 'enum' | 'type'>;
@@ -14,7 +15,7 @@ const isOfType: Readonly<Record<ValueType, (value: unknown) => boolean>> = {
   number: (value) => typeof value === 'number',
   string: (value) => typeof value === 'string',
   array: (value) => Array.isArray(value),
-  object: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  object: isObject,
 };
 
 export const hasConst = (limits: Limits): boolean => Object.hasOwn(limits, 'const');

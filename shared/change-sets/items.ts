@@ -10,7 +10,7 @@ import { parametersIn, problemOfItem, templateOf } from '../documents/document-p
 import type { AllDocuments, Attempt, DocumentActions } from '../documents/document.ts';
 import type { Claims } from '../documents/managed-fields.ts';
 import { codeOf, invalid, StrataError, type ErrorData, type Problem } from '../errors.ts';
-import { mergePatchBetween } from '../schema/merge-patch.ts';
+import { mergePatchBetween } from '../schema/diff.ts';
 import { problemsOf } from '../schema/validate.ts';
 import { concealSecrets, sealedTexts } from '../security/document-secrets.ts';
 import { onBase } from './rules.ts';

@@ -21,7 +21,7 @@ import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { TemporaryChange, TemporaryField } from '../contracts/temporary-changes.ts';
 import { invalid, StrataError, type Problem } from '../errors.ts';
 import { diff, leavesOf, touching, type Difference } from '../schema/diff.ts';
-import { namesOf, pointerToken, valueAt, withValueAt } from '../schema/json-pointer.ts';
+import { isObject, namesOf, pointerToken, valueAt, withValueAt } from '../schema/json-pointer.ts';
 import type { DocumentKind } from './document-kind.ts';
 import { pathOf } from './document-paths.ts';
 import { decodeCursor, defaultLimit, pageOf } from './paging.ts';
@@ -97,9 +97,6 @@ function objectsIn(value: unknown, path: string): string[] {
   );
   return [...inside, path];
 }
-
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The document after the end; undefined where no field is any more as the change left it. */
 export function restored(document: unknown, { fields, made }: Temporary): unknown {

@@ -1,7 +1,7 @@
 /** What differs between two documents, for the history, audit events and dry runs. */
 import { isDeepStrictEqual } from 'node:util';
 import { maxPathLength } from './problem-bounds.ts';
-import { pointerToken } from './json-pointer.ts';
+import { isObject, pointerToken, type JsonObject } from './json-pointer.ts';
 
 /** One difference; a side that does not exist is left out. `path` is a JSON Pointer (RFC 6901). */
 export interface Difference {
@@ -9,9 +9,6 @@ export interface Difference {
   readonly before?: unknown;
   readonly after?: unknown;
 }
-
-const isPlain = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
  * The smallest differing members: descends into objects on both sides, takes arrays as a whole.
@@ -27,11 +24,11 @@ export function diff(before: unknown, after: unknown): Difference[] {
   return differences;
 }
 
-const hasMembers = (value: unknown): value is Record<string, unknown> =>
-  isPlain(value) && Object.keys(value).length > 0;
+const hasMembers = (value: unknown): value is JsonObject =>
+  isObject(value) && Object.keys(value).length > 0;
 
 function collect(before: unknown, after: unknown, path: string, differences: Difference[]): void {
-  if (isPlain(before) && isPlain(after) && path.length <= maxPathLength) {
+  if (isObject(before) && isObject(after) && path.length <= maxPathLength) {
     const names = new Set([...Object.keys(before), ...Object.keys(after)]);
     for (const name of names)
       collect(own(before, name), own(after, name), `${path}/${pointerToken(name)}`, differences);
@@ -45,15 +42,29 @@ function collect(before: unknown, after: unknown, path: string, differences: Dif
   });
 }
 
+/** The patch that makes `after` of `before`, which holds no null that `before` lacks. */
+export function mergePatchBetween(before: unknown, after: unknown): unknown {
+  if (!isObject(after)) return after;
+  const was = new Map(Object.entries(isObject(before) ? before : {}));
+  const changed = Object.entries(after).filter(
+    ([name, value]) => !was.has(name) || !isDeepStrictEqual(was.get(name), value),
+  );
+  const removed = [...was.keys()].filter((name) => !Object.hasOwn(after, name));
+  return Object.fromEntries([
+    ...changed.map(([name, value]) => [name, mergePatchBetween(was.get(name), value)] as const),
+    ...removed.map((name) => [name, null] as const),
+  ]);
+}
+
 /** The pointers of all that has no members, as differences name them; an empty object is none. */
 export function leavesOf(value: unknown, path = ''): string[] {
-  if (!isPlain(value) || path.length > maxPathLength) return [path];
+  if (!isObject(value) || path.length > maxPathLength) return [path];
   return Object.entries(value).flatMap(([name, member]) =>
     leavesOf(member, `${path}/${pointerToken(name)}`),
   );
 }
 
-const own = (value: Record<string, unknown>, name: string): unknown =>
+const own = (value: JsonObject, name: string): unknown =>
   Object.hasOwn(value, name) ? value[name] : undefined;
 
 /** The pointers above one, the nearest first; that of the whole is the last. */

@@ -15,10 +15,13 @@ export const namesOf = (pointer: string): string[] =>
     .slice(1)
     .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
 
-const membersOf = (value: unknown): Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Readonly<Record<string, unknown>>)
-    : {};
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Neither null nor a list. */
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const membersOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
 
 /** Undefined where there is nothing. A list has no members: it is one value. */
 export const valueAt = (value: unknown, names: readonly string[]): unknown =>

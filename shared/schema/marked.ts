@@ -1,5 +1,6 @@
 /** Finds the texts of a value that its schema marks (`shared/contracts/marks.ts`). */
 import { marks } from '../contracts/marks.ts';
+import { isObject, type JsonObject } from './json-pointer.ts';
 
 /** What secrets are sent to: the object with the address, as `marks.secretsOf` names it. */
 interface Receiver {
@@ -15,11 +16,8 @@ export interface MarkedText {
   /** Undefined outside of all receivers. */
   readonly receiver: Receiver | undefined;
 }
-type Node = Readonly<Record<string, unknown>>;
 
-const isNode = (value: unknown): value is Node =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-const nodesIn = (...values: readonly unknown[]): Node[] => values.flat().filter(isNode);
+const nodesIn = (...values: readonly unknown[]): JsonObject[] => values.flat().filter(isObject);
 
 /**
  * Every marked text, in the order of the value. The value may be of another shape than the schema,
@@ -33,7 +31,7 @@ export function markedTexts(schema: object, value: unknown): MarkedText[] {
     if (typeof text === 'string') found.set(JSON.stringify(path), { path, text, ...rest });
   };
   const visit = (
-    node: Node,
+    node: JsonObject,
     current: unknown,
     path: readonly string[],
     outer: Receiver | undefined,
@@ -54,7 +52,7 @@ export function markedTexts(schema: object, value: unknown): MarkedText[] {
         for (const part of nodesIn(items)) visit(part, item, [...path, String(index)], receiver);
       return;
     }
-    if (!isNode(current)) return;
+    if (!isObject(current)) return;
     const secretNames = node[marks.secretNames];
     for (const [name, member] of Object.entries(current)) {
       const inside = [...path, name];
@@ -68,9 +66,9 @@ export function markedTexts(schema: object, value: unknown): MarkedText[] {
 }
 
 /** The schemas that an object's schema has for a member of this name. */
-function schemasOf({ properties, patternProperties }: Node, name: string): Node[] {
-  const named = isNode(properties) && Object.hasOwn(properties, name) ? [properties[name]] : [];
-  const matched = Object.entries(isNode(patternProperties) ? patternProperties : {})
+function schemasOf({ properties, patternProperties }: JsonObject, name: string): JsonObject[] {
+  const named = isObject(properties) && Object.hasOwn(properties, name) ? [properties[name]] : [];
+  const matched = Object.entries(isObject(patternProperties) ? patternProperties : {})
     .filter(([pattern]) => new RegExp(pattern, 'u').test(name))
     .map(([, part]) => part);
   return nodesIn(...named, ...matched);

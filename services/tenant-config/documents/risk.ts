@@ -4,6 +4,7 @@ import { RiskConfig } from '../../../shared/contracts/risk.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import { tightensRisk } from '../../../shared/documents/tightening.ts';
+import { isObject } from '../../../shared/schema/json-pointer.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { checkRisk, seedRisk } from '../rules/risk.ts';
 import { boundViolations, valuesOfRisk } from '../../../shared/bounds/placed-values.ts';
@@ -53,6 +54,3 @@ export function riskKind(
     tightens: tightensRisk,
   };
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

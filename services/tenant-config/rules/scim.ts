@@ -11,6 +11,7 @@
  */
 import { scimSchemas, type ScimOperation, type SentUser } from '../../../shared/contracts/scim.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
+import { isObject } from '../../../shared/schema/json-pointer.ts';
 
 /** What is kept of a person beside their membership. */
 export interface ScimProfile {
@@ -160,7 +161,7 @@ const assignAll = (state: ScimState, values: object): ScimState =>
   Object.entries(values).reduce((after, [path, value]) => assign(after, path, value), state);
 
 export function objectOf(value: unknown, path: string): object {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  if (isObject(value)) return value;
   throw invalid([{ path: `/${path}`, message: 'must be an object' }]);
 }
 

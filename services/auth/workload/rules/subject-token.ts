@@ -4,6 +4,7 @@
  */
 import { longestSubjectToken } from '../../../../shared/contracts/auth-workload.ts';
 import { parseExactJson } from '../../../../shared/schema/exact-json.ts';
+import { isObject } from '../../../../shared/schema/json-pointer.ts';
 import { signatureAlgorithms } from '../../rules/signature-algorithms.ts';
 import type { Claims } from './trust-rules.ts';
 
@@ -29,8 +30,7 @@ function partOf(text: string): Claims | undefined {
     // Else two texts would be one token.
     if (bytes.toString('base64url') !== text) return undefined;
     const value = parseExactJson(utf8.decode(bytes));
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? (value as Claims) : undefined;
+    return isObject(value) ? value : undefined;
   } catch {
     return undefined;
   }
