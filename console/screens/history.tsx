@@ -4,6 +4,7 @@
  */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { csvLine } from '../../shared/schema/csv.ts';
 import { hrefOf, parameter, setQuery, tenantShown, wantedText } from '../address.ts';
 import { useAction } from '../action.ts';
 import { withQuery } from '../api.ts';
@@ -83,12 +84,6 @@ const ordersOf = (owner: Owner): Orders<Entry> => ({
   when: ({ changed_at: at }) => at,
 });
 
-/** A cell of a table that programs open: quoted, and no formula of theirs (OWASP, CSV injection). */
-function cellOf(text: string): string {
-  const harmless = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return `"${harmless.replaceAll('"', '""')}"`;
-}
-
 function saveCsv(entries: readonly Entry[], owner: Owner): void {
   const head = ['revision', 'when', 'by', 'document', 'what', 'changes', 'reason'];
   const rows = entries.map((entry) => [
@@ -100,7 +95,7 @@ function saveCsv(entries: readonly Entry[], owner: Owner): void {
     entry.changes.map(sentenceOf).join('; '),
     entry.reason ?? '',
   ]);
-  const lines = [head, ...rows].map((cells) => `${cells.map(cellOf).join(',')}\r\n`);
+  const lines = [head, ...rows].map(csvLine);
   saveText('history', 'csv', lines);
 }
 

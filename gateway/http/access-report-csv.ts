@@ -1,5 +1,6 @@
 /** The access report as one table, for programs that have no JSON: a line for each thing it says. */
 import type { AccessReport } from '../../shared/contracts/access-report.ts';
+import { csvLine } from '../../shared/schema/csv.ts';
 
 const columns = [
   'kind',
@@ -25,13 +26,6 @@ const textOf = (value: unknown): string => {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 };
 
-/** A cell (RFC 4180): quoted, and no formula of a program of tables (OWASP, CSV injection). */
-function cellOf(text: string): string {
-  const harmless = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return `"${harmless.replaceAll('"', '""')}"`;
-}
-const lineOf = (cells: readonly string[]): string => `${cells.map(cellOf).join(',')}\r\n`;
-
 export function accessReportCsv(report: AccessReport): string {
   const lines: Line[] = [
     { kind: 'report', id: report.tenant_id, value: report.at },
@@ -50,7 +44,7 @@ export function accessReportCsv(report: AccessReport): string {
     })),
   ];
   const rows = lines.map((line) => columns.map((column) => textOf(line[column])));
-  return [columns, ...rows].map(lineOf).join('');
+  return [columns, ...rows].map(csvLine).join('');
 }
 
 const memberLine = (member: AccessReport['members'][number]): Line => ({
