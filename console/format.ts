@@ -1,4 +1,5 @@
 /** Values and times as people read them. */
+import { namesOf } from '../shared/schema/json-pointer.ts';
 
 /**
  * Signs that turn what follows them around, digits included, are escaped: a text in a value would
@@ -60,20 +61,9 @@ export interface Change {
   readonly after?: unknown;
 }
 
-/** The names in a JSON Pointer (RFC 6901). */
-export const namesIn = (pointer: string): string[] =>
-  pointer
-    .split('/')
-    .slice(1)
-    .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
-
-const pointerName = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
-export const pointerOf = (names: readonly string[]): string =>
-  names.map((name) => `/${pointerName(name)}`).join('');
-
 /** A merge patch (RFC 7396) that sets what is at a place; null removes it. */
 export const settingAt = (pointer: string, value: unknown): unknown =>
-  namesIn(pointer).reduceRight<unknown>(
+  namesOf(pointer).reduceRight<unknown>(
     (inner, name) => Object.fromEntries([[name, inner]]),
     value,
   );

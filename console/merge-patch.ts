@@ -2,12 +2,7 @@
  * JSON merge patches (RFC 7396): what somebody changed, so that it can be sent alone, and laid over
  * what others changed meanwhile.
  */
-import { pointerOf } from './format.ts';
-
-export type JsonObject = Readonly<Record<string, unknown>>;
-
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+import { isObject, pointerTo, type JsonObject } from '../shared/schema/json-pointer.ts';
 
 export function isEqual(one: unknown, other: unknown): boolean {
   if (Object.is(one, other)) return true;
@@ -22,7 +17,7 @@ export function isEqual(one: unknown, other: unknown): boolean {
 }
 
 /** A name such as `__proto__` is data here. */
-const ownMember = (object: JsonObject, name: string): unknown =>
+export const ownMember = (object: JsonObject, name: string): unknown =>
   Object.hasOwn(object, name) ? object[name] : undefined;
 
 /** The patch that makes `after` of `before`; undefined where they are equal. */
@@ -40,21 +35,12 @@ export function patchBetween(before: JsonObject, after: JsonObject): JsonObject 
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
-export function applyPatch(target: unknown, patch: JsonObject): JsonObject {
-  const result = new Map(Object.entries(isObject(target) ? target : {}));
-  for (const [name, change] of Object.entries(patch)) {
-    if (change === null) result.delete(name);
-    else result.set(name, isObject(change) ? applyPatch(result.get(name), change) : change);
-  }
-  return Object.fromEntries(result);
-}
-
 /** The places that a patch changes, as JSON Pointers. */
 export const placesIn = (patch: JsonObject, above: readonly string[] = []): string[] =>
   Object.entries(patch).flatMap(([name, change]) => {
     const names = [...above, name];
     const isInner = isObject(change) && Object.keys(change).length > 0;
-    return isInner ? placesIn(change, names) : [pointerOf(names)];
+    return isInner ? placesIn(change, names) : [pointerTo(names)];
   });
 
 /** A place and all that it is in, the whole document included. */
@@ -72,18 +58,11 @@ export function conflictsOf(own: readonly string[], theirs: readonly string[]): 
   );
 }
 
-/** A copy with the value at a place, or without the place where the value is undefined. */
-export function withValueAt(
-  document: JsonObject,
-  [name, ...inner]: readonly string[],
-  value: unknown,
-): JsonObject {
-  if (name === undefined) return isObject(value) ? value : {};
+/** A copy with another value of a member, or without the member where the value is undefined. */
+export function withMember(document: JsonObject, name: string, value: unknown): JsonObject {
   const members = new Map(Object.entries(document));
-  const below = members.get(name);
-  const next = inner.length === 0 ? value : withValueAt(isObject(below) ? below : {}, inner, value);
-  if (next === undefined) members.delete(name);
-  else members.set(name, next);
+  if (value === undefined) members.delete(name);
+  else members.set(name, value);
   return Object.fromEntries(members);
 }
 
@@ -109,5 +88,5 @@ export function differencesBetween(
       differencesBetween(ownMember(before, name), ownMember(after, name), [...above, name]),
     );
   }
-  return isEqual(before, after) ? [] : [{ path: pointerOf(above), before, after }];
+  return isEqual(before, after) ? [] : [{ path: pointerTo(above), before, after }];
 }

@@ -1,6 +1,6 @@
 /** Values of JSON as people type them into one line, as the command line takes them. */
 
-const number = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
+export const number = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 const isWord = (text: string): boolean => ['true', 'false', 'null'].includes(text);
 
 export type Typed =

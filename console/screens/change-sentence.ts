@@ -1,5 +1,6 @@
 /** A change of a document in a plain sentence: what became of which value, and for what. */
-import { namesIn, shortJson, type Change } from '../format.ts';
+import { namesOf } from '../../shared/schema/json-pointer.ts';
+import { shortJson, type Change } from '../format.ts';
 
 /** Parts of a path that say where a value counts, and are no name of it. */
 const places: ReadonlyMap<string | undefined, string> = new Map([
@@ -21,7 +22,7 @@ function membersOf(value: unknown): string | undefined {
 
 /** What is at a place, and for what, such as "max_cost_impact_auto for cloud_run". */
 export function subjectOf(path: string): string {
-  const names = namesIn(path);
+  const names = namesOf(path);
   const [place, type, ...inner] = names;
   const isOverride = place === 'service_overrides' && type !== undefined && inner.length > 0;
   if (isOverride) return `${inner.join('.')} for ${type}`;

@@ -8,14 +8,9 @@ import { go, guardLeaving, hrefOf, query, setQuery } from '../address.ts';
 import { longJson } from '../format.ts';
 import { changes } from '../live.ts';
 import { useLive, useLoaded } from '../loading.ts';
-import {
-  applyPatch,
-  conflictsOf,
-  isObject,
-  patchBetween,
-  placesIn,
-  type JsonObject,
-} from '../merge-patch.ts';
+import { isObject, type JsonObject } from '../../shared/schema/json-pointer.ts';
+import { applyMergePatch } from '../../shared/schema/merge-patch.ts';
+import { conflictsOf, patchBetween, placesIn } from '../merge-patch.ts';
 import { Button, Time, Who } from '../inline.tsx';
 import { Notice, Waiting } from '../lists.tsx';
 import { Heading } from '../parts.tsx';
@@ -203,7 +198,7 @@ function useEditing({ address, kind, id, first, receivedBefore, schema }: Editor
     setReviewing(undefined);
     setNewer(undefined);
     setBase(theirs);
-    setDraft(applyPatch(theirs.document, patch ?? {}));
+    setDraft(applyMergePatch(theirs.document, patch ?? {}));
     setRebase({ theirs, conflicts });
     setRound((before) => before + 1);
   };

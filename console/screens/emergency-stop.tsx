@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLive, useLoaded } from '../loading.ts';
-import { isObject, type JsonObject } from '../merge-patch.ts';
+import { isObject, type JsonObject } from '../../shared/schema/json-pointer.ts';
 import { Waiting } from '../lists.tsx';
 import { Button, Said, Time, Who } from '../inline.tsx';
 import { ReviewAndPublish } from './review.tsx';

@@ -6,8 +6,9 @@ import { Problem } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { Field, Select, titled, useFields } from '../fields.tsx';
 import { RowButton } from '../lists.tsx';
-import type { JsonObject } from '../merge-patch.ts';
+import type { JsonObject } from '../../shared/schema/json-pointer.ts';
 import { Button } from '../inline.tsx';
+import { namesIn } from './narrowing.tsx';
 import { kindOfWindow, ownZone, type WindowKind } from './freeze-windows.ts';
 import {
   memberOf,
@@ -66,7 +67,6 @@ const kinds: Readonly<Record<WindowKind, string>> = {
   weekly: 'every week',
   yearly: 'days of every year',
 };
-const wordsIn = (text: string): string[] => text.split(/[\s,]+/).filter((word) => word !== '');
 
 function WindowFields({
   window,
@@ -174,7 +174,7 @@ function Words({
       spellcheck={false}
       onValue={(typed) => {
         setText(typed);
-        onWords(wordsIn(typed));
+        onWords(namesIn(typed));
       }}
     />
   );

@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import { call } from '../api.ts';
 import { useLoaded } from '../loading.ts';
-import { isObject, type JsonObject } from '../merge-patch.ts';
+import { isObject, type JsonObject } from '../../shared/schema/json-pointer.ts';
 import { EffectOf } from './effect.tsx';
 import { trialAddress, type Context, type EffectiveChange } from './trial.ts';
 import { Strong } from '../inline.tsx';

@@ -8,7 +8,7 @@ import { usePages } from '../pages.ts';
 import { ShowMore, Table } from '../lists.tsx';
 import { Button, Link, Value } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
-import { isObject, type JsonObject } from '../merge-patch.ts';
+import { isObject, type JsonObject } from '../../shared/schema/json-pointer.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { ChangeTogether } from './change-together.tsx';
 import { addressOf, idOf, mayWrite, screenOf, type DocumentKind } from './document-kinds.ts';

@@ -1,7 +1,8 @@
 /** The six layers of one key as rungs, highest first, from what `explain=true` answers. */
 import type { LayerName } from '../../shared/contracts/effective-config.ts';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { namesIn, nameBeside } from '../format.ts';
+import { namesOf } from '../../shared/schema/json-pointer.ts';
+import { nameBeside } from '../format.ts';
 
 export type Explanations = NonNullable<ResultOf<'config-resolver.resolve'>['explain']>;
 export type Explained = Explanations[string];
@@ -96,7 +97,7 @@ const isForAll = (path: string): boolean =>
 
 function partOf(layer: LayerName, path: string): string | undefined {
   if (layer !== 'tenant_risk') return undefined;
-  const [place, serviceType] = namesIn(path);
+  const [place, serviceType] = namesOf(path);
   return place === 'service_overrides' ? `for ${serviceType}` : 'for all services';
 }
 

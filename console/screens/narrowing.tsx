@@ -11,7 +11,9 @@ interface NarrowingTexts {
 }
 export const notNarrowed: NarrowingTexts = { service_ids: '', agent_types: '', documents: '' };
 
-const namesIn = (text: string): string[] => text.split(/[\s,]+/).filter((name) => name !== '');
+/** Words with spaces or commas between them. */
+export const namesIn = (text: string): string[] =>
+  text.split(/[\s,]+/).filter((name) => name !== '');
 
 /** What a body has of it; nothing where nothing was typed. */
 export function narrowingIn(texts: NarrowingTexts): { readonly narrowed_to?: NarrowedTo } {

@@ -9,7 +9,7 @@ import { call, Problem, send } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { localTime } from '../format.ts';
 import { lookAgainMs, useEvery, useLoaded, useGet } from '../loading.ts';
-import { isObject } from '../merge-patch.ts';
+import { isObject } from '../../shared/schema/json-pointer.ts';
 import { Table } from '../lists.tsx';
 import { Below, Button, Code, State, Time } from '../inline.tsx';
 import { Fact, Heading, Loading, ProblemBox, Section } from '../parts.tsx';

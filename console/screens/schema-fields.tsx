@@ -7,7 +7,7 @@ import { useState } from 'preact/hooks';
 import { longJson } from '../format.ts';
 import { Described } from '../inline.tsx';
 import type { Schema } from '../schemas.ts';
-import { numberOf, parsedJson, typedText, valueOf, type Typed } from '../typed-values.ts';
+import { number, numberOf, parsedJson, typedText, valueOf, type Typed } from '../typed-values.ts';
 import { documentKinds } from './document-kinds.ts';
 import { useOwner } from './managed.tsx';
 import { platformKinds } from './platform-kinds.ts';
@@ -287,8 +287,6 @@ function ChoiceField({
     </label>
   );
 }
-
-const number = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
 function NumberField(properties: FieldProperties): VNode {
   const { place, schema, value } = properties;

@@ -4,9 +4,9 @@
  */
 import type { ComponentChildren, VNode } from 'preact';
 import { useId, useState } from 'preact/hooks';
-import { pointerOf } from '../format.ts';
+import { isObject, pointerTo, type JsonObject } from '../../shared/schema/json-pointer.ts';
 import { Button, Described } from '../inline.tsx';
-import { isObject, withValueAt, type JsonObject } from '../merge-patch.ts';
+import { ownMember, withMember } from '../merge-patch.ts';
 import type { Schema } from '../schemas.ts';
 import { shapeOf } from '../shapes.ts';
 import { RowButton } from '../lists.tsx';
@@ -65,9 +65,6 @@ function fieldsIn({ title = '', properties = {} }: Schema) {
     .toSorted((one, other) => rank(one.name) - rank(other.name));
 }
 
-const memberOf = (document: JsonObject, name: string): unknown =>
-  Object.hasOwn(document, name) ? document[name] : undefined;
-
 export function SchemaFields({
   schema,
   document,
@@ -84,8 +81,8 @@ export function SchemaFields({
           label={label}
           names={[...above, name]}
           schema={inner}
-          value={memberOf(document, name)}
-          onChange={(value: unknown) => onChange(withValueAt(document, [name], value))}
+          value={ownMember(document, name)}
+          onChange={(value: unknown) => onChange(withMember(document, name, value))}
         />
       ))}
     </div>
@@ -192,7 +189,7 @@ function Part(properties: PartProperties): VNode {
     );
   if (schema.type === 'array' && (schema.items?.properties || schema.items?.shapes))
     return <Items {...properties} items={schema.items} />;
-  const place = pointerOf(names);
+  const place = pointerTo(names);
   return (
     <LeafField
       name={label}
@@ -212,7 +209,7 @@ function Shapes({
   ...properties
 }: PartProperties & { readonly shapes: readonly Schema[] }): VNode {
   const { names, value, onChange, ...form } = properties;
-  const place = pointerOf(names);
+  const place = pointerTo(names);
   const isEmpty = !isObject(value) || Object.keys(value).length === 0;
   // An empty one fits every shape.
   const [picked, setPicked] = useState(isEmpty ? 0 : shapeOf(shapes, value));
@@ -280,7 +277,7 @@ function Items({ items, ...properties }: PartProperties & { readonly items: Sche
     put([...list, {}]);
   };
   const remove = (index: number): void => {
-    form.onFit(pointerOf([...names, String(ids[index])]), true);
+    form.onFit(pointerTo([...names, String(ids[index])]), true);
     setIds(ids.toSpliced(index, 1));
     put(list.toSpliced(index, 1));
   };
@@ -337,7 +334,7 @@ export function MemberFields({
   const values = schema.values ?? {};
   const hasParts = values.properties ?? values.shapes;
   const put = (member: string, value: unknown): void =>
-    onChange(withValueAt(document, [member], value));
+    onChange(withMember(document, member, value));
   const add = (member: string): void => {
     put(member, firstOf(values));
     setAdded([...added, member]);
@@ -346,13 +343,13 @@ export function MemberFields({
     <div class="members">
       {Object.keys(document).map((member) => {
         const names = [...above, member];
-        const value = memberOf(document, member);
+        const value = ownMember(document, member);
         const remove = !form.isReadOnly && (
           <RowButton
             says="Remove"
             of={member}
             onClick={() => {
-              form.onFit(pointerOf(names), true);
+              form.onFit(pointerTo(names), true);
               put(member, undefined);
             }}
           />

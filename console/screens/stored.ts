@@ -1,6 +1,6 @@
 /** A document as it is stored, with who wrote it last. */
 import { call, get, Problem } from '../api.ts';
-import type { JsonObject } from '../merge-patch.ts';
+import type { JsonObject } from '../../shared/schema/json-pointer.ts';
 
 export interface Stored {
   /** Null where there is none yet. */

@@ -1,7 +1,8 @@
 /** Entries of a history, and what takes one of them, or one value of it, back. */
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { get, withQuery, type Page } from '../api.ts';
-import { namesIn, settingAt } from '../format.ts';
+import { namesOf } from '../../shared/schema/json-pointer.ts';
+import { settingAt } from '../format.ts';
 import { subjectOf } from './change-sentence.ts';
 import type { Owner } from './change-sets.ts';
 import { addressOf, titleOf } from './document-kinds.ts';
@@ -47,7 +48,7 @@ export const mostReverts = 10;
 export const isRevertible = ({ path, before }: Change): boolean =>
   path !== '' &&
   before !== null &&
-  !namesIn(path).some((name) => /^\d+$/.test(name)) &&
+  !namesOf(path).some((name) => /^\d+$/.test(name)) &&
   !JSON.stringify(before ?? '').includes('********');
 
 /** One value becomes what it was before the change, and the rest of the document stays. */
