@@ -4,6 +4,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import type { ErrorResponse } from '../../shared/errors.ts';
 import { html, type Html } from '../../shared/mail/html.ts';
 import { readableJson } from '../../shared/schema/readable-json.ts';
+import { minuteOf } from '../../shared/schema/moment.ts';
 
 export type DecisionView = ResultOf<'notifier.links.show'>;
 
@@ -133,13 +134,10 @@ function askerOf({ id, name, api_key: key }: DecisionView['requested_by']): stri
 function approversOf(approvers: DecisionView['approved_by'], counted: string): Html {
   const items = approvers.map(({ name, at, comment }) => {
     const said = comment === null || comment === '' ? '' : html`: ${comment}`;
-    return html`<li>${name}, ${minute(at)}${said}</li>`;
+    return html`<li>${name}, ${minuteOf(at)}${said}</li>`;
   });
   return html`${counted}<ul>${items}</ul>`;
 }
-
-/** From 2026-01-31T12:00:00.000Z to 2026-01-31 12:00 UTC. */
-const minute = (time: string): string => `${time.slice(0, 16).replace('T', ' ')} UTC`;
 
 /** The longest comment that a decision takes, in characters. */
 const longestComment = 2000;
@@ -164,7 +162,7 @@ function openPart({
   const approve = html`<button class="approve" name="decision" value="approve" type="submit">Approve</button>`;
   return html`<dl>${happensRows(happens).map(row)}
 </dl>
-<p class="note">${happens ? '' : `Open until ${minute(until)}. `}Nothing has happened yet.</p>
+<p class="note">${happens ? '' : `Open until ${minuteOf(until)}. `}Nothing has happened yet.</p>
 <form method="post">
 <label>Comment<textarea name="comment" rows="2" maxlength="${longestComment}"></textarea></label>
 ${decision === 'deny' ? '' : isCritical ? confirm : approve}

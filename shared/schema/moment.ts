@@ -38,6 +38,10 @@ export function momentOf(text: string): Date | undefined {
   return utcYear >= 1 && utcYear <= 9999 ? moment : undefined;
 }
 
+/** A timestamp to the minute, as people read it: 2026-01-31 12:00 UTC. */
+export const minuteOf = (timestamp: string): string =>
+  `${timestamp.slice(0, 16).replace('T', ' ')} UTC`;
+
 const ofYears = {
   first: Date.parse('0001-01-01T00:00:00Z'),
   last: Date.parse('9999-12-31T23:59:59.999Z'),

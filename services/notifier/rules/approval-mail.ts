@@ -4,6 +4,7 @@
 import type { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
 import type { Decision, NoticeType } from '../../../shared/contracts/notifier.ts';
 import { readableJson } from '../../../shared/schema/readable-json.ts';
+import { minuteOf } from '../../../shared/schema/moment.ts';
 import { costText } from './asked-because.ts';
 import {
   defaultColor,
@@ -135,9 +136,6 @@ export function renderApprovalMail(
 const fill = (text: string, values: ReadonlyMap<string, string>): string =>
   text.replaceAll(/\{([a-z_]+)\}/g, (whole, name: string) => values.get(name) ?? whole);
 
-/** An ISO time to the minute. */
-const minute = (time: string): string => `${time.slice(0, 16).replace('T', ' ')} UTC`;
-
 function resourceName(resource: ApprovalFacts['resource']): string {
   if (resource === null) return '';
   return typeof resource === 'string' ? resource : readableJson(resource);
@@ -183,7 +181,7 @@ const placeholdersOf = ({ decision, ...approval }: ApprovalFacts): ReadonlyMap<s
       max_hops: String(approval.max_hops),
       current_group: approval.current_group ?? '',
       requested_by: askerOf(approval.requested_by),
-      expires_at: minute(approval.expires_at),
+      expires_at: minuteOf(approval.expires_at),
       outcome: decision ? outcomes[decision.decision] : '',
       decided_by: deciderOf(decision),
     }).map(([name, value]) => [name, shortened(oneLine(value), longestValue)]),
@@ -205,7 +203,7 @@ function rowsOf(
     ['Asked by', askerOf(approval.requested_by)],
     ['Approved so far', approversOf(approval)],
     ['Group', approval.current_group ?? ''],
-    ['Decide before', saysExpiry ? minute(approval.expires_at) : ''],
+    ['Decide before', saysExpiry ? minuteOf(approval.expires_at) : ''],
     ['If you approve', approval.what_happens?.approve ?? ''],
     ['If you deny', approval.what_happens?.deny ?? ''],
     ['If no one decides', approval.what_happens?.silence ?? ''],

@@ -1,5 +1,6 @@
 /** An approval as its readers and the receivers of its notices see it. */
 import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { minuteOf } from '../../../shared/schema/moment.ts';
 import type { ApprovalRow } from '../schema.ts';
 import { policyOf } from './approval-policy.ts';
 import { endOf } from './escalation.ts';
@@ -59,16 +60,13 @@ function decisionOf(row: ApprovalRow): Approval['decision'] {
 
 type WhatHappens = NonNullable<Approval['what_happens']>;
 
-/** From 2026-01-31T12:00:00.000Z to 2026-01-31 12:00 UTC. */
-const minute = (at: Date): string => `${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
-
 /**
  * What follows from each answer to an approval, and from none, in words: the same on every surface
  * that asks, since readers decide by it.
  */
 function whatHappens(row: ApprovalRow): WhatHappens {
   const missing = policyOf(row).required - (row.approved_by ?? []).length;
-  const ends = `at ${minute(endOf(row))} it expires, which is no approval`;
+  const ends = `at ${minuteOf(endOf(row).toISOString())} it expires, which is no approval`;
   const next = groupAt(row.chain, row.hop + 1);
   const escalates = row.hop < row.max_hops ? row.escalates_at : null;
   return {
@@ -78,7 +76,7 @@ function whatHappens(row: ApprovalRow): WhatHappens {
         : 'The action is granted, and its requester is notified.',
     deny: 'The action is refused immediately, whatever others have said, and its requester is notified.',
     silence: escalates
-      ? `At ${minute(escalates)} it escalates to ${next ?? 'everyone who decides'}; ${ends}.`
+      ? `At ${minuteOf(escalates.toISOString())} it escalates to ${next ?? 'everyone who decides'}; ${ends}.`
       : `${ends[0]!.toUpperCase()}${ends.slice(1)}.`,
   };
 }

@@ -9,6 +9,7 @@
 import type { Request } from '../../../../shared/contract-runtime/request.ts';
 import type { Mail } from '../../../../shared/mail/mailer.ts';
 import { mailOf } from '../../mail/paragraphs.ts';
+import { minuteOf } from '../../../../shared/schema/moment.ts';
 import { networkIn } from '../../../../shared/security/networks.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
 import type { DeferredMail } from '../../mail/deferred-mail.ts';
@@ -42,9 +43,6 @@ export interface AccountNotice {
 export const shownNetworkOf = (ip: string | undefined): string =>
   networkIn(ip, { ipv4: 24, ipv6: 48 }) ?? 'unknown';
 
-/** `2026-01-31 12:00 UTC` */
-const shownTimeOf = (at: Date): string => `${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
-
 export function accountNoticeMail(
   to: string,
   { kind, which }: AccountNotice,
@@ -52,7 +50,7 @@ export function accountNoticeMail(
 ): Mail {
   const subject = notices[kind];
   const what = which === undefined ? `${subject}.` : `${subject}: ${which}.`;
-  const when = `When: ${shownTimeOf(at)}`;
+  const when = `When: ${minuteOf(at.toISOString())}`;
   const where = `From the network: ${shownNetworkOf(ip)}`;
   const advice =
     'If it was you, there is nothing to do. If not, reset your password, look through your sessions, passkeys and API keys, and tell your administrator:';
