@@ -12,6 +12,7 @@
  */
 import type { Coherence } from '../../shared/coherence/coherence.ts';
 import type { Change } from '../../shared/commits/commit.ts';
+import { countIn } from '../../shared/concurrency/held-requests.ts';
 import { sessionCacheKey } from '../../shared/contracts/auth.ts';
 import { apiKeyCacheKey } from '../../shared/contracts/auth-api-keys.ts';
 import { trustCacheKey, workloadIssuersKey } from '../../shared/contracts/auth-workload.ts';
@@ -181,8 +182,8 @@ export class StreamHub {
   }
 
   #count({ watcher, tenantId }: Holder, change: 1 | -1): void {
-    add(this.#byWatcher, watcher, change);
-    add(this.#byTenant, tenantId ?? noTenant, change);
+    countIn(this.#byWatcher, watcher, change);
+    countIn(this.#byTenant, tenantId ?? noTenant, change);
   }
 
   /**
@@ -270,12 +271,6 @@ function inSlices(
     else done();
   };
   goOn(0);
-}
-
-function add(counts: Map<string, number>, name: string, change: number): void {
-  const count = (counts.get(name) ?? 0) + change;
-  if (count > 0) counts.set(name, count);
-  else counts.delete(name);
 }
 
 const tooMany = (message: string): StrataError =>

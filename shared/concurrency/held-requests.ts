@@ -48,8 +48,8 @@ export class HeldRequests {
 
   #count(tenantId: string, name: string, change: 1 | -1): void {
     this.#held += change;
-    add(this.#byCaller, name, change);
-    add(this.#byTenant, tenantId, change);
+    countIn(this.#byCaller, name, change);
+    countIn(this.#byTenant, tenantId, change);
   }
 }
 
@@ -57,7 +57,8 @@ export class HeldRequests {
 const nameOf = ({ type, id, api_key: key }: Caller): string =>
   key === undefined ? `${type} ${id}` : `key ${key.id}`;
 
-function add(counts: Map<string, number>, name: string, change: number): void {
+/** A count that comes to nothing is kept no longer. */
+export function countIn(counts: Map<string, number>, name: string, change: number): void {
   const count = (counts.get(name) ?? 0) + change;
   if (count > 0) counts.set(name, count);
   else counts.delete(name);
