@@ -117,10 +117,12 @@ export function createGatewayServer(
   }
 
   /** Whether the request that the connection is still sending has an answer already. */
-  function isAnswered(socket: Socket): boolean {
-    const answer = connections.get(socket);
-    return answer?.headersSent === true && !answer.req.complete;
-  }
+  const isAnswered = (answer: ServerResponse): boolean =>
+    answer.headersSent && !answer.req.complete;
+
+  /** Whether a whole request, which may have been acted upon, waits for its answer. */
+  const isPending = (answer: ServerResponse): boolean =>
+    answer.req.complete && !answer.writableFinished && !answer.req.socket.destroyed;
 
   return {
     create(handler) {
@@ -146,7 +148,9 @@ export function createGatewayServer(
     },
 
     refuse(error, socket) {
-      if (isAnswered(socket)) socket.destroySoon();
+      const answer = connections.get(socket);
+      if (answer && isAnswered(answer)) socket.destroySoon();
+      else if (answer && isPending(answer)) announceEnd(answer);
       else refuseUnreadable(error, socket);
     },
 

@@ -69,6 +69,16 @@ describe('what is not a request', () => {
       message: expect.any(String),
     });
   });
+
+  test('does not take the answer of the request before it, which was acted upon', async () => {
+    const path = `/tenants/${tenant.id}/config/agents/followed`;
+    const body = '{"default_region":"europe-west1"}';
+    const headers = `Host: x\r\nAuthorization: Bearer ${tenant.admin.token}\r\nContent-Type: application/json`;
+    const write = `PUT ${path} HTTP/1.1\r\n${headers}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const { head } = await rawly(`${write}}\r\n\r\n`);
+    const { status } = await tenant.admin.get(path);
+    expect([head.slice(0, 12), status]).toEqual(['HTTP/1.1 201', 200]);
+  });
 });
 
 test('an expectation that is not met is refused in the envelope', async () => {
