@@ -21,7 +21,7 @@ import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { TemporaryChange, TemporaryField } from '../contracts/temporary-changes.ts';
 import { invalid, StrataError, type Problem } from '../errors.ts';
 import { diff, leavesOf, touching, type Difference } from '../schema/diff.ts';
-import { isObject, namesOf, pointerToken, valueAt, withValueAt } from '../schema/json-pointer.ts';
+import { isObject, namesOf, pointerToken, valueAt, withValuesAt } from '../schema/json-pointer.ts';
 import type { DocumentKind } from './document-kind.ts';
 import { pathOf } from './document-paths.ts';
 import { decodeCursor, defaultLimit, pageOf } from './paging.ts';
@@ -98,25 +98,46 @@ function objectsIn(value: unknown, path: string): string[] {
   return [...inside, path];
 }
 
-/** The document after the end; undefined where no field is any more as the change left it. */
-export function restored(document: unknown, { fields, made }: Temporary): unknown {
-  const remaining = fields.filter(({ path, value }) =>
-    isDeepStrictEqual(valueAt(document, namesOf(path)), value),
-  );
+/** The document after the ends; undefined where no field is any more as a change left it. */
+export function restored(document: unknown, ...changes: readonly Temporary[]): unknown {
+  const remaining = changes
+    .map(({ fields, made }) => ({
+      made,
+      fields: fields.filter(({ path, value }) =>
+        isDeepStrictEqual(valueAt(document, namesOf(path)), value),
+      ),
+    }))
+    .filter(({ fields }) => fields.length > 0);
   if (remaining.length === 0) return undefined;
   // What goes does so first: it may be inside of what takes its place.
-  const inOrder = remaining.toSorted(
-    (one, other) => Number('becomes' in one) - Number('becomes' in other),
-  );
-  const next = inOrder.reduce(
-    (rest, { path, becomes }) => withValueAt(rest, namesOf(path), becomes),
+  const inOrder = remaining
+    .flatMap(({ fields }) => fields)
+    .toSorted((one, other) => Number('becomes' in one) - Number('becomes' in other));
+  const next = withValuesAt(
     document,
+    inOrder.map(({ path, becomes }) => ({ names: namesOf(path), next: becomes })),
   );
-  return made.reduce((rest, path) => {
-    const names = namesOf(path);
-    const isEmpty = isDeepStrictEqual(valueAt(rest, names), {});
-    return isEmpty ? withValueAt(rest, names, undefined) : rest;
-  }, next);
+  return withoutEmpty(
+    next,
+    remaining.flatMap(({ made }) => made.map(namesOf)),
+  );
+}
+
+/** Without the objects at some places that are empty, the innermost first. */
+function withoutEmpty(value: unknown, places: readonly (readonly string[])[]): unknown {
+  const below = places.filter((names) => names.length > 0);
+  const inside = Map.groupBy(below, ([name]) => name!);
+  const left = withValuesAt(
+    value,
+    [...inside].flatMap(([name, paths]) => {
+      const member = valueAt(value, [name]);
+      if (!isObject(member)) return [];
+      const rest = paths.map(([, ...names]) => names);
+      return [{ names: [name], next: withoutEmpty(member, rest) }];
+    }),
+  );
+  const mayGo = below.length < places.length;
+  return mayGo && isDeepStrictEqual(left, {}) ? undefined : left;
 }
 
 /**
@@ -132,7 +153,7 @@ export function following(
     const stays = new Set(left[index]!.fields.map(({ path }) => path));
     return { ...each, fields: each.fields.filter(({ path }) => !stays.has(path)) };
   });
-  const forGood = taken.reduce((document, each) => restored(document, each) ?? document, before);
+  const forGood = restored(before, ...taken) ?? before;
   const { fields, made } = temporaryOf(diff(forGood, after));
   const all = new Set([...made, ...earlier.flatMap((each) => each.made)]);
   // The innermost first.

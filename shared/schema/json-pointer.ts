@@ -30,16 +30,24 @@ export const valueAt = (value: unknown, names: readonly string[]): unknown =>
     return Object.hasOwn(members, name) ? members[name] : undefined;
   }, value);
 
-/** A copy with another value at a place, or without the place for undefined. */
-export function withValueAt(
-  value: unknown,
-  [name, ...inner]: readonly string[],
-  next: unknown,
-): unknown {
-  if (name === undefined) return next;
-  const members = new Map(Object.entries(membersOf(value)));
-  const below = withValueAt(members.get(name), inner, next);
-  if (below === undefined) members.delete(name);
-  else members.set(name, below);
+/** A value for a place; undefined for none. */
+interface Placed {
+  readonly names: readonly string[];
+  readonly next: unknown;
+}
+
+/** A copy with other values at some places, in their order. Each object is copied once. */
+export function withValuesAt(value: unknown, places: readonly Placed[]): unknown {
+  const last = places.findLastIndex(({ names }) => names.length === 0);
+  const start = last < 0 ? value : places[last]!.next;
+  const inside = places.slice(last + 1);
+  if (inside.length === 0) return start;
+  const members = new Map(Object.entries(membersOf(start)));
+  for (const [name, below] of Map.groupBy(inside, ({ names }) => names[0]!)) {
+    const rest = below.map(({ names: [, ...names], next }) => ({ names, next }));
+    const member = withValuesAt(members.get(name), rest);
+    if (member === undefined) members.delete(name);
+    else members.set(name, member);
+  }
   return Object.fromEntries(members);
 }

@@ -1,5 +1,6 @@
 /** Changes that end by themselves, without a database: what becomes of each field. */
 import { describe, expect, test } from '@jest/globals';
+import { growth, mostGrowth } from '../support/cost.ts';
 import fc, { runs } from '../support/properties.ts';
 import {
   besides,
@@ -106,6 +107,30 @@ describe('a change that follows another', () => {
       runs(400),
     );
   });
+});
+
+test('what follows many changes of a large document costs no more than its length', () => {
+  const perChange = 100;
+  const followingMany = (count: number) => {
+    const member = (index: number): string => `k${index}`;
+    const valued = (value: number): unknown => ({
+      custom: Object.fromEntries(Array.from({ length: count }, (_each, at) => [member(at), value])),
+    });
+    const earlier = Array.from({ length: count / perChange }, (_each, change) => ({
+      fields: Array.from({ length: perChange }, (_field, at) => ({
+        path: `/custom/${member(change * perChange + at)}`,
+        value: 2,
+        becomes: 1,
+      })),
+      made: [],
+    }));
+    const left = earlier.map((each) => ({ ...each, fields: [] }));
+    const write = { before: valued(2), after: valued(3) };
+    return () => {
+      following(write, earlier, left);
+    };
+  };
+  expect(growth(1000, followingMany)).toBeLessThanOrEqual(mostGrowth);
 });
 
 test('an object that was taken out comes back, beside what others put in its place', () => {

@@ -16,7 +16,7 @@ import {
   type StoredTemporary,
 } from '../../../shared/documents/temporary-changes.ts';
 import { codeOf, statusOf, StrataError } from '../../../shared/errors.ts';
-import { valueAt, namesOf, withValueAt } from '../../../shared/schema/json-pointer.ts';
+import { valueAt, namesOf, withValuesAt } from '../../../shared/schema/json-pointer.ts';
 
 /** Attempts at a document that others write meanwhile; the next look makes more. */
 const maxAttempts = 5;
@@ -103,7 +103,10 @@ const reasonOf = ({ revision, reason }: StoredTemporary): string =>
 
 /** What it sets, for whose fields that is. */
 const bodyOf = ({ fields }: StoredTemporary, after: unknown): unknown =>
-  fields.reduce<unknown>((body, { path }) => {
-    const names = namesOf(path);
-    return withValueAt(body, names, valueAt(after, names));
-  }, {});
+  withValuesAt(
+    {},
+    fields.map(({ path }) => {
+      const names = namesOf(path);
+      return { names, next: valueAt(after, names) };
+    }),
+  );
