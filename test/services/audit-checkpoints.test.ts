@@ -207,6 +207,23 @@ test("heads are signed when they have moved, and a tenant's copy has its own cha
   expect(await count()).toHaveLength(before + 1);
 });
 
+test('very many chains are signed some at a time, of which no look sees one again', async () => {
+  await append(eventOf(randomUUID()), eventOf(randomUUID()), eventOf(randomUUID()));
+  await database.query("UPDATE audit.checkpoints SET made_at = made_at - interval '1 hour'");
+  const looked: string[] = [];
+  const signOne = (): Promise<string | undefined> =>
+    db.transaction((manager) => signHeads(manager, settings, 1, looked.at(-1)));
+  let last = await signOne();
+  for (; last !== undefined; last = await signOne()) looked.push(last);
+  expect(looked.length).toBeGreaterThanOrEqual(3);
+  expect(looked).toEqual([...new Set(looked)].toSorted());
+  const unsigned = await database.query(
+    `SELECT FROM audit.chains c WHERE seq > 0
+       AND seq > COALESCE((SELECT max(k.seq) FROM audit.checkpoints k WHERE k.chain = c.chain), 0)`,
+  );
+  expect(unsigned).toHaveLength(0);
+});
+
 test('a chain that no one touched verifies, on the server and without trusting it', async () => {
   expect((await verified(tenantId)).valid).toBe(true);
   const { problem, of } = await verifiedAgainst(kept);

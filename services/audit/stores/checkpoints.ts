@@ -63,23 +63,25 @@ const newestOfEach = `newest AS (
 /**
  * Signs the heads of some chains that have moved since their newest checkpoint, which is of an
  * earlier hour. One that no longer agrees with it is not signed: that would make a rewritten chain
- * a proven one. Resolves to how many were signed.
+ * a proven one. Resolves to the name after which there may be more.
  */
 export async function signHeads(
   manager: EntityManager,
   settings: SecretKeys,
   most: number,
-): Promise<number> {
+  /** Of chains with later names, so that none is looked at once for each hundred that are signed. */
+  after = '',
+): Promise<string | undefined> {
   const signers = signersOf(settings);
   const heads = await manager.query<(Omit<Checkpoint, 'made_at'> & { made_at: Date })[]>(
     `SELECT c.chain, c.seq, c.hash, clock_timestamp() AS made_at
      FROM audit.chains c LEFT JOIN LATERAL (
        SELECT * FROM audit.checkpoints k WHERE k.chain = c.chain ORDER BY k.seq DESC LIMIT 1
      ) AS n ON true
-     WHERE c.seq > 0 AND (n.seq IS NULL
+     WHERE c.chain > $2 AND c.seq > 0 AND (n.seq IS NULL
        OR (c.seq > n.seq AND n.made_at < date_trunc('hour', clock_timestamp()) AND ${agrees}))
-     LIMIT $1`,
-    [most],
+     ORDER BY c.chain LIMIT $1`,
+    [most, after],
   );
   const rows = heads.map(({ made_at, ...head }) => {
     const checkpoint = { ...head, made_at: made_at.toISOString() };
@@ -100,7 +102,7 @@ export async function signHeads(
      WHERE d.chain = n.chain AND d.checkpoints`,
     [JSON.stringify(rows)],
   );
-  return rows.length;
+  return rows.length < most ? undefined : rows.at(-1)?.chain;
 }
 
 /** Chains that no longer agree with their newest checkpoint, each with its number. */

@@ -15,10 +15,10 @@ export function startCheckpoints({ db, settings, log }: Omit<ServiceOptions, 'me
   /** Chains that no longer agree with their newest checkpoint; undefined before the first look. */
   let broken: number | undefined;
 
-  /** Null where another node is signing. */
-  const signSome = (): Promise<number | null> =>
+  /** Resolves to the chain after which there may be more; null where another node is signing. */
+  const signSome = (after: string): Promise<string | null | undefined> =>
     db.transaction(async (manager) =>
-      (await mayLockSigning(manager)) ? signHeads(manager, settings(), chainsAtOnce) : null,
+      (await mayLockSigning(manager)) ? signHeads(manager, settings(), chainsAtOnce, after) : null,
     );
 
   async function look(stopping: AbortSignal): Promise<number> {
@@ -26,10 +26,10 @@ export function startCheckpoints({ db, settings, log }: Omit<ServiceOptions, 'me
     for (const { chain, seq } of chains)
       log.error({ chain, seq }, 'an audit chain no longer agrees with its checkpoint');
     broken = chains.length;
-    let signed: number | null;
-    do signed = await signSome();
-    while (signed === chainsAtOnce && !stopping.aborted);
-    return signed === null ? retryMs : untilNextHour(db);
+    let after: string | null | undefined = '';
+    do after = await signSome(after);
+    while (typeof after === 'string' && !stopping.aborted);
+    return after === null ? retryMs : untilNextHour(db);
   }
 
   const loop = startBackgroundLoop({
