@@ -240,7 +240,9 @@ async function send(
     throw unreachable(error, url);
   }
   const answered = jsonOf(text);
-  if (response.ok) return { status: response.status, headers: response.headers, body: answered };
+  // A sign-in page of a proxy is 200, too, and says nothing of what was asked for.
+  if (response.ok && (answered !== undefined || response.status === 204))
+    return { status: response.status, headers: response.headers, body: answered };
   throw failureOf(response, answered);
 }
 

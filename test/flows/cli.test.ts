@@ -317,6 +317,21 @@ describe('a host that is slow', () => {
     expect(tookMs).toBeLessThan(10_000);
   });
 
+  test('one whose answer is a page, as that of a proxy for sign-in, has done nothing', async () => {
+    const pages = createServer((_request, response) => {
+      response.setHeader('content-type', 'text/html').end('<html>Sign in</html>');
+    });
+    const url = await listening(pages);
+    const given = await Promise.all(
+      [['stop', '--reason', 'incident 7'], ['resume'], ['whoami']].map((command) =>
+        cli.run([...command, '--url', url, '--tenant', tenant.id]),
+      ),
+    );
+    pages.close();
+    const err = `strata: http_200: ${url} did not answer as Strata does\n`;
+    expect(given).toEqual(Array.from(given, () => ({ code: 1, out: '', err })));
+  });
+
   test('one that is alive is waited for, and the question carries no credential', async () => {
     const asked: IncomingMessage[] = [];
     const slow = createServer((request, response) => {
