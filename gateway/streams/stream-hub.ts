@@ -20,6 +20,7 @@ import { settingsReplacedKey, wholeScopeKey } from '../../shared/contracts/feed.
 import { memberKey } from '../../shared/contracts/members.ts';
 import { tenantOfScope } from '../../shared/contracts/revision-scopes.ts';
 import { serviceAccountKey } from '../../shared/contracts/service-accounts.ts';
+import { visitKey } from '../../shared/contracts/visits.ts';
 import { StrataError } from '../../shared/errors.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import { EventStream, type Holder } from './event-stream.ts';
@@ -244,7 +245,7 @@ export class StreamHub {
 
 /** The cache keys of what tells whether somebody may still watch: credential and membership. */
 function keysBehind({ caller, apiKeyId }: OwnRequest): readonly string[] {
-  const { type, id, session_id: sessionId, tenant_id: tenantId } = caller;
+  const { type, id, session_id: sessionId, tenant_id: tenantId, visit } = caller;
   const keys: string[] = [];
   if (sessionId !== undefined) keys.push(sessionCacheKey({ session_id: sessionId }));
   if (apiKeyId !== undefined) keys.push(apiKeyCacheKey({ key_id: apiKeyId }));
@@ -253,7 +254,11 @@ function keysBehind({ caller, apiKeyId }: OwnRequest): readonly string[] {
     const account = { tenant_id: tenantId, account_id: id };
     keys.push(serviceAccountKey(account));
     if (apiKeyId === undefined) keys.push(trustCacheKey(account), workloadIssuersKey);
-  } else keys.push(memberKey({ tenant_id: tenantId, user_id: id }));
+  } else {
+    const member = { tenant_id: tenantId, user_id: id };
+    keys.push(memberKey(member));
+    if (visit) keys.push(visitKey(member));
+  }
   return keys;
 }
 

@@ -11,6 +11,7 @@ import { sessionCacheKey } from '../../shared/contracts/auth.ts';
 import { settingsReplacedKey, wholeScopeKey } from '../../shared/contracts/feed.ts';
 import { memberKey } from '../../shared/contracts/members.ts';
 import { authScope, memberScope } from '../../shared/contracts/revision-scopes.ts';
+import { visitKey } from '../../shared/contracts/visits.ts';
 import { StrataError } from '../../shared/errors.ts';
 import { liveSettings } from '../../shared/settings/live-settings.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
@@ -184,4 +185,20 @@ test('a sign-out costs nothing at 10,000 streams of others, and ends its own', a
   await change(authScope, 3, settingsReplacedKey);
   await jest.advanceTimersByTimeAsync(100);
   expect(measured.looks).toBe(2 + 2 * 9999);
+});
+
+test('the stream of a visitor ends with the visit, not with the next look at all rights', async () => {
+  const { hub, coherence } = hubAndCoherence();
+  const [tenant_id, user_id] = [randomUUID(), randomUUID()];
+  const visit = { id: randomUUID(), until: new Date(Date.now() + 60_000).toISOString() };
+  const request = requestWith('visitor', true);
+  const caller = { ...request.caller, id: user_id, tenant_id, visit };
+  hub.take(
+    { watcher: user_id, tenantId: tenant_id, isFleet: false },
+    { ...request, right: 'visitor', caller },
+  );
+  const keys = [visitKey({ tenant_id, user_id })];
+  coherence.apply({ id: '1', scope: memberScope(tenant_id), revision: 1, keys });
+  await jest.advanceTimersByTimeAsync(0);
+  expect(hub.size).toBe(0);
 });
