@@ -91,60 +91,59 @@ function Report({ report }: { readonly report: AccessReport }): VNode {
       <Section title="Who could approve">
         <Approvers report={report} names={names} />
       </Section>
-      <Section title="Members" count={members.length}>
-        <Table
-          label="Members"
-          look="lines"
-          items={members}
-          keyOf={({ user_id: id }) => id}
-          empty="No one is known of this moment."
-          columns={columnsOfMembers}
-        />
-      </Section>
-      {groups.length > 0 && (
-        <Section title="Approver groups" count={groups.length}>
-          <Table
-            label="Approver groups"
-            look="lines"
-            items={groups}
-            keyOf={(group) => group.name}
-            columns={[
-              ['Group', (group) => <bdi>{group.name}</bdi>],
-              ['Members', (group) => <InGroup group={group} names={names} />],
-            ]}
-          />
-        </Section>
-      )}
-      {accounts.length > 0 && (
-        <Section title="Service accounts" count={accounts.length}>
-          <Table
-            label="Service accounts"
-            look="lines"
-            items={accounts}
-            columns={[
-              ['Name', ({ name }) => <bdi>{name}</bdi>],
-              ['Roles', ({ roles }) => roleText(roles)],
-              ['Status', ({ status }) => status],
-            ]}
-          />
-        </Section>
-      )}
-      {visits.length > 0 && (
-        <Section title="Visits of the platform" count={visits.length}>
-          <Table
-            label="Visits of the platform"
-            look="lines"
-            items={visits}
-            columns={[
-              ['Platform administrator', ({ user_id: id }) => <code>{id}</code>],
-              ['Begun', ({ created_at: at }) => <Time at={at} />],
-              ['Reason', ({ reason }) => <bdi>{reason}</bdi>],
-            ]}
-          />
-        </Section>
-      )}
+      <Listed
+        title="Members"
+        items={members}
+        keyOf={({ user_id: id }) => id}
+        empty="No one is known of this moment."
+        columns={columnsOfMembers}
+      />
+      <Listed
+        title="Approver groups"
+        items={groups}
+        keyOf={(group) => group.name}
+        columns={[
+          ['Group', (group) => <bdi>{group.name}</bdi>],
+          ['Members', (group) => <InGroup group={group} names={names} />],
+        ]}
+      />
+      <Listed
+        title="Service accounts"
+        items={accounts}
+        columns={[
+          ['Name', ({ name }) => <bdi>{name}</bdi>],
+          ['Roles', ({ roles }) => roleText(roles)],
+          ['Status', ({ status }) => status],
+        ]}
+      />
+      <Listed
+        title="Visits of the platform"
+        items={visits}
+        columns={[
+          ['Platform administrator', ({ user_id: id }) => <code>{id}</code>],
+          ['Begun', ({ created_at: at }) => <Time at={at} />],
+          ['Reason', ({ reason }) => <bdi>{reason}</bdi>],
+        ]}
+      />
       <Rules report={report} names={names} />
     </>
+  );
+}
+
+/** A section that is one table; left out where it has no rows and nothing is said of that. */
+function Listed<Row>({
+  title,
+  items,
+  ...table
+}: Pick<Parameters<typeof Table<Row>>[0], 'keyOf' | 'columns' | 'empty'> & {
+  readonly title: string;
+  readonly items: readonly Row[];
+}): VNode | null {
+  if (items.length === 0 && table.empty === undefined) return null;
+  return (
+    <Section title={title} count={items.length}>
+      <Table label={title} look="lines" items={items} {...table} />
+    </Section>
   );
 }
 
@@ -329,30 +328,21 @@ function Rules({
   );
 }
 
-function Guardrails({
+const Guardrails = ({
   title,
   bounds,
 }: {
   readonly title: string;
   readonly bounds: AccessReport['bounds'];
-}): VNode {
-  const guardrails = Object.entries(bounds ?? {});
-  return (
-    <Section title={title} count={guardrails.length}>
-      {guardrails.length === 0 ? (
-        <p>There was none.</p>
-      ) : (
-        <Table
-          label={title}
-          look="lines"
-          items={guardrails}
-          keyOf={([key]) => key}
-          columns={[
-            ['Key', ([key]) => <Code>{key}</Code>],
-            ['Rule', ([, rule]) => <Value value={rule} />],
-          ]}
-        />
-      )}
-    </Section>
-  );
-}
+}): VNode => (
+  <Listed
+    title={title}
+    items={Object.entries(bounds ?? {})}
+    keyOf={([key]) => key}
+    empty="There was none."
+    columns={[
+      ['Key', ([key]) => <Code>{key}</Code>],
+      ['Rule', ([, rule]) => <Value value={rule} />],
+    ]}
+  />
+);
