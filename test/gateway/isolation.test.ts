@@ -46,7 +46,7 @@ let callers: Record<string, Client>;
 let decisionLink: string;
 
 /** API keys with one scope each, of these people. */
-const keyOwners = ['tenant_admin', 'platform_admin', 'removed'] as const;
+const keyOwners = ['tenant_admin', 'platform_admin'] as const;
 /** A key of the tenant's administrator with every scope, for one service and one agent. */
 let narrowKeys: readonly { readonly isForThese: boolean; readonly client: Client }[];
 /**
@@ -155,8 +155,15 @@ beforeAll(async () => {
   const disabled = { email: 'disabled@isolation.example', ...administrator };
   const { client: person, user_id: personId } = await addMember(own.admin, own.id, disabled);
   const robots = `/tenants/${own.id}/service-accounts`;
+  const leaving = { email: 'removed@isolation.example', ...administrator };
+  const removed = await addMember(own.admin, own.id, leaving);
   const { body: robot } = await own.admin.post(robots, { name: 'off', ...administrator });
   ended.push(
+    [
+      'a key of a member who was removed',
+      await keyFrom(removed.client, '/auth/api-key', 'config:read'),
+      'auth_api_key_invalid',
+    ],
     ['a session of a disabled person', person, 'auth_session_revoked'],
     [
       'a key of a disabled person',
@@ -171,8 +178,6 @@ beforeAll(async () => {
   );
   await platform.patch(`/auth/users/${personId}`, { status: 'disabled' });
   await own.admin.patch(`${robots}/${robot.id}`, { status: 'disabled' });
-  const leaving = { email: 'removed@isolation.example', ...administrator };
-  const removed = await addMember(own.admin, own.id, leaving);
   callers.removed = removed.client;
   const ofPeople = await Promise.all(keyOwners.flatMap(keysOfPerson));
   const ofAccounts = await Promise.all(tenantRoles.map(keysOfServiceAccount));
