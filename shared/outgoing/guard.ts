@@ -112,7 +112,10 @@ const notPublic = (): OutgoingError =>
  */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
+/** Azure's WireServer: virtual machines reach their host by this address of the public range. */
+const wireServer = '168.63.129.16';
+
 function isPublic(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
-  if (address.range() !== 'unicast') return false;
+  if (address.range() !== 'unicast' || address.toString() === wireServer) return false;
   return address instanceof ipaddr.IPv6 ? address.match(globalUnicast) : true;
 }
