@@ -2,28 +2,22 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import { pino } from 'pino';
 import type { EventStream } from '../../gateway/streams/event-stream.ts';
 import { SharedChanges, type Changes } from '../../gateway/streams/shared-changes.ts';
 import { StreamHub } from '../../gateway/streams/stream-hub.ts';
-import { Coherence } from '../../shared/coherence/coherence.ts';
 import { liveSettings } from '../../shared/settings/live-settings.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/eventually.ts';
+import { gatewayCoherence } from '../support/gateway-coherence.ts';
 
 const caller = { type: 'user', id: 'u', tenant_id: 't', roles: [], platform_roles: [] } as const;
 
 function createHub(): StreamHub {
-  const coherence = new Coherence({
-    nodeId: 'gateway',
-    fenceMs: 2000,
-    requestTimeoutMs: 1000,
-    ttlMinutes: () => 1,
-    staleIdentityMs: () => 1000,
-    log: pino({ level: 'silent' }),
-  });
   const environment = { LOG_LEVEL: 'silent' };
-  return new StreamHub(coherence, liveSettings(loadSettings(environment, { roles: [] }), {}, []));
+  return new StreamHub(
+    gatewayCoherence(),
+    liveSettings(loadSettings(environment, { roles: [] }), {}, []),
+  );
 }
 
 const opened: EventStream[] = [];

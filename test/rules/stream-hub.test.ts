@@ -3,10 +3,9 @@ import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import { pino } from 'pino';
 import type { OwnRequest } from '../../gateway/http/own-handlers.ts';
 import { StreamHub } from '../../gateway/streams/stream-hub.ts';
-import { Coherence } from '../../shared/coherence/coherence.ts';
+import type { Coherence } from '../../shared/coherence/coherence.ts';
 import { sessionCacheKey } from '../../shared/contracts/auth.ts';
 import { settingsReplacedKey, wholeScopeKey } from '../../shared/contracts/feed.ts';
 import { memberKey } from '../../shared/contracts/members.ts';
@@ -15,6 +14,7 @@ import { visitKey } from '../../shared/contracts/visits.ts';
 import { StrataError } from '../../shared/errors.ts';
 import { liveSettings } from '../../shared/settings/live-settings.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
+import { gatewayCoherence } from '../support/gateway-coherence.ts';
 
 const rights = 3;
 const perRight = 1000;
@@ -40,14 +40,7 @@ function hubAndCoherence(): { readonly hub: StreamHub; readonly coherence: Coher
     WATCH_MAX_STREAMS: '50000',
     WATCH_MAX_STREAMS_PER_TENANT: '25000',
   };
-  const coherence = new Coherence({
-    nodeId: 'gateway',
-    fenceMs: 2000,
-    requestTimeoutMs: 1000,
-    ttlMinutes: () => 1,
-    staleIdentityMs: () => 1000,
-    log: pino({ level: 'silent' }),
-  });
+  const coherence = gatewayCoherence();
   const settings = liveSettings(loadSettings(environment, { roles: [] }), {}, []);
   return { hub: new StreamHub(coherence, settings), coherence };
 }

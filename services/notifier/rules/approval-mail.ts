@@ -161,11 +161,10 @@ function approversOf({ policy, approved_by: approvers = [] }: Omit<ApprovalFacts
 
 const outcomes: Readonly<Record<Decision, string>> = { approve: 'Approved', deny: 'Denied' };
 
-/**
- * A branding may have any number of places for a resource of 32 KiB: of such values, in characters,
- * and of parts a mail has no more.
- */
-const [longestValue, mostParts] = [500, 20];
+/** Characters that a placeholder shows of its value: a resource may have 32 KiB. */
+const longestValue = 500;
+/** Parts that a mail shows of a branding, which may have thousands. */
+const mostParts = 20;
 
 /** The placeholders of subjects and branding. */
 const placeholdersOf = ({ decision, ...approval }: ApprovalFacts): ReadonlyMap<string, string> =>
