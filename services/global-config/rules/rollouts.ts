@@ -99,6 +99,7 @@ function ofType({ resource_id: id, before, after }: RolloutItem): string | undef
     return `is no layer: only the configuration ${defaultConfiguration} is`;
   if (was === null || is === null || was.is_active !== is.is_active)
     return 'activates or deactivates a service type, which is for all tenants at once';
+  if (!is.is_active) return 'is not active, so that no tenant has it in its configuration';
   if (!isDeepStrictEqual(was.scaling_limits, is.scaling_limits))
     return 'changes scaling_limits, which every write is held to immediately';
   const isOnlySettings = isDeepStrictEqual(was.monitoring_defaults, is.monitoring_defaults);

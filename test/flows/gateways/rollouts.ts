@@ -249,9 +249,14 @@ describe('is refused', () => {
     const answer = await platform.post(rollouts(), body);
     return [answer.status, answer.body.errors?.map(({ path }: { path: string }) => path)];
   };
+  const idle = { is_active: false, default_settings: { walked: 1 } };
   test.each([
     ['bounds', { path: '/config/bounds', body: { walked: { maximum: 3 } } }],
     ['a private entry', { path: entry('hidden'), body: { config_value: 2 } }],
+    [
+      'a service type that is not active',
+      { path: '/config/service-types/idle_type/default', body: { ...idle, default_settings: {} } },
+    ],
     [
       'tightening',
       { path: entry('max_cost_impact_auto'), body: { config_value: 4, is_public: true } },
@@ -267,6 +272,7 @@ describe('is refused', () => {
   ])('%s, which is never staged', async (_name, item) => {
     const limit = { config_value: 5, is_public: true };
     good(await platform.put(entry('max_cost_impact_auto'), limit));
+    good(await platform.put('/config/service-types/idle_type/default', idle));
     const [status, paths] = await problems([{ action: 'put', ...item }], [everybody]);
     expect([status, paths?.[0]]).toEqual([422, expect.stringMatching(/^\/items\/0/)]);
   });
