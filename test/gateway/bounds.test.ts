@@ -255,6 +255,31 @@ test('bounds for a service type, pairs in order, and a lowered limit hold for wh
   expect(await instances('web')).toEqual([7, 9, undefined]);
 });
 
+test('explain names the limit that put a value there, also where its pair has it', async () => {
+  const tenant = await freshTenant();
+  const { id, admin } = tenant;
+  const bounds = `/tenants/${id}/config/bounds`;
+  const { headers } = await admin.put(bounds, { max_cost_impact_approval: { maximum: 10 } });
+  await admin.patch(bounds, { max_cost_impact_auto: { maximum: 14 } });
+  await admin.patch(bounds, { max_cost_impact_auto: null });
+  expect((await effective(tenant)).explain.max_cost_impact_auto).toMatchObject({
+    value: 10,
+    layer: 'bounds',
+    path: '/max_cost_impact_approval',
+    revision: Number(headers.get('x-config-revision')),
+  });
+  const type = '/config/service-types/kubernetes_engine/default';
+  await admin.put(`/tenants/${id}/services/web`, {
+    service_type: 'kubernetes_engine',
+    min_instances: 7,
+  });
+  const { scaling_limits: before } = (await platform.get(type)).body;
+  await platform.patch(type, { scaling_limits: { max_instances: 6 } });
+  const { min_instances: held } = (await effective(tenant, 'service_id=web')).explain;
+  expect([held.value, held.path]).toEqual([6, '/scaling_limits/max_instances']);
+  await platform.patch(type, { scaling_limits: before });
+});
+
 test('explain shows what an override of the service type shadows, and what warns', async () => {
   const tenant = await freshTenant();
   const { id, admin } = tenant;

@@ -226,7 +226,12 @@ describe('apply_bounds', () => {
     expect(bounded.get('http_client_timeout_seconds')).toEqual({
       held: { value: 30, layer: 0 },
       asked: { value: 'forever', layer: 1 },
-      enforced: { by: 'type', rule: { type: 'integer' }, revision: null },
+      enforced: {
+        key: 'http_client_timeout_seconds',
+        by: 'type',
+        rule: { type: 'integer' },
+        revision: null,
+      },
       warned: [],
     });
     expect(applyBounds([{ automation_enabled: 'yes' }], [], null).values).toEqual({});

@@ -23,12 +23,15 @@ export interface Held {
   readonly layer: number | null;
 }
 
+/** With the key that it is on: the value's own, or the other one of its pair. */
+export type ActingBound = BoundInForce & { readonly key: string };
+
 /** What became of one key that bounds say something about. */
 export interface BoundedValue {
   /** Null where the key is absent. */
   readonly held: Held | null;
   /** The bound that changed the value last; undefined where none did. */
-  readonly enforced?: BoundInForce;
+  readonly enforced?: ActingBound;
   /** What the layers alone say; null where none has the key. */
   readonly asked: Held | null;
   /** Bounds that would only warn of the value. */
@@ -101,7 +104,7 @@ interface Context {
 interface Settled {
   readonly held: Held | null;
   readonly asked: Held | null;
-  readonly enforced?: BoundInForce;
+  readonly enforced?: ActingBound;
   readonly binding: Binding;
 }
 
@@ -135,11 +138,11 @@ function settle(key: string, { layers, sets, serviceType }: Context): Settled {
   const asked = values[0] ?? null;
   let held = asked;
   let below = values.slice(1);
-  let acting: BoundInForce | undefined;
+  let acting: ActingBound | undefined;
   for (const { limits, ...bound } of binding.enforced) {
     if (isAllowed(held, limits, bound)) continue;
     held = replacementOf(held, below, limits);
-    acting = bound;
+    acting = { ...bound, key };
     const layer = held?.layer;
     if (typeof layer === 'number') below = below.filter((each) => each.layer! < layer);
   }

@@ -1,10 +1,10 @@
 /** Why an effective value is what it is: where it was set, by whom, what that shadows, and what bounds did. */
 import type { Static } from 'typebox';
-import type { BoundInForce } from '../../../shared/bounds/bounds-in-force.ts';
+import type { BoundInForce, BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
 import { platformBoundsKey, tenantBoundsKey } from '../../../shared/contracts/bounds.ts';
 import type { Explanation } from '../../../shared/contracts/effective-config.ts';
 import { pointerTo } from '../../../shared/schema/json-pointer.ts';
-import type { Bounded, Held } from './apply-bounds.ts';
+import type { ActingBound, Bounded, Held } from './apply-bounds.ts';
 import {
   applied,
   boundSets,
@@ -60,12 +60,16 @@ export function placesOf(
   const ofBounds = boundSets(from).flatMap(({ by, bounds }) =>
     by === 'type'
       ? []
-      : Object.keys(bounds)
+      : limitNames(by, bounds)
           .filter(isWanted)
           .map((key) => placeOfBound(key, by, from)),
   );
   return [...ofLayers, ...ofBounds];
 }
+
+/** Either limit of a service type may hold either number of an instance. */
+const limitNames = (by: BoundSet['by'], bounds: BoundSet['bounds']): readonly string[] =>
+  by === 'service_type' ? ['min_instances', 'max_instances'] : Object.keys(bounds);
 
 function placeAt({ layer, pathOf }: LayerPart, key: string, from: Sources): PlaceName | undefined {
   const document = layer.document(from, key);
@@ -131,7 +135,7 @@ function explanationOf(
           ...writtenOn(deciding),
           path: deciding.pathOf(key),
         }
-      : originOfBound(key, enforced!, from, authorAt)),
+      : originOfBound(values[key], enforced!, from, authorAt)),
     shadowed: found
       .filter((part) => part !== deciding)
       .map((part) => ({
@@ -152,13 +156,18 @@ function explanationOf(
 
 const shownBound = ({ by, rule, revision }: BoundInForce) => ({ by, rule, revision });
 
-/** Where a value comes from that no layer holds: the bound that put it there. */
+/**
+ * Where a value comes from that no layer holds: the bound that put it there, which may be on the
+ * other key of its pair.
+ */
 function originOfBound(
-  key: string,
-  { by }: BoundInForce,
+  value: unknown,
+  { by, key: bound, rule }: ActingBound,
   from: Sources,
   authorAt: AuthorAt,
 ): Place {
+  const limit = value === rule.minimum ? 'min_instances' : 'max_instances';
+  const key = by === 'service_type' ? limit : bound;
   // A type has no value of its own to put there.
   const place = placeOfBound(key, by === 'type' ? 'platform' : by, from);
   const { path } = place;
