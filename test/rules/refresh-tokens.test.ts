@@ -12,6 +12,8 @@ import {
 const now = new Date('2026-01-31T00:00:00Z');
 const ago = (seconds: number): Date => new Date(now.getTime() - seconds * 1000);
 const day = 86_400;
+/** How long a client waits for the answer. */
+const answerMs = 4000;
 type Token = NonNullable<Parameters<typeof validateRefresh>[0]>;
 type Session = NonNullable<Parameters<typeof validateRefresh>[1]>;
 const token: Token = { created_at: ago(60), used_at: null, successor: null };
@@ -19,23 +21,39 @@ const session: Session = { revoked_at: null, expires_at: ago(-day) };
 const used = (seconds: number): Token => ({ ...token, used_at: ago(seconds), successor: 'next' });
 
 test.each<[string, Parameters<typeof validateRefresh>, Verdict]>([
-  ['unused', [token, session, false, now], 'rotate'],
-  ['unknown', [null, null, false, now], 'invalid'],
-  ['of an ended session', [token, { ...session, revoked_at: ago(1) }, false, now], 'invalid'],
+  ['unused', [token, session, false, now, answerMs], 'rotate'],
+  ['unknown', [null, null, false, now, answerMs], 'invalid'],
+  [
+    'of an ended session',
+    [token, { ...session, revoked_at: ago(1) }, false, now, answerMs],
+    'invalid',
+  ],
   [
     'idle for less than 7 days',
-    [{ ...token, created_at: ago(7 * day - 1) }, session, false, now],
+    [{ ...token, created_at: ago(7 * day - 1) }, session, false, now, answerMs],
     'rotate',
   ],
-  ['idle for 7 days', [{ ...token, created_at: ago(7 * day) }, session, false, now], 'expired'],
-  ['of a session at its end', [token, { ...session, expires_at: now }, false, now], 'expired'],
-  ['used a moment ago, its successor not', [used(0), session, false, now], 'repeat'],
-  ['used 10 s ago, its successor not', [used(10), session, false, now], 'repeat'],
-  ['used longer ago', [used(10.001), session, false, now], 'reused'],
-  ['used a moment ago, and its successor too', [used(1), session, true, now], 'reused'],
+  [
+    'idle for 7 days',
+    [{ ...token, created_at: ago(7 * day) }, session, false, now, answerMs],
+    'expired',
+  ],
+  [
+    'of a session at its end',
+    [token, { ...session, expires_at: now }, false, now, answerMs],
+    'expired',
+  ],
+  ['used a moment ago, its successor not', [used(0), session, false, now, answerMs], 'repeat'],
+  [
+    'used 10 s before an answer is given up, its successor not',
+    [used(14), session, false, now, answerMs],
+    'repeat',
+  ],
+  ['used longer ago', [used(14.001), session, false, now, answerMs], 'reused'],
+  ['used a moment ago, and its successor too', [used(1), session, true, now, answerMs], 'reused'],
   [
     'set aside for another without being exchanged',
-    [{ ...used(0), successor: null }, session, false, now],
+    [{ ...used(0), successor: null }, session, false, now, answerMs],
     'reused',
   ],
 ])('a token %s', (...[, given, verdict]) => {

@@ -54,7 +54,13 @@ export function refreshActions({ db, settings, signIn }: AuthParts) {
     const successorUsed = next !== null && next.used_at !== null;
     // Nodes' clocks differ, and a retry may come to another node than the exchange did.
     const now = await databaseTime(manager);
-    const verdict = validateRefresh(token, session, successorUsed, now);
+    const verdict = validateRefresh(
+      token,
+      session,
+      successorUsed,
+      now,
+      settings().request_timeout_ms,
+    );
     const ring = refreshKeysOf(settings());
     const keys = ring.all.map(({ bytes }) => bytes);
     if (session && verdict === 'rotate') {

@@ -14,7 +14,7 @@ const prefix = 'strr_';
 export const idleSeconds = 7 * 86_400;
 /** A session ends this long after its sign-in, however often it is continued. */
 export const sessionSeconds = 30 * 86_400;
-/** How long a token may be presented again, by a client that lost the answer. */
+/** How long a client that lost the answer has to present its token again. */
 const retryMs = 10_000;
 
 /** 256 random bits; only its hash is stored. */
@@ -71,12 +71,14 @@ export type Verdict = 'rotate' | 'repeat' | 'reused' | 'expired' | 'invalid';
 
 /**
  * What a presented refresh token is worth. `successorUsed`: its successor has been exchanged too.
+ * `answerMs`: how long a client may wait for the answer before it knows that this is lost.
  */
 export function validateRefresh(
   token: Token | null,
   session: Session | null,
   successorUsed: boolean,
   now: Date,
+  answerMs: number,
 ): Verdict {
   if (!token || !session || session.revoked_at) return 'invalid';
   const idleUntil = token.created_at.getTime() + idleSeconds * 1000;
@@ -85,6 +87,6 @@ export function validateRefresh(
   const isRetry =
     token.successor !== null &&
     !successorUsed &&
-    now.getTime() - token.used_at.getTime() <= retryMs;
+    now.getTime() - token.used_at.getTime() <= answerMs + retryMs;
   return isRetry ? 'repeat' : 'reused';
 }
