@@ -1,7 +1,12 @@
 /** Service accounts: what they may do, who makes them and their keys, and when that ends. */
 import { beforeAll, expect, jest, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { apiKeyActions } from '../../services/auth/api-keys/actions/api-keys.ts';
 import { serviceAccountKeyActions } from '../../services/auth/api-keys/actions/service-account-keys.ts';
+import {
+  findUnusedInvitation,
+  putInvitation,
+} from '../../services/auth/invitations/stores/invitations.ts';
 import type { AuthParts } from '../../services/auth/parts.ts';
 import { authSchema } from '../../services/auth/schema.ts';
 import { sessionActions } from '../../services/auth/sessions/actions/sessions.ts';
@@ -266,7 +271,7 @@ const timers = [
   ...(['setImmediate', 'clearImmediate', 'nextTick', 'queueMicrotask'] as const),
   ...(['performance', 'hrtime'] as const),
 ];
-test('an auth node whose clock is ahead ends no session, and removes no key', async () => {
+test('an auth node whose clock is ahead ends no session, removes no key, and makes none that lasts longer', async () => {
   const id = await make({ roles: ['viewer'] });
   const { id: keyId } = await keyOf(id);
   const { body: me } = await tenant.admin.get('/auth/me');
@@ -292,12 +297,39 @@ test('an auth node whose clock is ahead ends no session, and removes no key', as
       { tenant_id: tenant.id, account_id: id, body: { name: 'ahead' } },
       request as unknown as Request,
     );
+    const invitation = { tenant_id: other.id, user_id: me.user.id, tenant_name: 'Other' };
+    await putInvitation(db.manager, { ...invitation, invited_by: 'test' }, 'a token');
+    expect(await findUnusedInvitation(db.manager, 'a token')).not.toBeNull();
   } finally {
     jest.useRealTimers();
     await db.destroy();
   }
   const { body } = await tenant.admin.get(`${accounts()}/${id}/api-keys`);
   expect(body.items.map((key: { id: string }) => key.id)).toContain(keyId);
+  const [longest] = await strata.database.query(
+    `SELECT (SELECT max(expires_at) FROM auth.api_keys WHERE service_account_id = '${id}')
+         <= now() + interval '90 days' AS key,
+       (SELECT max(expires_at) FROM auth.invitations WHERE tenant_id = '${other.id}')
+         <= now() + interval '7 days' AS invitation`,
+  );
+  expect(longest).toEqual({ key: true, invitation: true });
+});
+
+test('one whose clock is behind gives out no key that has expired', async () => {
+  const id = await make({ roles: ['viewer'] });
+  const { id: keyId } = await keyOf(id);
+  await strata.database.query(`UPDATE auth.api_keys SET expires_at = now() WHERE id = '${keyId}'`);
+  const { url } = strata.database;
+  const db = await openDatabase({ url, poolSize: 2, timeoutMs: 5000, ssl: false }, authSchema);
+  const settings = () => loadSettings({ SECRET_KEY: secretKey }, { roles: [] });
+  jest.useFakeTimers({ now: Date.now() - 86_400_000, doNotFake: timers });
+  try {
+    const { 'auth.api-key.resolve': resolve } = apiKeyActions({ db, settings } as never);
+    expect((await resolve({ key_id: keyId })).value!.usable).toBe(false);
+  } finally {
+    jest.useRealTimers();
+    await db.destroy();
+  }
 });
 
 test('what makes no account is refused', async () => {

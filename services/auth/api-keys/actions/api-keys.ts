@@ -30,7 +30,7 @@ import {
 import { ownSessionOf } from '../../sessions/rules/own-session.ts';
 import { ApiKeyEntity, type ApiKeyRow } from '../../schema.ts';
 import { identityEvent } from '../../stores/audit-events.ts';
-import { hasPassed } from '../../stores/clock.ts';
+import { databaseTime, hasPassed } from '../../stores/clock.ts';
 import { requireRoom } from '../../stores/room.ts';
 import { requireGoodFor, requireOpenSession } from '../../sessions/stores/sessions.ts';
 import { findUser } from '../../accounts/stores/users.ts';
@@ -71,8 +71,8 @@ const requireRoomForKey = (
 };
 
 /**
- * The key as the gateway needs it, with what it may do on the platform now; whether it has
- * expired is the gateway's to see.
+ * The key as the gateway needs it, with what it may do on the platform now. A gateway that keeps it
+ * sees itself when it expires.
  */
 async function resolve(
   manager: EntityManager,
@@ -82,9 +82,11 @@ async function resolve(
   const row = await manager.findOneBy(ApiKeyEntity, { id });
   if (!row) return null;
   const owned = await ownerOf(manager, row, settings);
+  const isOver = await manager.existsBy(ApiKeyEntity, { id, expires_at: hasPassed() });
   return (
     owned && {
       ...owned,
+      usable: owned.usable && !isOver,
       tenant_id: row.tenant_id,
       name: row.name,
       made_by: row.made_by,
@@ -135,7 +137,7 @@ export function apiKeyActions({
       await takeKey(db, request.caller, settings());
       const ids = { user_id: userId, service_account_id: null, tenant_id: tenantId };
       const holder = { ...ids, made_by: userId };
-      const { row, key } = makeApiKey(holder, body, settings());
+      const { row, key } = makeApiKey(holder, body, settings(), await databaseTime(db.manager));
       const result = await commitChange(db, request, authScope, async (manager) => {
         const { user, session } = await requireOpenSession(manager, ownSessionOf(request.caller));
         await requireRoomForKey(manager, userId, tenantId, settings());
@@ -182,9 +184,10 @@ export function apiKeyActions({
         const { user, session } = await requireOpenSession(manager, ownSessionOf(request.caller));
         const row = await lockOwnKey(manager, request.caller.id, id);
         requireGoodFor(session.confined_to, row.confined_to);
+        const now = await databaseTime(manager);
         const change = {
           hash: createApiKeys(settings()).hash(secret),
-          expires_at: new Date(Date.now() + row.days * dayMs),
+          expires_at: new Date(now.getTime() + row.days * dayMs),
           made_with: session.method,
         };
         await manager.update(ApiKeyEntity, { id }, change);

@@ -24,7 +24,7 @@ import {
 import { ownSessionOf } from '../../sessions/rules/own-session.ts';
 import { ApiKeyEntity, WorkloadTrustEntity } from '../../schema.ts';
 import { requireOpenSession } from '../../sessions/stores/sessions.ts';
-import { hasPassed } from '../../stores/clock.ts';
+import { databaseTime, hasPassed } from '../../stores/clock.ts';
 import type { AccountAddress } from '../../workload/rules/trust-rules.ts';
 import { endUnlessAccepted } from '../tenant-policy.ts';
 
@@ -59,7 +59,7 @@ export function serviceAccountKeyActions({ db, settings }: AuthParts) {
       // Throws 404 where the tenant has no such account.
       await request.call('tenant-config.service-accounts.resolve', address);
       const owner = { user_id: null, ...keysOf(address), made_by: request.caller.id };
-      const { row, key } = makeApiKey(owner, body, settings());
+      const { row, key } = makeApiKey(owner, body, settings(), await databaseTime(db.manager));
       const result = await commitChange(db, request, authScope, async (manager) => {
         const { session } = await requireOpenSession(manager, ownSessionOf(request.caller));
         await requireRoom(manager, address);

@@ -36,12 +36,12 @@ export function makeApiKey(
   owner: ApiKeyOwner,
   asked: ParamsOf<'auth.api-key.create'>['body'],
   settings: Settings,
+  now: Date,
 ): NewKey {
   const { name, scopes = defaultScopes, expires_in_days: days = defaultDays } = asked;
   const { narrowed_to: narrowedTo } = asked;
   const problems = documentProblems(narrowedTo, owner.tenant_id);
   if (problems.length > 0) throw invalid(problems);
-  const now = new Date();
   const id = randomUUID();
   const { key, secret } = newApiKey(id);
   const row = {

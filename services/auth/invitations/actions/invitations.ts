@@ -12,7 +12,7 @@
  * | the membership becomes `active` | `tenant-config.members.accept` | a row that gives no right any more |
  * | the invitation is removed | `removeInvitation` | |
  */
-import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
+import { Not, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange } from '../../../../shared/commits/commit.ts';
 import { invitationLink } from '../../../../shared/mail/console-links.ts';
@@ -37,6 +37,7 @@ import {
 import type { PasswordHashing } from '../../passwords/password-hashing.ts';
 import { endApiKeysIn } from '../../api-keys/stores/api-keys.ts';
 import { recordEvent } from '../../stores/audit-events.ts';
+import { hasPassed } from '../../stores/clock.ts';
 import { findUnusedInvitation, putInvitation, useInvitation } from '../stores/invitations.ts';
 import { proveAddress } from '../../accounts/stores/proof.ts';
 import { requireGoodFor } from '../../sessions/stores/sessions.ts';
@@ -88,7 +89,7 @@ async function pendingOf(
   const memberships = await membershipsAskedFor(userId, request);
   const byTenant = new Map(memberships.map((each) => [each.tenant_id, each]));
   const rows = await manager.find(InvitationEntity, {
-    where: { user_id: userId, expires_at: MoreThan(new Date()) },
+    where: { user_id: userId, expires_at: Not(hasPassed()) },
     order: { id: 'ASC' },
   });
   return rows.flatMap((invitation) => {

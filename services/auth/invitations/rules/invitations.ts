@@ -4,7 +4,6 @@ import { invalid } from '../../../../shared/errors.ts';
 
 /** How long a mailed link is good for. */
 export const invitationDays = 7;
-export const invitationMs = invitationDays * 86_400_000;
 
 /** 256 random bits; only their hash is stored. */
 export const newInvitationToken = (): string => randomBytes(32).toString('base64url');

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
-import { invitationHash, invitationMs } from '../rules/invitations.ts';
+import { invitationDays, invitationHash } from '../rules/invitations.ts';
 import { InvitationEntity, type InvitationRow } from '../../schema.ts';
 
 export type NewInvitation = Pick<
@@ -20,16 +20,14 @@ export async function putInvitation(
   { tenant_id, user_id, tenant_name, invited_by }: NewInvitation,
   token: string,
 ): Promise<void> {
-  const now = new Date();
-  const expiresAt = new Date(now.getTime() + invitationMs);
   const hash = invitationHash(token);
   await manager.query(
     `INSERT INTO auth.invitations AS i
        (id, tenant_id, user_id, tenant_name, token_hash, invited_by, created_at, expires_at, used_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL)
+     VALUES ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(days => $7), NULL)
      ON CONFLICT (user_id, tenant_id) DO UPDATE SET tenant_name = $4, token_hash = $5,
-       invited_by = $6, created_at = $7, expires_at = $8, used_at = NULL`,
-    [randomUUID(), tenant_id, user_id, tenant_name, hash, invited_by, now, expiresAt],
+       invited_by = $6, created_at = EXCLUDED.created_at, expires_at = EXCLUDED.expires_at, used_at = NULL`,
+    [randomUUID(), tenant_id, user_id, tenant_name, hash, invited_by, invitationDays],
   );
 }
 
