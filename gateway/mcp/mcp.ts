@@ -120,10 +120,19 @@ const mcpError: Wording = ({ status, headers, body }, { settings }) => {
 
 type Handler = (request: FastifyRequest, call: ToolCall) => Promise<Response>;
 
-/** The library takes some 20 MiB, which a gateway has that is asked. */
+/**
+ * The library takes some 20 MiB, which a gateway has that is asked. Where it cannot be loaded now,
+ * such as for lack of file descriptors, the next request tries again.
+ */
 function once(make: () => Promise<Handler>): () => Promise<Handler> {
   let made: Promise<Handler> | undefined;
-  return () => (made ??= make());
+  return () => {
+    made ??= make().catch((error: unknown) => {
+      made = undefined;
+      throw error;
+    });
+    return made;
+  };
 }
 
 async function makeHandler(
