@@ -144,9 +144,10 @@ export async function callTool(
       'Your credential cannot be checked now, so nothing is written. Try again.',
     );
   const params = { ...paramsOf(contract, given, call.caller), ...fixed };
-  const { isStale: _isStale, ...options } = call;
+  const { isStale, ...options } = call;
   const result = await callAs(broker, action, params as ParamsOf<typeof action>, options);
-  return shown(contract, result);
+  // What a credential of before an outage reads is marked, as it is over REST.
+  return { ...shown(contract, result as Arguments), ...(isStale && { stale: true }) };
 }
 
 function refuseUnknown(name: ToolName, given: Arguments): void {
@@ -173,8 +174,8 @@ function paramsOf(contract: Contract, given: Arguments, { tenant_id }: Caller): 
 }
 
 /** What the bus says of the environment is shown in an entity tag alone. */
-function shown({ response }: Contract, result: unknown): unknown {
+function shown({ response }: Contract, result: Arguments): Arguments {
   if (response !== 'effective') return result;
-  const { environment: _environment, ...rest } = result as Readonly<Record<string, unknown>>;
+  const { environment: _environment, ...rest } = result;
   return rest;
 }

@@ -2,8 +2,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client as McpClient, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import { ServiceBroker } from 'moleculer';
 import { randomUUID } from 'node:crypto';
-import { toolList, type ToolName } from '../../gateway/mcp/tools.ts';
+import { callTool, toolList, type ToolName } from '../../gateway/mcp/tools.ts';
+import type { Caller } from '../../shared/access.ts';
 import { eventually } from '../support/cluster.ts';
 import { runPasted } from '../support/pasted.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
@@ -115,6 +117,24 @@ const refusal = async (client: McpClient, name: string, given: object = {}) => {
 test('a protocol that could not be loaded is loaded for the next request', async () => {
   expect(first.status).toBe(500);
   expect((await agent(key)).getInstructions()).toMatch(/Ask decide before you act/);
+});
+
+test('what a credential of before an outage reads is marked', async () => {
+  const broker = new ServiceBroker({ logger: false });
+  broker.createService({
+    name: 'config-resolver',
+    actions: { resolve: () => ({ values: { max_instances: 3 }, environment: 'x' }) },
+  });
+  await broker.start();
+  const caller = { type: 'user', id: 'x', tenant_id: tenant.id } as unknown as Caller;
+  const read = (isStale: boolean) =>
+    callTool(broker, 'effective', {}, { caller, isStale, requestId: 'x' });
+  try {
+    expect(await read(false)).toEqual({ values: { max_instances: 3 } });
+    expect(await read(true)).toEqual({ values: { max_instances: 3 }, stale: true });
+  } finally {
+    await broker.stop();
+  }
 });
 
 describe.each([
