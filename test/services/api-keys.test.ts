@@ -304,6 +304,13 @@ test('it ends with the membership of its owner, in that tenant alone, and does n
   await database.query(`DELETE FROM tenant_config.members WHERE user_id = '${id}'`);
   expect((await tenant.admin.delete(`/tenants/${tenant.id}/users/${id}`)).status).toBe(404);
   expect(await reading(lost, risk())).toBe('401 auth_api_key_invalid');
+
+  // The same, and nobody removes them again before they are asked back.
+  await joinTenant(tenant.admin, tenant.id, back, { email, roles: ['operator'] });
+  const left = await keyIn(tenant.id);
+  await database.query(`DELETE FROM tenant_config.members WHERE user_id = '${id}'`);
+  await joinTenant(tenant.admin, tenant.id, back, { email, roles: ['operator'] });
+  expect(await reading(left, risk())).toBe('401 auth_api_key_invalid');
 });
 
 test('rotation ends the old secret, revocation the key, disabling the account until it is enabled', async () => {

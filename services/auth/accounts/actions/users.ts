@@ -20,8 +20,8 @@ import type { AuthParts } from '../../parts.ts';
 import { accountOf, addressOf, platformRolesOf } from '../rules/accounts.ts';
 import { keptOutBy } from '../rules/kept-out.ts';
 import { networkOf } from '../../throttling/rules/throttle.ts';
-import { PasskeyEntity, UserEntity, type UserRow } from '../../schema.ts';
-import { cacheKeysOfApiKeys } from '../../api-keys/stores/api-keys.ts';
+import { ApiKeyEntity, PasskeyEntity, UserEntity, type UserRow } from '../../schema.ts';
+import { cacheKeysOfApiKeys, endApiKeysIn } from '../../api-keys/stores/api-keys.ts';
 import { recordEvent } from '../../stores/audit-events.ts';
 import { beginErasure, endErasure, lockUnclaimed } from '../../stores/erasure.ts';
 import { endCredentials } from '../stores/proof.ts';
@@ -171,9 +171,27 @@ const ensureAction = ({ db, hashing }: AuthParts) =>
       const isOwn =
         tenantId !== undefined && (await isDomainVerified(db.manager, address, tenantId));
       if (isOwn && !user.email_verified) await clear(db, user.id, request);
+      if (tenantId !== undefined) await endEarlierKeys(db, user.id, tenantId, request);
       return { id: user.id, email: address, admitted: isOwn || (isNew && isProved) };
     },
   }) satisfies Handlers;
+
+/**
+ * Keys of an earlier membership, whose removal died before it came to them: they would work again
+ * with the next one.
+ */
+async function endEarlierKeys(
+  db: DataSource,
+  userId: string,
+  tenantId: string,
+  request: Request,
+): Promise<void> {
+  const ofTenant = { user_id: userId, tenant_id: tenantId };
+  if (!(await db.manager.existsBy(ApiKeyEntity, ofTenant))) return;
+  const memberships = await request.call('tenant-config.members.of', { user_id: userId });
+  if (memberships.some(({ tenant_id: id }) => id === tenantId)) return;
+  await commitChange(db, request, authScope, (manager) => endApiKeysIn(manager, userId, tenantId));
+}
 
 /** Sessions of an account that are shown to whoever administers the platform. */
 const mostShown = 50;
