@@ -4,6 +4,7 @@ import { createHash, createSecretKey, randomBytes, randomUUID } from 'node:crypt
 import jwt from 'jsonwebtoken';
 import { audited, auditEvents, type AuditEvent } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
+import { holdLock } from '../support/held-lock.ts';
 import {
   startHonestProvider,
   startRogueProvider,
@@ -386,6 +387,39 @@ describe('linking', () => {
     const proven = { ...claimed, email_verified: true };
     const member = await goOn(await startLinking(outsider), proven);
     expect([member.status, member.body.tenant?.roles]).toEqual([200, ['viewer']]);
+  });
+
+  test('a session whose provider is disabled or deleted ends, and none begins meanwhile', async () => {
+    const id = await addProvider({ jit_enabled: true, default_roles: ['viewer'] });
+    const person = somebody();
+    const [ended, other] = [await visit(person, id), await visit(somebody())];
+    const asking = ({ body }: Answer) => new Client(strata.url, body.access_token).get('/auth/me');
+    expect((await asking(ended)).status).toBe(200);
+
+    const lock = await holdLock(database, 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
+      `strata account ${ended.body.user.id}`,
+    ]);
+    const begun = visit(person, id);
+    await lock.untilWaiting(1);
+    const disabled = provider({ jit_enabled: true, default_roles: ['viewer'], enabled: false });
+    expect((await platform.put(`/auth/sso/providers/${id}`, disabled)).status).toBe(200);
+    await lock.release();
+    expect(codeOf(await begun)).toEqual([404, 'auth_sso_provider_not_found']);
+    expect(codeOf(await asking(ended))).toEqual([401, 'auth_session_revoked']);
+    const { refresh_token } = ended.body;
+    expect(codeOf(await anyone.post('/auth/refresh', { refresh_token }))).toEqual([
+      401,
+      'auth_refresh_invalid',
+    ]);
+    const said = ({ target, payload }: AuditEvent) => target === id && payload.sessions_ended === 1;
+    await audited(platform, 'auth.sso_provider_updated', said);
+
+    await platform.put(`/auth/sso/providers/${id}`, { ...disabled, enabled: true });
+    const again = await visit(person, id);
+    expect((await asking(again)).status).toBe(200);
+    await platform.delete(`/auth/sso/providers/${id}`);
+    expect(codeOf(await asking(again))).toEqual([401, 'auth_session_revoked']);
+    expect((await asking(other)).status).toBe(200);
   });
 
   test('an issuer without a provider any more is no way into an account', async () => {

@@ -290,6 +290,20 @@ export async function endSessionsIn(
   return ended.map(({ id }) => cacheKeyOf(id));
 }
 
+/** The same of whoever signed in through the provider, whose word counts no more. */
+export async function endSessionsThrough(
+  manager: EntityManager,
+  providerId: string,
+  keptId?: string,
+): Promise<string[]> {
+  const [ended] = await manager.query<[{ id: string }[], number]>(
+    `UPDATE auth.sessions SET revoked_at = now()
+     WHERE provider_id = $1 AND ${whereOpen} AND id IS DISTINCT FROM $2 RETURNING id`,
+    [providerId, keptId ?? null],
+  );
+  return ended.map(({ id }) => cacheKeyOf(id));
+}
+
 /**
  * Ends sessions as a change of its own: no node takes them any more by the time the request is
  * answered. All tenants have one scope, so sign-outs that wait for each other are committed

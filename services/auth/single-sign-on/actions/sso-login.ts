@@ -15,7 +15,7 @@
  */
 import type { DataSource } from 'typeorm';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
-import { codeOf, invalid, statusOf } from '../../../../shared/errors.ts';
+import { codeOf, invalid, statusOf, StrataError } from '../../../../shared/errors.ts';
 import type { AuthParts } from '../../parts.ts';
 import { lockForChange } from '../../accounts/stores/users.ts';
 import type { SsoProviderRow } from '../../schema.ts';
@@ -34,7 +34,12 @@ import {
   takePending,
   type PendingSignIn,
 } from '../pending.ts';
-import { clientOf, findEnabledProvider, findProvidersOfAddress } from '../stores/sso-providers.ts';
+import {
+  clientOf,
+  findEnabledProvider,
+  findProvidersOfAddress,
+  lockEnabledProvider,
+} from '../stores/sso-providers.ts';
 
 /** Of a provider that does not say when its person signed in: recent is nothing then. */
 const unknownTime = new Date(0);
@@ -80,6 +85,8 @@ export function ssoLoginActions(parts: AuthParts) {
         },
         membership,
         async confirm(manager, user) {
+          if (!(await lockEnabledProvider(manager, provider.id)))
+            throw new StrataError('auth_sso_provider_not_found');
           // The first proof has just ended the session that asked, with everything else that was
           // there.
           if (pending.linking && !isFirstProof) {

@@ -17,6 +17,7 @@ import type { Settings } from '../../../../shared/settings/settings.ts';
 import type { AuthParts } from '../../parts.ts';
 import { ssoProviderProblems, type SsoProviderBody } from '../rules/sso-provider.ts';
 import { SsoProviderEntity, type SsoProviderRow } from '../../schema.ts';
+import { endSessionsThrough } from '../../sessions/stores/sessions.ts';
 import {
   findProvidersOfAddress,
   findTakenDomain,
@@ -150,15 +151,19 @@ export function ssoProviderActions({ db, settings, guard }: AuthParts) {
         await requireFreeDomains(manager, row);
         await manager.save(SsoProviderEntity, row);
         request.checkAnswer(viewOf(row));
+        // Whoever disables it by mistake stays to enable it.
+        const keptId = request.caller.session_id;
+        const keys = row.enabled ? [] : await endSessionsThrough(manager, id, keptId);
         const payload = {
           changes: changesBetween(before, row),
           secret_replaced: row.client_secret !== before.client_secret,
+          sessions_ended: keys.length,
         };
         // A provider that moves is neither tenant's to tell, since its changes name the other.
         const isMoved = row.tenant_id !== before.tenant_id;
         const owner = isMoved ? { ...row, tenant_id: null } : row;
         const event = eventAbout('auth.sso_provider_updated', owner, payload);
-        return { result: row, keys: [], events: [event] };
+        return { result: row, keys, events: [event] };
       });
       return viewOf(result);
     },
@@ -167,9 +172,10 @@ export function ssoProviderActions({ db, settings, guard }: AuthParts) {
       await commitChange(db, request, authScope, async (manager) => {
         const row = await find(manager, id);
         await manager.delete(SsoProviderEntity, { id });
-        const payload = { name: row.name, issuer: row.issuer };
+        const keys = await endSessionsThrough(manager, id, request.caller.session_id);
+        const payload = { name: row.name, issuer: row.issuer, sessions_ended: keys.length };
         const event = eventAbout('auth.sso_provider_deleted', row, payload);
-        return { result: undefined, keys: [], events: [event] };
+        return { result: undefined, keys, events: [event] };
       });
       return null;
     },

@@ -30,6 +30,19 @@ export const findEnabledProvider = (
   id: string,
 ): Promise<SsoProviderRow | null> => manager.findOneBy(SsoProviderEntity, { id, enabled: true });
 
+/**
+ * The same, locked until the new session is committed: whoever disables it waits for that, and then
+ * ends this session with the others.
+ */
+export const lockEnabledProvider = (
+  manager: EntityManager,
+  id: string,
+): Promise<SsoProviderRow | null> =>
+  manager.findOne(SsoProviderEntity, {
+    where: { id, enabled: true },
+    lock: { mode: 'pessimistic_read' },
+  });
+
 /** Enabled providers of the address's domain, the oldest first. */
 export const findProvidersOfAddress = (
   manager: EntityManager,
