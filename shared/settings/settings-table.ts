@@ -48,14 +48,25 @@ const matches = (pattern: RegExp, says: string): Form => form((text) => pattern.
 const isOrigin = (text: string): boolean =>
   /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 
+/** Whether it is an address whose user and password can be decoded. */
+function isAddress(text: string): boolean {
+  try {
+    const { username, password } = new URL(text);
+    decodeURIComponent(username + password);
+    return true;
+  } catch {
+    return false;
+  }
+}
 const redis = form(
-  (text) =>
-    /^rediss?:\/\/\S+$/.test(text) && redisAddresses(text).every((each) => URL.canParse(each)),
-  'must be a redis:// or rediss:// address, of several hosts with commas between them',
+  (text) => /^rediss?:\/\/\S+$/.test(text) && redisAddresses(text).every(isAddress),
+  'must be a redis:// or rediss:// address, of several hosts with commas between them, and in user and password %25 for %',
 );
-const nats = matches(
-  /^(nats|tls|wss?):\/\/[^\s,]+(,(nats|tls|wss?):\/\/[^\s,]+)*$/,
-  'must be nats:// addresses, comma separated',
+const nats = form(
+  (text) =>
+    /^(nats|tls|wss?):\/\/[^\s,]+(,(nats|tls|wss?):\/\/[^\s,]+)*$/.test(text) &&
+    text.split(',').every(isAddress),
+  'must be nats:// addresses, comma separated, and in user and password %25 for %',
 );
 const email = matches(/^[^\s@]+@[^\s@]+$/, 'must be a mail address');
 const domains = matches(
