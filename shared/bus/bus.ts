@@ -47,17 +47,18 @@ function natsKey({
   nats_creds: file,
   nats_nkey_seed: seed,
 }: Settings): Pick<ConnectionOptions, 'authenticator'> {
-  if (file !== null) return { authenticator: credsAuthenticator(readCredentials(file)) };
+  if (file !== null) return { authenticator: credsAuthenticator(readNamed('NATS_CREDS', file)) };
   if (seed !== null) return { authenticator: nkeyAuthenticator(Buffer.from(seed)) };
   return {};
 }
 
-function readCredentials(file: string): Buffer {
+/** A file that the client would not find before a server answers, which it then blames. */
+function readNamed(variable: string, file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new CannotStart(`NATS_CREDS names ${file}, which cannot be read (${code})`);
+    throw new CannotStart(`${variable} names ${file}, which cannot be read (${code})`);
   }
 }
 
@@ -66,6 +67,8 @@ function natsTls({
   nats_tls_cert: certFile,
   nats_tls_key: keyFile,
 }: Settings) {
+  const files = { NATS_TLS_CA: caFile, NATS_TLS_CERT: certFile, NATS_TLS_KEY: keyFile };
+  for (const [variable, file] of Object.entries(files)) if (file) readNamed(variable, file);
   return { ...(caFile && { caFile }), ...(certFile && keyFile && { certFile, keyFile }) };
 }
 

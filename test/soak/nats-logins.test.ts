@@ -144,16 +144,20 @@ test('of several servers another one is taken', async () => {
   }
 });
 
-test('a file of credentials that is not there keeps a node from starting', async () => {
+test.each([
+  ['NATS_CREDS', {}],
+  ['NATS_TLS_CA', {}],
+  ['NATS_TLS_KEY', { NATS_TLS_CERT: import.meta.filename }],
+])('a file of %s that is not there keeps a node from starting', async (variable, beside) => {
   const start = startStrata(
     {
       NATS_URL: 'nats://127.0.0.1:1',
-      NATS_CREDS: '/nowhere/strata.creds',
+      ...beside,
+      [variable]: '/nowhere/strata.pem',
       DATABASE_URL: process.env.TEST_DATABASE_URL!,
     },
     ['config-resolver'],
   );
-  await expect(start).rejects.toThrow(
-    /NATS_CREDS names \/nowhere\/strata.creds, which cannot be read \(ENOENT\)/,
-  );
+  const said = `${variable} names /nowhere/strata.pem, which cannot be read (ENOENT)`;
+  await expect(start).rejects.toThrow(said);
 });
