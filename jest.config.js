@@ -27,6 +27,9 @@ export default {
   testSequencer: '<rootDir>/test/support/sequencer.cjs',
   // Many files wait for real time limits: two at a time leave two cores idle for a quarter of the run.
   maxWorkers: 3,
+  // A worker that ran a hundred files takes longer than jest's half second to end, on a busy machine:
+  // jest would say that a test leaks.
+  workerGracefulExitTimeout: 20_000,
   // Nobody waits for it but where a test hangs, so it has room for a machine that is many times
   // slower. Tests have none of their own.
   testTimeout: 600_000,
