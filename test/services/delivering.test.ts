@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
-import type { NewDelivery } from '../../services/notifier/rules/notice.ts';
+import { noticesOf, webhookId, type NewDelivery } from '../../services/notifier/rules/notice.ts';
 import { ApprovalEntity, notifierSchema } from '../../services/notifier/schema.ts';
 import {
   cancelUnsent,
@@ -527,6 +527,33 @@ describe('a delivery that fails', () => {
         reason: pausedReason,
       },
     ]);
+  });
+});
+
+describe('notices to very many', () => {
+  test('are queued by statements of which none is long', async () => {
+    const approval = await queue([]);
+    const row = await db.manager.findOneByOrFail(ApprovalEntity, { id: approval });
+    const large = { ...row, description: 'x'.repeat(200_000) };
+    const destinations = Array.from({ length: 40 }, (_each, index) => ({
+      channel: 'email' as const,
+      place: `${index}@example.com`,
+      target: `${index}@example.com`,
+      endpoint_key: `email ${tenant}`,
+    }));
+    const lengths: number[] = [];
+    await db.transaction(async (manager) => {
+      const query = jest.spyOn(manager, 'query');
+      const notices = noticesOf(large, 'approval.requested', destinations, new Date());
+      expect(await queueNotices(manager, row, 7, notices)).toBe(true);
+      lengths.push(...query.mock.calls.map(([, parameters]) => String((parameters as unknown[])[0]).length));
+    });
+    expect(Math.max(...lengths)).toBeLessThan(1_000_000);
+    const queued = await db.query<{ place: string; id: string; said: string }[]>(
+      `SELECT place, id, body::json->>'id' AS said FROM notifier.deliveries WHERE length(body) > 200000`,
+    );
+    expect(new Set(queued.map(({ place }) => place)).size).toBe(40);
+    expect(queued.map(({ said }) => said)).toEqual(queued.map(({ id }) => webhookId(id)));
   });
 });
 

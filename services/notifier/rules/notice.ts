@@ -20,7 +20,10 @@ import {
 import type { ApprovalRow, DeliveryRow, Destination } from '../schema.ts';
 import { approvalView } from './approval.ts';
 
-/** A delivery before it is queued. */
+/**
+ * A delivery before it is queued. The bodies of notices that go to thousands are made one after the
+ * other, as they are queued: together they may be more than memory has room for.
+ */
 export type NewDelivery = Pick<DeliveryRow, 'id' | 'type' | 'hop' | 'body'> & Destination;
 
 /** Type of the notice that an administrator sends to try a channel; nothing is asked by it. */
@@ -75,8 +78,15 @@ export function noticesOf(
   const data = { approval_id: approvalId, ...view };
   return destinations.map((destination) => {
     const id = randomUUID();
-    const body = bodyText({ type, data }, webhookId(id), now.toISOString());
-    return { id, type, hop: approval.hop, body, ...destination };
+    return {
+      id,
+      type,
+      hop: approval.hop,
+      ...destination,
+      get body() {
+        return bodyText({ type, data }, webhookId(id), now.toISOString());
+      },
+    };
   });
 }
 

@@ -33,7 +33,43 @@ export async function queueNotices(
   // In one order everywhere, so that no two transactions wait for each other's endpoints.
   const endpointKeys = [...new Set(notices.map((notice) => notice.endpoint_key))].sort();
   await holdEndpoints(manager, endpointKeys, configRevision);
-  const failed = await manager.query<FailedDelivery[]>(
+  let failures = 0;
+  for (const slice of slicesOf(notices)) {
+    const failed = await insertDeliveries(manager, about, slice);
+    await auditFailures(manager, failed);
+    failures += failed.length;
+  }
+  return failures < notices.length;
+}
+
+/**
+ * What one statement queues. Of notices to thousands the bodies together may be longer than a text
+ * can be, and as one statement they would hold the event loop for as long as they are written.
+ */
+const mostInSlice = { notices: 500, characters: 512 * 1024 };
+
+function* slicesOf(notices: readonly NewDelivery[]): Generator<NewDelivery[]> {
+  let slice: NewDelivery[] = [];
+  let characters = 0;
+  for (const notice of notices) {
+    const made = { ...notice };
+    slice.push(made);
+    characters += made.body.length;
+    if (slice.length < mostInSlice.notices && characters < mostInSlice.characters) continue;
+    yield slice;
+    slice = [];
+    characters = 0;
+  }
+  if (slice.length > 0) yield slice;
+}
+
+/** Answers those that have failed already. */
+const insertDeliveries = (
+  manager: EntityManager,
+  about: About,
+  notices: readonly NewDelivery[],
+): Promise<FailedDelivery[]> =>
+  manager.query(
     `WITH queued AS (
        INSERT INTO notifier.deliveries (
          id, tenant_id, approval_id, type, hop, channel, endpoint_key, place, target, body,
@@ -55,9 +91,6 @@ export async function queueNotices(
      FROM queued WHERE state = 'failed'`,
     [JSON.stringify(notices), about.tenant_id, about.id, pausedReason, about.sealed ?? null],
   );
-  await auditFailures(manager, failed);
-  return failed.length < notices.length;
-}
 
 /**
  * Queues what people must hear of. Where nobody would, because each endpoint is paused, the
