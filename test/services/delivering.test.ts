@@ -24,6 +24,7 @@ import {
 import { dueApprovals } from '../../services/notifier/stores/due-approvals.ts';
 import { readQueue, unknownChannels } from '../../services/notifier/stores/queue.ts';
 import { attemptDelivery } from '../../services/notifier/worker/attempt.ts';
+import { startDelivering } from '../../services/notifier/worker/deliver.ts';
 import { createRecorder } from '../../services/notifier/worker/record.ts';
 import { createSender } from '../../services/notifier/channels/sender.ts';
 import { channels } from '../../shared/contracts/notifier.ts';
@@ -190,7 +191,7 @@ describe('a channel that this release does not know', () => {
       '',
     ]) {
       const unreadable = { ...claim!, channel: channel as never, place: 'nowhere', body: '{' };
-      const { record } = await attemptDelivery(unreadable, { log, open, sender });
+      const { record } = await attemptDelivery(unreadable, open, { log, sender });
       expect([channel, record.error]).toEqual([channel, expect.stringContaining('see the log')]);
     }
   });
@@ -554,6 +555,52 @@ describe('notices to very many', () => {
     );
     expect(new Set(queued.map(({ place }) => place)).size).toBe(40);
     expect(queued.map(({ said }) => said)).toEqual(queued.map(({ id }) => webhookId(id)));
+  });
+
+  test('read and open once what their approval is sent by', async () => {
+    const approvals = [await queue(['a', 'b', 'c'], 20), await queue(['a', 'd'], 20)];
+    await db.query('UPDATE notifier.approvals SET frozen = id::text');
+    const claims = await claimDue(db, worker, 10);
+    expect(claims.filter(({ frozen }) => frozen !== null)).toHaveLength(
+      new Set(claims.map(({ approval_id: id }) => id)).size,
+    );
+    const known = await claimDue(db, worker, 10, { opened: approvals });
+    expect(known.map(({ frozen }) => frozen)).toEqual(Array.from({ length: 10 }, () => null));
+    await endClaims();
+
+    const opened: string[] = [];
+    const sent: unknown[] = [];
+    const delivered = {
+      result: 'delivered',
+      duration_ms: 1,
+      status: 200,
+      answer: null,
+      error: null,
+    };
+    const delivering = startDelivering({
+      db,
+      log: pino({ level: 'silent' }),
+      open(sealed) {
+        opened.push(sealed);
+        return { config: { of: sealed }, revision: 1 } as never;
+      },
+      sender: {
+        retryPlan: () => undefined as never,
+        async send({ id }, config) {
+          sent.push([id, config]);
+          return delivered as never;
+        },
+      },
+    });
+    await eventually(async () => expect(new Set(await states())).toEqual(new Set(['delivered'])));
+    await delivering.stop();
+    expect(opened.toSorted()).toEqual(approvals.toSorted());
+    const expected = await db.query<{ id: string; approval_id: string }[]>(
+      'SELECT id, approval_id FROM notifier.deliveries',
+    );
+    expect(new Map(sent as [string, unknown][])).toEqual(
+      new Map(expected.map(({ id, approval_id: of }) => [webhookId(id), { of }])),
+    );
   });
 });
 

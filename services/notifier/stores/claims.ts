@@ -65,6 +65,8 @@ export interface ClaimOptions {
   readonly recorded?: readonly string[];
   /** Tenants that are left out. */
   readonly except?: readonly string[];
+  /** Approvals whose configuration this worker has already. */
+  readonly opened?: readonly string[];
 }
 
 /** A claimed delivery, with what its approval and its endpoint add. */
@@ -80,15 +82,20 @@ export type Claim = Pick<
   | 'target'
   | 'body'
   | 'round'
-> &
-  Pick<ApprovalRow, 'frozen'> & {
-    /** When its approval ends; null where it has none. */
-    readonly expires_at: Date | null;
-    /** Of the request that asked for its approval; null where it has none. */
-    readonly request_id: string | null;
-    /** The endpoint's failures in a row when it was claimed. */
-    readonly failures: number;
-  };
+> & {
+  /**
+   * The FrozenConfig, sealed. Null where the worker has it already, or another delivery of its
+   * approval in this claim brings it: it names each approver, so that, were it read for each notice,
+   * notices would cost the square of their number.
+   */
+  readonly frozen: string | null;
+  /** When its approval ends; null where it has none. */
+  readonly expires_at: Date | null;
+  /** Of the request that asked for its approval; null where it has none. */
+  readonly request_id: string | null;
+  /** The endpoint's failures in a row when it was claimed. */
+  readonly failures: number;
+};
 
 /** Endpoints of one claim: each is locked until the claim is committed. */
 const endpointsAtOnce = 500;
@@ -123,14 +130,14 @@ export const claimDue = (
   db: DataSource,
   worker: string,
   slots: number,
-  { known = channels, recorded = [], except = [] }: ClaimOptions = {},
+  { known = channels, recorded = [], except = [], opened = [] }: ClaimOptions = {},
 ): Promise<Claim[]> =>
-  runAlone<Claim>(db, claimStatement, [worker, slots, known, recorded, except]);
+  runAlone<Claim>(db, claimStatement, [worker, slots, known, recorded, except, opened]);
 
 /**
  * It is a prepared statement: planning takes ten times as long as the work. PostgreSQL keeps
  * a plan where it costs no more than one that is made for the values, so the planner sees none of
- * `$2`, `$4` and `$5`.
+ * `$2`, `$4`, `$5` and `$6`.
  */
 const claimStatement: Statement = {
   name: 'notifier_claim_due',
@@ -243,7 +250,9 @@ const claimStatement: Statement = {
         d.frozen, c.failures
     )
     SELECT c.id, c.tenant_id, c.approval_id, c.type, c.channel, c.endpoint_key, c.place, c.target, c.body, c.round,
-      coalesce(a.frozen, c.frozen) AS frozen, a.expires_at, a.request_id, c.failures
+      CASE WHEN a.id IS NULL THEN c.frozen
+        WHEN a.id <> ALL ((SELECT $6::uuid[])::uuid[]) AND row_number() OVER (PARTITION BY a.id) = 1 THEN a.frozen
+      END AS frozen, a.expires_at, a.request_id, c.failures
     FROM claimed c LEFT JOIN notifier.approvals a ON a.id = c.approval_id`,
 };
 

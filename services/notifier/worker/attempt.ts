@@ -6,16 +6,14 @@ import type { Logger } from 'pino';
 import type { Outcome } from '../../../shared/outgoing/send-result.ts';
 import type { OutgoingNotice } from '../channels/channel.ts';
 import type { Sender } from '../channels/sender.ts';
-import type { FrozenConfig } from '../rules/frozen-config.ts';
 import { webhookId } from '../rules/notice.ts';
 import { nextStep, type RetryPlan } from '../rules/retry-policy.ts';
 import type { AttemptRecord } from '../stores/attempts.ts';
 import type { Claim } from '../stores/claims.ts';
+import type { OpenSentBy, SentBy } from './opened-configs.ts';
 
 export interface AttemptOptions {
   readonly log: Logger;
-  /** Opens ApprovalRow.frozen; throws where its key is not known any more. */
-  readonly open: (sealed: string, tenantId: string) => FrozenConfig;
   readonly sender: Sender;
 }
 
@@ -43,7 +41,8 @@ const noRetries: RetryPlan = {
 /** Never rejects: what goes wrong on our side is an outcome, too, and is logged. */
 export async function attemptDelivery(
   claim: Claim,
-  { log, open, sender }: AttemptOptions,
+  open: OpenSentBy,
+  { log, sender }: AttemptOptions,
 ): Promise<EndedAttempt> {
   const began = performance.now();
   const ourFault = (result: 'retry' | 'final', error: string): Outcome => ({
@@ -59,21 +58,21 @@ export async function attemptDelivery(
       'a notice could not be sent because of an internal error',
     );
 
-  let frozen: FrozenConfig;
+  let sentBy: SentBy;
   try {
-    frozen = open(claim.frozen, claim.tenant_id);
+    sentBy = open();
   } catch (error) {
     logFault(error);
     const why = 'The configuration it was made with does not open: SECRET_KEY has changed.';
     return endedAttempt(claim, ourFault('final', why), noRetries, null);
   }
   try {
-    const plan = sender.retryPlan(claim, frozen.config);
-    const outcome = await sender.send(noticeOf(claim), frozen.config).catch((error: unknown) => {
+    const plan = sender.retryPlan(claim, sentBy.config);
+    const outcome = await sender.send(noticeOf(claim), sentBy.config).catch((error: unknown) => {
       logFault(error);
       return ourFault('retry', 'It could not be sent because of an internal error; see the log.');
     });
-    return endedAttempt(claim, outcome, plan, frozen.revision);
+    return endedAttempt(claim, outcome, plan, sentBy.revision);
   } catch (error) {
     // Such as a place that the frozen configuration does not have: it never will.
     logFault(error);

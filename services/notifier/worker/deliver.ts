@@ -14,8 +14,10 @@ import {
   sendsPerTenant,
   type Claim,
 } from '../stores/claims.ts';
+import type { FrozenConfig } from '../rules/frozen-config.ts';
 import { unknownChannels } from '../stores/queue.ts';
 import { attemptDelivery, type AttemptOptions, type EndedAttempt } from './attempt.ts';
+import { OpenedConfigs, type OpenSentBy } from './opened-configs.ts';
 import { createRecorder } from './record.ts';
 
 /**
@@ -35,6 +37,8 @@ const drainMs = 10_000;
 
 export interface DeliveryOptions extends AttemptOptions {
   readonly db: DataSource;
+  /** Opens ApprovalRow.frozen; throws where its key is not known any more. */
+  readonly open: (sealed: string, tenantId: string) => FrozenConfig;
 }
 export interface DeliveryWorker {
   /** Looks for due deliveries now instead of at the next poll. */
@@ -69,6 +73,7 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
   /** Endpoints whose sends were recorded since their tenant was in a claim, with the tenant. */
   const recorded = new Map<string, string>();
   const sent = { delivered: 0, retried: 0, failed: 0 };
+  const configs = new OpenedConfigs(options.open);
   const recorder = createRecorder({ db, worker, log, onRecorded });
 
   function onRecorded(batch: readonly EndedAttempt[]): void {
@@ -90,8 +95,8 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
     loop.wake();
   }
 
-  async function deliver(claim: Claim): Promise<void> {
-    const ended = await attemptDelivery(claim, options);
+  async function deliver(claim: Claim, open: OpenSentBy): Promise<void> {
+    const ended = await attemptDelivery(claim, open, options);
     await recorder.record(ended);
   }
 
@@ -101,14 +106,18 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
     const full = fullTenants(inFlight.values());
     const endpoints = [...recorded].filter(([, tenantId]) => !full.has(tenantId));
     for (const [key] of endpoints) recorded.delete(key);
-    const options = { recorded: endpoints.map(([key]) => key), except: [...full] };
-    const claims = await claimDue(db, worker, slots - inFlight.size, options);
-    for (const claim of claims) {
+    const opened = configs.snapshot();
+    const claims = await claimDue(db, worker, slots - inFlight.size, {
+      recorded: endpoints.map(([key]) => key),
+      except: [...full],
+      opened: [...opened.keys()],
+    });
+    for (const [claim, open] of configs.of(claims, opened)) {
       // Claimed once more, because the claim ended while the database stalled. The send that is on
       // its way counts.
       if (inFlight.has(keyOf(claim))) continue;
       const { id, tenant_id: tenantId } = claim;
-      inFlight.set(keyOf(claim), { id, tenantId, recorded: deliver(claim) });
+      inFlight.set(keyOf(claim), { id, tenantId, recorded: deliver(claim, open) });
     }
     return claims.length;
   }
