@@ -25,6 +25,7 @@ import { dueApprovals } from '../../services/notifier/stores/due-approvals.ts';
 import { readQueue, unknownChannels } from '../../services/notifier/stores/queue.ts';
 import { attemptDelivery } from '../../services/notifier/worker/attempt.ts';
 import { startDelivering } from '../../services/notifier/worker/deliver.ts';
+import { startEscalating } from '../../services/notifier/worker/escalate.ts';
 import { createRecorder } from '../../services/notifier/worker/record.ts';
 import { createSender } from '../../services/notifier/channels/sender.ts';
 import { channels } from '../../shared/contracts/notifier.ts';
@@ -547,7 +548,9 @@ describe('notices to very many', () => {
       const query = jest.spyOn(manager, 'query');
       const notices = noticesOf(large, 'approval.requested', destinations, new Date());
       expect(await queueNotices(manager, row, 7, notices)).toBe(true);
-      lengths.push(...query.mock.calls.map(([, parameters]) => String((parameters as unknown[])[0]).length));
+      lengths.push(
+        ...query.mock.calls.map(([, parameters]) => String((parameters as unknown[])[0]).length),
+      );
     });
     expect(Math.max(...lengths)).toBeLessThan(1_000_000);
     const queued = await db.query<{ place: string; id: string; said: string }[]>(
@@ -592,8 +595,11 @@ describe('notices to very many', () => {
         },
       },
     });
-    await eventually(async () => expect(new Set(await states())).toEqual(new Set(['delivered'])));
-    await delivering.stop();
+    try {
+      await eventually(async () => expect(new Set(await states())).toEqual(new Set(['delivered'])));
+    } finally {
+      await delivering.stop();
+    }
     expect(opened.toSorted()).toEqual(approvals.toSorted());
     const expected = await db.query<{ id: string; approval_id: string }[]>(
       'SELECT id, approval_id FROM notifier.deliveries',
@@ -681,4 +687,43 @@ test('approvals that are due have turns by tenant: very many of one hold up no o
   const round = await dueApprovals(db, ids.slice(0, 1));
   const expected = [1, 30, 2, 31, 3, 4, 5, 6, 7, 8, 9, 10];
   expect(round.map(({ id }) => ids.indexOf(id))).toEqual(expected);
+});
+
+test('one that takes long to fire is followed by what has become due meanwhile', async () => {
+  const [many, few] = [randomUUID(), randomUUID()];
+  const ids = await Promise.all(Array.from({ length: 5 }, () => queue([])));
+  const last = ids.pop()!;
+  await db.query(
+    `UPDATE notifier.approvals SET tenant_id = $1, expires_at = now() - interval '1 hour' WHERE id = ANY($2)`,
+    [many, ids],
+  );
+  // As a node of the cluster does that has met the database.
+  await db.query(
+    'UPDATE strata.feed_state SET cluster = strata.cluster(), started = pg_postmaster_start_time()',
+  );
+  const asked: string[] = [];
+  const escalating = startEscalating({
+    db,
+    log: pino({ level: 'silent' }),
+    open: () => ({ config: { email: {} }, groups: {}, admins: [], revision: 1 }) as never,
+    onQueued: () => undefined,
+    onChanged: (tenantId) => asked.push(tenantId),
+    // As where thousands are asked: longer than a round is to take.
+    call: (async () => {
+      if (asked.length === 0) {
+        await db.query(
+          'UPDATE notifier.approvals SET tenant_id = $1, expires_at = now() WHERE id = $2',
+          [few, last],
+        );
+        await delay(1100);
+      }
+      return { groups: {}, admins: [], groups_with_deciders: [] };
+    }) as never,
+  });
+  try {
+    await eventually(async () => expect(asked).toHaveLength(5));
+  } finally {
+    await escalating.stop();
+  }
+  expect(asked).toEqual([many, few, many, many, many]);
 });

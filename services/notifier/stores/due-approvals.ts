@@ -13,14 +13,21 @@ const mostOfRound = 100;
 
 export type Due = Pick<ApprovalRow, 'id' | 'tenant_id' | 'chain'>;
 
-/** Those that are due longest, the first of each tenant before the second of any. */
-export const dueApprovals = (db: DataSource, except: readonly string[]): Promise<Due[]> =>
+/**
+ * Those that are due longest, the first of each tenant before the second of any, and those of
+ * tenants that were served before after all others.
+ */
+export const dueApprovals = (
+  db: DataSource,
+  except: readonly string[],
+  served: readonly string[] = [],
+): Promise<Due[]> =>
   db.query<Due[]>(
     `SELECT id, tenant_id, chain FROM (
        SELECT id, tenant_id, chain, ${dueAt} AS due_at,
          row_number() OVER (PARTITION BY tenant_id ORDER BY ${dueAt}, id) AS place
        FROM notifier.approvals WHERE ${isDue} AND id <> ALL($1)
      ) AS due
-     WHERE place <= ${mostOfTenant} ORDER BY place, due_at LIMIT ${mostOfRound}`,
-    [except],
+     WHERE place <= ${mostOfTenant} ORDER BY tenant_id = ANY($2), place, due_at LIMIT ${mostOfRound}`,
+    [except, served],
   );

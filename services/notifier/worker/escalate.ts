@@ -82,22 +82,29 @@ export function startEscalating(options: EscalationOptions): BackgroundLoop {
   }
 
   /**
-   * Fires everything that is due now. An approval that cannot be fired does not hold up the others.
+   * Fires everything that is due now. An approval that cannot be fired does not hold up the others,
+   * nor does one that takes long since it asks thousands: what has become due meanwhile has its turn
+   * before the next of the same tenant.
    */
   async function fireDue(stopping: AbortSignal): Promise<number> {
     const left: string[] = [];
-    const askWho = memberLookup(options);
-    let round = await dueApprovals(db, left);
-    while (round.length > 0) {
+    const lookup = memberLookup(options);
+    let served: string[] = [];
+    for (;;) {
+      const round = await dueApprovals(db, left, served);
+      if (round.length === 0) return pollMs;
+      served = [];
+      const askWho = lookup.ofRound();
+      const roundEnds = performance.now() + pollMs;
       for (const due of round) {
+        if (performance.now() > roundEnds) break;
         // Before the transaction, whose locks are not held over the bus.
         const present = stopping.aborted ? undefined : await askWho(due);
         if (stopping.aborted) return pollMs;
         if (!(await attempt(due, present))) left.push(due.id);
+        served.push(due.tenant_id);
       }
-      round = await dueApprovals(db, left);
     }
-    return pollMs;
   }
 
   return startBackgroundLoop({
@@ -109,12 +116,13 @@ export function startEscalating(options: EscalationOptions): BackgroundLoop {
 }
 
 /**
- * Who is a member by now, for one look. Undefined once tenant-config has not answered: escalation
- * does not wait for it, and asks whom it would have asked.
+ * Who is a member by now, for one look; of approvals that ask the same it is read once in a round.
+ * Undefined once tenant-config has not answered: escalation does not wait for it, and asks whom it
+ * would have asked.
  */
 function memberLookup({ call, log }: EscalationOptions) {
   let isAway = false;
-  return async ({ tenant_id, chain }: Due): Promise<Approvers | undefined> => {
+  async function find({ tenant_id, chain }: Due): Promise<Approvers | undefined> {
     if (isAway) return undefined;
     try {
       return await call('tenant-config.members.approvers', { tenant_id, groups: chain });
@@ -123,6 +131,17 @@ function memberLookup({ call, log }: EscalationOptions) {
       isAway = true;
       return undefined;
     }
+  }
+  return {
+    ofRound() {
+      const found = new Map<string, Promise<Approvers | undefined>>();
+      return (due: Due): Promise<Approvers | undefined> => {
+        const asked = JSON.stringify([due.tenant_id, due.chain]);
+        const approvers = found.get(asked) ?? find(due);
+        found.set(asked, approvers);
+        return approvers;
+      };
+    },
   };
 }
 
