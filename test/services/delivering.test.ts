@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ClientBase, QueryConfig } from 'pg';
 import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
 import { noticesOf, webhookId, type NewDelivery } from '../../services/notifier/rules/notice.ts';
@@ -237,6 +238,22 @@ describe('who may claim what', () => {
     const left = await claimDue(db, worker, 1024, { except: ['evil'] });
     expect(ofTenants(left)).toEqual({ good: 1 });
     expect(ofTenants(await claimDue(db, worker, 1024))).toEqual({ evil: sendsPerTenant });
+  });
+
+  test('where one endpoint has most of what is pending, none is looked for in all of it', async () => {
+    await queue(['most'], 20_000);
+    await queue(['none'], 0);
+    await db.query('UPDATE notifier.endpoints SET due_at = now()');
+    await db.query('ANALYZE notifier.deliveries, notifier.endpoints');
+    const runner = db.createQueryRunner();
+    const query = jest.spyOn((await runner.connect()) as ClientBase, 'query');
+    const made = jest.spyOn(db, 'createQueryRunner').mockReturnValueOnce(runner);
+    expect(await claimDue(db, worker, 20)).toHaveLength(16);
+    made.mockRestore();
+    const [{ text, values }] = query.mock.calls[0] as unknown as [QueryConfig];
+    query.mockRestore();
+    const plan: unknown = await db.query(`EXPLAIN ${text}`, values);
+    expect(JSON.stringify(plan)).not.toContain('Seq Scan on deliveries');
   });
 
   test('an endpoint that another worker takes from is passed over, and no one waits for it', async () => {
