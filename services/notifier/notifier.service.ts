@@ -43,7 +43,7 @@ import { usageActions } from './actions/usage.ts';
 import { testActions } from './actions/test-send.ts';
 import { createSender } from './channels/sender.ts';
 import { createDecisionLinks } from './rules/decision-links.ts';
-import type { ApprovalRow, AutomationRow } from './schema.ts';
+import { shownOfApproval, type AutomationRow, type ShownApproval } from './schema.ts';
 import { readChangedIn } from './stores/changed-rows.ts';
 import { createFrozenConfigVault } from './stores/frozen-config.ts';
 import { removeOldGrantKeys } from './stores/grant-keys.ts';
@@ -120,7 +120,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
       wakeSlots(tenantId);
       void own?.broker.broadcast(approvalsEvent, { tenant_id: tenantId }, ['notifier']);
     },
-    read: readChangedIn<ApprovalRow>(db, 'approvals'),
+    read: readChangedIn<ShownApproval>(db, 'approvals', shownOfApproval),
     held,
   });
   onStopping(() => {
@@ -252,7 +252,7 @@ function startWorkers(options: WorkerOptions & Pick<NotifierOptions, 'settings'>
 
 interface FeedOptions extends Pick<NotifierOptions, 'coherence'> {
   readonly changes: TenantChanges<AutomationRow>;
-  readonly approvalChanges: TenantChanges<ApprovalRow>;
+  readonly approvalChanges: TenantChanges<ShownApproval>;
   readonly givingSlots: SlotWorker;
 }
 

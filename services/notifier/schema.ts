@@ -176,6 +176,11 @@ export const ApprovalEntity = table('approvals', {
   awaited: { ...flag, default: true },
 });
 export type ApprovalRow = RowOf<typeof ApprovalEntity>;
+/** What readers of an approval are shown, without `frozen`, which names each of its approvers. */
+export type ShownApproval = Omit<ApprovalRow, 'frozen'>;
+export const shownOfApproval = Object.keys(ApprovalEntity.options.columns).filter(
+  (column) => column !== 'frozen',
+);
 
 /** One notice to one destination: a row of the queue while it is pending. */
 export const DeliveryEntity = table('deliveries', {

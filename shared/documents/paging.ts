@@ -164,13 +164,19 @@ export function newestFirst<Row extends { readonly id: string; readonly created_
   });
 }
 
-/** The sizes of the query's first rows, in bytes of text, which is more than they have as JSON. */
+/**
+ * The sizes of what the query selects of its first rows, in bytes of text, which is more than they
+ * have as JSON.
+ */
 async function sizesOf<Row extends ObjectLiteral>(
   query: SelectQueryBuilder<Row>,
   count: number,
 ): Promise<number[]> {
+  const selected = query.expressionMap.selects.map(({ selection }) => selection);
+  const isWhole = selected.length === 1;
+  const row = isWhole ? query.alias : `ROW(${selected.join(', ')})`;
   const rows = await query
-    .select(`octet_length(CAST(${query.alias} AS text))`, 'bytes')
+    .select(`octet_length(CAST(${row} AS text))`, 'bytes')
     .limit(count)
     .getRawMany<{ bytes: number }>();
   return rows.map(({ bytes }) => bytes);

@@ -117,6 +117,24 @@ test('audit events', async () => {
   expect(numbers).toHaveLength(Number(row!.count));
 });
 
+test('approvals, of which what names thousands of approvers is not read', async () => {
+  const path = `/tenants/${tenant.id}/approvals`;
+  const asked = { action: 'scale', risk_level: 'low', title: 'Scale' };
+  const { status, body } = await tenant.operator.post(path, asked);
+  expect(status).toBe(202);
+  await database.query(
+    `INSERT INTO notifier.approvals SELECT copy.* FROM notifier.approvals a, generate_series(1, 39) n,
+       jsonb_populate_record(a, jsonb_build_object(
+         'id', md5(n::text)::uuid, 'state', 'denied', 'frozen', repeat('x', 1000000))) AS copy
+     WHERE a.id = $1`,
+    [body.id],
+  );
+  const [page, ...others] = await pagesOf(tenant.admin, path, 50);
+  expect([page!.length, others.length]).toEqual([40, 0]);
+  const one = await tenant.admin.get(`${path}/${body.id}`);
+  expect(page).toContainEqual(expect.objectContaining({ id: one.body.id, title: 'Scale' }));
+});
+
 describe('what every effective configuration holds', () => {
   const put = (key: string, value: unknown, isPublic = true) =>
     platform.put(`/config/global/${key}`, { config_value: value, is_public: isPublic });

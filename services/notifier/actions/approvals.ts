@@ -34,8 +34,10 @@ import { principalsOf, requesterOf } from '../rules/principals.ts';
 import { requestProofOf } from '../rules/proof.ts';
 import {
   ApprovalEntity,
+  shownOfApproval,
   type ApprovalRow,
   type FrozenPolicy,
+  type ShownApproval,
   type StoredRequester,
 } from '../schema.ts';
 import { changedAfter, markChanged, requireApproval } from '../stores/approvals.ts';
@@ -54,7 +56,10 @@ export function approvalActions(options: ApprovalOptions) {
       return approvalView(await requestApproval(options, tenantId, body, request));
     },
 
-    'notifier.approvals.list': (params) => newestOfTenant(db, ApprovalEntity, params, approvalView),
+    'notifier.approvals.list': (params) =>
+      newestOfTenant(db, ApprovalEntity, params, approvalView, (query) =>
+        query.select(shownOfApproval.map((column) => `${query.alias}.${column}`)),
+      ),
 
     async 'notifier.approvals.get'(
       { tenant_id: tenantId, approval_id: id, revision, wait = 0 },
@@ -133,7 +138,7 @@ export async function requestApproval(
 
 type Viewer = Awaited<ReturnType<typeof viewerOf>>;
 interface Looking {
-  readonly row: ApprovalRow;
+  readonly row: ShownApproval;
   readonly request: Request;
   readonly resolve: (viewer: Viewer) => void;
   readonly reject: (error: unknown) => void;
@@ -154,7 +159,7 @@ async function showViewer(_name: string, looking: readonly Looking[]): Promise<[
 }
 
 /** Whether the person who looks could decide now, and if not, why. */
-async function viewerOf(row: ApprovalRow, request: Request) {
+async function viewerOf(row: ShownApproval, request: Request) {
   const candidate = await callingCandidate(row.tenant_id, request)(row);
   try {
     requireRight(row, candidate);

@@ -26,7 +26,12 @@ import { reminderOf } from '../rules/escalation.ts';
 import { noticesOf } from '../rules/notice.ts';
 import { principalsOf, storedKeyOf } from '../rules/principals.ts';
 import { proofOf, withdrawalProofOf } from '../rules/proof.ts';
-import { ApprovalEntity, type ApprovalRow, type StoredApprover } from '../schema.ts';
+import {
+  ApprovalEntity,
+  type ApprovalRow,
+  type ShownApproval,
+  type StoredApprover,
+} from '../schema.ts';
 import { findApproval, lockApproval, markChanged } from '../stores/approvals.ts';
 import type { FrozenConfigVault } from '../stores/frozen-config.ts';
 import type { TakeMails } from '../stores/mail-shares.ts';
@@ -41,7 +46,7 @@ export interface ApprovalOptions {
   readonly onQueued: () => void;
   /** Called when an approval of the tenant has changed. */
   readonly onChanged: (tenantId: string) => void;
-  readonly approvalChanges: TenantChanges<ApprovalRow>;
+  readonly approvalChanges: TenantChanges<ShownApproval>;
   readonly settings: () => Settings;
   readonly takeMails: TakeMails;
   /** Called for each approval none of whose groups has anybody who could decide. */
@@ -65,16 +70,19 @@ type DecisionBody = ParamsOf<'notifier.approvals.decide'>['body'];
  * Finds who wants to decide, with the right that they have now; it depends on the groups that were
  * asked so far.
  */
-export type FindCandidate = (row: ApprovalRow) => Promise<Candidate>;
+export type FindCandidate<Row = ApprovalRow> = (row: Row) => Promise<Candidate>;
 
 /** By what a right to decide is found: the groups that were asked so far, when, and by whom. */
-export const askedOf = (row: ApprovalRow) => ({
+export const askedOf = (row: ShownApproval) => ({
   groups: groupsAsked(row.chain, row.hop),
   asked: { at: row.created_at.toISOString(), by: principalsOf(row.requested_by) },
 });
 
 /** Whoever calls the API, or the console. */
-export function callingCandidate(tenantId: string, { caller, call }: Request): FindCandidate {
+export function callingCandidate(
+  tenantId: string,
+  { caller, call }: Request,
+): FindCandidate<ShownApproval> {
   const known = {
     type: actorOf(caller).type,
     id: caller.id,
@@ -116,7 +124,7 @@ export function callingCandidate(tenantId: string, { caller, call }: Request): F
  */
 async function whyNotOfMaker(
   tenantId: string,
-  row: ApprovalRow,
+  row: ShownApproval,
   { caller, call }: Pick<Request, 'caller' | 'call'>,
 ): Promise<Candidate['whyNot']> {
   const maker = caller.api_key?.made_by;

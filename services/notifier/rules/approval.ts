@@ -1,7 +1,7 @@
 /** An approval as its readers and the receivers of its notices see it. */
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { minuteOf } from '../../../shared/schema/moment.ts';
-import type { ApprovalRow } from '../schema.ts';
+import type { ShownApproval } from '../schema.ts';
 import { policyOf } from './approval-policy.ts';
 import { endOf } from './escalation.ts';
 import { shownApprover, shownRequester } from './principals.ts';
@@ -15,7 +15,7 @@ export type Approval = ResultOf<'notifier.approvals.get'>;
 export const groupAt = (chain: readonly string[], hop: number): string | null =>
   chain[Math.min(hop, chain.length - 1)] ?? null;
 
-export const approvalView = (row: ApprovalRow): Approval => ({
+export const approvalView = (row: ShownApproval): Approval => ({
   id: row.id,
   tenant_id: row.tenant_id,
   state: row.state,
@@ -45,13 +45,13 @@ export const approvalView = (row: ApprovalRow): Approval => ({
   ...(row.state === 'pending' && { what_happens: whatHappens(row) }),
 });
 
-function acknowledgementOf(row: ApprovalRow): Approval['acknowledged'] {
+function acknowledgementOf(row: ShownApproval): Approval['acknowledged'] {
   const { acknowledged_by: by, acknowledged_at: at } = row;
   if (by === null || at === null) return null;
   return { by, at: at.toISOString() };
 }
 
-function decisionOf(row: ApprovalRow): Approval['decision'] {
+function decisionOf(row: ShownApproval): Approval['decision'] {
   const { decided_by: by, decided_at: at, comment, via } = row;
   if (by === null || at === null || via === null) return null;
   const decision = row.state === 'approved' ? 'approve' : 'deny';
@@ -64,7 +64,7 @@ type WhatHappens = NonNullable<Approval['what_happens']>;
  * What follows from each answer to an approval, and from none, in words: the same on every surface
  * that asks, since readers decide by it.
  */
-function whatHappens(row: ApprovalRow): WhatHappens {
+function whatHappens(row: ShownApproval): WhatHappens {
   const missing = policyOf(row).required - (row.approved_by ?? []).length;
   const ends = `at ${minuteOf(endOf(row).toISOString())} it expires, which is no approval`;
   const next = groupAt(row.chain, row.hop + 1);

@@ -8,7 +8,7 @@ import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { approvalScope } from '../../../shared/contracts/revision-scopes.ts';
 import { lockRow } from '../../../shared/database/locked-row.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { ApprovalEntity, type ApprovalRow } from '../schema.ts';
+import { ApprovalEntity, type ApprovalRow, type ShownApproval } from '../schema.ts';
 import { databaseTime } from './clock.ts';
 
 type Changes = ResultOf<'notifier.approvals.changes'>['items'];
@@ -22,7 +22,7 @@ export async function findApproval(
   return requireApproval(row);
 }
 
-export function requireApproval(row: ApprovalRow | null): ApprovalRow {
+export function requireApproval<Row extends ShownApproval>(row: Row | null): Row {
   if (!row) throw new StrataError('not_found', 'The tenant has no such approval.');
   return row;
 }

@@ -21,10 +21,11 @@ export const readChangedIn =
   <Row extends { readonly id: string }>(
     db: DataSource,
     table: 'approvals' | 'automations',
+    columns: readonly string[] = ['*'],
   ): ReadChanged<Row> =>
   async (wanted) => {
     const rows = await db.query<(Row & { row_version: string })[]>(
-      `SELECT t.*, t.xmin::text AS row_version
+      `SELECT ${columns.map((column) => `t.${column}`).join(', ')}, t.xmin::text AS row_version
        FROM unnest($1::uuid[], $2::uuid[], $3::text[]) AS w (tenant_id, id, version)
        JOIN notifier.${table} t ON t.id = w.id AND t.tenant_id = w.tenant_id
        WHERE t.xmin::text IS DISTINCT FROM w.version`,

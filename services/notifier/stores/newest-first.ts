@@ -21,7 +21,7 @@ export const newestOfTenant = <Row extends Listed, Item>(
   entity: EntitySchema<Row>,
   { tenant_id: tenantId, state, ...page }: ListParams,
   itemOf: (row: Row) => Item,
-  narrow: (query: SelectQueryBuilder<Row>) => void = () => undefined,
+  narrow: (query: SelectQueryBuilder<Row>) => unknown = () => undefined,
 ) =>
   newestFirst(
     page,
