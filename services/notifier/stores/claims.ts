@@ -9,7 +9,7 @@
 import type { DataSource } from 'typeorm';
 import { channels } from '../../../shared/contracts/notifier.ts';
 import { runAlone, type Statement } from '../../../shared/database/prepared-statements.ts';
-import type { ApprovalRow, DeliveryRow } from '../schema.ts';
+import type { DeliveryRow } from '../schema.ts';
 
 /** Sends to one endpoint that may be on their way at a time, over all workers. */
 const sendsPerEndpoint = 16;
