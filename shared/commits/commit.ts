@@ -9,8 +9,8 @@ import type { Caller } from '../access.ts';
 import type { Static } from 'typebox';
 import type { AuditFacts } from '../contracts/audit.ts';
 import type { PowerName } from '../contracts/consequences.ts';
-import type { ChangeRecord } from '../contracts/feed.ts';
-import { tenantOfScope } from '../contracts/revision-scopes.ts';
+import { settingsReloadedKey, settingsReplacedKey, type ChangeRecord } from '../contracts/feed.ts';
+import { authScope, memberScope, tenantOfScope } from '../contracts/revision-scopes.ts';
 import { hasBegun } from '../database/pipelined-transaction.ts';
 import { isSerializationFailure } from '../database/failures.ts';
 import { lockExpression, lockShared } from '../database/fair-locks.ts';
@@ -167,8 +167,10 @@ export async function commitChanges<T>(
         const done = await work(manager, at, revision, policies);
         outcomes.push(done);
         if (discard) continue;
-        const id = await recordChanges(manager, scope, [recordOf(by, { revision, at }, done)]);
-        change = { id, scope, revision, keys: [...(change?.keys ?? []), ...done.keys] };
+        const { id, untold } = await recordChanges(manager, scope, [
+          recordOf(by, { revision, at }, done),
+        ]);
+        change = { id, scope, revision, keys: [...(change?.keys ?? []), ...done.keys, ...untold] };
       }
       await noteIfOfPlatform(manager, realmOf(tenantOfScope(scope)), by.caller);
       await finished?.(manager, outcomes);
@@ -308,6 +310,15 @@ export function recordOf(
   return { revision, keys, facts };
 }
 
+/** Of so many changes of all scopes, those of one are looked at. */
+const newestChanges = 1000;
+
+/** What the scope $1 has dropped since a poll whose lease may still last; no settings. */
+const untold = `SELECT DISTINCT unnest(keys)
+   FROM (SELECT scope, keys, created_at FROM strata.changes ORDER BY id DESC LIMIT ${newestChanges}) AS newest
+   WHERE scope = $1 AND NOT keys && '{${settingsReplacedKey},${settingsReloadedKey}}'
+     AND created_at > clock_timestamp() - (SELECT max(fence_ms) FROM strata.leases) * interval '1 ms'`;
+
 const changesAndEvents: Statement = {
   name: 'strata_changes_and_events',
   text: `WITH events AS (
@@ -316,26 +327,39 @@ const changesAndEvents: Statement = {
      )
      INSERT INTO strata.changes (id, scope, revision, keys, created_at)
      SELECT pg_current_xact_id(), $1, revision, keys, clock_timestamp()
-     FROM json_to_recordset($2::json) AS change (revision int8, keys text[]) RETURNING id::text`,
+     FROM json_to_recordset($2::json) AS change (revision int8, keys text[])
+     RETURNING id::text, CASE WHEN $4::boolean THEN ARRAY(${untold}) ELSE '{}' END AS untold`,
 };
 
-/**
- * Writes change records and audit events in one statement. Resolves to the changes' id, the
- * transaction's.
- */
+interface Recorded {
+  /** The transaction's. */
+  readonly id: string;
+  /**
+   * To be dropped as well. A write that finds done what it is asked for, such as that an account is
+   * disabled, drops nothing itself; but whoever did it may have ended before any node was told.
+   * Documents find that by themselves (combined-commits.ts).
+   */
+  readonly untold: readonly string[];
+}
+
+const isOfIdentities = (scope: string): boolean =>
+  scope === authScope || scope.startsWith(memberScope(''));
+
+/** Writes change records and audit events in one statement. */
 export async function recordChanges(
   manager: EntityManager,
   scope: string,
   changes: readonly ChangeToRecord[],
-): Promise<string> {
+): Promise<Recorded> {
   const revisions = changes.map(({ revision, keys }) => ({ revision, keys }));
   const facts = changes.flatMap((change) => change.facts);
-  const [recorded] = await run<{ id: string }>(manager, changesAndEvents, [
+  const [recorded] = await run<Recorded>(manager, changesAndEvents, [
     scope,
     JSON.stringify(revisions),
     JSON.stringify(facts),
+    isOfIdentities(scope),
   ]);
-  return recorded!.id;
+  return recorded!;
 }
 
 /**

@@ -12,7 +12,15 @@ import { migrate, migration, openDatabase } from '../../shared/database/open.ts'
 import { pipelinedTransaction } from '../../shared/database/pipelined-transaction.ts';
 import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
-import { startStrata } from '../support/strata.ts';
+import { startProxy } from '../support/proxy.ts';
+import {
+  addMember,
+  adminPassword,
+  Client,
+  createTenant,
+  signIn,
+  startStrata,
+} from '../support/strata.ts';
 
 const log = pino({ level: 'silent' });
 let database: Database;
@@ -123,6 +131,73 @@ test.each(['db.transaction', 'pipelinedTransaction'])(
     ).toBe('The database does not answer. Try again.');
   },
 );
+
+test('whom a commit has shut out that nobody heard of is out once its repetition is answered', async () => {
+  const own = await strataDatabase();
+  const url = new URL(own.url);
+  const proxy = await startProxy(Number(url.port));
+  url.port = String(proxy.port);
+  // Longer than this takes: until then no poll brings what was committed.
+  const strata = await startStrata({ DATABASE_URL: url.href, COHERENCE_FENCE_MS: '30000' });
+  try {
+    const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+    const { id, admin } = await createTenant(strata.url, platform, 'Lost commits');
+    let members = 0;
+    const member = () =>
+      addMember(admin, id, { email: `m${(members += 1)}@lost.example`, roles: ['operator'] });
+    const risk = `/tenants/${id}/config/risk`;
+    const seen = async (client: Client, path = '/auth/me'): Promise<string> => {
+      const { status, body } = await client.get(path);
+      return status === 200 ? '200' : body.detail.code;
+    };
+    /** What is asked of the database again comes after the commit that was lost. */
+    const lose = async (of: string, write: () => Promise<{ status: number }>): Promise<void> => {
+      proxy.loseCommit(of);
+      expect((await write()).status).toBe(503);
+    };
+
+    const disabled = await member();
+    expect(await seen(disabled.client)).toBe('200');
+    const account = `/auth/users/${disabled.user_id}`;
+    const disable = () => platform.patch(account, { status: 'disabled' });
+    await lose('auth.sessions', disable);
+    expect((await disable()).status).toBe(200);
+    expect(await seen(disabled.client)).toBe('auth_session_revoked');
+
+    const deleted = await member();
+    const key = await deleted.client.post('/auth/api-key', { name: 'k', scopes: ['config:read'] });
+    const withKey = new Client(strata.url, key.body.api_key);
+    expect([await seen(deleted.client), await seen(withKey, risk)]).toEqual(['200', '200']);
+    const erase = () => platform.delete(`/auth/users/${deleted.user_id}`);
+    await lose('auth.api_keys', erase);
+    expect((await erase()).status).toBe(204);
+    expect([await seen(deleted.client), await seen(withKey, risk)]).toEqual([
+      'auth_session_revoked',
+      'auth_api_key_invalid',
+    ]);
+
+    const { client: leaving } = await member();
+    expect(await seen(leaving)).toBe('200');
+    const leave = () => leaving.post('/auth/logout', { all: true });
+    await lose('auth.sessions', leave);
+    expect((await leave()).status).toBe(204);
+    expect(await seen(leaving)).toBe('auth_session_revoked');
+
+    const reason = 'Ticket 4711: a value is not what they expect';
+    const visit = await platform.post(`/tenants/${id}/visits`, { reason });
+    const moved = await platform.post('/auth/switch-tenant', { tenant_id: id });
+    const visitor = new Client(strata.url, moved.body.access_token);
+    expect(await seen(visitor, risk)).toBe('200');
+    const end = () => admin.post(`/tenants/${id}/visits/${visit.body.id}/end`);
+    await lose('tenant_config.visits', end);
+    expect((await end()).status).toBe(200);
+    expect(await seen(visitor, risk)).toBe('tenant_mismatch');
+  } finally {
+    await strata.stop('SIGKILL');
+    await proxy.stop();
+    await own.drop();
+  }
+});
 
 test('a connection that gave no answer in time is not handed to the next', async () => {
   const options = { url: database.url, poolSize: 1, timeoutMs: 2000, ssl: false };

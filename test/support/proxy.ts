@@ -27,6 +27,11 @@ export interface Proxy {
   readonly hold: (direction: Direction) => void;
   /** Each byte takes so much longer in either direction, until it is mended. */
   readonly slow: (ms: number) => void;
+  /**
+   * For PostgreSQL: resets the connection whose transaction sends this text next, once its commit
+   * was answered, so that the client does not hear of it.
+   */
+  readonly loseCommit: (of: string) => void;
   /** What connects from now on reaches another port. */
   readonly lead: (targetPort: number) => void;
   /** What connects from now on is forwarded again, and what was held up continues. */
@@ -40,12 +45,20 @@ interface Line {
   targetPort: number;
   /** By direction: resolves once nothing is kept back any more. */
   readonly held: Map<Direction, PromiseWithResolvers<void>>;
+  /** What the transaction sends whose commit is to be lost next. */
+  losing: string | undefined;
 }
 
 /** Forwards what comes in on a free port to the target port, on loopback. */
 export async function startProxy(targetPort: number): Promise<Proxy> {
   const sockets = new Set<Socket>();
-  const line: Line = { mode: 'forward', delayMs: 0, targetPort, held: new Map() };
+  const line: Line = {
+    mode: 'forward',
+    delayMs: 0,
+    targetPort,
+    held: new Map(),
+    losing: undefined,
+  };
   const track = (socket: Socket): void => {
     sockets.add(socket);
     socket.on('error', () => {}).on('close', () => sockets.delete(socket));
@@ -59,6 +72,7 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
     if (line.mode === 'silent') return;
     const target = connect(line.targetPort, '127.0.0.1');
     track(target);
+    loseCommits(client, target, line);
     forward(client, target, 'there', line);
     forward(target, client, 'back', line);
   });
@@ -93,6 +107,9 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
     slow(ms): void {
       line.delayMs = ms;
     },
+    loseCommit(of): void {
+      line.losing = of;
+    },
     lead(port): void {
       line.targetPort = port;
     },
@@ -109,6 +126,26 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
       });
     },
   };
+}
+
+/** Before anything is forwarded, so that the answer of the commit that is to be lost never is. */
+function loseCommits(client: Socket, target: Socket, line: Line): void {
+  let sent = '';
+  let isCommitting = false;
+  client.on('data', (chunk: Buffer) => {
+    const text = chunk.toString('latin1');
+    if (/BEGIN\0|START TRANSACTION/.test(text)) sent = '';
+    sent += text;
+    if (text.includes('COMMIT\0'))
+      isCommitting = line.losing !== undefined && sent.includes(line.losing);
+  });
+  target.on('data', (chunk: Buffer) => {
+    if (!isCommitting || !line.losing || !chunk.includes('COMMIT\0')) return;
+    target.removeAllListeners('data');
+    client.resetAndDestroy();
+    target.destroy();
+    line.losing = undefined;
+  });
 }
 
 /**

@@ -118,7 +118,8 @@ export function sessionActions(parts: AuthParts) {
     async 'auth.logout'({ body: { all = false } }, request) {
       const { caller } = request;
       const ownId = caller.session_id === undefined ? [] : [caller.session_id];
-      const ids = all ? await idsOfOpenSessions(db.manager, caller.id, caller.confined_to) : ownId;
+      const open = all ? await idsOfOpenSessions(db.manager, caller.id, caller.confined_to) : [];
+      const ids = [...new Set([...ownId, ...open])];
       // An API key has no session, and a service account none at all.
       if (ids.length === 0) return null;
       const payload = { all, session_id: caller.session_id ?? null, sessions_ended: ids.length };
