@@ -132,7 +132,7 @@ test.each(['db.transaction', 'pipelinedTransaction'])(
   },
 );
 
-test('whom a commit has shut out that nobody heard of is out once its repetition is answered', async () => {
+test('whom a lost commit has shut out is out once its repetition is answered', async () => {
   const own = await strataDatabase();
   const url = new URL(own.url);
   const proxy = await startProxy(Number(url.port));
@@ -170,6 +170,7 @@ test('whom a commit has shut out that nobody heard of is out once its repetition
     expect([await seen(deleted.client), await seen(withKey, risk)]).toEqual(['200', '200']);
     const erase = () => platform.delete(`/auth/users/${deleted.user_id}`);
     await lose('auth.api_keys', erase);
+    expect(await seen(deleted.client)).toBe('not_found');
     expect((await erase()).status).toBe(204);
     expect([await seen(deleted.client), await seen(withKey, risk)]).toEqual([
       'auth_session_revoked',

@@ -29,7 +29,7 @@ export interface Proxy {
   readonly slow: (ms: number) => void;
   /**
    * For PostgreSQL: resets the connection whose transaction sends this text next, once its commit
-   * was answered, so that the client does not hear of it.
+   * was answered, so that the client gets no answer.
    */
   readonly loseCommit: (of: string) => void;
   /** What connects from now on reaches another port. */

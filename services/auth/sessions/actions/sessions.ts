@@ -193,7 +193,8 @@ export function sessionActions(parts: AuthParts) {
     async 'auth.me'(_params, { caller, call }) {
       if (caller.type === 'service_account') return serviceAccountOf(caller, call);
       const user = await findUser(db.manager, caller.id);
-      if (!user) throw new StrataError('not_found', 'There is no account for this caller.');
+      if (!user || user.erasing_since !== null)
+        throw new StrataError('not_found', 'There is no account for this caller.');
       const memberships = await call('tenant-config.members.of', { user_id: user.id });
       const member = memberships.find(({ tenant_id: id }) => id === caller.tenant_id);
       const current = member ?? (await visitOfCaller(caller, caller.tenant_id, call)) ?? null;
