@@ -309,6 +309,28 @@ describe('nothing is missing', () => {
     await expectWhole();
   });
 
+  test('where a node stood still with a batch, which comes after those of another', async () => {
+    await setUp({ from_seq: 1 });
+    await expectWhole();
+    /** What the receiver does with the batch once it comes. */
+    const late = Promise.withResolvers<() => void>();
+    siem.refuse = (batch) => (response) => {
+      late.resolve(() => {
+        siem.lines = [...siem.lines.filter(({ seq }) => seq < batch.first_seq), ...batch.events];
+        response.writeHead(204).end();
+      });
+    };
+    await write(1);
+    const arrive = await late.promise;
+    siem.refuse = () => undefined;
+    await write(3);
+    // As when the claim of the node has ended.
+    await database.query('UPDATE audit.destinations SET due_at = clock_timestamp()');
+    await expectWhole();
+    arrive();
+    await expectWhole();
+  });
+
   test('where batches are too large, and where one event is', async () => {
     siem.refuse = ({ events }, text) =>
       events.filter(({ skipped }) => !skipped).length > 3 || text.includes('enormous')

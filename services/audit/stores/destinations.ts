@@ -7,6 +7,7 @@
  * |---|---|---|
  * | the cursor moves after 2xx only, by whoever holds the lease | losing events with a receiver, a node or an answer | events that are sent twice |
  * | a claim puts `due_at` into the future | two nodes sending to one destination | another node takes over after `claimSeconds` |
+ * | what was sent by a claim that had ended moves the cursor back | a batch that comes late, in the place of newer ones | events that are sent twice |
  * | the append raises `head` in its own transaction | a wake-up that is lost | |
  * | what fails has places of its own | destinations that hang taking the turns of others | those that fail wait for each other |
  */
@@ -223,6 +224,10 @@ export const destinationsOf = (
     [chain],
   );
 
+const movedBack = `UPDATE audit.destinations SET seq = $3, searched = $3, replays = replays + 1,
+   due_at = clock_timestamp(), lease = NULL, failures = 0, most_events = NULL, until_seq = NULL, too_large_seq = NULL
+ WHERE chain = $1 AND name = $2`;
+
 /** Moves a cursor back, so that the event of this number is the next; false where it is not behind. */
 export async function moveBack(
   manager: EntityManager,
@@ -230,14 +235,30 @@ export async function moveBack(
   name: string,
   fromSeq: number,
 ): Promise<boolean> {
-  const [, moved] = await manager.query<[unknown[], number]>(
-    `UPDATE audit.destinations SET seq = $3, searched = $3, replays = replays + 1, due_at = clock_timestamp(),
-       lease = NULL, failures = 0, most_events = NULL, until_seq = NULL, too_large_seq = NULL
-     WHERE chain = $1 AND name = $2 AND seq >= $3`,
-    [chain, name, fromSeq - 1],
-  );
+  const [, moved] = await manager.query<[unknown[], number]>(`${movedBack} AND seq >= $3`, [
+    chain,
+    name,
+    fromSeq - 1,
+  ]);
   return moved > 0;
 }
+
+/**
+ * After a batch whose claim had ended while its node stood still: the receiver has put it in the
+ * place of whatever came from its first event on.
+ */
+export const sendAgainFrom = (
+  manager: EntityManager,
+  { chain, name, revision }: Claim,
+  firstSeq: number,
+): Promise<unknown> =>
+  // Where the document was written meanwhile, it may name another receiver.
+  manager.query(`${movedBack} AND seq > $3 AND revision = $4`, [
+    chain,
+    name,
+    firstSeq - 1,
+    revision,
+  ]);
 
 /**
  * How far the destination that is furthest behind is behind, of those whose last attempt failed, and

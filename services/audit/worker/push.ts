@@ -11,7 +11,7 @@ import { sendWebhook } from '../../../shared/outgoing/webhook.ts';
 import { afterCheckpoints, afterPush } from '../rules/after-push.ts';
 import { batchId, checkpointsId, eventFormats } from '../rules/event-formats.ts';
 import { checkpointsFor } from '../stores/checkpoints.ts';
-import { endClaim, type Claim, type Ended } from '../stores/destinations.ts';
+import { endClaim, sendAgainFrom, type Claim, type Ended } from '../stores/destinations.ts';
 import { readBatch } from '../stores/event-batches.ts';
 import { openDestinations } from './open-destinations.ts';
 
@@ -31,12 +31,13 @@ export async function push(claim: Claim, options: PushOptions): Promise<void> {
   const { db, log } = options;
   const { chain, name } = claim;
   try {
-    const ended = await attempt(claim, options);
+    const { first_seq: firstSeq, ...ended } = await attempt(claim, options);
     const isGone = ended.stopped === 'gone';
     const isFirstFailure = ended.failures === 1;
     const hasEnded = await db.transaction(async (manager) => {
       const isOurs = await endClaim(manager, claim, ended);
       if (isOurs && isGone) await recordEvents(manager, [goneEvent(claim)]);
+      if (!isOurs && firstSeq !== undefined) await sendAgainFrom(manager, claim, firstSeq);
       return isOurs;
     });
     if (hasEnded && (isGone || isFirstFailure))
@@ -55,7 +56,11 @@ export async function push(claim: Claim, options: PushOptions): Promise<void> {
   }
 }
 
-async function attempt(claim: Claim, { db, http, call }: PushOptions): Promise<Ended> {
+/** `first_seq` is of the batch that was sent, if one was. */
+async function attempt(
+  claim: Claim,
+  { db, http, call }: PushOptions,
+): Promise<Ended & { readonly first_seq?: number }> {
   const { destinations } = await openDestinations(call, claim.chain);
   const destination = destinations[claim.name];
   // The audit follows the document by its events, of which one is on its way.
@@ -86,7 +91,8 @@ async function attempt(claim: Claim, { db, http, call }: PushOptions): Promise<E
   const id = batchId(claim, batch);
   const body = format.batch(id, claim, batch);
   const outcome = await sendWebhook(http, { id, body, endpoint, contentType });
-  return afterPush(claim, batch, outcome, mostEvents);
+  const { first_seq } = batch;
+  return { first_seq, ...afterPush(claim, batch, outcome, mostEvents) };
 }
 
 /** One for each time that a destination says so: it is not sent until the document was written. */
