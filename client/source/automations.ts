@@ -80,10 +80,19 @@ export async function startAutomation(
   closing: AbortSignal,
 ): Promise<Automation> {
   const body = inSnakeCase({ idempotencyKey: randomName(), ...context, ...request });
+  const how = { method: 'POST', signal: closing } as const;
+  let isFirst = request.idempotencyKey === undefined;
   return insist(closing, async () => {
-    const startedAt = now();
-    const answer = await gateway.json('/automations', { method: 'POST', body, signal: closing });
-    return running(gateway, rowOf(answer), startedAt, closing);
+    const isNew = isFirst;
+    isFirst = false;
+    let startedAt = now();
+    let row = rowOf(await gateway.json('/automations', { ...how, body }));
+    // An earlier request may have begun it, so its time is begun again.
+    if (!isNew && row.state === 'running') {
+      startedAt = now();
+      row = rowOf(await gateway.json(`${pathOf(row)}/heartbeat`, how));
+    }
+    return running(gateway, row, startedAt, closing);
   });
 }
 

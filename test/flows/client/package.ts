@@ -3,10 +3,12 @@
  * strict TypeScript, in a browser.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { connect } from '../../../client/source/index.ts';
 import { openBrowser } from '../../support/browser.ts';
 import {
@@ -325,6 +327,55 @@ test('a stream that is cut continues where it was: each write is told once', asy
   } finally {
     await config.close();
     await proxy.stop();
+  }
+});
+
+test('an automation that an earlier request began has its time begun again', async () => {
+  const { port } = new URL(strata.url);
+  /** What was answered to the first request, which nobody receives. */
+  const lost = Promise.withResolvers<{ id: string; expires_at: string }>();
+  let isLost = false;
+  const front = createServer(async (request, response) => {
+    const body = await new Response(Readable.toWeb(request)).text();
+    const { url = '', method = '', headers } = request;
+    const answer = await fetch(`http://127.0.0.1:${port}${url}`, {
+      method,
+      headers: { authorization: headers.authorization!, 'content-type': 'application/json' },
+      ...(body !== '' && { body }),
+    });
+    const text = await answer.text();
+    if (!isLost && url.endsWith('/automations')) {
+      isLost = true;
+      lost.resolve(JSON.parse(text));
+      response.destroy();
+    } else response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text);
+  }).listen(0, '127.0.0.1');
+  await once(front, 'listening');
+  const about = { tenant: tenant.id, token: apiKey, warn: () => {} };
+  const url = `http://127.0.0.1:${(front.address() as AddressInfo).port}`;
+  const [direct, behind] = await Promise.all([
+    connect({ ...about, url: strata.url }),
+    connect({ ...about, url }),
+  ]);
+  try {
+    const intent = { action: 'scale', riskLevel: 'low', ttlSeconds: 600 } as const;
+    const repeated = await behind.automation(intent);
+    const first = await lost.promise;
+    expect(repeated.id).toBe(first.id);
+    expect(Date.parse(repeated.expiresAt!)).toBeGreaterThan(Date.parse(first.expires_at));
+    await repeated.finish('succeeded');
+
+    const known = { ...intent, idempotencyKey: 'of an earlier process' };
+    const before = await direct.automation(known);
+    const begun = before.expiresAt!;
+    const after = await direct.automation(known);
+    expect(after.id).toBe(before.id);
+    expect(Date.parse(after.expiresAt!)).toBeGreaterThan(Date.parse(begun));
+    await after.finish('succeeded');
+  } finally {
+    await Promise.all([direct.close(), behind.close()]);
+    front.closeAllConnections();
+    front.close();
   }
 });
 
