@@ -244,7 +244,7 @@ class Group {
     }
     const last = this.#accepted.at(-1);
     if (!last) throw new NothingAccepted(await this.#current(manager, locked));
-    const [, { id, untold }] = await allEnded([
+    const [, { id }] = await allEnded([
       storing,
       recordChanges(manager, scope, this.#records()),
       this.#accepted.length > 1 && countUpTo(manager, scope, last.revision, last.at),
@@ -252,7 +252,7 @@ class Group {
     ]);
     this.#isCommitting = true;
     const keys = this.#accepted.flatMap(({ checked }) => checked.keys);
-    const all = new Set([...keys, ...this.#unchangedKeys(), ...untold]);
+    const all = new Set([...keys, ...this.#unchangedKeys()]);
     return { id, scope, revision: last.revision, keys: [...all] };
   }
 

@@ -310,8 +310,8 @@ export function recordOf(
   return { revision, keys, facts };
 }
 
-/** Of so many changes of all scopes, those of one are looked at. */
-const newestChanges = 1000;
+/** Of so many changes of all scopes, those of one are looked at: more than a lease lasts for. */
+const newestChanges = 20_000;
 
 /** What the scope $1 has dropped since a poll whose lease may still last; no settings. */
 const untold = `SELECT DISTINCT unnest(keys)
@@ -353,11 +353,12 @@ export async function recordChanges(
 ): Promise<Recorded> {
   const revisions = changes.map(({ revision, keys }) => ({ revision, keys }));
   const facts = changes.flatMap((change) => change.facts);
+  const isDoneAlready = facts.length === 0 && isOfIdentities(scope);
   const [recorded] = await run<Recorded>(manager, changesAndEvents, [
     scope,
     JSON.stringify(revisions),
     JSON.stringify(facts),
-    isOfIdentities(scope),
+    isDoneAlready,
   ]);
   return recorded!;
 }

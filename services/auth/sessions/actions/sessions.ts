@@ -29,9 +29,9 @@ import { databaseTime, hasPassed } from '../../stores/clock.ts';
 import {
   endSessions,
   endSessionsIn,
-  idsOfOpenSessions,
   putTokenBeside,
   requireGoodFor,
+  sessionsToEnd,
 } from '../stores/sessions.ts';
 import { findUser } from '../../accounts/stores/users.ts';
 
@@ -118,11 +118,13 @@ export function sessionActions(parts: AuthParts) {
     async 'auth.logout'({ body: { all = false } }, request) {
       const { caller } = request;
       const ownId = caller.session_id === undefined ? [] : [caller.session_id];
-      const open = all ? await idsOfOpenSessions(db.manager, caller.id, caller.confined_to) : [];
-      const ids = [...new Set([...ownId, ...open])];
+      const known = all ? await sessionsToEnd(db.manager, caller.id, caller.confined_to) : [];
+      const open = known.filter(({ is_open: isOpen }) => isOpen).map(({ id }) => id);
+      const ids = [...new Set([...ownId, ...known.map(({ id }) => id)])];
       // An API key has no session, and a service account none at all.
       if (ids.length === 0) return null;
-      const payload = { all, session_id: caller.session_id ?? null, sessions_ended: ids.length };
+      const ended = new Set([...ownId, ...open]).size;
+      const payload = { all, session_id: caller.session_id ?? null, sessions_ended: ended };
       const event = identityEvent('auth.logged_out', caller.id, payload);
       await endOwnSessions(ids, event, request, parts);
       return null;

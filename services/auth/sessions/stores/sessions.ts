@@ -38,19 +38,22 @@ export interface OpenedSession {
  */
 const whereOpen = "revoked_at IS NULL AND expires_at > now() - interval '1 hour'";
 
-/** Of those that are confined to this tenant, where there is one; else of all. */
-export async function idsOfOpenSessions(
+/**
+ * Those that are open, and those that ended within the hour, which a node may take for open if the
+ * commit was lost to its writer. Of those that are confined to this tenant, where there is one; else
+ * of all.
+ */
+export const sessionsToEnd = (
   manager: EntityManager,
   userId: string,
   confinedTo: string | undefined,
-): Promise<string[]> {
-  const rows = await manager.query<{ id: string }[]>(
-    `SELECT id FROM auth.sessions WHERE user_id = $1 AND ${whereOpen}
+): Promise<{ readonly id: string; readonly is_open: boolean }[]> =>
+  manager.query(
+    `SELECT id, ${whereOpen} AS is_open FROM auth.sessions
+     WHERE user_id = $1 AND (${whereOpen} OR revoked_at > now() - interval '1 hour')
        AND ($2::uuid IS NULL OR confined_to = $2)`,
     [userId, confinedTo ?? null],
   );
-  return rows.map(({ id }) => id);
-}
 
 /** Newest first, at most so many. */
 export const openSessionsOf = (
