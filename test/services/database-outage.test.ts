@@ -18,6 +18,7 @@ import {
   adminPassword,
   Client,
   createTenant,
+  memberPassword,
   signIn,
   startStrata,
 } from '../support/strata.ts';
@@ -178,11 +179,14 @@ test('whom a lost commit has shut out is out once its repetition is answered', a
     ]);
 
     const { client: leaving } = await member();
-    expect(await seen(leaving)).toBe('200');
+    const elsewhere = await signIn(strata.url, `m${members}@lost.example`, memberPassword);
+    expect([await seen(leaving), await seen(elsewhere)]).toEqual(['200', '200']);
     const leave = () => leaving.post('/auth/logout', { all: true });
     await lose('auth.sessions', leave);
     expect((await leave()).status).toBe(204);
-    expect(await seen(leaving)).toBe('auth_session_revoked');
+    // In this order: what is read of one that ended drops everything older.
+    const ended = [await seen(elsewhere), await seen(leaving)];
+    expect(ended).toEqual(['auth_session_revoked', 'auth_session_revoked']);
 
     const reason = 'Ticket 4711: a value is not what they expect';
     const visit = await platform.post(`/tenants/${id}/visits`, { reason });

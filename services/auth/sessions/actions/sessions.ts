@@ -71,18 +71,19 @@ async function requireWayInto(tenantId: string, { caller, call }: Request): Prom
 
 /**
  * Ends sessions of the caller's account, and mails its owner where one of them is not the session
- * of this request.
+ * of this request. Nodes drop those that ended before as well.
  */
 async function endOwnSessions(
   ids: readonly string[],
   event: EventDraft,
   request: Request,
   { db, notices }: AuthParts,
+  endedBefore: readonly string[] = [],
 ): Promise<void> {
   const { id: userId, session_id: currentId } = request.caller;
   const endsOthers = ids.some((id) => id !== currentId);
   const owner = endsOthers ? await findUser(db.manager, userId) : null;
-  await endSessions(db, request, ids, event);
+  await endSessions(db, request, [...ids, ...endedBefore], event);
   if (owner) notices.send(owner.email, { kind: 'sessions_ended' }, request);
 }
 
@@ -119,14 +120,13 @@ export function sessionActions(parts: AuthParts) {
       const { caller } = request;
       const ownId = caller.session_id === undefined ? [] : [caller.session_id];
       const known = all ? await sessionsToEnd(db.manager, caller.id, caller.confined_to) : [];
-      const open = known.filter(({ is_open: isOpen }) => isOpen).map(({ id }) => id);
-      const ids = [...new Set([...ownId, ...known.map(({ id }) => id)])];
+      const idsOf = (sessions: typeof known) => sessions.map(({ id }) => id);
+      const ids = [...new Set([...ownId, ...idsOf(known.filter((each) => each.is_open))])];
       // An API key has no session, and a service account none at all.
       if (ids.length === 0) return null;
-      const ended = new Set([...ownId, ...open]).size;
-      const payload = { all, session_id: caller.session_id ?? null, sessions_ended: ended };
+      const payload = { all, session_id: caller.session_id ?? null, sessions_ended: ids.length };
       const event = identityEvent('auth.logged_out', caller.id, payload);
-      await endOwnSessions(ids, event, request, parts);
+      await endOwnSessions(ids, event, request, parts, idsOf(known));
       return null;
     },
 
