@@ -165,7 +165,8 @@ describe('compare', () => {
     await page.getByText('1 change, not published.').waitFor();
     await page.goBack();
     await eventually(async () => expect(asked).toHaveLength(1));
-    expect(page.url()).toContain('/documents/services/edited');
+    // The browser has gone back when it asks, and returns after the answer.
+    await page.waitForURL('**/documents/services/edited');
     const choice = (where: Page) => where.getByRole('combobox', { name: 'Tenant' });
     await choice(page).selectOption({ label: 'Beta' });
     await eventually(async () => expect(asked).toHaveLength(2));
