@@ -557,6 +557,10 @@ describe('budgets', () => {
         [tenant.id],
       );
       expect(rows).toMatchObject([{ notice: { spent: '85', asked: '0' } }]);
+      // As it is while thousands are told of it.
+      const telling = await holdLock(database, 'SELECT FROM notifier.budget_warnings FOR UPDATE');
+      await start(1);
+      await telling.release();
     });
 
     test('is that of shorter periods, once the budget has them', async () => {
