@@ -310,7 +310,7 @@ export function recordOf(
   return { revision, keys, facts };
 }
 
-/** Of so many changes of all scopes, those of one are looked at: more than a lease lasts for. */
+/** So many changes of all scopes are searched: more than are made while a lease lasts. */
 const newestChanges = 20_000;
 
 /** What the scope $1 has dropped since a poll whose lease may still last; no settings. */
