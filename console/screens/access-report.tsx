@@ -180,7 +180,8 @@ function InGroup({
   readonly group: AccessReport['groups'][number];
   readonly names: NameOf;
 }): VNode {
-  const others = members.filter((id) => !deciders.includes(id));
+  const couldDecide = new Set(deciders);
+  const others = members.filter((id) => !couldDecide.has(id));
   if (others.length === 0) return <Names ids={members} names={names} />;
   return (
     <>
