@@ -30,6 +30,19 @@ export const changeSetStates = [
 ] as const;
 export const channels = ['webhook', 'email', 'chat', 'teams', 'slack'] as const;
 export const deliveryStates = ['pending', 'delivered', 'failed', 'cancelled'] as const;
+export const limits = [
+  'automation_enabled',
+  'business_hours_only',
+  'maintenance_windows_only',
+  'max_resource_scaling',
+  'max_cost_impact_approval',
+  'auto_approve_rollbacks',
+  'require_approval_for_high_risk',
+  'max_cost_impact_auto',
+  'approval_timeout_minutes',
+  'max_concurrent_automations',
+  'record_decisions',
+] as const;
 export const riskLevels = ['low', 'medium', 'high', 'critical'] as const;
 export const rolloutStates = [
   'planned',

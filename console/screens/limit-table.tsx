@@ -4,6 +4,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { nameBeside } from '../format.ts';
 import { Table } from '../lists.tsx';
 import { Time, Value, Who } from '../inline.tsx';
+import { limits } from '../known-values.ts';
 import { layerTitles, type Explained } from './ladder.ts';
 
 type Effective = Pick<ResultOf<'config-resolver.resolve'>, 'explain'>;
@@ -43,25 +44,12 @@ export const LimitTable = ({
   />
 );
 
-/** The settings that decide over automation, in the order in which they do. */
-export const limitKeys = [
-  'automation_enabled',
-  'business_hours_only',
-  'max_resource_scaling',
-  'max_cost_impact_approval',
-  'max_cost_impact_auto',
-  'require_approval_for_high_risk',
-  'auto_approve_rollbacks',
-  'max_concurrent_automations',
-  'approval_timeout_minutes',
-] as const;
-
 export const explainedIn = ({ explain = {} }: Effective, key: string): Explained | undefined =>
   Object.hasOwn(explain, key) ? explain[key] : undefined;
 
-/** Those that decide over automation, in the order in which they do. */
+/** Those that decide over automation first, in the order in which they do. */
 export const limitsIn = (effective: Effective): [string, Explained][] =>
-  limitKeys.flatMap((key): [string, Explained][] => {
+  limits.flatMap((key): [string, Explained][] => {
     const explained = explainedIn(effective, key);
     return explained ? [[key, explained]] : [];
   });

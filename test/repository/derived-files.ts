@@ -9,7 +9,7 @@ import {
   deliveryStates,
   riskLevels,
 } from '../../shared/contracts/notifier.ts';
-import { limitNames } from '../../shared/contracts/risk.ts';
+import { decidingLimits, limitNames } from '../../shared/contracts/risk.ts';
 import { rolloutStates } from '../../shared/contracts/rollouts.ts';
 import { settingsGroups, settingsTable, type Row } from '../../shared/settings/settings-table.ts';
 import { variableOf } from '../../shared/settings/settings.ts';
@@ -125,6 +125,8 @@ const enumerated = {
   changeSetStates,
   channels,
   deliveryStates,
+  /** Those that decide first, in the order in which they do. */
+  limits: [...new Set([...decidingLimits, ...limitNames])],
   riskLevels,
   rolloutStates,
 };
