@@ -30,6 +30,14 @@ export const changeSetStates = [
 ] as const;
 export const channels = ['webhook', 'email', 'chat', 'teams', 'slack'] as const;
 export const deliveryStates = ['pending', 'delivered', 'failed', 'cancelled'] as const;
+export const layers = [
+  'service_instance',
+  'agent',
+  'tenant_risk',
+  'service_type',
+  'global',
+  'env',
+] as const;
 export const limits = [
   'automation_enabled',
   'business_hours_only',

@@ -3,21 +3,10 @@ import type { LayerName } from '../../shared/contracts/effective-config.ts';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { namesOf } from '../../shared/schema/json-pointer.ts';
 import { nameBeside } from '../format.ts';
+import { layers } from '../known-values.ts';
 
 export type Explanations = NonNullable<ResultOf<'config-resolver.resolve'>['explain']>;
 export type Explained = Explanations[string];
-
-/**
- * The layer that decides first at the front; a test holds the order equal to that of the contract.
- */
-export const layers = [
-  'service_instance',
-  'agent',
-  'tenant_risk',
-  'service_type',
-  'global',
-  'env',
-] as const satisfies readonly LayerName[];
 
 export const layerTitles: Readonly<Record<Explained['layer'], string>> = {
   service_instance: 'Service instance',

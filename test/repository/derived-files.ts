@@ -3,6 +3,7 @@ import { knownTypes } from '../../shared/bounds/known-keys.ts';
 import { automationStates } from '../../shared/contracts/automations.ts';
 import { changeSetStates } from '../../shared/contracts/change-sets.ts';
 import { automationDecisions } from '../../shared/contracts/decide.ts';
+import { layerNames } from '../../shared/contracts/effective-config.ts';
 import {
   approvalStates,
   channels,
@@ -125,6 +126,7 @@ const enumerated = {
   changeSetStates,
   channels,
   deliveryStates,
+  layers: layerNames,
   /** Those that decide first, in the order in which they do. */
   limits: [...new Set([...decidingLimits, ...limitNames])],
   riskLevels,

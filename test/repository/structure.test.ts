@@ -8,7 +8,6 @@ import { isBuiltin } from 'node:module';
 import { dirname, join, normalize, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { roles } from '../../services/node-roles.ts';
-import { layerNames } from '../../shared/contracts/effective-config.ts';
 import { rooms, testsOf } from '../tests-of.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -239,13 +238,6 @@ describe('the console', () => {
       expect(text).not.toMatch(/\bimport\((?!')|\beval\(|new Function|innerHTML|dangerouslySet/);
     },
   );
-
-  test('shows the layers in the order of the contract', () => {
-    const [, listed] = /export const layers = \[([^\]]*)\]/.exec(
-      textOf('console/screens/ladder.ts'),
-    )!;
-    expect([...listed!.matchAll(/'(\w+)'/g)].map(([, name]) => name)).toEqual([...layerNames]);
-  });
 });
 
 test('the lock file names no registry', () => {
