@@ -307,7 +307,7 @@ test('headers whose names speak of credentials are secrets', () => {
   ]);
 });
 
-test('every property is described, and marked where its name speaks of a secret', () => {
+test('every property is described, and marked where its name speaks of a secret or an address', () => {
   const speaksOfSecrets = /secret|token|password|api_key|webhook_url/;
   const walk = (schema: Record<string, unknown>, path: string): void => {
     for (const group of ['properties', 'patternProperties'] as const) {
@@ -318,6 +318,10 @@ test('every property is described, and marked where its name speaks of a secret'
         const { type, [marks.secret]: isSecret } = property as Record<string, unknown>;
         if (type === 'string' && speaksOfSecrets.test(name) && !isSecret)
           throw new Error(`${path}/${name} is not marked as a secret`);
+        if (!/^(webhook_)?url$/.test(name)) continue;
+        if (!(property as Record<string, unknown>)[marks.calledAddress])
+          throw new Error(`${path}/${name} is not marked as an address to call`);
+        if (!schema[marks.secretsOf]) throw new Error(`${path} does not bind secrets to ${name}`);
       }
     }
     for (const [name, part] of Object.entries(schema))

@@ -5,8 +5,8 @@
 import type { DataSource } from 'typeorm';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import {
+  NotificationConfig,
   NullableNotificationConfig,
-  type NotificationConfig,
 } from '../../../shared/contracts/notification-config.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import { allEnded } from '../../../shared/database/all-ended.ts';
@@ -71,8 +71,9 @@ export function notificationKind(
 ): DocumentKind<TenantAddress, NotificationConfig | null, Findings> {
   const guard = createGuard(settings);
   const endpointsCap = (): number => settings().approval_webhook_endpoints_cap;
-  /** Those of all endpoints, and of the chat's and Teams' channels. */
-  const mostAddresses = (): number => endpointsCap() + 3;
+  /** Those of all endpoints, and one of each other part. */
+  const mostAddresses = (): number =>
+    endpointsCap() + Object.keys(NotificationConfig.properties).length;
   return {
     auditName: 'notifications',
     configType: 'notification_config',

@@ -2,12 +2,10 @@
  * What the schema of a notification_config can't say, whatever the process's limits for addresses
  * are.
  */
-import {
-  endpointsOf,
-  type NotificationConfig,
-} from '../../../shared/contracts/notification-config.ts';
+import { endpointsOf, NotificationConfig } from '../../../shared/contracts/notification-config.ts';
 import { endpointProblems, problemAt } from '../../../shared/documents/endpoint-problems.ts';
 import type { Problem } from '../../../shared/errors.ts';
+import { markedTexts } from '../../../shared/schema/marked.ts';
 import { mask } from '../../../shared/security/vault.ts';
 
 /**
@@ -30,7 +28,9 @@ export function checkNotificationConfig(
       : []),
     ...endpoints.flatMap(({ path, endpoint }) => endpointProblems(endpoint, path)),
     ...brandingProblems(config),
-    ...chatProblems(config),
+    ...hiddenUrlProblems(config),
+    ...tokenProblems(config?.slack?.app_token, 'xapp-', 'app_token'),
+    ...tokenProblems(config?.slack?.bot_token, 'xoxb-', 'bot_token'),
   ];
 }
 
@@ -65,26 +65,16 @@ function brandingProblems(config: NotificationConfig | null): Problem[] {
   });
 }
 
-const chatProblems = (config: NotificationConfig | null): Problem[] => [
-  ...hiddenUrlProblems(config?.chat?.google_chat?.webhook_url, [
-    'chat',
-    'google_chat',
-    'webhook_url',
-  ]),
-  ...hiddenUrlProblems(config?.teams?.webhook_url, ['teams', 'webhook_url']),
-  ...tokenProblems(config?.slack?.app_token, 'xapp-', 'app_token'),
-  ...tokenProblems(config?.slack?.bot_token, 'xoxb-', 'bot_token'),
-];
-
 /** Slack names the kind of a token by how it begins. */
 const tokenProblems = (token: string | undefined, begins: string, name: string): Problem[] =>
   token === undefined || token === mask || token.startsWith(begins)
     ? []
     : [problemAt(['slack', name], `does not begin with ${begins}`)];
 
-/** Of an address that is a secret, so that it may come back masked. */
-function hiddenUrlProblems(url: string | undefined, path: readonly string[]): Problem[] {
-  if (url === undefined || url === mask) return [];
-  const isUrl = /^https?:\/\/\S+$/i.test(url) && URL.canParse(url);
-  return isUrl ? [] : [problemAt(path, 'is not a URL')];
-}
+/** Of addresses that are secrets: their schemas take any text, since one may come back masked. */
+const hiddenUrlProblems = (config: NotificationConfig | null): Problem[] =>
+  markedTexts(NotificationConfig, config)
+    .filter(({ isSecret, isCalled, text }) => isSecret && isCalled && text !== mask && !isUrl(text))
+    .map(({ path }) => problemAt(path, 'is not a URL'));
+
+const isUrl = (text: string): boolean => /^https?:\/\/\S+$/i.test(text) && URL.canParse(text);
