@@ -1,10 +1,12 @@
 /** Answers on stdout: they are written whole, or the process ends with 1. */
 import { fstatSync, writeFileSync } from 'node:fs';
+import { printable } from './output.ts';
 
 const failed = 1;
 
 export interface Stdout {
-  readonly print: (line: string) => void;
+  /** With escapes in place of what a terminal would obey: names are what tenants say they are. */
+  readonly print: (text: string) => void;
   /** Ends the process, once everything is written. */
   readonly exit: (code: number) => void;
 }
@@ -25,9 +27,10 @@ export function openStdout(complain: (text: string) => void): Stdout {
     process.exit(failed);
   });
   return {
-    print(line) {
-      if (isFile) writeFileSync(stdout.fd, `${line}\n`);
-      else stdout.write(`${line}\n`);
+    print(text) {
+      const line = `${printable(text)}\n`;
+      if (isFile) writeFileSync(stdout.fd, line);
+      else stdout.write(line);
     },
     exit(code) {
       ending = code;

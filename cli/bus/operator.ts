@@ -8,11 +8,12 @@ import { CannotJoin, join, type ClusterSession } from './cluster-session.ts';
 import { consoleTable } from '../commands/console-commands.ts';
 import { helpOn } from '../help.ts';
 import { describe, run } from '../interpreter.ts';
+import { printable } from '../output.ts';
 import { openStdout } from '../stdout.ts';
 import { wordsOf } from '../words.ts';
 
 const complain = (text: string): void => {
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${printable(text)}\n`);
 };
 const { print, exit } = openStdout(complain);
 

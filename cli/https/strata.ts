@@ -10,7 +10,7 @@ import { Misused } from '../command.ts';
 import { candidatesFor } from '../completion.ts';
 import { helpOn } from '../help.ts';
 import { execute, parse, splitFlags } from '../interpreter.ts';
-import { printable, printableLine } from '../output.ts';
+import { printableLine } from '../output.ts';
 import { Failed } from '../session.ts';
 import { openStdout } from '../stdout.ts';
 import { askingWord, isPlainWord } from './completion-command.ts';
@@ -27,8 +27,7 @@ const completionMs = 2000;
 const complain = (text: string): void => {
   process.stderr.write(`strata: ${printableLine(text)}\n`);
 };
-const { print: printLine, exit } = openStdout(complain);
-const print = (text: string): void => printLine(printable(text));
+const { print, exit } = openStdout(complain);
 
 async function main(given: readonly string[], signal: AbortSignal): Promise<number> {
   if (given[0] === askingWord) return offer(given.slice(1), signal);

@@ -3,9 +3,11 @@
  * go.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { assigned, removed } from '../../cli/assignments.ts';
 import { Misused } from '../../cli/command.ts';
 import { isPlainWord } from '../../cli/https/completion-command.ts';
@@ -150,6 +152,14 @@ test('a terminal is shown escapes in place of what it would obey', () => {
   expect(columns([{ name: 'two\nlines', more: undefined }])).toBe(
     ['name            more', 'two\\u000alines  -'].join('\n'),
   );
+});
+
+test('whatever a command prints goes through that', () => {
+  const stdout = pathToFileURL(join(import.meta.dirname, '../../cli/stdout.ts')).href;
+  const script = `import { openStdout } from ${JSON.stringify(stdout)};
+    openStdout(() => {}).print('a\\u001b[2J\\nb');`;
+  const args = ['--input-type=module', '--eval', script];
+  expect(execFileSync(process.execPath, args, { encoding: 'utf8' })).toBe('a\\u001b[2J\nb\n');
 });
 
 test.each([
