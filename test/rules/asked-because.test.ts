@@ -1,7 +1,9 @@
 /** Why an automation asks, as people read it. */
 import { expect, test } from '@jest/globals';
+import { rules } from '../../services/config-resolver/rules/decide.ts';
 import { askedBecause, costText, currencyOf } from '../../services/notifier/rules/asked-because.ts';
 import type { DecisionReason } from '../../shared/contracts/decide.ts';
+import { decidingLimits } from '../../shared/contracts/risk.ts';
 
 const reason = (of: Partial<DecisionReason>): DecisionReason => ({
   rule: 'max_cost_impact_auto',
@@ -43,6 +45,12 @@ test.each([
   ],
 ])('%j', (one, sentence) => {
   expect(askedBecause([one], 'EUR')).toEqual([sentence]);
+});
+
+const asking = decidingLimits.filter((rule) => rules[rule].decision === 'approval_required');
+
+test.each(asking)('%s, by which people are asked, is a reason in words', (rule) => {
+  expect(askedBecause([reason({ rule })], null)).toHaveLength(1);
 });
 
 test('what decides nothing here is left out, and many are counted', () => {

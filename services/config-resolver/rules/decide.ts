@@ -41,7 +41,7 @@ interface Rule {
 const isRisky = ({ risk_level: level }: Intent): boolean =>
   level === 'high' || level === 'critical';
 
-const rules: Readonly<Record<(typeof decidingLimits)[number], Rule>> = {
+export const rules: Readonly<Record<(typeof decidingLimits)[number], Rule>> = {
   automation_enabled: {
     decision: 'deny',
     applies: ({ limits }) => limits.automation_enabled !== true,
