@@ -3,20 +3,9 @@ import { describe, expect, test } from '@jest/globals';
 import { decide } from '../../services/config-resolver/rules/decide.ts';
 import type { Intent } from '../../shared/contracts/decide.ts';
 import { riskLevels } from '../../shared/contracts/notifier.ts';
-import type { RiskLimits } from '../../shared/contracts/risk.ts';
+import { limitDefaults as defaults, type RiskLimits } from '../../shared/contracts/risk.ts';
 import fc, { runs } from '../support/properties.ts';
 
-const defaults: RiskLimits = {
-  max_cost_impact_auto: 15,
-  max_cost_impact_approval: 50,
-  max_resource_scaling: 3,
-  approval_timeout_minutes: 30,
-  require_approval_for_high_risk: true,
-  auto_approve_rollbacks: true,
-  automation_enabled: true,
-  business_hours_only: false,
-  max_concurrent_automations: 5,
-};
 const office = { days: ['mon'], start: '09:00', end: '17:00', timezone: 'UTC' };
 const monday = Date.parse('2026-07-06T12:00:00Z');
 const sunday = Date.parse('2026-07-05T12:00:00Z');
