@@ -3,12 +3,12 @@
  * which requests that wait for one are answered.
  */
 import type { EntityManager } from 'typeorm';
-import { serviceCaller } from '../../../shared/access.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { auditFacts, countChange, recordEvents } from '../../../shared/commits/commit.ts';
 import type { AutomationState } from '../../../shared/contracts/automations.ts';
 import { automationScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { AutomationRow } from '../schema.ts';
+import { ownFacts } from './own-events.ts';
 
 const eventOf: Readonly<Record<AutomationState, string>> = {
   waiting_approval: 'automation.approval_required',
@@ -47,9 +47,7 @@ export async function recordStates(
           ...(row.actual_cost !== null && { actual_cost: row.actual_cost }),
         },
       };
-      if (request) return auditFacts(event, request);
-      const by = { caller: serviceCaller('notifier'), requestId: row.request_id };
-      return auditFacts({ ...event, actor: { type: 'system', id: 'notifier' } }, by);
+      return request ? auditFacts(event, request) : ownFacts(event, row.request_id);
     }),
   );
 }

@@ -1,8 +1,8 @@
 /** The audit's part of a delivery that has failed. */
 import type { EntityManager } from 'typeorm';
-import { serviceCaller } from '../../../shared/access.ts';
-import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import { recordEvents } from '../../../shared/commits/commit.ts';
 import type { DeliveryRow } from '../schema.ts';
+import { ownFacts } from './own-events.ts';
 
 export type FailedDelivery = Pick<
   DeliveryRow,
@@ -23,12 +23,11 @@ export async function auditFailures(
 ): Promise<void> {
   if (failed.length === 0) return;
   const events = failed.map((delivery) =>
-    auditFacts(
+    ownFacts(
       {
         action: 'approval.delivery_failed',
         tenant_id: delivery.tenant_id,
         target: delivery.approval_id,
-        actor: { type: 'system', id: 'notifier' },
         payload: {
           delivery_id: delivery.id,
           channel: delivery.channel,
@@ -37,7 +36,7 @@ export async function auditFailures(
           reason: delivery.reason,
         },
       },
-      { caller: serviceCaller('notifier'), requestId: delivery.id },
+      delivery.id,
     ),
   );
   await recordEvents(manager, events);

@@ -8,10 +8,9 @@
  * | a hold belongs to its period            | the automation's row keeps the bucket in which it was made       |
  */
 import type { DataSource, EntityManager } from 'typeorm';
-import { serviceCaller } from '../../../shared/access.ts';
 import { decimalText, millionthsOf, millionthsUp } from '../../../shared/budgets/decimal.ts';
 import { periodAt } from '../../../shared/budgets/periods.ts';
-import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import { recordEvents } from '../../../shared/commits/commit.ts';
 import { run, type Statement } from '../../../shared/database/prepared-statements.ts';
 import type { BudgetNotice } from '../../../shared/contracts/budget-usage.ts';
 import type { BudgetInForce } from '../../../shared/contracts/budgets.ts';
@@ -28,6 +27,7 @@ import {
   type Warned,
 } from '../../../shared/budgets/evaluate.ts';
 import type { AutomationRow, Hold, Weighed } from '../schema.ts';
+import { ownFacts } from './own-events.ts';
 
 interface BalanceRow {
   readonly spent: string;
@@ -207,20 +207,10 @@ async function noteWarned(
     [tenantId, notices.map(([key]) => key), notices.map(([, notice]) => JSON.stringify(notice))],
   );
   const isNew = new Set(rows.map(({ budget }) => budget));
-  const by = { caller: serviceCaller('notifier'), requestId };
   const events = notices
     .filter(([key]) => isNew.has(key))
     .map(([, { tenant_id: _tenant, name, ...payload }]) =>
-      auditFacts(
-        {
-          action: budgetNoticeType,
-          tenant_id: tenantId,
-          target: name,
-          actor: { type: 'system', id: 'notifier' },
-          payload,
-        },
-        by,
-      ),
+      ownFacts({ action: budgetNoticeType, tenant_id: tenantId, target: name, payload }, requestId),
     );
   if (events.length > 0) await recordEvents(manager, events);
 }

@@ -1,15 +1,15 @@
 /**
- * The loop that escalates approvals, reminds of them, exhausts and expires them. Each is handled in one transaction under
- * the lock on its row: of two nodes one fires a hop, and of a hop and a decision one comes first.
+ * The loop that escalates approvals, reminds of them, exhausts and expires them. Each is handled in
+ * one transaction under the lock on its row: of two nodes one fires a hop, and of a hop and a
+ * decision one comes first.
  */
 import type { Logger } from 'pino';
 import type { DataSource, EntityManager } from 'typeorm';
-import { serviceCaller } from '../../../shared/access.ts';
 import {
   startBackgroundLoop,
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
-import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import { recordEvents } from '../../../shared/commits/commit.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import type { ApprovalState, NoticeType } from '../../../shared/contracts/notifier.ts';
 import { groupAt } from '../rules/approval.ts';
@@ -21,6 +21,7 @@ import { ApprovalEntity, type ApprovalRow, type Destination } from '../schema.ts
 import { markChanged } from '../stores/approvals.ts';
 import { dueApprovals, isDue, type Due } from '../stores/due-approvals.ts';
 import { cancelUnsent, queueForSomebody } from '../stores/notices.ts';
+import { ownFacts } from '../stores/own-events.ts';
 
 const pollMs = 1000;
 
@@ -161,7 +162,7 @@ async function fire(
 
   const kept = open(row.frozen, row.tenant_id);
   const frozen = present ? withoutLeavers(kept, present) : kept;
-  const destinations = await whoHears(manager, changed, frozen, step);
+  const destinations = await destinationsAfter(manager, changed, frozen, step);
   const type = noticeTypeOf[step];
   await queueForSomebody(manager, changed, frozen, destinations, (to) =>
     noticesOf(changed, type, to, now),
@@ -170,15 +171,13 @@ async function fire(
     action: type,
     tenant_id: row.tenant_id,
     target: row.id,
-    actor: { type: 'system', id: 'notifier' },
     payload: {
       hop: changed.hop,
       group: groupAt(row.chain, changed.hop),
       notices: destinations.length,
     },
-  } as const;
-  const by = { caller: serviceCaller('notifier'), requestId: row.request_id };
-  await recordEvents(manager, [auditFacts(event, by)]);
+  };
+  await recordEvents(manager, [ownFacts(event, row.request_id)]);
   await markChanged(manager, row);
 }
 
@@ -189,10 +188,11 @@ function changeOf(step: Step, row: ApprovalRow, now: Date) {
 }
 
 /**
- * A hop is told to those whom it asks, and so is a reminder to those whom the last hop asked. The end of an approval is told to everybody who may have
- * observed it; exhaustion also to those whom the last hop asks, as the last call.
+ * A hop notifies those whom it asks, and a reminder those whom the last hop asked. The end of an
+ * approval notifies all whom it has reached; exhaustion also those whom the last hop asks, as the
+ * last call.
  */
-async function whoHears(
+async function destinationsAfter(
   manager: EntityManager,
   approval: ApprovalRow,
   frozen: FrozenConfig,
