@@ -16,6 +16,7 @@ import { platformScope, tenantScope } from '../../../shared/contracts/revision-s
 import { runAlone, type Statement } from '../../../shared/database/prepared-statements.ts';
 import type { AutomationRow } from '../schema.ts';
 import { settleHolds } from './ledger.ts';
+import { liveStates } from './usage.ts';
 
 /** How long one that was granted waits for a slot, in seconds. */
 const longestInQueue = 86_400;
@@ -118,7 +119,7 @@ export async function countSlots(
     `SELECT count(*) FILTER (WHERE state = 'running')::int AS running,
        count(*) FILTER (WHERE state = 'waiting_slot')::int AS waiting
      FROM notifier.automations
-     WHERE tenant_id = $1 AND state IN ('waiting_approval', 'waiting_slot', 'running')`,
+     WHERE tenant_id = $1 AND state IN ${liveStates}`,
     [tenantId],
   );
   return counts;

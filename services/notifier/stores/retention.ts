@@ -4,9 +4,9 @@
  * say whom to tell of its end. That an approval was asked for, and how it was decided, stays in the
  * audit.
  */
-import type { EntityManager } from 'typeorm';
 import { sweepAfterDays, type Sweep } from '../../../shared/database/sweeper.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
+import { liveStates } from './usage.ts';
 
 /**
  * Of an approval `a` that is not pending: when it ended, at the latest. An exhausted one ends with
@@ -35,17 +35,16 @@ const withAttempts = (of: 'settled' | 'theirs'): string =>
    )`;
 
 /** Recorded decisions, so many days after they were made. */
-export const removeOldDecisions =
-  (settings: () => Settings): Sweep =>
-  async (manager: EntityManager, most) => {
-    const [, decisions] = await manager.query<[unknown[], number]>(
-      `DELETE FROM notifier.decisions WHERE ctid = ANY (ARRAY(
+export const removeOldDecisions = (settings: () => Settings): Sweep =>
+  sweepAfterDays(
+    () => settings().decision_retention_days,
+    `WITH removed AS (
+       DELETE FROM notifier.decisions WHERE ctid = ANY (ARRAY(
          SELECT ctid FROM notifier.decisions WHERE decided_at < now() - make_interval(days => $1)
-         ORDER BY decided_at LIMIT $2 FOR UPDATE SKIP LOCKED))`,
-      [settings().decision_retention_days, most],
-    );
-    return { decisions };
-  };
+         ORDER BY decided_at LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING 1
+     )
+     SELECT count(*)::int AS decisions FROM removed`,
+  );
 
 /**
  * Deliveries that were settled so many days ago, with their attempts; one of very many attempts
@@ -85,7 +84,7 @@ export const removeEndedApprovals = (settings: () => Settings): Sweep =>
          AND NOT EXISTS (
            SELECT FROM notifier.automations m
            WHERE m.tenant_id = a.tenant_id AND m.approval_id = a.id
-             AND m.state IN ('waiting_approval', 'waiting_slot', 'running')
+             AND m.state IN ${liveStates}
          )
        ORDER BY a.created_at LIMIT $2 FOR UPDATE OF a SKIP LOCKED
      ),
@@ -139,14 +138,14 @@ export const removeUnusedEndpoints = (settings: () => Settings): Sweep =>
 export const removeEndedAutomations = (settings: () => Settings): Sweep =>
   sweepAfterDays(
     () => settings().approval_retention_days,
-    `WITH automations AS (
+    `WITH removed AS (
        DELETE FROM notifier.automations WHERE id IN (
          SELECT id FROM notifier.automations
          WHERE ended_at < now() - make_interval(days => $1)
          ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED
-       ) RETURNING id
+       ) RETURNING 1
      )
-     SELECT (SELECT count(*) FROM automations)::int AS automations`,
+     SELECT count(*)::int AS automations FROM removed`,
   );
 
 /**
