@@ -1,24 +1,20 @@
 import type { EntityManager } from 'typeorm';
 
+const timeBy =
+  (clock: string) =>
+  async (manager: EntityManager): Promise<Date> => {
+    const [{ now }] = await manager.query<[{ now: Date }]>(`SELECT ${clock} AS now`);
+    return now;
+  };
+
 /**
  * The database's time, the only clock that timers are set and compared by. Inside a transaction:
  * when it began.
  */
-export async function databaseTime(manager: EntityManager): Promise<Date> {
-  const [{ now }] = await manager.query<[{ now: Date }]>('SELECT now() AS now');
-  return now;
-}
+export const databaseTime = timeBy('now()');
 
 /** Not when the transaction began: it may have waited for the lock. */
-export async function clockTime(manager: EntityManager): Promise<Date> {
-  const [{ now }] = await manager.query<[{ now: Date }]>(
-    `SELECT date_trunc('milliseconds', clock_timestamp()) AS now`,
-  );
-  return now;
-}
+export const clockTime = timeBy(`date_trunc('milliseconds', clock_timestamp())`);
 
 /** By the clock that slots run out by (worker/slot-clock.ts). */
-export async function slotTime(manager: EntityManager): Promise<Date> {
-  const [{ now }] = await manager.query<[{ now: Date }]>('SELECT notifier.slot_now() AS now');
-  return now;
-}
+export const slotTime = timeBy('notifier.slot_now()');

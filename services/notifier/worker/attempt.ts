@@ -4,7 +4,6 @@
  */
 import type { Logger } from 'pino';
 import type { Outcome } from '../../../shared/outgoing/send-result.ts';
-import type { OutgoingNotice } from '../channels/channel.ts';
 import type { Sender } from '../channels/sender.ts';
 import { webhookId } from '../rules/notice.ts';
 import { nextStep, type RetryPlan } from '../rules/retry-policy.ts';
@@ -68,7 +67,8 @@ export async function attemptDelivery(
   }
   try {
     const plan = sender.retryPlan(claim, sentBy.config);
-    const outcome = await sender.send(noticeOf(claim), sentBy.config).catch((error: unknown) => {
+    const notice = { ...claim, id: webhookId(claim.id) };
+    const outcome = await sender.send(notice, sentBy.config).catch((error: unknown) => {
       logFault(error);
       return ourFault('retry', 'It could not be sent because of an internal error; see the log.');
     });
@@ -80,17 +80,6 @@ export async function attemptDelivery(
     return endedAttempt(claim, ourFault('final', why), noRetries, null);
   }
 }
-
-const noticeOf = (claim: Claim): OutgoingNotice => ({
-  id: webhookId(claim.id),
-  channel: claim.channel,
-  place: claim.place,
-  target: claim.target,
-  endpoint_key: claim.endpoint_key,
-  body: claim.body,
-  request_id: claim.request_id,
-  expires_at: claim.expires_at,
-});
 
 function endedAttempt(
   claim: Claim,
