@@ -35,6 +35,12 @@ export const urlDestination = (
   return { channel, place, target, endpoint_key: `${channel} ${tenantId} ${digest}` };
 };
 
+/** Of an address that is a secret, what no answer that is kept may show: also each parameter. */
+export const secretsOfUrl = (url: string): string[] => [
+  url,
+  ...(URL.parse(url)?.searchParams.values() ?? []),
+];
+
 /** A notice to one destination. */
 export interface OutgoingNotice extends Destination {
   /** Names the notice in every attempt: the receivers' key for duplicates. */

@@ -4,6 +4,7 @@ import { chatMessage } from '../rules/chat-message.ts';
 import { parseBody } from '../rules/notice.ts';
 import { noticePage } from './notice-page.ts';
 import {
+  secretsOfUrl,
   urlDestination,
   type LinkingOptions,
   type DestinationsOf,
@@ -24,7 +25,6 @@ export const chatChannel = ({ http, settings }: LinkingOptions): NoticeChannel =
     const page = includeLinks ? noticePage(notice, settings()) : undefined;
     const links = page === undefined ? [] : [{ label: 'Open', url: page }];
     const address = URL.parse(url);
-    const secrets = [url, ...(address?.searchParams.values() ?? [])];
     // A reply in the thread of its approval, which the first notice opens.
     address?.searchParams.set('messageReplyOption', 'REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD');
     const request = {
@@ -34,6 +34,6 @@ export const chatChannel = ({ http, settings }: LinkingOptions): NoticeChannel =
       headers: { 'content-type': 'application/json; charset=UTF-8' },
       body: JSON.stringify(chatMessage(notice, links)),
     } as const;
-    return attemptOverHttp(http, request, secrets);
+    return attemptOverHttp(http, request, secretsOfUrl(url));
   },
 });

@@ -6,6 +6,7 @@ import { attemptOverHttp } from '../../../shared/outgoing/http-attempt.ts';
 import { parseBody } from '../rules/notice.ts';
 import { teamsMessage } from '../rules/teams-card.ts';
 import {
+  secretsOfUrl,
   urlDestination,
   type LinkingOptions,
   type DestinationsOf,
@@ -29,6 +30,6 @@ export const teamsChannel = ({ http, settings }: LinkingOptions): NoticeChannel 
       headers: { 'content-type': 'application/json; charset=utf-8' },
       body: JSON.stringify(message),
     } as const;
-    return attemptOverHttp(http, request, [url, ...(URL.parse(url)?.searchParams.values() ?? [])]);
+    return attemptOverHttp(http, request, secretsOfUrl(url));
   },
 });
