@@ -3,13 +3,7 @@
  * the feed, its names, what it took lately.
  */
 import type { EntityManager } from 'typeorm';
-import {
-  approvalScope,
-  automationScope,
-  changeSetScope,
-  memberScope,
-  tenantScope,
-} from '../contracts/revision-scopes.ts';
+import { scopesOfTenant } from '../contracts/revision-scopes.ts';
 import { removeSharesOf, tenantHolder } from './shares.ts';
 
 /** Whether audit events of the tenant wait to be handed on. */
@@ -26,13 +20,7 @@ export async function hasWaitingEvents(manager: EntityManager, tenantId: string)
  * and forgets what it has: so nothing is served that one of them was to drop.
  */
 export async function eraseCommits(manager: EntityManager, tenantId: string): Promise<void> {
-  const scopes = [
-    tenantScope(tenantId),
-    memberScope(tenantId),
-    approvalScope(tenantId),
-    automationScope(tenantId),
-    changeSetScope(tenantId),
-  ];
+  const scopes = scopesOfTenant(tenantId);
   await manager.query(
     `WITH removed AS (DELETE FROM strata.changes WHERE scope = ANY ($1) RETURNING id)
      UPDATE strata.feed_state SET pruned = GREATEST(pruned, (SELECT max(id) FROM removed))

@@ -39,6 +39,12 @@ export const documentScope = (tenantId: string | null): RevisionScope =>
   tenantId === null ? platformScope : tenantScope(tenantId);
 export const authScope: RevisionScope = 'auth';
 
+/** All of a tenant's, for whoever erases it. */
+export const scopesOfTenant = (tenantId: string): RevisionScope[] =>
+  [tenantScope, memberScope, approvalScope, automationScope, changeSetScope].map((scope) =>
+    scope(tenantId),
+  );
+
 /** The tenant whose configuration or memberships a scope counts; null for the platform's. */
 export const tenantOfScope = (scope: string): string | null =>
   /^(?:tenant|members):(.+)$/.exec(scope)?.[1] ?? null;
