@@ -11,12 +11,12 @@
  * | Rule | Why |
  * |---|---|
  * | a write is judged on what the previous one has stored | preconditions and rules see what they would have waited for |
- * | nothing of a write is stored before it is judged | one that is refused has nothing to take back, and takes nobody with it |
- * | nobody is answered before the commit, the refused neither | what a refusal tells of may be rolled back |
+ * | nothing of a write is stored before it is judged | a refused write has nothing to undo, and no other write fails with it |
+ * | no write is answered before the commit, not even a refused one | a refusal may be by what is rolled back |
  * | what changes nothing is answered, and neither counted nor stored | a history of revisions that say nothing hides those that do |
  * | any other failure undoes the transaction, and each write in it is then tried by itself | it is answered to the write whose it is |
  * | once the commit was sent, its failure is that of all, and nothing is tried again | it may have been committed |
- * | what nobody waits for any more is not begun | after a stall the next ones do not wait for the dead |
+ * | a write whose caller has timed out is not begun | after a stall the next ones do not wait for it |
  * | one transaction takes `maxWrites` writes, and none after `maxBytes` of documents | the lock and the wait of the first are short |
  *
  * Other processes wait at the counter's row, as for a single write. Dry runs are not combined: they
@@ -159,8 +159,8 @@ const isLate = ({ by }: Waiting): boolean => performance.now() > by.until;
 const tooLate = (): StrataError =>
   new StrataError('timeout', 'The write waited too long for its turn. Nothing was written.');
 
-/** Refuses the others. */
-function inTime(writes: readonly Waiting[]): Waiting[] {
+/** Refuses those that have waited too long, and returns the others. */
+function refuseLate(writes: readonly Waiting[]): Waiting[] {
   const { late = [], rest = [] } = Object.groupBy(writes, (write) =>
     isLate(write) ? 'late' : 'rest',
   );
@@ -174,7 +174,7 @@ async function commitTogether(
   scope: string,
   all: readonly Waiting[],
 ): Promise<readonly Waiting[]> {
-  const writes = inTime(all);
+  const writes = refuseLate(all);
   if (writes.length === 0) return [];
   const group = new Group(scope, writes);
   try {

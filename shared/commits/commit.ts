@@ -167,10 +167,10 @@ export async function commitChanges<T>(
         const done = await work(manager, at, revision, policies);
         outcomes.push(done);
         if (discard) continue;
-        const { id, untold } = await recordChanges(manager, scope, [
+        const { id, recent } = await recordChanges(manager, scope, [
           recordOf(by, { revision, at }, done),
         ]);
-        change = { id, scope, revision, keys: [...(change?.keys ?? []), ...done.keys, ...untold] };
+        change = { id, scope, revision, keys: [...(change?.keys ?? []), ...done.keys, ...recent] };
       }
       await noteIfOfPlatform(manager, realmOf(tenantOfScope(scope)), by.caller);
       await finished?.(manager, outcomes);
@@ -185,7 +185,7 @@ export async function commitChanges<T>(
   }
 }
 
-/** A trial whose rows others change meanwhile is made again so often. */
+/** How often a trial is repeated whose rows others change. */
 const mostTrials = 5;
 
 /**
@@ -314,7 +314,7 @@ export function recordOf(
 const newestChanges = 20_000;
 
 /** What the scope $1 has dropped since a poll whose lease may still last; no settings. */
-const untold = `SELECT DISTINCT unnest(keys)
+const recent = `SELECT DISTINCT unnest(keys)
    FROM (SELECT scope, keys, created_at FROM strata.changes ORDER BY id DESC LIMIT ${newestChanges}) AS newest
    WHERE scope = $1 AND NOT keys && '{${settingsReplacedKey},${settingsReloadedKey}}'
      AND created_at > clock_timestamp() - (SELECT max(fence_ms) FROM strata.leases) * interval '1 ms'`;
@@ -328,18 +328,18 @@ const changesAndEvents: Statement = {
      INSERT INTO strata.changes (id, scope, revision, keys, created_at)
      SELECT pg_current_xact_id(), $1, revision, keys, clock_timestamp()
      FROM json_to_recordset($2::json) AS change (revision int8, keys text[])
-     RETURNING id::text, CASE WHEN $4::boolean THEN ARRAY(${untold}) ELSE '{}' END AS untold`,
+     RETURNING id::text, CASE WHEN $4::boolean THEN ARRAY(${recent}) ELSE '{}' END AS recent`,
 };
 
 interface Recorded {
   /** The transaction's. */
   readonly id: string;
   /**
-   * To be dropped as well. A write that finds done what it is asked for, such as that an account is
-   * disabled, drops nothing itself; but whoever did it may have ended before any node was told.
-   * Documents find that by themselves (combined-commits.ts).
+   * Keys to drop as well. A write that finds done what it asks for, such as that an account is
+   * disabled, drops nothing itself; but the process that did it may have died before it notified
+   * any node. For documents combined-commits.ts does this.
    */
-  readonly untold: readonly string[];
+  readonly recent: readonly string[];
 }
 
 const isOfIdentities = (scope: string): boolean =>
