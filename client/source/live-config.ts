@@ -327,13 +327,11 @@ export class LiveConfig {
     });
   }
 
-  async #tryRead(): Promise<StrataError | undefined> {
-    try {
-      await this.#read();
-      return undefined;
-    } catch (error) {
-      return error as StrataError;
-    }
+  #tryRead(least?: Revision): Promise<StrataError | undefined> {
+    return this.#read(least).then(
+      () => undefined,
+      (error: StrataError) => error,
+    );
   }
 
   /** Reads what holds from now on, and no older than `least`. */
@@ -442,14 +440,9 @@ export class LiveConfig {
     while (!covers(this.#revision, asked)) {
       if (leftMs() === 0 || signal.aborted)
         throw late(` of revision ${textOf(asked)}`, timeoutMs, last);
-      const reading = this.#read(asked).then(
-        () => {
-          last = undefined;
-        },
-        (error: StrataError) => {
-          last = error;
-        },
-      );
+      const reading = this.#tryRead(asked).then((error) => {
+        last = error;
+      });
       await Promise.race([reading, pause(leftMs(), signal)]);
       if (last?.isFinal) throw last;
       if (covers(this.#revision, asked)) break;
