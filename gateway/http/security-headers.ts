@@ -57,7 +57,8 @@ const jsonHeaders: Readonly<Record<string, string>> = {
 
 /**
  * Every response has these, whoever gives it and by whichever way it is sent; pages set some of
- * them otherwise. `response-headers.ts` describes what clients read.
+ * them otherwise. `response-headers.ts` describes what clients read. The fast path makes all but
+ * the request id once for each result.
  */
 export const commonHeaders = (requestId: string): Readonly<Record<string, string>> => ({
   ...jsonHeaders,

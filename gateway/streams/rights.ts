@@ -1,6 +1,7 @@
 /**
- * Whether those who watch still may. Streams that were opened with the same credential for the same
- * have one right, which is looked at once in a round, however many they are.
+ * Whether those who watch still may: stream-hub.ts asks when a role, membership or credential
+ * changes, before each event and every 15 s. Streams that were opened with the same credential for
+ * the same have one right, which is looked at once in a round, however many they are.
  */
 import { codeOf, isOutage } from '../../shared/errors.ts';
 import type { EventStream } from './event-stream.ts';
