@@ -17,7 +17,7 @@ export type CountRequest = (
 ) => void;
 
 /**
- * Figures of one route and method: plain numbers, counted at every request and put into Prometheus'
+ * Counts of one route and method: plain numbers, counted at every request and put into Prometheus'
  * form when it asks.
  */
 class Tally {

@@ -34,10 +34,9 @@ export function countNamed(
 }
 
 /**
- * Who hears of a hop. Webhooks and chat hear of every hop; mail goes to the members of the hop's
- * group, else to the first list of the configuration that names anybody. Where nobody at all would
- * hear, the administrators get a mail. The channels that a service instance names are the only ones,
- * unless nobody would hear by these.
+ * Who is notified of a hop: webhooks and chat of each, by mail the members of the hop's group, else
+ * the first list of the configuration that names anybody. The channels that a service instance
+ * names are the only ones, if they reach anybody. Where no channel does, administrators get a mail.
  */
 export function destinationsOf(
   approval: Pick<ApprovalRow, 'tenant_id' | 'chain'>,

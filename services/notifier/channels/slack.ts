@@ -1,6 +1,6 @@
 /**
  * Notices to a channel of Slack by the app that the tenant has made there. A question has buttons
- * (worker/slack-sockets.ts hears them); how it ended replaces it in every copy, so that no button
+ * (worker/slack-sockets.ts receives clicks); how it ended replaces it in every copy, so that no button
  * stays that decides nothing.
  */
 import type { WebClient } from '@slack/web-api';

@@ -93,8 +93,8 @@ const insertDeliveries = (
   );
 
 /**
- * Queues what people must hear of. Where nobody would, because each endpoint is paused, the
- * administrators hear it.
+ * Queues what somebody must receive: administrators do, where each endpoint of the others is
+ * paused.
  */
 export async function queueForSomebody(
   manager: EntityManager,

@@ -1,4 +1,4 @@
-/** Which node hears which tenant's Slack. A lease that is not renewed ends by itself. */
+/** Which node receives the clicks in which tenant's Slack. A lease that is not renewed ends by itself. */
 import type { DataSource } from 'typeorm';
 
 const leaseSeconds = 30;

@@ -50,7 +50,7 @@ interface Held {
 }
 
 export interface SlackSockets extends BackgroundLoop {
-  /** Tenants whose clicks this node hears, or is about to. */
+  /** Tenants whose clicks this node receives, or is about to. */
   readonly count: () => number;
 }
 

@@ -37,7 +37,7 @@ export const notificationVault = (settings: Settings) =>
 export const notificationContext = (tenantId: string): string => `notification_config ${tenantId}`;
 
 /** What had to be asked before the rules can judge. */
-interface Findings {
+interface Context {
   readonly refused: RefusedAddresses;
   /** Domains that the tenant may send mail from. */
   readonly vouchedDomains: readonly string[];
@@ -68,7 +68,7 @@ const storedOf = (row: TenantRow): Stored<NotificationConfig | null> => ({
 export function notificationKind(
   db: DataSource,
   settings: () => Settings,
-): DocumentKind<TenantAddress, NotificationConfig | null, Findings> {
+): DocumentKind<TenantAddress, NotificationConfig | null, Context> {
   const guard = createGuard(settings);
   const endpointsCap = (): number => settings().approval_webhook_endpoints_cap;
   /** Those of all endpoints, and one of each other part. */
