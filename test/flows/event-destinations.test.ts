@@ -2,6 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { HTTP, type CloudEvent } from 'cloudevents';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { Webhook } from 'standardwebhooks';
 import { auditSchema } from '../../services/audit/schema.ts';
@@ -309,25 +310,76 @@ describe('nothing is missing', () => {
     await expectWhole();
   });
 
+  /**
+   * Keeps back the batches that come from now on. The receiver stores one by `store` once its test
+   * wants it, and answers it by `answer`.
+   */
+  function keepBack() {
+    const kept: { readonly store: () => void; readonly answer: () => Promise<unknown> }[] = [];
+    siem.refuse = (batch) => (response) => {
+      kept.push({
+        store() {
+          siem.lines = [...siem.lines.filter(({ seq }) => seq < batch.first_seq), ...batch.events];
+        },
+        answer: () => Promise.all([once(response, 'close'), response.writeHead(204).end()]),
+      });
+    };
+    return (place: number) =>
+      eventually(async () => {
+        expect(kept.length).toBeGreaterThan(place);
+        return kept[place]!;
+      });
+  }
+
   test('where a node stood still with a batch, which comes after those of another', async () => {
     await setUp({ from_seq: 1 });
     await expectWhole();
-    /** What the receiver does with the batch once it comes. */
-    const late = Promise.withResolvers<() => void>();
-    siem.refuse = (batch) => (response) => {
-      late.resolve(() => {
-        siem.lines = [...siem.lines.filter(({ seq }) => seq < batch.first_seq), ...batch.events];
-        response.writeHead(204).end();
-      });
-    };
+    const kept = keepBack();
     await write(1);
-    const arrive = await late.promise;
+    const late = await kept(0);
     siem.refuse = () => undefined;
     await write(3);
     // As when the claim of the node has ended.
     await database.query('UPDATE audit.destinations SET due_at = clock_timestamp()');
     await expectWhole();
-    arrive();
+    late.store();
+    await late.answer();
+    await expectWhole();
+  });
+
+  test('where the document was written while a batch was on its way, which comes last', async () => {
+    await setUp({ from_seq: 1 });
+    await expectWhole();
+    const kept = keepBack();
+    await write(1);
+    const late = await kept(0);
+    siem.refuse = () => undefined;
+    await setUp({ from_seq: 1, batch: { max_seconds: 0, max_events: 50 } });
+    await write(2);
+    await expectWhole();
+    late.store();
+    await late.answer();
+    await expectWhole();
+  });
+
+  test('where a batch comes between another and the answer to that', async () => {
+    await setUp({ from_seq: 1 });
+    await expectWhole();
+    const kept = keepBack();
+    await write(1);
+    const late = await kept(0);
+    await write(2);
+    const { status } = await tenant.admin.post(at('/event-destinations/siem/replay'), {
+      from_seq: 1,
+    });
+    expect(status).toBe(200);
+    const next = await kept(1);
+    siem.refuse = () => undefined;
+    next.store();
+    late.store();
+    await late.answer();
+    await state();
+    await next.answer();
     await expectWhole();
   });
 

@@ -224,8 +224,9 @@ export const destinationsOf = (
     [chain],
   );
 
-const movedBack = `UPDATE audit.destinations SET seq = $3, searched = $3, replays = replays + 1,
-   due_at = clock_timestamp(), lease = NULL, failures = 0, most_events = NULL, until_seq = NULL, too_large_seq = NULL
+const movedBack = (dueAt: string): string => `UPDATE audit.destinations SET
+   seq = least(seq, $3), searched = least(seq, $3), replays = replays + 1,
+   due_at = ${dueAt}, lease = NULL, failures = 0, most_events = NULL, until_seq = NULL, too_large_seq = NULL
  WHERE chain = $1 AND name = $2`;
 
 /** Moves a cursor back, so that the event of this number is the next; false where it is not behind. */
@@ -235,30 +236,26 @@ export async function moveBack(
   name: string,
   fromSeq: number,
 ): Promise<boolean> {
-  const [, moved] = await manager.query<[unknown[], number]>(`${movedBack} AND seq >= $3`, [
-    chain,
-    name,
-    fromSeq - 1,
-  ]);
+  const back = `${movedBack('clock_timestamp()')} AND seq >= $3`;
+  const [, moved] = await manager.query<[unknown[], number]>(back, [chain, name, fromSeq - 1]);
   return moved > 0;
 }
 
 /**
- * After a batch whose claim had ended while its node stood still: the receiver has put it in the
- * place of whatever came from its first event on.
+ * After a batch whose claim had ended while it was on its way: the receiver may have put it in the
+ * place of whatever came from its first event on, also of a batch that another is sending now. That
+ * one's claim ends as well, and nobody takes its place before it has been answered, so that of two
+ * the last is not late again. Where the document was written meanwhile, it may name a receiver
+ * elsewhere, which has none of it.
  */
-export const sendAgainFrom = (
+export const sendAgain = (
   manager: EntityManager,
-  { chain, name, revision }: Claim,
-  firstSeq: number,
+  { chain, name, seq, target }: Claim,
 ): Promise<unknown> =>
-  // Where the document was written meanwhile, it may name another receiver.
-  manager.query(`${movedBack} AND seq > $3 AND revision = $4`, [
-    chain,
-    name,
-    firstSeq - 1,
-    revision,
-  ]);
+  manager.query(
+    `${movedBack('CASE WHEN lease IS NULL THEN clock_timestamp() ELSE due_at END')} AND target = $4`,
+    [chain, name, seq, target],
+  );
 
 /**
  * How far the destination that is furthest behind is behind, of those whose last attempt failed, and

@@ -11,7 +11,7 @@ import { sendWebhook } from '../../../shared/outgoing/webhook.ts';
 import { afterCheckpoints, afterPush } from '../rules/after-push.ts';
 import { batchId, checkpointsId, eventFormats } from '../rules/event-formats.ts';
 import { checkpointsFor } from '../stores/checkpoints.ts';
-import { endClaim, sendAgainFrom, type Claim, type Ended } from '../stores/destinations.ts';
+import { endClaim, sendAgain, type Claim, type Ended } from '../stores/destinations.ts';
 import { readBatch } from '../stores/event-batches.ts';
 import { openDestinations } from './open-destinations.ts';
 
@@ -30,17 +30,22 @@ const faultBackoff = { initial_seconds: 1, factor: 2, max_seconds: 30 };
 export async function push(claim: Claim, options: PushOptions): Promise<void> {
   const { db, log } = options;
   const { chain, name } = claim;
-  try {
-    const { first_seq: firstSeq, ...ended } = await attempt(claim, options);
-    const isGone = ended.stopped === 'gone';
-    const isFirstFailure = ended.failures === 1;
-    const hasEnded = await db.transaction(async (manager) => {
+  let isSent = false;
+  const onSending = (): void => {
+    isSent = true;
+  };
+  /** Resolves to whether the claim had not ended before. */
+  const end = (ended: Ended): Promise<boolean> =>
+    db.transaction(async (manager) => {
       const isOurs = await endClaim(manager, claim, ended);
-      if (isOurs && isGone) await recordEvents(manager, [goneEvent(claim)]);
-      if (!isOurs && firstSeq !== undefined) await sendAgainFrom(manager, claim, firstSeq);
+      if (isOurs && ended.stopped === 'gone') await recordEvents(manager, [goneEvent(claim)]);
+      if (!isOurs && isSent) await sendAgain(manager, claim);
       return isOurs;
     });
-    if (hasEnded && (isGone || isFirstFailure))
+  try {
+    const ended = await attempt(claim, options, onSending);
+    const isOurs = await end(ended);
+    if (isOurs && (ended.stopped === 'gone' || ended.failures === 1))
       log.warn({ chain, destination: name, error: ended.error }, 'an event destination fails');
   } catch (error) {
     if (claim.failures === 0)
@@ -52,15 +57,16 @@ export async function push(claim: Claim, options: PushOptions): Promise<void> {
       wait_ms: waitBefore(claim.failures, faultBackoff),
     };
     // Where this fails, too, the claim ends by itself.
-    await endClaim(db.manager, claim, ended).catch(() => false);
+    await end(ended).catch(() => false);
   }
 }
 
-/** `first_seq` is of the batch that was sent, if one was. */
+/** Calls `onSending` before it sends events. */
 async function attempt(
   claim: Claim,
   { db, http, call }: PushOptions,
-): Promise<Ended & { readonly first_seq?: number }> {
+  onSending: () => void,
+): Promise<Ended> {
   const { destinations } = await openDestinations(call, claim.chain);
   const destination = destinations[claim.name];
   // The audit follows the document by its events, of which one is on its way.
@@ -90,9 +96,9 @@ async function attempt(
 
   const id = batchId(claim, batch);
   const body = format.batch(id, claim, batch);
+  onSending();
   const outcome = await sendWebhook(http, { id, body, endpoint, contentType });
-  const { first_seq } = batch;
-  return { first_seq, ...afterPush(claim, batch, outcome, mostEvents) };
+  return afterPush(claim, batch, outcome, mostEvents);
 }
 
 /** One for each time that a destination says so: it is not sent until the document was written. */
