@@ -134,22 +134,23 @@ export class SharedChanges {
   }
 
   /** One read at a time, again as long as there may be more. */
-  #go(): Promise<void> {
-    this.#reading ??= this.#readAll().finally(() => {
-      this.#reading = undefined;
-    });
-    return this.#reading;
+  async #go(): Promise<void> {
+    if (this.#isStale) this.#reading ??= this.#readAll();
+    await this.#reading;
   }
 
   async #readAll(): Promise<void> {
-    while (this.#isStale) {
-      this.#isStale = false;
-      try {
+    try {
+      while (this.#isStale) {
+        this.#isStale = false;
         await this.#readOn();
-      } catch (error) {
-        this.#isStale = true;
-        throw error;
       }
+    } catch (error) {
+      this.#isStale = true;
+      throw error;
+    } finally {
+      // In the same step as the last look: what comes later finds that nobody reads.
+      this.#reading = undefined;
     }
   }
 

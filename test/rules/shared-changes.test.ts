@@ -124,3 +124,39 @@ test.each([
     await eventually(async () => expect(events()).toEqual([`ready ${from}`, `reset ${restored}`]));
   },
 );
+
+test('a change that comes just as a read ends is sent, in whichever step of it', async () => {
+  for (let steps = 1; steps < 20; steps += 1) {
+    const hub = createHub();
+    let newest = 5;
+    const changes: SharedChanges = new SharedChanges(
+      hub,
+      { event: 'config.changed' },
+      async (after) => {
+        const items = [6, 7].filter((revision) => revision <= newest);
+        const answer = changesAfter(after, items, newest);
+        if (after === 5)
+          void (async () => {
+            for (let step = 0; step < steps; step += 1) await undefined;
+            newest = 7;
+            changes.onChange(7);
+          })();
+        return answer;
+      },
+      () => true,
+      () => undefined,
+    );
+    const { stream, events } = streamOf(hub);
+    await changes.subscribe(stream, undefined);
+    stream.open({});
+    newest = 6;
+    changes.onChange(6);
+    await new Promise(setImmediate);
+    expect([steps, ...events()]).toEqual([
+      steps,
+      'ready 5',
+      'config.changed 6',
+      'config.changed 7',
+    ]);
+  }
+});
