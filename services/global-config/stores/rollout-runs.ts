@@ -2,8 +2,9 @@
  * Whose turn a rollout is: one node at a time asks its gates, and what they answered is kept with
  * its turn. It is no part of the rollout's document, of which each change is a write of the platform.
  *
- * A node that is gone loses its turn after `turnSeconds`. One that comes back late finds that the
- * turn is another's, in the transaction of the step that it was about to make.
+ * A node that is gone loses its turn after `turnSeconds`. One that comes back late finds that its
+ * turn is over, in the transaction of the step that it was about to make: what gates said before it
+ * stood still they may say no more, also where no other node has asked them since.
  */
 import { randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
@@ -49,7 +50,7 @@ export async function takeTurn(manager: EntityManager, rolloutId: string): Promi
   return turn;
 }
 
-/** Ends the turn with what gates answered in it. Throws 409 where the turn is another's by now. */
+/** Ends the turn with what gates answered in it. Throws 409 where it was over by itself. */
 export async function endTurn(
   manager: EntityManager,
   { rollout_id, id, answers: known }: Turn,
@@ -58,10 +59,10 @@ export async function endTurn(
   const [ended] = await manager.query<[unknown[], number]>(
     `UPDATE global_config.rollout_runs
      SET answers = $3, due_at = clock_timestamp() + make_interval(secs => $4)
-     WHERE rollout_id = $1 AND turn = $2 RETURNING rollout_id`,
+     WHERE rollout_id = $1 AND turn = $2 AND due_at > clock_timestamp() RETURNING rollout_id`,
     [rollout_id, id, JSON.stringify(withAnswers(known, answers)), everySeconds],
   );
-  if (ended.length === 0) throw new StrataError('conflict', 'Another node has its turn.');
+  if (ended.length === 0) throw new StrataError('conflict', 'Its turn is over.');
 }
 
 export async function answersOf(
