@@ -274,10 +274,11 @@ export async function runAutomation<T>(
       throw new StrataError('not_started', `It is ${run.state} (${rules}).`);
     }
     const action = await run.redeem(executor);
-    // It may have been lost while the answer was on its way.
-    if (!signal.aborted) result = await work({ ...action, signal, cost });
-    if (signal.aborted)
-      throw new StrataError('slot_lost', 'Its slot was lost before it had ended.');
+    // It may have been lost while the answer was on its way; by the time alone where the machine
+    // slept, after which no timer has said so yet.
+    const isLost = (): boolean => signal.aborted || run.state !== 'running';
+    if (!isLost()) result = await work({ ...action, signal, cost });
+    if (isLost()) throw new StrataError('slot_lost', 'Its slot was lost before it had ended.');
   } catch (error) {
     // What has ended is refused; what cannot be reached runs out by itself.
     await run.finish('failed', said).catch(() => undefined);

@@ -1,5 +1,7 @@
 /** `client/` through outages that last: the minutes pass by a clock that the tests turn. */
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { runAutomation, startAutomation } from '../../client/source/automations.ts';
+import { Gateway } from '../../client/source/gateway.ts';
 import { connect, type Change, type Config, type State } from '../../client/source/index.ts';
 import { eventually } from '../support/cluster.ts';
 import { startEffectiveGateway } from '../support/effective-gateway.ts';
@@ -238,4 +240,32 @@ describe('by a clock that stands still unless it is turned', () => {
     const most = Math.max(...seconds.map((one) => seconds.filter((other) => other === one).length));
     expect(most).toBeLessThanOrEqual(count / 4);
   });
+});
+
+test('what was redeemed before the machine slept is not done after its slot', async () => {
+  const realFetch = globalThis.fetch;
+  const { now } = Date;
+  let sleptMs = 0;
+  const clock = jest.spyOn(Date, 'now').mockImplementation(() => now.call(Date) + sleptMs);
+  const row = { id: 'a', state: 'running', ttl_seconds: 30, decision: 'allow', reasons: [] };
+  globalThis.fetch = async (input) => {
+    if (String(input).endsWith('/redeem')) sleptMs = 3_600_000;
+    return Response.json(row);
+  };
+  const gateway = new Gateway('http://gateway', 't', 'good');
+  const closing = new AbortController();
+  const work = jest.fn();
+  try {
+    const running = runAutomation(
+      (request) => startAutomation(gateway, {}, request, closing.signal),
+      { action: 'scale', riskLevel: 'low' },
+      work,
+    );
+    await expect(running).rejects.toMatchObject({ code: 'slot_lost' });
+    expect(work).not.toHaveBeenCalled();
+  } finally {
+    closing.abort();
+    clock.mockRestore();
+    globalThis.fetch = realFetch;
+  }
 });
