@@ -7,6 +7,7 @@
  * answers, the last known result is given, marked with `stale: true`.
  */
 import type { BrokerOptions, CallingOptions, Middleware } from 'moleculer';
+import { now, sinceMs, type Instant } from './clock.ts';
 import { deepFreeze } from './json.ts';
 
 export interface BusOptions {
@@ -99,15 +100,19 @@ const withCredential =
 
 interface Entry {
   readonly result: Promise<unknown>;
-  /** When it was asked for, by the monotonic clock. */
-  readonly askedAt: number;
+  readonly askedAt: Instant;
+}
+
+interface Known {
+  readonly result: object;
+  readonly askedAt: Instant;
 }
 
 function nearCache(next: Call, { maxAgeMs = 1000 }: BusOptions): Call {
   /** The entry that was used last is at the end. */
   const entries = new Map<string, Entry>();
   /** The last results that were good. */
-  const lastKnown = new Map<string, object>();
+  const lastKnown = new Map<string, Known>();
   const keep = <T>(map: Map<string, T>, key: string, value: T): void => {
     map.delete(key);
     map.set(key, value);
@@ -115,16 +120,24 @@ function nearCache(next: Call, { maxAgeMs = 1000 }: BusOptions): Call {
     if (map.size > mostKept && oldest !== undefined) map.delete(oldest);
   };
 
-  async function ask(key: string, ...call: Parameters<Call>): Promise<unknown> {
+  async function ask(key: string, askedAt: Instant, ...call: Parameters<Call>): Promise<unknown> {
     try {
       const result = deepFreeze(await next(...call));
-      if (typeof result === 'object' && result !== null) keep(lastKnown, key, result);
+      if (typeof result === 'object' && result !== null) learn(key, { result, askedAt });
       return result;
     } catch (error) {
       const known = lastKnown.get(key);
-      if (known && isOutage(error)) return deepFreeze({ ...known, stale: true });
+      if (known && isOutage(error)) return deepFreeze({ ...known.result, stale: true });
       throw error;
     }
+  }
+
+  /** Answers come in another order, and one that a gateway doubts may be older than any. */
+  function learn(key: string, { result, askedAt }: Known): void {
+    const before = lastKnown.get(key);
+    const isDoubtful = 'stale' in result && result.stale === true;
+    const isOlder = before && (isDoubtful || before.askedAt.monotonic > askedAt.monotonic);
+    keep(lastKnown, key, isOlder ? before : { result, askedAt });
   }
 
   return (action, params = {}, options = {}) => {
@@ -135,12 +148,13 @@ function nearCache(next: Call, { maxAgeMs = 1000 }: BusOptions): Call {
     const members = Object.entries(params).filter(([, value]) => value !== undefined);
     const key = JSON.stringify([action, members.sort(([a], [b]) => (a < b ? -1 : 1))]);
     const entry = entries.get(key);
-    if (entry && performance.now() - entry.askedAt < maxAgeMs) {
+    if (entry && sinceMs(entry.askedAt) < maxAgeMs) {
       keep(entries, key, entry);
       return entry.result;
     }
-    const result = ask(key, action, params, options);
-    const made = { result, askedAt: performance.now() };
+    const askedAt = now();
+    const result = ask(key, askedAt, action, params, options);
+    const made = { result, askedAt };
     keep(entries, key, made);
     result.catch(() => {
       if (entries.get(key) === made) entries.delete(key);

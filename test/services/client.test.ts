@@ -729,6 +729,39 @@ describe('the near-cache of the bus', () => {
     await expect(call(resolve, { tenant_id: 't' })).rejects.toThrow('no');
   });
 
+  test('asks again after the machine slept, however little its own clock says', async () => {
+    answer = async () => ({ values: { count: calls.length } });
+    const call = brokerOf();
+    await call(resolve, { tenant_id: 't' });
+    const later = Date.now() + 3_600_000;
+    const clock = jest.spyOn(Date, 'now').mockImplementation(() => later);
+    try {
+      expect(await call(resolve, { tenant_id: 't' })).toEqual({ values: { count: 2 } });
+    } finally {
+      clock.mockRestore();
+    }
+  });
+
+  test('knows last what was asked for last, and nothing that a gateway doubts', async () => {
+    const slow = Promise.withResolvers<unknown>();
+    answer = () => slow.promise;
+    const call = brokerOf({ maxAgeMs: 1 });
+    const ask = async () => {
+      await delay(5);
+      return call(resolve, { tenant_id: 't' });
+    };
+    const first = ask();
+    await delay(10);
+    answer = async () => ({ values: { a: 2 } });
+    await ask();
+    slow.resolve({ values: { a: 1 } });
+    expect(await first).toEqual({ values: { a: 1 } });
+    answer = async () => ({ values: { a: 0 }, stale: true });
+    await ask();
+    answer = async () => Promise.reject(Object.assign(new Error('away'), { code: 504 }));
+    expect(await ask()).toEqual({ values: { a: 2 }, stale: true });
+  });
+
   test('shows the credential to Strata alone', async () => {
     answer = async () => 'done';
     const call = brokerOf();
