@@ -13,6 +13,7 @@ import { explainValues, placesOf } from '../rules/explain.ts';
 import type { AuthorAt, Sources } from '../rules/layers.ts';
 import { overTimeOf } from '../rules/over-time.ts';
 import type { Then } from '../rules/replay.ts';
+import { candidateName } from '../rules/rollouts.ts';
 import { unknownNames } from '../rules/unknown.ts';
 import { authorsAt, placeName } from './authors.ts';
 import { unknownPast } from './digests.ts';
@@ -292,7 +293,16 @@ function withPlatformDocuments(
   then: PlatformThen,
   documents: readonly ProposedDocument[],
 ): PlatformThen {
-  return documents.filter(({ owner }) => owner === 'platform').reduce(withPlatformDocument, then);
+  const own = documents.filter(({ owner }) => owner === 'platform');
+  const names = new Set(own.map((each) => candidateName(each.config_type, each.resource_id)));
+  // A candidate of that time would stand before the proposal, which holds at every moment.
+  const rollouts = then.rollouts?.map((rollout) => ({
+    ...rollout,
+    items: rollout.items.filter(
+      (item) => !names.has(candidateName(item.config_type, item.resource_id)),
+    ),
+  }));
+  return own.reduce(withPlatformDocument, { ...then, ...(rollouts && { rollouts }) });
 }
 
 function withPlatformDocument(

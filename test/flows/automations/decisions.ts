@@ -377,6 +377,53 @@ describe('decisions', () => {
         expect((await replay(other, { proposed })).status).toBeGreaterThanOrEqual(400);
     });
 
+    test('of a document of the platform holds also where a rollout had a candidate of it', async () => {
+      const path = '/config/global/business_hours';
+      const put = (config_value: object) => [
+        { action: 'put', path, body: { config_value, is_public: true } },
+      ];
+      const workdays = ['mon', 'tue', 'wed', 'thu', 'fri'];
+      // As the environment says, so that what other tenants have decided stays.
+      const usual = put({ days: workdays, start: '09:00', end: '17:00', timezone: 'UTC' });
+      const always = put({
+        days: [...workdays, 'sat', 'sun'],
+        start: '00:00',
+        end: '00:00',
+        timezone: 'UTC',
+      });
+      const planned = async (items: readonly object[]) => {
+        const { status, body, text } = await platform.post('/config/plan', { items });
+        expect([status, text]).toEqual([200, text]);
+        return body;
+      };
+      const saturday = '2026-01-10T12:00:00Z';
+      try {
+        await setRisk({ business_hours_only: true });
+        const mondays = { days: ['mon'], start: '00:00', end: '00:00', timezone: 'UTC' };
+        await platform.put(path, put(mondays)[0]!.body);
+        const manual = { bake_minutes: 0, gate: [{ type: 'manual' }] };
+        const { body: rollout } = await platform.post('/config/rollouts', {
+          title: 'Each day',
+          reason: 'Also on Saturdays',
+          items: always,
+          digest: (await planned(always)).digest,
+          stages: [
+            { tenants: [tenant.id], ...manual },
+            { percent: 100, ...manual },
+          ],
+        });
+        const rolloutPath = `/config/rollouts/${rollout.id}`;
+        await platform.post(`${rolloutPath}/advance`, { stage: null });
+        const { body } = await decide({ record: true, at: saturday });
+        expect(body.decision).toBe('allow');
+        await platform.post(`${rolloutPath}/revert`, { reason: 'Nobody is there' });
+        const { changed } = (await planned(usual)).impact.decisions;
+        expect(changed).toEqual({ 'allow→deny': 1 });
+      } finally {
+        await platform.delete(path);
+      }
+    });
+
     test('looks at each decision, however many there are', async () => {
       const { body } = await decide({ record: true, cost_impact: 8 });
       await database.query(
