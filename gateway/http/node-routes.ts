@@ -84,13 +84,14 @@ const docsPage = `<!doctype html>
 
 /**
  * `/openapi.json`, and `/docs`, a page to browse it. The document and the script are made when
- * somebody asks: few gateways are, and each start would wait.
+ * somebody asks: few gateways are, and each start would wait. Anybody may ask for these megabytes,
+ * so they are kept as bytes: a text would be written again for each connection, and kept for it.
  */
 export function serveDocs(app: FastifyInstance, baseUrl: string, version: string): void {
-  let document: ReturnType<typeof openApi> | undefined;
-  app.get('/openapi.json', async () => {
-    document ??= openApi(baseUrl, version);
-    return document;
+  let document: Buffer | undefined;
+  app.get('/openapi.json', async (_request, reply) => {
+    document ??= Buffer.from(JSON.stringify(openApi(baseUrl, version)));
+    return reply.type('application/json; charset=utf-8').send(document);
   });
   app.get(docsPath, async (_request, reply) =>
     reply
@@ -98,7 +99,7 @@ export function serveDocs(app: FastifyInstance, baseUrl: string, version: string
       .type('text/html; charset=utf-8')
       .send(docsPage),
   );
-  let script: Promise<string> | undefined;
+  let script: Promise<Buffer> | undefined;
   app.get(docsScript, async (_request, reply) => {
     script ??= loadScript();
     return reply.type('application/javascript; charset=utf-8').send(await script);
@@ -106,11 +107,11 @@ export function serveDocs(app: FastifyInstance, baseUrl: string, version: string
 }
 
 /** The package keeps its script to itself: the plug-in serves it. */
-async function loadScript(): Promise<string> {
+async function loadScript(): Promise<Buffer> {
   const { default: scalar } = await import('@scalar/fastify-api-reference');
   const docs = fastify();
   await docs.register(scalar, { routePrefix: docsPath, configuration });
-  const { payload } = await docs.inject({ method: 'GET', url: docsScript });
+  const { rawPayload } = await docs.inject({ method: 'GET', url: docsScript });
   await docs.close();
-  return payload;
+  return rawPayload;
 }

@@ -1,5 +1,7 @@
 /** The configuration endpoints that clients rely on: the answer of each, and each side effect. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { documentedPath } from '../../gateway/openapi/document.ts';
 import { restRoutes } from '../../gateway/http/rest.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
@@ -578,6 +580,25 @@ describe('conventions', () => {
     ]);
     expect(script.text.length).toBeGreaterThan(1_000_000);
     expect((await tenant.admin.get('/docs/js/other.js')).body.detail.code).toBe('not_found');
+  });
+
+  test('what anybody may ask for is not kept again for each who does not take it', async () => {
+    const memory = async (): Promise<number> => {
+      const { text } = await tenant.admin.get('/metrics');
+      return Number(/^process_resident_memory_bytes (\d+)/m.exec(text)![1]);
+    };
+    await tenant.admin.get('/docs/js/scalar.js');
+    const before = await memory();
+    const { hostname, port } = new URL(strata.url);
+    const sockets = Array.from({ length: 50 }, () => connect(Number(port), hostname));
+    for (const socket of sockets)
+      socket.write('GET /docs/js/scalar.js HTTP/1.1\r\nHost: x\r\n\r\n');
+    // Its first bytes have come, and the rest is not read.
+    await Promise.all(sockets.map((socket) => once(socket, 'readable')));
+    const kept = (await memory()) - before;
+    for (const socket of sockets) socket.destroy();
+    // Of 4 MiB each it would be 200.
+    expect(kept).toBeLessThan(100 * 1024 * 1024);
   });
 });
 
