@@ -29,10 +29,13 @@ const lastRequestMs = 1000;
 export interface ClientTimes {
   /** From the connection, or the first byte of a later request, to the last header. */
   readonly headersMs: number;
-  /**
-   * The same to the end of the body. Answers, streams among them, may take as long as they like.
-   */
+  /** The same to the end of the body. Making an answer may take as long as it likes. */
   readonly requestMs: number;
+  /**
+   * From one part of an answer to the next. What a client does not take is kept for it, and
+   * thousands of clients could have a node keep megabytes each.
+   */
+  readonly takeMs: number;
   /**
    * From an answer to the next request. Longer than the minute that load balancers leave a
    * connection idle, so that they close it.
@@ -44,6 +47,7 @@ export interface ClientTimes {
 const clientTimes: ClientTimes = {
   headersMs: 10_000,
   requestMs: 60_000,
+  takeMs: 60_000,
   keepAliveMs: 65_000,
   checkMs: 1000,
 };
@@ -139,6 +143,11 @@ export function createGatewayServer(
         receive(handler, request, response),
       );
       refuseTunnels(server, requestIdOf);
+      server.setTimeout(times.takeMs, (socket) => {
+        // An answer that is still made, and a stream, may have nothing to take for longer.
+        const isBeingMade = connections.get(socket)?.writableEnded === false;
+        if (!isBeingMade || socket.writableLength > 0) socket.destroy();
+      });
       server.on('connection', (socket) => {
         connections.set(socket, null);
         socket.once('close', () => connections.delete(socket));
