@@ -70,8 +70,9 @@ export function contractFacts(
 
 /**
  * What breaks callers of `released`: facts that are gone, and parameters that are needed now where
- * they were unknown. Parameters that are no longer needed break nobody, nor do fields of answers
- * that are always there now.
+ * they were unknown; and what breaks its data: fields that documents need now, and stored ones lack.
+ * Parameters that are no longer needed break nobody, nor do fields of answers that are always there
+ * now.
  */
 export function breaksOf(released: readonly string[], current: readonly string[]): string[] {
   const [before, now] = [new Set(released), new Set(current)];
@@ -83,7 +84,7 @@ export function breaksOf(released: readonly string[], current: readonly string[]
   };
   const gone = released.filter((fact) => !now.has(fact) && !isEased(fact));
   const needed = current.filter((fact) => {
-    const [, parent] = /^(.* takes.*)\.[^.]+ required$/.exec(fact) ?? [];
+    const [, parent] = /^(.* (?:takes|answers\.document).*)\.[^.]+ required$/.exec(fact) ?? [];
     if (parent === undefined || before.has(fact)) return false;
     return released.some((each) => each.startsWith(`${parent}.`) || each === `${parent}: object`);
   });

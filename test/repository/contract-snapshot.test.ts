@@ -81,6 +81,11 @@ test.each<[string, string[], string]>([
     })),
     'needed now: tenant-config.risk.put takes.ticket',
   ],
+  [
+    'a document that was stored without what is new',
+    [...current, 'tenant-config.risk.get answers.document.global_settings.new_limit required'],
+    'needed now: tenant-config.risk.get answers.document.global_settings.new_limit',
+  ],
 ])('without %s it fails', (_what, facts, expected) => {
   expect(breaksOf(current, facts)).toContain(expected);
 });
