@@ -72,7 +72,7 @@ export function startTellingWarnings(options: WarningOptions): BackgroundLoop {
 async function notify(options: WarningOptions, warning: DueWarning): Promise<void> {
   const { db, vault } = options;
   const frozen = await configOf(options, warning.tenant_id);
-  const destinations = frozen ? await whoHears(options, warning.tenant_id, frozen) : [];
+  const destinations = frozen ? await destinationsFor(options, warning.tenant_id, frozen) : [];
   await db.transaction(async (manager) => {
     const data = await lockWarning(manager, warning);
     if (data === undefined) return;
@@ -106,10 +106,10 @@ async function configOf(
 }
 
 /**
- * Everywhere that an approval without groups is announced. Without mails where the tenant's share of
- * these is used up, unless nobody else would hear.
+ * Everywhere that an approval without groups is announced; without mails where the tenant's share of
+ * these is used up and there are other channels.
  */
-async function whoHears(
+async function destinationsFor(
   { takeMails }: WarningOptions,
   tenantId: string,
   frozen: FrozenConfig,
