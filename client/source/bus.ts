@@ -9,6 +9,7 @@
 import type { BrokerOptions, CallingOptions, Middleware } from 'moleculer';
 import { now, sinceMs, type Instant } from './clock.ts';
 import { deepFreeze } from './json.ts';
+import { services } from './known-values.ts';
 
 export interface BusOptions {
   /** Such as `nats://nats:4222`, or `tls://…`; several with commas between. */
@@ -39,16 +40,6 @@ export interface BusOptions {
 type Params = Record<string, unknown>;
 type Call = (action: string, params?: Params, options?: CallingOptions) => Promise<unknown>;
 
-/** Strata's services. A call of another gets no credential. */
-const services = [
-  'config-resolver',
-  'tenant-config',
-  'global-config',
-  'auth',
-  'notifier',
-  'audit',
-  'cluster',
-];
 const kept = ['config-resolver.resolve', 'config-resolver.configurations'];
 const mostKept = 1000;
 

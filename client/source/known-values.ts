@@ -19,3 +19,13 @@ export interface KnownValues {
 export type AutomationDecision = 'allow' | 'approval_required' | 'deny';
 export type AutomationState =
   'waiting_approval' | 'waiting_slot' | 'running' | 'denied' | 'finished' | 'expired';
+/** Strata's services. A call of another gets no credential. */
+export const services: readonly string[] = [
+  'tenant-config',
+  'global-config',
+  'config-resolver',
+  'auth',
+  'audit',
+  'notifier',
+  'cluster',
+];

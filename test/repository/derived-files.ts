@@ -1,4 +1,5 @@
 /** Files and lines that `npm run settings` writes from the settings and the contracts. */
+import { roles } from '../../services/node-roles.ts';
 import { knownTypes } from '../../shared/bounds/known-keys.ts';
 import { automationStates } from '../../shared/contracts/automations.ts';
 import { changeSetStates } from '../../shared/contracts/change-sets.ts';
@@ -104,6 +105,9 @@ export function renderKnownValues(): string {
     const type = known === 'integer' ? 'number' : known;
     return `  ${key}: ${type};`;
   });
+  const services = [...roles.map(({ name }) => name), 'cluster'].filter(
+    (name) => name !== 'gateway',
+  );
   const union = (names: readonly string[]): string => names.map((name) => `'${name}'`).join(' | ');
   return [
     '/** What contracts name, for the types of the client. Written by `npm run settings`. */',
@@ -114,6 +118,10 @@ export function renderKnownValues(): string {
     '}',
     `export type AutomationDecision = ${union(automationDecisions)};`,
     `export type AutomationState =\n  ${union(automationStates)};`,
+    "/** Strata's services. A call of another gets no credential. */",
+    'export const services: readonly string[] = [',
+    ...services.map((name) => `  '${name}',`),
+    '];',
     '',
   ].join('\n');
 }
