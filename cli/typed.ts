@@ -1,5 +1,6 @@
 /** What an operator typed, as the values that actions take. */
 import { parseExactJson } from '../shared/schema/exact-json.ts';
+import { isUuid } from '../shared/schema/uuid.ts';
 import { Misused, type FlagValue } from './command.ts';
 import type { Session, TenantName } from './session.ts';
 
@@ -62,15 +63,13 @@ export const ownerIds = async (session: Session): Promise<readonly string[]> => 
   ...(await tenantIds(session)),
 ];
 
-const isId = (word: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(word);
-
 /**
  * The id of the tenant that an operator names by id or by name, in upper or lower case. Throws
  * Misused where there is none of that name, with those that are called nearly so, and where there
  * are several.
  */
 export async function tenantId(session: Session, word: string): Promise<string> {
-  if (isId(word) || word === platformWord) return word;
+  if (isUuid(word) || word === platformWord) return word;
   const named = await session.tenants(word);
   const lower = word.toLowerCase();
   const same = named.filter(({ name }) => name.toLowerCase() === lower);

@@ -17,6 +17,7 @@ import { LRUCache } from 'lru-cache';
 import type { EntityManager } from 'typeorm';
 import { upTo } from '../concurrency/growing-cache.ts';
 import { isPlatformAdmin, type Caller } from '../access.ts';
+import { isUuid } from '../schema/uuid.ts';
 
 /** A tenant's id, or `platformRealm`. */
 export type Realm = string;
@@ -89,7 +90,7 @@ const keyOf = (realm: Realm, id: string): string => `${realm} ${id}`;
 const remembered = new LRUCache<string, string>({ ...upTo(10_000), ttl: 60_000 });
 
 /** Operators and services are their ids. */
-const hasName = (id: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id);
+const hasName = isUuid;
 
 /** The names of some actors in a realm. */
 export interface Names {

@@ -16,6 +16,7 @@ import {
 import { defaultPageSize } from '../contracts/envelopes.ts';
 import { invalid } from '../errors.ts';
 import { momentOf } from '../schema/moment.ts';
+import { uuid } from '../schema/uuid.ts';
 import { problemsOf } from '../schema/validate.ts';
 
 export const defaultLimit = defaultPageSize;
@@ -23,7 +24,6 @@ export const defaultLimit = defaultPageSize;
 export const encodeCursor = (key: string | number): string =>
   Buffer.from(String(key)).toString('base64url');
 
-const uuid = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
 const timestamp = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z';
 
 /**

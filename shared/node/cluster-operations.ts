@@ -9,6 +9,7 @@ import { actorOf, auditFacts, type EventDraft } from '../commits/commit.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
 import { codeOf, invalid, isOutage, StrataError } from '../errors.ts';
+import { uuid } from '../schema/uuid.ts';
 import { nodesOf } from './nodes.ts';
 import { callAs, type Handlers, type Request } from '../contract-runtime/request.ts';
 
@@ -23,7 +24,7 @@ const nodeTimeoutMs = 5000;
  * A tenant's cache keys begin with its id; what a tenant names itself comes after, and may look
  * like one.
  */
-const firstUuid = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
+const firstUuid = new RegExp(uuid);
 
 const noneInvalidated: Invalidated = { all: false, tenant_ids: [] };
 const everybody: Invalidated = { all: true, tenant_ids: [] };

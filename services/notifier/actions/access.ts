@@ -16,6 +16,7 @@ import {
   StrataError,
   type Problem,
 } from '../../../shared/errors.ts';
+import { isUuid } from '../../../shared/schema/uuid.ts';
 import { partProblems } from '../rules/action-digest.ts';
 import {
   answerOf,
@@ -294,8 +295,7 @@ async function broughtApproval(
   caller: Caller,
 ): Promise<ApprovalRow | null> {
   const { id, state } = Object(context?.approval) as { id?: unknown; state?: unknown };
-  if (typeof id !== 'string' || !/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id))
-    return null;
+  if (typeof id !== 'string' || !isUuid(id)) return null;
   const row = await options.db.manager.findOneBy(ApprovalEntity, { id, tenant_id: tenantId });
   if (!row || !isOf(row, caller)) return null;
   const { type, id: who } = row.requested_by.for ?? {};

@@ -22,6 +22,7 @@ import {
 } from '../../../shared/documents/paging.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { pointerTo } from '../../../shared/schema/json-pointer.ts';
+import { uuid } from '../../../shared/schema/uuid.ts';
 import {
   valuesOfAgent,
   valuesOfInstance,
@@ -149,8 +150,7 @@ interface Position {
  * much of it was told.
  */
 const keyOfRow = ({ tenant_id, id }: DocumentRow): string => `>${tenant_id}/${id}`;
-const keyForm =
-  /^([0-3])(?:([>=])([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\/([^/]{1,200})\/([0-9]{1,9}))?$/;
+const keyForm = new RegExp(`^([0-3])(?:([>=])(${uuid})/([^/]{1,200})/([0-9]{1,9}))?$`);
 
 interface KeyBound {
   readonly comparison: '>' | '>=';

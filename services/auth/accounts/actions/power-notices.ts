@@ -12,6 +12,7 @@ import type { Call, Handlers } from '../../../../shared/contract-runtime/request
 import { holderOf, tryTakeShare } from '../../../../shared/commits/shares.ts';
 import type { AuditEventFacts } from '../../../../shared/commits/commit.ts';
 import type { Mail } from '../../../../shared/mail/mailer.ts';
+import { isUuid } from '../../../../shared/schema/uuid.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
 import { mailOf } from '../../mail/paragraphs.ts';
 import type { AuthParts } from '../../parts.ts';
@@ -26,8 +27,6 @@ const mostPerHour = 20;
 
 /** An account, and where it is told. */
 export type Recipient = Pick<UserRow, 'id' | 'email'>;
-
-const isUuid = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
 
 /** Of their own account, or already told by a mail of its own. */
 const isAlreadyNotified = ({ action, actor, target }: AuditEventFacts): boolean =>

@@ -8,6 +8,7 @@ import {
 } from '../../../../shared/contracts/auth-workload.ts';
 import type { Problem } from '../../../../shared/errors.ts';
 import { pointerToken } from '../../../../shared/schema/json-pointer.ts';
+import { uuid } from '../../../../shared/schema/uuid.ts';
 import { documentProblems } from '../../rules/narrowing.ts';
 
 export interface AccountAddress {
@@ -24,7 +25,6 @@ export const addressOf = (base: string, { tenant_id, account_id }: AccountAddres
 
 /** The account that an audience names; undefined where it names none of this Strata. */
 export function accountIn(base: string, audience: string): AccountAddress | undefined {
-  const uuid = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
   if (!audience.startsWith(`${base}/`)) return undefined;
   const [, tenant_id, account_id] =
     new RegExp(`^/tenants/(${uuid})/service-accounts/(${uuid})$`).exec(
