@@ -18,8 +18,8 @@ export class StrataProvider implements Provider {
   readonly events = new OpenFeatureEventEmitter();
   readonly #options: ConnectOptions;
   readonly #closing = new AbortController();
-  /** What the page is about; undefined where it names nothing that Strata knows. */
-  #context: Context | undefined;
+  /** Of what the page is about; undefined before the first, and where that could not be had. */
+  #name: string | undefined;
   /**
    * What flags are read from; undefined before the first, and where that of a new context could not
    * be had.
@@ -41,7 +41,7 @@ export class StrataProvider implements Provider {
   /** The values of before are given until those of the new context are there. */
   onContextChange(_before: EvaluationContext, after: EvaluationContext): Promise<void> | void {
     const context = contextOf(after);
-    if (nameOf(context) === nameOf(this.#context)) return undefined;
+    if (nameOf(context) === this.#name) return undefined;
     return this.#connect(context);
   }
 
@@ -74,7 +74,7 @@ export class StrataProvider implements Provider {
   async #connect(context: Context | undefined): Promise<void> {
     this.#contexts += 1;
     const turn = this.#contexts;
-    this.#context = context;
+    this.#name = nameOf(context);
     const options = {
       ...this.#options,
       context: { ...this.#options.context, ...context },
@@ -85,7 +85,10 @@ export class StrataProvider implements Provider {
     const isOutdated = turn !== this.#contexts || this.#closing.signal.aborted;
     if (config instanceof Error) {
       // The values of another context are none of this one.
-      if (!isOutdated) this.#forget();
+      if (!isOutdated) {
+        this.#forget();
+        this.#name = undefined;
+      }
       throw config;
     }
     if (isOutdated) {

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import { runAutomation, startAutomation } from '../../client/source/automations.ts';
 import { Gateway } from '../../client/source/gateway.ts';
 import { connect, type Change, type Config, type State } from '../../client/source/index.ts';
+import { StrataProvider } from '../../client/source/openfeature-web.ts';
 import { eventually } from '../support/cluster.ts';
 import { startEffectiveGateway } from '../support/effective-gateway.ts';
 import { startProxy } from '../support/proxy.ts';
@@ -267,5 +268,28 @@ test('what was redeemed before the machine slept is not done after its slot', as
     closing.abort();
     clock.mockRestore();
     globalThis.fetch = realFetch;
+  }
+});
+
+test('a context of a page that could not be had is asked for again', async () => {
+  const gateway = await startEffectiveGateway();
+  gateway.values = '{"is_on":true}';
+  const provider = new StrataProvider({
+    url: gateway.url,
+    tenant: 't',
+    token: 'good',
+    warn: () => {},
+  });
+  const [one, two] = [{ targetingKey: 'one' }, { targetingKey: 'two' }];
+  try {
+    await provider.initialize(one);
+    gateway.token = 'another';
+    await expect(provider.onContextChange(one, two)).rejects.toThrow();
+    gateway.token = 'good';
+    await provider.onContextChange(two, two);
+    expect(provider.resolveBooleanEvaluation('is_on').value).toBe(true);
+  } finally {
+    await provider.onClose();
+    await gateway.stop();
   }
 });
