@@ -18,9 +18,11 @@ import {
   automationView,
   denialOf,
   hasEnded,
+  isTooOld,
   isUndecided,
   keptDecision,
   type Admission,
+  type TimedAdmission,
 } from '../rules/automation.ts';
 import { costMissing, withBudgets, type Charging } from '../../../shared/budgets/evaluate.ts';
 import { AutomationEntity, type AutomationRow } from '../schema.ts';
@@ -192,7 +194,7 @@ async function start(
 ): Promise<AutomationRow> {
   const { db, changes } = options;
   const intent = intentOf(body);
-  const at = (await databaseTime(db.manager)).toISOString();
+  let at = await databaseTime(db.manager);
   let isProven: boolean | undefined;
   // Looked up once, before any transaction: under the lock it would want a second connection.
   const decide: Decide = async (least) => {
@@ -200,10 +202,10 @@ async function start(
       tenant_id: tenantId,
       ...(least !== undefined && { min_revision: least }),
       ...(isProven !== undefined && { is_proven: isProven }),
-      body: { ...intent, at },
+      body: { ...intent, at: at.toISOString() },
     });
     isProven = admission.is_proven;
-    return admission;
+    return { ...admission, at };
   };
   let least: number | undefined;
   let hasTakenMails = false;
@@ -227,7 +229,7 @@ async function start(
       hasTakenMails = true;
     }
     const decideAgain = tries > triesAhead ? decide : undefined;
-    const made = { tenantId, body, intent, at, admission, approval, over, decideAgain };
+    const made = { tenantId, body, intent, admission, approval, over, decideAgain };
     try {
       const row = await db.transaction((manager) => insert(manager, options, made, request));
       // Another request with the same key was faster, and announced it.
@@ -240,6 +242,7 @@ async function start(
       if (!(error instanceof Moved)) throw error;
       least = error.held.tenant;
       over = error.over ?? over;
+      at = await databaseTime(db.manager);
       if (tries > 1) await delay(pauseMs);
     }
   }
@@ -302,9 +305,7 @@ interface NewAutomation {
   readonly tenantId: string;
   readonly body: StartBody;
   readonly intent: Intent;
-  /** By which moment its limits were looked at. */
-  readonly at: string;
-  readonly admission: Admission;
+  readonly admission: TimedAdmission;
   readonly approval: ApprovalToMake | undefined;
   /** The budgets that the approval says would be exceeded. */
   readonly over: readonly DecisionReason[];
@@ -329,6 +330,7 @@ async function insert(
   if (settled.length > 0) await lookAgainIn(manager, tenantId, 0);
   const admission = await newestAdmission(manager, tenantId, made.admission, made.decideAgain);
   const now = await clockTime(manager);
+  if (isTooOld(admission, now)) throw new Moved(admission.decided.revision);
   const ttl = body.ttl_seconds ?? automationTtl.default;
   const asked: AutomationRow = {
     id: randomUUID(),
@@ -370,7 +372,11 @@ async function insert(
   const weighed = {
     ...asked,
     decided: withBudgets(asked.decided, evaluation),
-    weighed: { at: made.at, is_proven: admission.is_proven, balances: evaluation.balances },
+    weighed: {
+      at: admission.at.toISOString(),
+      is_proven: admission.is_proven,
+      balances: evaluation.balances,
+    },
   };
   const row = isDenied
     ? weighed

@@ -4,7 +4,7 @@
  */
 import type { EntityManager } from 'typeorm';
 import type { DecisionReason } from '../../../shared/contracts/decide.ts';
-import type { Admission } from '../rules/automation.ts';
+import type { TimedAdmission } from '../rules/automation.ts';
 import {
   heldRevisions,
   heldTenant,
@@ -17,9 +17,12 @@ export const mostTries = 20;
 export const pauseMs = 50;
 
 /** By configuration of at least this revision of the tenant. */
-export type Decide = (least?: number) => Promise<Admission>;
+export type Decide = (least?: number) => Promise<TimedAdmission>;
 
-/** The configuration, or what budgets have left, changed between decision and transaction. */
+/**
+ * The configuration, or what budgets have left, changed between decision and transaction, or too
+ * much time passed.
+ */
 export class Moved extends Error {
   readonly held: Revisions;
   /** The budgets that were found to ask for an approval; undefined where none was looked at. */
@@ -40,9 +43,9 @@ export class Moved extends Error {
 export async function newestAdmission(
   manager: EntityManager,
   tenantId: string,
-  ahead: Admission,
+  ahead: TimedAdmission,
   decideAgain: Decide | undefined,
-): Promise<Admission> {
+): Promise<TimedAdmission> {
   const admission = decideAgain ? await decideAgain(await heldTenant(manager, tenantId)) : ahead;
   const held = await heldRevisions(manager, tenantId);
   if (!isSameRevision(held, admission.decided.revision)) throw new Moved(held);

@@ -8,7 +8,7 @@ import type { Handlers, Request } from '../../../shared/contract-runtime/request
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { automationView, type Admission } from '../rules/automation.ts';
+import { automationView, isTooOld, type TimedAdmission } from '../rules/automation.ts';
 import type { GrantClaims } from '../rules/grant.ts';
 import { AutomationEntity, type AutomationRow } from '../schema.ts';
 import { lockSlots } from '../stores/automations.ts';
@@ -73,17 +73,17 @@ export const redeemActions = ({
 function decideOn(params: Params, { call, caller }: Request) {
   const { tenant_id: tenantId, automation_id: id } = params;
   let isProven: boolean | undefined;
-  return async (manager: EntityManager, least: number | undefined): Promise<Admission> => {
+  return async (manager: EntityManager, least: number | undefined): Promise<TimedAdmission> => {
     const { intent } = await findAutomation(manager, tenantId, id, caller);
-    const at = (await clockTime(manager)).toISOString();
+    const at = await clockTime(manager);
     const admission = await call('config-resolver.admission', {
       tenant_id: tenantId,
       ...(least !== undefined && { min_revision: least }),
       ...(isProven !== undefined && { is_proven: isProven }),
-      body: { ...intentOf(intent), at },
+      body: { ...intentOf(intent), at: at.toISOString() },
     });
     isProven = admission.is_proven;
-    return admission;
+    return { ...admission, at };
   };
 }
 
@@ -92,12 +92,14 @@ async function redeem(
   manager: EntityManager,
   params: Params,
   brought: Brought,
-  { decided }: Admission,
+  admission: TimedAdmission,
   request: Request,
 ): Promise<Outcome> {
   const { tenant_id: tenantId, automation_id: id, body } = params;
+  const { decided } = admission;
   const row = await findAutomation(manager, tenantId, id, request.caller);
   const now = await clockTime(manager);
+  if (isTooOld(admission, now)) throw new Moved(decided.revision);
   const slotNow = await slotTime(manager);
   const refused = refusalOf(row, decided.decision === 'deny', brought, slotNow);
   if (refused === undefined)

@@ -8,6 +8,20 @@ import type { AutomationRow } from '../schema.ts';
 export type Automation = ResultOf<'notifier.automations.get'>;
 export type Admission = ResultOf<'config-resolver.admission'>;
 
+export interface TimedAdmission extends Admission {
+  /** The moment that it is about. */
+  readonly at: Date;
+}
+
+/**
+ * Limits go by the time as well, such as freezes. A node may stand still between a decision and what
+ * follows from it, so by an older one nothing starts and nothing is redeemed.
+ */
+const longestAgoMs = 30_000;
+
+export const isTooOld = ({ at }: Pick<TimedAdmission, 'at'>, now: Date): boolean =>
+  now.getTime() - at.getTime() > longestAgoMs;
+
 export const automationView = (row: AutomationRow): Automation => ({
   id: row.id,
   tenant_id: row.tenant_id,

@@ -16,7 +16,14 @@ import { startBackgroundLoop } from '../../../shared/concurrency/background-loop
 import { BatchQueue } from '../../../shared/concurrency/batch-queue.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { codeOf } from '../../../shared/errors.ts';
-import { areNamed, denialOf, keptDecision, type Admission } from '../rules/automation.ts';
+import {
+  areNamed,
+  denialOf,
+  isTooOld,
+  keptDecision,
+  type Admission,
+  type TimedAdmission,
+} from '../rules/automation.ts';
 import { withBudgets, type Evaluation } from '../../../shared/budgets/evaluate.ts';
 import type { AutomationRow } from '../schema.ts';
 import { recordTransitions } from '../stores/automation-events.ts';
@@ -151,7 +158,7 @@ interface Visit {
 }
 
 /** What the limits say of one that was granted; null where what it touches is gone. */
-type Admissions = ReadonlyMap<string, Admission | null>;
+type Admissions = ReadonlyMap<string, TimedAdmission | null>;
 
 /** Times are up whatever the limits are; where these cannot be read, the others wait. */
 async function giveSlots(options: AutomationWorkerOptions, tenantId: string): Promise<void> {
@@ -180,12 +187,13 @@ async function admissionsOf(
 ): Promise<Admissions> {
   const granted = await grantedRows(db.manager, tenantId, mostAtOnce);
   if (granted.length === 0) return new Map();
-  const at = (await databaseTime(db.manager)).toISOString();
+  const at = await databaseTime(db.manager);
   const byIntent = Map.groupBy(granted, ({ intent }) => JSON.stringify(intent));
-  const admissions = new Map<string, Admission | null>();
+  const admissions = new Map<string, TimedAdmission | null>();
   for (const alike of byIntent.values()) {
-    const admission = await admissionOf(call, tenantId, { ...alike[0]!.intent, at });
-    for (const { id } of alike) admissions.set(id, admission);
+    const intent = { ...alike[0]!.intent, at: at.toISOString() };
+    const admission = await admissionOf(call, tenantId, intent);
+    for (const { id } of alike) admissions.set(id, admission && { ...admission, at });
   }
   return admissions;
 }
@@ -238,6 +246,7 @@ async function placeGranted(
     const admission = admissions.get(id);
     if (admission === undefined) break;
     if (admission !== null && !isSameRevision(held, admission.decided.revision)) break;
+    if (admission !== null && isTooOld(admission, now)) break;
     decided += 1;
     // Refused as the only one, it never will start.
     const denial = admission ? denialOf(admission, 1) : { ...before, decision: 'deny' as const };
