@@ -199,15 +199,18 @@ async function admissionsOf(
 }
 
 /**
- * A grant lets those budgets be exceeded that people were told of. None that denies, and none that was
- * filled while they were asked: else what waits together would exceed it together.
+ * A grant lets those budgets be exceeded that people were told of, in the period that they were told
+ * of. None that denies, and none that was filled while they were asked: else what waits together would
+ * exceed it together, and one grant tomorrow's budget with today's.
  */
 function isRefused(
   { decision, isCostMissing, reasons }: Evaluation,
   { reasons: previous }: AutomationRow['decided'],
+  now: Date,
 ): boolean {
   if (decision === 'deny' || isCostMissing) return true;
-  return !areNamed(reasons, previous);
+  const named = previous.filter(({ resets_at: end }) => end !== undefined && new Date(end) > now);
+  return !areNamed(reasons, named);
 }
 
 async function admissionOf(
@@ -258,7 +261,7 @@ async function placeGranted(
     // Its approval was decided after the approvals that have ended were looked at: for the next look.
     if (row.state !== 'waiting_slot') continue;
     const evaluation = await evaluateBudgets(manager, tenantId, admission!.budgets ?? [], row, now);
-    if (isRefused(evaluation, before)) {
+    if (isRefused(evaluation, before, now)) {
       denials.push({
         id,
         decided: { ...withBudgets(keptDecision(admission!.decided), evaluation), decision: 'deny' },

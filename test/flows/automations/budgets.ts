@@ -381,6 +381,22 @@ describe('budgets', () => {
       await eventually(async () => expect((await get(third.id)).state).toBe('running'));
     });
 
+    test('lets no budget be exceeded in a period after the one that people were told of', async () => {
+      await setBudgets({ all: { ...monthly, over: 'approval_required' } });
+      await start(90);
+      const asked = await start(20);
+      // As if that had been yesterday, and what runs had filled the period of today.
+      await database.query(
+        `UPDATE notifier.automations
+         SET decided = jsonb_set(decided::jsonb, '{reasons,0,resets_at}', to_jsonb(now() - interval '1 hour'))
+         WHERE id = $1`,
+        [asked.id],
+      );
+      await decideOn(asked.approval_id);
+      await eventually(async () => expect((await get(asked.id)).state).toBe('denied'));
+      expect(await balance()).toEqual(['0', '90', '10']);
+    });
+
     test('says each budget that it lets be exceeded, also one that was filled while it was made', async () => {
       const match = { actions: ['scale'] };
       const asks = { over: 'approval_required' };
