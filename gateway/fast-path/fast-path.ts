@@ -114,11 +114,11 @@ export function createFastPath({
     return made;
   }
 
-  function headsFor(read: KnownRead, { response, heads }: Prepared): Heads {
+  function headsFor(read: KnownRead, { response, body, heads }: Prepared): Heads {
     const allowed = String(read.hookHeaders[allowedOrigin] ?? '');
     const existing = heads.get(allowed);
     if (existing) return existing;
-    const made = headsOf(read, response);
+    const made = headsOf(read, response, body);
     heads.set(allowed, made);
     return made;
   }
@@ -160,7 +160,7 @@ export function createFastPath({
     if (limitState) head.push(...inTurn(limitHeaders(limitState)));
     response.writeHead(status, head);
     // Of an answer to HEAD, Node sends no body; 304 has none.
-    response.end(status === 304 ? undefined : known.response.text);
+    response.end(status === 304 ? undefined : known.body);
     return status;
   }
 
@@ -231,20 +231,33 @@ const inTurn = (headers: OutgoingHttpHeaders): string[] =>
 const isOfEachAnswer = (name: string): boolean =>
   name === 'x-request-id' || name.startsWith('x-ratelimit-');
 
+/**
+ * In characters. A longer text is kept as bytes, which all connections share: of a text, Node makes
+ * bytes for each, and keeps them until its client has taken them. A shorter one costs less as text,
+ * which Node sends in one piece with the head.
+ */
+const longestText = 64 * 1024;
+
 interface Prepared {
-  readonly response: RepeatableResponse;
+  readonly response: Omit<RepeatableResponse, 'text'>;
+  readonly body: string | Buffer;
   /** By the origin that they allow: those of CORS_ORIGINS, `*`, or none. */
   readonly heads: Map<string, Heads>;
 }
 
-const prepare = ({ contract }: KnownRead, result: object): Prepared => ({
-  response: repeatableResponse(contract.response, result),
-  heads: new Map(),
-});
+function prepare({ contract }: KnownRead, result: object): Prepared {
+  const { text, ...response } = repeatableResponse(contract.response, result);
+  const body = text.length > longestText ? Buffer.from(text) : text;
+  return { response, body, heads: new Map() };
+}
 
-function headsOf({ hookHeaders }: KnownRead, { headers, text }: RepeatableResponse): Heads {
+function headsOf(
+  { hookHeaders }: KnownRead,
+  { headers }: Prepared['response'],
+  body: string | Buffer,
+): Heads {
   const all = Object.entries({ ...commonHeaders(''), ...hookHeaders, ...headers });
   const both = Object.fromEntries(all.filter(([name]) => !isOfEachAnswer(name)));
-  const body = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
-  return { 200: inTurn({ ...both, ...body }), 304: inTurn(both) };
+  const ofBody = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+  return { 200: inTurn({ ...both, ...ofBody }), 304: inTurn(both) };
 }

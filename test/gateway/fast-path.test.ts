@@ -2,7 +2,7 @@
  * The fast path: a read that was answered before is answered ahead of Fastify, with the same
  * response and after the same checks.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { IncomingMessage, ServerResponse } from 'node:http';
@@ -532,9 +532,9 @@ describe('a fast path whose reads are taught by hand', () => {
   });
 
   /** Returns how to outdate it. */
-  function learn(url: string, settings = current): () => void {
+  function learn(url: string, settings = current, document: object = {}): () => void {
     const value = {
-      document: {},
+      document,
       revision: 1,
       updated_by: 'x',
       updated_at: '2026-01-01T00:00:00Z',
@@ -577,6 +577,17 @@ describe('a fast path whose reads are taught by hand', () => {
     current = { ...before, fast_path: false };
     learn('/a');
     expect(ask('/a')()).toBe('given to Fastify');
+  });
+
+  test('a long answer is sent from the same bytes to all, a short one as text', () => {
+    const end = jest.spyOn(ServerResponse.prototype, 'end');
+    learn('/long', current, { text: 'a'.repeat(100_000) });
+    learn('/short');
+    for (const url of ['/long', '/long', '/short']) expect(ask(url)()).toBe('answered');
+    const [first, second, short] = end.mock.calls.map(([body]: unknown[]) => body);
+    end.mockRestore();
+    expect([Buffer.isBuffer(first), second === first]).toEqual([true, true]);
+    expect(short).toBe('{}');
   });
 
   test('what is outdated is given to Fastify', () => {
