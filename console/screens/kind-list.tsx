@@ -143,11 +143,13 @@ export function KindList({
   );
 }
 
-/** Labels are an object of texts. */
+/** Labels are an object of texts; any other, such as a value of any shape, is shown as JSON. */
 function Cell({ value }: { readonly value: unknown }): VNode {
   if (value === undefined) return <span class="muted">–</span>;
   if (typeof value === 'string') return <bdi>{value}</bdi>;
-  return isObject(value) ? <Labels labels={value} /> : <Value value={value} longest={60} />;
+  const isLabels =
+    isObject(value) && Object.values(value).every((each) => typeof each === 'string');
+  return isLabels ? <Labels labels={value} /> : <Value value={value} longest={60} />;
 }
 
 export const Labels = ({ labels }: { readonly labels: JsonObject }): VNode => (

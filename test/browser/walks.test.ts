@@ -56,6 +56,12 @@ beforeAll(async () => {
     }),
   );
   await made(
+    platform.put('/config/global/bands', {
+      config_value: { a: { [beginOf('nested')]: 1 } },
+      is_public: true,
+    }),
+  );
+  await made(
     platform.patch('/config/bounds', {
       // Below what a tenant begins with, so that it acts and is shown.
       max_resource_scaling: { maximum: 1, reason: hostile('platform-bound') },
@@ -389,7 +395,7 @@ describe('hostile text', () => {
     await walk(seen, [
       ['/platform/overview'],
       ['/platform/tenants', 'tenant', 'inviting-tenant'],
-      ['/platform/global', 'global'],
+      ['/platform/global', 'global', 'nested'],
       ['/platform/global/default_region', 'global'],
       ['/platform/service-types'],
       ['/platform/service-types/cloud_run/default', 'type-key', 'type-value'],
