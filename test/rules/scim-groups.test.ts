@@ -5,7 +5,7 @@ import { patchedGroup } from '../../services/tenant-config/rules/scim-groups.ts'
 test('many are taken out of many without a search for each among all', () => {
   const sent = (prefix: string) =>
     Array.from({ length: 30_000 }, (_each, index) => ({ value: `${prefix}${index}` }));
-  const began = performance.now();
+  const began = process.cpuUsage();
   const { members } = patchedGroup(
     'group',
     { displayName: 'Everybody', externalId: null, members: ['ada'] },
@@ -16,5 +16,5 @@ test('many are taken out of many without a search for each among all', () => {
     ],
   );
   expect(members).toEqual(['ada']);
-  expect(performance.now() - began).toBeLessThan(1000);
+  expect(process.cpuUsage(began).user / 1000).toBeLessThan(1000);
 });
