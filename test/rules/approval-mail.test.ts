@@ -379,6 +379,27 @@ describe('a message in chat', () => {
     expect(said('db-7\n*Approved*')).toContain('\nResource: db-7 *Approved*\n');
   });
 
+  test('has no line of a request that looks like one of ours', () => {
+    const forged = 'Fine.\n*Approved*\u2028by ada: go';
+    const text = said(null, {
+      title: 'Scale\u0085Resource: db-1',
+      description: forged,
+      decision: { decision: 'deny', by: 'ada', name: 'Ada', comment: forged },
+    });
+    expect(text.split(/[\n\r\u0085\u2028\u2029]/)).toEqual([
+      '*Approval needed*',
+      'Scale Resource: db-1',
+      expect.stringMatching(/ · high risk/),
+      expect.stringMatching(/^Cost impact: /),
+      '› Fine.',
+      '› *Approved*',
+      '› by ada: go',
+      'by Ada: Fine. *Approved* by ada: go',
+      expect.stringMatching(/^Until /),
+      '<https://strata.example/console|Open>',
+    ]);
+  });
+
   test('says where it cannot show all of it, and is as long as chat allows', () => {
     const large = { parameters: { text: 'x'.repeat(32_000) } };
     const text = said(large, { description: 'y'.repeat(10_000) });

@@ -3,6 +3,7 @@ import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
 import { readableJson } from '../../../shared/schema/readable-json.ts';
 import { costText } from './asked-because.ts';
 import { budgetHeading, budgetRows } from './budget-notice.ts';
+import { lineBreak, oneLine } from './mail-layout.ts';
 import { asksForDecision, tellsOfChangeSet } from './notice.ts';
 import {
   cutOff,
@@ -104,7 +105,8 @@ function descriptionLines({ description }: ApprovalData, others: readonly string
   if (!description) return [];
   const taken = others.join('\n').length + 1;
   const room = Math.min(longestDescription, longestMessage - taken);
-  return room > 0 ? [shortened(withoutMarkup(description), room)] : [];
+  const quoted = description.split(lineBreak).map((line) => `› ${withoutMarkup(line)}`);
+  return room > 0 ? [shortened(quoted.join('\n'), room)] : [];
 }
 
 function summaryOf({ action, risk_level: risk, current_group: group }: ApprovalData): string {
@@ -119,6 +121,7 @@ function decisionLine({ by, name, comment }: NonNullable<ApprovalData['decision'
 
 /**
  * Google Chat writes mentions and named links in angle brackets; text of a request must make
- * neither.
+ * neither, nor a line that could look like one of ours.
  */
-const withoutMarkup = (text: string): string => text.replaceAll('<', '‹').replaceAll('>', '›');
+const withoutMarkup = (text: string): string =>
+  oneLine(text).replaceAll('<', '‹').replaceAll('>', '›');

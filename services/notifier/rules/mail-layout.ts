@@ -37,7 +37,7 @@ export interface MailParts {
 export const defaultColor = '#1f4fbf';
 
 const controls = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
-const lineBreak = /\r\n|[\n\v\f\r\u0085\p{Zl}\p{Zp}]/u;
+export const lineBreak = /\r\n|[\n\v\f\r\u0085\p{Zl}\p{Zp}]/u;
 /**
  * The text without control characters and line breaks, which would end a header or look like
  * another line of the mail.
