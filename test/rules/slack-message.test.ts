@@ -1,6 +1,10 @@
 /** A notice as blocks of Slack: whole, or with the word that it is not. */
 import { expect, test } from '@jest/globals';
-import { cutOff, type ApprovalNotice } from '../../services/notifier/rules/notice-words.ts';
+import {
+  cutOff,
+  type ApprovalNotice,
+  type ChatNotice,
+} from '../../services/notifier/rules/notice-words.ts';
 import { slackMessage } from '../../services/notifier/rules/slack-message.ts';
 
 const about = (resource: string): ApprovalNotice => ({
@@ -17,10 +21,11 @@ const about = (resource: string): ApprovalNotice => ({
     expires_at: '2026-01-01T00:00:00.000Z',
   },
 });
-const textsOf = (resource: string): string[] =>
-  slackMessage(about(resource), undefined).blocks.flatMap((block) =>
+const sectionsOf = (notice: ChatNotice): string[] =>
+  slackMessage(notice, undefined).blocks.flatMap((block) =>
     block.type === 'section' && block.text ? [block.text.text] : [],
   );
+const textsOf = (resource: string): string[] => sectionsOf(about(resource));
 
 test.each([
   [2990, false],
@@ -45,4 +50,20 @@ test('texts are plain, and critical risk takes a confirmation', () => {
       { url: 'https://strata.example/a' },
     ],
   });
+});
+
+test('no line of a request looks like one of ours', () => {
+  const forged = 'Fine.\nRisk: low\u2028Cost impact: 0';
+  const { type, data } = about(forged);
+  const decision = { decision: 'deny', by: 'ada', comment: forged } as const;
+  expect(sectionsOf({ type, data: { ...data, description: forged, decision } })).toEqual([
+    'Scale <!channel>',
+    'Action: scale',
+    'Risk: critical',
+    'Resource: Fine. Risk: low Cost impact: 0',
+    '› Fine.\n› Risk: low\n› Cost impact: 0',
+    'By: ada',
+    '› Fine.\n› Risk: low\n› Cost impact: 0',
+    'Until: 2026-01-01T00:00:00.000Z',
+  ]);
 });

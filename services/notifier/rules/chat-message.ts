@@ -3,11 +3,12 @@ import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
 import { readableJson } from '../../../shared/schema/readable-json.ts';
 import { costText } from './asked-because.ts';
 import { budgetHeading, budgetRows } from './budget-notice.ts';
-import { lineBreak, oneLine } from './mail-layout.ts';
+import { oneLine } from './mail-layout.ts';
 import { asksForDecision, tellsOfChangeSet } from './notice.ts';
 import {
   cutOff,
   headingOf,
+  quoted,
   shortened,
   stepHeadings,
   type ApprovalNotice,
@@ -105,8 +106,7 @@ function descriptionLines({ description }: ApprovalData, others: readonly string
   if (!description) return [];
   const taken = others.join('\n').length + 1;
   const room = Math.min(longestDescription, longestMessage - taken);
-  const quoted = description.split(lineBreak).map((line) => `› ${withoutMarkup(line)}`);
-  return room > 0 ? [shortened(quoted.join('\n'), room)] : [];
+  return room > 0 ? [shortened(withoutBrackets(quoted(description)), room)] : [];
 }
 
 function summaryOf({ action, risk_level: risk, current_group: group }: ApprovalData): string {
@@ -121,7 +121,8 @@ function decisionLine({ by, name, comment }: NonNullable<ApprovalData['decision'
 
 /**
  * Google Chat writes mentions and named links in angle brackets; text of a request must make
- * neither, nor a line that could look like one of ours.
+ * neither.
  */
-const withoutMarkup = (text: string): string =>
-  oneLine(text).replaceAll('<', '‹').replaceAll('>', '›');
+const withoutBrackets = (text: string): string => text.replaceAll('<', '‹').replaceAll('>', '›');
+/** Nor a line that could look like one of ours. */
+const withoutMarkup = (text: string): string => withoutBrackets(oneLine(text));

@@ -6,6 +6,7 @@ import type {
   Decision,
   NoticeType,
 } from '../../../shared/contracts/notifier.ts';
+import { lineBreak, oneLine } from './mail-layout.ts';
 import { testNotice } from './notice.ts';
 
 /**
@@ -47,6 +48,16 @@ export const cutOff = 'Not all of it fits here: see the rest in Strata before yo
 /** At most `length` characters, without half of a surrogate pair at the cut. */
 export const shortened = (text: string, length: number): string =>
   text.length <= length ? text : `${text.slice(0, length - 1).toWellFormed()}…`;
+
+/**
+ * What a request says in sentences of its own, each line marked, so that none looks like a line of
+ * ours.
+ */
+export const quoted = (text: string): string =>
+  text
+    .split(lineBreak)
+    .map((line) => `› ${oneLine(line)}`)
+    .join('\n');
 
 export function headingOf({ type, data }: ApprovalNotice): string {
   switch (type) {

@@ -5,11 +5,13 @@
 import type { KnownBlock, Button } from '@slack/web-api';
 import { budgetNoticeType } from '../../../shared/contracts/notifier.ts';
 import { budgetHeading, budgetRows } from './budget-notice.ts';
+import { oneLine } from './mail-layout.ts';
 import { asksForDecision, tellsOfChangeSet } from './notice.ts';
 import { approvalRows, changeSetRows, type NoticeRow } from './notice-rows.ts';
 import {
   cutOff,
   headingOf,
+  quoted,
   shortened,
   stepHeadings,
   type ApprovalNotice,
@@ -33,7 +35,7 @@ export function slackMessage(notice: ChatNotice, page: string | undefined): Slac
   if (notice.type === budgetNoticeType)
     return messageOf(budgetHeading(notice.data), budgetRows(notice.data), [], page);
   if (tellsOfChangeSet(notice)) {
-    const rows = [notice.data.title, ...changeSetRows(notice.data)];
+    const rows = [notice.data.title, ...changeSetRows(notice.data).map(marked)];
     return messageOf(stepHeadings[notice.type], rows, [], page);
   }
   const { type, data } = notice;
@@ -45,10 +47,12 @@ function rowsOf(notice: ApprovalNotice): NoticeRow[] {
   const { facts, resource, said } = approvalRows(notice);
   const row = resource === undefined ? [] : [['Resource', resource] as const];
   const cut = row.some((each) => textOf(each).length > longestText) ? [cutOff] : [];
-  return [notice.data.title, ...facts, ...row, ...cut, ...said];
+  return [notice.data.title, ...facts, ...row, ...cut, ...said.map(marked)];
 }
 
-const textOf = (row: NoticeRow): string => (typeof row === 'string' ? row : `${row[0]}: ${row[1]}`);
+const marked = (row: NoticeRow): NoticeRow => (typeof row === 'string' ? quoted(row) : row);
+const textOf = (row: NoticeRow): string =>
+  typeof row === 'string' ? row : `${row[0]}: ${oneLine(row[1])}`;
 
 function messageOf(
   heading: string,
