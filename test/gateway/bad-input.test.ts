@@ -1,30 +1,21 @@
 /** G6: bad input is refused with its code and place. */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   createTenant,
   signIn,
-  startStrata,
   type Client,
-  type Running,
   type Send,
   type TenantFixture,
 } from '../support/strata.ts';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let platform: Client;
 let tenant: TenantFixture;
 
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({
-    DATABASE_URL: database.url,
-    LOG_LEVEL: 'warn',
-    // On a busy machine many requests at once wait for each other.
-    REQUEST_TIMEOUT_MS: '60000',
-  });
+  strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Bad input');
   await tenant.admin.put(`/tenants/${tenant.id}/services/fixed`, {
@@ -34,10 +25,6 @@ beforeAll(async () => {
     max_instances: 2,
   });
   await tenant.admin.put(`/tenants/${tenant.id}/config/agents/there`, { default_cpu: '1' });
-});
-afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
 });
 
 type By = 'platform' | 'operator';

@@ -2,33 +2,25 @@
  * Bounds over REST: what they make of effective values, who sets them, and what explain says of
  * them.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   createTenant,
   signIn,
-  startStrata,
   type Client,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let platform: Client;
 /** One that tests share which leave nothing behind. */
 let shared: TenantFixture;
 
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   shared = await createTenant(strata.url, platform, 'Bound by nothing');
-});
-afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
 });
 
 let tenants = 0;
@@ -472,10 +464,10 @@ describe('a known key keeps its type in the documents of the platform', () => {
       201,
     );
     // As a release before let them be.
-    await database.query(
+    await strata.database.query(
       `UPDATE global_config.global_configurations SET config_value = '"many"' WHERE config_key = 'max_instances'`,
     );
-    await database.query(
+    await strata.database.query(
       `UPDATE global_config.service_type_configurations SET default_settings = '{"max_instances": "many"}'
        WHERE service_type = 'kept'`,
     );
@@ -501,22 +493,24 @@ describe('a known key keeps its type in the documents of the platform', () => {
   });
 });
 
-describe('what is stored outside of bounds', () => {
-  type Listed = Record<'tenant_id' | 'path' | 'by' | 'problem', string>;
-  const shown = ({ tenant_id, path, by, problem }: Listed) => [tenant_id, path, by, problem];
+type Listed = Record<'tenant_id' | 'path' | 'by' | 'problem', string>;
 
-  async function walk(client: Client, path: string, limit: number): Promise<Listed[]> {
-    const items: Listed[] = [];
-    let cursor = '';
-    for (let pages = 0; pages < 60; pages += 1) {
-      const { status, body } = await client.get(`${path}?limit=${limit}${cursor}`);
-      expect([status, body.items.length <= limit]).toEqual([200, true]);
-      items.push(...body.items);
-      if (body.next_cursor === null) return items;
-      cursor = `&cursor=${body.next_cursor}`;
-    }
-    throw new Error('the list does not end');
+/** All pages of a list of violations, of which the tenants of other files have some, too. */
+async function walk(client: Client, path: string, limit: number): Promise<Listed[]> {
+  const items: Listed[] = [];
+  let cursor = '';
+  for (let pages = 0; pages < 1000; pages += 1) {
+    const { status, body } = await client.get(`${path}?limit=${limit}${cursor}`);
+    expect([status, body.items.length <= limit]).toEqual([200, true]);
+    items.push(...body.items);
+    if (body.next_cursor === null) return items;
+    cursor = `&cursor=${body.next_cursor}`;
   }
+  throw new Error('the list does not end');
+}
+
+describe('what is stored outside of bounds', () => {
+  const shown = ({ tenant_id, path, by, problem }: Listed) => [tenant_id, path, by, problem];
 
   test('is listed for the platform over all tenants, and for a tenant its own with its own bounds', async () => {
     const one = await freshTenant();
@@ -598,9 +592,8 @@ test('bounds of a tenant that leave a pair no order under those of the platform 
   expect((await admin.put(path, own)).status).toBe(201);
   await admin.put(`/tenants/${id}/services/web`, { service_type: 'cloud_run', min_instances: 2 });
   const listed = async (client: Client, list: string) =>
-    (await client.get(`${list}/violations?limit=200`)).body.items.filter(
-      (item: { tenant_id: string; problem: string }) =>
-        item.tenant_id === id && item.problem === 'contradicts',
+    (await walk(client, `${list}/violations`, 200)).filter(
+      (item) => item.tenant_id === id && item.problem === 'contradicts',
     );
   expect(await listed(admin, path)).toEqual([]);
   const rule = { minimum: 5, service_types: ['cloud_run'] };

@@ -10,34 +10,38 @@ import { removalAt } from '../../console/format.ts';
 import { ladderOf, titleOf, type Explanations } from '../../console/screens/ladder.ts';
 import { trialAddress } from '../../console/screens/trial.ts';
 import { pointerTo } from '../../shared/schema/json-pointer.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
 import fc from '../support/properties.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   createTenant,
   signIn,
-  startStrata,
   type Client,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
 const stacks = Number(process.env.LADDER_STACKS ?? 60);
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let platform: Client;
 let tenant: TenantFixture;
+let settingsBefore: Record<string, unknown>;
+
+const entry = '/config/global/note';
+const ofType = '/config/service-types/cloud_run/default';
 
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Ladders');
+  ({ default_settings: settingsBefore } = (await platform.get(ofType)).body);
 });
+// Other files use this platform after it.
 afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
+  await platform.delete(entry);
+  const { default_settings: now } = (await platform.get(ofType)).body;
+  const without = Object.fromEntries(Object.keys(now).map((key) => [key, null]));
+  await platform.patch(ofType, { default_settings: { ...without, ...settingsBefore } });
 });
 
 type Json = Record<string, unknown>;
@@ -168,8 +172,8 @@ test(`${stacks} stacks are shown as they are, and what clearing leads to as it c
     agent: `/tenants/${id}/config/agents/scaler`,
     service: `/tenants/${id}/services/web`,
     bounds: `/tenants/${id}/config/bounds`,
-    type: '/config/service-types/cloud_run/default',
-    entry: '/config/global/note',
+    type: ofType,
+    entry,
   } as const;
   type Kind = keyof typeof addresses;
   const known = Object.fromEntries(

@@ -4,8 +4,8 @@ import { randomUUID } from 'node:crypto';
 import { keyScopes } from '../../shared/contracts/roles.ts';
 import { createApiKeys, newApiKey, parseApiKey } from '../../shared/security/api-keys.ts';
 import { eventually } from '../support/cluster.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
 import fc from '../support/properties.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   addMember,
   adminPassword,
@@ -14,25 +14,27 @@ import {
   joinTenant,
   memberPassword,
   signIn,
-  startStrata,
   type Answer,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let platform: Client;
 let tenant: TenantFixture;
+/** What is written for the platform. */
+const ofPlatform = [
+  '/config/global/private-of-the-platform',
+  '/config/service-types/dormant/default',
+  '/config/global/public-of-the-platform',
+] as const;
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Keys');
 });
+// Other files use this platform after it.
 afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
+  for (const path of ofPlatform) await platform.delete(path);
 });
 
 interface IssuedKey {
@@ -113,12 +115,12 @@ test('it is shown once, is taken in both headers, and only its hash is stored', 
   });
   const { secret } = parseApiKey(key)!;
   expect(listed.text).not.toContain(secret);
-  const rows = await database.query('SELECT row_to_json(k) AS row FROM auth.api_keys k');
+  const rows = await strata.database.query('SELECT row_to_json(k) AS row FROM auth.api_keys k');
   expect(JSON.stringify(rows)).not.toContain(secret);
-  const waiting = await database.query('SELECT event FROM strata.outbox');
-  const recorded = await database.query('SELECT payload FROM audit.events');
+  const waiting = await strata.database.query('SELECT event FROM strata.outbox');
+  const recorded = await strata.database.query('SELECT payload FROM audit.events');
   expect(JSON.stringify([waiting, recorded])).not.toContain(secret);
-  expect(strata.output()).not.toContain(secret);
+  expect(await strata.output()).not.toContain(secret);
 });
 
 test('scopes bound it, and so do the roles that its owner has now', async () => {
@@ -243,13 +245,12 @@ test("what is the platform's alone is seen with platform:read only, whoever owns
     keyWith('platform:write'),
     keyWith('platform:read', 'config:read', 'audit:read'),
   ]);
-  const entry = '/config/global/private-of-the-platform';
+  const [entry, type, publicEntry] = ofPlatform;
   const secret = 'seen-by-the-platform-only';
   expect((await platform.put(entry, { config_value: secret })).status).toBe(201);
-  const type = '/config/service-types/dormant/default';
   const dormant = { is_active: false, default_settings: { note: secret } };
   expect((await platform.put(type, dormant)).status).toBe(201);
-  await platform.put('/config/global/public-of-the-platform', { config_value: 1, is_public: true });
+  await platform.put(publicEntry, { config_value: 1, is_public: true });
 
   for (const path of [entry, type]) {
     // Twice: the second answer is one from memory.
@@ -257,7 +258,7 @@ test("what is the platform's alone is seen with platform:read only, whoever owns
     expect((await read.get(path)).text).toContain(secret);
     expect(await reading(config, path)).toBe('404 not_found');
   }
-  expect(await reading(config, '/config/global/public-of-the-platform')).toBe('200');
+  expect(await reading(config, publicEntry)).toBe('200');
   expect(await reading(config, '/config/global')).toBe('403 insufficient_scope');
   expect((await config.get('/config/service-types?limit=200')).text).not.toContain(secret);
   expect((await read.get('/config/service-types?limit=200')).text).toContain(secret);
@@ -271,10 +272,9 @@ test("what is the platform's alone is seen with platform:read only, whoever owns
   }
   expect(outcome(await write.put(entry, { config_value: secret }))).toBe('200');
 
-  await eventually(async () =>
-    expect((await read.get('/audit/events?limit=200')).text).toContain(secret),
-  );
-  const events = await audit.get('/audit/events?limit=200');
+  const newest = '/audit/events?limit=200&order=desc';
+  await eventually(async () => expect((await read.get(newest)).text).toContain(secret));
+  const events = await audit.get(newest);
   expect([events.status, events.body.items.length > 0]).toEqual([200, true]);
   expect(events.text).not.toContain(secret);
 });
@@ -301,14 +301,14 @@ test('it ends with the membership of its owner, in that tenant alone, and does n
 
   // As after a removal that died before it came to the keys.
   const lost = await keyIn(tenant.id);
-  await database.query(`DELETE FROM tenant_config.members WHERE user_id = '${id}'`);
+  await strata.database.query(`DELETE FROM tenant_config.members WHERE user_id = '${id}'`);
   expect((await tenant.admin.delete(`/tenants/${tenant.id}/users/${id}`)).status).toBe(404);
   expect(await reading(lost, risk())).toBe('401 auth_api_key_invalid');
 
   // The same, and nobody removes them again before they are asked back.
   await joinTenant(tenant.admin, tenant.id, back, { email, roles: ['operator'] });
   const left = await keyIn(tenant.id);
-  await database.query(`DELETE FROM tenant_config.members WHERE user_id = '${id}'`);
+  await strata.database.query(`DELETE FROM tenant_config.members WHERE user_id = '${id}'`);
   await joinTenant(tenant.admin, tenant.id, back, { email, roles: ['operator'] });
   expect(await reading(left, risk())).toBe('401 auth_api_key_invalid');
 });
@@ -342,7 +342,7 @@ test('it expires, in 90 days by default, 365 at most', async () => {
     422,
   );
   // The gateway knows it by then, and asks no one.
-  await database.query(
+  await strata.database.query(
     `UPDATE auth.api_keys SET expires_at = now() + interval '10 seconds' WHERE id = '${id}'`,
   );
   const used = () => reading(new Client(strata.url, key), `/tenants/${tenant.id}/config/effective`);

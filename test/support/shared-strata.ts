@@ -2,11 +2,11 @@
  * One Strata for each worker of jest, which its test files use one after the other: a start costs
  * more processor time than most files need besides.
  *
- * It is for files that start Strata with a database and no other setting, name their tenants and
- * people as no other file does, and leave the platform's configuration as it was. They list nothing
- * of all tenants, fail to sign in a few times at most, for a network is slowed after thirty, and do
- * not stop it. After a file that left something of the platform's, as one that fails may, the next
- * gets another Strata.
+ * It is for files that start Strata with a database and no other setting than these below, name
+ * their tenants and people as no other file does, and leave the platform's configuration as it was.
+ * They count nothing of all tenants, fail to sign in a few times at most, for a network is slowed
+ * after thirty, and do not stop it. After a file that left something of the platform's, as one that
+ * fails may, the next gets another Strata.
  */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -83,6 +83,8 @@ async function start(): Promise<Started> {
   const strata = await startStrata({
     DATABASE_URL: database.url,
     DATA_DIR: dataDir,
+    // On a busy machine many requests at once wait for each other.
+    REQUEST_TIMEOUT_MS: '60000',
     // Limits that files would reach together.
     NETWORK_RATE_LIMIT_PER_MINUTE: '1000000',
     INVITATIONS_PER_MINUTE_PER_CALLER: '500',
