@@ -1,15 +1,13 @@
 /**
  * Policies on how to sign in: what a session by password alone may still do, and who sets a policy.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { writeFileSync } from 'node:fs';
 import { restRoutes } from '../../gateway/http/rest.ts';
 import { eventually } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
 import { holdLock } from '../support/held-lock.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   Client,
@@ -17,31 +15,19 @@ import {
   joinTenant,
   memberPassword,
   signIn,
-  startStrata,
   type Answer,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let platform: Client;
 let tenant: TenantFixture;
 let other: TenantFixture;
-const folder = mkdtempSync(join(tmpdir(), 'strata-policy-'));
-const envFile = join(folder, 'strata.env');
 beforeAll(async () => {
-  writeFileSync(envFile, '');
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url, ENV_FILE: envFile });
+  strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Strict');
   other = await createTenant(strata.url, platform, 'Lenient');
-});
-afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** Of AuthZEN's routes errors are problem details, which have the code beside the detail. */
@@ -59,7 +45,7 @@ async function setPolicy(policy: string, by = platform): Promise<string> {
 async function withPasskey(email: string, password: string): Promise<Client> {
   const signedIn = await new Client(strata.url).post('/auth/login', { email, password });
   const { session_id: id, access_token: token } = signedIn.body;
-  await database.query(`UPDATE auth.sessions SET method = 'passkey' WHERE id = '${id}'`);
+  await strata.database.query(`UPDATE auth.sessions SET method = 'passkey' WHERE id = '${id}'`);
   return new Client(strata.url, token);
 }
 
@@ -177,7 +163,7 @@ describe('keys that a password made', () => {
     ];
     const kept = await makeKey(strong, 'by passkey');
     const elsewhere = await makeKey(other.admin, 'of another tenant');
-    await database.query(
+    await strata.database.query(
       `UPDATE auth.api_keys SET made_with = NULL WHERE name = 'from before it was kept'`,
     );
     const read = (key: Client, id = strict.id) => key.get(risk(id)).then(outcome);
@@ -257,7 +243,7 @@ test('a key that a password was making while the policy came is none', async () 
   const strict = await createTenant(strata.url, platform, 'Strict meanwhile');
   const admin = await withPasskey(strict.emails.tenant_admin!, memberPassword);
   const counter = `SELECT FROM strata.revisions WHERE scope = 'auth' FOR UPDATE`;
-  const lock = await holdLock(database, counter);
+  const lock = await holdLock(strata.database, counter);
   const making = strict.operator.post('/auth/api-key', { name: 'late' });
   await lock.untilWaiting(1);
   const policy = { sign_in_policy: 'passkey_or_sso' };
@@ -270,7 +256,7 @@ test('a key that a password was making while the policy came is none', async () 
 test("the platform's policy binds its administrators from the reload on, and no one else", async () => {
   const strong = await withPasskey('admin@example.com', adminPassword);
   const made = await platform.post('/auth/api-key', { name: 'ops', scopes: ['platform:read'] });
-  writeFileSync(envFile, 'PLATFORM_SIGN_IN_POLICY=passkey_or_sso\n');
+  writeFileSync(strata.envFile, 'PLATFORM_SIGN_IN_POLICY=passkey_or_sso\n');
   expect(outcome(await platform.post('/config/reload', { reload_env: true }))).toBe('200');
   const fresh = await signIn(strata.url, 'admin@example.com', adminPassword);
   for (const session of [platform, fresh]) {
@@ -283,7 +269,7 @@ test("the platform's policy binds its administrators from the reload on, and no 
   expect(outcome(await strong.get('/tenants'))).toBe('200');
   expect(outcome(await new Client(strata.url, made.body.api_key).get('/tenants'))).toBe('200');
   expect(outcome(await tenant.admin.get(risk()))).toBe('200');
-  writeFileSync(envFile, '');
+  writeFileSync(strata.envFile, '');
   expect(outcome(await strong.post('/config/reload', { reload_env: true }))).toBe('200');
   expect(outcome(await platform.get('/tenants'))).toBe('200');
 });

@@ -25,7 +25,7 @@ const patienceMs = 60_000;
  * own.
  */
 export async function holdLock(
-  database: Database,
+  database: Pick<Database, 'url' | 'query'>,
   statement: string,
   values: unknown[] = [],
 ): Promise<HeldLock> {
@@ -70,7 +70,7 @@ export async function holdLock(
  * inside it for their turn.
  */
 export async function queuedBehindRevision<T>(
-  database: Database,
+  database: Pick<Database, 'url' | 'query'>,
   scope: string,
   writers: readonly (() => Promise<T>)[],
 ): Promise<T[]> {

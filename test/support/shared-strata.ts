@@ -9,7 +9,7 @@
  * fails may, the next gets another Strata.
  */
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -23,6 +23,7 @@ interface Address {
   readonly url: string;
   readonly databaseUrl: string;
   readonly dataDir: string;
+  readonly envFile: string;
 }
 
 export interface SharedStrata {
@@ -30,13 +31,15 @@ export interface SharedStrata {
   readonly database: Pick<Database, 'url' | 'query'>;
   /** Everything it has logged, for earlier files as well. */
   readonly output: () => Promise<string>;
+  /** Empty at first, and after each file that has settings reloaded from it. */
+  readonly envFile: string;
 }
 
 /** The Strata of this worker, started when its first file asks for it. */
 export async function sharedStrata(): Promise<SharedStrata> {
-  const { url, databaseUrl, dataDir } = JSON.parse(await ask('address')) as Address;
+  const { url, databaseUrl, dataDir, envFile } = JSON.parse(await ask('address')) as Address;
   watchMailFolder(dataDir, { fromNowOn: true });
-  return { url, database: databaseAt(databaseUrl), output: () => ask('output') };
+  return { url, database: databaseAt(databaseUrl), output: () => ask('output'), envFile };
 }
 
 async function ask(what: 'address' | 'output'): Promise<string> {
@@ -50,7 +53,7 @@ async function ask(what: 'address' | 'output'): Promise<string> {
 interface Started {
   readonly address: () => string;
   readonly output: () => string;
-  /** Whether the platform's configuration is that of the beginning. */
+  /** Whether the platform's configuration and the settings are those of the beginning. */
   readonly isAsAtFirst: () => Promise<boolean>;
   readonly stop: () => Promise<void>;
 }
@@ -79,10 +82,13 @@ async function platformConfiguration({ query }: Database): Promise<string> {
 
 async function start(): Promise<Started> {
   const dataDir = mkdtempSync(join(tmpdir(), 'strata-data-'));
+  const envFile = join(dataDir, 'strata.env');
+  writeFileSync(envFile, '');
   const database = await strataDatabase();
   const strata = await startStrata({
     DATABASE_URL: database.url,
     DATA_DIR: dataDir,
+    ENV_FILE: envFile,
     // On a busy machine many requests at once wait for each other.
     REQUEST_TIMEOUT_MS: '60000',
     // Limits that files would reach together.
@@ -90,12 +96,13 @@ async function start(): Promise<Started> {
     INVITATIONS_PER_MINUTE_PER_CALLER: '500',
     INVITATIONS_PER_HOUR_PER_TENANT: '500',
   });
-  const received: Address = { url: strata.url, databaseUrl: database.url, dataDir };
+  const received: Address = { url: strata.url, databaseUrl: database.url, dataDir, envFile };
   const atFirst = await platformConfiguration(database);
   return {
     address: () => JSON.stringify(received),
     output: strata.output,
-    isAsAtFirst: async () => (await platformConfiguration(database)) === atFirst,
+    isAsAtFirst: async () =>
+      readFileSync(envFile, 'utf8') === '' && (await platformConfiguration(database)) === atFirst,
     async stop() {
       await strata.stop('SIGKILL');
       await database.drop();
