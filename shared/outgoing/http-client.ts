@@ -4,6 +4,7 @@
  */
 import { Agent as HttpAgent, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
+import type { Duplex } from 'node:stream';
 import type { Got, PlainResponse } from 'got';
 import type { Settings } from '../settings/settings.ts';
 import type { Guard } from './guard.ts';
@@ -95,6 +96,11 @@ export function createHttpClient(
       const received: { response?: PlainResponse } = {};
       stream.once('response', (response: PlainResponse) => {
         received.response = response;
+      });
+      // got listens to this, so that Node leaves the connection open for another protocol.
+      stream.once('upgrade', (_response: unknown, socket: Duplex) => {
+        socket.destroy();
+        stream.destroy(new OutgoingError('answer_invalid', 'did not answer with HTTP'));
       });
       const chunks: Buffer[] = [];
       let cut: OutgoingReason | null = null;

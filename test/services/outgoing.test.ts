@@ -358,6 +358,10 @@ describe('the client', () => {
     '/hang': () => undefined,
     '/reset': (request) => request.socket.resetAndDestroy(),
     '/garbage': (request) => request.socket.end('SSH-2.0-x\r\n'),
+    '/upgrade': (request) =>
+      request.socket.write(
+        'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n',
+      ),
     '/trickle': (_request, response) => {
       response.write('slow');
       const timer = setInterval(() => response.write('.'), 20);
@@ -482,6 +486,8 @@ describe('the client', () => {
   test.each([
     ['/reset', 'connection_failed'],
     ['/garbage', 'answer_invalid'],
+    // That its connection is closed is seen at the end of this file.
+    ['/upgrade', 'answer_invalid'],
   ])('%s is %s', async (path, reason) => {
     expect(await refusalOf(send(path, { headers: { authorization: `Bearer ${canary}` } }))).toBe(
       reason,
