@@ -4,32 +4,29 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { documentedPath } from '../../gateway/openapi/document.ts';
 import { restRoutes } from '../../gateway/http/rest.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   createTenant,
   signIn,
-  startStrata,
   type Answer,
   type Client,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 
-let database: Database;
-let strata: Running;
+let strata: SharedStrata;
 let platform: Client;
 let tenant: TenantFixture;
 
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Endpoint rows');
 });
+// Other files use this platform after it.
 afterAll(async () => {
-  await strata?.stop('SIGKILL');
-  await database?.drop();
+  for (const key of [named.key, 'as-stored', 'proto', 'hidden'])
+    await platform.delete(`/config/global/${key}`);
 });
 
 interface Row {
@@ -42,7 +39,7 @@ interface Row {
   readonly configType?: string;
   readonly resourceId?: (tenantId: string) => string;
   readonly audit?: string;
-  readonly expected: (answer: unknown, tenantId: string) => void;
+  readonly expected: (answer: unknown, tenantId: string, revision: number) => void;
 }
 
 const defaults = {
@@ -166,13 +163,13 @@ const rows: readonly Row[] = [
     body: { config_value: { low: [1, 2] }, is_public: true, requires_restart: true },
     drops: () => 'global_alerting.bands',
     audit: 'config.global.created',
-    expected: (body) =>
+    expected: (body, _id, revision) =>
       expect(body).toMatchObject({
         config_key: 'alerting.bands',
         config_value: { low: [1, 2] },
         is_public: true,
         requires_restart: true,
-        revision: 1,
+        revision,
       }),
   },
   {
@@ -225,7 +222,7 @@ describe('the rows answer as specified, with their side effects', () => {
     if (row.method === 'GET') {
       const answer = await client.get(path);
       expect(answer.status).toBe(200);
-      row.expected(answer.body, tenant.id);
+      row.expected(answer.body, tenant.id, Number(answer.headers.get('x-config-revision')));
       return;
     }
     const tried = await client.put(`${path}?dry_run=true`, row.body);
@@ -235,17 +232,18 @@ describe('the rows answer as specified, with their side effects', () => {
     await client.get(path);
     const answer = await client.put(path, row.body, { 'x-change-reason': 'a row of the table' });
     expect([200, 201]).toContain(answer.status);
-    row.expected(answer.body, tenant.id);
     const revision = Number(answer.headers.get('x-config-revision'));
+    row.expected(answer.body, tenant.id, revision);
     expect(answer.headers.get('etag')).toBe(`"${revision}"`);
 
-    const [change] = await database.query<{ keys: string[] }>(
-      'SELECT keys FROM strata.changes ORDER BY created_at DESC, id DESC LIMIT 1',
+    const [change] = await strata.database.query<{ keys: string[] }>(
+      'SELECT keys FROM strata.changes WHERE scope = $1 ORDER BY created_at DESC, id DESC LIMIT 1',
+      [row.by ?? `tenant:${tenant.id}`],
     );
     expect(change!.keys).toEqual([row.drops!(tenant.id)]);
     const read = await client.get(path);
     expect(read.headers.get('etag')).toBe(`"${revision}"`);
-    row.expected(read.body, tenant.id);
+    row.expected(read.body, tenant.id, revision);
 
     const requestId = answer.headers.get('x-request-id')!;
     expect(await auditEvent(row.audit!, requestId, client)).toMatchObject({
