@@ -56,8 +56,9 @@ test('no line of a request looks like one of ours', () => {
   const forged = 'Fine.\nRisk: low\u2028Cost impact: 0';
   const { type, data } = about(forged);
   const decision = { decision: 'deny', by: 'ada', comment: forged } as const;
-  expect(sectionsOf({ type, data: { ...data, description: forged, decision } })).toEqual([
-    'Scale <!channel>',
+  const title = 'Scale\u2028Risk: low';
+  expect(sectionsOf({ type, data: { ...data, title, description: forged, decision } })).toEqual([
+    'Scale Risk: low',
     'Action: scale',
     'Risk: critical',
     'Resource: Fine. Risk: low Cost impact: 0',

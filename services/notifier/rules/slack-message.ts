@@ -35,7 +35,7 @@ export function slackMessage(notice: ChatNotice, page: string | undefined): Slac
   if (notice.type === budgetNoticeType)
     return messageOf(budgetHeading(notice.data), budgetRows(notice.data), [], page);
   if (tellsOfChangeSet(notice)) {
-    const rows = [notice.data.title, ...changeSetRows(notice.data).map(marked)];
+    const rows = [oneLine(notice.data.title), ...changeSetRows(notice.data).map(marked)];
     return messageOf(stepHeadings[notice.type], rows, [], page);
   }
   const { type, data } = notice;
@@ -47,7 +47,7 @@ function rowsOf(notice: ApprovalNotice): NoticeRow[] {
   const { facts, resource, said } = approvalRows(notice);
   const row = resource === undefined ? [] : [['Resource', resource] as const];
   const cut = row.some((each) => textOf(each).length > longestText) ? [cutOff] : [];
-  return [notice.data.title, ...facts, ...row, ...cut, ...said.map(marked)];
+  return [oneLine(notice.data.title), ...facts, ...row, ...cut, ...said.map(marked)];
 }
 
 const marked = (row: NoticeRow): NoticeRow => (typeof row === 'string' ? quoted(row) : row);
