@@ -18,7 +18,7 @@ export class StrataProvider implements Provider {
   readonly events = new OpenFeatureEventEmitter();
   readonly #options: ConnectOptions;
   readonly #closing = new AbortController();
-  /** Of what the page is about; undefined before the first, and where that could not be had. */
+  /** Of the page's context; undefined before the first, and where its values could not be had. */
   #name: string | undefined;
   /**
    * What flags are read from; undefined before the first, and where that of a new context could not

@@ -248,8 +248,11 @@ async function placeGranted(
     const { id, decided: before } = row;
     const admission = admissions.get(id);
     if (admission === undefined) break;
-    if (admission !== null && !isSameRevision(held, admission.decided.revision)) break;
-    if (admission !== null && isTooOld(admission, now)) break;
+    if (
+      admission &&
+      (isTooOld(admission, now) || !isSameRevision(held, admission.decided.revision))
+    )
+      break;
     decided += 1;
     // Refused as the only one, it never will start.
     const denial = admission ? denialOf(admission, 1) : { ...before, decision: 'deny' as const };
