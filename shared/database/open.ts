@@ -82,6 +82,9 @@ export async function openDatabase(
       onConnect: (client: PooledClient) =>
         connections ? connections.admit(client, { leads }) : client.identify(),
       maxLifetimeSeconds,
+      // By the library's default of ten seconds a node with nothing to do opens a connection every
+      // few seconds, for ever: of two that a burst of polls takes, the second is idle for longer.
+      idleTimeoutMillis: 60_000,
       // What does not need the answer of the statement before it is sent behind that at once. A
       // query without an answer in time ends its connection then, so that the rollback does not
       // wait as long again.
