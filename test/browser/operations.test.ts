@@ -5,7 +5,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { eventually } from '../support/cluster.ts';
-import { withClient } from '../support/postgres.ts';
 import { startReceiver, type Received, type Receiver } from '../support/receiver.ts';
 import {
   createTenant,
@@ -28,7 +27,7 @@ import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
 import { hostile, platformAdmin, setStage, type Stage } from './stage.ts';
 import { standAgainAt, standAt } from './stand.ts';
-import { slownessOf, soonMs, visit, workOf, type Visit } from './visit.ts';
+import { soonMs, visit, type Visit } from './visit.ts';
 
 /** In UTC, yesterday to tomorrow, as the days of every year. */
 const everyDay = [-1, 0, 1].map((days) =>
@@ -781,105 +780,6 @@ describe('the platform', () => {
 });
 
 /** Work of the page is measured, not time that passes, since other tests run beside these. */
-describe('much at once', () => {
-  test('a fresh load is usable soon, and small in all', async () => {
-    const seen = await stage.visit();
-    const { page } = seen;
-    const sizes: Promise<number>[] = [];
-    page.on('requestfinished', (request) => {
-      sizes.push(request.sizes().then(({ responseBodySize }) => responseBodySize));
-    });
-    const began = performance.now();
-    const workMs = await workOf(page, () => new SignInPage(page).open());
-    const usableMs = performance.now() - began;
-    const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
-    expect(bytes).toBeGreaterThan(50_000);
-    expect(bytes).toBeLessThan(150_000);
-    console.log(`a fresh load: ${JSON.stringify({ usableMs, workMs, bytes })}`);
-    expect(workMs).toBeLessThan(1500 * (await slownessOf(page)));
-    expect(usableMs).toBeLessThan(60_000);
-    await seen.close();
-  });
-
-  test('ten thousand instances come in pages, and the filter finds the last', async () => {
-    await withClient(stage.database.url, (client) =>
-      client.query(
-        `INSERT INTO tenant_config.service_configurations (tenant_id, id, document, revision, updated_by, updated_at)
-         SELECT $1, 'many-' || lpad(n::text, 5, '0'), json_build_object('service_id', 'many-' || lpad(n::text, 5, '0'),
-           'service_type', 'cloud_run', 'service_name', 'Number ' || n), 1, 'test', now() FROM generate_series(1, 10000) AS n`,
-        [beta.id],
-      ),
-    );
-    const seen = await stage.tabOf(beta.emails.tenant_admin!);
-    const { page } = seen;
-    // What was asked before the stream of changes began is asked again then.
-    const asked = new Set<string>();
-    page.on('request', (request) => {
-      if (request.url().includes(`/tenants/${beta.id}/services?`)) asked.add(request.url());
-    });
-    await page.goto(`/console/tenants/${beta.id}/documents`);
-    const list = page.locator('section.kind').filter({ hasText: 'Service instances' });
-    await list.getByText('200 and more').waitFor();
-    expect(asked.size).toBe(1);
-    // What fills the window is there first.
-    await eventually(async () => expect(await list.locator('tbody tr').count()).toBe(200));
-    await list.getByRole('button', { name: 'Show more' }).click();
-    await list.getByText('400 and more').waitFor();
-    await eventually(async () => expect(await list.locator('tbody tr').count()).toBe(400));
-    await page.getByRole('searchbox', { name: 'Filter' }).fill('many-10000');
-    await list.getByText('1 of 10000').waitFor();
-    await eventually(async () =>
-      expect(await list.locator('tbody tr').allInnerTexts()).toEqual([
-        expect.stringMatching(/many-10000\s+Number 10000/),
-      ]),
-    );
-    expect(asked.size).toBe(50);
-    expect(seen.faults).toEqual([]);
-    await seen.close();
-  });
-
-  test('a difference of a mebibyte is shown without a page that stands still', async () => {
-    const seen = await asAdmin();
-    const { page } = seen;
-    const long = 'x'.repeat(512 * 1024);
-    const places = Array.from({ length: 8000 }, (_, index) => ({
-      path: `/custom/place_${index}`,
-      before: index,
-      after: `${index} ${'y'.repeat(50)}`,
-    }));
-    const changes = [{ path: '/custom/long', before: long, after: `${long}!` }, ...places];
-    await page.route('**/config/agents/scaler?dry_run=true', (route) =>
-      route.fulfill({ json: { dry_run: true, changes, invalidates: [] } }),
-    );
-    await page.goto(`/console/tenants/${acme.id}/documents/agents/scaler`);
-    await page.locator('[name="/default_cpu"]').fill('2');
-    await page.evaluate(`window.longest = 0;
-      new PerformanceObserver((list) => {
-        for (const { duration } of list.getEntries()) window.longest = Math.max(window.longest, duration);
-      }).observe({ type: 'longtask' });`);
-    const rows = page.locator('.changes tbody tr');
-    const shownMs = await workOf(page, async () => {
-      await page.getByRole('button', { name: 'Review & publish…' }).click();
-      await page.getByText('The first 200 of 8001 places.').waitFor();
-    });
-    await eventually(async () => expect(await rows.count()).toBe(200));
-    const moreMs = await workOf(page, async () => {
-      await page.getByRole('button', { name: 'Show more' }).click();
-      await page.getByText('The first 400 of 8001 places.').waitFor();
-    });
-    const longestMs = await page.evaluate<number>('window.longest');
-    const slowness = await slownessOf(page);
-    const report = { shownMs, moreMs, longestMs, slowness };
-    console.log(`a difference of a mebibyte, ms: ${JSON.stringify(report)}`);
-    expect(moreMs).toBeLessThan(400 * slowness);
-    // Of all that is done one after the other: no part of it is longer.
-    expect(shownMs).toBeLessThan(600 * slowness);
-    await eventually(async () => expect(await rows.count()).toBe(400));
-    expect(seen.faults).toEqual([]);
-    await seen.close();
-  });
-});
-
 test('emptied overrides show what the layers below say, before anything is published', async () => {
   const seen = await asAdmin();
   const document = new DocumentPage(seen.page);
