@@ -41,6 +41,8 @@ export interface ErrorData {
   readonly change_set?: ProposedChangeSet;
   /** Answered with `field_managed`: the fields that it may not change, and whose they are. */
   readonly managed_fields?: readonly ManagedField[];
+  /** The message for callers who may not list the names that the other one has. */
+  readonly unnamed?: string;
   /** A database is behind it. Known to neighbours on the bus, and to no client. */
   readonly database?: true;
 }

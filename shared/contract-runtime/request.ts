@@ -2,11 +2,18 @@
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import type { Context, ServiceBroker } from 'moleculer';
-import { serviceCaller, type Caller } from '../access.ts';
+import { mayCall, serviceCaller, type Caller } from '../access.ts';
 import type { Loaded } from '../coherence/entry.ts';
 import type { AsOf } from '../coherence/floors.ts';
-import { contractOf, type ActionName, type ParamsOf, type ResultOf } from '../contracts/index.ts';
+import {
+  contractOf,
+  contractTable,
+  type ActionName,
+  type ParamsOf,
+  type ResultOf,
+} from '../contracts/index.ts';
 import type { Combining } from '../commits/combined-commits.ts';
+import { codeOf, StrataError, type ErrorData } from '../errors.ts';
 
 /** Where a request came from: for throttling, sessions and the audit. Empty on the bus. */
 export interface Client {
@@ -101,13 +108,25 @@ export const callAs = <A extends ActionName>(
 ): Promise<ResultOf<A>> => {
   const { caller, requestId, client, nodeID } = options;
   const timeout = timeoutOf(action, params, options.timeout);
-  return broker.call<ResultOf<A>, ParamsOf<A>>(action, params, {
+  const answer = broker.call<ResultOf<A>, ParamsOf<A>>(action, params, {
     requestID: requestId,
     meta: { caller, ...(client ? { client } : {}) },
     ...(nodeID === undefined ? {} : { nodeID }),
     ...(timeout === undefined ? {} : { timeout }),
   });
+  if (caller.scopes === undefined) return answer;
+  return answer.catch((error: unknown) => {
+    throw withinReach(error, caller);
+  });
 };
+
+/** A refusal that names what is near an unknown name: an API key is told what it could list. */
+function withinReach(error: unknown, caller: Caller): unknown {
+  const { unnamed } = (error as { readonly data?: ErrorData } | undefined)?.data ?? {};
+  if (unnamed === undefined || mayCall(contractTable['tenant-config.contexts'], caller, {}))
+    return error;
+  return new StrataError(codeOf(error), unnamed);
+}
 
 /** What one node answers to this one; undefined where it does not, or not in time. */
 export async function askNode<A extends ActionName>(

@@ -194,6 +194,29 @@ describe('a narrow key', () => {
     expect((await ofCheckout.post(`${own}/finish`, { outcome: 'succeeded' })).status).toBe(200);
   });
 
+  test('is told no name near one that is not there', async () => {
+    const service_id = 'checkouts';
+    const narrow = await narrowKey({ service_ids: [service_id] });
+    const asking = await tenant.admin.post('/auth/api-key', {
+      name: 'asking',
+      scopes: ['approvals:write'],
+    });
+    const intent = { action: 'scale', risk_level: 'low', service_id };
+    for (const { status, body } of [
+      await narrow.get(`${at}/config/effective?service_id=${service_id}&strict=true`),
+      await narrow.post(`${at}/decide`, intent),
+      await narrow.post(`${at}/automations`, intent),
+      await new Client(strata.url, asking.body.api_key).post(`${at}/approvals`, {
+        ...intent,
+        title: 'Scale',
+      }),
+    ])
+      expect([status, body.detail.message]).toEqual([404, 'No service named "checkouts".']);
+    // Somebody who may list them is.
+    const known = await tenant.admin.post(`${at}/decide`, intent);
+    expect(known.body.detail.message).toContain('Did you mean checkout, search?');
+  });
+
   test('proposes changes of its own documents, and takes those back alone', async () => {
     const sets = `${at}/config/changesets`;
     const item = (path: string) => ({ action: 'patch', path, body: { max_instances: 4 } });

@@ -18,11 +18,10 @@ export async function refuseUnknown(
   request: Pick<Request, 'call'>,
 ): Promise<void> {
   if (unknown.length === 0) return;
-  const names = await namesNear(unknown, address, request).catch(() => ({}));
-  throw new StrataError(
-    'not_found',
-    unknown.map((field) => sentence(field, address[field]!, names)).join(' '),
-  );
+  const near = await namesNear(unknown, address, request).catch(() => ({}));
+  const message = (names: Names): string =>
+    unknown.map((field) => sentence(field, address[field]!, names)).join(' ');
+  throw new StrataError('not_found', message(near), { unnamed: message({}) });
 }
 
 type Names = { readonly [Field in AddressField]?: readonly string[] };
