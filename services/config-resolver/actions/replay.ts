@@ -7,6 +7,7 @@ import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { strict, Timestamp } from '../../../shared/contracts/fields.ts';
 import type { DecisionsImpact } from '../../../shared/contracts/impact.ts';
 import { decodeCursor, encodeCursor, positionCursors } from '../../../shared/documents/paging.ts';
+import { requireReading } from '../../../shared/documents/trial.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { canonicalHash } from '../../../shared/schema/canonical-hash.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
@@ -90,6 +91,8 @@ async function replay(
   thread: ReplayThread,
   request: Request,
 ): Promise<Replay> {
+  if (body.proposed.items !== undefined)
+    requireReading(request.caller, 'config:read', 'What is tried tells what there is');
   const base = baseOf(tenantId, body);
   const begun = body.cursor === undefined ? undefined : decode(body.cursor, base);
   const from = momentOf(body.from)!.toISOString();

@@ -377,6 +377,28 @@ describe('decisions', () => {
         expect((await replay(other, { proposed })).status).toBeGreaterThanOrEqual(400);
     });
 
+    test('of writes is for keys that read the configuration, which a refusal tells of', async () => {
+      const keyWith = async (scopes: readonly string[]): Promise<Client> => {
+        const made = await tenant.admin.post('/auth/api-key', { name: 'replay', scopes });
+        return new (tenant.admin.constructor as typeof Client)(strata.url, made.body.api_key);
+      };
+      const replayBy = async (scopes: readonly string[], proposed: object): Promise<Answer> =>
+        (await keyWith(scopes)).post(url('/decide/replay'), {
+          from: '2020-01-01T00:00:00Z',
+          proposed,
+        });
+      const items = [
+        { action: 'put', path: url('/services/web'), body: { service_type: 'other' } },
+      ];
+      const blind = await replayBy(['automations:read'], { items });
+      expect([blind.status, blind.body.detail.code]).toEqual([403, 'insufficient_scope']);
+      expect(blind.text).not.toContain('cloud_run');
+      const seeing = await replayBy(['automations:read', 'config:read'], { items });
+      expect(seeing.body.errors[0].message).toBe('is fixed once created: cloud_run');
+      const as_of = new Date().toISOString();
+      expect((await replayBy(['automations:read'], { as_of })).status).toBe(200);
+    });
+
     test('of a document of the platform holds also where a rollout had a candidate of it', async () => {
       const path = '/config/global/business_hours';
       const put = (config_value: object) => [
