@@ -132,6 +132,7 @@ async function whyNotOfMaker(
   const { why_not: whyNot } = await call('tenant-config.members.decider', {
     tenant_id: tenantId,
     user_id: maker,
+    account_id: caller.id,
     ...askedOf(row),
   });
   return whyNot;

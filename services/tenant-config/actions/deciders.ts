@@ -5,8 +5,9 @@ import { revisionsOf } from '../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { hasDeciderRole, linkDeciderOf, rightOf, type AskedGroups } from '../rules/decider.ts';
-import { countedFor, type Asked } from '../rules/given.ts';
+import { countedFor, distrustedBefore, type Asked } from '../rules/given.ts';
 import { MemberEntity, ServiceAccountEntity, type MemberRow, type TenantRow } from '../schema.ts';
+import { wereNewAdministrators } from '../stores/membership-history.ts';
 import { findApprovers } from '../stores/members.ts';
 import { findTenant } from '../stores/tenants.ts';
 
@@ -60,6 +61,22 @@ async function memberDecider(
   if (!right) return { decider: null, why_not: rightOf(member, asked) && whyNot };
   const { email, display_name: name } = account;
   return { decider: { id: userId, name: name ?? email, email, right }, why_not: null };
+}
+
+/**
+ * The same of who made a key of a service account. Where they have lost every right since, as a
+ * member whom the requester made for that and removed, nothing says any more who gave it.
+ */
+async function makerDecider(
+  manager: EntityManager,
+  tenantId: string,
+  userId: string,
+  found: Decider,
+  when: Asked,
+): Promise<Decider> {
+  if (found.decider || found.why_not) return found;
+  const isNew = await wereNewAdministrators(manager, tenantId, [userId], distrustedBefore(when.at));
+  return isNew ? { decider: null, why_not: 'added_by_requester' } : found;
 }
 
 async function accountDecider(
@@ -119,9 +136,12 @@ export const deciderActions = (db: DataSource) =>
       if (tenant.status === 'disabled') return { tenant_name, revisions, ...noDecider };
       const when: Asked = asked ?? { at: new Date().toISOString(), by: [] };
       const ofGroups = await askedGroups(manager, tenant_id, groups, when, request);
-      const find = (): Promise<Decider> => {
-        if (user_id !== undefined)
-          return memberDecider(manager, tenant_id, user_id, ofGroups, when, request);
+      const find = async (): Promise<Decider> => {
+        if (user_id !== undefined) {
+          const found = await memberDecider(manager, tenant_id, user_id, ofGroups, when, request);
+          if (account_id === undefined) return found;
+          return makerDecider(manager, tenant_id, user_id, found, when);
+        }
         if (account_id !== undefined)
           return accountDecider(manager, tenant_id, account_id, ofGroups, when);
         if (email !== undefined)

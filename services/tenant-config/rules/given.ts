@@ -29,6 +29,13 @@ export interface Asked {
 /** For how long before an approval what its requester gives away does not count. */
 export const hoursOfDistrust = 24;
 
+/** From when on a gift of the requester does not count for what was asked for at this time. */
+export const distrustedBefore = (at: string): Date =>
+  new Date(Date.parse(at) - hoursOfDistrust * 3_600_000);
+
+/** Among givers: who gave one of them their right is not known any more, so it may be any requester. */
+export const unknownGiver = 'unknown';
+
 const roleEntry = (role: string): string => `role ${role}`;
 const groupEntry = (group: string): string => `group ${group}`;
 const entriesOf = ({ roles, groups }: RolesAndGroups): string[] => [
@@ -51,7 +58,7 @@ export function giversOf(caller: Caller): string[] {
 export const recentGivers = (all: readonly (Given | null)[], at: Date): string[] =>
   all
     .flatMap((given) => Object.values(given ?? {}))
-    .filter((gift) => Date.parse(gift.at) > at.getTime() - hoursOfDistrust * 3_600_000)
+    .filter((gift) => Date.parse(gift.at) > distrustedBefore(at.toISOString()).getTime())
     .flatMap(({ by }) => by);
 
 /** What is kept is kept as it was given first; what is new is given by this gift. */
@@ -86,8 +93,9 @@ function whyNot(gift: Gift | undefined, asked: Asked): WhyNot | null {
   if (!gift) return null;
   const [at, askedAt] = [Date.parse(gift.at), Date.parse(asked.at)];
   if (at > askedAt) return 'added_later';
-  const isRecent = at > askedAt - hoursOfDistrust * 3_600_000;
-  return isRecent && gift.by.some((by) => asked.by.includes(by)) ? 'added_by_requester' : null;
+  const isRecent = at > distrustedBefore(asked.at).getTime();
+  const isTheirs = gift.by.some((by) => by === unknownGiver || asked.by.includes(by));
+  return isRecent && isTheirs ? 'added_by_requester' : null;
 }
 
 /** The roles and groups that count for an approval, and why others do not. */

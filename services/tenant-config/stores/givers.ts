@@ -5,7 +5,16 @@
  */
 import type { EntityManager } from 'typeorm';
 import type { Caller } from '../../../shared/access.ts';
-import { giversOf, recentGivers, type Gift, type Given } from '../rules/given.ts';
+import { isUuid } from '../../../shared/schema/uuid.ts';
+import {
+  distrustedBefore,
+  giversOf,
+  recentGivers,
+  unknownGiver,
+  type Gift,
+  type Given,
+} from '../rules/given.ts';
+import { wereNewAdministrators } from './membership-history.ts';
 
 export async function giftOf(
   manager: EntityManager,
@@ -25,5 +34,9 @@ export async function giftOf(
     rows.map(({ given }) => given),
     at,
   );
-  return { at: at.toISOString(), by: [...new Set([...own, ...givers])] };
+  const when = at.toISOString();
+  const people = ids.filter(isUuid);
+  const isUnknown = await wereNewAdministrators(manager, tenantId, people, distrustedBefore(when));
+  const by = [...own, ...givers, ...(isUnknown ? [unknownGiver] : [])];
+  return { at: when, by: [...new Set(by)] };
 }

@@ -101,3 +101,33 @@ export async function hasBeenMember(
   );
   return found !== undefined;
 }
+
+/**
+ * Whether any of these people became an administrator after a moment and is none any more, as far as
+ * the rows tell: what their right was given by went with it.
+ */
+export async function wereNewAdministrators(
+  manager: EntityManager,
+  tenantId: string,
+  userIds: readonly string[],
+  after: Date,
+): Promise<boolean> {
+  const [found] = await manager.query<unknown[]>(
+    `SELECT FROM tenant_config.membership_history h
+     WHERE h.tenant_id = $1 AND h.kind = 'user' AND h.id = ANY($2::uuid[]) AND h.changed_at > $3
+       AND h.status = 'active' AND 'tenant_admin' = ANY(h.roles)
+       AND NOT EXISTS (
+         SELECT FROM tenant_config.members m WHERE m.tenant_id = $1 AND m.user_id = h.id
+           AND m.status = 'active' AND 'tenant_admin' = ANY(m.roles))
+       AND NOT COALESCE(
+         (SELECT p.status = 'active' AND 'tenant_admin' = ANY(p.roles)
+          FROM tenant_config.membership_history p
+          WHERE p.tenant_id = $1 AND p.kind = 'user' AND p.id = h.id AND p.changed_at <= $3
+          ORDER BY p.seq DESC LIMIT 1),
+         (SELECT t.memberships_known_since > $3 FROM tenant_config.tenants t WHERE t.id = $1),
+         false)
+     LIMIT 1`,
+    [tenantId, userIds, after],
+  );
+  return found !== undefined;
+}

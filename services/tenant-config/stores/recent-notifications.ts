@@ -2,7 +2,7 @@
 import type { EntityManager } from 'typeorm';
 import { StrataError } from '../../../shared/errors.ts';
 import type { RecentChange } from '../rules/recent-changes.ts';
-import { hoursOfDistrust } from '../rules/given.ts';
+import { hoursOfDistrust, unknownGiver } from '../rules/given.ts';
 
 /** Changes of one configuration that are looked through. */
 const mostChanges = 500;
@@ -45,7 +45,7 @@ export async function recentChanges(
        ORDER BY revision DESC LIMIT $3
      ) AS newest
      WHERE changed_at > clock_timestamp() - make_interval(hours => $4) ORDER BY revision DESC`,
-    [tenantId, ids, mostChanges, hoursOfDistrust, askedBy],
+    [tenantId, ids, mostChanges, hoursOfDistrust, [...askedBy, unknownGiver]],
   );
   if (rows.length === mostChanges)
     throw new StrataError(

@@ -470,7 +470,13 @@ describe('who may approve', () => {
       const refused = [403, 'approval_decider_added_by_requester'];
       expect(codeOf(await decide(key, ofDora.id))).toEqual(refused);
       expect((await decide(key, ofAda.id)).status).toBe(200);
+      // That its maker has lost the right, or left, does not hide by whose hand they had it.
+      await people.dora!.patch(path(`/users/${idOfHal}`), { roles: ['viewer'] });
+      expect(codeOf(await decide(key, ofDora.id))).toEqual(refused);
       await people.dora!.delete(path(`/users/${idOfHal}`));
+      expect(codeOf(await decide(key, ofDora.id))).toEqual(refused);
+      const later = await askedBy(people.dora!, 'none');
+      expect(codeOf(await decide(key, later.id))).toEqual(refused);
     });
 
     test('nor by a service account that is removed before anything is asked', async () => {
@@ -491,6 +497,24 @@ describe('who may approve', () => {
       expect(codeOf(await follow(mailbox, ofDora.id))).toEqual([403, 'insufficient_role']);
       expect((await follow(listed, ofDora.id)).status).toBe(200);
       expect((await follow(mailbox, ofAda.id)).status).toBe(200);
+    });
+
+    test('nor by what such a key gives once its maker has left', async () => {
+      await configure(undefined);
+      const elder = { name: 'elder', roles: ['tenant_admin'] };
+      const { body: account } = await people.ada!.post(path('/service-accounts'), elder);
+      await grow();
+      const ivy = { email: 'ivy@rights.example', roles: ['tenant_admin'] };
+      const { client: theirs, user_id: idOfIvy } = await addMember(people.dora!, tenant.id, ivy);
+      const keysAt = path(`/service-accounts/${account.id}/api-keys`);
+      const key = await keyOf(theirs, keysAt, ['approvals:configure']);
+      await people.dora!.delete(path(`/users/${idOfIvy}`));
+      const mailbox = 'ivys@elsewhere.example';
+      const change = { email: { approval_recipients: [listed, mailbox] } };
+      expect((await key.patch(path('/config/notifications'), change)).status).toBe(200);
+      const { id } = await askedBy(people.dora!, 'none');
+      expect(codeOf(await follow(mailbox, id))).toEqual([403, 'insufficient_role']);
+      expect((await follow(listed, id)).status).toBe(200);
     });
 
     async function askedBy(client: Client, action: string) {
