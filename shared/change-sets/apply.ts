@@ -27,7 +27,7 @@ import {
   type ProvenRight,
 } from './change-sets.ts';
 import { placingsOf, requireAccess, writeOf } from './items.ts';
-import { askedOf, digestOf, requireEnough, requireState, type Step } from './rules.ts';
+import { askedOf, digestOf, personOf, requireEnough, requireState, type Step } from './rules.ts';
 import type { Due } from './schedule.ts';
 import type { ChangeSetRow } from './schema.ts';
 import { isOfStops } from './stops.ts';
@@ -145,7 +145,9 @@ export class Applying {
     // Its power is that of the step, and not of each write.
     const { power: _power, ...others } = request;
     const requireNow = isEmergency ? () => undefined : requireEnough(content);
-    const changeSet = { id, isEmergency, requireEnough: requireNow };
+    const people = isEmergency ? [...content.authors, personOf(request.caller)] : content.authors;
+    const by = people.flatMap(({ principals }) => principals);
+    const changeSet = { id, isEmergency, by, requireEnough: requireNow };
     const own: Request = { ...others, caller: author, changeSet };
     const said = { reason: content.reason, ...claimsOf(content) };
     const placings = await placingsOf(documents, content.items, tenantId, said, own);

@@ -26,6 +26,8 @@ export interface AppliedChangeSet {
   readonly id: string;
   /** Without the approvals that it needed. */
   readonly isEmergency?: boolean;
+  /** The principals of all who wrote it and, of an emergency, of whose it is. */
+  readonly by?: readonly string[];
   /** Throws where it has fewer approvals than policies ask for a write. */
   requireEnough(required: { readonly required: number; readonly groups: readonly string[] }): void;
 }

@@ -100,7 +100,8 @@ export function notificationKind(
         manager.update(TenantEntity, { id }, columns),
         recordHistory(manager, name, record, request),
       ]);
-      const { by } = await giftOf(manager, id, request.caller, new Date(record.at));
+      const at = new Date(record.at);
+      const { by } = await giftOf(manager, id, request.caller, at, request.changeSet?.by);
       await notePrincipals(manager, id, record.revision, by);
     },
 

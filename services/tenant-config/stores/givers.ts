@@ -21,8 +21,10 @@ export async function giftOf(
   tenantId: string,
   caller: Caller,
   at: Date,
+  /** Who else stands behind it. */
+  others: readonly string[] = [],
 ): Promise<Gift> {
-  const own = giversOf(caller);
+  const own = [...giversOf(caller), ...others];
   const ids = own.map((principal) => principal.slice(principal.indexOf(' ') + 1));
   const rows = await manager.query<{ given: Given | null }[]>(
     `SELECT given FROM tenant_config.members WHERE tenant_id = $1 AND user_id::text = ANY($2)

@@ -517,6 +517,27 @@ describe('who may approve', () => {
       expect((await follow(listed, id)).status).toBe(200);
     });
 
+    test('nor by a change set that their key wrote and they made an emergency', async () => {
+      await configure(undefined);
+      const scribe = { name: 'scribe', roles: ['tenant_admin'] };
+      const { body: account } = await people.ada!.post(path('/service-accounts'), scribe);
+      await grow();
+      const keysAt = path(`/service-accounts/${account.id}/api-keys`);
+      const key = await keyOf(people.dora!, keysAt, ['approvals:configure', 'config:write']);
+      const mailbox = 'scribes@elsewhere.example';
+      const body = { email: { approval_recipients: [listed, mailbox] } };
+      const items = [{ action: 'patch', path: path('/config/notifications'), body }];
+      const sets = path('/config/changesets');
+      const { body: set } = await key.post(sets, { title: 'T', reason: 'R', items });
+      const emergency = { reason: 'nobody else is awake now' };
+      const applied = await people.dora!.post(`${sets}/${set.id}/break-glass`, emergency);
+      expect([applied.status, applied.body.state]).toEqual([200, 'applied']);
+      const [ofDora, ofBob] = [await askedBy(people.dora!, 'none'), await ask('bob', 'none')];
+      expect(codeOf(await follow(mailbox, ofDora.id))).toEqual([403, 'insufficient_role']);
+      expect((await follow(mailbox, ofBob.id)).status).toBe(200);
+      expect((await people.ada!.post(`${sets}/${set.id}/review`)).status).toBe(200);
+    });
+
     async function askedBy(client: Client, action: string) {
       const made = await client.post(path('/approvals'), { action, risk_level: 'low', title: 'T' });
       expect([made.status, made.text]).toEqual([202, expect.any(String)]);
