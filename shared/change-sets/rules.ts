@@ -106,14 +106,16 @@ export function personOf({ type, id, api_key: key }: Caller): StoredPerson {
 export const overlap = (one: StoredPerson, others: readonly StoredPerson[]): boolean =>
   others.some(({ principals }) => principals.some((each) => one.principals.includes(each)));
 
-/** Authors with one more, who is the last. */
-export const withAuthor = (
-  authors: readonly StoredPerson[],
-  author: StoredPerson,
-): StoredPerson[] => [
-  ...authors.filter(({ type, id }) => type !== author.type || id !== author.id),
-  author,
-];
+/**
+ * Authors with one more, who is the last. Of an account that comes with another key, the maker of the
+ * earlier one stays an author.
+ */
+export function withAuthor(authors: readonly StoredPerson[], author: StoredPerson): StoredPerson[] {
+  const isSame = ({ type, id }: StoredPerson): boolean => type === author.type && id === author.id;
+  const before = authors.filter(isSame).flatMap(({ principals }) => principals);
+  const principals = [...new Set([...author.principals, ...before])];
+  return [...authors.filter((each) => !isSame(each)), { ...author, principals }];
+}
 
 /**
  * Whom those who approve it, or review its emergency, were given their right by, and when it is asked

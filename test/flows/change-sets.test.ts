@@ -74,6 +74,7 @@ beforeAll(async () => {
     name: 'ci',
     roles: ['tenant_admin'],
   });
+  ids.ci = account.body.id;
   accountKey = await keyOf(`/tenants/${tenantId}/service-accounts/${account.body.id}/api-keys`);
   before = [
     await people.ada.put(project(), { labels: { name: 'Free' } }),
@@ -353,6 +354,21 @@ describe('who approves', () => {
     for (const author of [people.ada, people.dora])
       expect(code(await approve(author, again))).toEqual(own);
     expect((await people.ada.get(path)).status).toBe(404);
+  });
+
+  test('nor the makers of two keys of an account, with which it was written and edited', async () => {
+    const opened = good(
+      await accountKey.post(sets(), { title: 'T', reason: 'R', items: [putProject()] }),
+    ).body;
+    const made = await people.dora.post(at(`/service-accounts/${ids.ci}/api-keys`), {
+      name: 'other',
+      scopes: ['config:write'],
+    });
+    const other = new Client(people.dora.url, made.body.api_key);
+    good(await other.send('PATCH', sets(`/${opened.id}`), { body: { title: 'Better' } }));
+    const set = good(await other.post(sets(`/${opened.id}/submit`))).body;
+    for (const author of [people.ada, people.dora])
+      expect(code(await approve(author, set))).toEqual(own);
   });
 
   test('not whom the author has just made an approver', async () => {
