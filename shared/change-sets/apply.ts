@@ -33,6 +33,12 @@ import type { ChangeSetRow } from './schema.ts';
 import { isOfStops } from './stops.ts';
 import { changeRow, lockAsRead, Outdated, recordStep, requireReviewed } from './store.ts';
 
+/**
+ * So long after it was found due, or had its last approval, it is applied by itself. A node may stand
+ * still in between, while a freeze begins or it becomes too late: the schedule then looks again.
+ */
+const longestAgoMs = 30_000;
+
 /** What is against applying it now, which ends or suspends it. */
 class Prevented extends Error {
   readonly state: 'stale' | 'suspended' | 'failed';
@@ -72,7 +78,8 @@ export class Applying {
       requireState(row, step);
       try {
         const unstopped = dueAt && (await this.#requireNoStop(row, dueAt, request));
-        return (await this.#write(row, request, emergency, unstopped)).applied;
+        const since = step === 'run' ? (dueAt ?? row.updated_at) : undefined;
+        return (await this.#write(row, request, { emergency, unstopped, since })).applied;
       } catch (error) {
         // Whoever breaks the glass is there, and the change set stays what it was.
         if (emergency !== undefined)
@@ -95,7 +102,7 @@ export class Applying {
     const draft = await this.#changeSets.draft(tenantId, body, request);
     return whileAsRead(async () => {
       try {
-        return (await this.#write(draft, request, emergency)).answers;
+        return (await this.#write(draft, request, { emergency })).answers;
       } catch (error) {
         throw error instanceof Prevented ? new StrataError('conflict', error.message) : error;
       }
@@ -133,8 +140,15 @@ export class Applying {
   async #write(
     row: ChangeSetRow | Draft,
     request: Request,
-    emergency: string | undefined,
-    unstopped?: ProvenRight<unknown>,
+    {
+      emergency,
+      unstopped,
+      since,
+    }: {
+      readonly emergency: string | undefined;
+      readonly unstopped?: ProvenRight<unknown> | undefined;
+      readonly since?: Date | undefined;
+    },
   ): Promise<{ applied: ChangeSetRow; answers: WrittenDocument<unknown>[] }> {
     const { db, documents, onStep } = this.#options;
     const { content, tenant_id: tenantId, id } = row;
@@ -162,6 +176,7 @@ export class Applying {
       begin: async (manager) => {
         held.row = isStored(row) ? row : await this.#changeSets.insert(manager, row, request);
         held.now = isStored(row) ? await lockAsRead(manager, of, row) : held.row.created_at;
+        if (since) requireRecent(since, held.now);
         await holdRights(manager, [...provenRights, { right: undefined, revisions: elsewhere }]);
         if (isEmergency) await requireReviewed(manager, of, request.caller.id);
       },
@@ -240,6 +255,14 @@ function following<T>(revision: number, [first, ...others]: readonly Work<T>[]):
     return first!(manager, at, next, policies);
   };
   return [begin, ...others];
+}
+
+function requireRecent(since: Date, now: Date): void {
+  if (now.getTime() - since.getTime() > longestAgoMs)
+    throw new StrataError(
+      'service_unavailable',
+      'It stood still for too long. Nothing was written.',
+    );
 }
 
 const isStored = (row: ChangeSetRow | Draft): row is ChangeSetRow => 'updated_at' in row;

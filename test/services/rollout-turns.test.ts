@@ -7,15 +7,24 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
+import { platformChangeSetOptions } from '../../services/global-config/actions/change-sets.ts';
 import { startRunningRollouts } from '../../services/global-config/actions/rollout-runner.ts';
+import { platformDocuments } from '../../services/global-config/documents/platform-documents.ts';
 import { ChangeSetEntity, globalConfigSchema } from '../../services/global-config/schema.ts';
 import { answersOf, endTurn, takeTurn } from '../../services/global-config/stores/rollout-runs.ts';
 import { startTemporaryChanges } from '../../services/tenant-config/worker/temporary-changes.ts';
-import { startSchedule } from '../../shared/change-sets/schedule.ts';
+import { serviceCaller } from '../../shared/access.ts';
+import { Applying } from '../../shared/change-sets/apply.ts';
+import { ChangeSets } from '../../shared/change-sets/change-sets.ts';
+import { digestOf } from '../../shared/change-sets/rules.ts';
+import { dueNow, startSchedule } from '../../shared/change-sets/schedule.ts';
+import type { Content } from '../../shared/change-sets/schema.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
+import type { Request } from '../../shared/contract-runtime/request.ts';
 import { dueTemporaries } from '../../shared/documents/temporary-changes.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { StrataError } from '../../shared/errors.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/eventually.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
@@ -166,4 +175,66 @@ test('scheduled change sets of a tenant that get no answer hold up no other tena
   // The next of the tenant, too, is not held up by its first.
   expect(unanswered.length).toBeLessThan(5);
   expect(new Set(unanswered).size).toBe(unanswered.length);
+});
+
+/** The platform's, approved by the console two minutes ago, to be applied then. */
+async function dueForMinutes(apply: Content['apply']): Promise<string> {
+  const [id, minutesAgo] = [randomUUID(), new Date(Date.now() - 120_000)];
+  const by = { type: 'operator', id: 'o', principals: [] } as const;
+  const item = { path: `/config/global/${id}`, base: null, before: null, changes: [] };
+  const body = { config_value: 1, is_public: true, requires_restart: false };
+  const after = { ...body, config_key: id };
+  const content: Content = {
+    title: 'A change',
+    reason: 'It is time',
+    apply,
+    items: [{ action: 'put', body, after, ...item }],
+    authors: [by],
+    required: 1,
+    groups: [],
+    submitted_at: minutesAgo.toISOString(),
+    approved_by: [{ ...by, at: minutesAgo.toISOString(), comment: null }],
+    note: null,
+    ended_by: null,
+  };
+  await db.query(
+    `INSERT INTO global_config.change_sets (id, state, digest, content, created_at, updated_at, due_at)
+     VALUES ($1, 'scheduled', $2, $3, $4, $4, $4)`,
+    [id, digestOf(null, content), JSON.stringify(content), minutesAgo],
+  );
+  return id;
+}
+
+test('a change set whose node stood still before it was applied is looked at again', async () => {
+  await db.query(
+    'UPDATE strata.feed_state SET cluster = strata.cluster(), started = pg_postmaster_start_time()',
+  );
+  // It began after the look of two minutes ago.
+  const from = new Date(Date.now() - 60_000).toISOString().slice(0, 16);
+  const freeze = { during: [{ from, until: '9999-01-01T00:00', timezone: 'UTC' }] };
+  await db.query(
+    `INSERT INTO global_config.freezes (id, document, revision, updated_by, updated_at)
+     VALUES ('platform', $1, 1, 'u', now())`,
+    [JSON.stringify({ tonight: freeze })],
+  );
+  const settings = () => loadSettings({}, { roles: [] });
+  const options = platformChangeSetOptions(db, platformDocuments(db, settings));
+  const applying = new Applying(options, new ChangeSets(options));
+  const request = {
+    caller: serviceCaller('global-config'),
+    requestId: randomUUID(),
+    committed: [],
+    keys: [],
+    checkAnswer: () => undefined,
+  } as unknown as Request;
+  const at = new Date(Date.now() - 120_000);
+  const scheduled = await dueForMinutes({ at: at.toISOString() });
+  const stoodStill = applying.run(null, scheduled, { due: true, late: false, now: at }, request);
+  await expect(stoodStill).rejects.toThrow('stood still');
+  const due = await dueNow(db, ChangeSetEntity, scheduled);
+  const { state, content } = await applying.run(null, scheduled, due, request);
+  expect([state, content.note]).toEqual(['suspended', 'The freeze tonight holds.']);
+  // By the node of whoever approved it.
+  const approved = await dueForMinutes('on_approval');
+  await expect(applying.apply(null, approved, 'run', request)).rejects.toThrow('stood still');
 });
