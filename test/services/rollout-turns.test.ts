@@ -8,6 +8,9 @@ import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
 import { platformChangeSetOptions } from '../../services/global-config/actions/change-sets.ts';
+import { Planner } from '../../services/global-config/actions/plan.ts';
+import type { RolloutGates } from '../../services/global-config/actions/rollout-gates.ts';
+import { rolloutActions } from '../../services/global-config/actions/rollouts.ts';
 import { startRunningRollouts } from '../../services/global-config/actions/rollout-runner.ts';
 import { platformDocuments } from '../../services/global-config/documents/platform-documents.ts';
 import { ChangeSetEntity, globalConfigSchema } from '../../services/global-config/schema.ts';
@@ -21,6 +24,7 @@ import { dueNow, startSchedule } from '../../shared/change-sets/schedule.ts';
 import type { Content } from '../../shared/change-sets/schema.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import type { Request } from '../../shared/contract-runtime/request.ts';
+import type { Rollout, StoredRollout } from '../../shared/contracts/rollouts.ts';
 import { dueTemporaries } from '../../shared/documents/temporary-changes.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { StrataError } from '../../shared/errors.ts';
@@ -35,6 +39,10 @@ beforeAll(async () => {
   const options = { url: database.url, poolSize: 8, timeoutMs: 10_000, ssl: false };
   await migrate(options, [commitSchema, globalConfigSchema]);
   db = await openDatabase(options, globalConfigSchema);
+  // As the first node that polls the feed.
+  await db.query(
+    'UPDATE strata.feed_state SET cluster = strata.cluster(), started = pg_postmaster_start_time()',
+  );
   await plan('one');
 });
 afterAll(async () => {
@@ -177,6 +185,72 @@ test('scheduled change sets of a tenant that get no answer hold up no other tena
   expect(new Set(unanswered).size).toBe(unanswered.length);
 });
 
+const documentsOf = (source: DataSource) =>
+  platformDocuments(source, () => loadSettings({}, { roles: [] }));
+const request = {
+  caller: serviceCaller('global-config'),
+  requestId: randomUUID(),
+  committed: [],
+  keys: [],
+  checkAnswer: () => undefined,
+} as unknown as Request;
+
+test('a rollout whose documents there is no room for any more is held, and says so', async () => {
+  const [id, at] = [randomUUID(), new Date().toISOString()];
+  const by = { type: 'operator', id: 'o' } as const;
+  const document: StoredRollout = {
+    id,
+    title: 'A rollout',
+    reason: 'It is time',
+    state: 'running',
+    stage: 0,
+    stage_at: at,
+    stages: [{ percent: 100, bake_minutes: 0, gate: [] }],
+    salt: id,
+    on_fail: 'hold',
+    max_hold_minutes: 60,
+    digest: '',
+    items: [
+      {
+        action: 'put',
+        path: `/config/global/${id}`,
+        config_type: 'global_config',
+        resource_id: id,
+        base: null,
+        before: null,
+        after: { config_key: id, config_value: 1, is_public: true, requires_restart: false },
+      },
+    ],
+    changeset_id: null,
+    approvals: 0,
+    approver_groups: [],
+    revisions: null,
+    note: null,
+    started_by: by,
+    created_by: by.id,
+    created_at: at,
+  };
+  await db.query(
+    `INSERT INTO global_config.rollouts (id, document, state, created_at, revision, updated_by, updated_at)
+     VALUES ($1, $2, 'running', now(), 1, 'u', now())`,
+    [id, JSON.stringify(document)],
+  );
+  await db.query(
+    `INSERT INTO global_config.global_configurations
+       (config_key, config_value, is_public, requires_restart, revision, updated_by, updated_at)
+     SELECT 'of_others_' || n, '1', true, false, 1, 'u', now() FROM generate_series(1, 1000) AS n`,
+  );
+  const gates = { ask: async () => [] } as unknown as RolloutGates;
+  const planner = new Planner(db, documentsOf(db));
+  const { 'global-config.rollouts.run': run } = rolloutActions(db, planner, gates, () => undefined);
+  const { state, note } = (await run({ rollout_id: id }, request)) as Rollout;
+  expect([state, note]).toEqual([
+    'held',
+    expect.stringContaining('It may not advance: There would be more than 1000 public entries'),
+  ]);
+  await db.query('DELETE FROM global_config.global_configurations');
+});
+
 /** The platform's, approved by the console two minutes ago, to be applied then. */
 async function dueForMinutes(apply: Content['apply']): Promise<string> {
   const [id, minutesAgo] = [randomUUID(), new Date(Date.now() - 120_000)];
@@ -206,9 +280,6 @@ async function dueForMinutes(apply: Content['apply']): Promise<string> {
 }
 
 test('a change set whose node stood still before it was applied is looked at again', async () => {
-  await db.query(
-    'UPDATE strata.feed_state SET cluster = strata.cluster(), started = pg_postmaster_start_time()',
-  );
   // It began after the look of two minutes ago.
   const from = new Date(Date.now() - 60_000).toISOString().slice(0, 16);
   const freeze = { during: [{ from, until: '9999-01-01T00:00', timezone: 'UTC' }] };
@@ -217,16 +288,8 @@ test('a change set whose node stood still before it was applied is looked at aga
      VALUES ('platform', $1, 1, 'u', now())`,
     [JSON.stringify({ tonight: freeze })],
   );
-  const settings = () => loadSettings({}, { roles: [] });
-  const options = platformChangeSetOptions(db, platformDocuments(db, settings));
+  const options = platformChangeSetOptions(db, documentsOf(db));
   const applying = new Applying(options, new ChangeSets(options));
-  const request = {
-    caller: serviceCaller('global-config'),
-    requestId: randomUUID(),
-    committed: [],
-    keys: [],
-    checkAnswer: () => undefined,
-  } as unknown as Request;
   const at = new Date(Date.now() - 120_000);
   const scheduled = await dueForMinutes({ at: at.toISOString() });
   const stoodStill = applying.run(null, scheduled, { due: true, late: false, now: at }, request);

@@ -75,6 +75,8 @@ async function run(
 /** What does not pass by itself, such as approvals that are not enough any more. */
 const forSomebody: readonly string[] = [
   'change_approval_required',
+  'field_managed',
+  'payload_too_large',
   'precondition_failed',
   'validation_failed',
 ];
