@@ -76,9 +76,10 @@ export class Applying {
     return whileAsRead(async () => {
       const row = await this.#changeSets.find(tenantId, id);
       requireState(row, step);
+      if (dueAt) requireDue(row, dueAt);
       try {
         const unstopped = dueAt && (await this.#requireNoStop(row, dueAt, request));
-        const since = step === 'run' ? (dueAt ?? row.updated_at) : undefined;
+        const since = step === 'run' ? laterOf(row.updated_at, dueAt) : undefined;
         return (await this.#write(row, request, { emergency, unstopped, since })).applied;
       } catch (error) {
         // Whoever breaks the glass is there, and the change set stays what it was.
@@ -121,6 +122,7 @@ export class Applying {
     return whileAsRead(async () => {
       const row = await this.#changeSets.find(tenantId, id);
       requireState(row, 'run');
+      requireDue(row, now);
       return this.#leave(row, 'suspended', note, request);
     });
   }
@@ -256,6 +258,14 @@ function following<T>(revision: number, [first, ...others]: readonly Work<T>[]):
   };
   return [begin, ...others];
 }
+
+/** Since it was found due it may have been edited, approved and scheduled again. */
+function requireDue({ due_at: dueAt }: ChangeSetRow, now: Date): void {
+  if (dueAt === null || dueAt > now) throw new StrataError('conflict', 'It is not due.');
+}
+
+/** It was changed later than now where the database's clock was set back. */
+const laterOf = (one: Date, other: Date = one): Date => (one > other ? one : other);
 
 function requireRecent(since: Date, now: Date): void {
   if (now.getTime() - since.getTime() > longestAgoMs)

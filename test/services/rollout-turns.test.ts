@@ -53,7 +53,7 @@ afterAll(async () => {
 const plan = (id: string): Promise<unknown> =>
   db.query(
     `INSERT INTO global_config.rollouts (id, document, state, created_at, revision, updated_by, updated_at)
-     VALUES ($1, '{}', 'running', now(), 1, 'u', now())`,
+     VALUES ($1, '{"items":[]}', 'running', now(), 1, 'u', now())`,
     [id],
   );
 const answer = (result: 'pass' | 'fail') => {
@@ -252,7 +252,7 @@ test('a rollout whose documents there is no room for any more is held, and says 
 });
 
 /** The platform's, approved by the console two minutes ago, to be applied then. */
-async function dueForMinutes(apply: Content['apply']): Promise<string> {
+async function dueForMinutes(apply: Content['apply'], dueAt?: Date): Promise<string> {
   const [id, minutesAgo] = [randomUUID(), new Date(Date.now() - 120_000)];
   const by = { type: 'operator', id: 'o', principals: [] } as const;
   const item = { path: `/config/global/${id}`, base: null, before: null, changes: [] };
@@ -273,8 +273,8 @@ async function dueForMinutes(apply: Content['apply']): Promise<string> {
   };
   await db.query(
     `INSERT INTO global_config.change_sets (id, state, digest, content, created_at, updated_at, due_at)
-     VALUES ($1, 'scheduled', $2, $3, $4, $4, $4)`,
-    [id, digestOf(null, content), JSON.stringify(content), minutesAgo],
+     VALUES ($1, 'scheduled', $2, $3, $4, $4, $5)`,
+    [id, digestOf(null, content), JSON.stringify(content), minutesAgo, dueAt ?? minutesAgo],
   );
   return id;
 }
@@ -300,4 +300,15 @@ test('a change set whose node stood still before it was applied is looked at aga
   // By the node of whoever approved it.
   const approved = await dueForMinutes('on_approval');
   await expect(applying.apply(null, approved, 'run', request)).rejects.toThrow('stood still');
+});
+
+test('a change set that was scheduled again since it was found due is not applied then', async () => {
+  const options = platformChangeSetOptions(db, documentsOf(db));
+  const applying = new Applying(options, new ChangeSets(options));
+  const at = new Date(Date.now() + 3600_000);
+  const id = await dueForMinutes({ at: at.toISOString() }, at);
+  for (const late of [false, true]) {
+    const found = { due: true, late, now: new Date() };
+    await expect(applying.run(null, id, found, request)).rejects.toThrow('It is not due.');
+  }
 });
