@@ -10,6 +10,8 @@ import {
   automationActions,
   type AutomationOptions,
 } from '../../services/notifier/actions/automations.ts';
+import { requestApproval } from '../../services/notifier/actions/approvals.ts';
+import type { ApprovalOptions } from '../../services/notifier/actions/deciding.ts';
 import { redeemActions } from '../../services/notifier/actions/redeeming.ts';
 import { notifierSchema } from '../../services/notifier/schema.ts';
 import { heldRevisions } from '../../services/notifier/stores/automations.ts';
@@ -138,4 +140,37 @@ test('before it gives a slot to what waited for one', async () => {
   } finally {
     await slots.stop();
   }
+});
+
+test('before it asks for an approval, by a policy that may be another one by now', async () => {
+  const answers: Readonly<Record<string, unknown>> = {
+    'tenant-config.notifications.open': {
+      config: {
+        approver_groups: { risk_levels: {}, action_overrides: {} },
+        escalation: { max_hops: 0, escalation_window_minutes: 1 },
+        approval_policy: { required: { low: 1 }, allow_self: false, machines: false },
+        email: { approval_recipients: [], default_recipients: [] },
+      },
+      revision: 1,
+      counted_recipients: [],
+      slack_counts: false,
+      recent_changes: [],
+    },
+    'config-resolver.approval-terms': {
+      max_cost_impact_approval: { limit: null },
+      approval_timeout_minutes: { limit: 30 },
+      notification_channels: null,
+    },
+    'tenant-config.members.approvers': { groups: {}, admins: [] },
+  };
+  const options = {
+    db: standingStill(),
+    vault: { seal: () => '' },
+    settings: () => loadSettings({ SECRET_KEY: secretKey }, { roles: [] }),
+    takeMails: async () => undefined,
+  } as unknown as ApprovalOptions;
+  const body = { action: 'scale', risk_level: 'low', title: 'Scale' } as const;
+  const asking = { ...request, call: async (action: string) => answers[action] } as never;
+  const asked = requestApproval(options, tenantId, body, asking);
+  await expect(asked).rejects.toMatchObject({ type: 'timeout' });
 });

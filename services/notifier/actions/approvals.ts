@@ -25,6 +25,7 @@ import {
   timeoutSeconds,
   type ApprovalTerms,
 } from '../rules/approval-terms.ts';
+import { isTooOld } from '../rules/automation.ts';
 import { countNamed, destinationsOf } from '../channels/destinations.ts';
 import { firstTimes, type EscalationLimits } from '../rules/escalation.ts';
 import { approverChainOf } from '../../../shared/approver-chain.ts';
@@ -119,13 +120,16 @@ export async function requestApproval(
   refuseLarge(body);
   await requireRoom(db.manager, tenantId, 'approvals_pending', settings());
 
+  const at = await databaseTime(db.manager);
   const plan = await planOf(tenantId, body, request, onBehalfOf);
   const problems = costProblems(body.cost_impact, plan.terms);
   if (problems.length > 0) throw invalid(problems);
   await takeMails(tenantId, request.caller, countNamed(plan.chain, plan.frozen));
-  const made = await db.transaction((manager) =>
-    insertApproval(manager, options, tenantId, body, plan, request),
-  );
+  const made = await db.transaction(async (manager) => {
+    if (isTooOld({ at }, await databaseTime(manager)))
+      throw new StrataError('timeout', 'Nothing was asked: it took too long to find whom to ask.');
+    return insertApproval(manager, options, tenantId, body, plan, request);
+  });
   if (made) {
     announceApproval(options, tenantId, plan);
     return made;
