@@ -145,6 +145,8 @@ test.each([
   [{ all: 100, bad: 3 }, { all: 100, bad: 1 }, 'pass'],
   [{ all: 100, bad: 4 }, { all: 100, bad: 1 }, 'fail'],
   [{ all: 100, bad: 0 }, { all: 100, bad: 90 }, 'pass'],
+  [{ all: 100, bad: 7 }, { all: 100, bad: 5 }, 'pass'],
+  [{ all: 10_000, bad: 701 }, { all: 10_000, bad: 500 }, 'fail'],
   [{ all: 19, bad: 19 }, { all: 100, bad: 1 }, 'wait'],
   [{ all: 100, bad: 100 }, { all: 19, bad: 0 }, 'wait'],
   [{ all: 0, bad: 0 }, { all: 0, bad: 0 }, 'wait'],
