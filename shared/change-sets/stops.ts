@@ -2,6 +2,8 @@
  * What keeps a change set from being applied at its time, when nobody is there to look: an emergency
  * stop, and freezes that are about `config.change` of low risk.
  */
+import { isEnforced } from '../bounds/bounds-in-force.ts';
+import { satisfies } from '../bounds/limits.ts';
 import { frozenBy } from '../budgets/frozen-by.ts';
 import type { Bounds } from '../contracts/bounds.ts';
 import type { DecisionReason } from '../contracts/decide.ts';
@@ -26,7 +28,7 @@ export function stoppedBy(reasons: readonly DecisionReason[]): string | undefine
 /** Of the platform, whose documents hold for no tenant alone. */
 export function platformStoppedBy(bounds: Bounds, freezes: Freezes, at: Date): string | undefined {
   const { automation_enabled: stop } = bounds;
-  if (stop?.const === false && stop.mode !== 'warn') return stopped;
+  if (stop && isEnforced(stop) && !satisfies(true, stop)) return stopped;
   const inForce = Object.entries(freezes)
     .filter(([, { mode }]) => mode !== 'warn')
     .map(([name, rule]) => ({ by: 'platform', name, rule, revision: 0 }) as const);

@@ -2,9 +2,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { Temporal } from 'temporal-polyfill';
 import { decide } from '../../services/config-resolver/rules/decide.ts';
+import { platformStoppedBy } from '../../shared/change-sets/stops.ts';
 import { frozenBy, type Acting } from '../../shared/budgets/frozen-by.ts';
 import { freezesProblems } from '../../shared/budgets/freezes-document.ts';
 import { stretchAt, stretchOfAll } from '../../shared/budgets/windows.ts';
+import type { Bounds } from '../../shared/contracts/bounds.ts';
 import { Freezes, type Freeze, type FreezeWindow } from '../../shared/contracts/freezes.ts';
 import { weekdays } from '../../shared/contracts/weekdays.ts';
 import { limitDefaults } from '../../shared/contracts/risk.ts';
@@ -379,4 +381,15 @@ describe('documents', () => {
       '/f/during/0/until',
     ]);
   });
+});
+
+test.each([
+  ['const', { const: false }, true],
+  ['enum', { enum: [false] }, true],
+  ['enum that allows it', { enum: [false, true] }, false],
+  ['type', { type: 'boolean' }, false],
+  ['const that only warns', { const: false, mode: 'warn' }, false],
+] as const)('an emergency stop of the platform by %s', (_by, bound, holds) => {
+  const bounds = { automation_enabled: bound } as unknown as Bounds;
+  expect(platformStoppedBy(bounds, {}, new Date(0)) !== undefined).toBe(holds);
 });
