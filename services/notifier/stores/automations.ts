@@ -125,7 +125,13 @@ export async function countSlots(
   return counts;
 }
 
-/** Those that wait for a slot, or whose approval is granted, in the order of the grants. */
+/** Of so many that wait longest some are looked at. */
+const mostWaiting = 1000;
+
+/**
+ * Those that wait for a slot, or whose approval is granted, in the order of the grants. Where there
+ * are more, those of one context, which has one limit, leave room for the first ones of others.
+ */
 export const grantedRows = (
   manager: EntityManager,
   tenantId: string,
@@ -133,15 +139,21 @@ export const grantedRows = (
 ): Promise<Pick<AutomationRow, 'id' | 'state' | 'intent' | 'decided' | 'request_id'>[]> =>
   manager.query(
     `SELECT id, state, intent, decided, request_id FROM (
-       (SELECT id, state, intent, decided, request_id, granted_at, created_at FROM notifier.automations
-        WHERE tenant_id = $1 AND state = 'waiting_slot' ORDER BY granted_at, created_at, id LIMIT $2)
-       UNION ALL
-       (SELECT a.id, a.state, a.intent, a.decided, a.request_id, p.decided_at, a.created_at
-        FROM notifier.approvals p JOIN notifier.automations a ON a.approval_id = p.id
-        WHERE p.tenant_id = $1 AND p.awaited AND p.state = 'approved'
-          AND a.tenant_id = $1 AND a.state = 'waiting_approval' LIMIT $2)
-     ) AS granted ORDER BY granted_at, created_at, id LIMIT $2`,
-    [tenantId, most],
+       SELECT granted.*, row_number() OVER (
+         PARTITION BY intent ->> 'agent_type', intent ->> 'service_id', intent ->> 'service_type'
+         ORDER BY granted_at, created_at, id) AS place
+       FROM (
+         (SELECT id, state, intent, decided, request_id, granted_at, created_at FROM notifier.automations
+          WHERE tenant_id = $1 AND state = 'waiting_slot' ORDER BY granted_at, created_at, id LIMIT $3)
+         UNION ALL
+         (SELECT a.id, a.state, a.intent, a.decided, a.request_id, p.decided_at, a.created_at
+          FROM notifier.approvals p JOIN notifier.automations a ON a.approval_id = p.id
+          WHERE p.tenant_id = $1 AND p.awaited AND p.state = 'approved'
+            AND a.tenant_id = $1 AND a.state = 'waiting_approval' LIMIT $2)
+       ) AS granted
+       ORDER BY place, granted_at, created_at, id LIMIT $2
+     ) AS first ORDER BY granted_at, created_at, id`,
+    [tenantId, most, mostWaiting],
   );
 
 /** One that starts, with what it was charged. */

@@ -278,5 +278,8 @@ async function placeGranted(
   }
   const denied = denials.length > 0 ? await denyGranted(manager, denials) : [];
   const started = starts.length > 0 ? await startGranted(manager, starts) : [];
-  return { placed: [...denied, ...started], isComplete: decided === waiting.length };
+  const placed = [...denied, ...started];
+  // More may wait than were looked at, and have what these leave.
+  const isLast = waiting.length < mostAtOnce || placed.length === 0;
+  return { placed, isComplete: decided === waiting.length && isLast };
 }

@@ -243,6 +243,45 @@ describe('slots', () => {
     expect((await get(waiting.id, '?wait=20')).state).toBe('running');
   });
 
+  describe('where more wait than one look starts', () => {
+    const grantedOne = async (body: object = {}) => {
+      const waiting = await start({ risk_level: 'high', ...body });
+      await decideOn(waiting.approval_id, 'approve');
+      return waiting.id as string;
+    };
+    /** Waits for a slot, as do sixty more like it. */
+    async function sixtyWait(body: object = {}): Promise<void> {
+      const id = await grantedOne(body);
+      expect((await get(id, '?state=waiting_approval&wait=20')).state).toBe('waiting_slot');
+      await database.query(
+        `INSERT INTO notifier.automations
+         SELECT (json_populate_record(a, json_build_object('id', gen_random_uuid(), 'approval_id', NULL))).*
+         FROM notifier.automations a, generate_series(1, 60) WHERE a.id = $1`,
+        [id],
+      );
+    }
+
+    test('all of them start without another event', async () => {
+      await limitTo(1);
+      await start();
+      await sixtyWait();
+      await limitTo(100);
+      await eventually(async () => expect(await runningNow()).toBe(62), 30_000);
+    });
+
+    test('those whose own limit is reached hold up no others', async () => {
+      const service = `/tenants/${tenant.id}/services/slow`;
+      expect((await tenant.admin.put(service, { service_type: 'cloud_run' })).status).toBe(201);
+      await tenant.admin.patch(`/tenants/${tenant.id}/config/risk`, {
+        service_overrides: { cloud_run: { max_concurrent_automations: 1 } },
+      });
+      const slow = { service_id: 'slow' };
+      await start(slow);
+      await sixtyWait(slow);
+      expect((await get(await grantedOne(), '?wait=20')).state).toBe('running');
+    });
+  });
+
   test('one that is finished frees its slot also where the node ends with the commit', async () => {
     await limitTo(1);
     const running = await start();
