@@ -2,10 +2,10 @@
  * What keeps a change set from being applied at its time, when nobody is there to look: an emergency
  * stop, and freezes that are about `config.change` of low risk.
  */
-import { isEnforced } from '../bounds/bounds-in-force.ts';
+import { bindingOf, isEnforced, type BoundSet } from '../bounds/bounds-in-force.ts';
 import { satisfies } from '../bounds/limits.ts';
 import { frozenBy } from '../budgets/frozen-by.ts';
-import type { Bounds } from '../contracts/bounds.ts';
+import type { Bound, Bounds } from '../contracts/bounds.ts';
 import type { DecisionReason } from '../contracts/decide.ts';
 import type { Freezes } from '../contracts/freezes.ts';
 import type { StoredItem } from './schema.ts';
@@ -14,13 +14,21 @@ import type { StoredItem } from './schema.ts';
 export const applying = { action: 'config.change', risk_level: 'low' } as const;
 
 const stopped = 'The emergency stop holds.';
+const isStop = (rule: Bound): boolean => !satisfies(true, rule);
 const frozen = (name: string | undefined): string => `The freeze ${name} holds.`;
 
-/** Of a tenant, by what a decision on it says; undefined where nothing is against it. */
-export function stoppedBy(reasons: readonly DecisionReason[]): string | undefined {
+/**
+ * Of a tenant, by what a decision on it says and by the bounds that hold there; undefined where
+ * nothing is against it. A layer that says what a bound wants is the one that reasons name.
+ */
+export function stoppedBy(
+  reasons: readonly DecisionReason[],
+  bounds: readonly BoundSet[],
+): string | undefined {
   const isStopped = ({ rule, layer }: DecisionReason): boolean =>
     rule === 'automation_enabled' && layer === 'bounds';
-  if (reasons.some(isStopped)) return stopped;
+  const { enforced } = bindingOf('automation_enabled', bounds, null);
+  if (reasons.some(isStopped) || enforced.some(({ rule }) => isStop(rule))) return stopped;
   const freeze = reasons.find(({ rule }) => rule === 'freeze');
   return freeze && frozen(freeze.name);
 }
@@ -28,7 +36,7 @@ export function stoppedBy(reasons: readonly DecisionReason[]): string | undefine
 /** Of the platform, whose documents hold for no tenant alone. */
 export function platformStoppedBy(bounds: Bounds, freezes: Freezes, at: Date): string | undefined {
   const { automation_enabled: stop } = bounds;
-  if (stop && isEnforced(stop) && !satisfies(true, stop)) return stopped;
+  if (stop && isEnforced(stop) && isStop(stop)) return stopped;
   const inForce = Object.entries(freezes)
     .filter(([, { mode }]) => mode !== 'warn')
     .map(([name, rule]) => ({ by: 'platform', name, rule, revision: 0 }) as const);

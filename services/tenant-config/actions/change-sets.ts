@@ -15,6 +15,8 @@ import {
 import { named, type Handlers, type Request } from '../../../shared/contract-runtime/request.ts';
 import type { AllDocuments } from '../../../shared/documents/document.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import { boundsKind } from '../documents/bounds.ts';
+import { platformBounds } from '../stores/bounds.ts';
 import { noteStep } from '../stores/change-set-notices.ts';
 import { ChangeSetEntity, MemberEntity, ServiceAccountEntity, TenantEntity } from '../schema.ts';
 
@@ -93,18 +95,25 @@ export const tenantChangeSetOptions = (
   documents,
   rights: tenantRights(db),
   onStep: (manager, step, row, { caller }) => noteStep(manager, step, row, caller),
-  async stoppedBy(tenant, at, { call }) {
+  async stoppedBy(tenant, at, request) {
     const tenantId = tenant!;
     const body = { ...applying, at: at.toISOString() };
     const least = await revisionOf(db.manager, tenantScope(tenantId));
     // Without balances: no budget holds a change of configuration.
     const params = { tenant_id: tenantId, body, min_revision: least };
-    const { decided } = await call('config-resolver.admission', params);
+    const { decided } = await request.call('config-resolver.admission', params);
     // What is known from before an outage may not be so any more.
     if (decided.stale) throw new StrataError('service_unavailable');
     const { tenant: own, platform } = decided.revision;
     const revisions = { [tenantScope(tenantId)]: own, [platformScope]: platform };
-    return { right: stoppedBy(decided.reasons), revisions };
+    // Read after the decision: where they are newer, its revisions are not those of now.
+    const ofPlatform = await platformBounds(request);
+    const { current } = await boundsKind.load(db.manager, { tenant_id: tenantId });
+    const ofTenant =
+      current === null
+        ? []
+        : [{ by: 'tenant' as const, bounds: current.document, revision: current.revision }];
+    return { right: stoppedBy(decided.reasons, [...ofPlatform, ...ofTenant]), revisions };
   },
 });
 
