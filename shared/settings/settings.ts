@@ -345,6 +345,10 @@ function crossChecks(
   const needing = (need: Need): string[] =>
     roles.filter(({ needs }) => needs.includes(need)).map(({ name }) => name);
 
+  // Only where HOST makes it up: what is wrong with BASE_URL itself its row says.
+  if (!URL.canParse(settings.base_url))
+    report('host', 'must be a name or an IP address, of IPv6 without brackets, or BASE_URL be set');
+
   const clustered = isSet('nats_url');
   if (isPart && !clustered) {
     const names = roles.map(({ name }) => name).join(', ');

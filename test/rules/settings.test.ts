@@ -111,6 +111,15 @@ describe('defaults', () => {
     expect(loadSettings(environment)).toMatchObject({ base_url: base, frontend_origin: origin });
   });
 
+  test.each(['256.1.1.1', '[::1]', 'a host', 'fe80::1%eth0'])(
+    'HOST %s makes no address, unless BASE_URL does',
+    (host) => {
+      expect(wrong({ HOST: host })).toEqual(['HOST']);
+      expect(wrong({ HOST: host, BASE_URL: 'nonsense' })).toEqual(['BASE_URL', 'HOST']);
+      expect(wrong({ HOST: host, BASE_URL: 'https://strata.example' })).toEqual([]);
+    },
+  );
+
   test.each([
     ['embedded', {}, ['admin@example.com']],
     ['with a database', { DATABASE_URL: 'postgres://db/strata', SECRET_KEY: key }, []],
