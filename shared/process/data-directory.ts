@@ -2,6 +2,8 @@
 import { accessSync, constants, mkdirSync, realpathSync } from 'node:fs';
 import { CannotStart } from './cannot-start.ts';
 
+const remedy = 'set DATA_DIR to another directory, or give DATABASE_URL';
+
 /**
  * Makes the directory where it is missing. Answers its path, absolute and without symbolic links.
  * Throws CannotStart.
@@ -13,6 +15,12 @@ export function makeDataDirectory(dataDir: string): string {
     accessSync(home, constants.W_OK | constants.X_OK);
     return home;
   } catch (error) {
+    // What lacks above is made: only a link to nothing, as to a disk that is away, answers this.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT')
+      throw new CannotStart(
+        `DATA_DIR lies below a link to nothing: ${dataDir}. Mount or make what it leads to, ${remedy}.`,
+        { cause: error },
+      );
     throw explained(error);
   }
 }
@@ -25,7 +33,6 @@ export function explained(error: unknown): unknown {
 }
 
 function reasonOf(code: string | undefined, path: string): string | undefined {
-  const remedy = 'set DATA_DIR to another directory, or give DATABASE_URL';
   switch (code) {
     case 'EEXIST':
       return `DATA_DIR is no directory but a file: ${path}. Move it away, ${remedy}.`;

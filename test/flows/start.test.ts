@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -281,6 +281,10 @@ describe('a start that fails says in one line what, where, and what to do', () =
     writeFileSync(inHome('file'), text);
     return inHome('file');
   };
+  const linkToNothing = (): string => {
+    symlinkSync(inHome('nothing'), inHome('link'));
+    return inHome('link');
+  };
 
   type Case = [
     name: string,
@@ -310,6 +314,13 @@ describe('a start that fails says in one line what, where, and what to do', () =
       () => ({ DATA_DIR: fileWith('') }),
       1,
       /^DATA_DIR is no directory but a file: \/.*\/file\. .* set DATA_DIR to another directory/,
+    ],
+    [
+      'DATA_DIR below a link to nothing',
+      [],
+      () => ({ DATA_DIR: join(linkToNothing(), 'data') }),
+      1,
+      /^DATA_DIR lies below a link to nothing: \/.*\/data\. .* set DATA_DIR to another directory/,
     ],
     [
       'an unknown piece',
