@@ -251,7 +251,8 @@ test('after kill -9 under writers it goes back to a moment, and later to the end
 });
 
 test('a restore refuses what is no whole backup, and moments that it cannot reach, in one line', async () => {
-  const [stopped, backup, empty] = ['stopped', 'of-stopped', 'empty'].map((name) =>
+  // The directories above the backup's are made, too, so that the server's user may pass them.
+  const [stopped, backup, empty] = ['stopped', 'made/here/of-stopped', 'empty'].map((name) =>
     join(scratch, name),
   ) as [string, string, string];
   await (await openEmbeddedPostgres({ dataDir: stopped })).stop();

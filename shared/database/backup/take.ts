@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { join, relative, resolve, sep } from 'node:path';
+import { dirname, join, relative, resolve, sep } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { CannotStart } from '../../process/cannot-start.ts';
@@ -115,6 +115,8 @@ function prepareDirectory(
     throw new CannotStart(
       `${directory} lies in DATA_DIR and would be lost with it. Name a directory on another disk.`,
     );
+  // What lacks above is made as any program makes it, so that PostgreSQL's user may pass.
+  mkdirSync(dirname(directory), { recursive: true });
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const owner = ownerOf(directory);
   if (owner === undefined) {
