@@ -19,6 +19,7 @@ import {
   type InstalledClient,
 } from '../../support/client-package.ts';
 import { eventually } from '../../support/cluster.ts';
+import { exampleOf } from '../../support/pasted.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { createTenant, type TenantFixture } from '../../support/strata.ts';
 import { platform, strata } from './strata.ts';
@@ -147,8 +148,7 @@ describe.each(nodes())('with %s', (node) => {
   });
 
   test('runs exactly what was redeemed, as its README says, and stops with its slot', async () => {
-    const readme = readFileSync(join(import.meta.dirname, '../../../client/README.md'), 'utf8');
-    const [, pasted] = /^## Exactly once\n\n```js\n([^]*?)```$/m.exec(readme)!;
+    const pasted = exampleOf('client/README.md', 'Exactly once', 'js');
     const said = await installed.run(
       node,
       `${connecting()}
@@ -285,6 +285,10 @@ test('a program in the strictest TypeScript knows the types of its keys', async 
     stop();
     const child = await config.with({ serviceId: 'checkout' });
     const past = await config.at(new Date());
+    export const pasted = async (): Promise<string> => {
+      ${exampleOf('client/README.md', 'Exactly once', 'js')}
+      return done;
+    };
     console.log(JSON.stringify([cost, isOn, region, custom?.['large'], free, past.get('min_instances', 1)]));
     await config.close();
     console.log(child.state.status, typeof wrong);
