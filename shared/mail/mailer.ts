@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Settings } from '../settings/settings.ts';
 import { writeEml } from './eml-files.ts';
+import { control, isMailAddress } from './mail-address.ts';
 import { MailError, mailError, refusals, type Refusal } from './mail-error.ts';
 
 export interface Mail {
@@ -161,12 +162,8 @@ function fileTransport(create: CreateTransport, folder: string): Transport {
   };
 }
 
-const control = /\p{Cc}/u;
-const address = /^[^\s<>()",;\\@]{1,64}@[^\s<>()",;\\@]{1,255}$/;
 const headerName = /^[\x21-\x39\x3b-\x7e]{1,100}$/;
 const idOfMessage = /^[A-Za-z0-9._-]{1,100}$/;
-
-const isAddress = (text: string): boolean => address.test(text) && !control.test(text);
 
 /**
  * The message for nodemailer. Refuses, for good, whatever could become another header or another
@@ -195,8 +192,8 @@ function compose(mail: Mail, fromEmail: string): SendMailOptions {
 function unfitPart(mail: Mail, from: string): string | undefined {
   const { to, subject, headers = {}, messageId } = mail;
   if (to.length === 0) return 'an empty list of recipients';
-  if (!isAddress(from)) return 'the sender';
-  if (!to.every(isAddress)) return 'a recipient';
+  if (!isMailAddress(from)) return 'the sender';
+  if (!to.every(isMailAddress)) return 'a recipient';
   if (control.test(subject)) return 'the subject';
   if (messageId !== undefined && !idOfMessage.test(messageId)) return 'the message id';
   const headersFit = Object.entries(headers).every(

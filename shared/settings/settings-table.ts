@@ -4,10 +4,12 @@
  * A row is all there is to a setting: its type in `Settings`, the check at the start, what a reload
  * reports, and its lines in `.env.example`, which `npm run settings` writes.
  */
+import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { signInPolicies } from '../contracts/sign-in-policy.ts';
 import { limitDefaults, limitNames, limitSchemas, type Limits } from '../contracts/risk.ts';
 import { BusinessHours } from '../contracts/weekly-hours.ts';
+import { isMailAddress } from '../mail/mail-address.ts';
 import { problemsOf } from '../schema/validate.ts';
 import { problemOfDatabaseUrl } from './database-address.ts';
 import { redisAddresses } from './redis-addresses.ts';
@@ -68,7 +70,7 @@ const nats = form(
     text.split(',').every(isAddress),
   'must be nats:// addresses, comma separated, and in user and password %25 for %',
 );
-const email = matches(/^[^\s@]+@[^\s@]+$/, 'must be a mail address');
+const email = form(isMailAddress, 'must be a mail address, without a name');
 const domains = matches(
   /^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/,
   'must be domains in lower case, in ASCII, such as example.com',
@@ -98,6 +100,10 @@ const origins = form(
 const address = form(
   (text) => /^https?:\/\/[^\s?#@]*[^\s?#@/]$/.test(text) && URL.canParse(text),
   'must be an http:// or https:// address without credentials, query or final slash',
+);
+const host = form(
+  (text) => isIP(text) !== 0 || /^[^\s:/@[\]]+$/.test(text),
+  'must be a host name or an IP address, without a port',
 );
 const networks = form(
   (text) => ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text),
@@ -539,7 +545,9 @@ export const settingsGroups = {
     }),
   },
   Mail: {
-    smtp_server: text('Mail server; without it mail is written to DATA_DIR/mail'),
+    smtp_server: text('Mail server; without it mail is written to DATA_DIR/mail', {
+      form: host,
+    }),
     smtp_port: integer({ default: 587, min: 1, max: 65_535 }, 'Port of the mail server'),
     smtp_username: text('User name for the mail server'),
     smtp_password: secret('Password for the mail server'),

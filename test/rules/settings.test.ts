@@ -111,6 +111,10 @@ describe('defaults', () => {
     expect(loadSettings(environment)).toMatchObject({ base_url: base, frontend_origin: origin });
   });
 
+  test.each(['mail.example', '127.0.0.1', '::1'])('SMTP_SERVER may be %s', (host) => {
+    expect(loadSettings({ SMTP_SERVER: host }).smtp_server).toBe(host);
+  });
+
   test.each(['256.1.1.1', '[::1]', 'a host', 'fe80::1%eth0'])(
     'HOST %s makes no address, unless BASE_URL does',
     (host) => {
@@ -261,7 +265,8 @@ const badForms: Partial<Record<Field, string[]>> = {
     'localhost/8',
     '10.0.0.0/8;127.0.0.0/8',
   ],
-  from_email: ['strata', 'a b@c', '@'],
+  from_email: ['strata', 'a b@c', '@', 'Strata<strata@b>', '<a@b>', 'a@b;c@d'],
+  smtp_server: ['mail:587', 'smtp://mail', '[::1]', 'me@mail', 'a b'],
   mail_allowed_domains: [
     'Example.com',
     'a@b.example',
