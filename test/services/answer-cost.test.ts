@@ -9,7 +9,7 @@ import { globalConfigSchema } from '../../services/global-config/schema.ts';
 import { globalConfigService } from '../../services/global-config/global-config.service.ts';
 import { seedRisk } from '../../services/tenant-config/rules/risk.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
-import { listScimUsers } from '../../services/tenant-config/stores/scim.ts';
+import { listScimUsers, provisionedNames } from '../../services/tenant-config/stores/scim.ts';
 import { tenantConfigService } from '../../services/tenant-config/tenant-config.service.ts';
 import { serviceCaller } from '../../shared/access.ts';
 import { createNode, type Node } from '../../shared/node/broker.ts';
@@ -157,15 +157,20 @@ test('the configurations of all agent types cost as much as those of one', async
   expect(one.calls).toBe(3);
 });
 
-test('a person of a directory is found by their name without a look at all of its people', async () => {
+async function directoryOf(people: number): Promise<string> {
   const tenantId = randomUUID();
   await database.query(
     `INSERT INTO tenant_config.scim_users (tenant_id, user_id, user_name, profile, created_at, updated_at)
      SELECT $1, gen_random_uuid(), 'Person' || n || '@directory.example', '{}', now(), now()
-     FROM generate_series(1, 5000) n`,
-    [tenantId],
+     FROM generate_series(1, $2::int) n`,
+    [tenantId, people],
   );
   await database.query('ANALYZE tenant_config.scim_users');
+  return tenantId;
+}
+
+test('a person of a directory is found by their name without a look at all of its people', async () => {
+  const tenantId = await directoryOf(5000);
   const logged = jest.spyOn(tenantDb.logger, 'logQuery');
   const filter = { attribute: 'userName', value: 'person7@directory.example' } as const;
   const page = { offset: 0, most: 100 };
@@ -177,6 +182,21 @@ test('a person of a directory is found by their name without a look at all of it
     const plan: unknown = await tenantDb.query(`EXPLAIN ${sql}`, parameters);
     expect(JSON.stringify(plan)).toContain('scim_users_user_name');
   }
+});
+
+test('people of a group are found without a look at all people of the directory', async () => {
+  const tenantId = await directoryOf(5000);
+  const [one] = await database.query<{ user_id: string }>(
+    'SELECT user_id FROM tenant_config.scim_users WHERE tenant_id = $1 LIMIT 1',
+    [tenantId],
+  );
+  const logged = jest.spyOn(tenantDb.logger, 'logQuery');
+  const names = await provisionedNames(tenantDb.manager, tenantId, ['not an id', one!.user_id]);
+  const [sql, parameters] = logged.mock.calls.find(([text]) => text.includes('scim_users'))!;
+  logged.mockRestore();
+  expect([...names.keys()]).toEqual([one!.user_id]);
+  const plan: unknown = await tenantDb.query(`EXPLAIN ${sql}`, parameters);
+  expect(JSON.stringify(plan)).not.toContain('Seq Scan');
 });
 
 describe('of effective values that are kept in memory', () => {

@@ -2,6 +2,7 @@
 import type { EntityManager } from 'typeorm';
 import { StrataError } from '../../../shared/errors.ts';
 import type { ScimFilter } from '../rules/scim.ts';
+import { isUuid } from '../../../shared/schema/uuid.ts';
 import type { ScimUserRow } from '../schema.ts';
 import { readScimPage, type ScimPage, type ScimRows } from './scim-page.ts';
 
@@ -43,7 +44,10 @@ export const listScimUsers = (
   page: { readonly offset: number; readonly most: number },
 ): Promise<ScimPage<FoundScimUser>> => readScimPage(manager, listed, tenantId, filter, page);
 
-/** The userNames of those of the users whom the directory has provisioned, by id. */
+/**
+ * The userNames of those of the users whom the directory has provisioned, by id. Ids are what the
+ * directory sent, which may be any text.
+ */
 export async function provisionedNames(
   manager: EntityManager,
   tenantId: string,
@@ -51,8 +55,8 @@ export async function provisionedNames(
 ): Promise<ReadonlyMap<string, string>> {
   const rows = await manager.query<{ user_id: string; user_name: string }[]>(
     `SELECT user_id, user_name FROM tenant_config.scim_users
-     WHERE tenant_id = $1 AND user_id::text = ANY($2) AND deleted_at IS NULL`,
-    [tenantId, userIds],
+     WHERE tenant_id = $1 AND user_id = ANY($2::uuid[]) AND deleted_at IS NULL`,
+    [tenantId, userIds.filter(isUuid)],
   );
   return new Map(rows.map(({ user_id: id, user_name: name }) => [id, name]));
 }
