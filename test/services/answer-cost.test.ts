@@ -9,6 +9,7 @@ import { globalConfigSchema } from '../../services/global-config/schema.ts';
 import { globalConfigService } from '../../services/global-config/global-config.service.ts';
 import { seedRisk } from '../../services/tenant-config/rules/risk.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
+import { directoryRights } from '../../services/tenant-config/stores/directory-groups.ts';
 import { listScimUsers, provisionedNames } from '../../services/tenant-config/stores/scim.ts';
 import { tenantConfigService } from '../../services/tenant-config/tenant-config.service.ts';
 import { serviceCaller } from '../../shared/access.ts';
@@ -197,6 +198,30 @@ test('people of a group are found without a look at all people of the directory'
   expect([...names.keys()]).toEqual([one!.user_id]);
   const plan: unknown = await tenantDb.query(`EXPLAIN ${sql}`, parameters);
   expect(JSON.stringify(plan)).not.toContain('Seq Scan');
+});
+
+test('what groups give their people costs a few reads of all groups, however many are asked about', async () => {
+  const tenantId = randomUUID();
+  await database.query(
+    `INSERT INTO tenant_config.directory_groups
+     SELECT $1, gen_random_uuid(), 'Group', NULL, array_agg(gen_random_uuid()), '{operator}', '{}', now(), now()
+     FROM generate_series(1, 200) g, generate_series(1, 1000) GROUP BY g`,
+    [tenantId],
+  );
+  const msOf = async (work: () => Promise<unknown>): Promise<number> => {
+    const begun = performance.now();
+    await work();
+    return performance.now() - begun;
+  };
+  const [reading, asking]: [number[], number[]] = [[], []];
+  const people = Array.from({ length: 1000 }, () => randomUUID());
+  for (let n = 0; n < 3; n += 1) {
+    const everyone =
+      'SELECT count(person) FROM tenant_config.directory_groups, unnest(members) AS person';
+    reading.push(await msOf(() => tenantDb.query(everyone)));
+    asking.push(await msOf(() => directoryRights(tenantDb.manager, tenantId, people)));
+  }
+  expect(Math.min(...asking)).toBeLessThan(10 * Math.min(...reading));
 });
 
 describe('of effective values that are kept in memory', () => {

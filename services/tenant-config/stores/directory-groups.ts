@@ -26,8 +26,11 @@ export async function findDirectoryGroup(
   return row;
 }
 
-/** What groups of the directory give each of the users; whoever is in none is not among them. */
-async function directoryRights(
+/**
+ * What groups of the directory give each of the users; whoever is in none is not among them. The
+ * people of all groups are looked up among the users: `&&` would compare each with each.
+ */
+export async function directoryRights(
   manager: EntityManager,
   tenantId: string,
   userIds: readonly string[],
@@ -37,7 +40,7 @@ async function directoryRights(
        array_agg(DISTINCT name) FILTER (WHERE name IS NOT NULL) AS groups
      FROM tenant_config.directory_groups g, unnest(g.members) AS user_id
        LEFT JOIN unnest(g.roles) AS role ON true LEFT JOIN unnest(g.groups) AS name ON true
-     WHERE g.tenant_id = $1 AND g.members && $2::uuid[] AND user_id = ANY($2) GROUP BY user_id`,
+     WHERE g.tenant_id = $1 AND user_id = ANY($2::uuid[]) GROUP BY user_id`,
     [tenantId, userIds],
   );
   return new Map(
