@@ -9,6 +9,7 @@ import {
   type ServiceOptions,
   type Started,
 } from '../../shared/contract-runtime/service.ts';
+import { takingTurns } from '../../shared/contract-runtime/turns.ts';
 import { startSweeping } from '../../shared/database/sweeper.ts';
 import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createHttpClient } from '../../shared/outgoing/http-client.ts';
@@ -30,6 +31,9 @@ import { Verifications } from './worker/verifications.ts';
 
 /** Each takes a connection, of which lists and events need some. */
 const mostVerifications = 2;
+
+/** Reads that may pass over many events to find few. */
+const searching = ['audit.events.list', 'audit.export'] as const;
 
 export function auditService({ db, settings, log, metrics }: ServiceOptions): ServiceSchema {
   const http = createHttpClient(createGuard(settings), settings);
@@ -83,5 +87,5 @@ export function auditService({ db, settings, log, metrics }: ServiceOptions): Se
       for (const loop of Object.values(loops ?? {})) await loop.stop();
     },
   };
-  return serviceOf('audit', handlers, lifecycle);
+  return serviceOf('audit', takingTurns(searching, handlers), lifecycle);
 }

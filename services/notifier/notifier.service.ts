@@ -21,6 +21,7 @@ import {
   type ServiceOptions,
   type Started,
 } from '../../shared/contract-runtime/service.ts';
+import { takingTurns } from '../../shared/contract-runtime/turns.ts';
 import { erasesTenants } from '../../shared/node/tenant-erasure.ts';
 import { platformScope } from '../../shared/contracts/revision-scopes.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
@@ -83,6 +84,15 @@ export interface NotifierOptions extends ServiceOptions {
   /** Who waits then is answered: the broker stops once nobody does. */
   readonly onStopping: (listener: () => void) => void;
 }
+
+/** Reads that may pass over all that a tenant has. */
+const searching = [
+  'notifier.approvals.list',
+  'notifier.automations.list',
+  'notifier.decisions.counts',
+  'notifier.decisions.list',
+  'notifier.deliveries.list',
+] as const;
 
 /** Broadcast when notices have been queued, as they are when an approval is decided. */
 const queuedEvent = 'notifier.queued';
@@ -183,7 +193,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   };
 
   return {
-    ...serviceOf('notifier', handlers, lifecycle),
+    ...serviceOf('notifier', takingTurns(searching, handlers), lifecycle),
     events: {
       ...erasesTenants({
         service: 'notifier',

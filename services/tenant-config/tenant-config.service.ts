@@ -28,6 +28,7 @@ import {
   type ServiceOptions,
   type Started,
 } from '../../shared/contract-runtime/service.ts';
+import { takingTurns } from '../../shared/contract-runtime/turns.ts';
 import type { AgentConfig } from '../../shared/contracts/agents.ts';
 import type { ProjectConfig } from '../../shared/contracts/projects.ts';
 import { erasingEvent, erasingServices } from '../../shared/contracts/tenants.ts';
@@ -80,6 +81,14 @@ import { WriteCounts } from './stores/write-counts.ts';
 import { startErasing } from './worker/erasing.ts';
 import { showTemporaryChanges, startTemporaryChanges } from './worker/temporary-changes.ts';
 import { startEndingVisits } from './worker/visits.ts';
+
+/** Reads that may pass over all that a tenant has. */
+const searching = [
+  'tenant-config.access-report',
+  'tenant-config.history.list',
+  'tenant-config.scim.groups.list',
+  'tenant-config.scim.users.list',
+] as const;
 
 /** Between two times that counts are stored. */
 const countsMs = 5000;
@@ -248,6 +257,9 @@ export function tenantConfigService(options: ServiceOptions): ServiceSchema {
       await Promise.all(loops.map((loop) => loop.stop()));
     },
   };
-  const counted = counting(withProposals(handlers, changeSets), writeCounts);
+  const counted = counting(
+    withProposals(takingTurns(searching, handlers), changeSets),
+    writeCounts,
+  );
   return serviceOf('tenant-config', counted, lifecycle);
 }

@@ -16,6 +16,7 @@ import { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import { TenantChanges } from '../../services/notifier/worker/tenant-changes.ts';
 import { serviceCaller, type Caller } from '../../shared/access.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
+import { Turns } from '../../shared/contract-runtime/turns.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { codeOf } from '../../shared/errors.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
@@ -242,4 +243,23 @@ test('what a person may decide is read once for all of their requests that came 
   for (const { viewer } of answers) expect(viewer).toMatchObject({ may_decide: false });
   // One that began with the first of them, and one for all who came meanwhile.
   expect(reads.toSorted()).toEqual(['ada', 'ada', 'bob', 'bob']);
+});
+
+test('a tenant has two turns at a time, and nothing is begun for whoever left while they waited', async () => {
+  const turns = new Turns();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const begun: string[] = [];
+  const take = (tenantId: string, what: string, until: number, work = Promise.resolve()) =>
+    turns.take(tenantId, until, () => {
+      begun.push(what);
+      return work;
+    });
+  const first = ['1', '2'].map((what) => take('one', what, Infinity, promise));
+  const late = take('one', 'late', performance.now()).catch(codeOf);
+  const third = take('one', '3', Infinity);
+  await take('other', 'other', Infinity);
+  expect(begun).toEqual(['1', '2', 'other']);
+  resolve();
+  await Promise.all([...first, third]);
+  expect([await late, begun]).toEqual(['timeout', ['1', '2', 'other', '3']]);
 });

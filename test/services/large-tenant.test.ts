@@ -1,5 +1,6 @@
-/** A tenant of 50,000 members is disabled like one of five. */
+/** A tenant of 50,000 members is disabled like one of five, and its searches hold up no other. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { holdLock } from '../support/held-lock.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
@@ -31,6 +32,26 @@ afterAll(async () => {
   await strata?.stop('SIGKILL');
   await database?.drop();
 });
+
+test.each([
+  ['notifier.decisions', '/decisions?service_id=none', '/approvals'],
+  ['tenant_config.configuration_history', '/config/history?changed_by=nobody', '/users'],
+])(
+  'many searches of its %s leave connections to others',
+  async (table, search, other) => {
+    const elsewhere = await createTenant(strata.url, platform, `Beside ${table}`);
+    const lock = await holdLock(database, `LOCK TABLE ${table}`);
+    const searches = Array.from({ length: 20 }, () =>
+      tenant.admin.get(`/tenants/${tenant.id}${search}`),
+    );
+    await lock.untilWaiting(2);
+    const { status } = await elsewhere.admin.get(`/tenants/${elsewhere.id}${other}`);
+    await lock.release();
+    const statuses = new Set((await Promise.all(searches)).map((answer) => answer.status));
+    expect([status, [...statuses]]).toEqual([200, [200]]);
+  },
+  120_000,
+);
 
 test('a change of all its members sends less than 10 kB to each node, and holds for each of them', async () => {
   for (const client of [tenant.operator, tenant.viewer])
