@@ -7,9 +7,13 @@ import type { DataSource } from 'typeorm';
 import { configResolverService } from '../../services/config-resolver/config-resolver.service.ts';
 import { globalConfigSchema } from '../../services/global-config/schema.ts';
 import { globalConfigService } from '../../services/global-config/global-config.service.ts';
+import { directoryGroupActions } from '../../services/tenant-config/actions/scim-groups.ts';
 import { seedRisk } from '../../services/tenant-config/rules/risk.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
-import { directoryRights } from '../../services/tenant-config/stores/directory-groups.ts';
+import {
+  directoryRights,
+  listDirectoryGroups,
+} from '../../services/tenant-config/stores/directory-groups.ts';
 import { listScimUsers, provisionedNames } from '../../services/tenant-config/stores/scim.ts';
 import { tenantConfigService } from '../../services/tenant-config/tenant-config.service.ts';
 import { serviceCaller } from '../../shared/access.ts';
@@ -200,7 +204,8 @@ test('people of a group are found without a look at all people of the directory'
   expect(JSON.stringify(plan)).not.toContain('Seq Scan');
 });
 
-test('what groups give their people costs a few reads of all groups, however many are asked about', async () => {
+/** As many as a directory may have, with as many people. */
+async function largestGroups(): Promise<string> {
   const tenantId = randomUUID();
   await database.query(
     `INSERT INTO tenant_config.directory_groups
@@ -208,6 +213,26 @@ test('what groups give their people costs a few reads of all groups, however man
      FROM generate_series(1, 200) g, generate_series(1, 1000) GROUP BY g`,
     [tenantId],
   );
+  return tenantId;
+}
+
+test('a page of groups is read without the ids of their people', async () => {
+  const tenantId = await largestGroups();
+  const list = directoryGroupActions(tenantDb)['tenant-config.directory-groups.list'];
+  const logged = jest.spyOn(tenantDb.logger, 'logQuery');
+  const { items } = await list({ tenant_id: tenantId, limit: 200 });
+  const page = { offset: 0, most: 200, isWithMembers: false };
+  const { rows } = await listDirectoryGroups(tenantDb.manager, tenantId, undefined, page);
+  const asked = logged.mock.calls.filter(([sql]) => sql.includes('directory_groups'));
+  logged.mockRestore();
+  expect(items.map(({ members }) => members)).toEqual(Array(200).fill(1000));
+  expect([rows.length, asked.length]).toEqual([200, 3]);
+  for (const [sql, parameters] of asked)
+    expect(JSON.stringify(await tenantDb.query(sql, parameters)).length).toBeLessThan(100_000);
+});
+
+test('what groups give their people costs a few reads of all groups, however many are asked about', async () => {
+  const tenantId = await largestGroups();
   const msOf = async (work: () => Promise<unknown>): Promise<number> => {
     const begun = performance.now();
     await work();

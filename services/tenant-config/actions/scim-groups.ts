@@ -15,7 +15,7 @@ import { commitChange, type EventDraft } from '../../../shared/commits/commit.ts
 import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
 import { mostDirectoryGroups } from '../../../shared/contracts/scim-groups.ts';
 import { mostListed } from '../../../shared/contracts/scim.ts';
-import { pageById } from '../../../shared/documents/paging.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
@@ -32,6 +32,7 @@ import { filterOf } from '../rules/scim.ts';
 import { listed } from '../rules/scim-views.ts';
 import { DirectoryGroupEntity, type DirectoryGroupRow } from '../schema.ts';
 import {
+  countedGroups,
   findDirectoryGroup,
   followDirectoryGroups,
   groupFilters,
@@ -77,7 +78,7 @@ export function scimGroupActions(db: DataSource, settings: () => Settings) {
       const isWithMembers = areMembersShown(excludedAttributes);
       const most = Math.min(Math.max(0, count), isWithMembers ? mostWithMembers : mostListed);
       const wanted = filterOf(filter, groupFilters);
-      const page = { offset: first - 1, most };
+      const page = { offset: first - 1, most, isWithMembers };
       const { total, rows } = await listDirectoryGroups(db.manager, tenant_id, wanted, page);
       return listed(await showAll(tenant_id, rows, isWithMembers), total, first);
     },
@@ -134,8 +135,11 @@ export function scimGroupActions(db: DataSource, settings: () => Settings) {
 /** What administrators do. */
 export const directoryGroupActions = (db: DataSource) =>
   ({
-    'tenant-config.directory-groups.list': ({ tenant_id, ...page }) =>
-      pageById(db.manager, DirectoryGroupEntity, { tenant_id }, page, directoryGroup),
+    async 'tenant-config.directory-groups.list'({ tenant_id, limit = defaultLimit, cursor }) {
+      const after = decodeCursor(cursor, 'id');
+      const rows = await countedGroups(db.manager, tenant_id, after, limit + 1);
+      return pageOf(rows, limit, ({ id }) => id, directoryGroup);
+    },
 
     async 'tenant-config.directory-groups.put'({ tenant_id, group_id: id, body }, request) {
       const row = await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
@@ -160,7 +164,7 @@ export const directoryGroupActions = (db: DataSource) =>
           events: [event, ...followed.events],
         };
       });
-      return directoryGroup(row);
+      return directoryGroup({ ...row, members: row.members.length });
     },
   }) satisfies Handlers;
 

@@ -124,13 +124,14 @@ export const scimGroup = (
   },
 });
 
+/** `members` are how many. */
 export const directoryGroup = (
-  row: DirectoryGroupRow,
+  row: Omit<DirectoryGroupRow, 'members'> & { readonly members: number },
 ): ResultOf<'tenant-config.directory-groups.put'> => ({
   id: row.id,
   display_name: row.display_name,
   external_id: row.external_id,
-  members: row.members.length,
+  members: row.members,
   roles: row.roles.filter((role) => role !== 'tenant_admin'),
   groups: row.groups,
   updated_at: row.updated_at.toISOString(),

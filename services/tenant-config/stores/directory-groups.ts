@@ -101,18 +101,40 @@ export async function followDirectoryGroups(
 const rightsAlone = ({ roles, groups }: Rights): Rights => ({ roles, groups });
 
 export const groupFilters = ['displayName', 'externalId', 'id'] as const;
-const listed: ScimRows<(typeof groupFilters)[number]> = {
-  select: 'SELECT * FROM tenant_config.directory_groups WHERE tenant_id = $1',
+const columns = 'tenant_id, id, display_name, external_id, roles, groups, created_at, updated_at';
+const from = 'FROM tenant_config.directory_groups WHERE tenant_id = $1';
+const listed: Omit<ScimRows<(typeof groupFilters)[number]>, 'select'> = {
   columns: { displayName: 'lower(display_name)', externalId: 'external_id', id: 'id::text' },
   order: 'created_at, id',
 };
 
+/** `members` is empty where they are not asked for: a page of groups has up to 200,000. */
 export const listDirectoryGroups = (
   manager: EntityManager,
   tenantId: string,
   filter: ScimFilter<(typeof groupFilters)[number]> | undefined,
-  page: { readonly offset: number; readonly most: number },
-): Promise<ScimPage<DirectoryGroupRow>> => readScimPage(manager, listed, tenantId, filter, page);
+  page: { readonly offset: number; readonly most: number; readonly isWithMembers: boolean },
+): Promise<ScimPage<DirectoryGroupRow>> => {
+  const members = page.isWithMembers ? 'members' : `'{}'::uuid[] AS members`;
+  const select = `SELECT ${columns}, ${members} ${from}`;
+  return readScimPage(manager, { ...listed, select }, tenantId, filter, page);
+};
+
+/** With how many people each has in place of who they are. */
+export type CountedGroup = Omit<DirectoryGroupRow, 'members'> & { readonly members: number };
+
+/** By their ids, after one. */
+export const countedGroups = (
+  manager: EntityManager,
+  tenantId: string,
+  after: string | undefined,
+  count: number,
+): Promise<CountedGroup[]> =>
+  manager.query(
+    `SELECT ${columns}, cardinality(members) AS members ${from}
+       AND ($2::uuid IS NULL OR id > $2) ORDER BY id LIMIT $3`,
+    [tenantId, after ?? null, count],
+  );
 
 /** Somebody who is not among the directory's people any more is in none of its groups. */
 export const leaveDirectoryGroups = (
