@@ -16,6 +16,7 @@ import type { Session } from '../../cli/session.ts';
 import { eventActions } from '../../services/audit/actions/events.ts';
 import { auditService } from '../../services/audit/audit.service.ts';
 import { auditSchema } from '../../services/audit/schema.ts';
+import { readErased } from '../../services/audit/stores/erased-chains.ts';
 import { serviceCaller } from '../../shared/access.ts';
 import { createNode, type Node } from '../../shared/node/broker.ts';
 import { callAs, type Request } from '../../shared/contract-runtime/request.ts';
@@ -265,6 +266,27 @@ describe('newest first', () => {
       (await typed('audit', 'tail', '--tenant', tenantId, '--limit', '250')).lines.length,
     ).toBe(250);
   });
+});
+
+test('what is left of a long chain that was erased is looked through once', async () => {
+  const chain = randomUUID();
+  await database.query(
+    `WITH erased AS (INSERT INTO audit.erased_chains VALUES ($1, now(), 1))
+     INSERT INTO audit.erased_links SELECT $1, n, 'hash' FROM generate_series(11, 5000) n WHERE n <> 4000`,
+    [chain],
+  );
+  await database.query('ANALYZE audit.erased_links');
+  const logged = jest.spyOn(db.logger, 'logQuery');
+  const erased = await readErased(db.manager, chain);
+  const [sql, parameters] = logged.mock.calls.find(([text]) => text.includes('whole_until'))!;
+  logged.mockRestore();
+  expect([erased?.position.seq, erased?.broken?.seq]).toEqual([5000, 4000]);
+  const [{ 'QUERY PLAN': plans }] = await db.query<[{ 'QUERY PLAN': { Plan: object }[] }]>(
+    `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${sql}`,
+    parameters,
+  );
+  const { Plan } = plans[0]! as { Plan: { 'Shared Hit Blocks': number } };
+  expect(Plan['Shared Hit Blocks']).toBeLessThan(1000);
 });
 
 describe('a long chain is proved in pieces', () => {

@@ -133,9 +133,10 @@ export async function readErased(
 ): Promise<ErasedPart | null> {
   const [row] = await manager.query<ErasedRow[]>(
     `SELECT erased_at, proof_seq, COALESCE((
-       SELECT l.seq FROM audit.erased_links l WHERE l.chain = c.chain AND NOT EXISTS (
-         SELECT FROM audit.erased_links next WHERE next.chain = l.chain AND next.seq = l.seq + 1
-       ) ORDER BY l.seq LIMIT 1), 0) AS whole_until
+       SELECT max(l.seq) FROM (
+         SELECT seq, seq - row_number() OVER (ORDER BY seq) AS missing
+         FROM audit.erased_links WHERE chain = c.chain
+       ) AS l GROUP BY l.missing ORDER BY l.missing LIMIT 1), 0) AS whole_until
      FROM audit.erased_chains c WHERE chain = $1`,
     [chain],
   );
