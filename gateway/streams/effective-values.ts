@@ -18,6 +18,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ServiceBroker } from 'moleculer';
 import { serviceCaller } from '../../shared/access.ts';
+import { Semaphore } from '../../shared/concurrency/semaphore.ts';
 import { callAs } from '../../shared/contract-runtime/request.ts';
 import type { Coherence } from '../../shared/coherence/coherence.ts';
 import type { Change } from '../../shared/commits/commit.ts';
@@ -153,28 +154,6 @@ export class EffectiveValues {
     });
     this.#tenants.set(id, made);
     return made;
-  }
-}
-
-/** Work that is done so much at a time; the rest waits in order. */
-class Semaphore {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
-
-  constructor(most: number) {
-    this.#free = most;
-  }
-
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#free === 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#free -= 1;
-    try {
-      return await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next) next();
-      else this.#free += 1;
-    }
   }
 }
 

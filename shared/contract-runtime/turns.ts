@@ -7,6 +7,7 @@
  * | one tenant has all connections        | `atOnce` of its answers are worked on; the rest wait |
  * | whoever waited has left               | their answer is not begun                            |
  */
+import { Semaphore } from '../concurrency/semaphore.ts';
 import { StrataError } from '../errors.ts';
 import type { ActionName } from '../contracts/index.ts';
 import type { Handlers, Request } from './request.ts';
@@ -14,33 +15,22 @@ import type { Handlers, Request } from './request.ts';
 /** On one node. A pool has up to 10 connections. */
 const atOnce = 2;
 
-interface Tenant {
-  running: number;
-  readonly waiting: (() => void)[];
-}
-
 export class Turns {
-  readonly #tenants = new Map<string, Tenant>();
+  readonly #tenants = new Map<string, Semaphore>();
 
   /** Throws `timeout` where the turn comes after `until`, by performance.now(). */
   async take<T>(tenantId: string, until: number, work: () => Promise<T>): Promise<T> {
-    const tenant = this.#tenants.get(tenantId) ?? { running: 0, waiting: [] };
-    this.#tenants.set(tenantId, tenant);
-    if (tenant.running < atOnce) tenant.running += 1;
-    else await new Promise<void>((resolve) => tenant.waiting.push(resolve));
+    const semaphore = this.#tenants.get(tenantId) ?? new Semaphore(atOnce);
+    this.#tenants.set(tenantId, semaphore);
     try {
-      if (performance.now() >= until) throw new StrataError('timeout');
-      return await work();
+      return await semaphore.run(() => {
+        if (performance.now() >= until) throw new StrataError('timeout');
+        return work();
+      });
     } finally {
-      this.#pass(tenantId, tenant);
+      if (semaphore.isUnused && this.#tenants.get(tenantId) === semaphore)
+        this.#tenants.delete(tenantId);
     }
-  }
-
-  #pass(tenantId: string, tenant: Tenant): void {
-    const next = tenant.waiting.shift();
-    if (next) return next();
-    tenant.running -= 1;
-    if (tenant.running === 0) this.#tenants.delete(tenantId);
   }
 }
 
