@@ -27,10 +27,10 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** The notices of changed rights that name the action, the oldest first. */
-const noticesTo = async (address: string, action: string): Promise<string[]> => {
+/** The notices of changed rights that name the action, or of any, the oldest first. */
+const noticesTo = async (address: string, action = ''): Promise<string[]> => {
   const texts = await mailsTo(address);
-  return texts.filter((text) => text.includes(`, ${action} was done by `));
+  return texts.filter((text) => text.includes(`${action} was done by `));
 };
 
 test('those concerned learn by mail who changed rights, and no one else does', async () => {
@@ -94,7 +94,7 @@ test('an address gets twenty of these mails an hour, the last of which says so',
     expect(status).toBe(200);
   }
   await eventually(async () => {
-    const notices = await noticesTo(tenant.emails.operator!, 'tenant.member_updated');
+    const notices = await noticesTo(tenant.emails.operator!);
     expect(notices.at(-1)).toContain(
       'Further changes of this hour are in the audit, and are not mailed.',
     );
@@ -106,5 +106,6 @@ test('an address gets twenty of these mails an hour, the last of which says so',
   await eventually(async () => {
     expect(await noticesTo(fence, 'tenant.member_updated')).toHaveLength(1);
   });
-  expect(await noticesTo(tenant.emails.operator!, 'tenant.member_updated')).toHaveLength(20);
+  // Of any action: they may have been told of their own membership before.
+  expect(await noticesTo(tenant.emails.operator!)).toHaveLength(20);
 });

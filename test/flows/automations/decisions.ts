@@ -441,6 +441,11 @@ describe('decisions', () => {
         await platform.post(`${rolloutPath}/revert`, { reason: 'Nobody is there' });
         // An impact has a second, which a busy machine may need for the decisions of other tests.
         await database.query('DELETE FROM notifier.decisions WHERE tenant_id <> $1', [tenant.id]);
+        await database.query(
+          `UPDATE notifier.automations SET created_at = created_at - interval '31 days'
+           WHERE tenant_id <> $1`,
+          [tenant.id],
+        );
         await eventually(async () => {
           const { changed, complete } = (await planned(usual)).impact.decisions;
           expect({ changed, complete }).toEqual({ changed: { 'allow→deny': 1 }, complete: true });
