@@ -10,6 +10,7 @@ import type { Page } from 'playwright-core';
 import { placeTitle } from '../../console/screens/ladder.ts';
 import { eventually } from '../support/cluster.ts';
 import { invitationToken, mailsTo } from '../support/mailboxes.ts';
+import { soakTest } from '../support/soak.ts';
 import {
   addMember,
   createTenant,
@@ -228,23 +229,26 @@ describe('effective values', () => {
     await seen.close();
   });
 
-  test('what somebody types into a question stays while the screen is drawn again', async () => {
-    const seen = await tabOf('operator');
-    const { page } = seen;
-    const release = await held(page, '**/contexts');
-    await new EffectiveValuesPage(page).open(tenant.id);
-    const field = page.getByLabel('Agent type', { exact: true });
-    await field.fill('cost_opt');
-    release();
-    await page.locator('#service_id-names option').first().waitFor({ state: 'attached' });
-    expect(await field.inputValue()).toBe('cost_opt');
-    await field.press('Enter');
-    await page.waitForURL('**/effective?agent_type=cost_opt');
-    expect(seen.faults).toEqual([]);
-    await seen.close();
-  });
+  soakTest(
+    'what somebody types into a question stays while the screen is drawn again',
+    async () => {
+      const seen = await tabOf('operator');
+      const { page } = seen;
+      const release = await held(page, '**/contexts');
+      await new EffectiveValuesPage(page).open(tenant.id);
+      const field = page.getByLabel('Agent type', { exact: true });
+      await field.fill('cost_opt');
+      release();
+      await page.locator('#service_id-names option').first().waitFor({ state: 'attached' });
+      expect(await field.inputValue()).toBe('cost_opt');
+      await field.press('Enter');
+      await page.waitForURL('**/effective?agent_type=cost_opt');
+      expect(seen.faults).toEqual([]);
+      await seen.close();
+    },
+  );
 
-  test('a link shows what whoever sent it saw: question, filter and open ladders', async () => {
+  soakTest('a link shows what whoever sent it saw: question, filter and open ladders', async () => {
     const seen = await tabOf('operator');
     const effective = new EffectiveValuesPage(seen.page);
     await effective.open(tenant.id);
@@ -449,7 +453,7 @@ describe('documents', () => {
     await seen.close();
   });
 
-  test('what a folder owns says so at the field, and is taken over in the review', async () => {
+  soakTest('what a folder owns says so at the field, and is taken over in the review', async () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/owned`;
     const by = { 'x-managed-by': 'git/acme' };

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { eventually } from '../support/cluster.ts';
 import { startReceiver, type Received, type Receiver } from '../support/receiver.ts';
+import { soakTest } from '../support/soak.ts';
 import {
   createTenant,
   joinTenant,
@@ -83,32 +84,35 @@ const asAdmin = (): Promise<Visit> => stage.tabOf(acme.emails.tenant_admin!);
 const asPlatform = (): Promise<Visit> => stage.tabOf(platformAdmin);
 
 describe('compare', () => {
-  test('two contexts: only what differs, inside of objects, until all is asked for', async () => {
-    const seen = await asAdmin();
-    const compare = new ComparePage(seen.page);
-    await compare.open(acme.id, '?agent_type=scaler&with_agent_type=optimizer');
-    expect(await compare.count()).toMatch(/^2 of \d+ keys differ\.$/);
-    expect(await compare.rows()).toEqual([
-      ['default_region', '"europe-west4"', '"europe-west1"'],
-      [
-        'monitoring_thresholds',
-        expect.stringMatching(/^Agent configuration/),
-        expect.stringMatching(/^Agent configuration/),
-      ],
-      ['/cpu', '0.7', '0.9'],
-    ]);
-    await standAt(seen.page, 'compare');
-    await seen.page.getByLabel('Show identical').check();
-    await seen.page.getByRole('searchbox', { name: 'Filter' }).fill('custom');
-    await eventually(async () => {
-      expect((await compare.rows()).map(([key]) => key)).toEqual(['custom']);
-      expect(new URL(seen.page.url()).search).toBe(
-        '?agent_type=scaler&with_agent_type=optimizer&all=yes&q=custom',
-      );
-    });
-    expect(seen.faults).toEqual([]);
-    await seen.close();
-  });
+  soakTest(
+    'two contexts: only what differs, inside of objects, until all is asked for',
+    async () => {
+      const seen = await asAdmin();
+      const compare = new ComparePage(seen.page);
+      await compare.open(acme.id, '?agent_type=scaler&with_agent_type=optimizer');
+      expect(await compare.count()).toMatch(/^2 of \d+ keys differ\.$/);
+      expect(await compare.rows()).toEqual([
+        ['default_region', '"europe-west4"', '"europe-west1"'],
+        [
+          'monitoring_thresholds',
+          expect.stringMatching(/^Agent configuration/),
+          expect.stringMatching(/^Agent configuration/),
+        ],
+        ['/cpu', '0.7', '0.9'],
+      ]);
+      await standAt(seen.page, 'compare');
+      await seen.page.getByLabel('Show identical').check();
+      await seen.page.getByRole('searchbox', { name: 'Filter' }).fill('custom');
+      await eventually(async () => {
+        expect((await compare.rows()).map(([key]) => key)).toEqual(['custom']);
+        expect(new URL(seen.page.url()).search).toBe(
+          '?agent_type=scaler&with_agent_type=optimizer&all=yes&q=custom',
+        );
+      });
+      expect(seen.faults).toEqual([]);
+      await seen.close();
+    },
+  );
 
   test('two moments: a revision with now', async () => {
     const path = `/tenants/${acme.id}/config/agents/moved`;
@@ -123,7 +127,7 @@ describe('compare', () => {
     await seen.close();
   });
 
-  test('two tenants of one person, who stays in their own, also in the other tab', async () => {
+  soakTest('two tenants of one person, who stays in their own, also in the other tab', async () => {
     const email = acme.emails.operator!;
     const seen = await stage.visit();
     const door = new SignInPage(seen.page);
@@ -145,46 +149,49 @@ describe('compare', () => {
     await seen.close();
   });
 
-  test('edits are not lost unasked by going back or to another tenant, here or in another tab, and are no one else’s', async () => {
-    const path = `/console/tenants/${acme.id}/documents`;
-    await acme.admin.put(`/tenants/${acme.id}/services/edited`, { service_type: 'cloud_run' });
-    const seen = await stage.visit();
-    const { page } = seen;
-    const asked: string[] = [];
-    page.on('dialog', (dialog) => {
-      asked.push(dialog.message());
-      void dialog.dismiss();
-    });
-    const door = new SignInPage(page);
-    await door.open(path);
-    await door.signIn(acme.emails.operator!, memberPassword);
-    await page.getByRole('link', { name: 'edited', exact: true }).click();
-    const field = new DocumentPage(page).field('/max_instances');
-    await field.fill('7');
-    await page.getByText('1 change, not published.').waitFor();
-    await page.goBack();
-    await eventually(async () => expect(asked).toHaveLength(1));
-    // The browser has gone back when it asks, and returns after the answer.
-    await page.waitForURL('**/documents/services/edited');
-    const choice = (where: Page) => where.getByRole('combobox', { name: 'Tenant' });
-    await choice(page).selectOption({ label: 'Beta' });
-    await eventually(async () => expect(asked).toHaveLength(2));
-    expect(await choice(page).inputValue()).toBe(acme.id);
-    const second = await visit(stage.browser, stage.origin, {}, seen.context);
-    await new EffectiveValuesPage(second.page).open(acme.id);
-    await choice(second.page).selectOption({ label: 'Beta' });
-    await page.getByRole('dialog').getByText('What you edited is still here.').waitFor();
-    await page.getByRole('button', { name: 'Continue with Acme' }).click();
-    await page.getByRole('dialog').waitFor({ state: 'detached' });
-    expect(await field.inputValue()).toBe('7');
-    await page.evaluate("fetch('/console/session', { method: 'DELETE' })");
-    await page.getByRole('dialog', { name: 'Sign in again' }).waitFor();
-    await door.signIn(acme.emails.tenant_admin!, memberPassword);
-    await page.getByText('Nothing is edited.').waitFor();
-    expect(await field.inputValue()).toBe('');
-    expect(asked).toHaveLength(2);
-    await seen.close();
-  });
+  soakTest(
+    'edits are not lost unasked by going back or to another tenant, here or in another tab, and are no one else’s',
+    async () => {
+      const path = `/console/tenants/${acme.id}/documents`;
+      await acme.admin.put(`/tenants/${acme.id}/services/edited`, { service_type: 'cloud_run' });
+      const seen = await stage.visit();
+      const { page } = seen;
+      const asked: string[] = [];
+      page.on('dialog', (dialog) => {
+        asked.push(dialog.message());
+        void dialog.dismiss();
+      });
+      const door = new SignInPage(page);
+      await door.open(path);
+      await door.signIn(acme.emails.operator!, memberPassword);
+      await page.getByRole('link', { name: 'edited', exact: true }).click();
+      const field = new DocumentPage(page).field('/max_instances');
+      await field.fill('7');
+      await page.getByText('1 change, not published.').waitFor();
+      await page.goBack();
+      await eventually(async () => expect(asked).toHaveLength(1));
+      // The browser has gone back when it asks, and returns after the answer.
+      await page.waitForURL('**/documents/services/edited');
+      const choice = (where: Page) => where.getByRole('combobox', { name: 'Tenant' });
+      await choice(page).selectOption({ label: 'Beta' });
+      await eventually(async () => expect(asked).toHaveLength(2));
+      expect(await choice(page).inputValue()).toBe(acme.id);
+      const second = await visit(stage.browser, stage.origin, {}, seen.context);
+      await new EffectiveValuesPage(second.page).open(acme.id);
+      await choice(second.page).selectOption({ label: 'Beta' });
+      await page.getByRole('dialog').getByText('What you edited is still here.').waitFor();
+      await page.getByRole('button', { name: 'Continue with Acme' }).click();
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+      expect(await field.inputValue()).toBe('7');
+      await page.evaluate("fetch('/console/session', { method: 'DELETE' })");
+      await page.getByRole('dialog', { name: 'Sign in again' }).waitFor();
+      await door.signIn(acme.emails.tenant_admin!, memberPassword);
+      await page.getByText('Nothing is edited.').waitFor();
+      expect(await field.inputValue()).toBe('');
+      expect(asked).toHaveLength(2);
+      await seen.close();
+    },
+  );
 });
 
 describe('decisions', () => {
@@ -407,37 +414,40 @@ describe('notifications', () => {
 });
 
 describe('the platform', () => {
-  test('accounts are found by their address, disabled and enabled, and each says what keeps it out', async () => {
-    const email = beta.emails.viewer!;
-    const seen = await asPlatform();
-    const accounts = new AccountsPage(seen.page);
-    await accounts.open();
-    await accounts.find(email);
-    await accounts.row(acme.emails.viewer!).waitFor({ state: 'detached' });
-    await accounts.turn('Disable', email);
-    await accounts.row(email).getByText('the account is disabled').waitFor();
-    await standAt(seen.page, 'accounts');
-    const users = `/tenants/${beta.id}/users`;
-    const member = async () =>
-      (await beta.admin.get(users)).body.items.find(
-        (each: { email: string }) => each.email === email,
-      );
-    expect(await member()).toMatchObject({ account_status: 'disabled', can_act: false });
-    await accounts.open();
-    await accounts.find(email);
-    await seen.page.getByRole('link', { name: email }).click();
-    await seen.page.getByText('The account is disabled.').waitFor();
-    await seen.page.getByText('The account is signed in nowhere.').waitFor();
-    await standAt(seen.page, 'account-of-person');
-    await seen.page.getByRole('navigation', { name: 'Breadcrumbs' }).getByRole('link').click();
-    await accounts.find(email.slice(0, -3).toUpperCase());
-    await accounts.turn('Enable', email);
-    await accounts.row(email).getByText('the account is disabled').waitFor({ state: 'detached' });
-    expect(await member()).toMatchObject({ account_status: 'active', can_act: true });
-    await accounts.find('nobody@nowhere.example');
-    await seen.page.getByText('No account has this in its address or name.').waitFor();
-    await seen.close();
-  });
+  soakTest(
+    'accounts are found by their address, disabled and enabled, and each says what keeps it out',
+    async () => {
+      const email = beta.emails.viewer!;
+      const seen = await asPlatform();
+      const accounts = new AccountsPage(seen.page);
+      await accounts.open();
+      await accounts.find(email);
+      await accounts.row(acme.emails.viewer!).waitFor({ state: 'detached' });
+      await accounts.turn('Disable', email);
+      await accounts.row(email).getByText('the account is disabled').waitFor();
+      await standAt(seen.page, 'accounts');
+      const users = `/tenants/${beta.id}/users`;
+      const member = async () =>
+        (await beta.admin.get(users)).body.items.find(
+          (each: { email: string }) => each.email === email,
+        );
+      expect(await member()).toMatchObject({ account_status: 'disabled', can_act: false });
+      await accounts.open();
+      await accounts.find(email);
+      await seen.page.getByRole('link', { name: email }).click();
+      await seen.page.getByText('The account is disabled.').waitFor();
+      await seen.page.getByText('The account is signed in nowhere.').waitFor();
+      await standAt(seen.page, 'account-of-person');
+      await seen.page.getByRole('navigation', { name: 'Breadcrumbs' }).getByRole('link').click();
+      await accounts.find(email.slice(0, -3).toUpperCase());
+      await accounts.turn('Enable', email);
+      await accounts.row(email).getByText('the account is disabled').waitFor({ state: 'detached' });
+      expect(await member()).toMatchObject({ account_status: 'active', can_act: true });
+      await accounts.find('nobody@nowhere.example');
+      await seen.page.getByText('No account has this in its address or name.').waitFor();
+      await seen.close();
+    },
+  );
 
   test('tenants are found, created, and disabled with what that means', async () => {
     const seen = await asPlatform();
@@ -468,74 +478,77 @@ describe('the platform', () => {
     await seen.close();
   });
 
-  test('a change of a global entry shows its blast radius, and goes into a plan that is applied by digest', async () => {
-    const seen = await asPlatform();
-    const { page } = seen;
-    const global = new PlatformDocumentPage(page);
-    await global.open('global/max_cost_impact_auto');
-    await page
-      .locator('[name="/config_value"], label:has-text("config_value") textarea')
-      .first()
-      .fill('1');
-    await global.field('/is_public').selectOption({ label: 'true' });
-    await global.review();
-    const review = new ReviewDialog(page);
-    await review.changes();
-    const plan = new PlanPage(page);
-    await plan.looked();
-    await eventually(async () =>
-      expect(await plan.counts()).toMatchObject({ changed: 0, 'would be rejected': 0 }),
-    );
-    await standAt(page, 'impact');
-    await review.dialog.getByRole('button', { name: 'Add to the plan' }).click();
-    await page.getByRole('heading', { name: 'Plan', exact: true }).waitFor();
-    await plan.writeItem('patch', '/config/bounds', {
-      max_cost_impact_auto: { maximum: 5, reason: hostile },
-    });
-    await plan.looked();
-    await eventually(async () => expect((await plan.counts()).changed).toBeGreaterThan(1));
-    await page
-      .getByText('Only global configuration and service types roll out in stages')
-      .waitFor();
-    const staging = page.getByRole('button', { name: 'Roll out in stages…' });
-    expect(await staging.isDisabled()).toBe(true);
-    await standAt(page, 'plan');
-    // A reload loses nothing of it.
-    await page.reload();
-    await plan.looked();
-    expect((await plan.counts()).changed).toBeGreaterThan(1);
-    // Somebody else is faster.
-    await platform.put('/config/global/in_between', { config_value: 1 });
-    await plan.apply();
-    await page
-      .getByRole('dialog')
-      .getByText(/global_in_between were written/)
-      .waitFor();
-    expect((await platform.get('/config/bounds')).status).toBe(404);
-    await page.getByRole('dialog').getByRole('button', { name: 'Plan again' }).click();
-    await plan.looked();
-    await plan.apply();
-    await page.getByText(/^Applied: the platform is at revision/).waitFor();
-    expect((await platform.get('/config/bounds')).body).toMatchObject({
-      max_cost_impact_auto: { maximum: 5 },
-    });
-    await page.getByRole('link', { name: 'History of the platform' }).click();
-    const history = new HistoryPage(page);
-    await page.locator('table.history').waitFor();
-    const [newest] = await history.rows();
-    expect(newest).toMatch(/create[^]*Guardrails of the platform/);
-    const revision = Number(newest!.trim().split(/\s/)[0]);
-    await history.takeBack(revision, 'Undo this change…');
-    await review.changes();
-    await standAgainAt(page, 'platform-history');
-    await review.publish('Undo it', 'It was a test');
-    await page.getByText('rollback').waitFor();
-    expect((await platform.get('/config/bounds')).status).toBe(404);
-    expect(seen.faults.filter((text) => !/404|412/.test(text))).toEqual([]);
-    await seen.close();
-  });
+  soakTest(
+    'a change of a global entry shows its blast radius, and goes into a plan that is applied by digest',
+    async () => {
+      const seen = await asPlatform();
+      const { page } = seen;
+      const global = new PlatformDocumentPage(page);
+      await global.open('global/max_cost_impact_auto');
+      await page
+        .locator('[name="/config_value"], label:has-text("config_value") textarea')
+        .first()
+        .fill('1');
+      await global.field('/is_public').selectOption({ label: 'true' });
+      await global.review();
+      const review = new ReviewDialog(page);
+      await review.changes();
+      const plan = new PlanPage(page);
+      await plan.looked();
+      await eventually(async () =>
+        expect(await plan.counts()).toMatchObject({ changed: 0, 'would be rejected': 0 }),
+      );
+      await standAt(page, 'impact');
+      await review.dialog.getByRole('button', { name: 'Add to the plan' }).click();
+      await page.getByRole('heading', { name: 'Plan', exact: true }).waitFor();
+      await plan.writeItem('patch', '/config/bounds', {
+        max_cost_impact_auto: { maximum: 5, reason: hostile },
+      });
+      await plan.looked();
+      await eventually(async () => expect((await plan.counts()).changed).toBeGreaterThan(1));
+      await page
+        .getByText('Only global configuration and service types roll out in stages')
+        .waitFor();
+      const staging = page.getByRole('button', { name: 'Roll out in stages…' });
+      expect(await staging.isDisabled()).toBe(true);
+      await standAt(page, 'plan');
+      // A reload loses nothing of it.
+      await page.reload();
+      await plan.looked();
+      expect((await plan.counts()).changed).toBeGreaterThan(1);
+      // Somebody else is faster.
+      await platform.put('/config/global/in_between', { config_value: 1 });
+      await plan.apply();
+      await page
+        .getByRole('dialog')
+        .getByText(/global_in_between were written/)
+        .waitFor();
+      expect((await platform.get('/config/bounds')).status).toBe(404);
+      await page.getByRole('dialog').getByRole('button', { name: 'Plan again' }).click();
+      await plan.looked();
+      await plan.apply();
+      await page.getByText(/^Applied: the platform is at revision/).waitFor();
+      expect((await platform.get('/config/bounds')).body).toMatchObject({
+        max_cost_impact_auto: { maximum: 5 },
+      });
+      await page.getByRole('link', { name: 'History of the platform' }).click();
+      const history = new HistoryPage(page);
+      await page.locator('table.history').waitFor();
+      const [newest] = await history.rows();
+      expect(newest).toMatch(/create[^]*Guardrails of the platform/);
+      const revision = Number(newest!.trim().split(/\s/)[0]);
+      await history.takeBack(revision, 'Undo this change…');
+      await review.changes();
+      await standAgainAt(page, 'platform-history');
+      await review.publish('Undo it', 'It was a test');
+      await page.getByText('rollback').waitFor();
+      expect((await platform.get('/config/bounds')).status).toBe(404);
+      expect(seen.faults.filter((text) => !/404|412/.test(text))).toEqual([]);
+      await seen.close();
+    },
+  );
 
-  test('a plan is rolled out in stages: begun, held, resumed and reverted', async () => {
+  soakTest('a plan is rolled out in stages: begun, held, resumed and reverted', async () => {
     const seen = await asPlatform();
     const { page } = seen;
     await page.goto('/console/platform/plan');
@@ -624,61 +637,64 @@ describe('the platform', () => {
     await seen.close();
   });
 
-  test('service types, bounds and nodes are looked at; a reload is tried on every node first', async () => {
-    const seen = await asPlatform();
-    const { page } = seen;
-    page.on('dialog', (asked) => void asked.accept());
-    const documents = new PlatformDocumentPage(page);
-    await documents.openList('service-types');
-    await standAgainAt(page, 'service-types');
-    await page.getByRole('link', { name: 'cloud_run/default' }).click();
-    await page.locator('.editor').waitFor();
-    await standAt(page, 'service-type');
-    await documents.openList('global');
-    await standAt(page, 'global');
-    await platform.put('/config/global/just_written', { config_value: 1 });
-    const began = performance.now();
-    await page.getByText('just_written').waitFor();
-    expect(performance.now() - began).toBeLessThan(soonMs);
-    await documents.open('bounds');
-    await page.getByLabel('New guardrail').fill('max_resource_scaling');
-    await page.getByLabel('New guardrail').press('Enter');
-    await page.getByLabel('New guardrail').fill('max_instances');
-    await page.getByRole('button', { name: 'Add', exact: true }).click();
-    await documents.field('/max_resource_scaling/maximum').fill('2');
-    await documents.field('/max_resource_scaling/reason').fill('Twice at most');
-    await page.getByRole('button', { name: 'Remove max_instances' }).click();
-    await documents.review();
-    const [change] = await new ReviewDialog(page).changes();
-    expect(change).toEqual([
-      '/max_resource_scaling',
-      'not set',
-      '{"maximum":2,"reason":"Twice at most"}',
-    ]);
-    await page.keyboard.press('Escape');
-    await page.getByText('No stop is in force.').waitFor();
-    await standAt(page, 'platform-bounds');
-    await page.goto('/console/platform/nodes');
-    await page.getByRole('cell', { name: 'answers from memory' }).waitFor();
-    await page
-      .getByText(/^Waiting in the database, for any node: \d+ notices, \d+ audit/)
-      .waitFor();
-    await page.getByRole('heading', { name: 'This gateway' }).waitFor();
-    await standAt(page, 'nodes');
-    const bodies: unknown[] = [];
-    page.on('request', (request) => {
-      if (request.url().endsWith('/config/reload')) bodies.push(request.postDataJSON());
-    });
-    await page.getByRole('button', { name: 'Preview' }).click();
-    const dialog = page.getByRole('dialog');
-    await dialog.getByText('Settings that change').waitFor();
-    expect(bodies).toEqual([expect.objectContaining({ dry_run: true })]);
-    await dialog.getByRole('button', { name: 'Reload', exact: true }).click();
-    await page.getByText('Every node did it.').waitFor();
-    expect(bodies[1]).not.toHaveProperty('dry_run');
-    expect(seen.faults.filter((text) => !text.includes('404'))).toEqual([]);
-    await seen.close();
-  });
+  soakTest(
+    'service types, bounds and nodes are looked at; a reload is tried on every node first',
+    async () => {
+      const seen = await asPlatform();
+      const { page } = seen;
+      page.on('dialog', (asked) => void asked.accept());
+      const documents = new PlatformDocumentPage(page);
+      await documents.openList('service-types');
+      await standAgainAt(page, 'service-types');
+      await page.getByRole('link', { name: 'cloud_run/default' }).click();
+      await page.locator('.editor').waitFor();
+      await standAt(page, 'service-type');
+      await documents.openList('global');
+      await standAt(page, 'global');
+      await platform.put('/config/global/just_written', { config_value: 1 });
+      const began = performance.now();
+      await page.getByText('just_written').waitFor();
+      expect(performance.now() - began).toBeLessThan(soonMs);
+      await documents.open('bounds');
+      await page.getByLabel('New guardrail').fill('max_resource_scaling');
+      await page.getByLabel('New guardrail').press('Enter');
+      await page.getByLabel('New guardrail').fill('max_instances');
+      await page.getByRole('button', { name: 'Add', exact: true }).click();
+      await documents.field('/max_resource_scaling/maximum').fill('2');
+      await documents.field('/max_resource_scaling/reason').fill('Twice at most');
+      await page.getByRole('button', { name: 'Remove max_instances' }).click();
+      await documents.review();
+      const [change] = await new ReviewDialog(page).changes();
+      expect(change).toEqual([
+        '/max_resource_scaling',
+        'not set',
+        '{"maximum":2,"reason":"Twice at most"}',
+      ]);
+      await page.keyboard.press('Escape');
+      await page.getByText('No stop is in force.').waitFor();
+      await standAt(page, 'platform-bounds');
+      await page.goto('/console/platform/nodes');
+      await page.getByRole('cell', { name: 'answers from memory' }).waitFor();
+      await page
+        .getByText(/^Waiting in the database, for any node: \d+ notices, \d+ audit/)
+        .waitFor();
+      await page.getByRole('heading', { name: 'This gateway' }).waitFor();
+      await standAt(page, 'nodes');
+      const bodies: unknown[] = [];
+      page.on('request', (request) => {
+        if (request.url().endsWith('/config/reload')) bodies.push(request.postDataJSON());
+      });
+      await page.getByRole('button', { name: 'Preview' }).click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByText('Settings that change').waitFor();
+      expect(bodies).toEqual([expect.objectContaining({ dry_run: true })]);
+      await dialog.getByRole('button', { name: 'Reload', exact: true }).click();
+      await page.getByText('Every node did it.').waitFor();
+      expect(bodies[1]).not.toHaveProperty('dry_run');
+      expect(seen.faults.filter((text) => !text.includes('404'))).toEqual([]);
+      await seen.close();
+    },
+  );
 
   test('what was purged is shown as such, and the value of now can be restored after it', async () => {
     const path = '/config/global/purged-here';
@@ -707,58 +723,61 @@ describe('the platform', () => {
     await seen.close();
   });
 
-  test('the record of a tenant is exported in its order, and what was exported is cut off after a confirmation', async () => {
-    const { id } = beta;
-    const chain = async (): Promise<{ seq: number; hash: string }[]> => {
-      const { body } = await platform.get(`/audit/export?tenant_id=${id}&limit=200`);
-      return body.items;
-    };
-    const seen = await asPlatform();
-    const { page } = seen;
-    const audit = new AuditPage(page);
-    await audit.openOfAll();
-    await page.getByLabel('Whose').selectOption({ label: 'Beta' });
-    const before = await chain();
-    const lines = await audit.exportRecord();
-    expect(lines.map((line) => (JSON.parse(line) as { seq: number }).seq)).toEqual(
-      before.slice(0, lines.length).map(({ seq }) => seq),
-    );
-    const last = JSON.parse(lines.at(-1)!) as { seq: number; hash: string };
-    await page.getByText(last.hash).waitFor();
-    await standAt(page, 'audit-of-all');
-    const sent: unknown[] = [];
-    page.on('request', (request) => {
-      if (request.url().endsWith('/audit/cut')) sent.push(request.postDataJSON());
-    });
-    const cut = new FormDialog(page, 'Cut off what was exported');
-    await page.getByRole('button', { name: 'Cut off what was exported…' }).click();
-    await standAt(page, 'audit-cut');
-    // Whoever does not say that the file is kept sends nothing.
-    await cut.send('Cut it off');
-    expect(sent).toEqual([]);
-    await cut.choose('The file is kept, and can be read');
-    await cut.done('Cut it off');
-    expect(sent).toEqual([{ tenant_id: id, seq: last.seq, hash: last.hash }]);
-    await page.getByText('They were cut off.').waitFor();
-    // A worker removes them once the cut is written.
-    await eventually(async () =>
-      expect((await chain())[0]?.seq ?? last.seq + 1).toBe(last.seq + 1),
-    );
-    const own = await stage.tabOf(beta.emails.tenant_admin!);
-    const ofBeta = new AuditPage(own.page);
-    await ofBeta.open(id);
-    expect(await own.page.getByLabel('Whose').count()).toBe(0);
-    expect(await ofBeta.verify()).toMatch(/^The record is whole\./);
-    await own.page.getByText(`the events until number ${last.seq} were cut off`).waitFor();
-    await own.page.getByRole('button', { name: 'Export the record' }).click();
-    await own.page
-      .getByText(/events are in the file|There is nothing from before that/)
-      .first()
-      .waitFor();
-    expect(await own.page.getByRole('button', { name: /^Cut off/ }).count()).toBe(0);
-    expect([...seen.faults, ...own.faults]).toEqual([]);
-    await Promise.all([seen.close(), own.close()]);
-  });
+  soakTest(
+    'the record of a tenant is exported in its order, and what was exported is cut off after a confirmation',
+    async () => {
+      const { id } = beta;
+      const chain = async (): Promise<{ seq: number; hash: string }[]> => {
+        const { body } = await platform.get(`/audit/export?tenant_id=${id}&limit=200`);
+        return body.items;
+      };
+      const seen = await asPlatform();
+      const { page } = seen;
+      const audit = new AuditPage(page);
+      await audit.openOfAll();
+      await page.getByLabel('Whose').selectOption({ label: 'Beta' });
+      const before = await chain();
+      const lines = await audit.exportRecord();
+      expect(lines.map((line) => (JSON.parse(line) as { seq: number }).seq)).toEqual(
+        before.slice(0, lines.length).map(({ seq }) => seq),
+      );
+      const last = JSON.parse(lines.at(-1)!) as { seq: number; hash: string };
+      await page.getByText(last.hash).waitFor();
+      await standAt(page, 'audit-of-all');
+      const sent: unknown[] = [];
+      page.on('request', (request) => {
+        if (request.url().endsWith('/audit/cut')) sent.push(request.postDataJSON());
+      });
+      const cut = new FormDialog(page, 'Cut off what was exported');
+      await page.getByRole('button', { name: 'Cut off what was exported…' }).click();
+      await standAt(page, 'audit-cut');
+      // Whoever does not say that the file is kept sends nothing.
+      await cut.send('Cut it off');
+      expect(sent).toEqual([]);
+      await cut.choose('The file is kept, and can be read');
+      await cut.done('Cut it off');
+      expect(sent).toEqual([{ tenant_id: id, seq: last.seq, hash: last.hash }]);
+      await page.getByText('They were cut off.').waitFor();
+      // A worker removes them once the cut is written.
+      await eventually(async () =>
+        expect((await chain())[0]?.seq ?? last.seq + 1).toBe(last.seq + 1),
+      );
+      const own = await stage.tabOf(beta.emails.tenant_admin!);
+      const ofBeta = new AuditPage(own.page);
+      await ofBeta.open(id);
+      expect(await own.page.getByLabel('Whose').count()).toBe(0);
+      expect(await ofBeta.verify()).toMatch(/^The record is whole\./);
+      await own.page.getByText(`the events until number ${last.seq} were cut off`).waitFor();
+      await own.page.getByRole('button', { name: 'Export the record' }).click();
+      await own.page
+        .getByText(/events are in the file|There is nothing from before that/)
+        .first()
+        .waitFor();
+      expect(await own.page.getByRole('button', { name: /^Cut off/ }).count()).toBe(0);
+      expect([...seen.faults, ...own.faults]).toEqual([]);
+      await Promise.all([seen.close(), own.close()]);
+    },
+  );
 
   test('who administers no platform is offered none of it, and told so at its addresses', async () => {
     const seen = await asAdmin();
@@ -808,68 +827,71 @@ test('emptied overrides show what the layers below say, before anything is publi
   await seen.close();
 });
 
-test('a service on one page: its limits, what runs and waits, its windows and freezes, its last change', async () => {
-  const delta = await createTenant(stage.strata.url, platform, 'Delta');
-  const { admin, operator, id, emails } = delta;
-  const of = `/tenants/${id}`;
-  const intent = { action: 'scale', risk_level: 'low', cost_impact: 1 };
-  const zone = { timezone: 'UTC' };
-  const answers = [
-    await admin.put(`${of}/services/check-out`, {
-      service_type: 'cloud_run',
-      service_name: `${hostile} ${'W'.repeat(40)}`,
-      maintenance_windows: [{ days: ['sat', 'sun'], start: '22:00', end: '23:30', ...zone }],
-    }),
-    await admin.put(`${of}/config/freezes`, {
-      sale: { during: [{ dates: everyDay, ...zone }], mode: 'warn' },
-      elsewhere: {
-        during: [{ dates: everyDay, ...zone }],
-        mode: 'warn',
-        match: { service_ids: ['other'] },
-      },
-    }),
-    await operator.post(`${of}/automations`, { ...intent, service_id: 'check-out' }),
-    await operator.post(`${of}/automations`, { ...intent, action: 'restart' }),
-    await operator.post(`${of}/automations`, {
-      ...intent,
-      risk_level: 'high',
-      service_id: 'check-out',
-    }),
-  ];
-  for (const { status, text } of answers) if (status >= 300) throw new Error(text);
-  const seen = await stage.tabOf(emails.tenant_admin!);
-  const { page } = seen;
-  await page.goto(`/console${of}/services`);
-  await page.getByRole('link', { name: 'check-out', exact: true }).click();
-  await page.getByRole('heading', { name: 'Service check-out' }).waitFor();
-  const textOf = async (name: string): Promise<string> => {
-    const region = page.getByRole('region', { name, exact: true });
-    // Each part of the page loads by itself.
-    await region.getByText('Loading…').waitFor({ state: 'detached' });
-    return region.innerText();
-  };
-  await eventually(async () =>
-    expect(await page.getByRole('list', { name: 'At a glance' }).innerText()).toMatch(
-      /^Running\s+1\s+Waiting for approval\s+1\s+Freezes now\s+1$/,
-    ),
-  );
-  expect(await textOf('Limits')).toMatch(/max_cost_impact_auto\s+15\s+Tenant risk limits/);
-  const running = await textOf('Running now');
-  expect(running).toMatch(/scale\s+low/);
-  expect(running).not.toContain('restart');
-  expect(await textOf('Waiting for approval')).toContain('scale on check-out');
-  expect(await textOf('Maintenance windows')).toContain('sat, sun 22:00 – 23:30 (UTC)');
-  expect(await textOf('Last changes')).toContain('Service instance check-out');
-  await standAt(page, 'service');
-  await page.getByRole('link', { name: 'Edit', exact: true }).click();
-  await page.getByRole('link', { name: 'Its page' }).waitFor();
-  await page.goto(`/console${of}/services/nothing`);
-  await page.getByText('not_found').waitFor();
-  expect(seen.faults.filter((text) => !text.includes('404'))).toEqual([]);
-  await seen.close();
-});
+soakTest(
+  'a service on one page: its limits, what runs and waits, its windows and freezes, its last change',
+  async () => {
+    const delta = await createTenant(stage.strata.url, platform, 'Delta');
+    const { admin, operator, id, emails } = delta;
+    const of = `/tenants/${id}`;
+    const intent = { action: 'scale', risk_level: 'low', cost_impact: 1 };
+    const zone = { timezone: 'UTC' };
+    const answers = [
+      await admin.put(`${of}/services/check-out`, {
+        service_type: 'cloud_run',
+        service_name: `${hostile} ${'W'.repeat(40)}`,
+        maintenance_windows: [{ days: ['sat', 'sun'], start: '22:00', end: '23:30', ...zone }],
+      }),
+      await admin.put(`${of}/config/freezes`, {
+        sale: { during: [{ dates: everyDay, ...zone }], mode: 'warn' },
+        elsewhere: {
+          during: [{ dates: everyDay, ...zone }],
+          mode: 'warn',
+          match: { service_ids: ['other'] },
+        },
+      }),
+      await operator.post(`${of}/automations`, { ...intent, service_id: 'check-out' }),
+      await operator.post(`${of}/automations`, { ...intent, action: 'restart' }),
+      await operator.post(`${of}/automations`, {
+        ...intent,
+        risk_level: 'high',
+        service_id: 'check-out',
+      }),
+    ];
+    for (const { status, text } of answers) if (status >= 300) throw new Error(text);
+    const seen = await stage.tabOf(emails.tenant_admin!);
+    const { page } = seen;
+    await page.goto(`/console${of}/services`);
+    await page.getByRole('link', { name: 'check-out', exact: true }).click();
+    await page.getByRole('heading', { name: 'Service check-out' }).waitFor();
+    const textOf = async (name: string): Promise<string> => {
+      const region = page.getByRole('region', { name, exact: true });
+      // Each part of the page loads by itself.
+      await region.getByText('Loading…').waitFor({ state: 'detached' });
+      return region.innerText();
+    };
+    await eventually(async () =>
+      expect(await page.getByRole('list', { name: 'At a glance' }).innerText()).toMatch(
+        /^Running\s+1\s+Waiting for approval\s+1\s+Freezes now\s+1$/,
+      ),
+    );
+    expect(await textOf('Limits')).toMatch(/max_cost_impact_auto\s+15\s+Tenant risk limits/);
+    const running = await textOf('Running now');
+    expect(running).toMatch(/scale\s+low/);
+    expect(running).not.toContain('restart');
+    expect(await textOf('Waiting for approval')).toContain('scale on check-out');
+    expect(await textOf('Maintenance windows')).toContain('sat, sun 22:00 – 23:30 (UTC)');
+    expect(await textOf('Last changes')).toContain('Service instance check-out');
+    await standAt(page, 'service');
+    await page.getByRole('link', { name: 'Edit', exact: true }).click();
+    await page.getByRole('link', { name: 'Its page' }).waitFor();
+    await page.goto(`/console${of}/services/nothing`);
+    await page.getByText('not_found').waitFor();
+    expect(seen.faults.filter((text) => !text.includes('404'))).toEqual([]);
+    await seen.close();
+  },
+);
 
-test('several services get an owner by one change set, and are found by a label', async () => {
+soakTest('several services get an owner by one change set, and are found by a label', async () => {
   const epsilon = await createTenant(stage.strata.url, platform, 'Epsilon');
   const { admin, id, emails } = epsilon;
   const of = `/tenants/${id}`;
@@ -937,7 +959,7 @@ test('several services get an owner by one change set, and are found by a label'
   await seen.close();
 });
 
-test('a value holds until a time, as its ladder and history say', async () => {
+soakTest('a value holds until a time, as its ladder and history say', async () => {
   const theta = await createTenant(stage.strata.url, platform, 'Theta');
   const { admin, id, emails } = theta;
   const of = `/tenants/${id}`;
@@ -974,63 +996,66 @@ test('a value holds until a time, as its ladder and history say', async () => {
   await seen.close();
 });
 
-test('a platform administrator looks inside a tenant, read-only, and the tenant sees it', async () => {
-  const zeta = await createTenant(stage.strata.url, platform, `Zeta ${hostile}`);
-  const seen = await asPlatform();
-  const { page } = seen;
-  const tenants = new TenantsPage(page);
-  await tenants.open();
-  await page.getByRole('searchbox', { name: 'Name' }).fill('zeta');
-  await page.getByRole('button', { name: /^Look inside Zeta/ }).click();
-  const dialog = page.getByRole('dialog');
-  await dialog.getByLabel('Reason').fill(`Ticket 4711 ${hostile}`);
-  await standAt(page, 'look-inside');
-  await dialog.getByRole('button', { name: 'Look inside', exact: true }).click();
-  const bar = page.getByText(/^You are looking at Zeta .*, read-only, until \d/);
-  await bar.waitFor();
-  await page.getByRole('heading', { name: 'Effective values' }).waitFor();
-  expect(new URL(page.url()).pathname).toBe(`/console/tenants/${zeta.id}/effective`);
-  await page.getByRole('rowheader', { name: 'automation_enabled' }).waitFor();
-  // What is the platform's is not offered meanwhile, and the bar stays wherever one goes.
-  await page.getByRole('link', { name: 'Nodes' }).waitFor({ state: 'detached' });
-  await standAt(page, 'looking-inside');
-  await page.goto('/console/platform/tenants');
-  await page.getByText('Only administrators of the platform see this.').waitFor();
-  await bar.waitFor();
+soakTest(
+  'a platform administrator looks inside a tenant, read-only, and the tenant sees it',
+  async () => {
+    const zeta = await createTenant(stage.strata.url, platform, `Zeta ${hostile}`);
+    const seen = await asPlatform();
+    const { page } = seen;
+    const tenants = new TenantsPage(page);
+    await tenants.open();
+    await page.getByRole('searchbox', { name: 'Name' }).fill('zeta');
+    await page.getByRole('button', { name: /^Look inside Zeta/ }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Reason').fill(`Ticket 4711 ${hostile}`);
+    await standAt(page, 'look-inside');
+    await dialog.getByRole('button', { name: 'Look inside', exact: true }).click();
+    const bar = page.getByText(/^You are looking at Zeta .*, read-only, until \d/);
+    await bar.waitFor();
+    await page.getByRole('heading', { name: 'Effective values' }).waitFor();
+    expect(new URL(page.url()).pathname).toBe(`/console/tenants/${zeta.id}/effective`);
+    await page.getByRole('rowheader', { name: 'automation_enabled' }).waitFor();
+    // What is the platform's is not offered meanwhile, and the bar stays wherever one goes.
+    await page.getByRole('link', { name: 'Nodes' }).waitFor({ state: 'detached' });
+    await standAt(page, 'looking-inside');
+    await page.goto('/console/platform/tenants');
+    await page.getByText('Only administrators of the platform see this.').waitFor();
+    await bar.waitFor();
 
-  const theirs = await stage.tabOf(zeta.emails.tenant_admin!);
-  await theirs.page.goto(`/console/tenants/${zeta.id}/members`);
-  const visits = theirs.page.getByRole('region', { name: 'Visits of the platform' }).first();
-  await visits.getByText('Ticket 4711').waitFor();
-  await standAt(theirs.page, 'visits');
-  await theirs.page.getByRole('button', { name: 'End the visit' }).click();
-  await visits.getByText('open', { exact: true }).waitFor({ state: 'detached' });
-  expect(theirs.faults).toEqual([]);
-  await theirs.close();
+    const theirs = await stage.tabOf(zeta.emails.tenant_admin!);
+    await theirs.page.goto(`/console/tenants/${zeta.id}/members`);
+    const visits = theirs.page.getByRole('region', { name: 'Visits of the platform' }).first();
+    await visits.getByText('Ticket 4711').waitFor();
+    await standAt(theirs.page, 'visits');
+    await theirs.page.getByRole('button', { name: 'End the visit' }).click();
+    await visits.getByText('open', { exact: true }).waitFor({ state: 'detached' });
+    expect(theirs.faults).toEqual([]);
+    await theirs.close();
 
-  // The visitor's page hears of it by itself.
-  await bar.waitFor({ state: 'detached' });
-  await tenants.open();
-  await page.getByRole('searchbox', { name: 'Name' }).fill('zeta');
-  await page.getByRole('button', { name: /^Look inside Zeta/ }).click();
-  await dialog.getByLabel('Reason').fill('The same ticket, once more');
-  await dialog.getByRole('button', { name: 'Look inside', exact: true }).click();
-  // The bar may be there before the page has gone inside, which an end in between refuses.
-  await page.getByRole('heading', { name: 'Effective values' }).waitFor();
-  await bar.waitFor();
-  await page.getByRole('button', { name: 'End', exact: true }).click();
-  await bar.waitFor({ state: 'detached' });
-  await page.getByRole('heading', { name: 'Tenants' }).waitFor();
-  const { body } = await zeta.admin.get(`/tenants/${zeta.id}/visits`);
-  expect(body.items.map((each: { ended_at: string | null }) => each.ended_at)).toEqual([
-    expect.any(String),
-    expect.any(String),
-  ]);
-  // What the page asks for while its session goes inside, or leaves, may be refused to it.
-  const faults = seen.faults.filter((each) => !each.includes('status of 403'));
-  expect(faults).toEqual([]);
-  await seen.close();
-});
+    // The visitor's page hears of it by itself.
+    await bar.waitFor({ state: 'detached' });
+    await tenants.open();
+    await page.getByRole('searchbox', { name: 'Name' }).fill('zeta');
+    await page.getByRole('button', { name: /^Look inside Zeta/ }).click();
+    await dialog.getByLabel('Reason').fill('The same ticket, once more');
+    await dialog.getByRole('button', { name: 'Look inside', exact: true }).click();
+    // The bar may be there before the page has gone inside, which an end in between refuses.
+    await page.getByRole('heading', { name: 'Effective values' }).waitFor();
+    await bar.waitFor();
+    await page.getByRole('button', { name: 'End', exact: true }).click();
+    await bar.waitFor({ state: 'detached' });
+    await page.getByRole('heading', { name: 'Tenants' }).waitFor();
+    const { body } = await zeta.admin.get(`/tenants/${zeta.id}/visits`);
+    expect(body.items.map((each: { ended_at: string | null }) => each.ended_at)).toEqual([
+      expect.any(String),
+      expect.any(String),
+    ]);
+    // What the page asks for while its session goes inside, or leaves, may be refused to it.
+    const faults = seen.faults.filter((each) => !each.includes('status of 403'));
+    expect(faults).toEqual([]);
+    await seen.close();
+  },
+);
 
 /** Budgets with what spends them, and freezes as a calendar. */
 describe('limits over time', () => {
@@ -1076,148 +1101,157 @@ describe('limits over time', () => {
     return started.id as string;
   };
 
-  test('budgets: each bar with what holds it, by day with what is behind, and an edit that is tried first', async () => {
-    const ended = await start('resize', 30);
-    const end = { outcome: 'done', actual_cost: 12.5 };
-    await eta.operator.post(`/tenants/${eta.id}/automations/${ended}/finish`, end);
-    await start('restart', 20.25);
-    const seen = await stage.tabOf(eta.emails.tenant_admin!);
-    const { page } = seen;
-    const budgets = new BudgetsPage(page);
-    await budgets.open(eta.id);
-    await eventually(async () => {
-      expect(await budgets.bar('daily')).toBe('12.5 spent, 20.25 held, 67.25 left of 100.00 EUR');
-      expect(await budgets.bar('starts')).toBe('2 spent, 0 held, 48 left of 50 actions');
-    });
-    expect(await budgets.panel('daily').getByRole('list').innerText()).toMatch(
-      /restart\s+cloud_run\s+20\.25\s+EUR/,
-    );
-    // The platform's is shown, and not this tenant's to change.
-    expect(await budgets.panel('starts').getByRole('button').allInnerTexts()).toEqual(['By day']);
+  soakTest(
+    'budgets: each bar with what holds it, by day with what is behind, and an edit that is tried first',
+    async () => {
+      const ended = await start('resize', 30);
+      const end = { outcome: 'done', actual_cost: 12.5 };
+      await eta.operator.post(`/tenants/${eta.id}/automations/${ended}/finish`, end);
+      await start('restart', 20.25);
+      const seen = await stage.tabOf(eta.emails.tenant_admin!);
+      const { page } = seen;
+      const budgets = new BudgetsPage(page);
+      await budgets.open(eta.id);
+      await eventually(async () => {
+        expect(await budgets.bar('daily')).toBe('12.5 spent, 20.25 held, 67.25 left of 100.00 EUR');
+        expect(await budgets.bar('starts')).toBe('2 spent, 0 held, 48 left of 50 actions');
+      });
+      expect(await budgets.panel('daily').getByRole('list').innerText()).toMatch(
+        /restart\s+cloud_run\s+20\.25\s+EUR/,
+      );
+      // The platform's is shown, and not this tenant's to change.
+      expect(await budgets.panel('starts').getByRole('button').allInnerTexts()).toEqual(['By day']);
 
-    await budgets.panel('daily').getByRole('button', { name: 'Spending of daily by day' }).click();
-    await page.getByText('As a table').click();
-    await eventually(async () =>
-      expect(await budgets.table()).toEqual([[expect.any(String), '12.5', '20.25']]),
-    );
-    await page.locator('details tbody button').first().click();
-    await eventually(async () =>
-      expect(await budgets.behind()).toEqual([
-        expect.stringMatching(/^restart/),
-        expect.stringMatching(/^resize/),
-      ]),
-    );
-    await standAt(page, 'budgets');
+      await budgets
+        .panel('daily')
+        .getByRole('button', { name: 'Spending of daily by day' })
+        .click();
+      await page.getByText('As a table').click();
+      await eventually(async () =>
+        expect(await budgets.table()).toEqual([[expect.any(String), '12.5', '20.25']]),
+      );
+      await page.locator('details tbody button').first().click();
+      await eventually(async () =>
+        expect(await budgets.behind()).toEqual([
+          expect.stringMatching(/^restart/),
+          expect.stringMatching(/^resize/),
+        ]),
+      );
+      await standAt(page, 'budgets');
 
-    await budgets.panel('daily').getByRole('button', { name: 'Edit daily' }).click();
-    const form = new FormDialog(page, 'The budget daily');
-    await form.dialog.locator('[name="/amount"]').fill('40.00');
-    await standAt(page, 'budget-form');
-    await form.send('Review…');
-    const review = new ReviewDialog(page);
-    const published = page.getByRole('dialog', { name: 'Publish the budget daily' });
-    await published.locator('.changes').waitFor();
-    expect(await published.locator('.changes tbody tr').allInnerTexts()).toEqual([
-      expect.stringMatching(/\/daily\/amount\s+"100\.00"\s+"40\.00"/),
-    ]);
-    // What is spent and held is four fifths of it then.
-    const meant = published.getByRole('region', { name: 'Limits over time' });
-    expect(await meant.locator('tbody tr').allInnerTexts()).toEqual([
-      expect.stringMatching(/budget daily\s+warned\s+12\.5 spent, 20\.25 held, 7\.25 left/),
-    ]);
-    await standAt(page, 'budget-impact');
-    await published.getByLabel('Reason').fill('Less this year');
-    await published.getByRole('button', { name: 'Publish', exact: true }).click();
-    await review.dialog.first().waitFor({ state: 'detached' });
-    await eventually(async () =>
-      expect(await budgets.bar('daily')).toBe('12.5 spent, 20.25 held, 7.25 left of 40.00 EUR'),
-    );
-    const { body } = await eta.admin.get(`/tenants/${eta.id}/config/history?limit=1`);
-    expect(body.items[0]).toMatchObject({
-      config_type: 'budgets_config',
-      reason: 'Less this year',
-    });
-    expect(seen.faults).toEqual([]);
-    await seen.close();
-  });
+      await budgets.panel('daily').getByRole('button', { name: 'Edit daily' }).click();
+      const form = new FormDialog(page, 'The budget daily');
+      await form.dialog.locator('[name="/amount"]').fill('40.00');
+      await standAt(page, 'budget-form');
+      await form.send('Review…');
+      const review = new ReviewDialog(page);
+      const published = page.getByRole('dialog', { name: 'Publish the budget daily' });
+      await published.locator('.changes').waitFor();
+      expect(await published.locator('.changes tbody tr').allInnerTexts()).toEqual([
+        expect.stringMatching(/\/daily\/amount\s+"100\.00"\s+"40\.00"/),
+      ]);
+      // What is spent and held is four fifths of it then.
+      const meant = published.getByRole('region', { name: 'Limits over time' });
+      expect(await meant.locator('tbody tr').allInnerTexts()).toEqual([
+        expect.stringMatching(/budget daily\s+warned\s+12\.5 spent, 20\.25 held, 7\.25 left/),
+      ]);
+      await standAt(page, 'budget-impact');
+      await published.getByLabel('Reason').fill('Less this year');
+      await published.getByRole('button', { name: 'Publish', exact: true }).click();
+      await review.dialog.first().waitFor({ state: 'detached' });
+      await eventually(async () =>
+        expect(await budgets.bar('daily')).toBe('12.5 spent, 20.25 held, 7.25 left of 40.00 EUR'),
+      );
+      const { body } = await eta.admin.get(`/tenants/${eta.id}/config/history?limit=1`);
+      expect(body.items[0]).toMatchObject({
+        config_type: 'budgets_config',
+        reason: 'Less this year',
+      });
+      expect(seen.faults).toEqual([]);
+      await seen.close();
+    },
+  );
 
-  test('the overview says what runs, waits, is near its end and changed; what if says why', async () => {
-    const asked = await eta.operator.post(`/tenants/${eta.id}/approvals`, {
-      action: 'resize',
-      risk_level: 'high',
-      title: `Resize ${hostile}`,
-    });
-    expect(asked.status).toBe(202);
-    const denied = {
-      action: 'resize',
-      risk_level: 'low',
-      service_type: 'cloud_run',
-      cost_impact: 9999,
-    };
-    await eta.operator.post(`/tenants/${eta.id}/automations`, denied);
-    const seen = await stage.tabOf(eta.emails.tenant_admin!);
-    const { page } = seen;
-    await page.goto('/console');
-    const tiles = page.getByRole('list', { name: 'At a glance' }).getByRole('listitem');
-    await eventually(async () =>
-      expect(
-        (await tiles.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' ').trim()),
-      ).toEqual([
-        'Running 1 of 5 slots',
-        'Waiting for approval 1 none decided in 30 days',
-        'Budgets near their end 1 of 2',
-        'Freezes now 0 of 1',
-        'Not delivered 0 in the last 24 hours',
-      ]),
-    );
-    await page.getByText('Both as a table').click();
-    const today = page
-      .getByRole('group', { name: 'Decisions and cost by day' })
-      .locator('tbody tr');
-    expect((await today.first().locator('td').allInnerTexts()).map(Number)).toEqual([
-      2, 0, 1, 32.75,
-    ]);
-    await page
-      .getByRole('region', { name: 'Last changes' })
-      .getByText('changed daily.amount from "100.00" to "40.00"')
-      .waitFor();
-    await standAt(page, 'overview-in-use');
-    await page.getByRole('region', { name: 'Waiting for approval' }).getByText('Resize').click();
-    await page.waitForURL(`**/approvals/${asked.body.id}`);
+  soakTest(
+    'the overview says what runs, waits, is near its end and changed; what if says why',
+    async () => {
+      const asked = await eta.operator.post(`/tenants/${eta.id}/approvals`, {
+        action: 'resize',
+        risk_level: 'high',
+        title: `Resize ${hostile}`,
+      });
+      expect(asked.status).toBe(202);
+      const denied = {
+        action: 'resize',
+        risk_level: 'low',
+        service_type: 'cloud_run',
+        cost_impact: 9999,
+      };
+      await eta.operator.post(`/tenants/${eta.id}/automations`, denied);
+      const seen = await stage.tabOf(eta.emails.tenant_admin!);
+      const { page } = seen;
+      await page.goto('/console');
+      const tiles = page.getByRole('list', { name: 'At a glance' }).getByRole('listitem');
+      await eventually(async () =>
+        expect(
+          (await tiles.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' ').trim()),
+        ).toEqual([
+          'Running 1 of 5 slots',
+          'Waiting for approval 1 none decided in 30 days',
+          'Budgets near their end 1 of 2',
+          'Freezes now 0 of 1',
+          'Not delivered 0 in the last 24 hours',
+        ]),
+      );
+      await page.getByText('Both as a table').click();
+      const today = page
+        .getByRole('group', { name: 'Decisions and cost by day' })
+        .locator('tbody tr');
+      expect((await today.first().locator('td').allInnerTexts()).map(Number)).toEqual([
+        2, 0, 1, 32.75,
+      ]);
+      await page
+        .getByRole('region', { name: 'Last changes' })
+        .getByText('changed daily.amount from "100.00" to "40.00"')
+        .waitFor();
+      await standAt(page, 'overview-in-use');
+      await page.getByRole('region', { name: 'Waiting for approval' }).getByText('Resize').click();
+      await page.waitForURL(`**/approvals/${asked.body.id}`);
 
-    await page.goto(`/console/tenants/${eta.id}/what-if`);
-    await page.getByLabel('Action').fill('resize');
-    await page.getByLabel('Action').press('Enter');
-    await page.getByLabel('Risk').selectOption('low');
-    // A budget of costs holds.
-    await page.getByText('Say cost_impact').waitFor();
-    await page.getByLabel('Cost').fill('1');
-    await page.getByLabel('Cost').press('Enter');
-    await page.getByText('It may act on its own').waitFor();
-    await page.getByLabel('Cost').fill('2000');
-    await page.getByLabel('Cost').press('Enter');
-    await page.getByText('It may not').waitFor();
-    const reasons = page.getByRole('group', { name: 'Reasons' }).locator('tbody tr');
-    expect(await reasons.first().innerText()).toMatch(
-      /max_cost_impact_approval decides\s+2000\s+1000\s+Tenant risk limits/,
-    );
-    await standAt(page, 'what-if');
+      await page.goto(`/console/tenants/${eta.id}/what-if`);
+      await page.getByLabel('Action').fill('resize');
+      await page.getByLabel('Action').press('Enter');
+      await page.getByLabel('Risk').selectOption('low');
+      // A budget of costs holds.
+      await page.getByText('Say cost_impact').waitFor();
+      await page.getByLabel('Cost').fill('1');
+      await page.getByLabel('Cost').press('Enter');
+      await page.getByText('It may act on its own').waitFor();
+      await page.getByLabel('Cost').fill('2000');
+      await page.getByLabel('Cost').press('Enter');
+      await page.getByText('It may not').waitFor();
+      const reasons = page.getByRole('group', { name: 'Reasons' }).locator('tbody tr');
+      expect(await reasons.first().innerText()).toMatch(
+        /max_cost_impact_approval decides\s+2000\s+1000\s+Tenant risk limits/,
+      );
+      await standAt(page, 'what-if');
 
-    // Why one was refused leads to the layers of the limit, for what it was about.
-    await page.goto(`/console/tenants/${eta.id}/automations?state=denied`);
-    const refused = page.getByRole('row').filter({ hasText: 'cloud_run' });
-    await refused.waitFor();
-    expect(await refused.innerText()).toMatch(
-      /max_cost_impact_approval\s+asked 9999, limit 1000 · Tenant risk limits/,
-    );
-    await refused.getByRole('link', { name: 'max_cost_impact_approval' }).click();
-    await page.getByRole('group', { name: 'Layers of max_cost_impact_approval' }).waitFor();
-    expect(new URL(page.url()).searchParams.get('service_type')).toBe('cloud_run');
-    expect(seen.faults.filter((text) => !text.includes('422'))).toEqual([]);
-    await seen.close();
-  });
+      // Why one was refused leads to the layers of the limit, for what it was about.
+      await page.goto(`/console/tenants/${eta.id}/automations?state=denied`);
+      const refused = page.getByRole('row').filter({ hasText: 'cloud_run' });
+      await refused.waitFor();
+      expect(await refused.innerText()).toMatch(
+        /max_cost_impact_approval\s+asked 9999, limit 1000 · Tenant risk limits/,
+      );
+      await refused.getByRole('link', { name: 'max_cost_impact_approval' }).click();
+      await page.getByRole('group', { name: 'Layers of max_cost_impact_approval' }).waitFor();
+      expect(new URL(page.url()).searchParams.get('service_type')).toBe('cloud_run');
+      expect(seen.faults.filter((text) => !text.includes('422'))).toEqual([]);
+      await seen.close();
+    },
+  );
 
-  test('routing, overrides and windows are written by forms alone', async () => {
+  soakTest('routing, overrides and windows are written by forms alone', async () => {
     const seen = await stage.tabOf(eta.emails.tenant_admin!);
     const { page } = seen;
     const document = new DocumentPage(page);

@@ -9,6 +9,7 @@ import type { Page } from 'playwright-core';
 import { audited } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
 import { grown } from '../support/grown.ts';
+import { soakTest } from '../support/soak.ts';
 import {
   addMember,
   Client,
@@ -125,49 +126,52 @@ test('every screen has no fault and nothing for axe to find, narrow and wide, li
   await seen.close();
 });
 
-test('an administrator says what a group of the directory gives, and sees what by the directory is', async () => {
-  const { admin, id } = tenant;
-  const at = `/tenants/${id}/service-accounts`;
-  const { body: account } = await admin.post(at, { name: 'entra', roles: ['tenant_admin'] });
-  const key = { name: 'scim', scopes: ['scim:provision'] };
-  const { body: made } = await admin.post(`${at}/${account.id}/api-keys`, key);
-  const directory = new Client(stage.strata.url, made.api_key);
-  const scim = `/tenants/${id}/scim/v2`;
-  const email = 'lead.of.a.large.department@acme.example';
-  const { body: user } = await directory.post(`${scim}/Users`, { userName: email });
-  const group = { displayName: 'Payments on call', members: [{ value: user.id }] };
-  const { body: provisioned } = await directory.post(`${scim}/Groups`, group);
+soakTest(
+  'an administrator says what a group of the directory gives, and sees what by the directory is',
+  async () => {
+    const { admin, id } = tenant;
+    const at = `/tenants/${id}/service-accounts`;
+    const { body: account } = await admin.post(at, { name: 'entra', roles: ['tenant_admin'] });
+    const key = { name: 'scim', scopes: ['scim:provision'] };
+    const { body: made } = await admin.post(`${at}/${account.id}/api-keys`, key);
+    const directory = new Client(stage.strata.url, made.api_key);
+    const scim = `/tenants/${id}/scim/v2`;
+    const email = 'lead.of.a.large.department@acme.example';
+    const { body: user } = await directory.post(`${scim}/Users`, { userName: email });
+    const group = { displayName: 'Payments on call', members: [{ value: user.id }] };
+    const { body: provisioned } = await directory.post(`${scim}/Groups`, group);
 
-  const seen = await tabOf('tenant_admin');
-  const { page } = seen;
-  const people = new PeoplePage(page);
-  await people.open(id, 'members');
-  const groups = page.getByRole('group', { name: 'Groups of the directory' });
-  await groups.getByRole('row').filter({ hasText: 'Payments on call' }).waitFor();
-  const gives = await people.begin(
-    'Change what Payments on call gives',
-    'What Payments on call gives',
-  );
-  expect(await gives.dialog.getByText('tenant admin').count()).toBe(0);
-  await gives.choose('reviewer');
-  await gives.field('Another approver group').fill('payments');
-  await standAt(page, 'directory-group');
-  await gives.done('Save');
-  await people.row(email).getByText('operator, reviewer').waitFor();
-  await groups.getByText('payments', { exact: true }).waitFor();
-  await standAt(page, 'members-of-directory');
+    const seen = await tabOf('tenant_admin');
+    const { page } = seen;
+    const people = new PeoplePage(page);
+    await people.open(id, 'members');
+    const groups = page.getByRole('group', { name: 'Groups of the directory' });
+    await groups.getByRole('row').filter({ hasText: 'Payments on call' }).waitFor();
+    const gives = await people.begin(
+      'Change what Payments on call gives',
+      'What Payments on call gives',
+    );
+    expect(await gives.dialog.getByText('tenant admin').count()).toBe(0);
+    await gives.choose('reviewer');
+    await gives.field('Another approver group').fill('payments');
+    await standAt(page, 'directory-group');
+    await gives.done('Save');
+    await people.row(email).getByText('operator, reviewer').waitFor();
+    await groups.getByText('payments', { exact: true }).waitFor();
+    await standAt(page, 'members-of-directory');
 
-  const change = await people.begin(`Change ${email}`, `Change ${email}`);
-  const reviewer = change.dialog.getByRole('checkbox', { name: /^reviewer/ });
-  expect([await reviewer.isChecked(), await reviewer.isDisabled()]).toEqual([true, true]);
-  await change.choose('viewer');
-  await change.done('Save');
-  await people.row(email).getByText('operator, viewer, reviewer').waitFor();
-  expect((await directory.delete(`${scim}/Groups/${provisioned.id}`)).status).toBe(204);
-  await admin.patch(`/tenants/${id}/users/${user.id}`, { roles: ['operator'] });
-  expect(seen.faults).toEqual([]);
-  await seen.close();
-});
+    const change = await people.begin(`Change ${email}`, `Change ${email}`);
+    const reviewer = change.dialog.getByRole('checkbox', { name: /^reviewer/ });
+    expect([await reviewer.isChecked(), await reviewer.isDisabled()]).toEqual([true, true]);
+    await change.choose('viewer');
+    await change.done('Save');
+    await people.row(email).getByText('operator, viewer, reviewer').waitFor();
+    expect((await directory.delete(`${scim}/Groups/${provisioned.id}`)).status).toBe(204);
+    await admin.patch(`/tenants/${id}/users/${user.id}`, { roles: ['operator'] });
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  },
+);
 
 describe('the access report', () => {
   test('of a moment, two steps from signing in: who was there then, and as a file', async () => {
@@ -253,7 +257,7 @@ describe('members', () => {
     await seen.close();
   });
 
-  test('are ordered by the column that somebody chooses, and the address says so', async () => {
+  soakTest('are ordered by the column that somebody chooses, and the address says so', async () => {
     const { admin, id } = tenant;
     const seen = await tabOf('tenant_admin');
     const { page } = seen;
@@ -749,7 +753,7 @@ describe('the keyboard alone', () => {
     await seen.close();
   });
 
-  test('goes to a page, a key and a person by Ctrl-K', async () => {
+  soakTest('goes to a page, a key and a person by Ctrl-K', async () => {
     const { id, emails } = tenant;
     const seen = await tabOf('tenant_admin');
     const { page } = seen;
@@ -780,7 +784,7 @@ describe('the keyboard alone', () => {
     await seen.close();
   });
 
-  test('decides an approval from the inbox', async () => {
+  soakTest('decides an approval from the inbox', async () => {
     const { id, operator, admin } = tenant;
     const wish = { action: 'restart', risk_level: 'low', title: 'Restart by keyboard' };
     const { body } = await operator.post(`/tenants/${id}/approvals`, wish);
@@ -801,7 +805,7 @@ describe('the keyboard alone', () => {
     await seen.close();
   });
 
-  test('invites somebody', async () => {
+  soakTest('invites somebody', async () => {
     const { id, admin } = tenant;
     const seen = await tabOf('tenant_admin');
     const { keyboard } = seen.page;
@@ -888,128 +892,136 @@ describe('under four eyes', () => {
     await seen.close();
   });
 
-  test('one proposes for a time, another sees the impact and approves on a phone, and it applies then', async () => {
-    const before = await limitNow();
-    const ada = await stage.signedIn(four.emails.tenant_admin!);
-    const proposing = await refused(ada, '5', 'Calmer nights');
-    await standAgainAt(ada.page, 'propose');
-    const dialog = ada.page.getByRole('dialog');
-    // Back is where it was, with what was typed.
-    await proposing.act('Back');
-    expect(await dialog.getByLabel('Reason').inputValue()).toBe('Calmer nights');
-    await dialog.getByRole('button', { name: 'Publish', exact: true }).click();
-    await proposing.refused();
-    await dialog.getByLabel('Title').fill(`A lower limit ${hostile}`);
-    await dialog.getByLabel('It is applied').selectOption('at');
-    const dayIn = (days: number): string =>
-      new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
-    const at = `${dayIn(1)}T18:00:00Z`;
-    await dialog.getByLabel('Time', { exact: true }).fill(`${dayIn(2)}T03:00`);
-    await dialog.getByLabel('Time zone').fill('Asia/Tokyo');
-    await dialog.getByText(`${at} in UTC`).waitFor();
-    await standAt(ada.page, 'propose-at');
-    await proposing.act('Propose this change');
-    await proposing.shown('A lower limit');
-    await proposing.state('pending');
-    await proposing.fact('Approved so far').getByText('1 more needed').waitFor();
-    await ada.page.getByText('You wrote or edited this').waitFor();
-    expect(await ada.page.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
-    const [id] = new URL(ada.page.url()).pathname.split('/').slice(-1);
-    const address = `/tenants/${four.id}/config/changesets/${id}`;
-    const proposed = await four.admin.get(address);
-    expect(proposed.body).toMatchObject({ reason: 'Calmer nights', state: 'pending' });
-    expect(Date.parse(proposed.body.apply.at)).toBe(Date.parse(at));
-    // As it was sent, so that others can try it; lists leave that out.
-    const sent = { global_settings: { max_cost_impact_auto: 5 } };
-    expect(proposed.body.items).toMatchObject([{ action: 'patch', base: 1, body: sent }]);
-    const { body: listed } = await four.admin.get(`/tenants/${four.id}/config/changesets`);
-    expect(listed.items[0].items[0].body).toBeUndefined();
+  soakTest(
+    'one proposes for a time, another sees the impact and approves on a phone, and it applies then',
+    async () => {
+      const before = await limitNow();
+      const ada = await stage.signedIn(four.emails.tenant_admin!);
+      const proposing = await refused(ada, '5', 'Calmer nights');
+      await standAgainAt(ada.page, 'propose');
+      const dialog = ada.page.getByRole('dialog');
+      // Back is where it was, with what was typed.
+      await proposing.act('Back');
+      expect(await dialog.getByLabel('Reason').inputValue()).toBe('Calmer nights');
+      await dialog.getByRole('button', { name: 'Publish', exact: true }).click();
+      await proposing.refused();
+      await dialog.getByLabel('Title').fill(`A lower limit ${hostile}`);
+      await dialog.getByLabel('It is applied').selectOption('at');
+      const dayIn = (days: number): string =>
+        new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+      const at = `${dayIn(1)}T18:00:00Z`;
+      await dialog.getByLabel('Time', { exact: true }).fill(`${dayIn(2)}T03:00`);
+      await dialog.getByLabel('Time zone').fill('Asia/Tokyo');
+      await dialog.getByText(`${at} in UTC`).waitFor();
+      await standAt(ada.page, 'propose-at');
+      await proposing.act('Propose this change');
+      await proposing.shown('A lower limit');
+      await proposing.state('pending');
+      await proposing.fact('Approved so far').getByText('1 more needed').waitFor();
+      await ada.page.getByText('You wrote or edited this').waitFor();
+      expect(await ada.page.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
+      const [id] = new URL(ada.page.url()).pathname.split('/').slice(-1);
+      const address = `/tenants/${four.id}/config/changesets/${id}`;
+      const proposed = await four.admin.get(address);
+      expect(proposed.body).toMatchObject({ reason: 'Calmer nights', state: 'pending' });
+      expect(Date.parse(proposed.body.apply.at)).toBe(Date.parse(at));
+      // As it was sent, so that others can try it; lists leave that out.
+      const sent = { global_settings: { max_cost_impact_auto: 5 } };
+      expect(proposed.body.items).toMatchObject([{ action: 'patch', base: 1, body: sent }]);
+      const { body: listed } = await four.admin.get(`/tenants/${four.id}/config/changesets`);
+      expect(listed.items[0].items[0].body).toBeUndefined();
 
-    const phone = await stage.signedIn(dora, { width: 320, height: 640 });
-    await phone.page.getByRole('link', { name: 'Approvals 1 waiting for you' }).click();
-    await phone.page.getByRole('heading', { name: 'Change sets that wait for you' }).waitFor();
-    await standAgainAt(phone.page, 'inbox');
-    await phone.page.setViewportSize({ width: 320, height: 640 });
-    await phone.page.getByRole('link', { name: 'A lower limit' }).click();
-    const deciding = new ChangeSetPage(phone.page);
-    await deciding.shown('A lower limit');
-    const effect = phone.page.getByRole('region', { name: 'What it does' });
-    await effect.getByText(/max_cost_impact_auto[^]*becomes 5/).waitFor();
-    await standAt(phone.page, 'change-set');
-    await phone.page.setViewportSize({ width: 320, height: 640 });
-    await phone.page.getByLabel('Comment').fill('Sleep well');
-    await deciding.act('Approve');
-    await deciding.state('scheduled');
-    await phone.page.getByRole('link', { name: 'Approvals', exact: true }).waitFor();
-    expect(await limitNow()).toBe(before);
+      const phone = await stage.signedIn(dora, { width: 320, height: 640 });
+      await phone.page.getByRole('link', { name: 'Approvals 1 waiting for you' }).click();
+      await phone.page.getByRole('heading', { name: 'Change sets that wait for you' }).waitFor();
+      await standAgainAt(phone.page, 'inbox');
+      await phone.page.setViewportSize({ width: 320, height: 640 });
+      await phone.page.getByRole('link', { name: 'A lower limit' }).click();
+      const deciding = new ChangeSetPage(phone.page);
+      await deciding.shown('A lower limit');
+      const effect = phone.page.getByRole('region', { name: 'What it does' });
+      await effect.getByText(/max_cost_impact_auto[^]*becomes 5/).waitFor();
+      await standAt(phone.page, 'change-set');
+      await phone.page.setViewportSize({ width: 320, height: 640 });
+      await phone.page.getByLabel('Comment').fill('Sleep well');
+      await deciding.act('Approve');
+      await deciding.state('scheduled');
+      await phone.page.getByRole('link', { name: 'Approvals', exact: true }).waitFor();
+      expect(await limitNow()).toBe(before);
 
-    // Its time comes.
-    await stage.database.query(
-      `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() WHERE id = $1`,
-      [id],
-    );
-    await proposing.state('applied');
-    await proposing.fact('Approved so far').getByText('Sleep well').waitFor();
-    expect(await limitNow()).toBe(5);
-    await ada.page.getByRole('link', { name: /^revision \d+/ }).click();
-    await ada.page.getByText(/Part of the change set A lower limit[^]*approved by dora@/).waitFor();
-    await standAgainAt(ada.page, 'history-of-set');
-    await ada.page.goto(`/console/tenants/${four.id}/change-sets`);
-    await ada.page.getByRole('link', { name: 'A lower limit' }).waitFor();
-    await standAt(ada.page, 'change-sets');
-    expect([...withoutRefusals(ada), ...phone.faults]).toEqual([]);
-    await Promise.all([ada.close(), phone.close()]);
-  });
+      // Its time comes.
+      await stage.database.query(
+        `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() WHERE id = $1`,
+        [id],
+      );
+      await proposing.state('applied');
+      await proposing.fact('Approved so far').getByText('Sleep well').waitFor();
+      expect(await limitNow()).toBe(5);
+      await ada.page.getByRole('link', { name: /^revision \d+/ }).click();
+      await ada.page
+        .getByText(/Part of the change set A lower limit[^]*approved by dora@/)
+        .waitFor();
+      await standAgainAt(ada.page, 'history-of-set');
+      await ada.page.goto(`/console/tenants/${four.id}/change-sets`);
+      await ada.page.getByRole('link', { name: 'A lower limit' }).waitFor();
+      await standAt(ada.page, 'change-sets');
+      expect([...withoutRefusals(ada), ...phone.faults]).toEqual([]);
+      await Promise.all([ada.close(), phone.close()]);
+    },
+  );
 
-  test('what cannot wait is written after a fresh sign-in, is red until another reviews it, and comes once', async () => {
-    const email = four.emails.tenant_admin!;
-    const ada = await stage.signedIn(email);
-    const { page } = ada;
-    const sets = await refused(ada, '7', 'Payments are down');
-    await stage.database.query(
-      `UPDATE auth.sessions SET authenticated_at = now() - interval '11 minutes'
+  soakTest(
+    'what cannot wait is written after a fresh sign-in, is red until another reviews it, and comes once',
+    async () => {
+      const email = four.emails.tenant_admin!;
+      const ada = await stage.signedIn(email);
+      const { page } = ada;
+      const sets = await refused(ada, '7', 'Payments are down');
+      await stage.database.query(
+        `UPDATE auth.sessions SET authenticated_at = now() - interval '11 minutes'
        WHERE user_id = (SELECT id FROM auth.users WHERE email = $1)`,
-      [email],
-    );
-    // No gateway remembers the sessions as they were.
-    await stage.platform.post('/config/reload', { reload_env: true });
-    await sets.act('It cannot wait…');
-    const breakIt = page.getByRole('button', { name: 'Break the glass' });
-    await page.getByLabel('Why it cannot wait').fill('Down since 03:10');
-    expect(await breakIt.isDisabled()).toBe(true);
-    await page.getByLabel('Why it cannot wait').fill('Down since 03:10, and I am alone');
-    await standAt(page, 'break-glass');
-    await breakIt.click();
-    const asked = page.getByRole('dialog', { name: 'Sign in once more' });
-    await asked.getByLabel('E-mail').fill(email);
-    await asked.getByLabel('Password').fill(memberPassword);
-    await asked.getByRole('button', { name: 'Sign in', exact: true }).click();
-    await page.getByText(/Published as revision/).waitFor();
-    expect(await limitNow()).toBe(7);
-    await refused(ada, '8', 'Again');
-    await sets.act('It cannot wait…');
-    await page.getByLabel('Why it cannot wait').fill('Once more, and I am still alone');
-    await breakIt.click();
-    await page.getByText(/Somebody else has to review the emergency/).waitFor();
-    expect(await limitNow()).toBe(7);
+        [email],
+      );
+      // No gateway remembers the sessions as they were.
+      await stage.platform.post('/config/reload', { reload_env: true });
+      await sets.act('It cannot wait…');
+      const breakIt = page.getByRole('button', { name: 'Break the glass' });
+      await page.getByLabel('Why it cannot wait').fill('Down since 03:10');
+      expect(await breakIt.isDisabled()).toBe(true);
+      await page.getByLabel('Why it cannot wait').fill('Down since 03:10, and I am alone');
+      await standAt(page, 'break-glass');
+      await breakIt.click();
+      const asked = page.getByRole('dialog', { name: 'Sign in once more' });
+      await asked.getByLabel('E-mail').fill(email);
+      await asked.getByLabel('Password').fill(memberPassword);
+      await asked.getByRole('button', { name: 'Sign in', exact: true }).click();
+      await page.getByText(/Published as revision/).waitFor();
+      expect(await limitNow()).toBe(7);
+      await refused(ada, '8', 'Again');
+      await sets.act('It cannot wait…');
+      await page.getByLabel('Why it cannot wait').fill('Once more, and I am still alone');
+      await breakIt.click();
+      await page.getByText(/Somebody else has to review the emergency/).waitFor();
+      expect(await limitNow()).toBe(7);
 
-    const other = await stage.signedIn(dora);
-    await new ApprovalsPage(other.page).openInbox(four.id);
-    const waiting = other.page.getByRole('group', { name: 'Change sets' });
-    await waiting.getByText('break-glass, to review').waitFor();
-    await waiting.getByRole('link', { name: 'Change Risk limits' }).click();
-    const reviewing = new ChangeSetPage(other.page);
-    await reviewing.shown('Change Risk limits');
-    await other.page.getByText('Down since 03:10, and I am alone').waitFor();
-    await standAgainAt(other.page, 'to-review');
-    await reviewing.act('I have reviewed it');
-    await other.page.getByText(`Reviewed by ${dora}`).waitFor();
-    expect(await other.page.locator('.unreviewed').count()).toBe(0);
-    const history = new HistoryPage(other.page);
-    await history.open(four.id, '?config_type=tenant_risk_config');
-    expect((await history.rows())[0]).toMatch(/break-glass/);
-    expect(other.faults).toEqual([]);
-    expect(ada.faults.filter((text) => !/403|409/.test(text))).toEqual([]);
-    await Promise.all([ada.close(), other.close()]);
-  });
+      const other = await stage.signedIn(dora);
+      await new ApprovalsPage(other.page).openInbox(four.id);
+      const waiting = other.page.getByRole('group', { name: 'Change sets' });
+      await waiting.getByText('break-glass, to review').waitFor();
+      await waiting.getByRole('link', { name: 'Change Risk limits' }).click();
+      const reviewing = new ChangeSetPage(other.page);
+      await reviewing.shown('Change Risk limits');
+      await other.page.getByText('Down since 03:10, and I am alone').waitFor();
+      await standAgainAt(other.page, 'to-review');
+      await reviewing.act('I have reviewed it');
+      await other.page.getByText(`Reviewed by ${dora}`).waitFor();
+      expect(await other.page.locator('.unreviewed').count()).toBe(0);
+      const history = new HistoryPage(other.page);
+      await history.open(four.id, '?config_type=tenant_risk_config');
+      expect((await history.rows())[0]).toMatch(/break-glass/);
+      expect(other.faults).toEqual([]);
+      expect(ada.faults.filter((text) => !/403|409/.test(text))).toEqual([]);
+      await Promise.all([ada.close(), other.close()]);
+    },
+  );
 });

@@ -1,6 +1,7 @@
 /** Looks at a screen as everybody might: narrow and wide, light and dark. */
 import { expect } from '@jest/globals';
 import type { Page } from 'playwright-core';
+import { inSoak } from '../support/soak.ts';
 import { findingsOf, picture } from './visit.ts';
 
 interface Look {
@@ -13,9 +14,7 @@ const everyLook: readonly Look[] = [320, 390, 1280, 1920].flatMap((width) => [
   { width, colorScheme: 'light' },
   { width, colorScheme: 'dark' },
 ]);
-/** EVERY_LOOK=true has all of them, as the soak does. */
-const isEveryLook = process.env.EVERY_LOOK === 'true';
-const looks: readonly Look[] = isEveryLook
+const looks: readonly Look[] = inSoak
   ? everyLook
   : [
       // What else axe looks at is the same in other colours, and where there is less room.
@@ -35,7 +34,7 @@ const looks: readonly Look[] = isEveryLook
  */
 export async function standAt(page: Page, name: string): Promise<void> {
   const isDialog = await page.evaluate<boolean>("document.querySelector('dialog[open]') !== null");
-  const isOnce = isDialog && !isEveryLook;
+  const isOnce = isDialog && !inSoak;
   for (const [index, { width, colorScheme, rules }] of looks.entries()) {
     await page.setViewportSize({ width, height: 800 });
     await page.emulateMedia({ colorScheme });
@@ -53,5 +52,5 @@ export async function standAt(page: Page, name: string): Promise<void> {
 
 /** Likewise of a screen that another test looks at, in another state: the soak alone does it. */
 export async function standAgainAt(page: Page, name: string): Promise<void> {
-  if (isEveryLook) await standAt(page, name);
+  if (inSoak) await standAt(page, name);
 }

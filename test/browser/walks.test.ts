@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Locator } from 'playwright-core';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import { eventually } from '../support/cluster.ts';
+import { soakDescribe } from '../support/soak.ts';
 import {
   addMember,
   Client,
@@ -412,7 +413,7 @@ describe('hostile text', () => {
   });
 });
 
-describe('roles', () => {
+soakDescribe('roles', () => {
   interface Offer {
     /** Of the console, and what is offered there. */
     readonly screen: string;
@@ -640,7 +641,7 @@ describe('roles', () => {
  * JSON. Fields that somebody types in are counted by themselves; with TASKS_PRINTED=yes it prints
  * both, and the time that it took, for a person to read.
  */
-describe('what people come for most often', () => {
+soakDescribe('what people come for most often', () => {
   let doer: TenantFixture;
   let approval: string;
 

@@ -20,6 +20,7 @@ import { watch } from '../support/event-stream.ts';
 import { mailsTo } from '../support/mailboxes.ts';
 import { operator } from '../support/operator.ts';
 import { startReceiver, type Received } from '../support/receiver.ts';
+import { inSoak, soakTest } from '../support/soak.ts';
 import { addMember, Client, secretKey, type Answer } from '../support/strata.ts';
 
 let cluster: Cluster;
@@ -191,10 +192,10 @@ describe('every door', () => {
     );
 
   let turns = 0;
-  /** EVERY_KEY=true has both at each door, as the soak does. */
+  /** The soak has both at each door. */
   const keysInTurn = (): readonly Client[] => {
     const both = [ownKey, accountKey];
-    return process.env.EVERY_KEY === 'true' ? both : [both[(turns += 1) % 2]!];
+    return inSoak ? both : [both[(turns += 1) % 2]!];
   };
 
   test.each(writing)('%s writes nothing without an approval', async (name, { rest }) => {
@@ -976,7 +977,7 @@ describe('an emergency', () => {
   });
 });
 
-test('whatever order it comes in, what is applied is what others approved', async () => {
+soakTest('whatever order it comes in, what is applied is what others approved', async () => {
   const { ada, dora, bob } = people;
   const { database } = cluster;
   const given = { database, tenantId, ada, dora, bob, doraId: ids.dora!, rounds: 30, seed: 7 };

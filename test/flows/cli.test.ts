@@ -24,6 +24,7 @@ import { commandLine, type CommandLine, type Ended } from '../support/command-li
 import { grown } from '../support/grown.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { soakTest } from '../support/soak.ts';
 import {
   adminPassword,
   createTenant,
@@ -510,7 +511,7 @@ describe('signing in', () => {
     expect((await signedIn('logout')).code).toBe(0);
   });
 
-  test('approvals: requested with a key, waited for, decided by a person', async () => {
+  soakTest('approvals: requested with a key, waited for, decided by a person', async () => {
     await grown(database, tenant.id);
     const request = ['approvals', 'request', 'scale_min_instances', 'Twice as many'];
     const asked = await answered([...request, '--risk', 'high', '--cost', '20']);
@@ -559,27 +560,30 @@ test('decide ends with 0 for a yes alone', async () => {
   await tenant.admin.delete(freezes);
 });
 
-test('decisions: those that were recorded, one with its limits, and all under a proposal', async () => {
-  const from = new Date().toISOString();
-  const intent = { action: 'resize', risk_level: 'low', cost_impact: 4, record: true };
-  const decided = await tenant.operator.post(`/tenants/${tenant.id}/decide`, intent);
-  const id = decided.body.decision_id as string;
-  const listed = await asAdmin('decisions', 'list', '--from', from);
-  expect([listed.code, listed.err]).toEqual([0, '']);
-  expect(listed.out).toMatch(new RegExp(`^id +when +decision .*\n${id} .* allow .* resize`));
-  expect((await asAdmin('decisions', 'show', id)).out).toContain('max_cost_impact_auto');
-  const stricter = {
-    action: 'patch',
-    path: `/tenants/${tenant.id}/config/risk`,
-    body: { global_settings: { max_cost_impact_auto: 3 } },
-  };
-  const items = JSON.stringify([stricter]);
-  const { code, out } = await asAdmin('decisions', 'replay', '--from', from, '--items', items);
-  expect([code, out]).toEqual([
-    0,
-    expect.stringMatching(/^1 decisions, 0 the same\nallow→approval_required: 1\n/),
-  ]);
-});
+soakTest(
+  'decisions: those that were recorded, one with its limits, and all under a proposal',
+  async () => {
+    const from = new Date().toISOString();
+    const intent = { action: 'resize', risk_level: 'low', cost_impact: 4, record: true };
+    const decided = await tenant.operator.post(`/tenants/${tenant.id}/decide`, intent);
+    const id = decided.body.decision_id as string;
+    const listed = await asAdmin('decisions', 'list', '--from', from);
+    expect([listed.code, listed.err]).toEqual([0, '']);
+    expect(listed.out).toMatch(new RegExp(`^id +when +decision .*\n${id} .* allow .* resize`));
+    expect((await asAdmin('decisions', 'show', id)).out).toContain('max_cost_impact_auto');
+    const stricter = {
+      action: 'patch',
+      path: `/tenants/${tenant.id}/config/risk`,
+      body: { global_settings: { max_cost_impact_auto: 3 } },
+    };
+    const items = JSON.stringify([stricter]);
+    const { code, out } = await asAdmin('decisions', 'replay', '--from', from, '--items', items);
+    expect([code, out]).toEqual([
+      0,
+      expect.stringMatching(/^1 decisions, 0 the same\nallow→approval_required: 1\n/),
+    ]);
+  },
+);
 
 test('audit: the newest events, also as lines of JSON; the proof of the chain', async () => {
   await cli.run(['config', 'set', 'risk', 'global_settings.max_concurrent_automations=6']);
@@ -602,52 +606,58 @@ test('audit: the newest events, also as lines of JSON; the proof of the chain', 
   );
 });
 
-test('audit: a chain is exported as lines of JSON, and what was exported is cut off', async () => {
-  const name = 'Cut Works';
-  const { id } = (
-    await platform.post('/tenants', { name, admin: { email: 'ada@cut-works.example' } })
-  ).body as { id: string };
-  const exported = async (...args: string[]) => {
-    const { code, out, err } = await asPlatform('audit', 'export', '--tenant', ...args);
-    expect([code, err]).toEqual([0, '']);
-    return out
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line) as { seq: number; hash: string } & Record<string, unknown>);
-  };
-  for (const status of ['disabled', 'active']) await platform.patch(`/tenants/${id}`, { status });
-  await eventually(async () => {
-    const { body } = await platform.get(`/audit/events?tenant_id=${id}&action=tenant.updated`);
-    expect(body.items).toHaveLength(2);
-  });
-  const events = await exported(name.toLowerCase());
-  expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1));
-  expect(new Set(events.map(({ tenant_id }) => tenant_id))).toEqual(new Set([id]));
-  expect((await exported('platform')).every(({ tenant_id }) => tenant_id !== id)).toBe(true);
-  const long = await asPlatform(
-    'audit',
-    'export',
-    '--tenant',
-    id,
-    '--before',
-    '2020-01-01T00:00:00Z',
-  );
-  expect(long).toMatchObject({ code: 0, out: '' });
+soakTest(
+  'audit: a chain is exported as lines of JSON, and what was exported is cut off',
+  async () => {
+    const name = 'Cut Works';
+    const { id } = (
+      await platform.post('/tenants', { name, admin: { email: 'ada@cut-works.example' } })
+    ).body as { id: string };
+    const exported = async (...args: string[]) => {
+      const { code, out, err } = await asPlatform('audit', 'export', '--tenant', ...args);
+      expect([code, err]).toEqual([0, '']);
+      return out
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as { seq: number; hash: string } & Record<string, unknown>);
+    };
+    for (const status of ['disabled', 'active']) await platform.patch(`/tenants/${id}`, { status });
+    await eventually(async () => {
+      const { body } = await platform.get(`/audit/events?tenant_id=${id}&action=tenant.updated`);
+      expect(body.items).toHaveLength(2);
+    });
+    const events = await exported(name.toLowerCase());
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1));
+    expect(new Set(events.map(({ tenant_id }) => tenant_id))).toEqual(new Set([id]));
+    expect((await exported('platform')).every(({ tenant_id }) => tenant_id !== id)).toBe(true);
+    const long = await asPlatform(
+      'audit',
+      'export',
+      '--tenant',
+      id,
+      '--before',
+      '2020-01-01T00:00:00Z',
+    );
+    expect(long).toMatchObject({ code: 0, out: '' });
 
-  const { seq, hash } = events[1]!;
-  const cut = ['audit', 'cut', String(seq), hash, '--tenant', name];
-  expect(await asPlatform(...cut)).toMatchObject({ code: 1, err: expect.stringMatching(/scope/) });
-  const other = await asRoot('audit', 'cut', String(seq), events[0]!.hash, '--tenant', name);
-  expect(other).toMatchObject({ code: 1, err: expect.stringMatching(/^strata: conflict: /) });
-  const { code, out } = await asRoot(...cut);
-  expect([code, JSON.parse(out)]).toEqual([
-    0,
-    expect.objectContaining({ tenant_id: id, seq, hash }),
-  ]);
-  expect((await exported(id))[0]!.seq).toBe(seq + 1);
-  const verified = await asPlatform('audit', 'verify', '--tenant', name);
-  expect(verified).toMatchObject({ code: 0, out: expect.stringMatching(/cut_at/) });
-});
+    const { seq, hash } = events[1]!;
+    const cut = ['audit', 'cut', String(seq), hash, '--tenant', name];
+    expect(await asPlatform(...cut)).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/scope/),
+    });
+    const other = await asRoot('audit', 'cut', String(seq), events[0]!.hash, '--tenant', name);
+    expect(other).toMatchObject({ code: 1, err: expect.stringMatching(/^strata: conflict: /) });
+    const { code, out } = await asRoot(...cut);
+    expect([code, JSON.parse(out)]).toEqual([
+      0,
+      expect.objectContaining({ tenant_id: id, seq, hash }),
+    ]);
+    expect((await exported(id))[0]!.seq).toBe(seq + 1);
+    const verified = await asPlatform('audit', 'verify', '--tenant', name);
+    expect(verified).toMatchObject({ code: 0, out: expect.stringMatching(/cut_at/) });
+  },
+);
 
 test('audit checkpoints: the signed note of the head of the chain', async () => {
   // As the node that signs each hour stores it.
@@ -703,7 +713,7 @@ test('config purge: by people alone, with a reason, of what is no more in force'
   expect(history.out).not.toContain('a password');
 });
 
-test('tenants: found by a word, disabled, deleted, and the deletion taken back', async () => {
+soakTest('tenants: found by a word, disabled, deleted, and the deletion taken back', async () => {
   const name = 'Passing Trade';
   await platform.post('/tenants', { name, admin: { email: 'ada@passing.example' } });
   const tenants = (...args: string[]) => asPlatform('tenants', ...args);
@@ -722,7 +732,7 @@ test('tenants: found by a word, disabled, deleted, and the deletion taken back',
   expect((await tenants('list', 'passing', '--json')).out).toContain('"erase_at": null');
 });
 
-test('accounts: found by their address, disabled, and enabled again', async () => {
+soakTest('accounts: found by their address, disabled, and enabled again', async () => {
   const email = tenant.emails.viewer!;
   const key = await keyOf(platform, ['platform:read', 'identity:manage']);
   const accounts = (...args: string[]) =>
@@ -758,7 +768,7 @@ test('nodes: each with its release, what it hosts, and how it is', async () => {
   );
 });
 
-test('nodes: what a node sends, and what waits for any of them', async () => {
+soakTest('nodes: what a node sends, and what waits for any of them', async () => {
   const another = await createTenant(strata.url, platform, 'Slow Hooks');
   const held: ServerResponse[] = [];
   const receiver = await startReceiver((_n, response) => {
@@ -835,7 +845,7 @@ describe('folders', () => {
     writeFileSync(folderOf(path), text);
   };
 
-  test('what is exported does not differ; what is changed in it is imported', async () => {
+  soakTest('what is exported does not differ; what is changed in it is imported', async () => {
     const { id, admin } = tenant;
     const secret = 'canary-of-the-webhook';
     const hook = { webhook: { url: 'https://93.184.216.34/hook', secret } };
@@ -877,7 +887,7 @@ describe('folders', () => {
     });
   });
 
-  test('what differs is proposed as one change set, and what has drifted is told', async () => {
+  soakTest('what differs is proposed as one change set, and what has drifted is told', async () => {
     expect((await cli.run(['config', 'export', 'drifting'])).code).toBe(0);
     expect(await cli.run(['drift', 'drifting'])).toEqual({
       code: 0,
@@ -949,32 +959,35 @@ describe('folders', () => {
   });
 });
 
-test('freezes import makes the windows of a freeze those of a calendar, and keeps what else it says', async () => {
-  const path = `/tenants/${tenant.id}/config/freezes`;
-  const during = [{ dates: ['01-01'], timezone: 'UTC' }];
-  await tenant.admin.put(path, { holidays: { during, reason: 'rest' } });
-  const file = join(cli.folder, 'holidays.ics');
-  const event = ['DTSTART;VALUE=DATE:20201225', 'RRULE:FREQ=YEARLY'];
-  const write = (lines: readonly string[]): void =>
-    writeFileSync(
-      file,
-      ['BEGIN:VCALENDAR', 'BEGIN:VEVENT', ...lines, 'END:VEVENT', 'END:VCALENDAR'].join('\r\n'),
-    );
-  write(event);
-  const args = ['freezes', 'import', 'holidays', file, '--timezone', 'Europe/Rome'];
-  const before = (await tenant.admin.get(path)).body;
-  expect((await cli.run([...args, '--dry-run'])).out).toContain('/holidays/during ');
-  expect((await tenant.admin.get(path)).body).toEqual(before);
-  expect(await answered(args)).toMatchObject({ outcome: 'updated' });
-  expect((await tenant.admin.get(path)).body).toEqual({
-    holidays: { during: [{ dates: ['12-25'], timezone: 'Europe/Rome' }], reason: 'rest' },
-  });
-  write(['DTSTART;VALUE=DATE:20201225', 'RRULE:FREQ=SECONDLY']);
-  const refused = await cli.run(args);
-  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('/VEVENT/0/RRULE')]);
-  expect((await cli.run(args.slice(0, 4))).err).toContain('--timezone is needed');
-  await tenant.admin.delete(path);
-});
+soakTest(
+  'freezes import makes the windows of a freeze those of a calendar, and keeps what else it says',
+  async () => {
+    const path = `/tenants/${tenant.id}/config/freezes`;
+    const during = [{ dates: ['01-01'], timezone: 'UTC' }];
+    await tenant.admin.put(path, { holidays: { during, reason: 'rest' } });
+    const file = join(cli.folder, 'holidays.ics');
+    const event = ['DTSTART;VALUE=DATE:20201225', 'RRULE:FREQ=YEARLY'];
+    const write = (lines: readonly string[]): void =>
+      writeFileSync(
+        file,
+        ['BEGIN:VCALENDAR', 'BEGIN:VEVENT', ...lines, 'END:VEVENT', 'END:VCALENDAR'].join('\r\n'),
+      );
+    write(event);
+    const args = ['freezes', 'import', 'holidays', file, '--timezone', 'Europe/Rome'];
+    const before = (await tenant.admin.get(path)).body;
+    expect((await cli.run([...args, '--dry-run'])).out).toContain('/holidays/during ');
+    expect((await tenant.admin.get(path)).body).toEqual(before);
+    expect(await answered(args)).toMatchObject({ outcome: 'updated' });
+    expect((await tenant.admin.get(path)).body).toEqual({
+      holidays: { during: [{ dates: ['12-25'], timezone: 'Europe/Rome' }], reason: 'rest' },
+    });
+    write(['DTSTART;VALUE=DATE:20201225', 'RRULE:FREQ=SECONDLY']);
+    const refused = await cli.run(args);
+    expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('/VEVENT/0/RRULE')]);
+    expect((await cli.run(args.slice(0, 4))).err).toContain('--timezone is needed');
+    await tenant.admin.delete(path);
+  },
+);
 
 test('stop refuses every automation with its reason, resume lifts it', async () => {
   const automated = async (): Promise<unknown> =>
@@ -993,7 +1006,7 @@ test('stop refuses every automation with its reason, resume lifts it', async () 
   expect(await automated()).toBe(true);
 });
 
-test('members, who decides, keys and deliveries, as the console has them', async () => {
+soakTest('members, who decides, keys and deliveries, as the console has them', async () => {
   const email = tenant.emails.tenant_admin!;
   const routes = {
     approver_groups: { risk_levels: { high: ['board'] } },
@@ -1024,7 +1037,7 @@ test('members, who decides, keys and deliveries, as the console has them', async
   expect([again.code, again.out]).toEqual([0, expect.stringContaining(delivery.id)]);
 });
 
-test('destinations are listed, tried, and sent their events again', async () => {
+soakTest('destinations are listed, tried, and sent their events again', async () => {
   const receiver = await startReceiver();
   const path = `/tenants/${tenant.id}/config/event-destinations`;
   const siem = { url: receiver.url, batch: { max_seconds: 0 } };
@@ -1090,7 +1103,7 @@ test.each([
   expect([status, stderr]).toEqual([1, expect.stringMatching(new RegExp(`^strata: .*${code}`))]);
 });
 
-test('a rollout is shown with its stages, and goes where its steps say', async () => {
+soakTest('a rollout is shown with its stages, and goes where its steps say', async () => {
   const entry = '/config/global/staged';
   const value = (config_value: number) => ({ config_value, is_public: true });
   expect((await platform.put(entry, value(1))).status).toBe(201);
@@ -1117,53 +1130,56 @@ test('a rollout is shown with its stages, and goes where its steps say', async (
   expect((await platform.get(entry)).body.config_value).toBe(1);
 });
 
-test('a folder owns what it sets: what is taken over by hand is told, and not written over', async () => {
-  const { id, admin } = tenant;
-  const folder = (name: string): string => join(cli.folder, name);
-  const write = (path: string, text: string): void => {
-    mkdirSync(dirname(folder(path)), { recursive: true });
-    writeFileSync(folder(path), text);
-  };
-  write('owned/agent/owned.yaml', 'custom: {a: 1, b: 1}\n');
-  const by = ['--managed-by', 'git/acme'];
-  const path = `/tenants/${id}/config/agents/owned`;
-  // What is there already is claimed as well, once.
-  expect((await admin.put(path, { custom: { a: 1, b: 1 } })).status).toBe(201);
-  expect(await answered(['config', 'import', 'owned', ...by])).toEqual([
-    { document: 'agent/owned', outcome: 'updated', revision: expect.any(Number) },
-  ]);
-  expect((await cli.run(['config', 'import', 'owned', ...by])).out).toBe('nothing differs\n');
-  const set = ['config', 'set', 'agent', 'owned', 'custom.a=2'];
-  expect((await cli.run(set)).err).toMatch(/^strata: field_managed: \/custom\/a .*git\/acme/);
-  expect((await cli.run([...set, '--take-over', 'git/acme'])).code).toBe(0);
-  const drifted = await cli.run(['drift', 'owned']);
-  expect([drifted.code, drifted.out]).toEqual([
-    2,
-    expect.stringMatching(/taken over from git\/acme: agent\/owned \/custom\/a by \S+ at 2/),
-  ]);
-  const refused = await cli.run(['config', 'import', 'owned', ...by]);
-  expect([refused.code, refused.err]).toEqual([
-    1,
-    expect.stringMatching(/field_managed: agent\/owned: .*took it over at/),
-  ]);
-  // The folder says the same by now, which its next run says, too.
-  write('owned/agent/owned.yaml', 'custom: {a: 2, b: 1}\n');
-  const agreed = await cli.run(['config', 'import', 'owned', ...by]);
-  expect([agreed.code, agreed.out]).toEqual([
-    0,
-    expect.stringContaining('taken over from git/acme: agent/owned /custom/a by'),
-  ]);
-  expect((await cli.run(set.slice(0, -1).concat('custom.a=3'))).code).toBe(1);
-  const proposed = await answered(['propose', 'owned', '--reason', 'from git', ...by]).catch(
-    (error: Error) => error.message,
-  );
-  expect(proposed).toBeNull();
-  write('owned/agent/owned.yaml', 'custom: {a: 2, b: 2}\n');
-  const change = await answered(['propose', 'owned', '--reason', 'from git', ...by]);
-  expect(change).toMatchObject({ state: 'pending', managed_by: 'git/acme' });
-});
+soakTest(
+  'a folder owns what it sets: what is taken over by hand is told, and not written over',
+  async () => {
+    const { id, admin } = tenant;
+    const folder = (name: string): string => join(cli.folder, name);
+    const write = (path: string, text: string): void => {
+      mkdirSync(dirname(folder(path)), { recursive: true });
+      writeFileSync(folder(path), text);
+    };
+    write('owned/agent/owned.yaml', 'custom: {a: 1, b: 1}\n');
+    const by = ['--managed-by', 'git/acme'];
+    const path = `/tenants/${id}/config/agents/owned`;
+    // What is there already is claimed as well, once.
+    expect((await admin.put(path, { custom: { a: 1, b: 1 } })).status).toBe(201);
+    expect(await answered(['config', 'import', 'owned', ...by])).toEqual([
+      { document: 'agent/owned', outcome: 'updated', revision: expect.any(Number) },
+    ]);
+    expect((await cli.run(['config', 'import', 'owned', ...by])).out).toBe('nothing differs\n');
+    const set = ['config', 'set', 'agent', 'owned', 'custom.a=2'];
+    expect((await cli.run(set)).err).toMatch(/^strata: field_managed: \/custom\/a .*git\/acme/);
+    expect((await cli.run([...set, '--take-over', 'git/acme'])).code).toBe(0);
+    const drifted = await cli.run(['drift', 'owned']);
+    expect([drifted.code, drifted.out]).toEqual([
+      2,
+      expect.stringMatching(/taken over from git\/acme: agent\/owned \/custom\/a by \S+ at 2/),
+    ]);
+    const refused = await cli.run(['config', 'import', 'owned', ...by]);
+    expect([refused.code, refused.err]).toEqual([
+      1,
+      expect.stringMatching(/field_managed: agent\/owned: .*took it over at/),
+    ]);
+    // The folder says the same by now, which its next run says, too.
+    write('owned/agent/owned.yaml', 'custom: {a: 2, b: 1}\n');
+    const agreed = await cli.run(['config', 'import', 'owned', ...by]);
+    expect([agreed.code, agreed.out]).toEqual([
+      0,
+      expect.stringContaining('taken over from git/acme: agent/owned /custom/a by'),
+    ]);
+    expect((await cli.run(set.slice(0, -1).concat('custom.a=3'))).code).toBe(1);
+    const proposed = await answered(['propose', 'owned', '--reason', 'from git', ...by]).catch(
+      (error: Error) => error.message,
+    );
+    expect(proposed).toBeNull();
+    write('owned/agent/owned.yaml', 'custom: {a: 2, b: 2}\n');
+    const change = await answered(['propose', 'owned', '--reason', 'from git', ...by]);
+    expect(change).toMatchObject({ state: 'pending', managed_by: 'git/acme' });
+  },
+);
 
-test('a plan that needs an approval is applied in an emergency, by a person', async () => {
+soakTest('a plan that needs an approval is applied in an emergency, by a person', async () => {
   expect((await platform.put('/config/change-policy', { platform: {} })).status).toBe(201);
   const entry = 'emergency/global/cli.emergency.yaml';
   mkdirSync(dirname(join(cli.folder, entry)), { recursive: true });

@@ -15,6 +15,7 @@ import { loadSettings } from '../../shared/settings/settings.ts';
 import { baseUrl, eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
 import { comparePast } from '../support/past-oracle.ts';
+import { soakTest } from '../support/soak.ts';
 import {
   Client,
   createTenantWith,
@@ -313,7 +314,7 @@ test('an invalid ENV_FILE changes nothing and says why, without the value', asyn
   writeEnvFile('DEFAULT_MAX_COST_IMPACT_AUTO=15\n');
 });
 
-test('a gateway with another BASE_URL says so in its log', async () => {
+soakTest('a gateway with another BASE_URL says so in its log', async () => {
   const elsewhere = 'http://elsewhere.test';
   // Not the file of the others, which may hold a PORT by now.
   const own = { BASE_URL: elsewhere, ENV_FILE: '' };
@@ -407,22 +408,25 @@ test('a node that stays silent is named when a tenant drops its entries, and the
   });
 });
 
-test('a reload waits for a silent node longer than REQUEST_TIMEOUT_MS gives other requests', async () => {
-  const impatient = await cluster.start('gateway-3', ['gateway'], { REQUEST_TIMEOUT_MS: '1500' });
-  const platform = new Client(impatient.url, cluster.platform.token);
-  const paused = cluster.gateways[1]!;
-  try {
-    await eventually(async () => expect((await platform.get('/auth/me')).status).toBe(200));
-    process.kill(paused.pid, 'SIGSTOP');
-    const { status, body } = await platform.post('/config/reload', {});
-    expect(status).toBe(207);
-    expect(body.errors.map(({ node }: { node: string }) => node)).toEqual(['gateway-2']);
-  } finally {
-    process.kill(paused.pid, 'SIGCONT');
-    await impatient.stop('SIGTERM');
-  }
-  await isBack(1);
-});
+soakTest(
+  'a reload waits for a silent node longer than REQUEST_TIMEOUT_MS gives other requests',
+  async () => {
+    const impatient = await cluster.start('gateway-3', ['gateway'], { REQUEST_TIMEOUT_MS: '1500' });
+    const platform = new Client(impatient.url, cluster.platform.token);
+    const paused = cluster.gateways[1]!;
+    try {
+      await eventually(async () => expect((await platform.get('/auth/me')).status).toBe(200));
+      process.kill(paused.pid, 'SIGSTOP');
+      const { status, body } = await platform.post('/config/reload', {});
+      expect(status).toBe(207);
+      expect(body.errors.map(({ node }: { node: string }) => node)).toEqual(['gateway-2']);
+    } finally {
+      process.kill(paused.pid, 'SIGCONT');
+      await impatient.stop('SIGTERM');
+    }
+    await isBack(1);
+  },
+);
 
 describe('platform admins by reload', () => {
   const second = 'second-admin@platform.example';

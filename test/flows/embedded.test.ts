@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { strataDatabase } from '../support/postgres.ts';
 import { freePort } from '../support/servers.ts';
+import { soakTest } from '../support/soak.ts';
 import {
   createTenant,
   memberPassword,
@@ -130,17 +131,20 @@ describe('a start that does not come to its end', () => {
   const isMakingTheDatabase = (): boolean =>
     existsSync(join(home, 'postgres.new', 'base')) || existsSync(join(home, 'postgres'));
 
-  test('stopped by SIGTERM while the database is being made, it leaves no process and ends with 0', async () => {
-    const first = startUnder({ DATA_DIR: home });
-    while (!isMakingTheDatabase()) await delay(2);
-    first.kill('SIGTERM');
-    const [code, signal] = await once(first, 'exit');
-    expect([code, signal]).toEqual([0, null]);
-    expect(isNamed(home)).toBe(false);
-    expect(existsSync(join(home, 'strata.lock'))).toBe(false);
-    const second = await startStrata({ DATA_DIR: home, SECRET_KEY: '' });
-    await second.stop();
-  });
+  soakTest(
+    'stopped by SIGTERM while the database is being made, it leaves no process and ends with 0',
+    async () => {
+      const first = startUnder({ DATA_DIR: home });
+      while (!isMakingTheDatabase()) await delay(2);
+      first.kill('SIGTERM');
+      const [code, signal] = await once(first, 'exit');
+      expect([code, signal]).toEqual([0, null]);
+      expect(isNamed(home)).toBe(false);
+      expect(existsSync(join(home, 'strata.lock'))).toBe(false);
+      const second = await startStrata({ DATA_DIR: home, SECRET_KEY: '' });
+      await second.stop();
+    },
+  );
 
   test('stopped by SIGTERM while it waits for a bus that is away, it ends with 0', async () => {
     const unusedPort = await freePort();

@@ -10,6 +10,7 @@ import { operator } from '../support/operator.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import { startNats, startRedis, type Process } from '../support/servers.ts';
+import { soakTest } from '../support/soak.ts';
 import {
   addMember,
   adminPassword,
@@ -475,7 +476,7 @@ test('no one erases their own account, nor the last that administers the platfor
   expect((await platform.get('/auth/me')).status).toBe(200);
 });
 
-test('an erasure of an account that was cut off is finished by the next start', async () => {
+soakTest('an erasure of an account that was cut off is finished by the next start', async () => {
   const { user_id: id } = await addMember(kept.admin, kept.id, {
     email: 'cut-off@kept.example',
     roles: ['viewer'],

@@ -21,6 +21,7 @@ import { problemsOfOcsf } from '../support/ocsf.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import type { Receiver } from '../support/receiver.ts';
 import { startSiem, type Line, type Refuse, type Siem } from '../support/siem.ts';
+import { soakTest } from '../support/soak.ts';
 import {
   adminPassword,
   Client,
@@ -439,7 +440,7 @@ describe('nothing is missing', () => {
     expect(siem.lines.map(({ action }) => action)).toContain('audit.destination_replayed');
   });
 
-  test('where the audit was cut below its cursor, which a line tells', async () => {
+  soakTest('where the audit was cut below its cursor, which a line tells', async () => {
     await setUp({ from_seq: 1, paused: true });
     await write(3);
     const { seq, hash } = await cut();
@@ -448,7 +449,7 @@ describe('nothing is missing', () => {
     expect(siem.lines[0]).toEqual({ skipped: 'cut', from: 1, seq, hash, previous: null });
   });
 
-  test('where it was cut behind a batch that had failed', async () => {
+  soakTest('where it was cut behind a batch that had failed', async () => {
     siem.refuse = () => 500;
     await setUp({ from_seq: 1 });
     await eventually(async () => expect(await state()).toMatchObject({ state: 'failing', seq: 0 }));
@@ -630,7 +631,7 @@ describe('of the platform', () => {
     expect(shown).not.toContain('canary-of-the-platform');
   });
 
-  test('is sent everything again, waits where its receiver is gone, and is tried', async () => {
+  soakTest('is sent everything again, waits where its receiver is gone, and is tried', async () => {
     await setUpPlatform();
     await expectPlatformWhole();
     siem.lines = [];

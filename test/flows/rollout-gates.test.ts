@@ -25,6 +25,7 @@ import {
   webhook,
   type Started,
 } from '../support/gated-rollouts.ts';
+import { soakTest } from '../support/soak.ts';
 import { addMember, Client } from '../support/strata.ts';
 
 /** Prometheus, as far as a gate asks it. */
@@ -271,26 +272,30 @@ test('compares the tenants that have it with the others', async () => {
   good(await platform.post(`/config/rollouts/${lenient.id}/revert`, { reason: 'Enough' }));
 });
 
-test('compares the writes that are refused to them', async () => {
-  const gate = { type: 'figures', figure: 'refused', tolerance_percent: 10, min_sample: 3 };
-  const { id } = await begun([first(gate), everybody], { on_fail: 'revert' });
-  const write = async (tenant: { id: string; admin: Client }, rules: object): Promise<number> =>
-    (await tenant.admin.put(`/tenants/${tenant.id}/config/bounds`, { gated: rules })).status;
-  let written = 0;
-  const ended = await eventually(async () => {
-    written += 1;
-    expect(await write(cluster.tenant, { minimum: 5, maximum: 3 })).toBe(422);
-    expect(await write(other, { minimum: written })).toBeLessThan(202);
-    await lookSoon(id);
-    const now = await rollout(id);
-    expect(now.state).not.toBe('running');
-    return now;
-  }, 120_000);
-  expect([ended.state, ended.note]).toEqual([
-    'reverted',
-    expect.stringMatching(/(\d+) of \1 refused, beside 0 of \d+/),
-  ]);
-}, 180_000);
+soakTest(
+  'compares the writes that are refused to them',
+  async () => {
+    const gate = { type: 'figures', figure: 'refused', tolerance_percent: 10, min_sample: 3 };
+    const { id } = await begun([first(gate), everybody], { on_fail: 'revert' });
+    const write = async (tenant: { id: string; admin: Client }, rules: object): Promise<number> =>
+      (await tenant.admin.put(`/tenants/${tenant.id}/config/bounds`, { gated: rules })).status;
+    let written = 0;
+    const ended = await eventually(async () => {
+      written += 1;
+      expect(await write(cluster.tenant, { minimum: 5, maximum: 3 })).toBe(422);
+      expect(await write(other, { minimum: written })).toBeLessThan(202);
+      await lookSoon(id);
+      const now = await rollout(id);
+      expect(now.state).not.toBe('running');
+      return now;
+    }, 120_000);
+    expect([ended.state, ended.note]).toEqual([
+      'reverted',
+      expect.stringMatching(/(\d+) of \1 refused, beside 0 of \d+/),
+    ]);
+  },
+  180_000,
+);
 
 test('asks Prometheus, of which no data are no answer', async () => {
   figure = '';

@@ -19,6 +19,7 @@ import { eventually } from '../support/cluster.ts';
 import { holdLock } from '../support/held-lock.ts';
 import { createDatabase, strataDatabase, type Database } from '../support/postgres.ts';
 import { freePort, guard, inherited, startNats, startRedis } from '../support/servers.ts';
+import { soakTest } from '../support/soak.ts';
 import {
   adminPassword,
   Client,
@@ -108,7 +109,7 @@ describe('/readyz of a first start', () => {
     }
   });
 
-  test('of a gateway on a node of its own waits for auth', async () => {
+  soakTest('of a gateway on a node of its own waits for auth', async () => {
     const [nats, redis] = await Promise.all([startNats(), startRedis()]);
     const fresh = await strataDatabase();
     const shared = { DATABASE_URL: fresh.url, NATS_URL: nats.url, REDIS_URL: redis.url };
@@ -424,43 +425,46 @@ describe('a start that fails says in one line what, where, and what to do', () =
     expect(err).toBe('');
   });
 
-  test('a node that waits for others says once for which, and waits again for the next', async () => {
-    const [nats, migrated] = await Promise.all([startNats(), strataDatabase()]);
-    const statusPort = await freePort();
-    const settings = { ...own, NATS_URL: nats.url, LOG_LEVEL: 'warn' };
-    let waiting: Running | undefined;
-    let feed: Running | undefined;
-    const waits = expect.stringMatching(
-      /^No node with a database, such as auth or tenant-config, answers on NATS\. This node waits for one, .* NATS_URL, NATS_NAMESPACE and SECRET_KEY /,
-    );
-    const messages = (): string[] =>
-      waiting!
-        .output()
-        .split('\n')
-        .filter((line) => line.startsWith('{'))
-        .map((line) => (JSON.parse(line) as { msg: string }).msg);
-    try {
-      const alone = { ...settings, NODE_ID: 'waiting', METRICS_PORT: String(statusPort) };
-      waiting = await startStrata(alone, ['config-resolver']);
-      await eventually(async () => expect(messages()).toEqual([waits]));
-      // Polls would have been refused meanwhile, each with a line of its own.
-      await delay(1500);
-      expect(messages()).toEqual([waits]);
-      const node = { ...settings, NODE_ID: 'feed', DATABASE_URL: migrated.url };
-      feed = await startStrata(node, ['global-config']);
-      const status = new Client(`http://127.0.0.1:${statusPort}`);
-      await eventually(async () =>
-        expect((await status.get('/readyz')).body.checks).toMatchObject({ feed: true }),
+  soakTest(
+    'a node that waits for others says once for which, and waits again for the next',
+    async () => {
+      const [nats, migrated] = await Promise.all([startNats(), strataDatabase()]);
+      const statusPort = await freePort();
+      const settings = { ...own, NATS_URL: nats.url, LOG_LEVEL: 'warn' };
+      let waiting: Running | undefined;
+      let feed: Running | undefined;
+      const waits = expect.stringMatching(
+        /^No node with a database, such as auth or tenant-config, answers on NATS\. This node waits for one, .* NATS_URL, NATS_NAMESPACE and SECRET_KEY /,
       );
-      await feed.stop();
-      await eventually(async () => expect(messages()).toEqual([waits, waits]));
-      await waiting.stop();
-      expect(messages()).toEqual([waits, waits]);
-    } finally {
-      await Promise.all([waiting?.stop('SIGKILL'), feed?.stop('SIGKILL')]);
-      await Promise.all([nats.stop(), migrated.drop()]);
-    }
-  });
+      const messages = (): string[] =>
+        waiting!
+          .output()
+          .split('\n')
+          .filter((line) => line.startsWith('{'))
+          .map((line) => (JSON.parse(line) as { msg: string }).msg);
+      try {
+        const alone = { ...settings, NODE_ID: 'waiting', METRICS_PORT: String(statusPort) };
+        waiting = await startStrata(alone, ['config-resolver']);
+        await eventually(async () => expect(messages()).toEqual([waits]));
+        // Polls would have been refused meanwhile, each with a line of its own.
+        await delay(1500);
+        expect(messages()).toEqual([waits]);
+        const node = { ...settings, NODE_ID: 'feed', DATABASE_URL: migrated.url };
+        feed = await startStrata(node, ['global-config']);
+        const status = new Client(`http://127.0.0.1:${statusPort}`);
+        await eventually(async () =>
+          expect((await status.get('/readyz')).body.checks).toMatchObject({ feed: true }),
+        );
+        await feed.stop();
+        await eventually(async () => expect(messages()).toEqual([waits, waits]));
+        await waiting.stop();
+        expect(messages()).toEqual([waits, waits]);
+      } finally {
+        await Promise.all([waiting?.stop('SIGKILL'), feed?.stop('SIGKILL')]);
+        await Promise.all([nats.stop(), migrated.drop()]);
+      }
+    },
+  );
 
   test('the stack is for LOG_LEVEL=debug', async () => {
     const { err } = await run(['nothing'], { LOG_LEVEL: 'debug' });

@@ -1,8 +1,8 @@
 /**
  * G4: every route × role × tenant × credential, generated from the contracts. What is expected
  * comes from the few lines of `expected` below, which read only what a contract declares. Of what is
- * refused for the same reason on every route, each route tries a few, by turns; with
- * EVERY_CREDENTIAL, as in `npm run test:soak`, all of it.
+ * refused for the same reason on every route, each route tries a few, by turns, and
+ * the soak all of it.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import jwt from 'jsonwebtoken';

@@ -3,7 +3,7 @@
  * callers are those that a node of Strata's names, in its own process and on another node; that
  * somebody names who does not hold SECRET_KEY, in clear, sealed under another key and by sending
  * again what was heard; and those that a credential proves. In its own process each caller is tried;
- * from elsewhere a few, by turns, and all with EVERY_CREDENTIAL, as in `npm run test:soak`.
+ * from elsewhere a few, by turns, and in the soak all.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';

@@ -1,6 +1,6 @@
 /**
- * The embedded database over ends of every kind, with real processes. EVERY_START, as in
- * `npm run test:soak`, kills a first start in its beginning and at its end, too.
+ * The embedded database over ends of every kind, with real processes. The soak kills a first start in
+ * its beginning and at its end, too.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
@@ -23,6 +23,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { openEmbeddedPostgres, type EmbeddedPostgres } from '../../shared/database/embedded.ts';
 import { guard } from '../support/servers.ts';
+import { inSoak } from '../support/soak.ts';
 
 const embedded = new URL('../../shared/database/embedded.ts', import.meta.url).href;
 const children: ChildProcess[] = [];
@@ -203,7 +204,7 @@ const beginningAndEnd = [
   ['complete', () => existsSync(cluster)],
 ] as const;
 
-test.each([...middle, ...(process.env.EVERY_START === 'true' ? beginningAndEnd : [])])(
+test.each([...middle, ...(inSoak ? beginningAndEnd : [])])(
   'a start killed with its cluster %s does not spoil the next',
   async (_, reached) => {
     const owner = spawnOwner();

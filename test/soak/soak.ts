@@ -13,8 +13,8 @@
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, join, sep } from 'node:path';
 import { parseArgs } from 'node:util';
 import { setTimeout as delay } from 'node:timers/promises';
 import { clientsOutlast } from '../support/client-fleet.ts';
@@ -292,31 +292,35 @@ async function rollOut(): Promise<void> {
 /** Values that no run of `npm test` tries: it says them, so that they can be tried again. */
 const others = { PROPERTY_SEED: String(randomInt(2 ** 31)), PROPERTY_TIMES: '20' };
 
-/** Test files of `npm test` and of this folder, and how much of what each repeats. */
+/** How much of what a test file repeats. */
 const repeated: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  'soak/console': { EVERY_LOOK: 'true' },
-  'soak/console-cluster': { EVERY_LOOK: 'true' },
-  'browser/console': { EVERY_LOOK: 'true' },
-  'browser/operations': { EVERY_LOOK: 'true' },
-  'browser/people': { EVERY_LOOK: 'true' },
-  'faults/restore': { EVERY_RESTORE: 'true' },
-  'flows/automations': { REPLAY_ROUNDS: '500', REPLAY_INTENTS: '100', EVERY_RIGHT: 'true' },
-  'flows/change-sets': { EVERY_KEY: 'true' },
-  'gateway/isolation': { EVERY_CREDENTIAL: 'true' },
-  'services/bus-access': { EVERY_CREDENTIAL: 'true' },
-  'gateway/generated-clients': { EVERY_GENERATOR: 'true' },
+  'flows/automations': { REPLAY_ROUNDS: '500', REPLAY_INTENTS: '100' },
   'gateway/generated-bodies': { GENERATED_BODIES: '20000' },
   'gateway/invalid-bodies': { INVALID_BODIES: '25000' },
   'gateway/platform-history': { HISTORY_SEEDS: '3,4,5,6,7,8', HISTORY_WRITES: '25' },
   'gateway/live-values': { FLEET_STREAMS: '1000' },
   'gateway/ladder': { LADDER_STACKS: '2000' },
-  'services/embedded-postgres': { EVERY_START: 'true' },
   'services/plan': { PLAN_TENANTS: '200' },
   'services/client': { CLIENT_SAVES: '3000' },
   'soak/unknown-rows': { UNKNOWN_SHAPES: '3' },
   'soak/automations': { REDEEM_KILLS: '200' },
   'soak/notifier': { NOTIFIER_KILLS: '200', NOTIFIER_APPROVALS: '1000' },
 };
+
+/** Test files of `npm test` that leave some of theirs to the soak. A folder is part of its file. */
+function leavingSome(): string[] {
+  const tests = join(import.meta.dirname, '..');
+  return globSync('{browser,faults,flows,gateway,services}/**/*.ts', { cwd: tests })
+    .filter((path) => /support\/(soak|turns)\.ts'/.test(readFileSync(join(tests, path), 'utf8')))
+    .map((path) =>
+      path
+        .split(sep)
+        .slice(0, 2)
+        .join('/')
+        .replace(/\.test\.ts$/, ''),
+    )
+    .filter((file) => existsSync(join(tests, `${file}.test.ts`)));
+}
 
 /** Of rules, those that try values: each soak tries others, and more of them. */
 function ofProperties(): string[] {
@@ -331,6 +335,7 @@ function ofProperties(): string[] {
 async function repeatFiles(): Promise<void> {
   const here = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'));
   const files = new Set([
+    ...leavingSome(),
     ...Object.keys(repeated),
     ...ofProperties(),
     ...here.map((name) => `soak/${basename(name, '.test.ts')}`),
@@ -340,7 +345,7 @@ async function repeatFiles(): Promise<void> {
     say(`${file}: ${JSON.stringify(more)}`);
     const jest = spawn('npm', ['test', '--', `test/${file}.test.ts`], {
       stdio: 'inherit',
-      env: { ...process.env, ...more },
+      env: { ...process.env, SOAK: 'true', ...more },
     });
     const [code] = (await once(jest, 'exit')) as [number | null];
     if (code === 0) continue;

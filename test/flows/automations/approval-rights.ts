@@ -8,6 +8,7 @@ import type { AuditEvent } from '../../support/audit.ts';
 import { eventually, metricOf } from '../../support/cluster.ts';
 import { grown } from '../../support/grown.ts';
 import { holdLock } from '../../support/held-lock.ts';
+import { inSoak } from '../../support/soak.ts';
 import {
   addMember,
   Client,
@@ -220,10 +221,9 @@ describe('who may approve', () => {
   };
 
   /**
-   * Each asker, each chain and each policy with each of the others; EVERY_RIGHT=true has all three
-   * with each other, as the soak does. `shift` says which chain comes with an asker.
+   * Each asker, each chain and each policy with each of the others; the soak has all three with each
+   * other. `shift` says which chain comes with an asker.
    */
-  const isEvery = process.env.EVERY_RIGHT === 'true';
   interface PolicyRow {
     readonly policy: object | undefined;
     readonly allowSelf: boolean;
@@ -248,7 +248,7 @@ describe('who may approve', () => {
 
     const cells = Object.keys(askers).flatMap((asker, row) =>
       (Object.keys(chains) as Chain[])
-        .filter((_chain, column) => isEvery || (row + column + shift) % 4 === 0)
+        .filter((_chain, column) => inSoak || (row + column + shift) % 4 === 0)
         .map((chain) => [asker, chain] as const),
     );
     test.each(cells)('%s asks, groups: %s', async (asker, chain) => {

@@ -6,6 +6,7 @@ import { digestOf, type ExactAction } from '../../../services/notifier/rules/act
 import { eventually } from '../../support/cluster.ts';
 import { grown } from '../../support/grown.ts';
 import { holdLock } from '../../support/held-lock.ts';
+import { soakTest } from '../../support/soak.ts';
 import { Client, createTenantWith, startStrata, type TenantWith } from '../../support/strata.ts';
 import { database, platform, settings, strata } from './strata.ts';
 
@@ -223,7 +224,7 @@ describe('an action is redeemed', () => {
     expect(listed.items[0].grant).toBeUndefined();
   });
 
-  test('keys are rotated in time, and what the previous one signed is accepted', async () => {
+  soakTest('keys are rotated in time, and what the previous one signed is accepted', async () => {
     const before = await start();
     await database.query(`UPDATE notifier.grant_keys SET created_at = now() - interval '31 days'`);
     const own = await startStrata(settings());

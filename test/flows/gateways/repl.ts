@@ -13,6 +13,7 @@ import { join, type ClusterSession } from '../../../cli/bus/cluster-session.ts';
 import { describe as said, run } from '../../../cli/interpreter.ts';
 import { eventually } from '../../support/cluster.ts';
 import { operator, operatorPrompt, type Prompt, type Said } from '../../support/operator.ts';
+import { soakTest } from '../../support/soak.ts';
 import { createTenantWith, secretKey, type Client } from '../../support/strata.ts';
 import { cluster } from './cluster.ts';
 
@@ -276,22 +277,25 @@ describe('the console of an operator', () => {
     });
   });
 
-  test('a pipe brings commands, JSON typed as it is; the first that fails is the last', async () => {
-    const { code, out, err } = await piped(
-      '# the night shift',
-      '',
-      `config set agent ${tenant} piped {"default_region": "europe west", "custom": {"a": [1, "}"]}} --replace --reason "two words" --json`,
-      'config get agent nonsense piped',
-      'nodes',
-    );
-    expect(JSON.parse(out)).toMatchObject({
-      outcome: 'created',
-      document: { default_region: 'europe west', custom: { a: [1, '}'] } },
-    });
-    expect(err).toMatch(/^there is no tenant nonsense\n/);
-    expect(code).toBe(1);
-    expect((await piped('nodes', 'exit', 'recofig', '')).code).toBe(0);
-  });
+  soakTest(
+    'a pipe brings commands, JSON typed as it is; the first that fails is the last',
+    async () => {
+      const { code, out, err } = await piped(
+        '# the night shift',
+        '',
+        `config set agent ${tenant} piped {"default_region": "europe west", "custom": {"a": [1, "}"]}} --replace --reason "two words" --json`,
+        'config get agent nonsense piped',
+        'nodes',
+      );
+      expect(JSON.parse(out)).toMatchObject({
+        outcome: 'created',
+        document: { default_region: 'europe west', custom: { a: [1, '}'] } },
+      });
+      expect(err).toMatch(/^there is no tenant nonsense\n/);
+      expect(code).toBe(1);
+      expect((await piped('nodes', 'exit', 'recofig', '')).code).toBe(0);
+    },
+  );
 
   describe('call', () => {
     const called = (action: string, params: object): Promise<Said> =>
@@ -438,7 +442,7 @@ describe('the console of an operator', () => {
     });
   });
 
-  test('without NATS it says what to do; help needs no cluster', async () => {
+  soakTest('without NATS it says what to do; help needs no cluster', async () => {
     const alone = await operator({}, ['nodes']);
     expect(alone).toMatchObject({ code: 1, out: '' });
     expect(alone.err).toContain('NATS_URL is not set');

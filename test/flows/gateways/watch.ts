@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { eventually, killed } from '../../support/cluster.ts';
 import { watch } from '../../support/event-stream.ts';
+import { soakTest } from '../../support/soak.ts';
 import {
   Client,
   createTenant,
@@ -183,7 +184,7 @@ describe('a stream ends', () => {
     await eventually(async () => expect((await at(0).get(path())).status).toBe(200));
   });
 
-  test('where its reader does not read, while the others continue', async () => {
+  soakTest('where its reader does not read, while the others continue', async () => {
     const { hostname, port } = new URL(cluster.gateways[0]!.url);
     const { id } = tenant;
     const from = await write(0, 0);
