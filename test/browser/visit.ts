@@ -40,6 +40,9 @@ export const soonMs = 9000;
 const noteViolations = `addEventListener('securitypolicyviolation', (event) =>
   console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI));`;
 
+/** What a browser prints where a tenant or the platform has no document of a kind. */
+const hasNone = /404 .*\/config\/(bounds|budgets|change-policy|event-destinations|freezes)$/;
+
 export async function visit(
   browser: Browser,
   origin: string,
@@ -61,8 +64,8 @@ export async function visit(
   const faults: string[] = [];
   await page.addInitScript(noteViolations);
   page.on('console', (message) => {
-    if (message.type() === 'error')
-      faults.push(`${message.text()} ${message.location().url}`.trim());
+    const fault = `${message.text()} ${message.location().url}`.trim();
+    if (message.type() === 'error' && !hasNone.test(fault)) faults.push(fault);
   });
   page.on('pageerror', (error) => faults.push(String(error)));
   page.on('request', (request) => {
