@@ -7,7 +7,7 @@ import { useState } from 'preact/hooks';
 import { longJson } from '../format.ts';
 import { Described } from '../inline.tsx';
 import type { Schema } from '../schemas.ts';
-import { number, numberOf, parsedJson, typedText, valueOf, type Typed } from '../typed-values.ts';
+import { number, parsedJson, typedText, valueOf } from '../typed-values.ts';
 import { documentKinds } from './document-kinds.ts';
 import { useOwner } from './managed.tsx';
 import { platformKinds } from './platform-kinds.ts';
@@ -89,7 +89,8 @@ function ReadField({
 }: Pick<FieldProperties, 'name' | 'place' | 'isReadOnly' | 'onChange' | 'onFit'> & {
   /** What it begins with. */
   readonly first: string;
-  readonly read: (text: string) => Typed;
+  /** Throws, in words for people, where the text is none. */
+  readonly read: (text: string) => unknown;
   readonly hint: string;
   /** Of several lines: how many are shown. */
   readonly rowsOf?: (text: string) => number;
@@ -100,11 +101,18 @@ function ReadField({
   const [problem, setProblem] = useState<string>();
   const edit = (event: Event): void => {
     const typed = textIn(event);
-    const found = read(typed);
     setText(typed);
-    setProblem(found.problem);
-    onFit(found.problem === undefined);
-    if (found.problem === undefined) onChange(found.value);
+    let value: unknown;
+    try {
+      value = read(typed);
+    } catch (error) {
+      setProblem((error as Error).message);
+      onFit(false);
+      return;
+    }
+    setProblem(undefined);
+    onFit(true);
+    onChange(value);
   };
   const all = {
     value: text,
@@ -155,15 +163,13 @@ function LinesField(properties: FieldProperties): VNode {
   const lines = Array.isArray(value) ? value : [];
   const isText = schema.items?.type === 'string';
   const shown = (each: unknown): string => (isText ? String(each) : typedText(each));
-  const read = (typed: string): Typed => {
-    const found = typed
+  const read = (typed: string): unknown => {
+    const values = typed
       .split('\n')
       .map((line) => line.trim())
       .filter((line) => line !== '')
-      .map((line): Typed => (isText ? { value: line, problem: undefined } : valueOf(line)));
-    const wrong = found.find((each) => each.problem !== undefined);
-    const values = found.map((each) => each.value);
-    return wrong ?? { value: values.length === 0 ? undefined : values, problem: undefined };
+      .map((line) => (isText ? line : valueOf(line)));
+    return values.length === 0 ? undefined : values;
   };
   return (
     <ReadField
@@ -290,12 +296,13 @@ function ChoiceField({
 
 function NumberField(properties: FieldProperties): VNode {
   const { place, schema, value } = properties;
-  const read = (typed: string): Typed => {
+  const read = (typed: string): unknown => {
     const trimmed = typed.trim();
-    const isNumber = number.test(trimmed) && (schema.type !== 'integer' || /^-?\d+$/.test(trimmed));
-    if (trimmed === '') return { value: undefined, problem: undefined };
-    const wanted = schema.type === 'integer' ? 'a whole number' : 'a number';
-    return isNumber ? numberOf(trimmed) : { problem: `This is not ${wanted}, such as 12.` };
+    if (trimmed === '') return undefined;
+    const isWhole = schema.type === 'integer';
+    if (!number.test(trimmed) || (isWhole && !/^-?\d+$/.test(trimmed)))
+      throw new Error(`This is not ${isWhole ? 'a whole number' : 'a number'}, such as 12.`);
+    return parsedJson(trimmed);
   };
   return (
     <ReadField
@@ -312,7 +319,7 @@ const TextField = (properties: FieldProperties): VNode => (
   <ReadField
     {...properties}
     first={properties.value === undefined ? '' : String(properties.value)}
-    read={(typed) => ({ value: typed === '' ? undefined : typed, problem: undefined })}
+    read={(typed) => (typed === '' ? undefined : typed)}
     hint={hintOf(properties.schema)}
     attributes={{ name: properties.place, maxlength: properties.schema.maxLength }}
   />
@@ -345,16 +352,11 @@ export function JsonField({
   onChange,
   onFit,
 }: JsonFieldProperties): VNode {
-  const read = (typed: string): Typed => {
-    if (typed.trim() === '' && mayBeEmpty) return { value: undefined, problem: undefined };
-    try {
-      const parsed = parsedJson(typed);
-      return demands(parsed)
-        ? { value: parsed, problem: undefined }
-        : { problem: 'This has to be an object: { … }' };
-    } catch (error) {
-      return { problem: error instanceof Error ? error.message : 'This is no JSON.' };
-    }
+  const read = (typed: string): unknown => {
+    if (typed.trim() === '' && mayBeEmpty) return undefined;
+    const parsed = parsedJson(typed);
+    if (!demands(parsed)) throw new Error('This has to be an object: { … }');
+    return parsed;
   };
   return (
     <ReadField
