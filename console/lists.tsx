@@ -3,7 +3,16 @@ import type { ComponentChildren, VNode } from 'preact';
 import { opened, setQuery, toggleOpened } from './address.ts';
 import type { Problem } from './api.ts';
 import { Button } from './inline.tsx';
-import { type Column, Columns, Empty, Loading, ProblemBox, TableRegion } from './parts.tsx';
+import {
+  type Column,
+  Columns,
+  Empty,
+  Loading,
+  lookOf,
+  ProblemBox,
+  TableRegion,
+  titleOf,
+} from './parts.tsx';
 
 /** Until the first answer is there, and whenever the latest is a refusal. */
 export const Waiting = ({
@@ -162,20 +171,6 @@ export function OpenTable<Row>({
 
 const idOrPlace = (row: unknown, index: number): string | number =>
   typeof row === 'object' && row !== null && 'id' in row ? String(row.id) : index;
-
-/** The class of the cells of a column. */
-function lookOf(column: Column): string | undefined {
-  if (typeof column === 'string') return undefined;
-  if ('sort' in column) return column.look;
-  return 'unseen' in column ? 'action' : Object.keys(column)[0];
-}
-
-/** Of a column that is shown; none of one whose title is only read out. */
-function titleOf(column: Column): string | undefined {
-  if (typeof column === 'string') return column;
-  if ('sort' in column) return column.title;
-  return 'unseen' in column ? undefined : Object.values(column)[0];
-}
 
 /** What is done with one row. `label` says it without the row around it: of what it is, by default. */
 export const RowButton = ({

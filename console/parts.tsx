@@ -86,6 +86,20 @@ export type Column =
   | { readonly unseen: string }
   | SortColumn;
 
+/** The class of the cells of a column. */
+export function lookOf(column: Column): string | undefined {
+  if (typeof column === 'string') return undefined;
+  if ('sort' in column) return column.look;
+  return 'unseen' in column ? 'action' : Object.keys(column)[0];
+}
+
+/** Of a column that is shown; none of one whose title is only read out. */
+export function titleOf(column: Column): string | undefined {
+  if (typeof column === 'string') return column;
+  if ('sort' in column) return column.title;
+  return 'unseen' in column ? undefined : Object.values(column)[0];
+}
+
 /** Whoever chooses another order begins with its first page where `restarts` is set. */
 function SortHead({
   column: { sort, title, look },
@@ -117,23 +131,15 @@ export const Columns = ({
 }): VNode => (
   <thead>
     <tr>
-      {titles.map((column) => {
-        if (typeof column === 'string') return <th scope="col">{column}</th>;
-        if ('sort' in column)
-          return <SortHead key={column.sort} column={column} restarts={restarts} />;
-        if ('unseen' in column)
-          return (
-            <th scope="col">
-              <span class="unseen">{column.unseen}</span>
-            </th>
-          );
-        const [look, title] = Object.entries(column)[0]!;
-        return (
-          <th scope="col" class={look}>
-            {title}
+      {titles.map((column) =>
+        typeof column === 'object' && 'sort' in column ? (
+          <SortHead key={column.sort} column={column} restarts={restarts} />
+        ) : (
+          <th scope="col" class={lookOf(column)}>
+            {titleOf(column) ?? <span class="unseen">{Object.values(column)}</span>}
           </th>
-        );
-      })}
+        ),
+      )}
     </tr>
   </thead>
 );
@@ -236,42 +242,33 @@ const mostChanges = 200;
 export function Changes({ changes }: { readonly changes: readonly Change[] }): VNode {
   const [most, setMost] = useState(mostChanges);
   if (changes.length === 0) return <p class="empty">Nothing changes.</p>;
+  const side = (change: Change, name: 'before' | 'after'): VNode => (
+    <td class={name}>
+      {name in change ? (
+        <Value value={change[name]} longest={400} />
+      ) : (
+        <span class="muted">not set</span>
+      )}
+    </td>
+  );
   return (
     <div>
-      <div class="scrolls" role="group" aria-label="Changes" tabindex={0}>
+      <TableRegion label="Changes">
         <table class="changes">
-          <thead>
-            <tr>
-              <th scope="col">Where</th>
-              <th scope="col">Before</th>
-              <th scope="col">After</th>
-            </tr>
-          </thead>
+          <Columns titles={['Where', 'Before', 'After']} />
           <tbody>
             {changes.slice(0, most).map((change) => (
               <tr key={change.path}>
                 <th scope="row">
                   <code>{change.path === '' ? '/' : change.path}</code>
                 </th>
-                <td class="before">
-                  {'before' in change ? (
-                    <Value value={change.before} longest={400} />
-                  ) : (
-                    <span class="muted">not set</span>
-                  )}
-                </td>
-                <td class="after">
-                  {'after' in change ? (
-                    <Value value={change.after} longest={400} />
-                  ) : (
-                    <span class="muted">not set</span>
-                  )}
-                </td>
+                {side(change, 'before')}
+                {side(change, 'after')}
               </tr>
             ))}
           </tbody>
         </table>
-      </div>
+      </TableRegion>
       {changes.length > most && (
         <p class="fine">
           The first {most} of {changes.length} places.{' '}
