@@ -29,6 +29,14 @@ export interface ProposedChangeSet {
   };
 }
 
+interface Envelope {
+  readonly detail?: { readonly code: string; readonly message: string };
+  readonly request_id?: string | undefined;
+  readonly errors?: readonly FieldProblem[];
+  readonly change_set?: ProposedChangeSet;
+  readonly managed_fields?: readonly ManagedField[];
+}
+
 /** A refusal, or no answer at all (`offline`). */
 export class Problem extends Error {
   readonly status: number;
@@ -40,22 +48,14 @@ export class Problem extends Error {
   readonly changeSet: ProposedChangeSet | undefined;
   /** With `field_managed`. */
   readonly managed: readonly ManagedField[];
-  constructor(
-    status: number,
-    code: string,
-    message: string,
-    requestId?: string,
-    fields: readonly FieldProblem[] = [],
-    changeSet?: ProposedChangeSet,
-    managed: readonly ManagedField[] = [],
-  ) {
+  constructor(status: number, code: string, message: string, body: Omit<Envelope, 'detail'> = {}) {
     super(message);
     this.status = status;
     this.code = code;
-    this.requestId = requestId;
-    this.fields = fields;
-    this.changeSet = changeSet;
-    this.managed = managed;
+    this.requestId = body.request_id;
+    this.fields = body.errors ?? [];
+    this.changeSet = body.change_set;
+    this.managed = body.managed_fields ?? [];
   }
 }
 
@@ -102,14 +102,6 @@ export function noteAge(address: string, isOld: boolean): void {
 export function forgetStale(): void {
   stale.clear();
   isStale.value = false;
-}
-
-interface Envelope {
-  readonly detail?: { readonly code: string; readonly message: string };
-  readonly request_id?: string;
-  readonly errors?: readonly FieldProblem[];
-  readonly change_set?: ProposedChangeSet;
-  readonly managed_fields?: readonly ManagedField[];
 }
 
 /** A request as it is, without a session. Throws a `Problem` where the answer is no success. */
@@ -165,19 +157,10 @@ async function reach(
 const isOfProxy = ({ status, headers }: Response): boolean =>
   status >= 502 && status <= 504 && !headers.has('x-request-id');
 
-function refusalOf(response: Response, body: Envelope | undefined): Problem {
-  const { detail, request_id: requestId, errors } = body ?? {};
-  const { change_set: changeSet, managed_fields: managed } = body ?? {};
-  const message = detail?.message ?? `The answer was ${response.status}.`;
-  return new Problem(
-    response.status,
-    detail?.code ?? 'unexpected',
-    message,
-    requestId ?? response.headers.get('x-request-id') ?? undefined,
-    errors,
-    changeSet,
-    managed,
-  );
+function refusalOf({ status, headers }: Response, body: Envelope = {}): Problem {
+  const { detail, request_id = headers.get('x-request-id') ?? undefined } = body;
+  const message = detail?.message ?? `The answer was ${status}.`;
+  return new Problem(status, detail?.code ?? 'unexpected', message, { ...body, request_id });
 }
 
 /** What the session gives to every request; `session.ts` fills it in. */
