@@ -1,7 +1,7 @@
 /** Fields of forms with their labels. */
 import type { ComponentChildren, ComponentProps, VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { parameter, setQuery, wantedText } from './address.ts';
+import { parameter, query, setQuery, wantedText } from './address.ts';
 import { type Choice, TypedField } from './parts.tsx';
 
 interface InputProperties {
@@ -202,6 +202,25 @@ export const anyOf = (values: readonly string[], any = 'any'): Option[] => [
   { value: '', title: any },
   ...values.map((value) => ({ value })),
 ];
+
+/** Whether a screen shows it, kept in the address. */
+export const CheckFilter = ({
+  name,
+  label,
+}: {
+  readonly name: string;
+  readonly label: string;
+}): VNode => (
+  <label class="check">
+    <input
+      type="checkbox"
+      name={name}
+      checked={query.value.has(name)}
+      onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.checked ? 'yes' : '' })}
+    />
+    {label}
+  </label>
+);
 
 /** Those whose text has in it what the field below asks for. */
 export function fitting<Item>(

@@ -12,7 +12,7 @@ import { localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { differencesBetween } from '../merge-patch.ts';
-import { FilterField, Filters, Form, Select } from '../fields.tsx';
+import { CheckFilter, FilterField, Filters, Form, Select } from '../fields.tsx';
 import { Button, Code, Time, Value, Who } from '../inline.tsx';
 import {
   choicesOf,
@@ -299,15 +299,7 @@ function Comparison({
     <div>
       <Filters class="question two" aria-label="What to show">
         <FilterField placeholder="key or value" />
-        <label class="check">
-          <input
-            type="checkbox"
-            name="all"
-            checked={isAll}
-            onChange={({ currentTarget }) => setQuery({ all: currentTarget.checked ? 'yes' : '' })}
-          />
-          Show identical
-        </label>
+        <CheckFilter name="all" label="Show identical" />
       </Filters>
       <p class="fine count" role="status">
         {differing.length === 0

@@ -6,18 +6,9 @@
 import type { VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import {
-  hrefOf,
-  ofTenant,
-  opened,
-  parameter,
-  query,
-  setQuery,
-  toggleOpened,
-  wantedText,
-} from '../address.ts';
+import { hrefOf, ofTenant, opened, query, setQuery, toggleOpened, wantedText } from '../address.ts';
 import { get, withQuery } from '../api.ts';
-import { Filters, TypedFilter } from '../fields.tsx';
+import { CheckFilter, FilterField, Filters, TypedFilter } from '../fields.tsx';
 import { localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
 import { useLive, useLoaded, useGet } from '../loading.ts';
@@ -144,29 +135,8 @@ function QuestionForm({ question }: { readonly question: ContextAsOf }): VNode {
         value={question.as_of ?? ''}
         onChange={(value: string) => setQuery({ as_of: value })}
       />
-      <label class="filtering">
-        Filter
-        <input
-          type="search"
-          name="q"
-          value={parameter('q')}
-          placeholder="key or value"
-          autocomplete="off"
-          spellcheck={false}
-          onInput={({ currentTarget }) => setQuery({ q: currentTarget.value })}
-        />
-      </label>
-      <label class="check">
-        <input
-          type="checkbox"
-          name="overridden"
-          checked={query.value.has('overridden')}
-          onChange={({ currentTarget }) =>
-            setQuery({ overridden: currentTarget.checked ? 'yes' : '' })
-          }
-        />
-        Only overridden
-      </label>
+      <FilterField placeholder="key or value" />
+      <CheckFilter name="overridden" label="Only overridden" />
     </Filters>
   );
 }
