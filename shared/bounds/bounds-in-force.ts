@@ -36,8 +36,6 @@ export interface BoundInForce {
 export interface Binding {
   readonly enforced: readonly (BoundInForce & { readonly limits: Limits })[];
   readonly warning: readonly BoundInForce[];
-  /** Contradict one before them, and so do not hold. */
-  readonly yielding: readonly BoundInForce[];
 }
 
 export const isEnforced = ({ mode }: Bound): boolean => mode !== 'warn';
@@ -54,7 +52,6 @@ export function bindingOf(
 ): Binding {
   const enforced: (BoundInForce & { limits: Limits })[] = [];
   const warning: BoundInForce[] = [];
-  const yielding: BoundInForce[] = [];
   for (const { bounds, ...owner } of sets) {
     const rule = Object.hasOwn(bounds, key) ? bounds[key] : undefined;
     if (rule === undefined || !appliesTo(rule, serviceType)) continue;
@@ -63,9 +60,9 @@ export function bindingOf(
       warning.push(bound);
       continue;
     }
+    // One that contradicts those before it does not hold.
     const limits = conjunction(enforced.at(-1)?.limits ?? {}, rule);
-    if (limits === undefined) yielding.push(bound);
-    else enforced.push({ ...bound, limits });
+    if (limits !== undefined) enforced.push({ ...bound, limits });
   }
-  return { enforced, warning, yielding };
+  return { enforced, warning };
 }
