@@ -2,13 +2,7 @@
 
 /** RFC 3339, section 5.6: date, time and zone; people may leave the seconds out. */
 const form =
-  /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?(?:[Zz]|[+-](\d\d):(\d\d))$/;
-
-const daysOfMonths = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-/** 0 for a month that there is not. */
-const daysOf = (year: number, month: number): number =>
-  (daysOfMonths[month - 1] ?? 0) + (month === 2 && isLeap(year) ? 1 : 0);
-const isLeap = (year: number): boolean => year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])[Tt ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 
 /**
  * The moment that a timestamp names; undefined where there is none, or none in the years 1 to 9999.
@@ -16,23 +10,10 @@ const isLeap = (year: number): boolean => year % 4 === 0 && (year % 100 !== 0 ||
  * no moment.
  */
 export function momentOf(text: string): Date | undefined {
-  const parts = form.exec(text);
-  if (!parts) return undefined;
-  const [year, month, day, hour, minute, second, zoneHour, zoneMinute] = parts
-    .slice(1)
-    .map((part) => Number(part ?? 0)) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  const isDate = day >= 1 && day <= daysOf(year, month);
-  const isTime = hour <= 23 && minute <= 59 && second <= 59 && zoneHour <= 23 && zoneMinute <= 59;
-  if (!isDate || !isTime) return undefined;
+  if (!form.test(text)) return undefined;
+  const date = text.slice(0, 10);
+  // 31 November would be 1 December.
+  if (!new Date(date).toISOString().startsWith(date)) return undefined;
   const moment = new Date(text.toUpperCase().replace(' ', 'T'));
   const utcYear = moment.getUTCFullYear();
   return utcYear >= 1 && utcYear <= 9999 ? moment : undefined;
