@@ -68,11 +68,9 @@ function replaceSecrets<T>(
   for (const holder of holdersOf(schema, copy)) {
     for (const secret of holder.secrets) {
       const path = [...holder.path, ...secret];
-      const parent = valueAt(copy, path.slice(0, -1));
-      const name = path.at(-1);
-      if (!isObject(parent) || name === undefined) continue;
-      const value = valueAt(parent, [name]);
-      if (typeof value === 'string') parent[name] = change(value, { holder, secret });
+      const parent = valueAt(copy, path.slice(0, -1)) as JsonObject;
+      const name = path.at(-1)!;
+      parent[name] = change(parent[name] as string, { holder, secret });
     }
   }
   return copy;
@@ -178,28 +176,18 @@ function matchHolders(
   return matched;
 }
 
-/**
- * The same value with `change` applied to every string in it. Its shape stays, which TypeScript
- * cannot follow through the recursion: hence the casts.
- */
-function mapStrings<T>(value: T, change: (text: string) => string): T {
-  if (typeof value === 'string') return change(value) as T;
-  if (Array.isArray(value)) return value.map((item) => mapStrings(item, change)) as T;
-  if (!isObject(value)) return value;
-  const members = Object.entries(value).map(([name, member]) => [name, mapStrings(member, change)]);
-  return Object.fromEntries(members) as T;
-}
-
 /** Every sealed string, wherever it is. */
 export function sealedTexts(value: unknown): string[] {
   const found: string[] = [];
-  mapStrings(value, (text) => {
-    if (isSealed(text)) found.push(text);
-    return text;
+  JSON.stringify(value, (_name, member: unknown) => {
+    if (isSealed(member)) found.push(member);
+    return member;
   });
   return found;
 }
 
+const maskSealed = (_name: string, member: unknown): unknown => (isSealed(member) ? mask : member);
+
 /** Every sealed string replaced by the mask, wherever it is. */
 export const concealSecrets = <T>(value: T): T =>
-  mapStrings(value, (text) => (isSealed(text) ? mask : text));
+  value === undefined ? value : (JSON.parse(JSON.stringify(value, maskSealed)) as T);
