@@ -146,20 +146,10 @@ function parseVariable(row: Row, text: string | undefined): Parsed {
   }
 }
 
-const booleans: ReadonlyMap<string, boolean> = new Map([
-  ['true', true],
-  ['1', true],
-  ['yes', true],
-  ['on', true],
-  ['false', false],
-  ['0', false],
-  ['no', false],
-  ['off', false],
-]);
-
 function parseBoolean(given: string): Parsed {
-  const value = booleans.get(given.toLowerCase());
-  return value === undefined ? { problem: 'must be true or false' } : { value };
+  if (/^(true|1|yes|on)$/i.test(given)) return { value: true };
+  if (/^(false|0|no|off)$/i.test(given)) return { value: false };
+  return { problem: 'must be true or false' };
 }
 
 const wholeNumber = /^-?(0|[1-9]\d*)$/;
