@@ -47,94 +47,75 @@ export function createMetrics({ coherence, bus, commits }: NodeParts): Registry 
 }
 
 type CacheStats = ReturnType<CoherentCache['stats']>;
+type CoherenceCounters = Coherence['counters'];
 
-interface CacheMetric {
-  readonly help: string;
-  readonly of: (stats: CacheStats) => number;
-}
-const cacheMetrics: Readonly<Record<string, CacheMetric>> = {
-  strata_cache_hits_total: {
-    help: 'Reads answered from memory',
-    of: ({ hits }) => hits,
-  },
-  strata_cache_misses_total: {
-    help: 'Reads that were not answered from memory',
-    of: ({ misses }) => misses,
-  },
-  strata_cache_drops_total: {
-    help: 'Entries removed because a change made them outdated',
-    of: ({ drops }) => drops,
-  },
-  strata_cache_outdated_loads_total: {
-    help: 'Loads whose answer was not cached, because a change came while they were in flight',
-    of: ({ outdatedLoads }) => outdatedLoads,
-  },
-  strata_cache_refused_answers_total: {
-    help: 'Answers of owners from before a change that this node knew of; they were asked again',
-    of: ({ rejectedBelowFloor }) => rejectedBelowFloor,
-  },
-  strata_cache_stale_answers_total: {
-    help: 'Reads answered with the last known value, marked stale, because the owner was away',
-    of: ({ stale }) => stale,
-  },
-  strata_cache_read_through_total: {
-    help: 'Loads while this node had no lease, so that nothing was cached or shared',
-    of: ({ readThrough }) => readThrough,
-  },
-  strata_cache_entries: { help: 'Entries in memory', of: ({ entries }) => entries },
-  strata_cache_bytes: {
-    help: 'Memory of the entries, by an estimate',
-    of: ({ bytes }) => bytes,
-  },
-  strata_cache_floors: {
-    help: 'Keys and scopes whose least revision is remembered after a change',
-    of: ({ floors }) => floors,
-  },
+/** Of each metric, the count that it shows. */
+const cacheMetrics: Readonly<Record<string, readonly [keyof CacheStats, string]>> = {
+  strata_cache_hits_total: ['hits', 'Reads answered from memory'],
+  strata_cache_misses_total: ['misses', 'Reads that were not answered from memory'],
+  strata_cache_drops_total: ['drops', 'Entries removed because a change made them outdated'],
+  strata_cache_outdated_loads_total: [
+    'outdatedLoads',
+    'Loads whose answer was not cached, because a change came while they were in flight',
+  ],
+  strata_cache_refused_answers_total: [
+    'rejectedBelowFloor',
+    'Answers of owners from before a change that this node knew of; they were asked again',
+  ],
+  strata_cache_stale_answers_total: [
+    'stale',
+    'Reads answered with the last known value, marked stale, because the owner was away',
+  ],
+  strata_cache_read_through_total: [
+    'readThrough',
+    'Loads while this node had no lease, so that nothing was cached or shared',
+  ],
+  strata_cache_entries: ['entries', 'Entries in memory'],
+  strata_cache_bytes: ['bytes', 'Memory of the entries, by an estimate'],
+  strata_cache_floors: [
+    'floors',
+    'Keys and scopes whose least revision is remembered after a change',
+  ],
+};
+
+const coherenceMetrics: Readonly<Record<string, readonly [keyof CoherenceCounters, string]>> = {
+  strata_coherence_polls_total: ['polls', 'Successful polls of the change feed'],
+  strata_coherence_poll_failures_total: [
+    'pollFailures',
+    'Polls of the change feed without an answer, or without a bus',
+  ],
+  strata_coherence_fenced_out_polls_total: [
+    'fencedOut',
+    'Of these, polls that failed while the node had no lease',
+  ],
+  strata_coherence_fences_total: [
+    'fences',
+    'Writes that waited for all of the fence, because a node that may cache did not answer',
+  ],
+  strata_coherence_resets_total: [
+    'resets',
+    'How often the database was replaced, restarted or restored, so that the cache was emptied',
+  ],
+  strata_coherence_flushes_total: [
+    'flushes',
+    'How often the change feed no longer had what a node had missed, so that its memory was emptied',
+  ],
 };
 
 function showCaches(registry: Registry, coherence: Coherence): void {
-  for (const [name, { help, of }] of Object.entries(cacheMetrics)) {
+  for (const [name, [count, help]] of Object.entries(cacheMetrics)) {
     const read = (): Sample[] =>
       Object.entries(coherence.caches).map(([cache, store]) => ({
         labels: { cache },
-        value: of(store.stats()),
+        value: store.stats()[count],
       }));
     addMetric(registry, { name, help, labelNames: ['cache'], read });
   }
 }
 
 function showCoherence(registry: Registry, coherence: Coherence): void {
-  const { counters } = coherence;
-  addMetric(registry, {
-    name: 'strata_coherence_polls_total',
-    help: 'Successful polls of the change feed',
-    read: () => counters.polls,
-  });
-  addMetric(registry, {
-    name: 'strata_coherence_poll_failures_total',
-    help: 'Polls of the change feed without an answer, or without a bus',
-    read: () => counters.pollFailures,
-  });
-  addMetric(registry, {
-    name: 'strata_coherence_fenced_out_polls_total',
-    help: 'Of these, polls that failed while the node had no lease',
-    read: () => counters.fencedOut,
-  });
-  addMetric(registry, {
-    name: 'strata_coherence_fences_total',
-    help: 'Writes that waited for all of the fence, because a node that may cache did not answer',
-    read: () => counters.fences,
-  });
-  addMetric(registry, {
-    name: 'strata_coherence_resets_total',
-    help: 'How often the database was replaced, restarted or restored, so that the cache was emptied',
-    read: () => counters.resets,
-  });
-  addMetric(registry, {
-    name: 'strata_coherence_flushes_total',
-    help: 'How often the change feed no longer had what a node had missed, so that its memory was emptied',
-    read: () => counters.flushes,
-  });
+  for (const [name, [count, help]] of Object.entries(coherenceMetrics))
+    addMetric(registry, { name, help, read: () => coherence.counters[count] });
   addMetric(registry, {
     name: 'strata_coherence_poll_age_seconds',
     help: 'Since the last successful poll of the change feed began',
