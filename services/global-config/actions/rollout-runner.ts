@@ -2,20 +2,17 @@
  * Looks for rollouts whose turn it is, on every node of the service. It goes by what is stored: what
  * a node that is gone left undone, another does when its turn is over.
  */
-import type { Logger } from 'pino';
-import type { DataSource } from 'typeorm';
 import {
   startBackgroundLoop,
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
 import { codeOf } from '../../../shared/errors.ts';
+import type { ServiceOptions } from '../../../shared/contract-runtime/service.ts';
 import { rolloutsDue } from '../stores/rollout-runs.ts';
 
 const pollMs = 1000;
 
-export interface RunnerOptions {
-  readonly db: DataSource;
-  readonly log: Logger;
+export interface RunnerOptions extends Pick<ServiceOptions, 'db' | 'log'> {
   readonly run: (rolloutId: string) => Promise<unknown>;
 }
 

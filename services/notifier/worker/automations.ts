@@ -10,11 +10,11 @@
  * | somebody waits for a slot           | `look_at` of the tenant: when a slot was freed, when configuration changed, every minute |
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from 'pino';
-import type { DataSource, EntityManager } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import { startBackgroundLoop } from '../../../shared/concurrency/background-loop.ts';
 import { BatchQueue } from '../../../shared/concurrency/batch-queue.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
+import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
 import { codeOf } from '../../../shared/errors.ts';
 import {
   areNamed,
@@ -62,10 +62,7 @@ const lookAgainSeconds = 60;
 /** The same after a look that could not decide. */
 const retrySeconds = 1;
 
-export interface AutomationWorkerOptions {
-  readonly db: DataSource;
-  readonly log: Logger;
-  readonly call: Call;
+export interface AutomationWorkerOptions extends LoopOptions {
   /** Called where an automation of the tenant changed. */
   readonly announce: (tenantId: string) => void;
 }

@@ -3,14 +3,13 @@
  * one transaction under the lock on its row: of two nodes one fires a hop, and of a hop and a
  * decision one comes first.
  */
-import type { Logger } from 'pino';
-import type { DataSource, EntityManager } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import {
   startBackgroundLoop,
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
 import { recordEvents } from '../../../shared/commits/commit.ts';
-import type { Call } from '../../../shared/contract-runtime/request.ts';
+import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
 import type { ApprovalState, NoticeType } from '../../../shared/contracts/notifier.ts';
 import { groupAt } from '../rules/approval.ts';
 import { destinationsOf, distinct } from '../channels/destinations.ts';
@@ -25,10 +24,7 @@ import { ownFacts } from '../stores/own-events.ts';
 
 const pollMs = 1000;
 
-export interface EscalationOptions {
-  readonly db: DataSource;
-  readonly log: Logger;
-  readonly call: Call;
+export interface EscalationOptions extends LoopOptions {
   /** Opens ApprovalRow.frozen. */
   readonly open: (sealed: string, tenantId: string) => FrozenConfig;
   /** Called when notices have been queued. */

@@ -14,16 +14,14 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger as SlackLogger, LogLevel, SocketModeClient } from '@slack/socket-mode';
 import type { Logger } from 'pino';
-import type { DataSource } from 'typeorm';
 import {
   startBackgroundLoop,
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
 import { within } from '../../../shared/concurrency/within.ts';
-import type { Call } from '../../../shared/contract-runtime/request.ts';
+import type { LoopOptions, ServiceOptions } from '../../../shared/contract-runtime/service.ts';
 import type { EffectiveNotifications } from '../../../shared/contracts/notification-config.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import type { Settings } from '../../../shared/settings/settings.ts';
 import { slackApi } from '../channels/slack-api.ts';
 import { slackActions } from '../rules/slack-message.ts';
 import { claimSlack, releaseSlack } from '../stores/slack-leases.ts';
@@ -36,12 +34,7 @@ const drainMs = 1000;
 /** For Slack's answers, and for a connection to be there. */
 const answerMs = 10_000;
 
-export interface SlackSocketOptions {
-  readonly db: DataSource;
-  readonly log: Logger;
-  readonly settings: () => Settings;
-  readonly call: Call;
-}
+export type SlackSocketOptions = LoopOptions & Pick<ServiceOptions, 'settings'>;
 
 interface Held {
   /** Of the tenant's notification_config. */

@@ -13,12 +13,12 @@
  * A clock that jumps while no notifier node runs looks like time that has passed.
  */
 import { performance } from 'node:perf_hooks';
-import type { Logger } from 'pino';
-import type { DataSource, EntityManager } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import {
   startBackgroundLoop,
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
+import type { ServiceOptions } from '../../../shared/contract-runtime/service.ts';
 
 const tickMs = 1000;
 /** Of `notifier.slot_now()`. */
@@ -37,12 +37,7 @@ interface SlotClock extends Reading {
   readonly observed: number;
 }
 
-export interface SlotClockOptions {
-  readonly db: DataSource;
-  readonly log: Logger;
-}
-
-export function startSlotClock({ db, log }: SlotClockOptions): BackgroundLoop {
+export function startSlotClock({ db, log }: Pick<ServiceOptions, 'db' | 'log'>): BackgroundLoop {
   let first: Reading | undefined;
   let last: Reading | undefined;
 

@@ -7,14 +7,12 @@
  * | also after a kill             | the row is written with the automation that was judged, and is found by `notice_due_at` |
  * | by the tenant's configuration | read when they are queued, and sealed beside each notice              |
  */
-import type { Logger } from 'pino';
-import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../../shared/access.ts';
 import {
   startBackgroundLoop,
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
-import type { Call } from '../../../shared/contract-runtime/request.ts';
+import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
 import { codeOf } from '../../../shared/errors.ts';
 import { countNamed, destinationsOf } from '../channels/destinations.ts';
 import { channelConfigOf, type FrozenConfig } from '../rules/frozen-config.ts';
@@ -33,10 +31,7 @@ import { queueForSomebody } from '../stores/notices.ts';
 
 const pollMs = 1000;
 
-export interface WarningOptions {
-  readonly db: DataSource;
-  readonly log: Logger;
-  readonly call: Call;
+export interface WarningOptions extends LoopOptions {
   readonly vault: FrozenConfigVault;
   readonly takeMails: TakeMails;
   /** Called when notices have been queued. */
