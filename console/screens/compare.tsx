@@ -6,12 +6,13 @@
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
+import { diff, isEqual } from '../../shared/schema/diff.ts';
+import { isObject } from '../../shared/schema/json-pointer.ts';
 import { query, setQuery, tenantShown, wantedText } from '../address.ts';
 import { get, send, withQuery } from '../api.ts';
 import { localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
 import { useLive, useLoaded } from '../loading.ts';
-import { differencesBetween } from '../merge-patch.ts';
 import { CheckFilter, FilterField, Filters, Form, Select } from '../fields.tsx';
 import { Button, Code, Time, Value, Who } from '../inline.tsx';
 import {
@@ -216,7 +217,7 @@ interface Difference {
   readonly left: Explained | undefined;
   readonly right: Explained | undefined;
   /** The places in the value that differ; none where it is the same on both sides. */
-  readonly places: ReturnType<typeof differencesBetween>;
+  readonly places: ReturnType<typeof diff>;
 }
 
 interface Row {
@@ -236,15 +237,15 @@ function rowsOf(data: Compared): readonly Row[] {
   const names = [...new Set([...Object.keys(one), ...Object.keys(two)])];
   return names.toSorted().map((key) => {
     const [before, after] = [valueIn(left, key), valueIn(right, key)];
-    const places = differencesBetween(before, after);
+    const whole = isEqual(before, after) ? [] : [{ path: '', before, after }];
     const difference: Difference = {
       name: key,
       left: Object.hasOwn(one, key) ? one[key] : undefined,
       right: Object.hasOwn(two, key) ? two[key] : undefined,
-      places,
+      places: isObject(before) && isObject(after) ? diff(before, after) : whole,
     };
     return {
-      differs: places.length > 0,
+      differs: difference.places.length > 0,
       text: `${key} ${shortJson(before, 500)} ${shortJson(after, 500)}`.toLowerCase(),
       drawn: <ComparedKey key={key} {...difference} data={data} />,
     };

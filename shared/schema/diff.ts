@@ -1,5 +1,4 @@
-/** What differs between two documents, for the history, audit events and dry runs. */
-import { isDeepStrictEqual } from 'node:util';
+/** What differs between two documents, for the history, audit events, dry runs and the console. */
 import { maxPathLength } from './problem-bounds.ts';
 import { isObject, pointerToken, type JsonObject } from './json-pointer.ts';
 
@@ -8,6 +7,19 @@ export interface Difference {
   readonly path: string;
   readonly before?: unknown;
   readonly after?: unknown;
+}
+
+/** Of JSON. */
+export function isEqual(one: unknown, other: unknown): boolean {
+  if (Object.is(one, other)) return true;
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === other.length && one.every((each, index) => isEqual(each, other[index]));
+  if (!isObject(one) || !isObject(other)) return false;
+  const names = Object.keys(one);
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && isEqual(one[name], other[name]))
+  );
 }
 
 /**
@@ -34,7 +46,7 @@ function collect(before: unknown, after: unknown, path: string, differences: Dif
       collect(own(before, name), own(after, name), `${path}/${pointerToken(name)}`, differences);
     return;
   }
-  if (isDeepStrictEqual(before, after)) return;
+  if (isEqual(before, after)) return;
   differences.push({
     path,
     ...(before === undefined ? {} : { before }),
@@ -47,7 +59,7 @@ export function mergePatchBetween(before: unknown, after: unknown): unknown {
   if (!isObject(after)) return after;
   const was = new Map(Object.entries(isObject(before) ? before : {}));
   const changed = Object.entries(after).filter(
-    ([name, value]) => !was.has(name) || !isDeepStrictEqual(was.get(name), value),
+    ([name, value]) => !was.has(name) || !isEqual(was.get(name), value),
   );
   const removed = [...was.keys()].filter((name) => !Object.hasOwn(after, name));
   return Object.fromEntries([

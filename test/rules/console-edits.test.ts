@@ -5,13 +5,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { ladderOf, titleOf, type Explained } from '../../console/screens/ladder.ts';
 import { longJson, removalAt, shortJson, timeAgo } from '../../console/format.ts';
-import {
-  conflictsOf,
-  isEqual,
-  patchBetween,
-  placesIn,
-  withMember,
-} from '../../console/merge-patch.ts';
+import { conflictsOf, patchBetween, placesIn, withMember } from '../../console/merge-patch.ts';
+import { isEqual } from '../../shared/schema/diff.ts';
 import { namesOf, pointerTo } from '../../shared/schema/json-pointer.ts';
 import { applyMergePatch } from '../../shared/schema/merge-patch.ts';
 import fc, { runs } from '../support/properties.ts';
