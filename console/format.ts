@@ -1,23 +1,14 @@
 /** Values and times as people read them. */
 import { namesOf } from '../shared/schema/json-pointer.ts';
-
-/**
- * Signs that turn what follows them around, digits included, are escaped: a text in a value would
- * have the others read as what they are not (Unicode Technical Standard 55).
- */
-const escaped = (json: string): string =>
-  json.replaceAll(
-    /[\u202a-\u202e\u2066-\u2069]/g,
-    (sign) => `\\u${sign.charCodeAt(0).toString(16)}`,
-  );
+import { readableJson } from '../shared/schema/readable-json.ts';
 
 /** JSON on one line, cut where it is long. */
 export function shortJson(value: unknown, longest = 120): string {
-  const text = escaped(JSON.stringify(value) ?? '');
+  const text = readableJson(value);
   return text.length > longest ? `${text.slice(0, longest - 1)}…` : text;
 }
 
-export const longJson = (value: unknown): string => escaped(JSON.stringify(value, null, 2) ?? '');
+export const longJson = (value: unknown): string => readableJson(value, 2);
 
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 const inWords = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style: 'long' });
