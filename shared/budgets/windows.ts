@@ -2,9 +2,9 @@
  * Windows of a freeze: dated, weekly, or yearly, by the clocks of a zone. Times in Unix
  * milliseconds, ends exclusive.
  */
-import { Temporal } from 'temporal-polyfill';
 import type { Freeze, FreezeWindow } from '../contracts/freezes.ts';
 import { weekdays } from '../contracts/weekdays.ts';
+import { isDate } from '../schema/moment.ts';
 import { dayMs, instantOfWall, wallAt, type WallTime } from './wall-clock.ts';
 
 /** What a moment is to a window: within it or not, and until when; null where that never changes. */
@@ -198,14 +198,7 @@ function* yearlyWallSpans({ dates }: FreezeWindow, now: WallTime): Generator<Wal
 }
 
 /** Whether some year has the day. */
-export const isDayOfYear = (text: string): boolean => {
-  const [month, day] = text.split('-').map(Number);
-  // A document may have 50,000 of them, and Temporal takes several microseconds for each.
-  return new Date(Date.UTC(2024, month! - 1, day)).getUTCDate() === day;
-};
+export const isDayOfYear = (text: string): boolean => isDate(`2024-${text}`);
 
 /** Whether the calendar has the date of a local time. */
-export function isLocalTime(text: string): boolean {
-  const [year, month, day] = text.slice(0, 10).split('-').map(Number);
-  return Temporal.PlainDate.from({ year: year!, month: month!, day: day! }).day === day;
-}
+export const isLocalTime = (text: string): boolean => isDate(text.slice(0, 10));

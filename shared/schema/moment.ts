@@ -4,16 +4,16 @@
 const form =
   /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])[Tt ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 
+/** Of a text that has the form of a date: of 31 November Date makes 1 December. */
+export const isDate = (date: string): boolean => new Date(date).toISOString().startsWith(date);
+
 /**
  * The moment that a timestamp names; undefined where there is none, or none in the years 1 to 9999.
  * Nothing is carried over: 31 November, 24:00 and leap seconds, which PostgreSQL cannot hold, name
  * no moment.
  */
 export function momentOf(text: string): Date | undefined {
-  if (!form.test(text)) return undefined;
-  const date = text.slice(0, 10);
-  // 31 November would be 1 December.
-  if (!new Date(date).toISOString().startsWith(date)) return undefined;
+  if (!form.test(text) || !isDate(text.slice(0, 10))) return undefined;
   const moment = new Date(text.toUpperCase().replace(' ', 'T'));
   const utcYear = moment.getUTCFullYear();
   return utcYear >= 1 && utcYear <= 9999 ? moment : undefined;
