@@ -2,7 +2,7 @@
  * Parts of a document as they are typed, `global_settings.max_cost_impact_auto=4`, as a merge patch
  * (RFC 7396).
  */
-import { isObject, namesOf, type JsonObject } from '../shared/schema/json-pointer.ts';
+import { isObject, namesOf, withValuesAt, type JsonObject } from '../shared/schema/json-pointer.ts';
 import { Misused } from './command.ts';
 import { jsonOf } from './typed.ts';
 
@@ -26,12 +26,7 @@ function assignment(word: string): JsonObject {
 function valueOf(text: string): unknown {
   if (/^\s*[[{"]/.test(text)) return jsonOf(text);
   if (/^-?[0-9]/.test(text)) return isNumber(text) ? jsonOf(text) : text;
-  const words = new Map<string, unknown>([
-    ['true', true],
-    ['false', false],
-    ['null', null],
-  ]);
-  return words.has(text) ? words.get(text) : text;
+  return ['true', 'false', 'null'].includes(text) ? jsonOf(text) : text;
 }
 
 const isNumber = (text: string): boolean =>
@@ -44,12 +39,8 @@ function namesIn(path: string): string[] {
   return names;
 }
 
-/** `fromEntries` defines members: `__proto__` is a name like any other. */
-const nested = (path: string, value: unknown): JsonObject =>
-  namesIn(path).reduceRight<unknown>(
-    (inner, name) => Object.fromEntries([[name, inner]]),
-    value,
-  ) as JsonObject;
+const nested = (path: string, next: unknown): JsonObject =>
+  withValuesAt({}, [{ names: namesIn(path), next }]) as JsonObject;
 
 function merged(left: JsonObject, right: JsonObject): JsonObject {
   const members = new Map(Object.entries(left));

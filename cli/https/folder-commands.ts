@@ -84,15 +84,14 @@ async function stepsOfOwner(
 }
 const kindOf = (name: string): string => name.split('/')[0]!;
 
+const rowOf = (document: string, { path, before, after }: Difference) => ({
+  document,
+  path: path || '/',
+  before: valueShown(before),
+  after: valueShown(after),
+});
 const rowsOf = (steps: readonly Pick<Step, 'name' | 'changes'>[]) =>
-  steps.flatMap(({ name, changes }) =>
-    changes.map(({ path, before, after }) => ({
-      document: name,
-      path: path || '/',
-      before: valueShown(before),
-      after: valueShown(after),
-    })),
-  );
+  steps.flatMap(({ name, changes }) => changes.map((each) => rowOf(name, each)));
 
 const prune: Flag = {
   type: 'boolean',
@@ -209,14 +208,7 @@ const propose: Command<HttpSession> = {
     const set = flags.draft ? made : await call('submit', { changeset_id: made.id });
     answer(set, () =>
       [
-        columns(
-          set.changes.map(({ resource, path, before, after }) => ({
-            document: resource,
-            path: path || '/',
-            before: valueShown(before),
-            after: valueShown(after),
-          })),
-        ),
+        columns(set.changes.map((each) => rowOf(each.resource, each))),
         '',
         ...takenShown(taken),
         `${set.state} ${set.id}, ${set.required} to approve digest ${set.digest}`,
@@ -417,14 +409,7 @@ function planShown({ changes, impact, digest, over_time: overTime }: Plan): stri
   }));
   const more = impact.next_cursor === null ? [] : ['… and more; --json has the cursor'];
   return [
-    columns(
-      changes.map(({ resource, path, before, after }) => ({
-        document: resource,
-        path: path || '/',
-        before: valueShown(before),
-        after: valueShown(after),
-      })),
-    ),
+    columns(changes.map((each) => rowOf(each.resource, each))),
     '',
     `Of ${total} tenants ${changed} change, ${shielded} are not affected, ${clamped} are limited by a guardrail; ${invalid} stored documents would be rejected.`,
     ...(affected.length === 0 ? [] : [columns(affected), ...more]),
