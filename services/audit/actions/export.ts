@@ -38,12 +38,22 @@ function chainFor(caller: Caller, asked: string | undefined): string {
   ]);
 }
 
-/** The number of the last event, or of the last before the first that is not from before a moment. */
-async function lastOf(manager: EntityManager, chain: string, until: Date | null): Promise<number> {
+/**
+ * The number of the last event, or of the last before the first that is not from before a moment. That
+ * one is looked for among as many as a page may have alone: else each page would read all before it.
+ */
+async function lastOf(
+  manager: EntityManager,
+  chain: string,
+  until: Date | null,
+  { begin, most }: { readonly begin: number; readonly most: number },
+): Promise<number> {
   const [row] = await manager.query<{ last: number }[]>(
-    `SELECT COALESCE((SELECT min(seq) - 1 FROM audit.events WHERE chain = $1 AND occurred_at >= $2),
+    `SELECT COALESCE((SELECT min(seq) - 1 FROM (
+         SELECT seq, occurred_at FROM audit.events WHERE chain = $1 AND seq > $3 ORDER BY seq LIMIT $4
+       ) AS next WHERE occurred_at >= $2),
        (SELECT seq FROM audit.chains WHERE chain = $1), 0)::int8 AS last`,
-    [chain, until],
+    [chain, until, begin, most + 1],
   );
   return Number(row!.last);
 }
@@ -56,12 +66,13 @@ export const exportActions = (db: DataSource) =>
       const until = before === undefined ? null : momentOf(before);
       if (until === undefined) throw invalid([{ path: '/before', message: 'is not a timestamp' }]);
       const { manager } = db;
-      const last = await lastOf(manager, chain, until);
       const cursor = decodeCursor(params.cursor, 'number');
       const asksOn = cursor !== undefined || after !== undefined || action !== undefined;
       const asked = Number(cursor ?? after ?? 0);
       const gone = asksOn ? await cutOff(manager, chain, asked) : [];
       const begin = gone.at(-1)?.seq ?? asked;
+      const most = action === undefined ? limit : mostSearched;
+      const last = await lastOf(manager, chain, until, { begin, most });
       const end = action === undefined ? last : Math.min(last, begin + mostSearched);
       const { items: rows, next_cursor: next } = await readPage<EventRow, EventRow>({
         limit,
