@@ -96,12 +96,17 @@ export async function putCut(manager: EntityManager, cut: Cut): Promise<void> {
   );
 }
 
-/** Removes some events that a cut stands for, of any chain. Answers whether there may be more. */
+/**
+ * Removes some events that a cut stands for, of any chain. Answers whether there may be more. Of each
+ * cut by itself: as a join the planner would read the events of all chains, also where none is left.
+ */
 export async function removeCutEvents(manager: EntityManager, most: number): Promise<boolean> {
   await manager.query(`SELECT set_config('strata.erases_audit', 'on', true)`);
   const [, removed] = await manager.query<[unknown[], number]>(
     `DELETE FROM audit.events WHERE (chain, seq) IN (
-       SELECT e.chain, e.seq FROM audit.cuts c JOIN audit.events e ON e.chain = c.chain AND e.seq <= c.seq LIMIT $1)`,
+       SELECT e.chain, e.seq FROM audit.cuts c CROSS JOIN LATERAL (
+         SELECT chain, seq FROM audit.events WHERE chain = c.chain AND seq <= c.seq ORDER BY seq LIMIT $1
+       ) e LIMIT $1)`,
     [most],
   );
   return removed === most;
