@@ -17,7 +17,7 @@ import { eventActions } from '../../services/audit/actions/events.ts';
 import { auditService } from '../../services/audit/audit.service.ts';
 import { auditSchema } from '../../services/audit/schema.ts';
 import { removeCutEvents } from '../../services/audit/stores/cuts.ts';
-import { readErased } from '../../services/audit/stores/erased-chains.ts';
+import { eraseChunk, readErased } from '../../services/audit/stores/erased-chains.ts';
 import { serviceCaller } from '../../shared/access.ts';
 import { createNode, type Node } from '../../shared/node/broker.ts';
 import { callAs, type Request } from '../../shared/contract-runtime/request.ts';
@@ -670,5 +670,18 @@ describe('of a chain of very many events', () => {
     expect(done).toBe(false);
     expect(blocks).toBeLessThan(100);
     await database.query('TRUNCATE audit.cuts');
+  });
+
+  test('a part that is erased is found without the hashes of those before it', async () => {
+    await database.query('INSERT INTO audit.erased_chains VALUES ($1, NULL, NULL)', [chain]);
+    await database.query(
+      `INSERT INTO audit.erased_links SELECT chain, seq, hash FROM audit.events WHERE chain = $1 AND seq <= 15000`,
+      [chain],
+    );
+    await tamper('DELETE FROM audit.events WHERE chain = $1 AND seq <= 15000', [chain]);
+    await database.query('VACUUM ANALYZE audit.erased_links');
+    await database.query('VACUUM ANALYZE audit.events');
+    const { mostRows } = await readBy('USING audit.erased_links', () => db.transaction(eraseChunk));
+    expect(mostRows).toBeLessThanOrEqual(1000);
   });
 });

@@ -71,13 +71,13 @@ export async function eraseChunk(manager: EntityManager): Promise<boolean> {
 
 /**
  * Removes the events from a number on of which the hash is kept. The trigger on the table lets this
- * transaction do it.
+ * transaction do it. Both tables are read from there: the hashes before it are of events that went.
  */
 async function removeKept(manager: EntityManager, chain: string, from: number): Promise<void> {
   await manager.query(`SELECT set_config('strata.erases_audit', 'on', true)`);
   await manager.query(
     `DELETE FROM audit.events e USING audit.erased_links l
-     WHERE e.chain = $1 AND e.seq >= $2 AND l.chain = e.chain AND l.seq = e.seq AND l.hash = e.hash`,
+     WHERE e.chain = $1 AND e.seq >= $2 AND l.chain = $1 AND l.seq >= $2 AND l.seq = e.seq AND l.hash = e.hash`,
     [chain, from],
   );
 }
