@@ -37,9 +37,16 @@ export interface Frames {
 
 /** The keys that only one of the two has, or that have another value. */
 export function changedKeys(before: Digests, after: Digests): string[] {
-  const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
-  return [...keys].filter((key) => digestOf(before, key) !== digestOf(after, key)).toSorted();
+  const gone = Object.keys(before).filter((key) => !Object.hasOwn(after, key));
+  const others = Object.keys(after).filter((key) => digestOf(before, key) !== after[key]);
+  return [...gone, ...others].toSorted();
 }
+
+/** Whether no key differs, which is known at the first that does. */
+export const areSame = (before: Digests, after: Digests): boolean =>
+  Object.keys(before).every((key) => digestOf(after, key) === before[key]) &&
+  Object.keys(before).length === Object.keys(after).length;
+
 const digestOf = (digests: Digests, key: string): string | undefined =>
   Object.hasOwn(digests, key) ? digests[key] : undefined;
 

@@ -12,10 +12,11 @@
  * | a heartbeat that confirms what has changed  | sent only with a lease, and while nothing is left to be read or sent     |
  * | a reader who was behind for several changes | knows which digests it was sent last: the difference is sent at once     |
  * | a platform change for many tenants          | so many questions at a time                                             |
+ * | a change for many contexts                  | so many streams are sent it in one go                                   |
  * | many streams that come back at once         | ask together where context and id are the same, and so many at a time   |
  * | the resolver is away                        | streams stay without heartbeats, and it is asked again every second      |
  */
-import { setTimeout as delay } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises';
 import type { ServiceBroker } from 'moleculer';
 import { serviceCaller } from '../../shared/access.ts';
 import { Semaphore } from '../../shared/concurrency/semaphore.ts';
@@ -27,7 +28,7 @@ import { settingsReplacedKey } from '../../shared/contracts/feed.ts';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { platformScope, tenantScope } from '../../shared/contracts/revision-scopes.ts';
 import { codeOf, invalid, isOutage, StrataError } from '../../shared/errors.ts';
-import { changedKeys, idOf, type Frames, type Revisions } from './effective-frames.ts';
+import { areSame, idOf, type Frames, type Revisions } from './effective-frames.ts';
 import { comment, frame, retryLine, type EventStream, type Subscription } from './event-stream.ts';
 import { RightsRound } from './rights.ts';
 import type { StreamHub } from './stream-hub.ts';
@@ -36,8 +37,10 @@ import type { StreamHub } from './stream-hub.ts';
 const outageRetryMs = 1000;
 /** Questions of this gateway that are on their way at the same time. */
 const maxQuestions = 8;
-/** Contexts of one question. */
+/** Contexts of one question */
 const maxContexts = 1000;
+/** So many streams are sent what they do not know in one go: each may be of a context of its own. */
+const sendsInOneGo = 50;
 
 type Answer = ResultOf<'config-resolver.digests'>;
 
@@ -314,7 +317,7 @@ class WatchedTenant {
         for (const { streams } of this.#contexts.values())
           for (const subscription of streams) subscription.forget();
       // While there is more to be read, what has been read is told already.
-      this.#deliver();
+      await this.#deliver();
       return undefined;
     } catch (error) {
       return error;
@@ -333,10 +336,14 @@ class WatchedTenant {
     return false;
   }
 
-  #deliver(): void {
-    const round = new RightsRound();
-    for (const { streams } of this.#contexts.values())
-      for (const subscription of streams) this.notify(subscription, round);
+  /** What each does not know, with room for other work in between. */
+  async #deliver(): Promise<void> {
+    const subscriptions = [...this.#contexts.values()].flatMap(({ streams }) => [...streams]);
+    for (let from = 0; from < subscriptions.length; from += sendsInOneGo) {
+      if (from > 0) await turn();
+      const round = new RightsRound();
+      for (const each of subscriptions.slice(from, from + sendsInOneGo)) this.notify(each, round);
+    }
   }
 
   /** Sends what the stream does not know, where it may have it and has room. */
@@ -370,7 +377,7 @@ function take(context: Context, { digests, problem }: Answer['contexts'][number]
     return;
   }
   const before = context.digests;
-  if (before && changedKeys(before, digests!).length === 0) return;
+  if (before && areSame(before, digests!)) return;
   context.digests = digests!;
 }
 

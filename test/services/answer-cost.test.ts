@@ -368,4 +368,28 @@ describe('of effective values that are kept in memory', () => {
     await changed(`tenant:${tenants[0]}`);
     expect(await statementsOf(digests(agents))).toBe(one);
   });
+
+  test('other work has its turns while very many contexts are merged', async () => {
+    await database.query(
+      `INSERT INTO global_config.global_configurations (config_key, config_value, is_public, requires_restart, data_type, revision, updated_by, updated_at)
+       SELECT 'entry_' || n, to_json(n), true, false, 'json', 1, 'test', now() FROM generate_series(1, 900) n`,
+    );
+    await changed('platform');
+    const [tenant_id] = tenants as [string];
+    const contexts = Array.from({ length: 500 }, (_each, n) => ({ agent_type: `agent${n + 1}` }));
+    const ask = () => call('config-resolver.digests', { tenant_id, contexts, min_revision: '0.0' });
+    // What is read of the database has its turns anyway.
+    await ask();
+    let turns = 0;
+    let isOver = false;
+    const count = (): void => {
+      turns += 1;
+      if (!isOver) setImmediate(count);
+    };
+    setImmediate(count);
+    const answer = await ask();
+    isOver = true;
+    expect(Object.keys(answer.contexts.at(-1)!.digests!).length).toBeGreaterThan(900);
+    expect(turns).toBeGreaterThan(5);
+  });
 });

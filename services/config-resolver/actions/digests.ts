@@ -21,6 +21,7 @@ import {
   type Sources,
 } from '../rules/layers.ts';
 import { neverStill, type LayersInMemory, type Together } from './layers-in-memory.ts';
+import { Slices } from './slices.ts';
 import { namesOf, sourcesOf, sourcesThen } from './sources.ts';
 
 /**
@@ -54,13 +55,18 @@ export function digestActions(
       const environment = environmentDefaults(current);
       await noteEnvironment(environments, current, request);
       const { rollouts = [] } = together.platform;
+      const found: ReturnType<typeof digestsOrProblem>[] = [];
+      const slices = new Slices();
+      for (const context of contexts) {
+        // Of a thousand contexts with a thousand keys each it is seconds of work.
+        if (slices.isOver()) await slices.breathe();
+        found.push(digestsOrProblem(tenantId, context, together, environment));
+      }
       return {
         revision: { tenant: together.tenant.revision, platform: together.platform.revision },
         ...(rollouts.length > 0 && { rollouts: sidesOf(rollouts, tenantId) }),
         environment: environmentFingerprint(environment),
-        contexts: contexts.map((context) =>
-          digestsOrProblem(tenantId, context, together, environment),
-        ),
+        contexts: found,
       };
     },
 

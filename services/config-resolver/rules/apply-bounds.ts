@@ -87,7 +87,8 @@ export function applyBounds(
     removed.size === 0
       ? merged
       : Object.fromEntries(Object.entries(merged).filter(isNotIn(removed)));
-  return { values: { ...kept, ...Object.fromEntries(changed) }, bounded };
+  const values = changed.length === 0 ? kept : layeredMerge([kept, Object.fromEntries(changed)]);
+  return { values, bounded };
 }
 
 const isNotIn =

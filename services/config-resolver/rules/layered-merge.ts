@@ -7,10 +7,11 @@ export type Layer = Readonly<Record<string, unknown>> | null | undefined;
  * One dictionary from ordered layers, lowest precedence first. Null and empty layers are skipped;
  * for every key the value of the latest layer that has it wins, also where that value is null.
  * Shallow: a nested object replaces the earlier one entirely. A key named `__proto__` is data,
- * which object spread keeps so and Object.assign does not.
+ * which Object.fromEntries keeps so and Object.assign does not. No layer is
+ * copied once more for each above it.
  */
 export const layeredMerge = (layers: readonly Layer[]): Record<string, unknown> =>
-  layers.reduce<Record<string, unknown>>((merged, layer) => ({ ...merged, ...layer }), {});
+  Object.fromEntries(layers.flatMap((layer) => Object.entries(layer ?? {})));
 
 /** The first value that is not null (or undefined), otherwise the default, otherwise null. */
 export const resolveValue = <T>(
