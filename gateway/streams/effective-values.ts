@@ -13,6 +13,7 @@
  * | a reader who was behind for several changes | knows which digests it was sent last: the difference is sent at once     |
  * | a platform change for many tenants          | so many questions at a time                                             |
  * | a change for many contexts                  | so many streams are sent it in one go                                   |
+ * | contexts of large documents                 | fewer are asked for in one question                                     |
  * | many streams that come back at once         | ask together where context and id are the same, and so many at a time   |
  * | the resolver is away                        | streams stay without heartbeats, and it is asked again every second      |
  */
@@ -37,7 +38,7 @@ import type { StreamHub } from './stream-hub.ts';
 const outageRetryMs = 1000;
 /** Questions of this gateway that are on their way at the same time. */
 const maxQuestions = 8;
-/** Contexts of one question */
+/** Contexts of one question, unless their documents are too large together. */
 const maxContexts = 1000;
 /** So many streams are sent what they do not know in one go: each may be of a context of its own. */
 const sendsInOneGo = 50;
@@ -184,6 +185,8 @@ class WatchedTenant {
   #environment = '';
   /** The least revisions that an answer must include. */
   #least = none;
+  /** Contexts of one question. */
+  #atOnce = maxContexts;
   /** Something has changed since the digests were asked for. */
   #isStale = false;
   /** Every stream has to be told to read everything again. */
@@ -285,13 +288,13 @@ class WatchedTenant {
 
   /** Resolves to what went wrong, if anything did. */
   async #readOnce(contexts: readonly Context[], isAll: boolean): Promise<unknown> {
+    const isReset = this.#isReset;
     try {
-      const isReset = this.#isReset;
       if (isAll) this.#isReset = false;
       const least = isReset ? this.#least : highest(this.#least, this.revision);
       const answers: Answer[] = [];
-      for (let from = 0; from < contexts.length; from += maxContexts) {
-        const asked = contexts.slice(from, from + maxContexts).map(({ address }) => address);
+      for (let from = 0; from < contexts.length; from += this.#atOnce) {
+        const asked = contexts.slice(from, from + this.#atOnce).map(({ address }) => address);
         answers.push(await this.#values.ask(this.#id, asked, least));
       }
       const [first] = answers as [Answer, ...Answer[]];
@@ -304,8 +307,7 @@ class WatchedTenant {
         environment: this.#environment,
       });
       if (!isOneMoment || (!isAll && !isSame)) {
-        this.#isStale = true;
-        this.#isReset ||= isReset && isAll;
+        this.#readAgain(isReset && isAll);
         return undefined;
       }
       this.revision = first.revision;
@@ -320,8 +322,17 @@ class WatchedTenant {
       await this.#deliver();
       return undefined;
     } catch (error) {
-      return error;
+      const asked = Math.min(this.#atOnce, contexts.length);
+      if (codeOf(error) !== 'payload_too_large' || asked === 1) return error;
+      this.#atOnce = Math.ceil(asked / 2);
+      if (isAll) this.#readAgain(isReset);
+      return undefined;
     }
+  }
+
+  #readAgain(isReset: boolean): void {
+    this.#isStale = true;
+    this.#isReset ||= isReset;
   }
 
   /**

@@ -420,6 +420,30 @@ describe('effective values are watched', () => {
     for (const each of all) each.leave();
   });
 
+  test('contexts whose documents are too large together are watched, a few in each question', async () => {
+    const large = await createTenant(strata.url, platform, 'Live and large');
+    await database.query(
+      `INSERT INTO tenant_config.agent_configurations
+       SELECT $1, 'agent-' || n, json_build_object('agent_type', 'agent-' || n, 'custom', json_build_object('text', repeat('x', 1000000))), 1, 'test', now()
+       FROM generate_series(1, 20) n`,
+      [large.id],
+    );
+    const key = await large.admin.post('/auth/api-key', { name: 'all', scopes: ['config:read'] });
+    const fleet = new Client(strata.url, key.body.api_key);
+    const streams = await Promise.all(
+      Array.from({ length: 20 }, (_each, n) =>
+        watch(fleet, `/tenants/${large.id}/config/effective/watch?agent_type=agent-${n + 1}`),
+      ),
+    );
+    expect(new Set(streams.map(({ status }) => status))).toEqual(new Set([200]));
+    await writePlatform('for_the_large', Date.now());
+    const changes = await Promise.all(streams.map((each) => next(each, 1)));
+    expect(changes.map(({ data }) => data)).toEqual(
+      streams.map(() => expect.objectContaining({ keys: ['for_the_large'] })),
+    );
+    for (const each of streams) each.leave();
+  });
+
   /** How often the gateway has asked for what all streams share. */
   async function questions(): Promise<{ values: number; changes: number; past: number }> {
     const { text } = await tenant.admin.get('/metrics');

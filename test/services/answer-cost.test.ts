@@ -369,6 +369,21 @@ describe('of effective values that are kept in memory', () => {
     expect(await statementsOf(digests(agents))).toBe(one);
   });
 
+  test('documents of more than 16 MiB are not read together', async () => {
+    const [, tenant_id] = tenants as [string, string];
+    const agent_types = Array.from({ length: 17 }, (_each, n) => `large${n}`);
+    await database.query(
+      `INSERT INTO tenant_config.agent_configurations
+       SELECT $1, name, json_build_object('agent_type', name, 'custom', json_build_object('text', repeat('x', 1000000))), 1, 'test', now()
+       FROM unnest($2::text[]) name`,
+      [tenant_id, agent_types],
+    );
+    const ask = (names: string[]) =>
+      call('tenant-config.layers.now', { tenant_id, agent_types: names, service_ids: [] });
+    await expect(ask(agent_types)).rejects.toMatchObject({ type: 'payload_too_large' });
+    expect((await ask(agent_types.slice(1))).agents).toHaveLength(16);
+  });
+
   test('other work has its turns while very many contexts are merged', async () => {
     await database.query(
       `INSERT INTO global_config.global_configurations (config_key, config_value, is_public, requires_restart, data_type, revision, updated_by, updated_at)

@@ -2,7 +2,7 @@
  * What config-resolver asks of a tenant: its layers and bounds, as they are or were, and the agent
  * types it has configured.
  */
-import { In, type DataSource, type EntityManager } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { namesIn } from '../../../shared/commits/actor-names.ts';
 import { revisionOf, revisionsOf } from '../../../shared/commits/commit.ts';
@@ -27,6 +27,7 @@ import {
   ProjectEntity,
   RiskEntity,
   ServiceInstanceEntity,
+  type DocumentRow,
 } from '../schema.ts';
 import { enforcedProjects } from '../stores/enforced-projects.ts';
 import {
@@ -82,7 +83,13 @@ async function currentLayer<Type extends keyof LayerDocuments>(
   return row && storedFrom<LayerDocuments[Type]>(row);
 }
 
-/** Those of these layers that there are. */
+/** Of the documents of one kind that are read together. */
+const maxMebibytes = 16;
+
+/**
+ * Those of these layers that there are. Throws 413 before so much is sent that whoever asks for fewer
+ * at a time does not notice.
+ */
 async function currentLayers<Type extends keyof LayerDocuments>(
   manager: EntityManager,
   configType: Type,
@@ -90,8 +97,19 @@ async function currentLayers<Type extends keyof LayerDocuments>(
   resourceIds: string[],
 ): Promise<Stored<LayerDocuments[Type]>[]> {
   if (resourceIds.length === 0) return [];
-  const where = { tenant_id: tenantId, id: In(resourceIds) };
-  const rows = await manager.findBy(entities[configType], where);
+  const { schema, tableName } = entities[configType].options;
+  const rows = await manager.query<(DocumentRow & { readonly bytes: number })[]>(
+    `SELECT * FROM (
+       SELECT *, row_number() OVER () AS place, (sum(octet_length(document::text)) OVER ())::float8 AS bytes
+       FROM ${schema}.${tableName} WHERE tenant_id = $1 AND id = ANY ($2)
+     ) AS found WHERE bytes <= $3 OR place = 1`,
+    [tenantId, resourceIds, maxMebibytes * 1024 * 1024],
+  );
+  if (rows.length === 1 && rows[0]!.bytes > maxMebibytes * 1024 * 1024)
+    throw new StrataError(
+      'payload_too_large',
+      `Documents of more than ${maxMebibytes} MiB are asked for together. Ask for fewer at a time.`,
+    );
   return rows.map((row) => storedFrom<LayerDocuments[Type]>(row));
 }
 
@@ -108,9 +126,6 @@ function limitsOfProject({ document, ...stored }: Stored<ProjectConfig>): Stored
     },
   };
 }
-
-/** Of all agent configurations of a tenant, where they are read together. */
-const maxMebibytes = 16;
 
 /** Throws 413 before so much is read. */
 async function refuseTooLarge(manager: EntityManager, tenantId: string): Promise<void> {
