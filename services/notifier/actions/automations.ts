@@ -326,7 +326,7 @@ async function insert(
   const { tenantId, body, intent, approval } = made;
   await lockSlots(manager, tenantId);
   if (await findRepeated(manager, AutomationEntity, tenantId, body)) return null;
-  const settled = await settleDue(manager, tenantId);
+  const { settled } = await settleDue(manager, tenantId);
   if (settled.length > 0) await lookAgainIn(manager, tenantId, 0);
   const admission = await newestAdmission(manager, tenantId, made.admission, made.decideAgain);
   const now = await clockTime(manager);

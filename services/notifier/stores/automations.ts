@@ -75,17 +75,27 @@ export const isSameRevision = (a: Revisions, b: Revisions): boolean =>
   a.tenant === b.tenant && a.platform === b.platform;
 
 /**
+ * So many are ended, and of so many is taken notice, in one transaction: ten thousand may be due at the
+ * same moment, such as where no notifier ran, and would outlast every time-out. No more than this run.
+ */
+const mostSettled = 1000;
+
+/**
  * Ends what has had its time, and takes notice of approvals that have ended: what was granted waits
- * for a slot from now on. Answers the rows that changed.
+ * for a slot from now on. Those that hold a slot first. Answers the rows that changed, and whether
+ * there may be more.
  */
 export async function settleDue(
   manager: EntityManager,
   tenantId: string,
-): Promise<AutomationRow[]> {
+): Promise<{ readonly settled: AutomationRow[]; readonly hasMore: boolean }> {
   const expired = await changedRows(
     manager,
     `UPDATE notifier.automations SET state = 'expired', ended_at = expires_at, expires_at = NULL
-     WHERE tenant_id = $1 AND state IN ('running', 'waiting_slot') AND expires_at <= notifier.slot_now()
+     WHERE id = ANY (ARRAY(
+       SELECT id FROM notifier.automations
+       WHERE tenant_id = $1 AND state IN ('running', 'waiting_slot') AND expires_at <= notifier.slot_now()
+       ORDER BY state, expires_at LIMIT ${mostSettled}))
      RETURNING *`,
     [tenantId],
   );
@@ -94,7 +104,9 @@ export async function settleDue(
     manager,
     `WITH ended AS (
        UPDATE notifier.approvals SET awaited = false
-       WHERE tenant_id = $1 AND awaited AND state <> 'pending'
+       WHERE id = ANY (ARRAY(
+         SELECT id FROM notifier.approvals WHERE tenant_id = $1 AND awaited AND state <> 'pending'
+         ORDER BY decided_at LIMIT ${mostSettled}))
        RETURNING id, state, decided_at
      )
      UPDATE notifier.automations a SET
@@ -107,7 +119,8 @@ export async function settleDue(
      RETURNING a.*`,
     [tenantId, longestInQueue],
   );
-  return [...expired, ...decided];
+  const hasMore = expired.length === mostSettled || decided.length === mostSettled;
+  return { settled: [...expired, ...decided], hasMore };
 }
 
 /** How many hold a slot, and how many were granted and come next. */
@@ -235,20 +248,32 @@ export async function claimTenantsDue(
   db: DataSource,
   most: number,
   claimSeconds: number,
+  except: readonly string[] = [],
 ): Promise<string[]> {
-  const rows = await runAlone<{ tenant_id: string }>(db, claimTenants, [most, claimSeconds]);
+  const rows = await runAlone<{ tenant_id: string }>(db, claimTenants, [
+    most,
+    claimSeconds,
+    except,
+  ]);
   return rows.map((row) => row.tenant_id);
 }
+
+/** Of those whose time is up longest: more than one tenant has. */
+const mostExpired = 20_000;
 
 const claimTenants: Statement = {
   name: 'notifier_claim_tenants',
   text: `WITH due AS (
-       (SELECT tenant_id FROM notifier.automations
-        WHERE state IN ('waiting_slot', 'running') AND expires_at <= notifier.slot_now() ORDER BY expires_at LIMIT $1)
+       (SELECT DISTINCT tenant_id FROM (
+          SELECT tenant_id FROM notifier.automations
+          WHERE state IN ('waiting_slot', 'running') AND expires_at <= notifier.slot_now() AND tenant_id <> ALL ($3::uuid[])
+          ORDER BY expires_at LIMIT ${mostExpired}) AS expired LIMIT $1)
        UNION
-       (SELECT tenant_id FROM notifier.approvals WHERE awaited AND state <> 'pending' LIMIT $1)
+       (SELECT DISTINCT tenant_id FROM notifier.approvals
+        WHERE awaited AND state <> 'pending' AND tenant_id <> ALL ($3::uuid[]) LIMIT $1)
        UNION
-       (SELECT tenant_id FROM notifier.automation_tenants WHERE look_at <= now() ORDER BY look_at LIMIT $1)
+       (SELECT tenant_id FROM notifier.automation_tenants
+        WHERE look_at <= now() AND tenant_id <> ALL ($3::uuid[]) ORDER BY look_at LIMIT $1)
      ),
      free AS (
        SELECT t.tenant_id FROM notifier.automation_tenants t JOIN due USING (tenant_id) FOR UPDATE OF t SKIP LOCKED

@@ -57,6 +57,8 @@ const lanes = 8;
 const patienceMs = 2000;
 /** Another node sees to a tenant that this one has claimed and not seen to. */
 const claimSeconds = 10;
+/** A tenant in which that fails is not among those that are found due until then. */
+const othersFirstMs = 3000;
 /** Those who wait are looked at this often where nothing happens. */
 const lookAgainSeconds = 60;
 /** The same after a look that could not decide. */
@@ -82,6 +84,8 @@ export function startGivingSlots(options: AutomationWorkerOptions): SlotWorker {
   const { db, log } = options;
   const seeing = new Set<Promise<unknown>>();
   let configured = new Set<string>();
+  /** Tenants in which it failed, and until when others come first, by performance.now(). */
+  const later = new Map<string, number>();
   let isStopping = false;
 
   /** One at a time of each tenant; who comes meanwhile is answered by the next turn. */
@@ -97,8 +101,10 @@ export function startGivingSlots(options: AutomationWorkerOptions): SlotWorker {
 
   async function seeTo(tenantId: string, isDue: boolean): Promise<void> {
     try {
-      if (isDue || (await hasGranted(db.manager, tenantId))) await giveSlots(options, tenantId);
+      let hasMore = isDue || (await hasGranted(db.manager, tenantId));
+      while (hasMore && !isStopping) hasMore = await giveSlots(options, tenantId);
     } catch (error) {
+      later.set(tenantId, performance.now() + othersFirstMs);
       log.warn(
         { err: error, tenant_id: tenantId },
         'slots of a tenant cannot be given; it is tried again every few seconds',
@@ -118,7 +124,8 @@ export function startGivingSlots(options: AutomationWorkerOptions): SlotWorker {
 
   async function look(stopping: AbortSignal): Promise<number> {
     await lookWhereConfigured();
-    const due = await claimTenantsDue(db, mostTenants, claimSeconds);
+    for (const [id, until] of later) if (until <= performance.now()) later.delete(id);
+    const due = await claimTenantsDue(db, mostTenants, claimSeconds, [...later.keys()]);
     const left = due.values();
     const lane = async (): Promise<void> => {
       for (const tenantId of left) {
@@ -157,24 +164,28 @@ interface Visit {
 /** What the limits say of one that was granted; null where what it touches is gone. */
 type Admissions = ReadonlyMap<string, TimedAdmission | null>;
 
-/** Times are up whatever the limits are; where these cannot be read, the others wait. */
-async function giveSlots(options: AutomationWorkerOptions, tenantId: string): Promise<void> {
+/**
+ * Times are up whatever the limits are; where these cannot be read, the others wait. Answers whether
+ * there may be more to settle.
+ */
+async function giveSlots(options: AutomationWorkerOptions, tenantId: string): Promise<boolean> {
   const { db, announce } = options;
   let failure: unknown;
   const admissions = await admissionsOf(options, tenantId).catch((error: unknown) => {
     failure = error;
     return new Map();
   });
-  const changed = await db.transaction(async (manager) => {
+  const { changed, hasMore } = await db.transaction(async (manager) => {
     await lockSlots(manager, tenantId);
-    const settled = await settleDue(manager, tenantId);
+    const { settled, hasMore } = await settleDue(manager, tenantId);
     const { placed, isComplete } = await placeGranted(manager, tenantId, admissions);
     await lookAgainIn(manager, tenantId, isComplete ? lookAgainSeconds : retrySeconds);
     await recordTransitions(manager, [...settled, ...placed]);
-    return settled.length + placed.length;
+    return { changed: settled.length + placed.length, hasMore };
   });
   if (changed > 0) announce(tenantId);
   if (failure !== undefined) throw failure;
+  return hasMore;
 }
 
 /** Of those that were granted; those of one intent have the same. */

@@ -126,6 +126,42 @@ describe('slots', () => {
     expect((await finish(lost.id)).status).toBe(409);
   });
 
+  test('thousands whose time is up at once are ended, a part at a time, and hold up no other tenant', async () => {
+    await database.query(
+      `INSERT INTO notifier.automations (id, tenant_id, state, intent, decided, ttl_seconds, requested_by, request_id, request_hash, created_at, granted_at, expires_at)
+       SELECT gen_random_uuid(), $1, 'waiting_slot', '{"action":"scale","risk_level":"low"}', '{"decision":"allow","reasons":[],"revision":{"tenant":1,"platform":0}}',
+         600, '{"type":"user","id":"x"}', 'r', 'h', now(), now(), now() + interval '1 hour' FROM generate_series(1, 2500)`,
+      [tenant.id],
+    );
+    const other = await createTenantWith(strata.url, platform, `Beside ${randomUUID()}`);
+    const { body } = await other.admin.post(`/tenants/${other.id}/automations`, plain);
+    await start();
+    // Whoever holds the slots keeps anybody from settling them.
+    const lock = await holdLock(
+      database,
+      `SELECT FROM notifier.automation_tenants WHERE tenant_id = '${tenant.id}' FOR UPDATE`,
+    );
+    await database.query(
+      `UPDATE notifier.automations SET expires_at = now() - interval '1 minute' WHERE state = 'waiting_slot' AND tenant_id = $1`,
+      [tenant.id],
+    );
+    await letTimePass([body.id]);
+    await eventually(async () => {
+      const { body: now } = await other.admin.get(`/tenants/${other.id}/automations/${body.id}`);
+      expect(now.state).toBe('expired');
+    });
+    await lock.release();
+    await eventually(async () => {
+      const { body: page } = await tenant.admin.get(path('?state=waiting_slot&limit=1'));
+      expect(page.items).toEqual([]);
+    });
+    const batches = await database.query<{ ended: number }>(
+      `SELECT count(*)::int AS ended FROM notifier.automations WHERE tenant_id = $1 AND state = 'expired' GROUP BY xmin::text`,
+      [tenant.id],
+    );
+    expect(Math.max(...batches.map(({ ended }) => ended))).toBeLessThanOrEqual(1000);
+  });
+
   test('one that needs approval starts when it is granted', async () => {
     const asked = await start({ risk_level: 'high', service_type: 'cloud_run', title: 'Scale up' });
     expect(asked).toMatchObject({ state: 'waiting_approval', decision: 'approval_required' });
