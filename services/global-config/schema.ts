@@ -7,6 +7,7 @@ import {
   changeSetTable,
   countedChangeSets,
   remindedChangeSets,
+  timedChangeSets,
   waitingChangeSets,
 } from '../../shared/change-sets/schema.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
@@ -292,5 +293,6 @@ export const globalConfigSchema: Schema = {
       hasHistory('event_destinations'),
     ),
     migration('GlobalConfigChangeSetReminders1766200000002', ...remindedChangeSets(schema)),
+    migration('GlobalConfigChangeSetTimes1766900000002', ...timedChangeSets(schema)),
   ],
 };

@@ -13,6 +13,7 @@ import {
   changeSetTable,
   countedChangeSets,
   remindedChangeSets,
+  timedChangeSets,
   waitingChangeSets,
 } from '../../shared/change-sets/schema.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
@@ -366,5 +367,6 @@ export const tenantConfigSchema: Schema = {
       // A directory asks for each of its people by name before it does anything.
       'CREATE INDEX scim_users_user_name ON tenant_config.scim_users (tenant_id, lower(user_name))',
     ),
+    migration('TenantConfigChangeSetTimes1766900000001', ...timedChangeSets(schema)),
   ],
 };

@@ -20,7 +20,8 @@ async function readWaiting(db: DataSource, entity: Of['entity']): Promise<Waitin
     `coalesce(extract(epoch FROM now() - min((${earliest})::timestamptz)), 0)::float8`;
   const [row] = await db.query<[Waiting]>(
     `SELECT
-       (SELECT ${secondsSince(`content->>'submitted_at'`)} FROM ${table} WHERE state = 'pending') AS pending,
+       (SELECT ${secondsSince('at')} FROM (SELECT content->>'submitted_at' AS at FROM ${table}
+         WHERE state = 'pending' ORDER BY content->>'submitted_at' LIMIT 1) AS first) AS pending,
        (SELECT count(*)::int FROM ${table} WHERE state = 'suspended'
           AND json_typeof(content->'apply') = 'object' AND updated_at > now() - interval '1 day') AS missed,
        (SELECT ${secondsSince(`content->'break_glass'->>'at'`)} FROM ${table}

@@ -104,6 +104,13 @@ export const waitingChangeSets = (schema: string): string[] => [
   `CREATE INDEX change_sets_unreviewed ON ${schema}.change_sets (state) WHERE ${unreviewed}`,
 ];
 
+/** For metrics: each has a part of a content, which may have megabytes. */
+export const timedChangeSets = (schema: string): string[] => [
+  `CREATE INDEX change_sets_submitted ON ${schema}.change_sets ((content->>'submitted_at')) WHERE state = 'pending'`,
+  `CREATE INDEX change_sets_missed ON ${schema}.change_sets (updated_at)
+    WHERE state = 'suspended' AND json_typeof(content->'apply') = 'object'`,
+];
+
 /** For streams of them. */
 export const countedChangeSets = (schema: string): string[] => [
   `ALTER TABLE ${schema}.change_sets ADD COLUMN revision int8`,

@@ -9,7 +9,7 @@ import { globalConfigSchema } from '../../services/global-config/schema.ts';
 import { globalConfigService } from '../../services/global-config/global-config.service.ts';
 import { directoryGroupActions } from '../../services/tenant-config/actions/scim-groups.ts';
 import { seedRisk } from '../../services/tenant-config/rules/risk.ts';
-import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
+import { ChangeSetEntity, tenantConfigSchema } from '../../services/tenant-config/schema.ts';
 import {
   directoryRights,
   listDirectoryGroups,
@@ -17,6 +17,9 @@ import {
 import { listScimUsers, provisionedNames } from '../../services/tenant-config/stores/scim.ts';
 import { tenantConfigService } from '../../services/tenant-config/tenant-config.service.ts';
 import { serviceCaller } from '../../shared/access.ts';
+import type { Draft } from '../../shared/change-sets/change-sets.ts';
+import { showChangeSets } from '../../shared/change-sets/metrics.ts';
+import { insertRow, requireReviewed } from '../../shared/change-sets/store.ts';
 import { createNode, type Node } from '../../shared/node/broker.ts';
 import { callAs } from '../../shared/contract-runtime/request.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
@@ -247,6 +250,69 @@ test('what groups give their people costs a few reads of all groups, however man
     asking.push(await msOf(() => directoryRights(tenantDb.manager, tenantId, people)));
   }
   expect(Math.min(...asking)).toBeLessThan(10 * Math.min(...reading));
+});
+
+describe('change sets with large contents', () => {
+  const tenantId = randomUUID();
+  const fill = (state: string, count: number) =>
+    database.query(
+      `INSERT INTO tenant_config.change_sets (id, tenant_id, state, digest, content, created_at, updated_at)
+       SELECT gen_random_uuid(), $1, $2, '', json_build_object('apply', 'manual', 'submitted_at', '2026-01-01T00:00:00.000Z',
+         'text', (SELECT string_agg(md5(part::text || random()), '') FROM generate_series(1, 3000) part)), now(), now()
+       FROM generate_series(1, $3::int) n`,
+      [tenantId, state, count],
+    );
+  beforeAll(async () => {
+    await fill('pending', 20);
+    // The planner reads fewer without an index, whatever is in them.
+    await fill('applied', 200);
+    await database.query('ANALYZE tenant_config.change_sets');
+  });
+  /** Of the statements about change sets, in all. */
+  async function blocksOf(work: () => Promise<unknown>): Promise<number> {
+    const logged = jest.spyOn(tenantDb.logger, 'logQuery');
+    await work();
+    const statements = logged.mock.calls.filter(([sql]) =>
+      /FROM tenant_config.change_sets/.test(sql),
+    );
+    logged.mockRestore();
+    expect(statements).not.toEqual([]);
+    let blocks = 0;
+    for (const [sql, parameters] of statements) {
+      const plan = await tenantDb.query(
+        `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${sql}`,
+        parameters,
+      );
+      const [, hit, , read] =
+        /"Shared Hit Blocks":(\d+)(.*?)"Shared Read Blocks":(\d+)/.exec(JSON.stringify(plan)) ?? [];
+      blocks += Number(hit) + Number(read);
+    }
+    return blocks;
+  }
+
+  test('are not read for figures of them', async () => {
+    const metrics = new Registry();
+    showChangeSets(metrics, 'tenants', tenantDb, ChangeSetEntity);
+    let shown = '';
+    const blocks = await blocksOf(async () => {
+      shown = await metrics.metrics();
+    });
+    expect(shown).toMatch(/strata_change_sets_pending_seconds\{scope="tenants"\} [1-9]/);
+    // The one that waits longest.
+    expect(blocks).toBeLessThan(200);
+  });
+
+  test('are not read for another one, nor for an emergency', async () => {
+    const of = { entity: ChangeSetEntity, tenantId };
+    const row = { id: randomUUID(), tenant_id: tenantId, state: 'draft', digest: '', due_at: null };
+    const blocks = await blocksOf(() =>
+      tenantDb.transaction(async (manager) => {
+        await insertRow(manager, of, { ...row, content: {} } as unknown as Draft);
+        await requireReviewed(manager, of, randomUUID());
+      }),
+    );
+    expect(blocks).toBeLessThan(200);
+  });
 });
 
 describe('of effective values that are kept in memory', () => {
