@@ -244,11 +244,30 @@ class Relay {
       const first = seq === null ? undefined : { chain, seq, event };
       const error = first && (await this.#tryEvent(first));
       if (error === undefined) {
-        await this.#release(chain);
+        if (await this.#handOnAside(chain)) await this.#release(chain);
         isOneReleased = true;
       } else await this.#noteRefusal([first!], error);
     }
     return isOneReleased;
+  }
+
+  /**
+   * Hands on the next events of a chain that waited, which stays due. Resolves to whether less than a
+   * batch is left instead, and can be taken back: all of very many would outlast the statement's time,
+   * and each look with it.
+   */
+  async #handOnAside(chain: string): Promise<boolean> {
+    const events = await this.#db.query<Omit<BatchedEvent, 'waits'>[]>(
+      `SELECT seq, chain, event, waiting FROM (
+         SELECT seq, chain, event, count(*) OVER ()::int AS waiting,
+           sum(octet_length(event::text)) OVER (ORDER BY seq) - octet_length(event::text) AS bytes_before
+         FROM (SELECT seq, chain, event FROM strata.outbox WHERE chain = $1 AND aside ORDER BY seq LIMIT $2) AS oldest
+       ) AS measured WHERE bytes_before < $3 ORDER BY seq`,
+      [chain, batchEvents, batchBytes],
+    );
+    if ((events[0]?.waiting ?? 0) < batchEvents) return true;
+    await this.#handOnEvents(events);
+    return false;
   }
 
   async #release(chain: string): Promise<void> {

@@ -177,6 +177,52 @@ test('one refused event stops its chain alone, visibly, and nothing of it is los
   }
 });
 
+test('a chain of which very much waits is handed on a batch at a time, in order', async () => {
+  const ill = randomUUID();
+  const count = 1001;
+  await commit(ill, 0, tooLong);
+  await database.query(
+    `INSERT INTO strata.outbox (event_id, event, created_at)
+     SELECT id, json_build_object('id', id, 'action', 'config.risk.updated', 'actor', json_build_object('type', 'user', 'id', 'u'),
+       'tenant_id', $1::uuid, 'target', NULL, 'payload', json_build_object('index', n), 'request_id', 'r', 'occurred_at', $2::text), now()
+     FROM (SELECT n, gen_random_uuid() AS id FROM generate_series(1, $3::int) n ORDER BY n) AS made`,
+    [ill, new Date().toISOString(), count - 1],
+  );
+  // How many are taken back at once.
+  await database.query(
+    `CREATE TABLE taken_back AS SELECT 0 AS rows WHERE false;
+     CREATE FUNCTION note_taken_back() RETURNS trigger LANGUAGE plpgsql AS
+       $$ BEGIN INSERT INTO taken_back SELECT count(*) FROM changed WHERE NOT aside; RETURN NULL; END $$;
+     CREATE TRIGGER taken_back AFTER UPDATE ON strata.outbox REFERENCING NEW TABLE AS changed
+       FOR EACH STATEMENT EXECUTE FUNCTION note_taken_back()`,
+  );
+  const relay = startRelay(db, deliver, log);
+  try {
+    await eventually(async () =>
+      expect(
+        await database.query('SELECT FROM strata.outbox WHERE NOT aside AND chain = $1', [ill]),
+      ).toEqual([]),
+    );
+    await database.query(
+      `UPDATE strata.outbox SET event = (event::jsonb || '{"action": "config.risk.updated"}')::json
+       WHERE seq = (SELECT min(seq) FROM strata.outbox WHERE chain = $1)`,
+      [ill],
+    );
+    await makeDue();
+    relay.wake();
+    await eventually(async () => expect(await recorded(ill)).toHaveLength(count));
+    expect(await recorded(ill)).toEqual(Array.from({ length: count }, (_each, index) => index));
+    await eventually(async () => expect(await waits()).toEqual([]));
+    const [most] = await database.query<{ rows: number }>(
+      'SELECT max(rows) AS rows FROM taken_back',
+    );
+    expect(most!.rows).toBeLessThan(200);
+  } finally {
+    await relay.stop();
+    await database.query('DROP TABLE taken_back; DROP FUNCTION note_taken_back CASCADE');
+  }
+});
+
 test('where the audit is away no event is at fault', async () => {
   const tenants = [randomUUID(), randomUUID()];
   for (const tenant of tenants) await commit(tenant, 0);
