@@ -26,6 +26,13 @@ const rollingMs: Readonly<Record<BudgetPeriod, number>> = {
   month: 30 * dayMs,
 };
 
+/**
+ * Calendar periods by their kind and zone, each the last that was asked for. Temporal takes a tenth of
+ * a millisecond and more for each, and hundreds of budgets are weighed at a time.
+ */
+const lastPeriods = new Map<string, Period>();
+const mostPeriods = 10_000;
+
 /** The period that `at` is in. */
 export function periodAt(budget: Pick<Budget, 'per' | 'window' | 'timezone'>, at: number): Period {
   const { per, window = 'calendar', timezone = 'UTC' } = budget;
@@ -34,6 +41,16 @@ export function periodAt(budget: Pick<Budget, 'per' | 'window' | 'timezone'>, at
     // A bucket counts until all of it is older than the window.
     return { from: bucketOf(at - length), resetsAt: bucketOf(at) + bucketMs + length };
   }
+  const kind = `${per} ${timezone}`;
+  const known = lastPeriods.get(kind);
+  if (known && known.from <= at && at < known.resetsAt) return known;
+  const found = calendarPeriodAt(per, timezone, at);
+  if (lastPeriods.size >= mostPeriods) lastPeriods.clear();
+  lastPeriods.set(kind, found);
+  return found;
+}
+
+function calendarPeriodAt(per: BudgetPeriod, timezone: string, at: number): Period {
   const zoned = zonedAt(at, timezone);
   if (per === 'hour') return hourAt(zoned);
   const first = firstDay(zoned.toPlainDate(), per);

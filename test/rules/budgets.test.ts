@@ -1,5 +1,5 @@
 /** Budgets without a database: exact decimals, periods of every zone, and documents that are refused. */
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import { Temporal } from 'temporal-polyfill';
 import { projectBudgetProblems } from '../../shared/budgets/project-budget.ts';
 import { budgetsProblems } from '../../shared/budgets/budgets-document.ts';
@@ -141,6 +141,18 @@ describe('periods', () => {
     }
     return changes;
   }
+
+  test('of hundreds of budgets are worked out once, as long as they last', () => {
+    const asked = jest.spyOn(Temporal.Instant, 'fromEpochMilliseconds');
+    const budget = { per: 'month', timezone: 'Pacific/Chatham' } as const;
+    const all = Array.from({ length: 200 }, (_each, n) => periodAt(budget, from + n * 60_000));
+    const next = periodAt(budget, all[0]!.resetsAt);
+    const count = asked.mock.calls.length;
+    asked.mockRestore();
+    expect(new Set(all).size).toBe(1);
+    expect(next.from).toBe(all[0]!.resetsAt);
+    expect(count).toBe(2);
+  });
 
   test('of every zone begin with a bucket, hold their moment, and follow each other', () => {
     fc.assert(
