@@ -102,7 +102,7 @@ export function startGivingSlots(options: AutomationWorkerOptions): SlotWorker {
   async function seeTo(tenantId: string, isDue: boolean): Promise<void> {
     try {
       let hasMore = isDue || (await hasGranted(db.manager, tenantId));
-      while (hasMore && !isStopping) hasMore = await giveSlots(options, tenantId);
+      while (hasMore) hasMore = (await giveSlots(options, tenantId)) && !isStopping;
     } catch (error) {
       later.set(tenantId, performance.now() + othersFirstMs);
       log.warn(
