@@ -123,6 +123,8 @@ export class Coherence {
    * dropped was good then.
    */
   #lastGood = { monotonic: -Infinity, wall: -Infinity };
+  /** When the last poll began, by both clocks, that has ended; undefined before the first. */
+  #lastPoll: { readonly monotonic: number; readonly wall: number } | undefined;
   #onPublished: (ms: number) => void = () => {};
   #stopped = false;
   #polling: Promise<void> = Promise.resolve();
@@ -160,6 +162,18 @@ export class Coherence {
   #knownGoodAgeMs(now: number): number {
     const { monotonic, wall } = this.#lastGood;
     return Math.max(now - monotonic, Date.now() - wall);
+  }
+
+  /**
+   * Whether what arrives now may have waited in the connection to NATS for longer than a request
+   * lasts: the node stood still, or heard nothing. A poll begins with a lease, or with a round trip.
+   */
+  hasStoodStill(): boolean {
+    if (!this.#lastPoll) return false;
+    const { fenceMs, requestTimeoutMs } = this.#options;
+    const { monotonic, wall } = this.#lastPoll;
+    const sinceMs = Math.max(performance.now() - monotonic, Date.now() - wall);
+    return sinceMs > Math.max(fenceMs, requestTimeoutMs);
   }
 
   /** Whether this node may serve from memory at `now` (performance.now()). */
@@ -384,6 +398,8 @@ export class Coherence {
       this.counters.pollFailures += 1;
       if (!this.hasLease()) this.counters.fencedOut += 1;
       this.#options.log.debug({ err: error }, 'the change feed does not answer');
+    } finally {
+      this.#lastPoll = { monotonic: began, wall: began + clockDifference };
     }
   }
 

@@ -8,7 +8,8 @@ import type { Loaded } from '../coherence/entry.ts';
 import { deliver } from './local-cache.ts';
 import type { Change } from '../commits/commit.ts';
 import { powerOf } from '../contracts/consequences.ts';
-import type { Contract } from '../contracts/contract.ts';
+import { isRead, type Contract } from '../contracts/contract.ts';
+import { StrataError } from '../errors.ts';
 import { isCached, type Meta, type Params } from './call-meta.ts';
 import { checkParams, checkResult, translate } from './checks.ts';
 import { callWithin, type Request } from './request.ts';
@@ -35,7 +36,7 @@ interface Work {
   answer: unknown;
 }
 
-const ownerSteps = [authorize, validate, prepare, handle, checkAnswer];
+const ownerSteps = [authorize, validate, refuseLate, prepare, handle, checkAnswer];
 
 /** Takes the place of the handler of an action. */
 export const ownerSide =
@@ -75,6 +76,21 @@ function authorize({ contract, meta, params }: Work): void {
 
 function validate({ contract, params }: Work): void {
   checkParams(contract, params);
+}
+
+/**
+ * What came from another node while this one stood still is not written any more: its caller has had
+ * a time-out and may have lost the right since, and others may have written after it. What is said to
+ * a node of itself needs no database, whose polls tell this.
+ */
+function refuseLate({ side, name, contract, ctx }: Work): void {
+  const isOwn = ctx.nodeID === ctx.broker.nodeID;
+  if (isOwn || isRead(contract) || name.startsWith('cluster.')) return;
+  if (side.coherence.hasStoodStill())
+    throw new StrataError(
+      'service_unavailable',
+      'The node stood still. Nothing was done. Try again.',
+    );
 }
 
 function prepare({ side, name, contract, ctx, meta, params, log, committed }: Work): void {

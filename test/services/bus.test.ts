@@ -346,6 +346,29 @@ describe('an answer that got lost', () => {
     },
   );
 
+  // As of a machine that was suspended, whose clock has moved and whose timers have not.
+  test('is not made up for by a node that stood still: it writes nothing, and reads', async () => {
+    const { coherence } = writer;
+    const now = Date.now;
+    const clock = jest.spyOn(Date, 'now').mockImplementation(() => now() + 60_000);
+    try {
+      await expect(asked('writer').write()).rejects.toMatchObject({
+        type: 'service_unavailable',
+        message: 'The node stood still. Nothing was done. Try again.',
+      });
+      expect(calls).toBe(0);
+      expect(await asked('writer').read()).toEqual([]);
+      // Its next poll follows a round trip, and so what had waited.
+      await eventually(async () => {
+        coherence.pollNow();
+        expect(await asked('writer').write()).toBeNull();
+      });
+    } finally {
+      clock.mockRestore();
+    }
+    coherence.pollNow();
+  });
+
   test('is not taken for one that takes long', async () => {
     handle = () => delay(1500);
     expect(await asked('reader').write()).toBeNull();
