@@ -94,6 +94,8 @@ export interface ProposedWrite<Address, Document, Context> {
   readonly current: Document | null;
   readonly context: Context;
   readonly caller: Caller;
+  /** When it is written, by the database's clock. */
+  readonly at: Date;
 }
 
 /**

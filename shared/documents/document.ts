@@ -117,6 +117,7 @@ interface Found<Address, Document, Context> {
   readonly current: Stored<Document> | null;
   readonly context: Context;
   readonly request: Request;
+  readonly at: Date;
 }
 interface Next<Document> {
   readonly document: Document;
@@ -268,7 +269,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
       // Who writes may know who wrote, also where readers are told only that the platform did.
       const author = current && (await this.#nameOf(manager, params, current.updated_by));
       checkPreconditions(params, current && { ...current, updated_by_name: author });
-      const plan = planOf({ address: params, current, context, request });
+      const plan = planOf({ address: params, current, context, request, at: changedAt });
       const { action, next } = plan;
       const bytes = next === null ? 0 : sizeWithinLimits(next.document);
       await letOthersRun(bytes);
@@ -406,7 +407,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
   /** The document, once it has passed the schema and the rules of its kind. */
   #checked(
     document: unknown,
-    { address, current, context, request }: Found<Address, Document, Context>,
+    { address, current, context, request, at }: Found<Address, Document, Context>,
   ): Next<Document> {
     refuse(problemsOf(this.kind.schema, document));
     const next = document as Document;
@@ -417,6 +418,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
       current: current?.document ?? null,
       context,
       caller,
+      at,
     });
     refuse(findings.refused);
     return { document: next, findings };

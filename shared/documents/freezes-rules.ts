@@ -4,17 +4,19 @@ import { Freezes } from '../contracts/freezes.ts';
 import type { DocumentKind } from './document-kind.ts';
 import { tightensFreezes } from './tightening.ts';
 
-/** When it is judged, in Unix milliseconds; null for a rollback. */
-export type EvaluatedAt = number | null;
+/** Whether what is over is refused: a rollback may restore it. */
+export type IsTimed = boolean;
 
 type Rules = Pick<
-  DocumentKind<unknown, Freezes, EvaluatedAt>,
+  DocumentKind<unknown, Freezes, IsTimed>,
   'schema' | 'prepare' | 'check' | 'tightens'
 >;
 export const freezesRules: Rules = {
   schema: Freezes,
   // Only a rollback, and a removal, come without a body.
-  prepare: async (_address, _request, body) => (body === undefined ? null : Date.now()),
-  check: ({ next, current, context }) => ({ refused: freezesProblems(next, current, context) }),
+  prepare: async (_address, _request, body) => body !== undefined,
+  check: ({ next, current, context: isTimed, at }) => ({
+    refused: freezesProblems(next, current, isTimed ? at.getTime() : null),
+  }),
   tightens: tightensFreezes,
 };

@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { Temporal } from 'temporal-polyfill';
 import { decide } from '../../services/config-resolver/rules/decide.ts';
 import { platformStoppedBy } from '../../shared/change-sets/stops.ts';
+import { serviceCaller } from '../../shared/access.ts';
 import { frozenBy, type Acting } from '../../shared/budgets/frozen-by.ts';
 import { freezesProblems } from '../../shared/budgets/freezes-document.ts';
 import { stretchAt, stretchOfAll } from '../../shared/budgets/windows.ts';
@@ -10,6 +11,8 @@ import type { Bounds } from '../../shared/contracts/bounds.ts';
 import { Freezes, type Freeze, type FreezeWindow } from '../../shared/contracts/freezes.ts';
 import { weekdays } from '../../shared/contracts/weekdays.ts';
 import { limitDefaults } from '../../shared/contracts/risk.ts';
+import type { Request } from '../../shared/contract-runtime/request.ts';
+import { freezesRules } from '../../shared/documents/freezes-rules.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
 import { costsOf, mostGrowth } from '../support/cost.ts';
 import { zonesThatChange } from '../support/zones.ts';
@@ -372,6 +375,15 @@ describe('documents', () => {
     const { f0: _first, ...fewer } = many;
     expect(freezesProblems(fewer, many, now)).toEqual([]);
     expect(freezesProblems(fewer, null, now)).toEqual([]);
+  });
+  test('are in the past by the time of the write, whatever the clock of the node says', async () => {
+    const next: Freezes = { f: { during: [over] } };
+    const proposed = { next, address: {}, current: null, caller: serviceCaller('test') };
+    const context = await freezesRules.prepare({}, {} as Request, next);
+    const refusedAt = (at: string) =>
+      freezesRules.check({ ...proposed, context, at: new Date(at) }).refused.length;
+    expect(refusedAt('2026-01-01T23:59:59Z')).toBe(0);
+    expect(refusedAt('2026-01-02T00:00:00Z')).toBe(1);
   });
   test('keep a window that has become past, and refuse it as a new one', () => {
     const before = { f: { during: [over] } };
