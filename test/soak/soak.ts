@@ -118,10 +118,13 @@ async function injectAndKill(): Promise<void> {
     const tenant = await createTenant(url, admin, `Kills ${Date.now()}`);
     // A few at a time, so that what is lost shows soon.
     const killsAtATime = 20;
-    for (let left = Number(values.kills); left > 0; left -= killsAtATime) {
-      const accounted = await killAtRandom(cluster, Math.min(left, killsAtATime), {
+    const kills = Number(values.kills);
+    for (let done = 0; done < kills; done += killsAtATime) {
+      const accounted = await killAtRandom(cluster, Math.min(kills - done, killsAtATime), {
         tenant,
         pauseMs: 5,
+        // One, two and three by turns.
+        atOnce: 1 + ((done / killsAtATime) % 3),
       });
       say(`killed at random: ${JSON.stringify(accounted)}`);
     }

@@ -42,9 +42,15 @@ const anyOf = ({ services, gateways }: Cluster): Victim[] => [
   'postgres',
 ];
 
-/** Kills one of these processes at random and starts it again; returns what it was. */
-async function killOne(cluster: Cluster, victims: readonly Victim[]): Promise<string> {
-  const victim = randomOf(victims);
+/** Kills so many of these at random, at the same moment, and starts them again; returns what they were. */
+function killSome(cluster: Cluster, victims: readonly Victim[], count: number): Promise<string[]> {
+  const chosen = new Set<Victim>();
+  while (chosen.size < Math.min(count, victims.length)) chosen.add(randomOf(victims));
+  return Promise.all([...chosen].map((victim) => killAndStart(cluster, victim)));
+}
+
+/** Returns what it was. */
+async function killAndStart(cluster: Cluster, victim: Victim): Promise<string> {
   switch (victim) {
     case 'nats': {
       const { port } = cluster.bus;
@@ -89,12 +95,15 @@ export async function killAtRandom(
     pauseMs = 20,
     tenant = cluster.tenant,
     victims = anyOf,
+    atOnce = 1,
   }: {
     readonly writers?: number;
     /** How long each writer waits between two writes. */
     readonly pauseMs?: number;
     readonly tenant?: WrittenTo['tenant'];
     readonly victims?: (cluster: Cluster) => readonly Victim[];
+    /** How many are killed at the same moment. */
+    readonly atOnce?: number;
   } = {},
 ): Promise<Accounted> {
   const run = randomUUID().slice(0, 8);
@@ -124,8 +133,8 @@ export async function killAtRandom(
   try {
     for (let kill = 0; kill < kills; kill += 1) {
       await delay(Math.random() * 800);
-      const victim = await killOne(cluster, victims(cluster));
-      counts[victim] = (counts[victim] ?? 0) + 1;
+      for (const victim of await killSome(cluster, victims(cluster), atOnce))
+        counts[victim] = (counts[victim] ?? 0) + 1;
     }
     answers.fill(0);
     await eventually(async () => assert(Math.min(...answers) >= answersAfterwards), 60_000);
