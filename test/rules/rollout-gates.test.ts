@@ -86,6 +86,8 @@ describe('a webhook', () => {
     [200, '"pass"', 'wait'],
     [200, '{"result":"PASS"}', 'wait'],
     [200, '{"result":["pass"]}', 'wait'],
+    [200, '{"result":"fail","result":"pass"}', 'wait'],
+    [200, '{"result":"pass","of":{"result":"fail"},"cost":0.1000000000000000055}', 'pass'],
     [200, 'pass', 'wait'],
     [204, '', 'wait'],
     [201, '{"result":"pass"}', 'wait'],
@@ -119,11 +121,16 @@ describe('Prometheus', () => {
     status: 'success',
     data: { resultType: 'scalar', result: [1, '3'] },
   });
+  const warned = (value: string, ...warnings: string[]) =>
+    JSON.stringify({ ...JSON.parse(vector(value)), warnings });
   test.each([
     [200, vector('3'), 'pass'],
     [200, scalar, 'pass'],
     [200, vector('5.1'), 'fail'],
     [200, vector('0.9'), 'fail'],
+    [200, warned('3', 'store eu-2: partial response'), 'wait'],
+    [200, warned('6', 'store eu-2: partial response'), 'fail'],
+    [200, warned('3', 'PromQL info: metric might not be a counter'), 'pass'],
     [200, vector(), 'wait'],
     [200, vector('1', '2'), 'wait'],
     [200, vector('NaN'), 'wait'],

@@ -21,6 +21,7 @@ import type {
 } from '../../../shared/contracts/rollout-gates.ts';
 import { mostAnswers, type StoredRollout } from '../../../shared/contracts/rollouts.ts';
 import type { Problem } from '../../../shared/errors.ts';
+import { InexactJson, parseExactJson } from '../../../shared/schema/exact-json.ts';
 
 /** When its stage has baked, in Unix milliseconds; null where it is at none. */
 export const bakedAt = ({ stages, stage, stage_at: at }: StoredRollout): number | null =>
@@ -81,33 +82,62 @@ export function verdictOfWebhook(status: number, body: string, secret: string): 
   const { result, detail } = (answer ?? {}) as { result?: unknown; detail?: unknown };
   if (result !== 'pass' && result !== 'wait' && result !== 'fail')
     return wait('Its answer has no result that is pass, wait or fail');
+  if (isSaidTwice('/result', body)) return wait('Its answer has more than one result');
   const said = typeof detail === 'string' ? lineOf(detail, [secret]) : '';
   return { result, detail: said === '' ? `It said ${result}` : said };
 }
 
-/** Of the body of Prometheus's `/api/v1/query`, of which one number is taken. */
+/** Whether valid JSON gives that member twice, of which JavaScript takes the last. */
+function isSaidTwice(place: string, body: string): boolean {
+  try {
+    parseExactJson(body);
+    return false;
+  } catch (error) {
+    if (error instanceof InexactJson) return error.problems.some(({ path }) => path === place);
+    throw error;
+  }
+}
+
+/**
+ * Of the body of Prometheus's `/api/v1/query`, of which one number is taken. With a warning it may
+ * be the number of a part: then it does not pass, whatever it is.
+ */
 export function verdictOfPrometheus(gate: PrometheusGate, status: number, body: string): Verdict {
   if (status !== 200) return wait(`Prometheus answered ${status}`);
-  const value = numberIn(body);
+  const answer = answerIn(body);
+  const value = numberIn(answer);
   if (value === undefined) return wait('The query has not one number as its result');
   const { at_most: most = Infinity, at_least: least = -Infinity } = gate;
   if (value > most) return { result: 'fail', detail: `${value} is above ${most}` };
   if (value < least) return { result: 'fail', detail: `${value} is below ${least}` };
+  const warning = warningIn(answer);
+  if (warning !== undefined) return wait(lineOf(`${value}, with a warning: ${warning}`));
   return { result: 'pass', detail: `${value}` };
 }
 
-/** Prometheus writes numbers as text, `NaN` and infinities among them, which are none here. */
-function numberIn(body: string): number | undefined {
-  interface Answer {
-    readonly status?: unknown;
-    readonly data?: { readonly resultType?: unknown; readonly result?: unknown };
-  }
-  let answer: Answer | null;
+interface PrometheusAnswer {
+  readonly status?: unknown;
+  readonly data?: { readonly resultType?: unknown; readonly result?: unknown };
+  readonly warnings?: unknown;
+}
+
+function answerIn(body: string): PrometheusAnswer | null {
   try {
-    answer = JSON.parse(body) as Answer | null;
+    return JSON.parse(body) as PrometheusAnswer | null;
   } catch {
-    return undefined;
+    return null;
   }
+}
+
+/** What a server of before 3.0 only remarks, such as on the name of a metric, is none. */
+const warningIn = (answer: PrometheusAnswer | null): string | undefined =>
+  [answer?.warnings ?? []]
+    .flat()
+    .map(String)
+    .find((each) => !each.startsWith('PromQL info'));
+
+/** Prometheus writes numbers as text, `NaN` and infinities among them, which are none here. */
+function numberIn(answer: PrometheusAnswer | null): number | undefined {
   if (answer?.status !== 'success') return undefined;
   const { resultType: type, result } = answer.data ?? {};
   if (!Array.isArray(result)) return undefined;
