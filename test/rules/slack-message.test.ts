@@ -68,3 +68,11 @@ test('no line of a request looks like one of ours', () => {
     'Until: 2026-01-01T00:00:00.000Z',
   ]);
 });
+
+test('no text is empty, which Slack refuses, whatever a request is called', () => {
+  const { type, data } = about('vm');
+  for (const title of [' ', '\u2028\u00a0'])
+    for (const text of sectionsOf({ type, data: { ...data, title } })) expect(text).toMatch(/\S/);
+  const { text } = slackMessage({ type, data: { ...data, title: ' ' } }, undefined);
+  expect(text).toBe('Approval needed: (no title)');
+});

@@ -15,6 +15,7 @@ import {
   shortened,
   stepHeadings,
   type ApprovalNotice,
+  type ChangeSetStepped,
   type ChatNotice,
 } from './notice-words.ts';
 
@@ -35,7 +36,7 @@ export function slackMessage(notice: ChatNotice, page: string | undefined): Slac
   if (notice.type === budgetNoticeType)
     return messageOf(budgetHeading(notice.data), budgetRows(notice.data), [], page);
   if (tellsOfChangeSet(notice)) {
-    const rows = [oneLine(notice.data.title), ...changeSetRows(notice.data).map(marked)];
+    const rows = [titleOf(notice), ...changeSetRows(notice.data).map(marked)];
     return messageOf(stepHeadings[notice.type], rows, [], page);
   }
   const { type, data } = notice;
@@ -47,8 +48,12 @@ function rowsOf(notice: ApprovalNotice): NoticeRow[] {
   const { facts, resource, said } = approvalRows(notice);
   const row = resource === undefined ? [] : [['Resource', resource] as const];
   const cut = row.some((each) => textOf(each).length > longestText) ? [cutOff] : [];
-  return [oneLine(notice.data.title), ...facts, ...row, ...cut, ...said.map(marked)];
+  return [titleOf(notice), ...facts, ...row, ...cut, ...said.map(marked)];
 }
+
+/** Slack refuses a message with an empty text for good, and nobody would be asked. */
+const titleOf = ({ data: { title } }: ApprovalNotice | ChangeSetStepped): string =>
+  oneLine(title) || '(no title)';
 
 const marked = (row: NoticeRow): NoticeRow => (typeof row === 'string' ? quoted(row) : row);
 const textOf = (row: NoticeRow): string =>
