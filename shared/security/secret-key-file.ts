@@ -14,11 +14,18 @@ export interface SecretKeyFile {
 
 /**
  * Reads `secret.key` in `dataDir`, and writes it first where there is none, readable by its owner
- * only. Throws SettingsInvalid where the file is empty or cut short: it is not replaced, because a
- * new key could not read what the old one sealed.
+ * only. Throws SettingsInvalid where the file is empty or cut short, or is missing beside a database:
+ * it is not replaced, because a new key could not read what the old one sealed.
  */
 export function ensureSecretKey(dataDir: string): SecretKeyFile {
-  const file = join(makeDataDirectory(dataDir), 'secret.key');
+  const home = makeDataDirectory(dataDir);
+  const file = join(home, 'secret.key');
+  // The database is looked for first: another process may just be making both, and begins with the
+  // key.
+  if (existsSync(join(home, 'postgres')) && !existsSync(file)) {
+    const message = `is required: ${file} is missing, without which stored secrets in the database of DATA_DIR cannot be read; restore it, or set SECRET_KEY`;
+    throw new SettingsInvalid([{ variable: 'SECRET_KEY', message }]);
+  }
   const { key, made } = readOrMake(file);
   if (key === '') {
     const message = `cannot be read: ${file} is empty; restore it, or set SECRET_KEY`;

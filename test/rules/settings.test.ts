@@ -1,6 +1,6 @@
 /** The environment becomes one settings object, or a list of everything that is wrong with it. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { roles, type NodeRole } from '../../services/node-roles.ts';
@@ -684,5 +684,13 @@ describe('the key of embedded mode', () => {
     writeFileSync(join(directory, 'secret.key'), '');
     expect(() => ensureSecretKey(directory)).toThrow(SettingsInvalid);
     expect(statSync(join(directory, 'secret.key')).size).toBe(0);
+  });
+
+  test('beside a database, one that is missing is not replaced either', () => {
+    mkdirSync(join(directory, 'restored', 'postgres'), { recursive: true });
+    expect(() => ensureSecretKey(join(directory, 'restored'))).toThrow(
+      /restored\/secret\.key is missing/,
+    );
+    expect(readdirSync(join(directory, 'restored'))).toEqual(['postgres']);
   });
 });
