@@ -47,8 +47,13 @@ const form =
   (text) =>
     fits(text) ? undefined : says;
 const matches = (pattern: RegExp, says: string): Form => form((text) => pattern.test(text), says);
+/** Also underscores, which networks of containers have in names. */
+const isHost = (text: string): boolean => isIP(text) !== 0 || /^[\p{L}\p{N}._-]+$/u.test(text);
+/** `URL` takes quotes, commas and stars for parts of a name. */
+const hasHost = (text: string): boolean =>
+  URL.canParse(text) && isHost(new URL(text).hostname.replace(/^\[(.*)\]$/, '$1'));
 const isOrigin = (text: string): boolean =>
-  /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+  /^https?:/.test(text) && hasHost(text) && new URL(text).origin === text;
 
 /** Whether it is an address whose user and password can be decoded. */
 function isAddress(text: string): boolean {
@@ -98,12 +103,13 @@ const origins = form(
   'must be origins as browsers send them, such as https://app.example.com, or *',
 );
 const address = form(
-  (text) => /^https?:\/\/[^\s?#@]*[^\s?#@/]$/.test(text) && URL.canParse(text),
+  (text) => /^https?:\/\/[^\s?#@\\]*[^\s?#@\\/]$/.test(text) && hasHost(text),
   'must be an http:// or https:// address without credentials, query or final slash',
 );
-const host = form(
-  (text) => isIP(text) !== 0 || /^[^\s:/@[\]]+$/.test(text),
-  'must be a host name or an IP address, without a port',
+const host = form(isHost, 'must be a host name or an IP address, without a port');
+const hosts = form(
+  (text) => text.split(',').every(isHost),
+  'must be a host name or an IP address, without a port, or several with commas between them',
 );
 const networks = form(
   (text) => ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text),
@@ -263,7 +269,10 @@ export const settingsGroups = {
       'PostgreSQL 14 or newer; of several comma-separated hosts, the writable one is used; without it and DB_HOST an embedded server runs',
       { form: problemOfDatabaseUrl },
     ),
-    db_host: text('PostgreSQL host; used with the other DB_* variables if DATABASE_URL is not set'),
+    db_host: text(
+      'PostgreSQL host; used with the other DB_* variables if DATABASE_URL is not set',
+      { form: hosts },
+    ),
     db_port: integer({ default: 5432, min: 1, max: 65_535 }, 'PostgreSQL port'),
     db_name: { type: 'string', default: 'strata', description: 'PostgreSQL database' },
     db_user: { type: 'string', default: 'strata', description: 'PostgreSQL user' },

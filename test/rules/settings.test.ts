@@ -111,6 +111,16 @@ describe('defaults', () => {
     expect(loadSettings(environment)).toMatchObject({ base_url: base, frontend_origin: origin });
   });
 
+  test.each([
+    [{ DB_HOST: 'db_1.internal,db_2.internal' }],
+    [{ DB_HOST: '::1' }],
+    [{ BASE_URL: 'https://[::1]:8443' }],
+    [{ BASE_URL: 'http://strata_gateway:8080/strata' }],
+    [{ FRONTEND_ORIGIN: 'https://xn--bcher-kva.example', CORS_ORIGINS: 'http://127.0.0.1:3000' }],
+  ])('hosts: %j', (environment) => {
+    expect(wrong({ ...environment, SECRET_KEY: key })).toEqual([]);
+  });
+
   test.each(['mail.example', '127.0.0.1', '::1'])('SMTP_SERVER may be %s', (host) => {
     expect(loadSettings({ SMTP_SERVER: host }).smtp_server).toBe(host);
   });
@@ -210,6 +220,10 @@ const badForms: Partial<Record<Field, string[]>> = {
     'https://u:p@a',
     'https://a b',
     'http://a:99999',
+    'https://a,https://b',
+    'https://*.example',
+    'https://"a"',
+    'https://a\\b',
   ],
   default_business_hours: [
     'mon-fri 09:00-17:00',
@@ -226,9 +240,10 @@ const badForms: Partial<Record<Field, string[]>> = {
     'https://A.example',
     'https://a:443',
     'javascript:alert(1)',
+    'https://*.example',
   ],
   trusted_proxies: ['proxy', '10.0.0.0/33', '10.0.0.1'],
-  cors_origins: ['a', 'https://a, https://b/', 'null'],
+  cors_origins: ['a', 'https://a, https://b/', 'null', 'https://*.example'],
   node_id: ['a b', 'a/b', 'x'.repeat(101)],
   log_level: ['INFO', 'verbose'],
   strata_operator: ['a\tb', 'x'.repeat(101)],
@@ -241,6 +256,7 @@ const badForms: Partial<Record<Field, string[]>> = {
     'nats://u:%zz@a',
   ],
   nats_namespace: ['a.b', 'a b', '*', 'a>', 'x'.repeat(51), 'strata-nodes'],
+  db_host: ['db:5432', 'postgres://db', '"db"', '[::1]', '/run/postgresql', 'u@db', 'a, b', 'a,'],
   database_url: [
     'db',
     'mysql://a/b',
@@ -266,7 +282,7 @@ const badForms: Partial<Record<Field, string[]>> = {
     '10.0.0.0/8;127.0.0.0/8',
   ],
   from_email: ['strata', 'a b@c', '@', 'Strata<strata@b>', '<a@b>', 'a@b;c@d'],
-  smtp_server: ['mail:587', 'smtp://mail', '[::1]', 'me@mail', 'a b'],
+  smtp_server: ['mail:587', 'smtp://mail', '[::1]', 'me@mail', 'a b', '"mail"', 'a,b', 'a\u200b'],
   mail_allowed_domains: [
     'Example.com',
     'a@b.example',
