@@ -20,7 +20,7 @@ import {
   type Attempt,
   type DocumentActions,
 } from '../../../shared/documents/document.ts';
-import { StrataError } from '../../../shared/errors.ts';
+import { invalid, StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import { concealSecrets } from '../../../shared/security/document-secrets.ts';
 import { rolloutKind, storedRollout, type RolloutAddress } from '../documents/rollout.ts';
@@ -98,9 +98,10 @@ export class Rollouts {
     return storedRollout(row);
   }
 
-  create(body: Create, request: Request): Promise<Kept> {
+  async create(body: Create, request: Request): Promise<Kept> {
     const { stages, changeset_id: changeSet = null } = body;
     requireStages(stages);
+    await requireTenants(stages, request);
     return whileAsRead(async () => {
       const source = await this.#sources.of(body, request);
       const { items, approvals, claims } = source;
@@ -360,6 +361,20 @@ export const movedBases = (
 /** The history says of its writes that they are a part of the change set. */
 const partOf = ({ changeset_id: id }: StoredRollout): Pick<Request, 'changeSet'> =>
   id === null ? {} : { changeSet: { id, requireEnough: () => undefined } };
+
+/** Throws 422 for a stage that would be watched in tenants that there are not. */
+async function requireTenants(stages: StoredRollout['stages'], { call }: Request): Promise<void> {
+  const listed = stages.flatMap(({ tenants = [] }, stage) =>
+    tenants.map((id, index) => ({ id, path: `/stages/${stage}/tenants/${index}` })),
+  );
+  if (listed.length === 0) return;
+  const { names } = await call('tenant-config.layers.places', {
+    body: { tenant_ids: listed.map(({ id }) => id), services: [] },
+  });
+  const unknown = listed.filter(({ id }) => !Object.hasOwn(names, id));
+  if (unknown.length > 0)
+    throw invalid(unknown.map(({ path }) => ({ path, message: 'is the id of no tenant' })));
+}
 
 async function requireBase(manager: EntityManager, items: readonly RolloutItem[]): Promise<void> {
   const moved = await movedBases(manager, items);

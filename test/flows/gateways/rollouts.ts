@@ -3,6 +3,7 @@
  * how it is taken back.
  */
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { percentileOf } from '../../../shared/rollouts/side.ts';
 import { eventually } from '../../support/cluster.ts';
@@ -284,6 +285,14 @@ describe('is refused', () => {
         { ...manual, percent: 50 },
       ]),
     ).toEqual([422, ['/stages/1/percent', '/stages/1/percent']]);
+  });
+  test('a stage of tenants that there are not', async () => {
+    const listed = [tenants[0]!.id, randomUUID()];
+    const stages = [firstTenant(), { ...manual, tenants: listed }, everybody];
+    expect(await problems(itemsOf(await twoEntries()), stages)).toEqual([
+      422,
+      ['/stages/1/tenants/1'],
+    ]);
   });
 });
 
