@@ -744,3 +744,44 @@ test('one that takes long to fire is followed by what has become due meanwhile',
   }
   expect(asked).toEqual([many, few, many, many, many]);
 });
+
+test('one is not fired by members that were looked up before its node stood still', async () => {
+  const id = await queue([]);
+  await db.query(
+    `UPDATE notifier.approvals SET expires_at = now() - interval '1 hour' WHERE id = $1`,
+    [id],
+  );
+  await db.query(
+    'UPDATE strata.feed_state SET cluster = strata.cluster(), started = pg_postmaster_start_time()',
+  );
+  let looks = 0;
+  // The first look is of a minute ago.
+  const standing = Object.create(db, {
+    query: {
+      async value(...asked: Parameters<typeof db.query>) {
+        const rows = await db.query<{ at: Date }[]>(...asked);
+        if (rows.length === 0) return rows;
+        looks += 1;
+        return looks > 1 ? rows : rows.map((row) => ({ ...row, at: new Date(+row.at - 60_000) }));
+      },
+    },
+  }) as typeof db;
+  let asked = 0;
+  let fired = 0;
+  const escalating = startEscalating({
+    db: standing,
+    log: pino({ level: 'silent' }),
+    open: () => ({ config: { email: {} }, groups: {}, admins: [], revision: 1 }) as never,
+    onQueued: () => undefined,
+    onChanged: () => (fired = asked),
+    call: (async () => {
+      asked += 1;
+      return { groups: {}, admins: [], groups_with_deciders: [] };
+    }) as never,
+  });
+  try {
+    await eventually(async () => expect(fired).toBe(2));
+  } finally {
+    await escalating.stop();
+  }
+});

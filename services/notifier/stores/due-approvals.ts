@@ -11,7 +11,10 @@ export const isDue = `state = 'pending' AND ${dueAt} <= now()`;
 const mostOfTenant = 10;
 const mostOfRound = 100;
 
-export type Due = Pick<ApprovalRow, 'id' | 'tenant_id' | 'chain'>;
+export type Due = Pick<ApprovalRow, 'id' | 'tenant_id' | 'chain'> & {
+  /** When that was read. */
+  readonly at: Date;
+};
 
 /**
  * Those that are due longest, the first of each tenant before the second of any, and those of
@@ -23,7 +26,7 @@ export const dueApprovals = (
   served: readonly string[] = [],
 ): Promise<Due[]> =>
   db.query<Due[]>(
-    `SELECT id, tenant_id, chain FROM (
+    `SELECT id, tenant_id, chain, now() AS at FROM (
        SELECT id, tenant_id, chain, ${dueAt} AS due_at,
          row_number() OVER (PARTITION BY tenant_id ORDER BY ${dueAt}, id) AS place
        FROM notifier.approvals WHERE ${isDue} AND id <> ALL($1)

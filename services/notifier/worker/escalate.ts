@@ -12,6 +12,7 @@ import { recordEvents } from '../../../shared/commits/commit.ts';
 import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
 import type { ApprovalState, NoticeType } from '../../../shared/contracts/notifier.ts';
 import { groupAt } from '../rules/approval.ts';
+import { isTooOld } from '../rules/automation.ts';
 import { destinationsOf, distinct } from '../channels/destinations.ts';
 import { dueStep, nextTimes, type Step } from '../rules/escalation.ts';
 import { withoutLeavers, type Approvers, type FrozenConfig } from '../rules/frozen-config.ts';
@@ -49,14 +50,17 @@ const endStateOf = {
 export function startEscalating(options: EscalationOptions): BackgroundLoop {
   const { db, log, onQueued, onChanged } = options;
 
-  /** False where another node has it, or it is due no more. */
-  const fireOne = ({ id }: Due, present: Approvers | undefined): Promise<boolean> =>
+  /**
+   * False where another node has it, it is due no more, or this node stood still since it looked who
+   * is a member.
+   */
+  const fireOne = ({ id, at }: Due, present: Approvers | undefined): Promise<boolean> =>
     db.transaction(async (manager) => {
       const [due] = await manager.query<{ now: Date }[]>(
         `SELECT now() AS now FROM notifier.approvals WHERE id = $1 AND ${isDue} FOR UPDATE SKIP LOCKED`,
         [id],
       );
-      if (!due) return false;
+      if (!due || isTooOld({ at }, due.now)) return false;
       const row = await manager.findOneByOrFail(ApprovalEntity, { id });
       await fire(options, manager, row, due.now, present);
       return true;
