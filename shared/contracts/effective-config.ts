@@ -16,6 +16,7 @@ import {
   DescribedObject,
   Nullable,
   Optional,
+  patterns,
   ServiceId,
   ServiceTypeName,
   StrictObject,
@@ -174,7 +175,7 @@ const query = {
   }),
   as_of: Optional.String({
     examples: ['12'],
-    pattern: '^([0-9]{1,15}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}(Z|[+-][0-9]{2}:[0-9]{2}))$',
+    pattern: patterns.revisionOrTime,
     description:
       'A revision of the tenant or a timestamp: the layers and bounds at that point, without the environment, and without platform entries that have become private',
   }),

@@ -16,9 +16,12 @@ import {
 
 /** What a text has to look like, where its pattern says that to nobody. Each has its sentence in shared/schema/validate.ts. */
 export const patterns = {
+  uuid: '^[0-9a-f-]{36}$',
   decimal: '^(0|[1-9][0-9]{0,11})(\\.[0-9]{1,6})?$',
   currency: '^[A-Z]{3}$',
   localTime: '^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]$',
+  revisionOrTime:
+    '^([0-9]{1,15}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}(Z|[+-][0-9]{2}:[0-9]{2}))$',
 } as const;
 
 /** For objects whose unknown members are refused, which are nearly all. */
@@ -67,7 +70,7 @@ export const described = <T extends TSchema>(
     ...(examples.length > 0 && { examples }),
   }) as TSchema as T;
 
-export const Uuid = Type.String({ format: 'uuid', pattern: '^[0-9a-f-]{36}$' });
+export const Uuid = Type.String({ format: 'uuid', pattern: patterns.uuid });
 export const Timestamp = Type.String({ format: 'date-time', maxLength: 40 });
 export const TenantId = described(Uuid, "The tenant's id");
 export const UserId = described(Uuid, "The account's id");

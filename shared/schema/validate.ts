@@ -169,7 +169,10 @@ const tagsOf = ({ parentSchema, params }: ErrorObject): string[] =>
     ({ properties }) => properties[params.tag as string]!.const,
   );
 
+const notUuid = 'must be an id: a UUID, in lower case';
 const sentencesOfPatterns: Readonly<Record<string, string>> = {
+  [patterns.uuid]: notUuid,
+  [patterns.revisionOrTime]: 'must be a revision, or a time such as 2026-11-30T09:30:00Z',
   [patterns.decimal]:
     'must be a decimal that is not negative, as text such as 500.00, with at most twelve digits before the point and six after it',
   [patterns.currency]: 'must be three capital letters, such as EUR (ISO 4217)',
@@ -194,6 +197,7 @@ function sentenceOf(error: ErrorObject): string {
       return sentencesOfPatterns[params.pattern as string] ?? message ?? 'is not valid';
     default:
       if (params.format === timeZoneFormat) return 'is not an IANA time zone';
+      if (params.format === 'uuid') return notUuid;
       if (params.format === 'date-time')
         return 'is not a valid timestamp, such as 2026-11-30T09:30:00Z';
       return message ?? 'is not valid';

@@ -40,6 +40,14 @@ test('an array that is too long is told once, whatever it holds', () => {
   expect(problemsOf(list, ['x', 'x'])).toHaveLength(1);
 });
 
+test('of an id, and of a revision or a time, what it has to be is told in words, once', () => {
+  const asked = { tenant_id: 'Acme', as_of: '2026-11-30' };
+  expect(problemsOf(contracts['config-resolver.resolve'].params, asked)).toEqual([
+    { path: '/tenant_id', message: 'must be an id: a UUID, in lower case' },
+    { path: '/as_of', message: 'must be a revision, or a time such as 2026-11-30T09:30:00Z' },
+  ]);
+});
+
 test('a text that is too long is told once, and not taken apart to see whether it is a time', () => {
   const moment = Type.String({ format: 'date-time', maxLength: 40 });
   expect(problemsOf(moment, ' '.repeat(20_000))).toEqual([
