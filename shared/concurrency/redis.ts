@@ -30,8 +30,9 @@ export async function openRedis(url: string, settings: Settings): Promise<RedisC
     socketTimeout: 2000,
     enableOfflineQueue: false,
     retryStrategy: retry,
-    // Of a primary that has become a replica: the next connection is to the new one.
-    reconnectOnError: ({ message }) => message.startsWith('READONLY '),
+    // Of a primary that has become a replica: the next connection is to the new one. And where there
+    // is no such database, since the client would continue in another one.
+    reconnectOnError: ({ message }) => /^READONLY |DB index/.test(message),
   };
   if (name === null && !isCluster) return withoutLeftTimer(new ioredis.Redis(url, options));
 

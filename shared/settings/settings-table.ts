@@ -65,9 +65,13 @@ function isAddress(text: string): boolean {
     return false;
   }
 }
+/** The client takes any text for the number of a database, and ends the process over it. */
+const namesDatabase = (text: string): boolean => /^\/?(\d+\/?)?$/.test(new URL(text).pathname);
 const redis = form(
-  (text) => /^rediss?:\/\/\S+$/.test(text) && redisAddresses(text).every(isAddress),
-  'must be a redis:// or rediss:// address, of several hosts with commas between them, and in user and password %25 for %',
+  (text) =>
+    /^rediss?:\/\/\S+$/.test(text) &&
+    redisAddresses(text).every((each) => isAddress(each) && namesDatabase(each)),
+  'must be a redis:// or rediss:// address, of several hosts with commas between them, in user and password %25 for %, and of a database its number',
 );
 const nats = form(
   (text) =>

@@ -116,6 +116,8 @@ describe('defaults', () => {
     [{ DB_HOST: '::1' }],
     [{ BASE_URL: 'https://[::1]:8443' }],
     [{ BASE_URL: 'http://strata_gateway:8080/strata' }],
+    [{ REDIS_URL: 'redis://:p@127.0.0.1:6379/15' }],
+    [{ REDIS_URL: 'rediss://a/' }],
     [{ FRONTEND_ORIGIN: 'https://xn--bcher-kva.example', CORS_ORIGINS: 'http://127.0.0.1:3000' }],
   ])('hosts: %j', (environment) => {
     expect(wrong({ ...environment, SECRET_KEY: key })).toEqual([]);
@@ -267,7 +269,15 @@ const badForms: Partial<Record<Field, string[]>> = {
   ],
   prometheus_url: ['prometheus:9090', 'ftp://a'],
   slack_api_url: ['slack.com/api', 'ftp://a'],
-  redis_url: ['r:6379', 'http://r', 'redis://', 'redis://a:6379,b:x', 'redis://u:%zz@a'],
+  redis_url: [
+    'r:6379',
+    'http://r',
+    'redis://',
+    'redis://a:6379,b:x',
+    'redis://u:%zz@a',
+    'redis://a/strata',
+    'redis://a,b/0/1',
+  ],
   nats_nkey_seed: ['SU', 'UA'.padEnd(58, 'A')],
   secret_key: ['short', 'k'.repeat(31)],
   secret_key_previous: ['short'],

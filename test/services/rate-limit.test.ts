@@ -203,6 +203,21 @@ describe('in Redis', () => {
     }
   });
 
+  test('where it has no such database, nothing is asked of another one', async () => {
+    const url = `redis://127.0.0.1:${server.port}/99`;
+    const redis = await openRedis(url, loadSettings({}, { roles: [] }));
+    const refused: string[] = [];
+    redis.on('error', ({ message }: Error) => refused.push(message));
+    try {
+      // By the second connection the first one was given up.
+      await eventually(async () => expect(refused.length).toBeGreaterThan(1));
+      expect(refused[0]).toContain('DB index is out of range');
+      await expect(redis.ping()).rejects.toThrow();
+    } finally {
+      redis.disconnect();
+    }
+  });
+
   test('while Redis hangs and while it is away, each gateway counts alone', async () => {
     const [one, other] = gateways(2);
     const timed = async (address: string): Promise<number> => {
