@@ -86,16 +86,20 @@ async function addressed(
 }
 
 const dryRun: Flag = { type: 'boolean', summary: 'show the changes, write nothing' };
-const writeFlags: Readonly<Record<string, Flag>> = {
-  'dry-run': dryRun,
-  reason: { type: 'string', summary: 'why, kept in the history' },
-  'if-match': { type: 'string', summary: 'only where this is still its revision' },
+/** What a write says that is refused without: an approval that it needs, fields that a folder owns. */
+export const guardFlags: Readonly<Record<string, Flag>> = {
   propose: { type: 'boolean', summary: 'where it needs an approval, ask for that' },
   'break-glass': { type: 'string', summary: 'why it cannot wait for approval, in an emergency' },
   'take-over': {
     type: 'string',
     summary: 'folders, with commas, whose fields are changed by hand',
   },
+};
+const writeFlags: Readonly<Record<string, Flag>> = {
+  'dry-run': dryRun,
+  reason: { type: 'string', summary: 'why, kept in the history' },
+  'if-match': { type: 'string', summary: 'only where this is still its revision' },
+  ...guardFlags,
 };
 const temporaryFlags: Readonly<Record<string, Flag>> = {
   ...writeFlags,
@@ -104,14 +108,17 @@ const temporaryFlags: Readonly<Record<string, Flag>> = {
     summary: 'when it ends by itself (RFC 3339): each field becomes what it was',
   },
 };
+export const guardOptions = (flags: Input['flags']) => ({
+  propose: flags.propose,
+  break_glass: textOf(flags['break-glass']),
+  take_over: textOf(flags['take-over']),
+});
 /** The parameters that every write has. */
 const writeOptions = (flags: Input['flags']) =>
   given({
     dry_run: flags['dry-run'],
     reason: textOf(flags.reason),
-    propose: flags.propose,
-    break_glass: textOf(flags['break-glass']),
-    take_over: textOf(flags['take-over']),
+    ...guardOptions(flags),
     until: textOf(flags.until),
     if_match:
       typeof flags['if-match'] === 'string' ? `"${revisionOf(flags['if-match'])}"` : undefined,

@@ -1006,6 +1006,25 @@ test('stop refuses every automation with its reason, resume lifts it', async () 
   expect(await automated()).toBe(true);
 });
 
+test('a stop that a policy guards is lifted by a proposal, or in an emergency', async () => {
+  const guarded = await createTenant(strata.url, platform, 'Guarded');
+  const at = `/tenants/${guarded.id}/config`;
+  const policy = { config_types: ['bounds_config'], tightening: 'free' };
+  expect((await guarded.admin.put(`${at}/change-policy`, policy)).status).toBe(201);
+  const run = (...args: string[]): Promise<Ended> =>
+    asPerson(guarded.emails.tenant_admin!, memberPassword, ...args, '--reason', 'incident 8');
+  const isStopped = async (): Promise<boolean> =>
+    (await guarded.admin.get(`${at}/bounds`)).body.automation_enabled?.const === false;
+  expect(await run('stop')).toMatchObject({ code: 0, err: '' });
+  expect((await run('resume')).err).toMatch(/^strata: change_approval_required/);
+  const proposed = await run('resume', '--propose');
+  expect([proposed.code, proposed.out]).toEqual([0, expect.stringMatching(/^waits for approval/)]);
+  expect(await isStopped()).toBe(true);
+  const why = 'Payments are down and no one else is awake';
+  expect(await run('resume', '--break-glass', why)).toMatchObject({ code: 0, err: '' });
+  expect(await isStopped()).toBe(false);
+});
+
 soakTest('members, who decides, keys and deliveries, as the console has them', async () => {
   const email = tenant.emails.tenant_admin!;
   const routes = {
