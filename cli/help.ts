@@ -10,6 +10,16 @@ export function usageOf<S extends Session>(command: Command<S>, table: CommandTa
   return [command.name, ...table.parametersOf(command), ...options].join(' ');
 }
 
+/** The words that help is asked on, also by `--help` after them; undefined where it is not asked for. */
+export function helpAsked<S extends Session>(
+  words: readonly string[],
+  table: CommandTable<S>,
+): readonly string[] | undefined {
+  if (words[0] !== 'help' && !words.includes('--help')) return undefined;
+  const named = table.commandAt(words)?.name.split(' ');
+  return named ?? words.filter((word) => word !== 'help' && !word.startsWith('-'));
+}
+
 /** All commands, a line each; or, where words name some, those with their flags. Throws Misused. */
 export function helpOn<S extends Session>(
   words: readonly string[],

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 import { Misused, type Command, type Flags, type Input } from './command.ts';
 import type { CommandTable } from './command-table.ts';
-import { helpOn, usageOf } from './help.ts';
+import { helpAsked, helpOn, usageOf } from './help.ts';
 import { json } from './output.ts';
 import { Failed, type Session } from './session.ts';
 import { tenantId, textsOf } from './typed.ts';
@@ -23,8 +23,9 @@ export async function run<S extends Session>(
   output: Pick<Input, 'print' | 'signal'>,
   table: CommandTable<S>,
 ): Promise<number> {
-  if (words[0] === 'help') {
-    output.print(helpOn(words.slice(1), table));
+  const asked = helpAsked(words, table);
+  if (asked) {
+    output.print(helpOn(asked, table));
     return 0;
   }
   return execute(parse(words, table), session, output);

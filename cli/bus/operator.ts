@@ -6,7 +6,8 @@ import { createInterface } from 'node:readline';
 import { SettingsInvalid } from '../../shared/settings/settings.ts';
 import { CannotJoin, join, type ClusterSession } from './cluster-session.ts';
 import { consoleTable } from '../commands/console-commands.ts';
-import { helpOn } from '../help.ts';
+import { Misused } from '../command.ts';
+import { helpAsked, helpOn } from '../help.ts';
 import { describe, run } from '../interpreter.ts';
 import { printable } from '../output.ts';
 import { openStdout } from '../stdout.ts';
@@ -49,8 +50,9 @@ async function runLines(session: ClusterSession, signal: AbortSignal): Promise<n
 
 async function main(): Promise<number> {
   const words = process.argv.slice(2);
-  if (words[0] === 'help' || words[0] === '--help') {
-    print(helpOn(words.slice(1), consoleTable));
+  const asked = helpAsked(words, consoleTable);
+  if (asked) {
+    print(helpOn(asked, consoleTable));
     return 0;
   }
   const session = await join();
@@ -72,7 +74,7 @@ async function main(): Promise<number> {
 }
 
 main().then(exit, (error: unknown) => {
-  const canBeMended = error instanceof CannotJoin || error instanceof SettingsInvalid;
-  complain(canBeMended ? error.message : ((error as Error).stack ?? String(error)));
+  const canBeMended = [CannotJoin, SettingsInvalid, Misused].some((kind) => error instanceof kind);
+  complain(canBeMended ? (error as Error).message : ((error as Error).stack ?? String(error)));
   process.exit(1);
 });

@@ -8,7 +8,7 @@ import { readFileSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Misused } from '../command.ts';
 import { candidatesFor } from '../completion.ts';
-import { helpOn } from '../help.ts';
+import { helpAsked, helpOn } from '../help.ts';
 import { execute, parse, splitFlags } from '../interpreter.ts';
 import { printableLine } from '../output.ts';
 import { Failed } from '../session.ts';
@@ -37,10 +37,12 @@ async function main(given: readonly string[], signal: AbortSignal): Promise<numb
     print(version());
     return 0;
   }
-  if (first === undefined || first === 'help' || words.includes('--help')) {
-    const named = table.commandAt(words)?.name.split(' ');
-    const asked = words.filter((word) => word !== 'help' && !word.startsWith('-'));
-    print(`${helpOn(named ?? asked, table)}`);
+  // Options have values, which name no command.
+  const isNamed = (word: string, index: number): boolean =>
+    word === '--help' || !isOption(word, index, words);
+  const asked = first === undefined ? [] : helpAsked(words.filter(isNamed), table);
+  if (first === undefined || asked) {
+    print(helpOn(asked ?? [], table));
     return 0;
   }
   if (first.startsWith('-')) splitFlags(table.options, words);

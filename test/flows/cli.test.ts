@@ -258,6 +258,8 @@ describe('what goes wrong', () => {
       out: expect.stringMatching(/^config get /),
       err: '',
     });
+    const asked = await cli.run(['--url', strata.url, '--help']);
+    expect(asked).toMatchObject({ code: 0, err: '' });
   });
 
   test('a key that is none, and one that is refused, is not shown', async () => {

@@ -446,7 +446,11 @@ describe('the console of an operator', () => {
     const alone = await operator({}, ['nodes']);
     expect(alone).toMatchObject({ code: 1, out: '' });
     expect(alone.err).toContain('NATS_URL is not set');
-    expect((await operator({}, ['help'])).out).toContain('config rollback <tenant> <revision>');
+    const usage = 'config rollback <tenant> <revision>';
+    expect((await operator({}, ['help'])).out).toContain(usage);
+    expect((await operator({}, ['config', 'rollback', '--help'])).out).toMatch(usage);
+    const unknown = await operator({}, ['help', 'rolback']);
+    expect(unknown).toEqual({ code: 1, out: '', err: 'there is no command rolback\n' });
   });
 
   test('the tab key: commands, resources, ids, flags', async () => {
