@@ -753,6 +753,26 @@ describe('the keyboard alone', () => {
     await seen.close();
   });
 
+  test('goes to nothing that is behind the buttons at the edge of the window', async () => {
+    const seen = await tabOf('tenant_admin');
+    const { page } = seen;
+    await page.setViewportSize({ width: 320, height: 640 });
+    await page.goto(`/console/tenants/${tenant.id}/documents/notifications`);
+    await page.locator('.editor footer.actions').waitFor();
+    const covering = `(() => {
+      const { activeElement: at } = document;
+      const { left, top, width, height } = at.getBoundingClientRect();
+      const seen = document.elementFromPoint(left + width / 2, top + height / 2);
+      return seen?.closest('footer.actions') && !at.closest('footer.actions') ? at.outerHTML : '';
+    })()`;
+    for (let place = 0; place < 70; place += 1) {
+      await page.keyboard.press('Tab');
+      expect(await page.evaluate(covering)).toBe('');
+    }
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
   soakTest('goes to a page, a key and a person by Ctrl-K', async () => {
     const { id, emails } = tenant;
     const seen = await tabOf('tenant_admin');
