@@ -797,6 +797,15 @@ describe('the keyboard alone', () => {
     await search.fill('a');
     await standAt(page, 'palette');
     await page.keyboard.press('ArrowDown');
+    // Where whoever looks has their own colours, no background says which one is chosen.
+    await page.emulateMedia({ forcedColors: 'active' });
+    for (const all of ['[role=option]', 'nav.side a']) {
+      const outlines = await page.evaluate<string[]>(
+        `[...document.querySelectorAll('${all}')].map((each) => getComputedStyle(each).outlineStyle)`,
+      );
+      expect([all, outlines.filter((style) => style === 'solid').length]).toEqual([all, 1]);
+    }
+    await page.emulateMedia({ forcedColors: null });
     await page.keyboard.press('Escape');
     await goTo('Approver groups', 'Page');
     await page.getByRole('heading', { name: 'Approver groups' }).waitFor();
