@@ -32,6 +32,7 @@ import { dayOf, HistoryFilters } from './history-filters.tsx';
 import {
   historyAddress,
   isRevertible,
+  isUndoable,
   mostReverts,
   nameOfDocument,
   pageSize,
@@ -256,7 +257,7 @@ const isKnown = ({ config_type: type }: Entry, { kinds }: Owner): boolean =>
   kinds.some(({ configType }) => configType === type);
 
 function TakeBack({
-  entry: { changes, purged },
+  entry,
   mayEdit,
   onRevert,
   onTakeBack,
@@ -266,6 +267,7 @@ function TakeBack({
   readonly onRevert: (change: Change) => void;
   readonly onTakeBack: (way: Way) => void;
 }): VNode {
+  const { changes } = entry;
   return (
     <>
       {mayEdit && changes.length > 1 && (
@@ -286,7 +288,7 @@ function TakeBack({
         </p>
       )}
       <p class="buttons">
-        {!purged && (
+        {isUndoable(entry) && (
           <Button class="small" says="Undo this change…" onClick={() => onTakeBack('undo')} />
         )}
         <Button

@@ -35,6 +35,10 @@ export function nameOfDocument(
   return type === 'rollout_config' ? `Rollout ${id.slice(0, 8)}` : `${type} ${id}`;
 }
 
+/** Limits are always there: what made them with the tenant is undone by no one. */
+export const isUndoable = ({ action, config_type: type, purged }: Entry): boolean =>
+  !purged && !(action === 'create' && type === 'tenant_risk_config');
+
 export type Way = 'undo' | 'restore';
 export type Change = Entry['changes'][number];
 

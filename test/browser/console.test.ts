@@ -951,6 +951,12 @@ describe('history', () => {
     await review.publish('Undo it', 'Too early');
     await seen.page.getByText('rollback').waitFor();
     expect((await admin.get(path)).body.default_region).toBe('first');
+
+    // What made the limits, which are always there, is offered to be restored alone.
+    await history.open(id, '?config_type=tenant_risk_config&open=1');
+    const offered = seen.page.locator('.opened').getByRole('button', { name: /^(Undo|Restore)/ });
+    await offered.last().waitFor();
+    expect(await offered.allInnerTexts()).toEqual(['Restore what it was after this…']);
     expect(seen.faults).toEqual([]);
     await seen.close();
   });
