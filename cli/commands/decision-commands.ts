@@ -3,7 +3,7 @@ import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { Misused, type Command, type Flags } from '../command.ts';
 import { columns } from '../output.ts';
 import type { Session } from '../session.ts';
-import { countOf, given, textOf } from '../typed.ts';
+import { countOf, given, jsonOf, textOf } from '../typed.ts';
 
 type Listed = ResultOf<'notifier.decisions.list'>['items'][number];
 type Replay = ResultOf<'config-resolver.decisions.replay'>;
@@ -102,14 +102,6 @@ function proposedBy(flags: Flags): object {
   if (Object.keys(proposed).length !== 1)
     throw new Misused('one of --changeset, --items and --as-of says what is proposed');
   return proposed;
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new Misused('--items is no JSON');
-  }
 }
 
 /** To the end, however many answers that takes. */

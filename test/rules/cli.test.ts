@@ -76,6 +76,10 @@ describe('words that are no command say how it is used, before anybody is asked'
     [['config', 'purge', 'global_config', 'key'], /^--reason is needed/],
     [['config', 'purge', 'globl', 'key', '--reason', 'r'], /^a kind is one of global_config, /],
     [['decide', 'scale'], /^--risk is missing/],
+    [
+      ['decisions', 'replay', '--from', 'now', '--items', '[{"a":1,"a":2}]'],
+      /^the JSON is not valid/,
+    ],
     [['decisions', 'replay', '--from', 'now'], /^one of --changeset, --items and --as-of/],
     [['audit', 'cut', 'two', 'a hash'], /^two is not the number of an event/],
     [['rollouts', 'hold', 'a rollout'], /^--reason is missing/],
