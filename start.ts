@@ -27,11 +27,10 @@ import { firstSettings } from './shared/settings/live-settings.ts';
 import { createMailer } from './shared/mail/mailer.ts';
 import { nearestName } from './shared/nearest.ts';
 import {
-  describeUnknown,
+  fileWarnings,
   loadSettings,
   readEnvironment,
   SettingsInvalid,
-  unknownSettings,
   wantsStacks,
   type Settings,
 } from './shared/settings/settings.ts';
@@ -333,7 +332,7 @@ async function main(): Promise<void> {
     return;
   }
   const roles = rolesNamed(option === undefined ? given : []);
-  for (const unknown of unknownSettings()) complain(describeUnknown(unknown));
+  for (const warning of fileWarnings()) complain(warning);
   if (option === '--migrate') await migrateOnly();
   else await runNode(roles);
 }

@@ -12,7 +12,7 @@ import { contractOf } from '../contracts/index.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { Change } from '../commits/commit.ts';
 import type { LiveSettings } from '../settings/live-settings.ts';
-import { describeUnknown, unknownSettings } from '../settings/settings.ts';
+import { fileWarnings } from '../settings/settings.ts';
 import { readBacklog } from './backlog.ts';
 import { clusterNodes } from './cluster-nodes.ts';
 import { clusterOperations } from './cluster-operations.ts';
@@ -107,7 +107,7 @@ function nodeHandlers({
     'cluster.node.reload-environment': async ({ body: { dry_run: dryRun } }) => {
       try {
         const { changed, requires_restart } = dryRun ? settings.preview() : settings.reload();
-        for (const unknown of dryRun ? [] : unknownSettings()) log.warn(describeUnknown(unknown));
+        for (const warning of dryRun ? [] : fileWarnings()) log.warn(warning);
         return { changed_settings: changed, requires_restart, problem: null };
       } catch (error) {
         const problem = (error as Error).message;

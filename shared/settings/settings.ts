@@ -2,6 +2,7 @@
  * The only reader of the environment: it becomes one frozen, validated object per process, or a
  * list of all that is wrong.
  */
+import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
@@ -77,15 +78,23 @@ export const readEnvironment = (environment: Environment = process.env): Environ
   ...readFile(environment),
 });
 
-function readFile({ ENV_FILE: file }: Environment): Environment {
-  if (!file) return {};
+const readFile = (environment: Environment): Environment => parse(textOfFile(environment));
+
+function textOfFile({ ENV_FILE: file }: Environment): string {
+  if (!file) return '';
+  const refused = (why: string): SettingsInvalid =>
+    new SettingsInvalid([
+      { variable: 'ENV_FILE', message: `names ${resolve(file)}, which ${why}` },
+    ]);
+  let bytes: Buffer;
   try {
-    return parse(readFileSync(file));
+    bytes = readFileSync(file);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const message = `names ${resolve(file)}, which cannot be read (${code})`;
-    throw new SettingsInvalid([{ variable: 'ENV_FILE', message }]);
+    throw refused(`cannot be read (${(error as NodeJS.ErrnoException).code})`);
   }
+  // As some editors keep it, where no line of it would be a setting.
+  if (!isUtf8(bytes) || bytes.includes(0)) throw refused('is not a text in UTF-8');
+  return bytes.toString('utf8');
 }
 
 /** A name in the file of ENV_FILE that is no setting, so that it has no effect. */
@@ -107,11 +116,35 @@ export function unknownSettings(environment: Environment = process.env): Unknown
     .map((name) => ({ name, nearest: nearestName(known, name) }));
 }
 
-/** For the console and the log. */
-export function describeUnknown({ name, nearest }: UnknownSetting): string {
+/**
+ * Secrets in the file of ENV_FILE with a # that is in no quotes: what follows it is a comment, and
+ * no part of them. They are reported alone, since what is left may be what a node runs with.
+ */
+export function cutSecrets(environment: Environment = process.env): string[] {
+  const text = textOfFile(environment);
+  return rows
+    .filter(([, row]) => row.secret)
+    .map(([field]) => variableOf(field))
+    .filter((name) =>
+      new RegExp(`^\\s*(export\\s+)?${name}\\s*[=:]\\s*[^\\s'"\`#][^#\\r\\n]*(?<=\\S)#`, 'm').test(
+        text,
+      ),
+    );
+}
+
+const describeCut = (name: string): string =>
+  `ENV_FILE: ${name} ends before its #, where a comment begins. Put it in quotes if the rest belongs to it.`;
+
+function describeUnknown({ name, nearest }: UnknownSetting): string {
   const meant = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
   return `ENV_FILE: ${name} is no setting and has no effect.${meant}`;
 }
+
+/** What is odd in the file of ENV_FILE and stops nothing, for the console and the log. */
+export const fileWarnings = (environment: Environment = process.env): string[] => [
+  ...unknownSettings(environment).map(describeUnknown),
+  ...cutSecrets(environment).map(describeCut),
+];
 
 /**
  * Whether errors of a start are shown with their stacks; also where the settings cannot be read.

@@ -7,6 +7,8 @@ import { roles, type NodeRole } from '../../services/node-roles.ts';
 import { liveSettings } from '../../shared/settings/live-settings.ts';
 import { ensureSecretKey } from '../../shared/security/secret-key-file.ts';
 import {
+  cutSecrets,
+  fileWarnings,
   takesClearCredentials,
   describeChanges,
   loadSettings,
@@ -595,6 +597,37 @@ describe('ENV_FILE', () => {
     expect(() => readEnvironment({ ENV_FILE: file })).toThrow(
       `The settings are not valid: ENV_FILE names ${file}, which cannot be read (ENOENT)`,
     );
+  });
+
+  test('that is no text in UTF-8, of which no line would be a setting, is one, too', () => {
+    const file = join(directory, 'env');
+    for (const encoding of ['utf16le', 'latin1'] as const) {
+      writeFileSync(file, '\ufeffDB_PASSWORD=pässword\n', encoding);
+      expect(() => readEnvironment({ ENV_FILE: file })).toThrow('which is not a text in UTF-8');
+    }
+    writeFileSync(file, '\ufeffDB_PASSWORD=pässword\r\n');
+    expect(readEnvironment({ ENV_FILE: file }).DB_PASSWORD).toBe('pässword');
+  });
+
+  test('secrets that end before a # which is in no quotes are reported, and not shown', () => {
+    const file = join(directory, 'env');
+    writeFileSync(
+      file,
+      [
+        'DB_PASSWORD=canary#1',
+        'export REDIS_PASSWORD = a b#c',
+        'SMTP_PASSWORD="a#b"',
+        "NATS_PASSWORD='a#b'",
+        'NATS_TOKEN=a # the token',
+        'WEBHOOK_SECRET=# none',
+        'HOST=a#b',
+      ].join('\n'),
+    );
+    expect(readEnvironment({ ENV_FILE: file }).DB_PASSWORD).toBe('canary');
+    expect(cutSecrets({ ENV_FILE: file })).toEqual(['DB_PASSWORD', 'REDIS_PASSWORD']);
+    const [warning] = fileWarnings({ ENV_FILE: file });
+    expect(warning).toMatch(/^ENV_FILE: DB_PASSWORD ends before its #.* quotes/);
+    expect(fileWarnings({ ENV_FILE: file }).join()).not.toContain('canary');
   });
 
   test('names that are no settings are reported with the nearest one; those of the process are not', () => {
