@@ -12,6 +12,7 @@ import { runPasted } from '../support/pasted.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startNats, startRedis, type Process } from '../support/servers.ts';
 import {
+  addMember,
   adminPassword,
   Client,
   createTenant,
@@ -642,6 +643,32 @@ test('the maker of a rule does not approve what its workload asks for', async ()
   const path = `/tenants/${tenant.id}/approvals/${asked.body.id}/decision`;
   const own = await tenant.admin.post(path, { decision: 'approve' });
   expect([own.status, own.body.detail.code]).toEqual([403, 'approval_own_request']);
+});
+
+test('what a workload approved counts beside others as long as its rule is there', async () => {
+  const approvals = `/tenants/${tenant.id}/approvals`;
+  const policy = { approval_policy: { required: { high: 2 }, machines: true } };
+  const set = await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, policy);
+  expect(set.status).toBe(200);
+  const email = 'second@workloads.example';
+  const second = await addMember(tenant.admin, tenant.id, { email, roles: ['reviewer'] });
+  for (const [ends, state] of [
+    [false, 'approved'],
+    [true, 'pending'],
+  ]) {
+    await trust([rule({ scopes: ['approvals:decide'] })]);
+    const asked = await tenant.operator.post(approvals, {
+      action: 'scale',
+      risk_level: 'high',
+      title: 'Scale',
+    });
+    const decide = (by: Client) =>
+      by.post(`${approvals}/${asked.body.id}/decision`, { decision: 'approve' });
+    const first = await decide(asOn(0, await given()));
+    expect(first.body).toMatchObject({ state: 'pending', approved_by: [{ by: account }] });
+    if (ends) expect((await tenant.admin.delete(trustOf())).status).toBe(204);
+    expect((await decide(second.client)).body.state).toBe(state);
+  }
 });
 
 test('a stream ends with the rule that opened it', async () => {

@@ -13,7 +13,7 @@ import {
   recordEvents,
 } from '../../../shared/commits/commit.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
-import { StrataError } from '../../../shared/errors.ts';
+import { ifFound, StrataError } from '../../../shared/errors.ts';
 import { approvalView, type Approval } from '../rules/approval.ts';
 import {
   groupsAsked,
@@ -143,12 +143,16 @@ interface Earlier extends Pick<Candidate, 'right' | 'revisions'> {
   readonly approver: StoredApprover;
 }
 
-/** An approval of one of several people counts as long as they could decide. */
+/**
+ * An approval of one of several people counts as long as they could decide, and one by a key as long
+ * as that is good: whoever revokes a key takes back what somebody else may have done with it.
+ */
 async function earlierOf(row: ApprovalRow, { call }: Pick<Request, 'call'>): Promise<Earlier[]> {
   const withRightNow = async (approver: StoredApprover): Promise<Earlier> => {
     const { type, id, right } = approver;
     // The console is no member; nor is an address, whose approval was the only one.
     if (right === 'console' || right === 'recipient') return { approver, right, revisions: {} };
+    if (!(await isKeyGood(approver, call))) return { approver, right: null, revisions: {} };
     const { decider, revisions } = await call('tenant-config.members.decider', {
       tenant_id: row.tenant_id,
       ...(type === 'service' ? { account_id: id } : { user_id: id }),
@@ -158,6 +162,25 @@ async function earlierOf(row: ApprovalRow, { call }: Pick<Request, 'call'>): Pro
     return { approver, right: decider?.right ?? null, revisions };
   };
   return Promise.all((row.approved_by ?? []).map(withRightNow));
+}
+
+/**
+ * Whether the key that somebody came with, or the trust in their workload, is good now; true without
+ * one. Throws where nobody can say, since what is known from before an outage may be revoked.
+ */
+async function isKeyGood(
+  { type, id, api_key: used }: StoredApprover,
+  call: Request['call'],
+): Promise<boolean> {
+  if (!used) return true;
+  const key = await ifFound(call('auth.api-key.resolve', { key_id: used.id }));
+  const found =
+    key ?? (type === 'service' && (await call('auth.trust.resolve', { account_id: id })));
+  if (!found) return false;
+  if ('stale' in found) throw new StrataError('service_unavailable');
+  return Array.isArray(found)
+    ? found.some((rule) => rule.id === used.id)
+    : found.usable && Date.parse(found.expires_at) > Date.now();
 }
 
 /**

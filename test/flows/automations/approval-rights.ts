@@ -592,6 +592,27 @@ describe('who may approve', () => {
       expect((await decide(people.carl!, asked.id)).body.state).toBe('approved');
     });
 
+    test('an approval by a key that was revoked since does not count', async () => {
+      const person = await people.bob!.post('/auth/api-key', { name: 'own', scopes: everything });
+      const keysAt = path(`/service-accounts/${ids.review}/api-keys`);
+      const machine = await people.dora!.post(keysAt, { name: 'review', scopes: everything });
+      const made: [owner: Client, at: string, id: string, by: string][] = [
+        [people.bob!, '/auth/api-keys', person.body.id, ids.bob!],
+        [people.ada!, keysAt, machine.body.id, ids.review!],
+      ];
+      const keyTexts = [person.body.api_key, machine.body.api_key];
+      for (const [index, [owner, at, id, by]] of made.entries()) {
+        const asked = await ask('ada', 'none', { risk_level: 'high' });
+        const first = await decide(new Client(strata.url, keyTexts[index]), asked.id);
+        expect(first.body).toMatchObject({ state: 'pending', approved_by: [{ by }] });
+        expect((await owner.delete(`${at}/${id}`)).status).toBe(204);
+        const second = await decide(people.carl!, asked.id);
+        const carl = { by: ids.carl };
+        expect(second.body).toMatchObject({ state: 'pending', approved_by: [carl] });
+        expect((await decide(people.dora!, asked.id)).body.state).toBe('approved');
+      }
+    });
+
     test('whoever approved where the groups had no one still counts once it has escalated', async () => {
       await grow();
       const { id } = await ask('deploy/ada', 'unled', { risk_level: 'high' });
