@@ -239,3 +239,26 @@ test('a key that only writes tries a write, and is shown no impact', async () =>
   const both = await keyWith('platform:write', 'platform:read');
   expect((await both.put(`${path}&impact=true`, { config_value: 1 })).body.complete).toBe(true);
 });
+
+test('nor told which private entries, and whose configurations, have changed since a plan', async () => {
+  const made = await platform.post('/auth/api-key', { name: 'w', scopes: ['platform:write'] });
+  const writer = new Client(strata.url, made.body.api_key);
+  await platform.put('/config/global/kept_private', { config_value: 1 });
+  await tenant.admin.patch(`/tenants/${tenant.id}/services/web`, { max_instances: 8 });
+  const body = { config_value: 7, is_public: true };
+  const items = [{ action: 'put', path: '/config/global/max_instances', body }];
+  const { body: planned } = await platform.post('/config/plan', { items });
+  const none = '0'.repeat(64);
+  const stages = [{ percent: 100, bake_minutes: 0, gate: [] }];
+  const rollout = { title: 'T', reason: 'R', stages };
+  for (const [path, more] of Object.entries({ 'plan/apply': {}, rollouts: rollout }))
+    for (const [digest, named] of [
+      [`0-0-${none}`, 'kept_private'],
+      [`${planned.base.platform}-0-${none}`, tenant.id],
+    ] as const) {
+      const apply = (by: Client) => by.post(`/config/${path}`, { items, digest, ...more });
+      const answers = [await apply(platform), await apply(writer)];
+      expect(answers.map(({ status }) => status)).toEqual([412, 412]);
+      expect(answers.map(({ text }) => text.includes(named))).toEqual([true, false]);
+    }
+});

@@ -10,6 +10,7 @@
  * | apply  | trial and digest once more; then the writes, if the platform's revision is still that one under its lock    |
  */
 import type { DataSource, EntityManager } from 'typeorm';
+import { seesPlatform, type Caller } from '../../../shared/access.ts';
 import {
   decidingDocument,
   decisionsImpact,
@@ -192,7 +193,7 @@ export class Planner {
     if (hash === undefined)
       throw invalid([{ path: '/digest', message: 'is not the digest of a complete plan' }]);
     const planned = Number(revision);
-    await requireRevision(this.#db.manager, planned);
+    await requireRevision(this.#db.manager, planned, request.caller);
     const works = await this.#worksOf(items, { dry_run: true }, request);
     const trial = await this.#attempt(works);
     const since = new Date(Number(time)).toISOString();
@@ -207,7 +208,7 @@ export class Planner {
       cursor = found.impact.next_cursor;
     }
     const who =
-      moved.length > 0
+      moved.length > 0 && seesPlatform(request.caller)
         ? `the configuration of ${moved.slice(0, 10).join(', ')}`
         : "the items, the environment's settings, or the tenants";
     throw new StrataError(
@@ -291,7 +292,7 @@ export class Planner {
     );
     const [first, ...others] = works;
     const onlyThen: Work<AnyAttempt> = async (manager, at, revision, policies) => {
-      await requireRevision(manager, planned, revision - 1);
+      await requireRevision(manager, planned, request.caller, revision - 1);
       return first!(manager, at, revision, policies);
     };
     const answerOf = (outcomes: readonly { readonly result: AnyAttempt }[]) =>
@@ -351,15 +352,18 @@ function overTimeChanges(
 
 const cursorOf = (cursor: string | undefined) => (cursor === undefined ? {} : { cursor });
 
-/** Throws 412, which says which keys were written since. */
+/** Throws 412, which says which keys were written since: private entries' names are among them. */
 export async function requireRevision(
   manager: EntityManager,
   planned: number,
+  caller: Caller,
   known?: number,
 ): Promise<void> {
   const current = known ?? (await revisionOf(manager, platformScope));
   if (current === planned) return;
-  const changes = await changesAfter(manager, platformScope, planned, 20);
+  const changes = seesPlatform(caller)
+    ? await changesAfter(manager, platformScope, planned, 20)
+    : [];
   const keys = [...new Set(changes.flatMap((change) => change.keys))].slice(0, 20);
   const what = keys.length > 0 ? `: ${keys.join(', ')} were written` : '';
   throw new StrataError(

@@ -79,7 +79,7 @@ export class RolloutSources {
       approvals: { approvals: 0, approver_groups: [] },
       claims,
       begin: nothing,
-      require: (manager, current) => requireRevision(manager, revision, current),
+      require: (manager, current) => requireRevision(manager, revision, request.caller, current),
       finished: nothing,
     };
   }
