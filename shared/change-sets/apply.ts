@@ -27,7 +27,15 @@ import {
   type ProvenRight,
 } from './change-sets.ts';
 import { placingsOf, requireAccess, writeOf } from './items.ts';
-import { askedOf, digestOf, personOf, requireEnough, requireState, type Step } from './rules.ts';
+import {
+  askedOf,
+  digestOf,
+  giversAmong,
+  personOf,
+  requireEnough,
+  requireState,
+  type Step,
+} from './rules.ts';
 import type { Due } from './schedule.ts';
 import type { ChangeSetRow } from './schema.ts';
 import { isOfStops } from './stops.ts';
@@ -162,8 +170,7 @@ export class Applying {
     const { power: _power, ...others } = request;
     const requireNow = isEmergency ? () => undefined : requireEnough(content);
     const people = isEmergency ? [...content.authors, personOf(request.caller)] : content.authors;
-    const by = people.flatMap(({ principals }) => principals);
-    const changeSet = { id, isEmergency, by, requireEnough: requireNow };
+    const changeSet = { id, isEmergency, by: giversAmong(people), requireEnough: requireNow };
     const own: Request = { ...others, caller: author, changeSet };
     const said = { reason: content.reason, ...claimsOf(content) };
     const placings = await placingsOf(documents, content.items, tenantId, said, own);

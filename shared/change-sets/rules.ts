@@ -117,18 +117,19 @@ export function withAuthor(authors: readonly StoredPerson[], author: StoredPerso
   return [...authors.filter((each) => !isSame(each)), { ...author, principals }];
 }
 
+/** Their principals as they are kept with what they give: a service account by its type in the audit. */
+export const giversAmong = (people: readonly StoredPerson[]): string[] =>
+  people.flatMap(({ principals }) =>
+    principals.map((each) => each.replace(/^service_account /, 'service ')),
+  );
+
 /**
  * Whom those who approve it, or review its emergency, were given their right by, and when it is asked
  * by. Whoever broke the glass may be none of its authors, and has nobody of their own review it.
  */
 export const askedOf = ({ authors, submitted_at: at, break_glass: emergency }: Content) => ({
   at: at ?? new Date().toISOString(),
-  by: [
-    ...new Set([
-      ...authors.flatMap(({ principals }) => principals),
-      ...(emergency ? [`user ${emergency.by}`] : []),
-    ]),
-  ],
+  by: [...new Set([...giversAmong(authors), ...(emergency ? [`user ${emergency.by}`] : [])])],
 });
 
 /** Throws 403 where it is not this person's to approve, whatever their roles. */

@@ -385,6 +385,21 @@ describe('who approves', () => {
     expect(code(await approve(client, set))).toEqual([403, 'insufficient_role']);
   });
 
+  test('nor whom the service account that wrote it has just made one, by a key of another maker', async () => {
+    const made = await people.dora.post(at(`/service-accounts/${ids.ci}/api-keys`), {
+      name: 'staff',
+      scopes: ['identity:manage'],
+    });
+    const staff = new Client(people.dora.url, good(made).body.api_key);
+    const email = 'puppet-of-ci@four.example';
+    const puppet = await addMember(staff, tenantId, { email, roles: ['reviewer'] });
+    const set = await submitted(accountKey, [putProject()]);
+    expect(code(await approve(puppet.client, set))).toEqual([
+      403,
+      'approval_decider_added_by_requester',
+    ]);
+  });
+
   test('one rejection ends it', async () => {
     const set = await submitted(people.ada, [putProject()]);
     const rejected = await people.dora.post(sets(`/${set.id}/reject`), { comment: 'Not now' });
