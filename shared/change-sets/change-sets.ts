@@ -26,6 +26,7 @@ import {
 } from './items.ts';
 import {
   askedOf,
+  breakerOf,
   digestOf,
   overlap,
   personOf,
@@ -312,11 +313,12 @@ export class ChangeSets {
 
   /** By somebody who could have approved it, and did not apply it. */
   review(tenantId: string | null, id: string, request: Request): Promise<ChangeSetRow> {
-    return this.#decide(tenantId, id, request, 'review', 'reviewed', ({ content }) => {
+    return this.#decide(tenantId, id, request, 'review', 'reviewed', ({ content }, person) => {
       const { break_glass: emergency } = content;
       if (!emergency || emergency.reviewed_by !== null)
         throw new StrataError('conflict', 'There is no emergency to review.');
-      if (emergency.by === request.caller.id) throw new StrataError('approval_own_request');
+      if (person.principals.includes(breakerOf(emergency.by)))
+        throw new StrataError('approval_own_request');
       return { content: { break_glass: { ...emergency, reviewed_by: request.caller.id } } };
     });
   }

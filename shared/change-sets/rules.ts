@@ -18,6 +18,7 @@ import type { ApplyWhen, ChangeSetState } from '../contracts/change-sets.ts';
 import { claimsOf, type Claims } from '../documents/managed-fields.ts';
 import { StrataError } from '../errors.ts';
 import { canonicalHash } from '../schema/canonical-hash.ts';
+import { isUuid } from '../schema/uuid.ts';
 import type { ChangeSetRow, Content, StoredItem, StoredPerson } from './schema.ts';
 
 const open: readonly ChangeSetState[] = [
@@ -103,6 +104,9 @@ export function personOf({ type, id, api_key: key }: Caller): StoredPerson {
   };
 }
 
+/** As `personOf` has them: only people and operators break the glass, and names of these are no ids. */
+export const breakerOf = (by: string): string => (isUuid(by) ? `user ${by}` : 'operator');
+
 export const overlap = (one: StoredPerson, others: readonly StoredPerson[]): boolean =>
   others.some(({ principals }) => principals.some((each) => one.principals.includes(each)));
 
@@ -129,7 +133,7 @@ export const giversAmong = (people: readonly StoredPerson[]): string[] =>
  */
 export const askedOf = ({ authors, submitted_at: at, break_glass: emergency }: Content) => ({
   at: at ?? new Date().toISOString(),
-  by: [...new Set([...giversAmong(authors), ...(emergency ? [`user ${emergency.by}`] : [])])],
+  by: [...new Set([...giversAmong(authors), ...(emergency ? [breakerOf(emergency.by)] : [])])],
 });
 
 /** Throws 403 where it is not this person's to approve, whatever their roles. */

@@ -4,7 +4,7 @@ import { auditFacts, countChange, recordEvents, type Committing } from '../commi
 import { changeSetScope } from '../contracts/revision-scopes.ts';
 import { lockExclusively } from '../database/fair-locks.ts';
 import { StrataError } from '../errors.ts';
-import { openStates } from './rules.ts';
+import { breakerOf, openStates } from './rules.ts';
 import type { ChangeSetRow, Content } from './schema.ts';
 
 /** Change sets that are open at once, and those that are kept after they ended. */
@@ -97,13 +97,11 @@ export async function insertRow(
       'quota_exceeded',
       `There are ${mostOpen} open change sets, as many as there may be. Cancel one first.`,
     );
-  // The contents of those that stay are not looked at: there may be gigabytes of them.
   await manager.query(
-    `DELETE FROM ${tableOf(of.entity)} WHERE id IN (SELECT id FROM (
-       SELECT id, content FROM ${tableOf(of.entity)}
+    `DELETE FROM ${tableOf(of.entity)} WHERE id IN (SELECT id FROM ${tableOf(of.entity)}
        WHERE tenant_id IS NOT DISTINCT FROM $1 AND state <> ALL ($2)
-       ORDER BY created_at DESC OFFSET ${mostEnded}) AS old
-     WHERE content->'break_glass' IS NULL OR content->'break_glass'->>'reviewed_by' IS NOT NULL)`,
+         AND (content->'break_glass' IS NULL OR content->'break_glass'->>'reviewed_by' IS NOT NULL)
+       ORDER BY created_at DESC OFFSET ${mostEnded})`,
     values,
   );
   const whole = { ...row, created_at: now, updated_at: now, revision: null };
@@ -164,24 +162,26 @@ export async function recordStep(
 
 /**
  * Throws 409 where this person broke the glass before and nobody else has looked at it. Two of theirs
- * at once follow each other. Found by the index of these: an emergency waits for no other content.
+ * at once follow each other.
  */
 export async function requireReviewed(
   manager: EntityManager,
   { entity, tenantId }: Of,
-  person: string,
+  by: string,
 ): Promise<void> {
-  await lockExclusively(manager, `strata break-glass ${person}`);
-  const waiting = await manager.query<{ id: string }[]>(
-    `SELECT id FROM ${tableOf(entity)} WHERE tenant_id IS NOT DISTINCT FROM $1 AND state = 'applied'
-       AND content->'break_glass'->>'at' IS NOT NULL AND content->'break_glass'->>'reviewed_by' IS NULL
-       AND content->'break_glass'->>'by' = $2 LIMIT 1`,
-    [tenantId, person],
+  const breaker = breakerOf(by);
+  await lockExclusively(manager, `strata break-glass ${breaker}`);
+  const unreviewed = await manager.query<{ id: string; by: string }[]>(
+    `SELECT id, content->'break_glass'->>'by' AS by FROM ${tableOf(entity)}
+     WHERE tenant_id IS NOT DISTINCT FROM $1 AND state = 'applied'
+       AND content->'break_glass'->>'at' IS NOT NULL AND content->'break_glass'->>'reviewed_by' IS NULL`,
+    [tenantId],
   );
-  if (waiting[0])
+  const waiting = unreviewed.find((each) => breakerOf(each.by) === breaker);
+  if (waiting)
     throw new StrataError(
       'conflict',
-      `Somebody else has to review the emergency of ${waiting[0].id} first.`,
+      `Somebody else has to review the emergency of ${waiting.id} first.`,
     );
 }
 

@@ -962,6 +962,23 @@ describe('an emergency', () => {
     good(await review(people.bob));
   });
 
+  test('is not reviewed by the operator who made it, whatever they call themselves', async () => {
+    const joining = { NATS_URL: cluster.environment.NATS_URL!, SECRET_KEY: secretKey };
+    const step = async (name: string, verb: string, id: string, more: object = {}) => {
+      const params = { tenant_id: tenantId, changeset_id: id, ...more };
+      const words = ['call', `tenant-config.changesets.${verb}`, JSON.stringify(params)];
+      const { code: exit, err } = await operator({ ...joining, STRATA_OPERATOR: name }, words);
+      return [exit, err];
+    };
+    const [first, second] = [await draft(people.dora), await draft(people.dora)];
+    const why = { body: { reason } };
+    expect(await step('grace', 'break-glass', first.id, why)).toEqual([0, '']);
+    const refused = (text: string) => [1, expect.stringContaining(text)];
+    expect(await step('hank', 'review', first.id)).toEqual(refused('approval_own_request'));
+    expect(await step('hank', 'break-glass', second.id, why)).toEqual(refused(first.id));
+    good(await people.ada.post(sets(`/${first.id}/review`)));
+  });
+
   test('is a header of the write, too: written at once, and reviewed', async () => {
     const path = project();
     const write = (by: Client, headers: Record<string, string>) =>
