@@ -63,8 +63,11 @@ export interface StoredRequester {
   id: string;
   name?: string;
   api_key?: StoredKey | null;
-  /** On whose behalf, where a gateway asked by the Authorization API. */
-  for?: { type: string; id: string };
+  /**
+   * On whose behalf, where a gateway asked by the Authorization API; with the account of the person
+   * whom it knows by mail address.
+   */
+  for?: { type: string; id: string; user_id?: string };
 }
 
 export interface StoredApprover {

@@ -16,6 +16,7 @@ import { randomUUID } from 'node:crypto';
 import { grown } from '../support/grown.ts';
 import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
+  addMember,
   adminPassword,
   Client,
   createTenant,
@@ -491,6 +492,25 @@ test('the subject of a request does not decide it, however a gateway spells it',
       subject,
       403,
       'approval_own_request',
+    ]);
+  }
+});
+
+test('nor does whom the subject has just made an approver, by id as by address', async () => {
+  const boss = { email: 'boss@authzen.example', roles: ['tenant_admin'] };
+  const { client, user_id: id } = await addMember(tenant.admin, tenant.id, boss);
+  await grown(strata.database, tenant.id);
+  const mule = { email: 'mule@authzen.example', roles: ['reviewer'] };
+  const theirs = await addMember(client, tenant.id, mule);
+  for (const subject of [id, boss.email]) {
+    const asked = high({ subject: { type: 'user', id: subject } });
+    const { body } = await request({ ...asked, denial: await denied(asked) });
+    const path = `/tenants/${tenant.id}/approvals/${body.task.id}/decision`;
+    const decided = await theirs.client.post(path, { decision: 'approve' });
+    expect([subject, decided.status, decided.body.detail?.code]).toEqual([
+      subject,
+      403,
+      'approval_decider_added_by_requester',
     ]);
   }
 });

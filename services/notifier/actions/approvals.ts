@@ -208,7 +208,7 @@ export async function planOf(
   const requester = requesterOf(
     request.caller,
     await requesterNameOf(tenantId, request),
-    onBehalfOf,
+    onBehalfOf && (await withAccount(onBehalfOf, request)),
   );
   const context = addressOf(body);
   const [
@@ -262,6 +262,16 @@ export async function planOf(
     ]),
     requester,
   };
+}
+
+/** Rights are given by ids, also by somebody whom a gateway knows by mail address. */
+async function withAccount(
+  subject: NonNullable<StoredRequester['for']>,
+  { call }: Request,
+): Promise<StoredRequester['for']> {
+  if (!subject.id.includes('@')) return subject;
+  const account = await call('auth.users.find', { email: subject.id });
+  return account ? { ...subject, user_id: account.id } : subject;
 }
 
 /** The caller's name, as people know them. */

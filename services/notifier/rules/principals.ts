@@ -8,7 +8,7 @@
  * | a person's API key                      | the same                                     |
  * | a service account's API key             | the account, and whoever made the key        |
  * | an address without an account           | the address                                  |
- * | a gateway, for a subject                | its account, and the subject by id or address |
+ * | a gateway, for a subject                | its account, and the subject by id and address |
  */
 import { actorOf } from '../../../shared/commits/commit.ts';
 import type { Caller } from '../../../shared/access.ts';
@@ -26,6 +26,7 @@ export function principalsOf({ type, id, api_key: key, email, for: behalf }: Som
     ...(email ? [`mail ${email.toLowerCase()}`] : []),
     // A gateway has its own names of types and spelling of ids, and may know people by mail address.
     ...(behalf ? ['user', 'service', 'mail'].map((kind) => `${kind} ${idOf(behalf)}`) : []),
+    ...(behalf?.user_id === undefined ? [] : [`user ${behalf.user_id}`]),
   ];
 }
 
