@@ -20,10 +20,10 @@
  */
 import type { TSchema } from 'typebox';
 import type { EntityManager } from 'typeorm';
-import type { Caller } from '../access.ts';
+import { seesPlatform, type Caller } from '../access.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import type { WriteAction } from '../contracts/history.ts';
-import type { Problem, StrataError } from '../errors.ts';
+import { StrataError, type Problem } from '../errors.ts';
 
 /** A document as it is kept: with the revision that wrote it, by whom and when (RFC 3339, UTC). */
 export interface Stored<Document> {
@@ -211,4 +211,26 @@ export interface DocumentKind<Address, Document, Context = undefined> {
    * not who; any other is for those who see what is the platform's.
    */
   isForTenants?(document: Document): boolean;
+}
+
+type Visible<Document> = Pick<DocumentKind<unknown, Document>, 'isForTenants'>;
+
+/** Whether a document is the platform's alone, and so does not exist for this caller. */
+export const isHidden = <Document>(
+  { isForTenants }: Visible<Document>,
+  current: Pick<Stored<Document>, 'document'> | null,
+  caller: Caller,
+): boolean =>
+  current !== null && isForTenants?.(current.document) === false && !seesPlatform(caller);
+
+/**
+ * Throws `not_found` where the answer would show a document to a writer who may not read it, such as
+ * an API key of the writing scope alone.
+ */
+export function refuseHidden<Document>(
+  kind: Visible<Document>,
+  current: Pick<Stored<Document>, 'document'> | null,
+  caller: Caller,
+): void {
+  if (isHidden(kind, current, caller)) throw new StrataError('not_found');
 }

@@ -3,7 +3,6 @@
  * `document-kind.ts` says what a kind adds.
  */
 import type { DataSource, EntityManager } from 'typeorm';
-import { seesPlatform, type Caller } from '../access.ts';
 import { letOthersRun } from '../concurrency/large-work.ts';
 import { allEnded } from '../database/all-ended.ts';
 import type { Loaded } from '../coherence/entry.ts';
@@ -23,7 +22,14 @@ import { approvalRequired, requiredOf, type Sent, type WriteVerb } from './chang
 export { writeVerbs, type WriteVerb } from './change-policy.ts';
 import type { Attempt, WrittenDocument } from './written.ts';
 export type { Attempt, WrittenDocument } from './written.ts';
-import type { DocumentKind, Draft, Findings, Stored } from './document-kind.ts';
+import {
+  isHidden,
+  refuseHidden,
+  type DocumentKind,
+  type Draft,
+  type Findings,
+  type Stored,
+} from './document-kind.ts';
 import { sizeWithinLimits } from './document-size.ts';
 import { claimsOf, ownersAfter, storeManaged, type Claims } from './managed-fields.ts';
 import { storeTemporary, temporaryAfter, type TemporaryWrite } from './temporary-changes.ts';
@@ -51,7 +57,7 @@ type WriteParams<Address> = Address & WriteOptions & { readonly body?: unknown }
 export interface DocumentActions<Address, Document> {
   readonly kind: Pick<
     DocumentKind<Address, Document>,
-    'actions' | 'configType' | 'resourceId' | 'bodyOf' | 'seal'
+    'actions' | 'configType' | 'resourceId' | 'bodyOf' | 'seal' | 'isForTenants'
   >;
   get(address: Address): Promise<Loaded<Stored<Document> | null>>;
   put(
@@ -265,10 +271,11 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
         kind.load(manager, params),
       ]);
       // A trial shows what it would change.
-      if (isDryRun) this.#refuseHidden(current, request.caller);
+      if (isDryRun) refuseHidden(this.kind, current, request.caller);
       // Who writes may know who wrote, also where readers are told only that the platform did.
       const author = current && (await this.#nameOf(manager, params, current.updated_by));
-      checkPreconditions(params, current && { ...current, updated_by_name: author });
+      const known = current && { ...current, updated_by_name: author };
+      checkPreconditions(params, known, !isHidden(kind, current, request.caller));
       const plan = planOf({ address: params, current, context, request, at: changedAt });
       const { action, next } = plan;
       const bytes = next === null ? 0 : sizeWithinLimits(next.document);
@@ -374,7 +381,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     if (verb === 'put') return { action, next: this.#fromDraft(body as Draft, found), isNew };
     if (isNew && (verb === 'delete' || !this.kind.patchCreates)) throw new StrataError('not_found');
     if (verb === 'delete') return { action: 'delete', next: null };
-    this.#refuseHidden(found.current, found.request.caller);
+    refuseHidden(this.kind, found.current, found.request.caller);
     const shown = found.current === null ? {} : this.#conceal(found.current.document);
     const patched = applyMergePatch(shown, body as Readonly<Record<string, unknown>>);
     return { action, next: this.#fromDraft(patched, found) };
@@ -398,7 +405,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
       if (this.kind.isAlwaysThere) throw alwaysThere();
       return null;
     }
-    this.#refuseHidden({ document: after as Document }, found.request.caller);
+    refuseHidden(this.kind, { document: after as Document }, found.request.caller);
     this.kind.requireOpen?.(after as Document, found.address);
     const { findings } = this.#checked(this.#conceal(after), found);
     return { document: after as Document, findings };
@@ -457,16 +464,6 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
       ...(next.findings.requiresRestart && { requires_restart: true as const }),
       ...warningsOf(next, temporary),
     };
-  }
-
-  /**
-   * Throws `not_found` where the answer would show a document to a writer who may not read it, such
-   * as an API key of the writing scope alone.
-   */
-  #refuseHidden(current: Pick<Stored<Document>, 'document'> | null, caller: Caller): void {
-    const { isForTenants } = this.kind;
-    if (!current || !isForTenants || isForTenants(current.document)) return;
-    if (!seesPlatform(caller)) throw new StrataError('not_found');
   }
 
   /**

@@ -21,14 +21,16 @@ export const authorName = (name: string | null | undefined): Record<string, stri
 
 export const etag = (revision: number): string => `"${revision}"`;
 
-/** Throws 412, which says what is current and who made it so. */
+/** Throws 412, which says what is current and who made it so, to those who may read that. */
 export function checkPreconditions(
   { if_match: ifMatch, if_none_match: ifNoneMatch }: Preconditions,
   current: Current | null,
+  isShown: boolean,
 ): void {
   const matchFails = ifMatch !== undefined && !matches(ifMatch, current);
   const noneMatchFails = ifNoneMatch !== undefined && current !== null;
-  if (matchFails || noneMatchFails) throw preconditionFailed(current);
+  if (matchFails || noneMatchFails)
+    throw isShown ? preconditionFailed(current) : new StrataError('precondition_failed');
 }
 
 /**

@@ -269,9 +269,18 @@ test("what is the platform's alone is seen with platform:read only, whoever owns
     expect(outcome(await write.patch(`${path}?dry_run=true`, {}))).toBe('404 not_found');
     expect(outcome(await write.put(`${path}?dry_run=true`, { config_value: 2 }))).toMatch(/^4/);
     expect(outcome(await write.delete(`${path}?dry_run=true`))).toBe('404 not_found');
+    const body = path === entry ? { config_value: 2 } : dormant;
+    for (const [name, condition] of [
+      ['if-match', '"999999"'],
+      ['if-none-match', '*'],
+    ] as const) {
+      const refused = await write.put(path, body, { [name]: condition });
+      expect(outcome(refused)).toBe('412 precondition_failed');
+      const said = refused.text + JSON.stringify([...refused.headers]);
+      expect(said).not.toMatch(/admin@example\.com|at revision|x-updated-by|etag/);
+    }
   }
   expect(outcome(await write.put(entry, { config_value: secret }))).toBe('200');
-
   const newest = '/audit/events?limit=200&order=desc';
   await eventually(async () => expect((await read.get(newest)).text).toContain(secret));
   const events = await audit.get(newest);
