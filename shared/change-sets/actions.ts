@@ -1,4 +1,5 @@
 /** The handlers of change sets, the same for a tenant's and for the platform's. */
+import { seesPlatform, type Caller } from '../access.ts';
 import type { Handlers } from '../contract-runtime/request.ts';
 import type { ChangeSet } from '../contracts/change-sets.ts';
 import type { ParamsOf } from '../contracts/index.ts';
@@ -6,6 +7,7 @@ import type { Request } from '../contract-runtime/request.ts';
 import { namesIn, realmOf } from '../commits/actor-names.ts';
 import { changeSetScope } from '../contracts/revision-scopes.ts';
 import { readSnapshot } from '../commits/commit.ts';
+import { isHidden } from '../documents/document-kind.ts';
 import { claimsOf } from '../documents/managed-fields.ts';
 import { codeOf, StrataError } from '../errors.ts';
 import { defaultLimit, newestFirst } from '../documents/paging.ts';
@@ -29,31 +31,42 @@ export function changeSetHandlers(options: ChangeSetOptions) {
   const applying = new Applying(options, changeSets);
   const tenantOf = ({ tenant_id: id }: Of): string | null => id ?? null;
 
-  async function viewsOf(rows: readonly ChangeSetRow[], withBodies: boolean): Promise<ChangeSet[]> {
+  async function viewsOf(
+    rows: readonly ChangeSetRow[],
+    caller: Caller,
+    withBodies: boolean,
+  ): Promise<ChangeSet[]> {
     const [first] = rows;
     if (!first) return [];
     const people = rows.flatMap(({ content }) => [...content.authors, ...content.approved_by]);
     const ids = people.map(({ id }) => id);
     const names = await namesIn(db.manager, realmOf(first.tenant_id), ids);
-    return rows.map((row) => viewOf(row, (id) => names.of(id), withBodies));
+    return rows.map((row) => {
+      const hidden = hiddenIn(options, row, caller);
+      return viewOf(row, (id) => names.of(id), { withBodies, hidden });
+    });
   }
-  const view = async (row: ChangeSetRow): Promise<ChangeSet> => (await viewsOf([row], true))[0]!;
+  const view = async (row: ChangeSetRow, { caller }: Pick<Request, 'caller'>): Promise<ChangeSet> =>
+    (await viewsOf([row], caller, true))[0]!;
   const viewAfter = async (
     params: Id,
+    request: Request,
     step: (...of: [tenantId: string | null, id: string]) => Promise<ChangeSetRow>,
-  ): Promise<ChangeSet> => view(await step(tenantOf(params), params.changeset_id));
+  ): Promise<ChangeSet> => view(await step(tenantOf(params), params.changeset_id), request);
 
   return {
     async create({ submit, body, ...of }: Of & Platform<'create'>, request: Request) {
       const open = submit === true ? changeSets.propose : changeSets.create;
-      return view(await open.call(changeSets, tenantOf(of), body, request));
+      return view(await open.call(changeSets, tenantOf(of), body, request), request);
     },
-    async get(params: Id & { readonly impact?: boolean }, { call }: Request) {
+    async get(params: Id & { readonly impact?: boolean }, request: Request) {
       const row = await changeSets.find(tenantOf(params), params.changeset_id);
-      if (!params.impact) return view(row);
-      return { ...(await view(row)), impact: await impactOf(options, row, call) };
+      const shown = await view(row, request);
+      return params.impact
+        ? { ...shown, impact: await impactOf(options, row, request.call) }
+        : shown;
     },
-    async list({ limit, cursor, state, ...of }: Of & Platform<'list'>) {
+    async list({ limit, cursor, state, ...of }: Of & Platform<'list'>, { caller }: Request) {
       const tenantId = tenantOf(of);
       const matching = () => {
         const query = db.manager.createQueryBuilder(entity, 'c');
@@ -63,7 +76,7 @@ export function changeSetHandlers(options: ChangeSetOptions) {
         return query;
       };
       const page = await newestFirst({ limit, cursor }, matching, (row) => row);
-      return { ...page, items: await viewsOf(page.items, false) };
+      return { ...page, items: await viewsOf(page.items, caller, false) };
     },
     async changes({ after, limit = defaultLimit, ...of }: Of & Platform<'changes'>) {
       const tenantId = tenantOf(of);
@@ -74,43 +87,43 @@ export function changeSetHandlers(options: ChangeSetOptions) {
       return { items, revision: asOf[scope]! };
     },
     edit: (params: Id & Platform<'edit'>, request: Request) =>
-      viewAfter(params, (...of) => changeSets.edit(...of, params.body, request)),
+      viewAfter(params, request, (...of) => changeSets.edit(...of, params.body, request)),
     rebase: (params: Id, request: Request) =>
-      viewAfter(params, (...of) => changeSets.rebase(...of, request)),
+      viewAfter(params, request, (...of) => changeSets.rebase(...of, request)),
     submit: (params: Id, request: Request) =>
-      viewAfter(params, (...of) => changeSets.submit(...of, request)),
+      viewAfter(params, request, (...of) => changeSets.submit(...of, request)),
     cancel: (params: Id, request: Request) =>
-      viewAfter(params, (...of) => changeSets.cancel(...of, request)),
+      viewAfter(params, request, (...of) => changeSets.cancel(...of, request)),
     async approve(params: Id & Platform<'approve'>, request: Request) {
       const [tenantId, id] = [tenantOf(params), params.changeset_id];
       const row = await changeSets.approve(tenantId, id, params.body, request);
       const isDue = row.state === 'scheduled' && row.content.apply === 'on_approval';
-      if (!isDue) return view(row);
+      if (!isDue) return view(row, request);
       try {
-        return view(await applying.apply(tenantId, id, 'run', request));
+        return view(await applying.apply(tenantId, id, 'run', request), request);
       } catch (error) {
         // The schedule, or somebody who edits it, came first: the approval is made all the same.
         if (codeOf(error) !== 'conflict') throw error;
-        return view(await changeSets.find(tenantId, id));
+        return view(await changeSets.find(tenantId, id), request);
       }
     },
     reject: (params: Id & Platform<'reject'>, request: Request) =>
-      viewAfter(params, (...of) => changeSets.reject(...of, params.body.comment, request)),
+      viewAfter(params, request, (...of) => changeSets.reject(...of, params.body.comment, request)),
     run: (params: Id, request: Request) =>
-      viewAfter(params, async (tenantId, id) => {
+      viewAfter(params, request, async (tenantId, id) => {
         const due = await dueNow(db, entity, id);
         if (!due.due) throw new StrataError('conflict', 'It is not due.');
         return applying.run(tenantId, id, due, request);
       }),
     'break-glass': (params: Id & Platform<'break-glass'>, request: Request) =>
-      viewAfter(params, async (...of) => {
+      viewAfter(params, request, async (...of) => {
         await changeSets.requireWriterOf(...of, request);
         return applying.apply(...of, 'break_glass', request, { emergency: params.body.reason });
       }),
     review: (params: Id, request: Request) =>
-      viewAfter(params, (...of) => changeSets.review(...of, request)),
+      viewAfter(params, request, (...of) => changeSets.review(...of, request)),
     apply: (params: Id, request: Request) =>
-      viewAfter(params, async (...of) => {
+      viewAfter(params, request, async (...of) => {
         await changeSets.requireWriterOf(...of, request);
         return applying.apply(...of, 'apply', request);
       }),
@@ -130,10 +143,29 @@ async function impactOf(
   return decisions ? { decisions } : {};
 }
 
+/**
+ * The paths of documents that are the platform's alone, for a key that only writes: it may apply what
+ * others proposed, and is shown no more of it than of a write of its own.
+ */
+function hiddenIn(
+  { documents: all }: ChangeSetOptions,
+  { tenant_id: tenantId, content }: ChangeSetRow,
+  caller: Caller,
+): ReadonlySet<string> {
+  if (tenantId !== null || seesPlatform(caller)) return new Set();
+  const hidden = content.items.filter((item) => {
+    const { kind } = writeOf(all, item, tenantId).documents;
+    return [item.before, item.after].some((document) =>
+      isHidden(kind, document === null ? null : { document }, caller),
+    );
+  });
+  return new Set(hidden.map(({ path }) => path));
+}
+
 function viewOf(
   row: ChangeSetRow,
   nameOf: (id: string) => string | null,
-  withBodies: boolean,
+  { withBodies, hidden }: { readonly withBodies: boolean; readonly hidden: ReadonlySet<string> },
 ): ChangeSet {
   const { content } = row;
   const shown = ({ type, id }: StoredPerson) => ({ type, id, name: nameOf(id) });
@@ -148,13 +180,15 @@ function viewOf(
     items: content.items.map(({ action, path, body, base }) => ({
       action,
       path,
-      ...(withBodies && body !== undefined && { body }),
+      ...(withBodies && body !== undefined && !hidden.has(path) && { body }),
       base,
     })),
     changes: content.items.flatMap(({ path: resource, changes }) =>
-      changes.map((change) => ({ resource, ...change })),
+      hidden.has(resource) ? [] : changes.map((change) => ({ resource, ...change })),
     ),
-    ...(content.moved && { moved: [...content.moved] }),
+    ...(content.moved && {
+      moved: content.moved.filter(({ resource }) => !hidden.has(resource)),
+    }),
     authors: content.authors.map(shown),
     required: content.required,
     groups: [...content.groups],

@@ -281,6 +281,19 @@ test("what is the platform's alone is seen with platform:read only, whoever owns
     }
   }
   expect(outcome(await write.put(entry, { config_value: secret }))).toBe('200');
+  const items = [{ action: 'put', path: entry, body: { config_value: `${secret}, later` } }];
+  const proposed = { title: 'Later', reason: 'Not yet', items };
+  const { id } = (await platform.post('/config/changesets', proposed)).body;
+  const set = `/config/changesets/${id}`;
+  for (const taken of [
+    await write.patch(set, { title: 'Then' }),
+    await write.post(`${set}/cancel`),
+  ]) {
+    expect(outcome(taken)).toBe('200');
+    expect(taken.text).not.toContain(secret);
+  }
+  expect((await read.get(set)).text).toContain(secret);
+
   const newest = '/audit/events?limit=200&order=desc';
   await eventually(async () => expect((await read.get(newest)).text).toContain(secret));
   const events = await audit.get(newest);
