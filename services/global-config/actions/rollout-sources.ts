@@ -18,7 +18,7 @@ import {
 } from '../../../shared/change-sets/store.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
-import type { RolloutItem } from '../../../shared/contracts/rollouts.ts';
+import type { RolloutItem, StoredRollout } from '../../../shared/contracts/rollouts.ts';
 import { claimsOf, type Claims } from '../../../shared/documents/managed-fields.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { ChangeSetEntity } from '../schema.ts';
@@ -82,6 +82,23 @@ export class RolloutSources {
       require: (manager, current) => requireRevision(manager, revision, request.caller, current),
       finished: nothing,
     };
+  }
+
+  /**
+   * The approvals of the change set that a rollout is of, as far as those who gave them may approve it
+   * now. Of one that is not kept any more they are as they were.
+   */
+  async approvalsNow(
+    { changeset_id: id, approvals }: StoredRollout,
+    request: Request,
+  ): Promise<Pick<Approvals, 'approvals'>> {
+    const row = id === null ? null : await this.#db.manager.findOneBy(ChangeSetEntity, { id });
+    if (!row) return { approvals };
+    const asked = { ...askedOf(row.content), groups: row.content.groups };
+    const rights = await Promise.all(
+      row.content.approved_by.map((each) => platformRights.approver(null, each, asked, request)),
+    );
+    return { approvals: rights.filter(({ right }) => right === null).length };
   }
 
   /** As applying it does: by people who may approve it now, and once. */

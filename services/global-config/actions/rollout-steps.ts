@@ -153,20 +153,29 @@ export class Rollouts {
   }
 
   advance(id: string, body: ParamsOf<'global-config.rollouts.advance'>['body'], request: Request) {
-    return this.#step(id, body.reason, request, (rollout) =>
-      forward(rollout, body, startedBy(request), async (manager, at) => {
-        const answers = await answersOf(manager, [id]);
-        requireAdvance(rollout, answers.get(id) ?? [], body, at);
-      }),
-    );
+    return this.#step(id, body.reason, request, async (rollout) => {
+      const approvals = await this.#sources.approvalsNow(rollout, request);
+      return forward(
+        { ...rollout, ...approvals },
+        body,
+        startedBy(request),
+        async (manager, at) => {
+          const answers = await answersOf(manager, [id]);
+          requireAdvance(rollout, answers.get(id) ?? [], body, at);
+        },
+      );
+    });
   }
 
   /** What follows from the answers of gates, or why it can't begin any more. */
   follow(rollout: StoredRollout, what: Followed, run: Run, request: Request): Promise<Kept> {
     const { id } = rollout;
     switch (what.step) {
-      case 'advance':
-        return this.#step(id, undefined, request, advancedByRunner, run);
+      case 'advance': {
+        const advanced = async (each: StoredRollout) =>
+          advancedByRunner({ ...each, ...(await this.#sources.approvalsNow(each, request)) });
+        return this.#step(id, undefined, request, advanced, run);
+      }
       case 'hold':
         return this.hold(id, what.note, request, run);
       case 'revert':
@@ -206,7 +215,7 @@ export class Rollouts {
     id: string,
     reason: string | undefined,
     request: Request,
-    stepOf: (rollout: StoredRollout) => Step,
+    stepOf: (rollout: StoredRollout) => Step | Promise<Step>,
     run?: Run,
   ): Promise<Kept> {
     return whileAsRead(async () => {
@@ -214,7 +223,7 @@ export class Rollouts {
       if (run && run.revision !== found.revision)
         throw new StrataError('conflict', 'It is not what gates were asked for any more.');
       const { document } = found;
-      const { writes = [], require, next } = stepOf(document);
+      const { writes = [], require, next } = await stepOf(document);
       const why = reason ?? document.reason;
       const works: Work<Attempt<unknown>>[] = [];
       for (const { item, document: becomes, ...claims } of writes)

@@ -8,12 +8,20 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { percentileOf } from '../../../shared/rollouts/side.ts';
 import { eventually } from '../../support/cluster.ts';
 import { watch } from '../../support/event-stream.ts';
-import { addMember, Client, createTenant, type Answer } from '../../support/strata.ts';
+import {
+  addMember,
+  adminPassword,
+  Client,
+  createTenant,
+  signIn,
+  type Answer,
+} from '../../support/strata.ts';
 import { cluster } from './cluster.ts';
 
 let platform: Client;
 /** Another administrator of the platform, who approves. */
 let rita: Client;
+let ritaId: string;
 /** By their ids, the tenants, and one reader of each. */
 const tenants: { readonly id: string; readonly admin: Client }[] = [];
 
@@ -22,7 +30,7 @@ beforeAll(async () => {
   for (const name of ['Alpha', 'Beta', 'Gamma'])
     tenants.push(await createTenant(platform.url, platform, name));
   const member = { email: 'rita@example.com', roles: ['viewer'] };
-  ({ client: rita } = await addMember(tenants[0]!.admin, tenants[0]!.id, member));
+  ({ client: rita, user_id: ritaId } = await addMember(tenants[0]!.admin, tenants[0]!.id, member));
 });
 
 const good = (answer: Answer): Answer => {
@@ -434,6 +442,16 @@ test('under four eyes, it is of an approved change set, and a revert asks no one
     [1, 1],
     [1, 1],
   ]);
+  // It takes a person who has just signed in.
+  const now = await signIn(platform.url, 'admin@example.com', adminPassword);
+  const disable = (status: string) => now.patch(`/auth/users/${ritaId}`, { status });
+  good(await disable('disabled'));
+  const unapproved = await advance(id, 0);
+  expect([unapproved.status, unapproved.body.detail.code]).toEqual([
+    403,
+    'change_approval_required',
+  ]);
+  good(await disable('active'));
   good(await advance(id, 0));
   expect((await advance(id, 1)).body.state).toBe('completed');
   // The folder has not lost its fields to whoever advanced what it proposed.
