@@ -671,6 +671,33 @@ test('what a workload approved counts beside others as long as its rule is there
   }
 });
 
+test('a workload decides by the roles of its rule, and by no other of its account', async () => {
+  const saved = await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, {
+    approval_policy: { machines: true },
+    approver_groups: { action_overrides: { haunted: ['ghosts'] } },
+  });
+  expect(saved.status).toBe(200);
+  const id = await newAccount(['tenant_admin', 'operator']);
+  const asked = await tenant.operator.post(`/tenants/${tenant.id}/approvals`, {
+    action: 'haunted',
+    risk_level: 'low',
+    title: 'Scale',
+  });
+  expect([asked.status, asked.text]).toEqual([202, expect.any(String)]);
+  for (const [role, state] of [
+    ['operator', 'pending'],
+    ['tenant_admin', 'approved'],
+  ] as const) {
+    await trust([rule({ roles: [role], scopes: ['approvals:decide'] })], id);
+    const token = await issuer.sign(claims({ aud: addressOf(id) }));
+    const by = asOn(0, (await exchange(token)).body.access_token);
+    const path = `/tenants/${tenant.id}/approvals/${asked.body.id}`;
+    const decided = await by.post(`${path}/decision`, { decision: 'approve' });
+    const now = (await tenant.admin.get(path)).body.state;
+    expect([role, decided.text, now]).toEqual([role, expect.any(String), state]);
+  }
+});
+
 test('a stream ends with the rule that opened it', async () => {
   await trust();
   const token = await given();

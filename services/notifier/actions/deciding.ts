@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { DataSource, EntityManager } from 'typeorm';
-import { isMachine } from '../../../shared/access.ts';
+import { isMachine, type Caller } from '../../../shared/access.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import {
   actorOf,
@@ -13,6 +13,7 @@ import {
   recordEvents,
 } from '../../../shared/commits/commit.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
+import type { DecisionRight } from '../../../shared/contracts/notifier.ts';
 import { ifFound, StrataError } from '../../../shared/errors.ts';
 import { approvalView, type Approval } from '../rules/approval.ts';
 import {
@@ -111,12 +112,24 @@ export function callingCandidate(
       ...who,
       ...askedOf(row),
     });
-    const { name = caller.id, email = null, right = null } = decider ?? {};
+    const { name = caller.id, email = null, right: ofAccount = null } = decider ?? {};
+    const right = withinRule(ofAccount, caller);
     const ofMaker = right && (await whyNotOfMaker(tenantId, row, { caller, call }));
     if (ofMaker) return { ...known, name, email, right: null, whyNot: ofMaker, revisions };
     return { ...known, name, email, right, whyNot, revisions };
   };
 }
+
+/**
+ * A workload has no right by a role of its account that its rule has not. One that decides it has, or
+ * it could not call.
+ */
+const withinRule = (right: DecisionRight | null, { type, roles }: Caller): DecisionRight | null =>
+  type === 'service_account' &&
+  right === 'groups_without_members' &&
+  !roles.includes('tenant_admin')
+    ? null
+    : right;
 
 /**
  * Why whoever made the key of a service account could not decide for having been given that by the
