@@ -86,10 +86,7 @@ async function currentLayer<Type extends keyof LayerDocuments>(
 /** Of the documents of one kind that are read together. */
 const maxMebibytes = 16;
 
-/**
- * Those of these layers that there are. Throws 413 before so much is sent that whoever asks for fewer
- * at a time does not notice.
- */
+/** Those of these layers that there are. Throws 413 before more is sent than an answer may have. */
 async function currentLayers<Type extends keyof LayerDocuments>(
   manager: EntityManager,
   configType: Type,
@@ -108,7 +105,7 @@ async function currentLayers<Type extends keyof LayerDocuments>(
   if (rows.length === 1 && rows[0]!.bytes > maxMebibytes * 1024 * 1024)
     throw new StrataError(
       'payload_too_large',
-      `Documents of more than ${maxMebibytes} MiB are asked for together. Ask for fewer at a time.`,
+      `These documents are larger than ${maxMebibytes} MiB in all. Ask for fewer at a time.`,
     );
   return rows.map((row) => storedFrom<LayerDocuments[Type]>(row));
 }
