@@ -96,9 +96,15 @@ async function currentLayers<Type extends keyof LayerDocuments>(
   if (resourceIds.length === 0) return [];
   const { schema, tableName } = entities[configType].options;
   const rows = await manager.query<(DocumentRow & { readonly bytes: number })[]>(
-    `SELECT * FROM (
-       SELECT *, row_number() OVER () AS place, (sum(octet_length(document::text)) OVER ())::float8 AS bytes
-       FROM ${schema}.${tableName} WHERE tenant_id = $1 AND id = ANY ($2)
+    // What is too large as it is stored, compressed, is not read to find that out.
+    `WITH stored AS (
+       SELECT sum(pg_column_size(document)) AS bytes FROM ${schema}.${tableName} WHERE tenant_id = $1 AND id = ANY ($2)
+     )
+     SELECT * FROM (
+       SELECT d.*, row_number() OVER () AS place, (sum(
+         CASE WHEN stored.bytes > $3 THEN pg_column_size(document) ELSE octet_length(document::text) END
+       ) OVER ())::float8 AS bytes
+       FROM ${schema}.${tableName} d, stored WHERE tenant_id = $1 AND id = ANY ($2)
      ) AS found WHERE bytes <= $3 OR place = 1`,
     [tenantId, resourceIds, maxMebibytes * 1024 * 1024],
   );
