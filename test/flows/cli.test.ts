@@ -1226,7 +1226,7 @@ soakTest('a plan that needs an approval is applied in an emergency, by a person'
   expect(owned.items[0].fields).toContainEqual({ path: '/config_value', owner: 'git/platform' });
 });
 
-test('every command there is has been run by these tests, and did what it says', () => {
+soakTest('every command there is has been run by these tests, and did what it says', () => {
   const names = table.commands.map(({ name }) => name);
   expect(names.filter((name) => !cli.done.has(name))).toEqual([]);
 });
