@@ -7,8 +7,8 @@ export type Layer = Readonly<Record<string, unknown>> | null | undefined;
  * One dictionary from ordered layers, lowest precedence first. Null and empty layers are skipped;
  * for every key the value of the latest layer that has it wins, also where that value is null.
  * Shallow: a nested object replaces the earlier one entirely. A key named `__proto__` is data,
- * which Object.fromEntries keeps so and Object.assign does not. No layer is
- * copied once more for each above it.
+ * which Object.fromEntries keeps so and Object.assign does not. No layer is copied once more for each
+ * above it.
  */
 export const layeredMerge = (layers: readonly Layer[]): Record<string, unknown> =>
   Object.fromEntries(layers.flatMap((layer) => Object.entries(layer ?? {})));

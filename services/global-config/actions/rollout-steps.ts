@@ -373,16 +373,18 @@ const partOf = ({ changeset_id: id }: StoredRollout): Pick<Request, 'changeSet'>
 
 /** Throws 422 for a stage that would be watched in tenants that there are not. */
 async function requireTenants(stages: StoredRollout['stages'], { call }: Request): Promise<void> {
-  const listed = stages.flatMap(({ tenants = [] }, stage) =>
-    tenants.map((id, index) => ({ id, path: `/stages/${stage}/tenants/${index}` })),
-  );
-  if (listed.length === 0) return;
-  const { names } = await call('tenant-config.layers.places', {
-    body: { tenant_ids: listed.map(({ id }) => id), services: [] },
-  });
-  const unknown = listed.filter(({ id }) => !Object.hasOwn(names, id));
-  if (unknown.length > 0)
-    throw invalid(unknown.map(({ path }) => ({ path, message: 'is the id of no tenant' })));
+  // Of a stage at a time: all of them may list more than one answer has.
+  for (const [stage, { tenants = [] }] of stages.entries()) {
+    if (tenants.length === 0) continue;
+    const body = { tenant_ids: [...tenants], services: [] };
+    const { names } = await call('tenant-config.layers.places', { body });
+    const problems = tenants.flatMap((id, index) =>
+      Object.hasOwn(names, id)
+        ? []
+        : [{ path: `/stages/${stage}/tenants/${index}`, message: 'is the id of no tenant' }],
+    );
+    if (problems.length > 0) throw invalid(problems);
+  }
 }
 
 async function requireBase(manager: EntityManager, items: readonly RolloutItem[]): Promise<void> {
