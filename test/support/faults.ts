@@ -275,7 +275,7 @@ const untilItAnswers = ({ tenant }: Cluster, { url }: Running): Promise<void> =>
  * has.
  */
 function unequalFences(): Fault {
-  const patientMs = 2.5 * fenceMs;
+  const patientMs = 3 * fenceMs;
   let late: Answer | undefined;
   return {
     name: 'a gateway joins during writes with a longer fence than the others, and is cut off silently: they wait for it',
@@ -288,7 +288,9 @@ function unequalFences(): Fault {
       await untilItAnswers(cluster, gateway);
       await writeQuietly(cluster, 3);
       const readLate = async (): Promise<void> => {
-        await delay(beforeMs + 1.5 * fenceMs);
+        // Longer than the others may, with two seconds to spare for a busy machine: its last poll may be a
+        // quarter of its T old when it is cut off.
+        await delay(beforeMs + 1.2 * fenceMs);
         const at = new Client(gateway.url, cluster.tenant.admin.token);
         late = await at.get(quietPath(cluster));
       };

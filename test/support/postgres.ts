@@ -7,6 +7,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import {
   chmodSync,
+  existsSync,
   globSync,
   mkdtempSync,
   readFileSync,
@@ -91,7 +92,13 @@ export async function startPostgres({
 
   async function end(signal: NodeJS.Signals): Promise<void> {
     process.kill(pid, signal);
-    while (isAlive(pid)) await delay(10);
+    const isInUse = (): boolean => existsSync(join(cluster, 'postmaster.pid'));
+    while (isAlive(pid)) {
+      await delay(10);
+      // Its file is the last that a server removes. What may hang after it is libfaketime, where a
+      // process that was killed held its semaphore.
+      if (!isInUse()) signalIfAlive(pid, 'SIGKILL');
+    }
   }
 
   const started: Server = {
