@@ -273,41 +273,44 @@ describe('effective values', () => {
     await Promise.all([seen.close(), other.close()]);
   });
 
-  test('of another moment: a revision or a time is picked in place, shown as the past, and nothing of it can be cleared', async () => {
-    const { admin, id } = tenant;
-    const path = `/tenants/${id}/config/agents/moved`;
-    const first = await admin.put(path, { default_region: 'before' });
-    const revision = first.headers.get('x-config-revision')!;
-    await admin.put(path, { default_region: 'after' });
-    const seen = await tabOf('tenant_admin');
-    const { page } = seen;
-    const effective = new EffectiveValuesPage(page);
-    await effective.open(id, '?agent_type=moved&open=default_region');
-    const valueNow = async (): Promise<string | undefined> => {
-      const keys = await effective.keys();
-      return keys.find(({ key }) => key === 'default_region')?.value;
-    };
-    expect(await valueNow()).toBe('"after"');
-    expect(await page.getByRole('button', { name: 'Clear…' }).count()).toBe(1);
-    await effective.ask('or revision', revision);
-    await page.getByText(`As it was at revision ${revision}`).waitFor();
-    await page.getByText('"before"').first().waitFor();
-    expect(await valueNow()).toBe('"before"');
-    expect(await page.getByRole('button', { name: 'Clear…' }).count()).toBe(0);
-    expect(new URL(page.url()).searchParams.get('as_of')).toBe(revision);
-    await effective.ask('As of (your time)', '2020-02-03T04:05:06');
-    await page.getByText(/As it was 3 Feb 2020/).waitFor();
-    expect(new URL(page.url()).searchParams.get('as_of')).toBe('2020-02-03T03:05:06Z');
-    await page.getByRole('button', { name: 'Show what holds now' }).click();
-    await page.getByText('"after"').first().waitFor();
-    expect(await page.getByLabel('As of (your time)').inputValue()).toBe('');
-    await page.goto(`/console/tenants/${id}/history?config_type=agent_config&open=${revision}`);
-    await page.getByRole('link', { name: 'Effective values after it' }).click();
-    await page.getByText(`As it was at revision ${revision}`).waitFor();
-    // The tenant was not there in 2020.
-    expect(seen.faults.filter((text) => !text.includes('404'))).toEqual([]);
-    await seen.close();
-  });
+  soakTest(
+    'of another moment: a revision or a time is picked in place, shown as the past, and nothing of it can be cleared',
+    async () => {
+      const { admin, id } = tenant;
+      const path = `/tenants/${id}/config/agents/moved`;
+      const first = await admin.put(path, { default_region: 'before' });
+      const revision = first.headers.get('x-config-revision')!;
+      await admin.put(path, { default_region: 'after' });
+      const seen = await tabOf('tenant_admin');
+      const { page } = seen;
+      const effective = new EffectiveValuesPage(page);
+      await effective.open(id, '?agent_type=moved&open=default_region');
+      const valueNow = async (): Promise<string | undefined> => {
+        const keys = await effective.keys();
+        return keys.find(({ key }) => key === 'default_region')?.value;
+      };
+      expect(await valueNow()).toBe('"after"');
+      expect(await page.getByRole('button', { name: 'Clear…' }).count()).toBe(1);
+      await effective.ask('or revision', revision);
+      await page.getByText(`As it was at revision ${revision}`).waitFor();
+      await page.getByText('"before"').first().waitFor();
+      expect(await valueNow()).toBe('"before"');
+      expect(await page.getByRole('button', { name: 'Clear…' }).count()).toBe(0);
+      expect(new URL(page.url()).searchParams.get('as_of')).toBe(revision);
+      await effective.ask('As of (your time)', '2020-02-03T04:05:06');
+      await page.getByText(/As it was 3 Feb 2020/).waitFor();
+      expect(new URL(page.url()).searchParams.get('as_of')).toBe('2020-02-03T03:05:06Z');
+      await page.getByRole('button', { name: 'Show what holds now' }).click();
+      await page.getByText('"after"').first().waitFor();
+      expect(await page.getByLabel('As of (your time)').inputValue()).toBe('');
+      await page.goto(`/console/tenants/${id}/history?config_type=agent_config&open=${revision}`);
+      await page.getByRole('link', { name: 'Effective values after it' }).click();
+      await page.getByText(`As it was at revision ${revision}`).waitFor();
+      // The tenant was not there in 2020.
+      expect(seen.faults.filter((text) => !text.includes('404'))).toEqual([]);
+      await seen.close();
+    },
+  );
 
   test('two values of the risk limits are two rungs, each with whose it is, and clearing one says that the other holds', async () => {
     const { admin, id } = tenant;
@@ -705,7 +708,7 @@ describe('live', () => {
     await seen.close();
   });
 
-  test('a change between a page and the beginning of its stream shows', async () => {
+  soakTest('a change between a page and the beginning of its stream shows', async () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/early`;
     await admin.put(path, { default_region: 'before' });
@@ -740,30 +743,35 @@ describe('live', () => {
     await seen.close();
   });
 
-  test('who opens the page while no one can be asked who is signed in is let in once that is over', async () => {
-    const seen = await tabOf('viewer');
-    const { page } = seen;
-    let isOut = true;
-    let refused = 0;
-    await page.route('**/refresh', async (route) => {
-      if (!isOut) return route.continue();
-      refused += 1;
-      return route.fulfill({
-        status: 503,
-        headers: { 'x-request-id': 'outage' },
-        json: { detail: { code: 'service_unavailable', message: 'Sessions cannot be read now.' } },
+  soakTest(
+    'who opens the page while no one can be asked who is signed in is let in once that is over',
+    async () => {
+      const seen = await tabOf('viewer');
+      const { page } = seen;
+      let isOut = true;
+      let refused = 0;
+      await page.route('**/refresh', async (route) => {
+        if (!isOut) return route.continue();
+        refused += 1;
+        return route.fulfill({
+          status: 503,
+          headers: { 'x-request-id': 'outage' },
+          json: {
+            detail: { code: 'service_unavailable', message: 'Sessions cannot be read now.' },
+          },
+        });
       });
-    });
-    await page.goto('/console');
-    await page.getByText('Sessions cannot be read now.').waitFor();
-    // It asks again by itself.
-    await eventually(async () => expect(refused).toBeGreaterThan(1));
-    isOut = false;
-    await arrived(page);
-    await seen.close();
-  });
+      await page.goto('/console');
+      await page.getByText('Sessions cannot be read now.').waitFor();
+      // It asks again by itself.
+      await eventually(async () => expect(refused).toBeGreaterThan(1));
+      isOut = false;
+      await arrived(page);
+      await seen.close();
+    },
+  );
 
-  test('an answer that is on its way is waited for, whatever changes meanwhile', async () => {
+  soakTest('an answer that is on its way is waited for, whatever changes meanwhile', async () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/busy`;
     await admin.put(path, { default_region: 'before' });
@@ -785,7 +793,7 @@ describe('live', () => {
     await Promise.all([seen.close(), second.close()]);
   });
 
-  test('of several changes that come at once none is missed', async () => {
+  soakTest('of several changes that come at once none is missed', async () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/both`;
     await admin.put(path, { default_region: 'before' });
@@ -814,7 +822,7 @@ describe('live', () => {
     await seen.close();
   });
 
-  test('a change while a document is on its way to its form is in the form', async () => {
+  soakTest('a change while a document is on its way to its form is in the form', async () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/slow`;
     await admin.put(path, { default_region: 'before' });
@@ -837,7 +845,7 @@ describe('live', () => {
     await Promise.all([seen.close(), second.close()]);
   });
 
-  test('what somebody types while a newer document is on its way stays', async () => {
+  soakTest('what somebody types while a newer document is on its way stays', async () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/typed`;
     await admin.put(path, { default_region: 'before' });
@@ -981,21 +989,24 @@ describe('the session', () => {
     await seen.close();
   });
 
-  test('two tabs that load at once stay signed in, and signing out in one ends the other', async () => {
-    const seen = await signedIn('operator');
-    const second = await visit(stage.browser, stage.origin, {}, seen.context);
-    await Promise.all([
-      seen.page.reload(),
-      second.page.goto(`/console/tenants/${tenant.id}/effective`),
-    ]);
-    for (const { page } of [seen, second]) await arrived(page);
-    expect([...seen.faults, ...second.faults]).toEqual([]);
-    await seen.page.getByRole('button', { name: 'Sign out' }).click();
-    await new SignInPage(seen.page).submit.waitFor();
-    await second.page.getByRole('dialog', { name: 'Sign in again' }).waitFor();
-    expect(await seen.context.cookies()).toEqual([]);
-    await seen.close();
-  });
+  soakTest(
+    'two tabs that load at once stay signed in, and signing out in one ends the other',
+    async () => {
+      const seen = await signedIn('operator');
+      const second = await visit(stage.browser, stage.origin, {}, seen.context);
+      await Promise.all([
+        seen.page.reload(),
+        second.page.goto(`/console/tenants/${tenant.id}/effective`),
+      ]);
+      for (const { page } of [seen, second]) await arrived(page);
+      expect([...seen.faults, ...second.faults]).toEqual([]);
+      await seen.page.getByRole('button', { name: 'Sign out' }).click();
+      await new SignInPage(seen.page).submit.waitFor();
+      await second.page.getByRole('dialog', { name: 'Sign in again' }).waitFor();
+      expect(await seen.context.cookies()).toEqual([]);
+      await seen.close();
+    },
+  );
 
   test('a page of another port of this host cannot use the cookie', async () => {
     const seen = await signedIn('operator');
@@ -1062,20 +1073,23 @@ describe('the session', () => {
   });
 });
 
-test('the page of the API shows the description and runs no script of the page itself', async () => {
-  const { page, faults, close } = await stage.visit();
-  await page.goto(`${stage.origin}/docs`);
-  for (const shown of ['Layered configuration', '/auth/login'])
-    await page.getByText(shown).filter({ visible: true }).first().waitFor();
-  // The library tries whether it may compile code, which it may not, and does without.
-  const others = faults.filter((fault) => fault !== 'policy: script-src eval');
-  expect(others).toEqual([]);
-  await page.evaluate(`(() => {
+soakTest(
+  'the page of the API shows the description and runs no script of the page itself',
+  async () => {
+    const { page, faults, close } = await stage.visit();
+    await page.goto(`${stage.origin}/docs`);
+    for (const shown of ['Layered configuration', '/auth/login'])
+      await page.getByText(shown).filter({ visible: true }).first().waitFor();
+    // The library tries whether it may compile code, which it may not, and does without.
+    const others = faults.filter((fault) => fault !== 'policy: script-src eval');
+    expect(others).toEqual([]);
+    await page.evaluate(`(() => {
     const script = document.createElement('script');
     script.textContent = 'document.title = "it ran"';
     document.body.append(script);
   })()`);
-  expect(await page.title()).not.toBe('it ran');
-  expect(faults.join()).toContain('policy: script-src-elem inline');
-  await close();
-});
+    expect(await page.title()).not.toBe('it ran');
+    expect(faults.join()).toContain('policy: script-src-elem inline');
+    await close();
+  },
+);

@@ -297,101 +297,109 @@ describe('automations', () => {
 });
 
 describe('notifications', () => {
-  test('a channel is tested in place; the log filters, shows every attempt, and sends again', async () => {
-    const { admin, id } = acme;
-    const url = receiver.url;
-    await admin.put(`/tenants/${id}/config/notifications`, {
-      webhook: { url, secret: 'a secret of theirs' },
-      teams: { webhook_url: `${url}&sig=a-secret-of-theirs` },
-      approver_groups: {
-        risk_levels: { high: ['on-call', 'leads'] },
-        action_overrides: { failover: ['leads'] },
-      },
-      approval_policy: { required: { high: 2 } },
-    });
-    const seen = await asAdmin();
-    const notifications = new NotificationsPage(seen.page);
-    await notifications.open(id);
-    await eventually(async () =>
-      expect(await seen.page.getByRole('group', { name: 'Groups by risk' }).innerText()).toMatch(
-        /high risk\s+on-call → leads\s+2[^]*failover\s+leads/,
-      ),
-    );
-    expect(await notifications.test('webhook')).toMatch(/delivered[^]*status 200[^]*taken 0 <img/);
-    await standAt(seen.page, 'notifications');
-    expect(await notifications.test('teams')).toMatch(/delivered[^]*status 200/);
-    expect(await seen.page.content()).not.toContain('a-secret-of-theirs');
-    const wish = { action: 'failover', risk_level: 'high', title: 'Fail over' };
-    await acme.operator.post(`/tenants/${id}/approvals`, wish);
-    await receiver.wait(({ body }) => body.type === 'approval.requested');
-    const deliveries = new DeliveriesPage(seen.page);
-    await eventually(async () => {
-      const { body } = await admin.get(
-        `/tenants/${id}/notifications/deliveries?state=delivered&channel=webhook`,
+  soakTest(
+    'a channel is tested in place; the log filters, shows every attempt, and sends again',
+    async () => {
+      const { admin, id } = acme;
+      const url = receiver.url;
+      await admin.put(`/tenants/${id}/config/notifications`, {
+        webhook: { url, secret: 'a secret of theirs' },
+        teams: { webhook_url: `${url}&sig=a-secret-of-theirs` },
+        approver_groups: {
+          risk_levels: { high: ['on-call', 'leads'] },
+          action_overrides: { failover: ['leads'] },
+        },
+        approval_policy: { required: { high: 2 } },
+      });
+      const seen = await asAdmin();
+      const notifications = new NotificationsPage(seen.page);
+      await notifications.open(id);
+      await eventually(async () =>
+        expect(await seen.page.getByRole('group', { name: 'Groups by risk' }).innerText()).toMatch(
+          /high risk\s+on-call → leads\s+2[^]*failover\s+leads/,
+        ),
       );
-      expect(body.items).toHaveLength(1);
-    });
-    await deliveries.open(id);
-    await deliveries.choose('Channel', 'webhook');
-    await deliveries.choose('State', 'delivered');
-    await eventually(async () => {
-      expect(new URL(seen.page.url()).search).toBe('?channel=webhook&state=delivered');
-      expect(await deliveries.rows()).toEqual([
-        expect.stringMatching(/127\.0\.0\.1[^]*webhook\s+requested\s+delivered\s+1/),
-      ]);
-    });
-    await standAt(seen.page, 'deliveries');
-    await deliveries.openFirst();
-    await eventually(async () =>
-      expect(await seen.page.getByRole('group', { name: 'Attempts' }).innerText()).toMatch(
-        /200[^]*ms[^]*taken/,
-      ),
-    );
-    await standAt(seen.page, 'delivery');
-    await seen.page.getByRole('button', { name: 'Send it again' }).click();
-    await seen.page.getByText('It is sent again').waitFor();
-    await receiver.wait(({ body }) => body.type === 'approval.requested', 2);
-    // By itself: nobody looks again.
-    await eventually(async () =>
-      expect(
-        await seen.page.getByRole('group', { name: 'Attempts' }).locator('tbody tr').count(),
-      ).toBe(2),
-    );
-    await seen.page.getByText('delivered', { exact: true }).waitFor();
-    expect(seen.faults).toEqual([]);
-    await seen.close();
-  });
+      expect(await notifications.test('webhook')).toMatch(
+        /delivered[^]*status 200[^]*taken 0 <img/,
+      );
+      await standAt(seen.page, 'notifications');
+      expect(await notifications.test('teams')).toMatch(/delivered[^]*status 200/);
+      expect(await seen.page.content()).not.toContain('a-secret-of-theirs');
+      const wish = { action: 'failover', risk_level: 'high', title: 'Fail over' };
+      await acme.operator.post(`/tenants/${id}/approvals`, wish);
+      await receiver.wait(({ body }) => body.type === 'approval.requested');
+      const deliveries = new DeliveriesPage(seen.page);
+      await eventually(async () => {
+        const { body } = await admin.get(
+          `/tenants/${id}/notifications/deliveries?state=delivered&channel=webhook`,
+        );
+        expect(body.items).toHaveLength(1);
+      });
+      await deliveries.open(id);
+      await deliveries.choose('Channel', 'webhook');
+      await deliveries.choose('State', 'delivered');
+      await eventually(async () => {
+        expect(new URL(seen.page.url()).search).toBe('?channel=webhook&state=delivered');
+        expect(await deliveries.rows()).toEqual([
+          expect.stringMatching(/127\.0\.0\.1[^]*webhook\s+requested\s+delivered\s+1/),
+        ]);
+      });
+      await standAt(seen.page, 'deliveries');
+      await deliveries.openFirst();
+      await eventually(async () =>
+        expect(await seen.page.getByRole('group', { name: 'Attempts' }).innerText()).toMatch(
+          /200[^]*ms[^]*taken/,
+        ),
+      );
+      await standAt(seen.page, 'delivery');
+      await seen.page.getByRole('button', { name: 'Send it again' }).click();
+      await seen.page.getByText('It is sent again').waitFor();
+      await receiver.wait(({ body }) => body.type === 'approval.requested', 2);
+      // By itself: nobody looks again.
+      await eventually(async () =>
+        expect(
+          await seen.page.getByRole('group', { name: 'Attempts' }).locator('tbody tr').count(),
+        ).toBe(2),
+      );
+      await seen.page.getByText('delivered', { exact: true }).waitFor();
+      expect(seen.faults).toEqual([]);
+      await seen.close();
+    },
+  );
 
-  test('event destinations say how far they are, are tested in place, and sent their events again', async () => {
-    const { admin, id } = acme;
-    const before = receiver.received.length;
-    const siem = { url: receiver.url, format: 'ocsf', batch: { max_seconds: 0 } };
-    await admin.put(`/tenants/${id}/config/event-destinations`, { siem });
-    await receiver.wait(() => true, before + 1);
-    const seen = await asAdmin();
-    const { page } = seen;
-    await page.goto(`/console/tenants/${id}/destinations`);
-    const row = page.getByRole('row', { name: /siem/ });
-    await row.getByText('current').waitFor();
-    await standAt(page, 'destinations');
-    await page.getByRole('button', { name: 'Test siem' }).click();
-    await page.getByText('siem took a test with 200').waitFor();
-    await page.getByRole('button', { name: 'Send again to siem' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Send siem its events again' });
-    await dialog.getByRole('textbox', { name: 'From event' }).fill('2');
-    await standAt(page, 'destination-replay');
-    // An event that happens meanwhile may come before them.
-    const beginning = ({ text }: Received): boolean => JSON.parse(text)[0]?.unmapped?.seq === 2;
-    const known = receiver.received.filter(beginning).length;
-    await dialog.getByRole('button', { name: 'Send again' }).click();
-    await page.getByText('siem is sent everything from event 2 on again.').waitFor();
-    await receiver.wait(beginning, known + 1);
-    expect(seen.faults).toEqual([]);
-    await admin.delete(`/tenants/${id}/config/event-destinations`);
-    await seen.close();
-  });
+  soakTest(
+    'event destinations say how far they are, are tested in place, and sent their events again',
+    async () => {
+      const { admin, id } = acme;
+      const before = receiver.received.length;
+      const siem = { url: receiver.url, format: 'ocsf', batch: { max_seconds: 0 } };
+      await admin.put(`/tenants/${id}/config/event-destinations`, { siem });
+      await receiver.wait(() => true, before + 1);
+      const seen = await asAdmin();
+      const { page } = seen;
+      await page.goto(`/console/tenants/${id}/destinations`);
+      const row = page.getByRole('row', { name: /siem/ });
+      await row.getByText('current').waitFor();
+      await standAt(page, 'destinations');
+      await page.getByRole('button', { name: 'Test siem' }).click();
+      await page.getByText('siem took a test with 200').waitFor();
+      await page.getByRole('button', { name: 'Send again to siem' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Send siem its events again' });
+      await dialog.getByRole('textbox', { name: 'From event' }).fill('2');
+      await standAt(page, 'destination-replay');
+      // An event that happens meanwhile may come before them.
+      const beginning = ({ text }: Received): boolean => JSON.parse(text)[0]?.unmapped?.seq === 2;
+      const known = receiver.received.filter(beginning).length;
+      await dialog.getByRole('button', { name: 'Send again' }).click();
+      await page.getByText('siem is sent everything from event 2 on again.').waitFor();
+      await receiver.wait(beginning, known + 1);
+      expect(seen.faults).toEqual([]);
+      await admin.delete(`/tenants/${id}/config/event-destinations`);
+      await seen.close();
+    },
+  );
 
-  test('an operator reads them, and is offered neither test nor replay', async () => {
+  soakTest('an operator reads them, and is offered neither test nor replay', async () => {
     const seen = await stage.tabOf(beta.emails.operator!);
     await new NotificationsPage(seen.page).open(beta.id);
     expect(await seen.page.getByRole('button', { name: /^Test/ }).count()).toBe(0);
@@ -449,7 +457,7 @@ describe('the platform', () => {
     },
   );
 
-  test('tenants are found, created, and disabled with what that means', async () => {
+  soakTest('tenants are found, created, and disabled with what that means', async () => {
     const seen = await asPlatform();
     const tenants = new TenantsPage(seen.page);
     await tenants.open();
@@ -696,32 +704,35 @@ describe('the platform', () => {
     },
   );
 
-  test('what was purged is shown as such, and the value of now can be restored after it', async () => {
-    const path = '/config/global/purged-here';
-    await platform.put(path, { config_value: 'a password' });
-    await platform.put(path, { config_value: 'harmless' });
-    const name = { config_type: 'global_config', resource_id: 'purged-here' };
-    await platform.post('/config/history/purge', { ...name, reason: 'it was a password' });
-    const seen = await asPlatform();
-    const { page } = seen;
-    await page.goto('/console/platform/history?resource_id=purged-here');
-    const rows = page.locator('table.history > tbody');
-    await rows.nth(2).waitFor();
-    for (const row of [0, 1, 2]) await rows.nth(row).getByRole('button').first().click();
-    const [purge, update, create] = await rows.allInnerTexts();
-    expect(purge).toMatch(/purge[^]*it was a password/);
-    expect(create).toContain('Values of this change were purged');
-    expect([purge, create].join()).not.toContain('Restore');
-    expect(`${update}${create}`).not.toContain('a password"');
-    expect(update).not.toContain('Undo');
+  soakTest(
+    'what was purged is shown as such, and the value of now can be restored after it',
+    async () => {
+      const path = '/config/global/purged-here';
+      await platform.put(path, { config_value: 'a password' });
+      await platform.put(path, { config_value: 'harmless' });
+      const name = { config_type: 'global_config', resource_id: 'purged-here' };
+      await platform.post('/config/history/purge', { ...name, reason: 'it was a password' });
+      const seen = await asPlatform();
+      const { page } = seen;
+      await page.goto('/console/platform/history?resource_id=purged-here');
+      const rows = page.locator('table.history > tbody');
+      await rows.nth(2).waitFor();
+      for (const row of [0, 1, 2]) await rows.nth(row).getByRole('button').first().click();
+      const [purge, update, create] = await rows.allInnerTexts();
+      expect(purge).toMatch(/purge[^]*it was a password/);
+      expect(create).toContain('Values of this change were purged');
+      expect([purge, create].join()).not.toContain('Restore');
+      expect(`${update}${create}`).not.toContain('a password"');
+      expect(update).not.toContain('Undo');
 
-    // The purge is newer, and no revision of the document.
-    const tried = page.waitForResponse((response) => response.url().includes('/config/rollback'));
-    await rows.nth(1).getByRole('button', { name: 'Restore what it was after this…' }).click();
-    expect((await tried).status()).toBe(200);
-    expect(seen.faults).toEqual([]);
-    await seen.close();
-  });
+      // The purge is newer, and no revision of the document.
+      const tried = page.waitForResponse((response) => response.url().includes('/config/rollback'));
+      await rows.nth(1).getByRole('button', { name: 'Restore what it was after this…' }).click();
+      expect((await tried).status()).toBe(200);
+      expect(seen.faults).toEqual([]);
+      await seen.close();
+    },
+  );
 
   soakTest(
     'the record of a tenant is exported in its order, and what was exported is cut off after a confirmation',
@@ -1404,7 +1415,7 @@ END:VCALENDAR
     await seen.close();
   });
 
-  test('an operator reads both and changes neither; the platform has its own', async () => {
+  soakTest('an operator reads both and changes neither; the platform has its own', async () => {
     const seen = await stage.tabOf(eta.emails.operator!);
     await new BudgetsPage(seen.page).open(eta.id);
     const buttons = seen.page.locator('main').getByRole('button', { name: /…$/ });

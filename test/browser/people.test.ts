@@ -9,7 +9,7 @@ import type { Page } from 'playwright-core';
 import { audited } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
 import { grown } from '../support/grown.ts';
-import { soakTest } from '../support/soak.ts';
+import { soakDescribe, soakTest } from '../support/soak.ts';
 import {
   addMember,
   Client,
@@ -174,43 +174,46 @@ soakTest(
 );
 
 describe('the access report', () => {
-  test('of a moment, two steps from signing in: who was there then, and as a file', async () => {
-    const { admin, id } = tenant;
-    const email = 'gone@acme.example';
-    const member = { email, roles: ['operator'], groups: ['leads'] };
-    const { user_id: user } = await addMember(admin, id, member);
-    await delay(1000);
-    const [row] = await stage.database.query<{ at: string }>(
-      `SELECT to_char(date_trunc('second', now()) AT TIME ZONE 'Europe/Berlin', 'YYYY-MM-DD"T"HH24:MI:SS') AS at`,
-    );
-    await delay(1000);
-    await admin.delete(`/tenants/${id}/users/${user}`);
-    const seen = await signedIn('tenant_admin');
-    const { page } = seen;
-    await page.getByRole('link', { name: 'Access report' }).click();
-    const people = new PeoplePage(page);
-    await page.getByRole('group', { name: 'Members' }).waitFor();
-    expect(await people.row(email).count()).toBe(0);
-    const field = page.getByLabel('As of (your time)');
-    await field.fill(row!.at);
-    await field.blur();
-    await page.getByRole('group', { name: 'Members' }).getByText(email).waitFor();
-    const approvers = page.getByRole('group', { name: 'Who could approve' });
-    const high = approvers.getByRole('row').filter({ hasText: 'high risk' });
-    expect(await high.innerText()).toMatch(/oncall, leads[^]*gone@acme\.example/);
-    const saved = page.waitForEvent('download');
-    await page.getByRole('button', { name: 'Save as CSV' }).click();
-    const file = await (await saved).path();
-    expect(readFileSync(file, 'utf8')).toMatch(
-      /"member","[^"]*","","gone@acme\.example","operator"/,
-    );
-    for (const width of [390, 1920]) {
-      await page.setViewportSize({ width, height: 800 });
-      await picture(page, `access-report-then-${width}`);
-    }
-    expect(seen.faults).toEqual([]);
-    await seen.close();
-  });
+  soakTest(
+    'of a moment, two steps from signing in: who was there then, and as a file',
+    async () => {
+      const { admin, id } = tenant;
+      const email = 'gone@acme.example';
+      const member = { email, roles: ['operator'], groups: ['leads'] };
+      const { user_id: user } = await addMember(admin, id, member);
+      await delay(1000);
+      const [row] = await stage.database.query<{ at: string }>(
+        `SELECT to_char(date_trunc('second', now()) AT TIME ZONE 'Europe/Berlin', 'YYYY-MM-DD"T"HH24:MI:SS') AS at`,
+      );
+      await delay(1000);
+      await admin.delete(`/tenants/${id}/users/${user}`);
+      const seen = await signedIn('tenant_admin');
+      const { page } = seen;
+      await page.getByRole('link', { name: 'Access report' }).click();
+      const people = new PeoplePage(page);
+      await page.getByRole('group', { name: 'Members' }).waitFor();
+      expect(await people.row(email).count()).toBe(0);
+      const field = page.getByLabel('As of (your time)');
+      await field.fill(row!.at);
+      await field.blur();
+      await page.getByRole('group', { name: 'Members' }).getByText(email).waitFor();
+      const approvers = page.getByRole('group', { name: 'Who could approve' });
+      const high = approvers.getByRole('row').filter({ hasText: 'high risk' });
+      expect(await high.innerText()).toMatch(/oncall, leads[^]*gone@acme\.example/);
+      const saved = page.waitForEvent('download');
+      await page.getByRole('button', { name: 'Save as CSV' }).click();
+      const file = await (await saved).path();
+      expect(readFileSync(file, 'utf8')).toMatch(
+        /"member","[^"]*","","gone@acme\.example","operator"/,
+      );
+      for (const width of [390, 1920]) {
+        await page.setViewportSize({ width, height: 800 });
+        await picture(page, `access-report-then-${width}`);
+      }
+      expect(seen.faults).toEqual([]);
+      await seen.close();
+    },
+  );
 });
 
 describe('members', () => {
@@ -357,7 +360,7 @@ describe('API keys', () => {
   });
 });
 
-test('a rule of trust is written, says what is wrong with it, and is removed', async () => {
+soakTest('a rule of trust is written, says what is wrong with it, and is removed', async () => {
   const { id, admin } = tenant;
   const { platform } = stage;
   const issuer = 'https://token.actions.githubusercontent.com';
@@ -457,7 +460,7 @@ describe('the own account', () => {
     await seen.close();
   });
 
-  test('another session is ended, and that page asks to sign in', async () => {
+  soakTest('another session is ended, and that page asks to sign in', async () => {
     const email = tenant.emails.operator!;
     const lost = await stage.signedIn(email);
     const seen = await stage.signedIn(email);
@@ -493,21 +496,24 @@ describe('the own account', () => {
     await seen.close();
   });
 
-  test('an invitation to a second tenant is accepted, and the tenant can be chosen', async () => {
-    const other = await createTenant(stage.strata.url, stage.platform, 'Beta');
-    const email = tenant.emails.operator!;
-    await other.admin.post(`/tenants/${other.id}/users`, { email, roles: ['viewer'] });
-    const seen = await signedIn('operator');
-    await new AccountPage(seen.page).openPart();
-    await seen.page.getByRole('button', { name: 'Accept Beta' }).click();
-    const choice = seen.page.getByRole('combobox', { name: 'Tenant' });
-    await choice.waitFor();
-    await choice.selectOption({ label: 'Beta' });
-    await new EffectiveValuesPage(seen.page).loaded();
-    expect(seen.page.url()).toContain(other.id);
-    expect(seen.faults).toEqual([]);
-    await seen.close();
-  });
+  soakTest(
+    'an invitation to a second tenant is accepted, and the tenant can be chosen',
+    async () => {
+      const other = await createTenant(stage.strata.url, stage.platform, 'Beta');
+      const email = tenant.emails.operator!;
+      await other.admin.post(`/tenants/${other.id}/users`, { email, roles: ['viewer'] });
+      const seen = await signedIn('operator');
+      await new AccountPage(seen.page).openPart();
+      await seen.page.getByRole('button', { name: 'Accept Beta' }).click();
+      const choice = seen.page.getByRole('combobox', { name: 'Tenant' });
+      await choice.waitFor();
+      await choice.selectOption({ label: 'Beta' });
+      await new EffectiveValuesPage(seen.page).loaded();
+      expect(seen.page.url()).toContain(other.id);
+      expect(seen.faults).toEqual([]);
+      await seen.close();
+    },
+  );
 });
 
 describe('audit', () => {
@@ -549,7 +555,7 @@ describe('audit', () => {
     await Promise.all([seen.close(), other.close()]);
   });
 
-  test('an event that somebody changed is named as the first that does not hold', async () => {
+  soakTest('an event that somebody changed is named as the first that does not hold', async () => {
     const other = await createTenant(stage.strata.url, stage.platform, 'Tampered');
     await other.admin.put(`/tenants/${other.id}/config/agents/a`, { default_region: 'x' });
     await audited(other.admin, 'config.agent.created', () => true);
@@ -567,31 +573,34 @@ describe('audit', () => {
 });
 
 describe('live', () => {
-  test('where a session is revoked whoever only views is asked to sign in within a second, and what was typed survives', async () => {
-    const seen = await signedIn('viewer');
-    const { page } = seen;
-    const account = new AccountPage(page);
-    await account.openPart();
-    await account.part('Password').getByLabel('New password').fill('half-typed');
-    const second = await visit(stage.browser, stage.origin, {}, seen.context);
-    await second.page.goto('/console');
-    await new EffectiveValuesPage(second.page).loaded();
-    const elsewhere = await signIn(stage.strata.url, tenant.emails.viewer!, memberPassword);
-    await elsewhere.post('/auth/logout', { all: true });
-    const began = performance.now();
-    const asked = page.getByRole('dialog', { name: 'Sign in again' });
-    await Promise.all([
-      asked.waitFor(),
-      second.page.getByRole('dialog', { name: 'Sign in again' }).waitFor(),
-    ]);
-    expect(performance.now() - began).toBeLessThan(soonMs);
-    await new SignInPage(page).signIn(tenant.emails.viewer!, memberPassword);
-    await asked.waitFor({ state: 'detached' });
-    expect(await account.part('Password').getByLabel('New password').inputValue()).toBe(
-      'half-typed',
-    );
-    await seen.close();
-  });
+  soakTest(
+    'where a session is revoked whoever only views is asked to sign in within a second, and what was typed survives',
+    async () => {
+      const seen = await signedIn('viewer');
+      const { page } = seen;
+      const account = new AccountPage(page);
+      await account.openPart();
+      await account.part('Password').getByLabel('New password').fill('half-typed');
+      const second = await visit(stage.browser, stage.origin, {}, seen.context);
+      await second.page.goto('/console');
+      await new EffectiveValuesPage(second.page).loaded();
+      const elsewhere = await signIn(stage.strata.url, tenant.emails.viewer!, memberPassword);
+      await elsewhere.post('/auth/logout', { all: true });
+      const began = performance.now();
+      const asked = page.getByRole('dialog', { name: 'Sign in again' });
+      await Promise.all([
+        asked.waitFor(),
+        second.page.getByRole('dialog', { name: 'Sign in again' }).waitFor(),
+      ]);
+      expect(performance.now() - began).toBeLessThan(soonMs);
+      await new SignInPage(page).signIn(tenant.emails.viewer!, memberPassword);
+      await asked.waitFor({ state: 'detached' });
+      expect(await account.part('Password').getByLabel('New password').inputValue()).toBe(
+        'half-typed',
+      );
+      await seen.close();
+    },
+  );
 
   test('a role that is given or taken changes what is offered within a second, without a reload', async () => {
     const email = 'promoted@acme.example';
@@ -855,7 +864,7 @@ describe('the keyboard alone', () => {
   });
 });
 
-describe('under four eyes', () => {
+soakDescribe('under four eyes', () => {
   let four: TenantFixture;
   const dora = 'dora@four.example';
   const limit = '/global_settings/max_cost_impact_auto';
@@ -921,136 +930,128 @@ describe('under four eyes', () => {
     await seen.close();
   });
 
-  soakTest(
-    'one proposes for a time, another sees the impact and approves on a phone, and it applies then',
-    async () => {
-      const before = await limitNow();
-      const ada = await stage.signedIn(four.emails.tenant_admin!);
-      const proposing = await refused(ada, '5', 'Calmer nights');
-      await standAgainAt(ada.page, 'propose');
-      const dialog = ada.page.getByRole('dialog');
-      // Back is where it was, with what was typed.
-      await proposing.act('Back');
-      expect(await dialog.getByLabel('Reason').inputValue()).toBe('Calmer nights');
-      await dialog.getByRole('button', { name: 'Publish', exact: true }).click();
-      await proposing.refused();
-      await dialog.getByLabel('Title').fill(`A lower limit ${hostile}`);
-      await dialog.getByLabel('It is applied').selectOption('at');
-      const dayIn = (days: number): string =>
-        new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
-      const at = `${dayIn(1)}T18:00:00Z`;
-      await dialog.getByLabel('Time', { exact: true }).fill(`${dayIn(2)}T03:00`);
-      await dialog.getByLabel('Time zone').fill('Asia/Tokyo');
-      await dialog.getByText(`${at} in UTC`).waitFor();
-      await standAt(ada.page, 'propose-at');
-      await proposing.act('Propose this change');
-      await proposing.shown('A lower limit');
-      await proposing.state('pending');
-      await proposing.fact('Approved so far').getByText('1 more needed').waitFor();
-      await ada.page.getByText('You wrote or edited this').waitFor();
-      expect(await ada.page.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
-      const [id] = new URL(ada.page.url()).pathname.split('/').slice(-1);
-      const address = `/tenants/${four.id}/config/changesets/${id}`;
-      const proposed = await four.admin.get(address);
-      expect(proposed.body).toMatchObject({ reason: 'Calmer nights', state: 'pending' });
-      expect(Date.parse(proposed.body.apply.at)).toBe(Date.parse(at));
-      // As it was sent, so that others can try it; lists leave that out.
-      const sent = { global_settings: { max_cost_impact_auto: 5 } };
-      expect(proposed.body.items).toMatchObject([{ action: 'patch', base: 1, body: sent }]);
-      const { body: listed } = await four.admin.get(`/tenants/${four.id}/config/changesets`);
-      expect(listed.items[0].items[0].body).toBeUndefined();
+  test('one proposes for a time, another sees the impact and approves on a phone, and it applies then', async () => {
+    const before = await limitNow();
+    const ada = await stage.signedIn(four.emails.tenant_admin!);
+    const proposing = await refused(ada, '5', 'Calmer nights');
+    await standAgainAt(ada.page, 'propose');
+    const dialog = ada.page.getByRole('dialog');
+    // Back is where it was, with what was typed.
+    await proposing.act('Back');
+    expect(await dialog.getByLabel('Reason').inputValue()).toBe('Calmer nights');
+    await dialog.getByRole('button', { name: 'Publish', exact: true }).click();
+    await proposing.refused();
+    await dialog.getByLabel('Title').fill(`A lower limit ${hostile}`);
+    await dialog.getByLabel('It is applied').selectOption('at');
+    const dayIn = (days: number): string =>
+      new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+    const at = `${dayIn(1)}T18:00:00Z`;
+    await dialog.getByLabel('Time', { exact: true }).fill(`${dayIn(2)}T03:00`);
+    await dialog.getByLabel('Time zone').fill('Asia/Tokyo');
+    await dialog.getByText(`${at} in UTC`).waitFor();
+    await standAt(ada.page, 'propose-at');
+    await proposing.act('Propose this change');
+    await proposing.shown('A lower limit');
+    await proposing.state('pending');
+    await proposing.fact('Approved so far').getByText('1 more needed').waitFor();
+    await ada.page.getByText('You wrote or edited this').waitFor();
+    expect(await ada.page.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
+    const [id] = new URL(ada.page.url()).pathname.split('/').slice(-1);
+    const address = `/tenants/${four.id}/config/changesets/${id}`;
+    const proposed = await four.admin.get(address);
+    expect(proposed.body).toMatchObject({ reason: 'Calmer nights', state: 'pending' });
+    expect(Date.parse(proposed.body.apply.at)).toBe(Date.parse(at));
+    // As it was sent, so that others can try it; lists leave that out.
+    const sent = { global_settings: { max_cost_impact_auto: 5 } };
+    expect(proposed.body.items).toMatchObject([{ action: 'patch', base: 1, body: sent }]);
+    const { body: listed } = await four.admin.get(`/tenants/${four.id}/config/changesets`);
+    expect(listed.items[0].items[0].body).toBeUndefined();
 
-      const phone = await stage.signedIn(dora, { width: 320, height: 640 });
-      await phone.page.getByRole('link', { name: 'Approvals 1 waiting for you' }).click();
-      await phone.page.getByRole('heading', { name: 'Change sets that wait for you' }).waitFor();
-      await standAgainAt(phone.page, 'inbox');
-      await phone.page.setViewportSize({ width: 320, height: 640 });
-      await phone.page.getByRole('link', { name: 'A lower limit' }).click();
-      const deciding = new ChangeSetPage(phone.page);
-      await deciding.shown('A lower limit');
-      const effect = phone.page.getByRole('region', { name: 'What it does' });
-      await effect.getByText(/max_cost_impact_auto[^]*becomes 5/).waitFor();
-      await standAt(phone.page, 'change-set');
-      await phone.page.setViewportSize({ width: 320, height: 640 });
-      await phone.page.getByLabel('Comment').fill('Sleep well');
-      await deciding.act('Approve');
-      await deciding.state('scheduled');
-      await phone.page.getByRole('link', { name: 'Approvals', exact: true }).waitFor();
-      expect(await limitNow()).toBe(before);
+    const phone = await stage.signedIn(dora, { width: 320, height: 640 });
+    await phone.page.getByRole('link', { name: 'Approvals 1 waiting for you' }).click();
+    await phone.page.getByRole('heading', { name: 'Change sets that wait for you' }).waitFor();
+    await standAgainAt(phone.page, 'inbox');
+    await phone.page.setViewportSize({ width: 320, height: 640 });
+    await phone.page.getByRole('link', { name: 'A lower limit' }).click();
+    const deciding = new ChangeSetPage(phone.page);
+    await deciding.shown('A lower limit');
+    const effect = phone.page.getByRole('region', { name: 'What it does' });
+    await effect.getByText(/max_cost_impact_auto[^]*becomes 5/).waitFor();
+    await standAt(phone.page, 'change-set');
+    await phone.page.setViewportSize({ width: 320, height: 640 });
+    await phone.page.getByLabel('Comment').fill('Sleep well');
+    await deciding.act('Approve');
+    await deciding.state('scheduled');
+    await phone.page.getByRole('link', { name: 'Approvals', exact: true }).waitFor();
+    expect(await limitNow()).toBe(before);
 
-      // Its time comes.
-      await stage.database.query(
-        `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() WHERE id = $1`,
-        [id],
-      );
-      await proposing.state('applied');
-      await proposing.fact('Approved so far').getByText('Sleep well').waitFor();
-      expect(await limitNow()).toBe(5);
-      await ada.page.getByRole('link', { name: /^revision \d+/ }).click();
-      await ada.page
-        .getByText(/Part of the change set A lower limit[^]*approved by dora@/)
-        .waitFor();
-      await standAgainAt(ada.page, 'history-of-set');
-      await ada.page.goto(`/console/tenants/${four.id}/change-sets`);
-      await ada.page.getByRole('link', { name: 'A lower limit' }).waitFor();
-      await standAt(ada.page, 'change-sets');
-      expect([...withoutRefusals(ada), ...phone.faults]).toEqual([]);
-      await Promise.all([ada.close(), phone.close()]);
-    },
-  );
+    // Its time comes.
+    await stage.database.query(
+      `UPDATE tenant_config.change_sets SET due_at = clock_timestamp() WHERE id = $1`,
+      [id],
+    );
+    await proposing.state('applied');
+    await proposing.fact('Approved so far').getByText('Sleep well').waitFor();
+    expect(await limitNow()).toBe(5);
+    await ada.page.getByRole('link', { name: /^revision \d+/ }).click();
+    await ada.page.getByText(/Part of the change set A lower limit[^]*approved by dora@/).waitFor();
+    await standAgainAt(ada.page, 'history-of-set');
+    await ada.page.goto(`/console/tenants/${four.id}/change-sets`);
+    await ada.page.getByRole('link', { name: 'A lower limit' }).waitFor();
+    await standAt(ada.page, 'change-sets');
+    expect([...withoutRefusals(ada), ...phone.faults]).toEqual([]);
+    await Promise.all([ada.close(), phone.close()]);
+  });
 
-  soakTest(
-    'what cannot wait is written after a fresh sign-in, is red until another reviews it, and comes once',
-    async () => {
-      const email = four.emails.tenant_admin!;
-      const ada = await stage.signedIn(email);
-      const { page } = ada;
-      const sets = await refused(ada, '7', 'Payments are down');
-      await stage.database.query(
-        `UPDATE auth.sessions SET authenticated_at = now() - interval '11 minutes'
+  test('what cannot wait is written after a fresh sign-in, is red until another reviews it, and comes once', async () => {
+    const email = four.emails.tenant_admin!;
+    const ada = await stage.signedIn(email);
+    const { page } = ada;
+    const sets = await refused(ada, '7', 'Payments are down');
+    await stage.database.query(
+      `UPDATE auth.sessions SET authenticated_at = now() - interval '11 minutes'
        WHERE user_id = (SELECT id FROM auth.users WHERE email = $1)`,
-        [email],
-      );
-      // No gateway remembers the sessions as they were.
-      await stage.platform.post('/config/reload', { reload_env: true });
-      await sets.act('It cannot wait…');
-      const breakIt = page.getByRole('button', { name: 'Break the glass' });
-      await page.getByLabel('Why it cannot wait').fill('Down since 03:10');
-      expect(await breakIt.isDisabled()).toBe(true);
-      await page.getByLabel('Why it cannot wait').fill('Down since 03:10, and I am alone');
-      await standAt(page, 'break-glass');
-      await breakIt.click();
-      const asked = page.getByRole('dialog', { name: 'Sign in once more' });
-      await asked.getByLabel('E-mail').fill(email);
-      await asked.getByLabel('Password').fill(memberPassword);
-      await asked.getByRole('button', { name: 'Sign in', exact: true }).click();
-      await page.getByText(/Published as revision/).waitFor();
-      expect(await limitNow()).toBe(7);
-      await refused(ada, '8', 'Again');
-      await sets.act('It cannot wait…');
-      await page.getByLabel('Why it cannot wait').fill('Once more, and I am still alone');
-      await breakIt.click();
-      await page.getByText(/Somebody else has to review the emergency/).waitFor();
-      expect(await limitNow()).toBe(7);
+      [email],
+    );
+    // No gateway remembers the sessions as they were.
+    await stage.platform.post('/config/reload', { reload_env: true });
+    await sets.act('It cannot wait…');
+    const breakIt = page.getByRole('button', { name: 'Break the glass' });
+    await page.getByLabel('Why it cannot wait').fill('Down since 03:10');
+    expect(await breakIt.isDisabled()).toBe(true);
+    await page.getByLabel('Why it cannot wait').fill('Down since 03:10, and I am alone');
+    await standAt(page, 'break-glass');
+    await breakIt.click();
+    const asked = page.getByRole('dialog', { name: 'Sign in once more' });
+    await asked.getByLabel('E-mail').fill(email);
+    await asked.getByLabel('Password').fill(memberPassword);
+    await asked.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByText(/Published as revision/).waitFor();
+    expect(await limitNow()).toBe(7);
+    await refused(ada, '8', 'Again');
+    await sets.act('It cannot wait…');
+    await page.getByLabel('Why it cannot wait').fill('Once more, and I am still alone');
+    await breakIt.click();
+    await page.getByText(/Somebody else has to review the emergency/).waitFor();
+    expect(await limitNow()).toBe(7);
 
-      const other = await stage.signedIn(dora);
-      await new ApprovalsPage(other.page).openInbox(four.id);
-      const waiting = other.page.getByRole('group', { name: 'Change sets' });
-      await waiting.getByText('break-glass, to review').waitFor();
-      await waiting.getByRole('link', { name: 'Change Risk limits' }).click();
-      const reviewing = new ChangeSetPage(other.page);
-      await reviewing.shown('Change Risk limits');
-      await other.page.getByText('Down since 03:10, and I am alone').waitFor();
-      await standAgainAt(other.page, 'to-review');
-      await reviewing.act('I have reviewed it');
-      await other.page.getByText(`Reviewed by ${dora}`).waitFor();
-      expect(await other.page.locator('.unreviewed').count()).toBe(0);
-      const history = new HistoryPage(other.page);
-      await history.open(four.id, '?config_type=tenant_risk_config');
-      expect((await history.rows())[0]).toMatch(/break-glass/);
-      expect(other.faults).toEqual([]);
-      expect(ada.faults.filter((text) => !/403|409/.test(text))).toEqual([]);
-      await Promise.all([ada.close(), other.close()]);
-    },
-  );
+    const other = await stage.signedIn(dora);
+    await new ApprovalsPage(other.page).openInbox(four.id);
+    const waiting = other.page.getByRole('group', { name: 'Change sets' });
+    await waiting.getByText('break-glass, to review').waitFor();
+    await waiting.getByRole('link', { name: 'Change Risk limits' }).click();
+    const reviewing = new ChangeSetPage(other.page);
+    await reviewing.shown('Change Risk limits');
+    await other.page.getByText('Down since 03:10, and I am alone').waitFor();
+    await standAgainAt(other.page, 'to-review');
+    await reviewing.act('I have reviewed it');
+    await other.page.getByText(`Reviewed by ${dora}`).waitFor();
+    expect(await other.page.locator('.unreviewed').count()).toBe(0);
+    const history = new HistoryPage(other.page);
+    await history.open(four.id, '?config_type=tenant_risk_config');
+    expect((await history.rows())[0]).toMatch(/break-glass/);
+    expect(other.faults).toEqual([]);
+    expect(ada.faults.filter((text) => !/403|409/.test(text))).toEqual([]);
+    await Promise.all([ada.close(), other.close()]);
+  });
 });

@@ -162,23 +162,18 @@ interface Finding {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-interface Search {
-  /** All of them by default. */
-  readonly rules?: readonly string[] | undefined;
-  /** Selects what is looked at; the whole page by default, which has rules of its own. */
-  readonly within?: string | undefined;
-}
-
 /** Less than half of what axe says to be its source: each page that is loaded takes it in. */
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** What axe finds against WCAG 2.2 AA and good practice, each with the elements. */
-export async function findingsOf(page: Page, { rules, within }: Search = {}): Promise<string[]> {
+/**
+ * What axe finds against WCAG 2.2 AA and good practice, each with the elements. `within` selects what
+ * is looked at; the whole page by default, which has rules of its own.
+ */
+export async function findingsOf(page: Page, within?: string): Promise<string[]> {
   const options = {
     resultTypes: ['violations'],
     // Everything is of one origin: there is nothing to load for it.
     preload: false,
-    ...(rules !== undefined && { runOnly: { type: 'rule', values: rules } }),
   };
   if (await page.evaluate<boolean>("typeof axe === 'undefined'"))
     await page.evaluate(`(() => { ${axe} })()`);

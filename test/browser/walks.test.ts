@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Locator } from 'playwright-core';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import { eventually } from '../support/cluster.ts';
-import { soakDescribe } from '../support/soak.ts';
+import { soakDescribe, soakTest } from '../support/soak.ts';
 import {
   addMember,
   Client,
@@ -391,7 +391,7 @@ describe('hostile text', () => {
     await seen.close();
   });
 
-  test('stays text on the screens of the platform', async () => {
+  soakTest('stays text on the screens of the platform', async () => {
     const seen = await within(platformAdmin);
     await walk(seen, [
       ['/platform/overview'],

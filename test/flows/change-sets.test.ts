@@ -570,7 +570,7 @@ describe('applying', () => {
   });
 });
 
-test('those who wait for a change set learn by mail what became of it', async () => {
+soakTest('those who wait for a change set learn by mail what became of it', async () => {
   const named = (name: string) => ({ email: `${name}@told.example`, roles: ['tenant_admin'] });
   const nora = await addMember(people.ada, tenantId, named('nora'));
   const otto = await addMember(people.ada, tenantId, named('otto'));
@@ -615,7 +615,7 @@ test('those who wait for a change set learn by mail what became of it', async ()
   );
 });
 
-test('webhooks and chat are told each step, once', async () => {
+soakTest('webhooks and chat are told each step, once', async () => {
   const receiver = await startReceiver();
   const { origin } = new URL(receiver.url);
   const path = at('/config/notifications');
@@ -1093,7 +1093,7 @@ describe('the platform', () => {
   });
 });
 
-test('those who have not approved a change set are reminded once', async () => {
+soakTest('those who have not approved a change set are reminded once', async () => {
   const named = (name: string) => ({ email: `${name}@waits.example`, roles: ['tenant_admin'] });
   const [vera, will, zoe] = await Promise.all(
     ['vera', 'will', 'zoe'].map((name) => addMember(people.ada, tenantId, named(name))),

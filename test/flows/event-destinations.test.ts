@@ -252,7 +252,7 @@ describe('a destination', () => {
 });
 
 describe('nothing is missing', () => {
-  test('where the document is written twice before the audit has observed it', async () => {
+  soakTest('where the document is written twice before the audit has observed it', async () => {
     const before = await eventually(async () => {
       expect(await database.query('SELECT FROM strata.outbox')).toEqual([]);
       return headOfChain();
@@ -332,38 +332,44 @@ describe('nothing is missing', () => {
       });
   }
 
-  test('where a node stood still with a batch, which comes after those of another', async () => {
-    await setUp({ from_seq: 1 });
-    await expectWhole();
-    const kept = keepBack();
-    await write(1);
-    const late = await kept(0);
-    siem.refuse = () => undefined;
-    await write(3);
-    // As when the claim of the node has ended.
-    await database.query('UPDATE audit.destinations SET due_at = clock_timestamp()');
-    await expectWhole();
-    late.store();
-    await late.answer();
-    await expectWhole();
-  });
+  soakTest(
+    'where a node stood still with a batch, which comes after those of another',
+    async () => {
+      await setUp({ from_seq: 1 });
+      await expectWhole();
+      const kept = keepBack();
+      await write(1);
+      const late = await kept(0);
+      siem.refuse = () => undefined;
+      await write(3);
+      // As when the claim of the node has ended.
+      await database.query('UPDATE audit.destinations SET due_at = clock_timestamp()');
+      await expectWhole();
+      late.store();
+      await late.answer();
+      await expectWhole();
+    },
+  );
 
-  test('where the document was written while a batch was on its way, which comes last', async () => {
-    await setUp({ from_seq: 1 });
-    await expectWhole();
-    const kept = keepBack();
-    await write(1);
-    const late = await kept(0);
-    siem.refuse = () => undefined;
-    await setUp({ from_seq: 1, batch: { max_seconds: 0, max_events: 50 } });
-    await write(2);
-    await expectWhole();
-    late.store();
-    await late.answer();
-    await expectWhole();
-  });
+  soakTest(
+    'where the document was written while a batch was on its way, which comes last',
+    async () => {
+      await setUp({ from_seq: 1 });
+      await expectWhole();
+      const kept = keepBack();
+      await write(1);
+      const late = await kept(0);
+      siem.refuse = () => undefined;
+      await setUp({ from_seq: 1, batch: { max_seconds: 0, max_events: 50 } });
+      await write(2);
+      await expectWhole();
+      late.store();
+      await late.answer();
+      await expectWhole();
+    },
+  );
 
-  test('where a batch comes between another and the answer to that', async () => {
+  soakTest('where a batch comes between another and the answer to that', async () => {
     await setUp({ from_seq: 1 });
     await expectWhole();
     const kept = keepBack();

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from '../../support/cluster.ts';
 import { startReceiver, type Received, type Receiver } from '../../support/receiver.ts';
+import { soakTest } from '../../support/soak.ts';
 import { addMember, createTenant, type TenantFixture } from '../../support/strata.ts';
 import { database, platform, strata } from './strata.ts';
 
@@ -76,7 +77,7 @@ describe('escalation', () => {
       ).toBe(409);
     });
 
-    test('after an outage of many windows one hop fires, not all of them', async () => {
+    soakTest('after an outage of many windows one hop fires, not all of them', async () => {
       const id = await ask({ escalation_window_minutes: 10, max_hops: 5 });
       await letPass(id, 100);
       await notices(id, 2);

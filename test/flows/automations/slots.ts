@@ -7,6 +7,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { eventually } from '../../support/cluster.ts';
 import { holdLock } from '../../support/held-lock.ts';
+import { soakTest } from '../../support/soak.ts';
 import {
   addMember,
   createTenantWith,
@@ -415,7 +416,7 @@ describe('slots', () => {
     expect(await asked).toMatchObject({ state: 'denied', decision: 'deny' });
   });
 
-  test('configuration that changes all the time keeps no one from starting', async () => {
+  soakTest('configuration that changes all the time keeps no one from starting', async () => {
     await limitTo(1000);
     const over = { yet: false };
     const writing = Array.from({ length: 6 }, async (_each, lane) => {

@@ -152,7 +152,7 @@ describe('the console of an operator', () => {
       expect(again.err).toContain('was purged from the history');
     });
 
-    test('a tenant is called by its name wherever its id is wanted', async () => {
+    soakTest('a tenant is called by its name wherever its id is wanted', async () => {
       const { platform } = cluster;
       const made = async (name: string): Promise<string> => {
         const admin = { email: `${name.replaceAll(' ', '.')}@names.example`.toLowerCase() };

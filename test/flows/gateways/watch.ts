@@ -213,42 +213,45 @@ describe('a stream ends', () => {
     slow.destroy();
   });
 
-  test('with its gateway, which does not wait for readers; nothing is lost on the other', async () => {
-    const [staying, leaving] = [0, 1];
-    const stream = await watch(at(leaving), path());
-    const begin = (await stream.until(({ event }) => event === 'ready')).id!;
-    const stuck = connect(Number(new URL(cluster.gateways[leaving]!.url).port), '127.0.0.1');
-    stuck.on('error', () => {});
-    stuck.write(
-      `GET ${path()} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${tenant.admin.token}\r\nLast-Event-ID: 0\r\n\r\n`,
-    );
-    await once(stuck, 'readable');
-    const unused = connect(Number(new URL(cluster.gateways[leaving]!.url).port), '127.0.0.1');
-    unused.on('error', () => {});
-    await once(unused, 'connect');
-    const began = Date.now();
-    await cluster.gateways[leaving]!.stop('SIGTERM');
-    expect(cluster.gateways[leaving]!.process.exitCode).toBe(0);
-    // Less than the 15 s after which readers that take nothing are cut off anyway.
-    expect(Date.now() - began).toBeLessThan(14_000);
-    await stream.ended;
-    stuck.destroy();
-    unused.destroy();
+  soakTest(
+    'with its gateway, which does not wait for readers; nothing is lost on the other',
+    async () => {
+      const [staying, leaving] = [0, 1];
+      const stream = await watch(at(leaving), path());
+      const begin = (await stream.until(({ event }) => event === 'ready')).id!;
+      const stuck = connect(Number(new URL(cluster.gateways[leaving]!.url).port), '127.0.0.1');
+      stuck.on('error', () => {});
+      stuck.write(
+        `GET ${path()} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${tenant.admin.token}\r\nLast-Event-ID: 0\r\n\r\n`,
+      );
+      await once(stuck, 'readable');
+      const unused = connect(Number(new URL(cluster.gateways[leaving]!.url).port), '127.0.0.1');
+      unused.on('error', () => {});
+      await once(unused, 'connect');
+      const began = Date.now();
+      await cluster.gateways[leaving]!.stop('SIGTERM');
+      expect(cluster.gateways[leaving]!.process.exitCode).toBe(0);
+      // Less than the 15 s after which readers that take nothing are cut off anyway.
+      expect(Date.now() - began).toBeLessThan(14_000);
+      await stream.ended;
+      stuck.destroy();
+      unused.destroy();
 
-    cluster.gateways[leaving] = await cluster.start('gateway-2', ['gateway']);
-    const last = await write(staying, 9);
-    const resumed = await eventually(async () => {
-      const stream = await watch(at(leaving), path(), begin);
-      expect(stream.status).toBe(200);
-      return stream;
-    });
-    await resumed.until(({ id }) => id === last);
-    expectGapless(
-      resumed.changes().map(({ id }) => id!),
-      begin,
-    );
-    resumed.leave();
-  });
+      cluster.gateways[leaving] = await cluster.start('gateway-2', ['gateway']);
+      const last = await write(staying, 9);
+      const resumed = await eventually(async () => {
+        const stream = await watch(at(leaving), path(), begin);
+        expect(stream.status).toBe(200);
+        return stream;
+      });
+      await resumed.until(({ id }) => id === last);
+      expectGapless(
+        resumed.changes().map(({ id }) => id!),
+        begin,
+      );
+      resumed.leave();
+    },
+  );
 
   test('with a killed gateway: resumed on the other without loss', async () => {
     const stream = await watch(new Client(third.url, tenant.admin.token), path());
