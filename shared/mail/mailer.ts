@@ -1,6 +1,6 @@
 /** Sends mail over SMTP, or keeps it as `.eml` files where no mail server is configured. */
 import type { createTransport, SendMailOptions } from 'nodemailer';
-import { readFileSync } from 'node:fs';
+import { accessSync, constants, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Settings } from '../settings/settings.ts';
 import { writeEml } from './eml-files.ts';
@@ -70,6 +70,7 @@ export function createMailer(
 ): Mailer {
   let current: { readonly settings: Settings; readonly transport: Transport } | undefined;
   let warned = false;
+  warnOfAuthority(settings(), log);
 
   function currentTransport(create: CreateTransport): Transport {
     const latest = settings();
@@ -105,6 +106,22 @@ export function createMailer(
       current = undefined;
     },
   };
+}
+
+/** At the start, since the first mail may come long after it; that reads the file again. */
+function warnOfAuthority(
+  { smtp_server: host, smtp_tls_ca: file }: Settings,
+  log: { warn: (message: string) => void },
+): void {
+  if (host === null || file === null) return;
+  try {
+    accessSync(file, constants.R_OK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    log.warn(
+      `SMTP_TLS_CA names ${file}, which cannot be read (${code}): this node sends no mail until it can.`,
+    );
+  }
 }
 
 const mailFolder = (dataDir: string): string => join(dataDir, 'mail');

@@ -313,10 +313,13 @@ describe('what a failure means', () => {
       expect(shown).not.toContain(form);
   });
 
-  test('an authority file that is not there is told, and tried again after it is mended', async () => {
+  test('an authority file that is not there is told at the start, and tried again after it is mended', async () => {
     const { server, settings } = await served();
     let now: Settings = { ...settings, smtp_tls_ca: '/nowhere/ca.pem' };
     const mailer = mailerOf(() => now);
+    expect(mailer.warnings).toEqual([
+      'SMTP_TLS_CA names /nowhere/ca.pem, which cannot be read (ENOENT): this node sends no mail until it can.',
+    ]);
     expect(await failure(mailer.send(mail()))).toMatchObject({
       retry: true,
       message: expect.stringContaining('/nowhere/ca.pem'),
