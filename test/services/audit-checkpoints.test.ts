@@ -389,3 +389,23 @@ test('a signed note of the package that defined them opens', () => {
   expect(openNote(note, [key])).toBe(text);
   expect(() => openNote(note.replace('answer', 'question'), [key])).toThrow('does not fit');
 });
+
+test('a start says that SECRET_KEY is neither of those that the audit was signed under', async () => {
+  await append(eventOf(null));
+  await sign();
+  const saidAtStart = async (keys: Partial<Settings>): Promise<string> => {
+    const lines: string[] = [];
+    const listening = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
+    const own = { ...settings, ...keys };
+    const loop = startCheckpoints({ db, settings: () => own, log: listening });
+    await eventually(async () => expect(loop.broken()).toBeDefined());
+    await loop.stop();
+    return lines.filter((line) => line.includes('SECRET_KEY')).join('');
+  };
+  const another = 'p'.repeat(32);
+  expect(await saidAtStart({})).toBe('');
+  expect(await saidAtStart({ secret_key: another })).toMatch(/stored secrets and API keys/);
+  expect(await saidAtStart({ secret_key: another, secret_key_previous: settings.secret_key })).toBe(
+    '',
+  );
+});

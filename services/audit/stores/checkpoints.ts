@@ -4,7 +4,11 @@
  */
 import type { EntityManager } from 'typeorm';
 import { platformChain } from '../../../shared/security/audit-chain.ts';
-import { signCheckpoint, type Checkpoint } from '../../../shared/security/audit-checkpoint.ts';
+import {
+  openCheckpoint,
+  signCheckpoint,
+  type Checkpoint,
+} from '../../../shared/security/audit-checkpoint.ts';
 import { createKeyRing, type SecretKeys } from '../../../shared/security/derived-keys.ts';
 import {
   noteSigner,
@@ -141,6 +145,24 @@ export const newestCheckpoint = (
     `SELECT ${shown} FROM audit.checkpoints WHERE chain = $1 ORDER BY seq DESC LIMIT 1`,
     [chain],
   );
+
+/**
+ * Whether the platform's newest checkpoint was signed under neither SECRET_KEY nor
+ * SECRET_KEY_PREVIOUS: nothing that was sealed then opens now.
+ */
+export async function isSignedByAnother(
+  manager: EntityManager,
+  settings: SecretKeys,
+): Promise<boolean> {
+  const [newest] = await newestCheckpoint(manager, platformChain);
+  if (!newest) return false;
+  try {
+    openCheckpoint(newest.note, signersOf(settings).map(verifierKeyOf));
+    return false;
+  } catch {
+    return true;
+  }
+}
 
 /** All of a chain after a number. */
 export async function checkpointsOf(

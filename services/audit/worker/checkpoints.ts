@@ -5,7 +5,12 @@
 import type { DataSource } from 'typeorm';
 import { startBackgroundLoop } from '../../../shared/concurrency/background-loop.ts';
 import type { ServiceOptions } from '../../../shared/contract-runtime/service.ts';
-import { disagreeing, mayLockSigning, signHeads } from '../stores/checkpoints.ts';
+import {
+  disagreeing,
+  isSignedByAnother,
+  mayLockSigning,
+  signHeads,
+} from '../stores/checkpoints.ts';
 
 /** Signed without a pause: some 20 ms. */
 const chainsAtOnce = 100;
@@ -22,6 +27,11 @@ export function startCheckpoints({ db, settings, log }: Omit<ServiceOptions, 'me
     );
 
   async function look(stopping: AbortSignal): Promise<number> {
+    // Before it signs under the key of now.
+    if (broken === undefined && (await isSignedByAnother(db.manager, settings())))
+      log.warn(
+        'SECRET_KEY is another than the one under which the audit was signed last: stored secrets and API keys of then cannot be read. Put that key back (in embedded mode into DATA_DIR/secret.key), or into SECRET_KEY_PREVIOUS.',
+      );
     const chains = await disagreeing(db.manager);
     for (const { chain, seq } of chains)
       log.error({ chain, seq }, 'an audit chain no longer agrees with its checkpoint');
