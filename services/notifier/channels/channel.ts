@@ -15,7 +15,8 @@ import type { SlackCopies } from '../stores/slack-messages.ts';
 
 /**
  * A channel's destinations. `addresses` are the mail addresses that the caller has chosen; the other
- * channels find theirs in the configuration.
+ * channels find theirs in the configuration. Each `endpoint_key` begins with the channel and the
+ * tenant's id, by which the tenant's are erased (stores/erasure.ts).
  */
 export type DestinationsOf = (
   tenantId: string,
