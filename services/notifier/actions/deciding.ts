@@ -269,11 +269,11 @@ async function settle(
     if (!(await isStillSo(manager, each))) throw new Outdated();
   const right = requireRight(row, candidate);
   refuseDecided(row, now);
-  refuseTwice(row, candidate, decision);
+  const valid = earlier.filter((each) => each.right !== null).map((each) => each.approver);
+  refuseTwice({ approved_by: valid }, candidate, decision);
 
   const { isMachine: _isMachine, whyNot: _whyNot, revisions: _revisions, ...who } = candidate;
   const approver: StoredApprover = { ...who, right, at: now.toISOString(), comment };
-  const valid = earlier.filter((each) => each.right !== null).map((each) => each.approver);
   const approvedBy = decision === 'approve' ? [...valid, approver] : (row.approved_by ?? []);
   const isOpen = decision === 'approve' && approvedBy.length < policyOf(row).required;
   const end = {

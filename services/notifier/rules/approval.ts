@@ -65,15 +65,18 @@ type WhatHappens = NonNullable<Approval['what_happens']>;
  * that asks, since readers decide by it.
  */
 function whatHappens(row: ShownApproval): WhatHappens {
-  const missing = policyOf(row).required - (row.approved_by ?? []).length;
+  const earlier = (row.approved_by ?? []).length;
+  const missing = policyOf(row).required - earlier;
+  // Whether they do is found out when somebody decides.
+  const counting = earlier > 0 ? ', if those before still count' : '';
   const ends = `at ${minuteOf(endOf(row).toISOString())} it expires, which is no approval`;
   const next = groupAt(row.chain, row.hop + 1);
   const escalates = row.hop < row.max_hops ? row.escalates_at : null;
   return {
     approve:
       missing > 1
-        ? `It is one of ${missing} approvals that are missing; with the last one the action is granted.`
-        : 'The action is granted, and its requester is notified.',
+        ? `It is one of ${missing} approvals that are missing${counting}; with the last one the action is granted.`
+        : `The action is granted${counting}, and its requester is notified.`,
     deny: 'The action is refused immediately, whatever others have said, and its requester is notified.',
     silence: escalates
       ? `At ${minuteOf(escalates.toISOString())} it escalates to ${next ?? 'everyone who decides'}; ${ends}.`

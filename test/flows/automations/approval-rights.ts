@@ -613,6 +613,20 @@ describe('who may approve', () => {
       }
     });
 
+    test('whoever approved by a key that was revoked since approves in person, once', async () => {
+      const key = await people.bob!.post('/auth/api-key', { name: 'lost', scopes: everything });
+      const { id } = await ask('ada', 'none', { risk_level: 'high' });
+      const first = await decide(new Client(strata.url, key.body.api_key), id);
+      expect(first.body.what_happens.approve).toContain('if those before still count');
+      expect((await decide(people.bob!, id)).status).toBe(409);
+      expect((await people.bob!.delete(`/auth/api-keys/${key.body.id}`)).status).toBe(204);
+      const again = await decide(people.bob!, id);
+      const bob = { by: ids.bob, api_key: null };
+      expect(again.body).toMatchObject({ state: 'pending', approved_by: [bob] });
+      expect((await decide(people.bob!, id)).status).toBe(409);
+      expect((await decide(people.carl!, id)).body.state).toBe('approved');
+    });
+
     test('whoever approved where the groups had no one still counts once it has escalated', async () => {
       await grow();
       const { id } = await ask('deploy/ada', 'unled', { risk_level: 'high' });
