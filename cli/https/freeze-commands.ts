@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { Temporal } from 'temporal-polyfill';
 import { Misused, type Command } from '../command.ts';
-import { answerWritten } from '../commands/config-commands.ts';
+import { answerWritten, guardFlags, guardOptions } from '../commands/config-commands.ts';
 import { Failed } from '../session.ts';
 import { given, platformWord, textOf } from '../typed.ts';
 import type { HttpSession } from './http-session.ts';
@@ -32,6 +32,7 @@ const importFreeze: Command<HttpSession> = {
     timezone: { type: 'string', summary: 'of whole days, and of times that name none' },
     'dry-run': { type: 'boolean', summary: 'show the changes, write nothing' },
     reason: { type: 'string', summary: 'why, kept in the history' },
+    ...guardFlags,
   },
   async run({ session, args: { tenant, name, file }, flags, answer }) {
     const timezone = zoneNamed(textOf(flags.timezone));
@@ -44,7 +45,11 @@ const importFreeze: Command<HttpSession> = {
       const written = {
         // What else the freeze says stays, as in any merge patch.
         body: { [name!]: { during } },
-        ...given({ dry_run: flags['dry-run'], reason: textOf(flags.reason) }),
+        ...given({
+          dry_run: flags['dry-run'],
+          reason: textOf(flags.reason),
+          ...guardOptions(flags),
+        }),
       };
       answerWritten(
         answer,

@@ -1027,6 +1027,25 @@ test('a stop that a policy guards is lifted by a proposal, or in an emergency', 
   expect(await isStopped()).toBe(false);
 });
 
+test('a calendar whose freezes a policy guards is proposed, or written in an emergency', async () => {
+  const guarded = await createTenant(strata.url, platform, 'Guarded calendar');
+  const at = `/tenants/${guarded.id}/config`;
+  const policy = { config_types: ['freezes_config'] };
+  expect((await guarded.admin.put(`${at}/change-policy`, policy)).status).toBe(201);
+  const file = join(cli.folder, 'guarded.ics');
+  const event = ['BEGIN:VEVENT', 'DTSTART;VALUE=DATE:20201225', 'RRULE:FREQ=YEARLY', 'END:VEVENT'];
+  writeFileSync(file, ['BEGIN:VCALENDAR', ...event, 'END:VCALENDAR'].join('\r\n'));
+  const args = ['freezes', 'import', 'holidays', file, '--timezone', 'Europe/Rome'];
+  const run = (...more: string[]): Promise<Ended> =>
+    asPerson(guarded.emails.tenant_admin!, memberPassword, ...args, ...more, '--reason', 'rest');
+  expect((await run()).err).toMatch(/^strata: change_approval_required/);
+  const proposed = await run('--propose');
+  expect(proposed).toMatchObject({ code: 0, out: expect.stringMatching(/^waits for/), err: '' });
+  const why = 'The holidays begin tonight and no one else is awake';
+  expect(await run('--break-glass', why)).toMatchObject({ code: 0, err: '' });
+  expect((await guarded.admin.get(`${at}/freezes`)).body.holidays.during).toHaveLength(1);
+});
+
 soakTest('members, who decides, keys and deliveries, as the console has them', async () => {
   const email = tenant.emails.tenant_admin!;
   const routes = {
