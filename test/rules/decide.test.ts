@@ -209,6 +209,15 @@ describe('decide', () => {
     ]);
   });
 
+  test('a limit that the node of a release before does not know decides nothing; without any nothing is decided', () => {
+    const { values, explain, ...rest } = effective({});
+    const { max_cost_impact_auto: _value, ...olderValues } = values;
+    const { max_cost_impact_auto: _origin, ...olderExplain } = explain;
+    const older = { ...rest, values: olderValues, explain: olderExplain };
+    expect(decide(older, { ...plain, cost_impact: 20 }, monday).decision).toBe('allow');
+    expect(() => decide({ ...rest, values, explain: {} }, plain, monday)).toThrow('no limit');
+  });
+
   test('what says that it is a rollback is none until what it takes back is found', () => {
     const risky: Intent = { ...plain, risk_level: 'high', is_rollback: true };
     const named: Intent = { ...risky, takes_back: { revision: 3 } };

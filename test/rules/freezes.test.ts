@@ -65,11 +65,20 @@ describe('what deployments were frozen by elsewhere by mistake', () => {
   });
 
   test('the time of acting is compared, not that of asking', () => {
+    const origin = {
+      layer: 'env' as const,
+      source: 'env',
+      path: '/automation_enabled',
+      revision: null,
+      updated_by: null,
+      updated_at: null,
+      shadowed: [],
+    };
     const limits = {
       tenant_id: 't',
       service_type: null,
       values: { ...limitDefaults, require_approval_for_high_risk: false },
-      explain: {},
+      explain: { automation_enabled: origin },
       revision: { tenant: 1, platform: 1 },
       over_time: {
         budgets: [],

@@ -105,10 +105,8 @@ const isOpen = (hours: unknown, at: number): boolean => isWithinAny([hours], at)
  * Without windows of its own there is no time at which automation may act on the instance. A value
  * that a bound has removed, or that is no boolean, is as strict as it can be.
  */
-const bindingWindows = ({ values, explain }: ExplainedConfiguration, intent: Intent): unknown =>
-  intent.service_id === undefined ||
-  explain?.maintenance_windows_only === undefined ||
-  values.maintenance_windows_only === false
+const bindingWindows = ({ values }: ExplainedConfiguration, intent: Intent): unknown =>
+  intent.service_id === undefined || values.maintenance_windows_only === false
     ? undefined
     : (values.maintenance_windows ?? []);
 
@@ -128,12 +126,17 @@ export function decide(
   at: number,
   isProven = false,
 ): Decided {
-  const { values, revision, stale } = effective;
+  const { values, explain, revision, stale } = effective;
+  // Each environment has it, and so all limits that the merging node knows.
+  if (explain?.automation_enabled === undefined) throw new Error('no limit is explained');
   const limits: Partial<RiskLimits> = values;
   const isRollback = isProven && claimsRollback(intent);
   const windows = bindingWindows(effective, intent);
   const of: Case = { limits, hours: values.business_hours, windows, intent, isRollback, at };
-  const applying = decidingLimits.filter((rule) => rules[rule].applies(of));
+  // What nothing explains is of an instance that does not say it, or newer than that node.
+  const applying = decidingLimits.filter(
+    (rule) => explain[rule] !== undefined && rules[rule].applies(of),
+  );
   const frozen = frozenNow(effective, of);
   const enforced = frozen.filter(({ rule }) => rule.mode !== 'warn');
   const byLimits = applying.map((rule) => ({
