@@ -45,7 +45,7 @@ export function withProposals(
     const tenantId = params.tenant_id ?? null;
     // Its power is that of the write, which was not made.
     const { power: _power, ...others } = request;
-    const proposed = proposedBy(params, refused, refused.body.reason);
+    const proposed = proposedBy(params, refused, reasonSaid(refused));
     const { id, digest, content } = await changeSets.propose(tenantId, proposed, others);
     const path = `${refused.path}/${id}`;
     return { change_set: { id, path, digest, required: content.required } };
@@ -59,7 +59,7 @@ export function withProposals(
   ) {
     const tenantId = params.tenant_id ?? null;
     const emergency = params.break_glass!;
-    const proposed = proposedBy(params, refused, refused.body.reason || emergency);
+    const proposed = proposedBy(params, refused, reasonSaid(refused) || emergency);
     const own = { ...request, power: 'approvers' } as const;
     const answers = await applying.breakGlass(tenantId, proposed, own, emergency);
     return answerOf[name] ? answerOf[name](answers, params) : answers[0]!;
@@ -96,6 +96,10 @@ function refusedBy(error: unknown): ProposedChangeSet | undefined {
     return undefined;
   return (error.data as ErrorData).change_set;
 }
+
+/** Empty where no one gave a reason: a refusal has the title in its place. */
+const reasonSaid = ({ body: { title, reason } }: ProposedChangeSet): string =>
+  reason === title ? '' : reason;
 
 /** Throws where the caller may not do what a change set's own action would ask for. */
 function requireBreaker(name: ActionName, params: Params, { caller }: Request): void {

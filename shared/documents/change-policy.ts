@@ -199,12 +199,14 @@ export function approvalRequired<Address, Document>(
   const action = verb ?? (left ? 'put' : 'delete');
   const whole = left && (kind.bodyOf?.(left.document) ?? left.document);
   const written = verb === undefined ? whole : body;
+  const title = `${action} ${path}`.slice(0, 200);
   return new StrataError('change_approval_required', undefined, {
     change_set: {
       path: `${tenantId === null ? '' : `/tenants/${tenantId}`}/config/changesets`,
       body: {
-        title: `${action} ${path}`.slice(0, 200),
-        reason: said.reason ?? '',
+        title,
+        // It is sent as it is, and a change set has a reason.
+        reason: said.reason || title,
         items: [{ action, path, ...(written !== undefined && { body: written }) }],
         ...claimsOf(said),
       },

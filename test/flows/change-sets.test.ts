@@ -276,7 +276,7 @@ describe('every door', () => {
       sets(),
       [{ action: 'put', path, body: { labels: { name: 'Proposed' } } }],
     ]);
-    const set = good(await people.ada.post(where, { ...body, reason: 'As refused' })).body;
+    const set = good(await people.ada.post(where, body)).body;
     good(await people.ada.post(sets(`/${set.id}/submit`)));
     expect((await approve(people.dora, set)).body.state).toBe('applied');
     expect((await people.ada.get(path)).body.labels.name).toBe('Proposed');
