@@ -122,7 +122,7 @@ export const trialsOf = (
       const { documents, params } = write;
       const trial = { ...params, ...claims, dry_run: true };
       const work = await documents.prepare(items[index]!.action, trial, requestOf(write, request));
-      return named(work, index);
+      return named(work, index, items[index]!);
     }),
   );
 
@@ -141,7 +141,7 @@ export const placingsOf = (
       const params = { ...address, ...onBase(item), ...said };
       const sent = { verb: item.action, ...(body !== undefined && { body }) };
       const own = requestOf(write, request);
-      return named(await write.documents.place(params, own, item.after, sent), index);
+      return named(await write.documents.place(params, own, item.after, sent), index, item);
     }),
   );
 
@@ -165,18 +165,18 @@ export function rebasedItem(
   return { action, path, body: action === 'patch' ? mergePatchBetween(was, is) : is };
 }
 
-/** An error of it says of which item it is. */
+/** An error of it says of which item it is, and of which document. */
 const named =
-  (work: Work<Attempt<unknown>>, index: number): Work<Attempt<unknown>> =>
+  (work: Work<Attempt<unknown>>, index: number, { path }: Named): Work<Attempt<unknown>> =>
   (...given) =>
     work(...given).catch((error: unknown) => {
-      throw ofItem(error, index);
+      throw ofItem(error, index, path);
     });
 
 /** What is said of all items together. */
 const saidOfAll = new Set(['/managed_by', '/take_over', '/until']);
 
-function ofItem(error: unknown, index: number): unknown {
+function ofItem(error: unknown, index: number, document: string): unknown {
   if (!(error instanceof StrataError)) return error;
   const { errors, managed_fields } = error.data as ErrorData;
   if (errors)
@@ -186,7 +186,7 @@ function ofItem(error: unknown, index: number): unknown {
         message,
       })),
     );
-  return new StrataError(codeOf(error), `Item ${index}: ${error.message}`, {
+  return new StrataError(codeOf(error), `Item ${index}, ${document}: ${error.message}`, {
     cause: error,
     ...(managed_fields && { managed_fields }),
   });

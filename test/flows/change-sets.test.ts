@@ -463,7 +463,7 @@ describe('applying', () => {
     const stale = (await apply(people.ada, set)).body;
     expect([stale.state, stale.note]).toEqual([
       'stale',
-      expect.stringMatching(/^Item 1: .*revision \d+, written by .+ at 2/),
+      expect.stringMatching(`^Item 1, ${path}: .*revision \\d+, written by .+ at 2`),
     ]);
     expect((await people.ada.get(second)).status).toBe(404);
     const rebased = good(await people.ada.post(sets(`/${set.id}/rebase`))).body;
