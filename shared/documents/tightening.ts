@@ -41,15 +41,20 @@ export const tightensRisk = (before: RiskConfig | null, after: RiskConfig | null
   before !== null &&
   after !== null &&
   onlySafer(before.global_settings, after.global_settings, isSaferLimit) &&
-  onlySafer(before.service_overrides, after.service_overrides, (_type, next, current) =>
-    typeof next === 'object' && next !== null && typeof current === 'object' && current !== null
-      ? onlySafer(current, next, isSaferLimit)
-      : false,
+  onlySafer(before.service_overrides, after.service_overrides, (_type, next = {}, current = {}) =>
+    onlySafer(current as object, next as object, (name, limit, earlier) =>
+      // Where the service type has no override, what all have holds for it.
+      isSaferLimit(
+        name,
+        limit === undefined ? own(after.global_settings, name) : limit,
+        earlier === undefined ? own(before.global_settings, name) : earlier,
+      ),
+    ),
   );
 
-/** A bound that holds a limit to its safer side, for everything. */
+/** A bound that holds a limit to its safer side, be it for some service types alone. */
 function isSaferBound(name: string, bound: Bound): boolean {
-  const { mode = 'enforce', reason: _reason, ...rest } = bound;
+  const { mode = 'enforce', reason: _reason, service_types: _types, ...rest } = bound;
   const safer = own(saferLimits, name);
   const [limit, ...others] = Object.keys(rest);
   if (mode !== 'enforce' || others.length > 0) return false;

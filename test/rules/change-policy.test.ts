@@ -117,17 +117,39 @@ describe('what tightens', () => {
     expect(tightensRisk(risk, limits(change))).toBe(tightens);
   });
 
-  test('overrides: what is known, and there before', () => {
+  test.each<[before: object, after: object, tightens: boolean]>([
+    [{ max_cost_impact_auto: 5 }, { max_cost_impact_auto: 4 }, true],
+    // Where there is none the limit of all holds, which is 15.
+    [{}, { max_cost_impact_auto: 14 }, true],
+    [{}, { automation_enabled: false }, true],
+    [{}, { max_cost_impact_auto: 15 }, false],
+    [{}, { max_cost_impact_auto: 16 }, false],
+    [{}, { max_cost_impact_auto: 14, unknown: 1 }, false],
+    [{ max_cost_impact_auto: 16 }, {}, true],
+    [{ max_cost_impact_auto: 5 }, {}, false],
+    [{ max_cost_impact_auto: 5 }, { max_cost_impact_auto: null }, false],
+  ])('overrides: %j to %j', (before, after, tightens) => {
     const overriding = (own: object) => ({ ...risk, service_overrides: { cloud_run: own } });
-    const before = overriding({ max_cost_impact_auto: 5 });
-    expect(tightensRisk(before, overriding({ max_cost_impact_auto: 4 }))).toBe(true);
-    expect(tightensRisk(before, overriding({}))).toBe(false);
-    expect(tightensRisk(risk, before)).toBe(false);
+    expect(tightensRisk(overriding(before), overriding(after))).toBe(tightens);
+  });
+
+  test('overrides: also of another service type, and of limits that are lowered too', () => {
+    const cheap = { ...risk, service_overrides: { cloud_run: { max_cost_impact_auto: 5 } } };
+    expect(tightensRisk(risk, cheap)).toBe(true);
+    expect(tightensRisk(cheap, risk)).toBe(false);
+    const all = { ...limits({ max_cost_impact_auto: 2 }), service_overrides: {} };
+    expect(tightensRisk(cheap, all)).toBe(true);
+    expect(tightensRisk(all, { ...all, service_overrides: cheap.service_overrides })).toBe(false);
   });
 
   test.each<[what: string, added: Bounds, tightens: boolean]>([
     ['a maximum', { max_cost_impact_auto: { maximum: 5 } }, true],
     ['off', { automation_enabled: { const: false } }, true],
+    [
+      'off for a service type',
+      { automation_enabled: { const: false, service_types: ['cloud_run'] } },
+      true,
+    ],
     ['on', { automation_enabled: { const: true } }, false],
     ['a minimum', { max_cost_impact_auto: { minimum: 500 } }, false],
     ['a maximum that warns', { max_cost_impact_auto: { maximum: 5, mode: 'warn' } }, false],
