@@ -15,7 +15,7 @@ import {
   timeAndId,
 } from '../../../shared/documents/paging.ts';
 import { codeOf, invalid, StrataError } from '../../../shared/errors.ts';
-import { momentOf } from '../../../shared/schema/moment.ts';
+import { momentOf, timestampOf } from '../../../shared/schema/moment.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { DecisionEntity } from '../schema.ts';
 import { databaseTime } from '../stores/clock.ts';
@@ -95,7 +95,7 @@ export const decisionActions = (db: DataSource, settings: () => Settings) =>
         ]);
       const rows = await countDecisions(db, tenantId, by, from, until);
       return {
-        from: from.toISOString(),
+        from: timestampOf(from.getTime()),
         until: until.toISOString(),
         items: rows.map((row) => ({
           ...row,

@@ -167,6 +167,14 @@ describe('decisions', () => {
         ['max_cost_impact_auto', 'approval_required', 1],
         ['none', 'allow', 1],
       ]);
+      const earliest = await tenant.operator.get(
+        url('/decisions/counts?until=0001-01-02T00:00:00Z'),
+      );
+      expect(earliest.body).toEqual({
+        from: '0001-01-01T00:00:00.000Z',
+        until: '0001-01-02T00:00:00.000Z',
+        items: [],
+      });
       const viewer = { email: `${randomUUID()}@viewer.example`, roles: ['viewer'] };
       const { client } = await addMember(tenant.admin, tenant.id, viewer);
       expect((await client.get(url('/decisions'))).status).toBe(403);
