@@ -58,6 +58,8 @@ test('the order of names is no difference, that of a list is one', () => {
 test.each([
   ['a password', { db: { password: 'x' } }, ['/parameters/db/password']],
   ['in a list', { all: [{ API_KEY: 'x' }] }, ['/parameters/all/0/API_KEY']],
+  ['a passphrase', { passphrase: 'x' }, ['/parameters/passphrase']],
+  ['in two words', { 'Private Key': 'x' }, ['/parameters/Private Key']],
   ['too large', { text: 'x'.repeat(32 * 1024) }, ['/parameters']],
   ['nothing wrong', { text: 'x'.repeat(32_000), tokens: undefined }, ['/parameters/tokens']],
   ['good', { min_instances: 4 }, []],
