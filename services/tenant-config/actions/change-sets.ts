@@ -62,12 +62,9 @@ const tenantRights = (db: DataSource): Rights => ({
       groups: [...groups],
       asked: { at, by: [...by] },
     });
-    // The tenant's own revision is that of its documents, which say nothing of a member's right.
-    const scope = memberScope(tenantId);
-    const held = { [scope]: revisions[scope] ?? 0 };
     // Where its groups have nobody, others do not take their place: they could have emptied them.
     const isTheirs = decider !== null && decider.right !== 'groups_without_members';
-    return { right: isTheirs ? null : refusalOf(why_not, groups), revisions: held };
+    return { right: isTheirs ? null : refusalOf(why_not, groups), revisions };
   },
 });
 

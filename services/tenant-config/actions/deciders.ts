@@ -126,11 +126,10 @@ export const deciderActions = (db: DataSource) =>
     ) {
       const { manager } = db;
       // Before what they count is read, so that a change in between is noticed by whoever compares
-      // them later.
-      const revisions = await revisionsOf(manager, [
-        memberScope(tenant_id),
-        tenantScope(tenant_id),
-      ]);
+      // them later. The tenant's documents say nothing of a member's right, only of addresses.
+      const scopes = [memberScope(tenant_id)];
+      if (email !== undefined) scopes.push(tenantScope(tenant_id));
+      const revisions = await revisionsOf(manager, scopes);
       const tenant = await findTenant(manager, tenant_id);
       const { name: tenant_name } = tenant;
       if (tenant.status === 'disabled') return { tenant_name, revisions, ...noDecider };

@@ -4,6 +4,8 @@
  */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createDecisionLinks } from '../../../services/notifier/rules/decision-links.ts';
+import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import { lockExpression } from '../../../shared/database/fair-locks.ts';
 import type { AuditEvent } from '../../support/audit.ts';
 import { eventually, metricOf } from '../../support/cluster.ts';
 import { grown } from '../../support/grown.ts';
@@ -333,6 +335,17 @@ describe('who may approve', () => {
     expect((await decide(people.bob!, id)).body.detail.code).toBe('insufficient_role');
     await grow();
     expect((await decide(people.bob!, id)).status).toBe(200);
+  });
+
+  test('a write of the configuration, however long it takes, holds up no one who decides', async () => {
+    await configure(undefined);
+    const { id } = await ask('ada', 'sre');
+    const lock = await holdLock(database, `SELECT ${lockExpression('$1::text')}`, [
+      `strata scope ${tenantScope(tenant.id)}`,
+    ]);
+    const decided = await decide(people.bob!, id);
+    await lock.release();
+    expect(decided.body.state).toBe('approved');
   });
 
   test('the effective configuration shows the whole policy, PATCH changes a part of it', async () => {
