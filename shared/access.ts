@@ -9,6 +9,7 @@ import { powerOf, scopeOfPower, type PowerName } from './contracts/consequences.
 import type { NarrowedTo } from './contracts/narrow-keys.ts';
 import { StrataError } from './errors.ts';
 import { requireWithin } from './narrow-keys.ts';
+import { synchronizedNow } from './process/synchronized-clock.ts';
 
 export interface Caller {
   /**
@@ -146,7 +147,7 @@ export function checkAccess(
 export const isOpenTo = (
   sessionId: string | undefined,
   visit: { readonly session_id: string; readonly until: string },
-): boolean => visit.session_id === sessionId && Date.parse(visit.until) > Date.now();
+): boolean => visit.session_id === sessionId && Date.parse(visit.until) > synchronizedNow();
 
 /** A visit reads, by GET, and is left. Services read on behalf of it by what has no route. */
 function checkVisit(contract: Parameters<typeof checkAccess>[0]): void {
@@ -261,4 +262,4 @@ function requireScope(scopes: readonly KeyScope[], admitted: readonly KeyScope[]
 /** For actions that somebody who found an open session must not do. */
 const recentMs = 10 * 60_000;
 export const isRecent = ({ authenticated_at: at }: Caller): boolean =>
-  at !== undefined && Date.now() - Date.parse(at) <= recentMs;
+  at !== undefined && synchronizedNow() - Date.parse(at) <= recentMs;

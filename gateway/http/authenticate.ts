@@ -23,6 +23,7 @@ import { needsStrongerSignIn, type SignInPolicy } from '../../shared/contracts/s
 import { visitRoles } from '../../shared/contracts/visits.ts';
 import { codeOf, StrataError } from '../../shared/errors.ts';
 import { upTo } from '../../shared/concurrency/growing-cache.ts';
+import { synchronizedNow } from '../../shared/process/synchronized-clock.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import { createAccessTokens } from '../../shared/security/access-tokens.ts';
 import { createApiKeys, looksLikeApiKey, parseApiKey } from '../../shared/security/api-keys.ts';
@@ -201,7 +202,7 @@ async function verifyApiKey(
   if (!key?.usable || !apiKeys.fits(parsed.secret, key.hash))
     throw new StrataError('auth_api_key_invalid');
   const expiresAt = Date.parse(key.expires_at);
-  if (expiresAt <= Date.now()) throw new StrataError('auth_api_key_invalid');
+  if (expiresAt <= synchronizedNow()) throw new StrataError('auth_api_key_invalid');
   noteUse(parsed.id, call);
   return {
     holder: { ...key.owner, tenant_id: key.tenant_id, platform_roles: key.platform_roles },
@@ -209,7 +210,7 @@ async function verifyApiKey(
     entries: [entry],
     ended: 'auth_api_key_invalid',
     // Verified again when its next use has to be noted.
-    expiresAt: Math.min(expiresAt, Date.now() + noteUseMs),
+    expiresAt: Math.min(expiresAt, synchronizedNow() + noteUseMs),
     own: {
       scopes: key.scopes,
       ...(key.narrowed_to !== undefined && { narrowed_to: key.narrowed_to }),
@@ -379,7 +380,7 @@ export function createAuthenticator(
       const credential = credentialOf(headers);
       if (credential === undefined) return undefined;
       const known = keyMaterial().identities.peek(tailOf(credential));
-      if (!known || known.credential !== credential || known.expiresAt <= Date.now())
+      if (!known || known.credential !== credential || known.expiresAt <= synchronizedNow())
         return undefined;
       for (const entry of known.entries) {
         if (!entry.isFresh(now)) return undefined;

@@ -37,6 +37,7 @@ import {
   statusOf,
   StrataError,
 } from '../../shared/errors.ts';
+import { synchronizedNow } from '../../shared/process/synchronized-clock.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
 import { apiKeyIdOf, credentialOf, type Authenticator, type Identity } from './authenticate.ts';
 import { clientOf } from './client-address.ts';
@@ -256,7 +257,7 @@ function bringCredential({ headers, urlParams }: FastifyRequest, tickets: Ticket
   const { tenant_id: tenantId, ticket, ...context } = urlParams!;
   if (credentialOf(headers) !== undefined || typeof ticket !== 'string') return;
   const of = { tenant_id: String(tenantId), address: addressOf(context) };
-  const brought = tickets.open(ticket, of, Date.now());
+  const brought = tickets.open(ticket, of, synchronizedNow());
   if (!brought)
     throw new StrataError(
       'auth_token_invalid',

@@ -9,6 +9,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { callAs } from '../../shared/contract-runtime/request.ts';
 import { addressFields, type Address } from '../../shared/contracts/effective-config.ts';
 import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
+import { synchronizedNow } from '../../shared/process/synchronized-clock.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import { credentialOf } from '../http/authenticate.ts';
 import { callOf, type OwnHandlers } from '../http/own-handlers.ts';
@@ -29,7 +30,7 @@ export const flagHandlers = (
     const asked = params as ParamsOf<EvaluateAll>;
     const by = callOf(request);
     const evaluated = await callAs(broker, 'config-resolver.flags.evaluate-all', asked, by);
-    const now = Date.now();
+    const now = synchronizedNow();
     const of = { tenant_id: asked.tenant_id, address: evaluated.context };
     const ticket = tickets.issue(request.headers, of, now);
     if (ticket === undefined) return evaluated;

@@ -17,6 +17,7 @@ import type { Caller } from '../access.ts';
 import type { ApplyWhen, ChangeSetState } from '../contracts/change-sets.ts';
 import { claimsOf, type Claims } from '../documents/managed-fields.ts';
 import { StrataError } from '../errors.ts';
+import { synchronizedNow } from '../process/synchronized-clock.ts';
 import { canonicalHash } from '../schema/canonical-hash.ts';
 import { isUuid } from '../schema/uuid.ts';
 import type { ChangeSetRow, Content, StoredItem, StoredPerson } from './schema.ts';
@@ -132,7 +133,7 @@ export const giversAmong = (people: readonly StoredPerson[]): string[] =>
  * by. Whoever broke the glass may be none of its authors, and has nobody of their own review it.
  */
 export const askedOf = ({ authors, submitted_at: at, break_glass: emergency }: Content) => ({
-  at: at ?? new Date().toISOString(),
+  at: at ?? new Date(synchronizedNow()).toISOString(),
   by: [...new Set([...giversAmong(authors), ...(emergency ? [breakerOf(emergency.by)] : [])])],
 });
 

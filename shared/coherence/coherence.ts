@@ -28,6 +28,7 @@ import { isOutage } from '../errors.ts';
 import type { Change } from '../commits/commit.ts';
 import { upTo } from '../concurrency/growing-cache.ts';
 import { WakeableWait } from '../concurrency/wakeable-wait.ts';
+import { synchronizeClock } from '../process/synchronized-clock.ts';
 import { CoherentCache } from './cache.ts';
 import type { AsOf } from './floors.ts';
 import type { Lease, LeaseTableRead, Leave, Poll, PollResult } from './feed.ts';
@@ -384,6 +385,7 @@ export class Coherence {
         cursor: this.#cursor,
         ...(this.#server !== undefined && { server: this.#server }),
       });
+      if (answer.at !== undefined) synchronizeClock(answer.at, began + clockDifference, Date.now());
       this.#catchUp(answer);
       this.#answered = token;
       this.#lastGood = { monotonic: began, wall: began + clockDifference };

@@ -125,6 +125,7 @@ const readChanges = {
   text: `SELECT concat_ws(':', LEAST(pg_snapshot_xmin(now), own), own,
          COALESCE((SELECT string_agg(x::text, ',' ORDER BY x) FROM pg_snapshot_xip(now) x WHERE x < own), '')) AS cursor,
        (SELECT ${server} FROM strata.feed_state state) AS server,
+       extract(epoch FROM clock_timestamp())::float8 * 1000 AS at,
        COALESCE(pg_snapshot_xmax(since) > pruned
          AND NOT EXISTS (
            SELECT FROM pg_snapshot_xip(since) x

@@ -16,6 +16,7 @@ import { isSerializationFailure } from '../database/failures.ts';
 import { lockExpression, lockShared } from '../database/fair-locks.ts';
 import { run, type Statement } from '../database/prepared-statements.ts';
 import { StrataError } from '../errors.ts';
+import { synchronizedNow } from '../process/synchronized-clock.ts';
 import { noteIfOfPlatform, realmOf } from './actor-names.ts';
 
 export type AuditEventFacts = Static<typeof AuditFacts>;
@@ -53,7 +54,7 @@ export const actorOf = ({ type, id }: Caller): AuditEventFacts['actor'] => ({
 export const auditFacts = (
   draft: EventDraft,
   by: { readonly caller: Caller; readonly requestId: string; readonly power?: PowerName },
-  at = new Date(),
+  at = new Date(synchronizedNow()),
 ): AuditEventFacts => ({
   id: randomUUID(),
   action: draft.action,

@@ -68,6 +68,9 @@ export const feedContracts = {
       server: Type.String({
         description: 'Which database server, which start of it, since when revisions are raised',
       }),
+      at: Optional.Number({
+        description: "By the database's clock, in milliseconds since 1970",
+      }),
     }),
   }),
   'feed.leave': internal({

@@ -5,6 +5,7 @@
 import { createSecretKey, randomUUID } from 'node:crypto';
 import jwt from 'jsonwebtoken';
 import type { ErrorCode } from '../contracts/error-codes.ts';
+import { synchronizedNow } from '../process/synchronized-clock.ts';
 import { createKeyRing, type SecretKeys } from './derived-keys.ts';
 
 export interface TokenSettings extends SecretKeys {
@@ -30,6 +31,7 @@ export type Verified<Claims> =
 
 const audience = 'strata';
 const algorithm = 'HS256';
+const seconds = (): number => Math.floor(synchronizedNow() / 1000);
 const invalid = { ok: false, code: 'auth_token_invalid' } as const;
 
 export const headerOf = (token: string): { readonly kid?: string; readonly typ?: string } =>
@@ -48,7 +50,7 @@ export function createSignedTokens<Claims extends object>(
   return {
     /** `expiresIn` is in seconds. */
     issue: (claims: Claims, expiresIn: number): string =>
-      jwt.sign({ ...claims, jti: randomUUID() }, signingKey, {
+      jwt.sign({ ...claims, jti: randomUUID(), iat: seconds() }, signingKey, {
         algorithm,
         header: { alg: algorithm, typ: type, kid },
         issuer: settings.base_url,
@@ -62,7 +64,12 @@ export function createSignedTokens<Claims extends object>(
       const key = verifyingKeys.get(header.kid ?? '');
       if (!key || header.typ !== type) return invalid;
       try {
-        const claims = jwt.verify(token, key, { algorithms: [algorithm], audience });
+        const clockTimestamp = seconds();
+        const claims = jwt.verify(token, key, {
+          algorithms: [algorithm],
+          audience,
+          clockTimestamp,
+        });
         if (typeof claims === 'string') return invalid;
         const { iss: issuer, exp } = claims;
         if (issuer !== settings.base_url)

@@ -6,6 +6,7 @@ import {
   createAccessTokens,
   type AccessTokenSettings,
 } from '../../shared/security/access-tokens.ts';
+import { synchronizeClock } from '../../shared/process/synchronized-clock.ts';
 import { deriveKey } from '../../shared/security/derived-keys.ts';
 
 const secret = 'a-secret-key-of-at-least-32-bytes-in-all';
@@ -58,6 +59,15 @@ test('has the profile of RFC 9068 and comes back as it went', () => {
   expect(tokens.verify(good)).toMatchObject({ ok: true, claims });
   expect(outcome(forge())).toBe('ok');
   expect(header.kid).not.toContain(createHash('sha256').update(secret).digest('hex').slice(0, 16));
+});
+
+test("is given and expires by the database's clock", () => {
+  const moment = Date.now();
+  synchronizeClock(moment + 3_600_000, moment, moment);
+  const ahead = tokens.issue(claims);
+  expect([outcome(good), outcome(ahead)]).toEqual(['auth_token_expired', 'ok']);
+  synchronizeClock(moment, moment, moment);
+  expect((decode(ahead.split('.')[1]!).iat as number) - moment / 1000).toBeGreaterThan(3000);
 });
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });

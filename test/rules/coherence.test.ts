@@ -11,6 +11,7 @@ import { Coherence, untilNextPoll, type ClusterLink } from '../../shared/coheren
 import type { PollResult } from '../../shared/coherence/feed.ts';
 import { settingsReplacedKey, wholeScopeKey } from '../../shared/contracts/feed.ts';
 import { StrataError } from '../../shared/errors.ts';
+import { synchronizeClock, synchronizedNow } from '../../shared/process/synchronized-clock.ts';
 import { eventually } from '../support/eventually.ts';
 
 const fenceMs = 2000;
@@ -90,6 +91,19 @@ test('a node whose polls fail serves from memory until its lease runs out, and a
   await eventually(async () => expect(serves(coherence, 'k')).toBe(false));
   feed.away = false;
   await eventually(async () => expect(serves(coherence, 'k')).toBe(true));
+});
+
+test("the time is the database's once a poll has brought it, and no worse for a slow one", async () => {
+  const hour = 3_600_000;
+  const aheadMs = (): number => synchronizedNow() - Date.now();
+  expect(aheadMs()).toBe(0);
+  await startNode(async () => ({ ...nothingNew, at: Date.now() + hour }));
+  expect(Math.abs(aheadMs() - hour)).toBeLessThan(1000);
+  const now = Date.now();
+  synchronizeClock(now + hour, now - hour, now + hour);
+  expect(Math.abs(aheadMs() - hour)).toBeLessThan(1000);
+  synchronizeClock(now, now, now);
+  expect(Math.abs(aheadMs())).toBeLessThan(1000);
 });
 
 test('changes that only the feed brings drop their keys', async () => {

@@ -9,6 +9,7 @@ import { noteActor, platformRealm } from '../../../shared/commits/actor-names.ts
 import type { ErrorCode } from '../../../shared/contracts/error-codes.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import { synchronizedNow } from '../../../shared/process/synchronized-clock.ts';
 import { createAccessTokens } from '../../../shared/security/access-tokens.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { accountOf, platformRolesIn, platformRolesOf } from '../accounts/rules/accounts.ts';
@@ -128,7 +129,7 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
           call,
         );
     const membershipOrVisit = membership ?? visiting ?? null;
-    const secondsLeft = Math.floor((session.expires_at.getTime() - Date.now()) / 1000);
+    const secondsLeft = Math.floor((session.expires_at.getTime() - synchronizedNow()) / 1000);
     // Nodes that know the session look no more whether its time is over: no token outlives it.
     const expiresIn = Math.max(1, Math.min(current.access_token_ttl_seconds, secondsLeft));
     const claims = {

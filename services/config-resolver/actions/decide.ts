@@ -5,6 +5,7 @@ import type { Call, Handlers } from '../../../shared/contract-runtime/request.ts
 import type { Decided } from '../../../shared/contracts/decide.ts';
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
+import { synchronizedNow } from '../../../shared/process/synchronized-clock.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { chargedBudgets } from '../rules/budgets.ts';
 import { decide, settingOf, type ExplainedConfiguration } from '../rules/decide.ts';
@@ -16,7 +17,7 @@ import { isTakenBackFound } from './taken-back.ts';
 type Params = ParamsOf<'config-resolver.decide'>;
 
 const momentAsked = ({ at }: Params['body']): number =>
-  at === undefined ? Date.now() : momentOf(at)!.getTime();
+  at === undefined ? synchronizedNow() : momentOf(at)!.getTime();
 
 const questionOf = ({ tenant_id, body }: Params) => ({
   tenant_id,

@@ -11,6 +11,7 @@ import type { Call } from '../../../shared/contract-runtime/request.ts';
 import type { Decided, Intent } from '../../../shared/contracts/decide.ts';
 import { mostRecorded, type DecisionOfTenant } from '../../../shared/contracts/decisions.ts';
 import { isOutage } from '../../../shared/errors.ts';
+import { synchronizedNow } from '../../../shared/process/synchronized-clock.ts';
 
 /** Until what was decided is sent, in milliseconds. */
 const batchMs = 500;
@@ -97,7 +98,7 @@ export function decisionOf(
   return {
     tenant_id: tenantId,
     decision_id: id,
-    decided_at: new Date().toISOString(),
+    decided_at: new Date(synchronizedNow()).toISOString(),
     at: new Date(at).toISOString(),
     intent: intentIn(intent),
     is_rollback_proven: isProven,

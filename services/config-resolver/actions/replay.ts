@@ -9,8 +9,9 @@ import type { DecisionsImpact } from '../../../shared/contracts/impact.ts';
 import { decodeCursor, encodeCursor, positionCursors } from '../../../shared/documents/paging.ts';
 import { requireReading } from '../../../shared/documents/trial.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
+import { synchronizedNow } from '../../../shared/process/synchronized-clock.ts';
 import { canonicalHash } from '../../../shared/schema/canonical-hash.ts';
-import { momentOf } from '../../../shared/schema/moment.ts';
+import { momentOf, timestampOf } from '../../../shared/schema/moment.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { environmentDefaults } from '../rules/layers.ts';
 import type { Pair } from './replay-configurations.ts';
@@ -96,7 +97,9 @@ async function replay(
   const base = baseOf(tenantId, body);
   const begun = body.cursor === undefined ? undefined : decode(body.cursor, base);
   const from = momentOf(body.from)!.toISOString();
-  const until = momentOf(begun?.until ?? body.until ?? new Date().toISOString())!.toISOString();
+  const until = momentOf(
+    begun?.until ?? body.until ?? timestampOf(synchronizedNow()),
+  )!.toISOString();
   const run: ReplayRun = {
     tenantId,
     span: { from, until },
@@ -169,7 +172,7 @@ async function impact(
   request: Request,
 ): Promise<DecisionsImpact> {
   const giveUp = performance.now() + impactMs;
-  const until = new Date();
+  const until = new Date(synchronizedNow());
   const from = new Date(until.getTime() - impactDays * 86_400_000).toISOString();
   const limit = mostTenants + 1;
   const tenants =

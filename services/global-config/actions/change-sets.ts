@@ -8,6 +8,7 @@ import { revisionOf } from '../../../shared/commits/commit.ts';
 import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
 import { named, type Handlers, type Request } from '../../../shared/contract-runtime/request.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import { synchronizedNow } from '../../../shared/process/synchronized-clock.ts';
 import { boundsKind } from '../documents/bounds.ts';
 import { freezesKind } from '../documents/freezes.ts';
 import type { PlatformDocuments } from '../documents/platform-documents.ts';
@@ -23,7 +24,7 @@ async function platformRolesOf({ type, id }: Pick<StoredPerson, 'type' | 'id'>, 
 export const platformRights: Rights = {
   async author(_tenant, { type, id }, request) {
     const roles = await platformRolesOf({ type, id }, request);
-    const authenticated_at = new Date().toISOString();
+    const authenticated_at = new Date(synchronizedNow()).toISOString();
     const caller = {
       type,
       id,

@@ -15,6 +15,7 @@ import {
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import type { DecisionRight } from '../../../shared/contracts/notifier.ts';
 import { ifFound, StrataError } from '../../../shared/errors.ts';
+import { synchronizedNow } from '../../../shared/process/synchronized-clock.ts';
 import { approvalView, type Approval } from '../rules/approval.ts';
 import {
   groupsAsked,
@@ -193,7 +194,7 @@ async function isKeyGood(
   if ('stale' in found) throw new StrataError('service_unavailable');
   return Array.isArray(found)
     ? found.some((rule) => rule.id === used.id)
-    : found.usable && Date.parse(found.expires_at) > Date.now();
+    : found.usable && Date.parse(found.expires_at) > synchronizedNow();
 }
 
 /**

@@ -15,6 +15,7 @@ import {
 import { named, type Handlers, type Request } from '../../../shared/contract-runtime/request.ts';
 import type { AllDocuments } from '../../../shared/documents/document.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import { synchronizedNow } from '../../../shared/process/synchronized-clock.ts';
 import { boundsKind } from '../documents/bounds.ts';
 import { platformBounds } from '../stores/bounds.ts';
 import { noteStep } from '../stores/change-set-notices.ts';
@@ -45,7 +46,8 @@ const tenantRights = (db: DataSource): Rights => ({
   async author(tenant, { type, id }, request) {
     const tenantId = tenant!;
     const revisions = await revisionsOf(db.manager, [memberScope(tenantId)]);
-    const known = { type, id, platform_roles: [], authenticated_at: new Date().toISOString() };
+    const authenticated_at = new Date(synchronizedNow()).toISOString();
+    const known = { type, id, platform_roles: [], authenticated_at };
     if (type !== 'user' && type !== 'service_account')
       return { right: { ...known, tenant_id: null, roles: [] } satisfies Caller, revisions };
     const roles = await rolesOf(db, tenantId, { type, id }, request);

@@ -4,6 +4,7 @@ import type { Handlers, Request } from '../../../shared/contract-runtime/request
 import { revisionsOf } from '../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import { synchronizedNow } from '../../../shared/process/synchronized-clock.ts';
 import { hasDeciderRole, linkDeciderOf, rightOf, type AskedGroups } from '../rules/decider.ts';
 import { countedFor, distrustedBefore, type Asked } from '../rules/given.ts';
 import { MemberEntity, ServiceAccountEntity, type MemberRow, type TenantRow } from '../schema.ts';
@@ -133,7 +134,7 @@ export const deciderActions = (db: DataSource) =>
       const tenant = await findTenant(manager, tenant_id);
       const { name: tenant_name } = tenant;
       if (tenant.status === 'disabled') return { tenant_name, revisions, ...noDecider };
-      const when: Asked = asked ?? { at: new Date().toISOString(), by: [] };
+      const when: Asked = asked ?? { at: new Date(synchronizedNow()).toISOString(), by: [] };
       const ofGroups = await askedGroups(manager, tenant_id, groups, when, request);
       const find = async (): Promise<Decider> => {
         if (user_id !== undefined) {

@@ -4,6 +4,7 @@
  */
 import { ClientError, type IDToken, type UserInfoResponse } from 'openid-client';
 import { Email } from '../../../../shared/contracts/fields.ts';
+import { synchronizedNow } from '../../../../shared/process/synchronized-clock.ts';
 import { problemsOf } from '../../../../shared/schema/validate.ts';
 import type { SsoClaims } from '../rules/sso-account.ts';
 
@@ -23,7 +24,7 @@ const isTrue = (value: unknown): boolean => value === true || value === 'true';
 /** Of `auth_time`, in seconds since 1970; never later than now, whatever the provider's clock says. */
 const timeOf = (seconds: unknown): Date | null =>
   typeof seconds === 'number' && seconds >= 0
-    ? new Date(Math.min(seconds * 1000, Date.now()))
+    ? new Date(Math.min(seconds * 1000, synchronizedNow()))
     : null;
 
 /**

@@ -27,6 +27,7 @@ import {
 import type { KeyScope } from '../../../../shared/contracts/roles.ts';
 import type { ParamsOf } from '../../../../shared/contracts/index.ts';
 import { codeOf, ifFound, invalid, StrataError } from '../../../../shared/errors.ts';
+import { synchronizedNow } from '../../../../shared/process/synchronized-clock.ts';
 import { createWorkloadTokens } from '../../../../shared/security/workload-tokens.ts';
 import type { AuthParts } from '../../parts.ts';
 import { recordEvent } from '../../stores/audit-events.ts';
@@ -114,7 +115,7 @@ export function exchangeActions({ db, settings, metrics, issuerKeys, deferredEve
   async function exchange(asked: Asked, request: Request) {
     requireKnownRequest(asked);
     const base = nameOf(settings().base_url);
-    const now = Date.now() / 1000;
+    const now = synchronizedNow() / 1000;
     const token = readSubjectToken(asked.subject_token, now);
     if (!token) throw refused();
     const { claims } = token;

@@ -16,6 +16,7 @@ import { LRUCache } from 'lru-cache';
 import type { WorkloadIssuer } from '../../../../shared/contracts/auth-workload.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 import type { GuardedFetch } from '../../../../shared/outgoing/guarded-fetch.ts';
+import { synchronizedNow } from '../../../../shared/process/synchronized-clock.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
 import { signatureAlgorithms } from '../../rules/signature-algorithms.ts';
 import { clockTolerance } from '../rules/subject-token.ts';
@@ -81,6 +82,7 @@ export function createIssuerKeys(guardedFetch: GuardedFetch, settings: () => Key
           issuer: issuer.issuer,
           audience,
           clockTolerance,
+          currentDate: new Date(synchronizedNow()),
           requiredClaims: ['iss', 'aud', 'exp'],
         });
         return true;
