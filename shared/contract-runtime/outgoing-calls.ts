@@ -11,6 +11,8 @@
  * | understand the call (`skew.ts`)               |                                  |                                        |
  * | the node went away, or its answer got lost    | is asked once more, of any node  | 503, which says that it may have been  |
  * |                                               |                                  | done                                   |
+ * | the node does not reach its database          | is asked once more, of another   | 503; later ones go to another node     |
+ * |                                               | node (`cut-off.ts`)              |                                        |
  * | no answer within the time-out                 | 504                              | 504, which says the same               |
  *
  * `unanswered-calls.ts` finds out about the third.
@@ -23,7 +25,8 @@ import { contractOf } from '../contracts/index.ts';
 import { codeOf, isCoded, NoAnswerError, StrataError, unknownOutcome } from '../errors.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { BusCall } from '../bus/moleculer-middleware.ts';
-import { Skew } from './skew.ts';
+import { CutOffNodes } from './cut-off.ts';
+import { endpointsOf, Skew } from './skew.ts';
 
 export interface OutgoingCallsOptions {
   /** Asked when a call is made: Moleculer wants the function before there is a broker. */
@@ -45,21 +48,32 @@ export function outgoingCalls(
   { broker, bus, requestTimeoutMs, log }: OutgoingCallsOptions,
 ): BusCall {
   const skew = new Skew(broker);
+  const cutOff = new CutOffNodes();
+  const elsewhere = (name: string, mayTry: boolean): string | undefined =>
+    cutOff.nodeFor(name, endpointsOf(broker(), name), mayTry);
 
   /**
    * A node that stops waits for calls that it answers. Moleculer would have it wait for those that
    * it has made, too, even for ones that have timed out, until the other node is gone.
    */
-  const attempt: BusCall = async (name, params, options) => {
+  const attempt = async (
+    name: string,
+    params: Parameters<BusCall>[1],
+    options: CallingOptions | undefined,
+    mayTry: boolean,
+  ): Promise<unknown> => {
     const isLocal = isAnsweredHere(broker(), name, options?.nodeID);
     if (!isLocal && bus.away())
       throw new StrataError('service_unavailable', 'The bus does not answer. Try again.');
     if (isLocal) return send(name, params, options);
     const asked = options?.nodeID;
     const chosen = skew.nodeFor(name, params, asked);
-    const nodeID = chosen instanceof Promise ? await chosen : chosen;
+    const released = chosen instanceof Promise ? await chosen : chosen;
+    const nodeID = released ?? elsewhere(name, mayTry);
     const there = nodeID === asked ? options : { ...options, nodeID };
-    return send(name, params, { ...there, tracking: false });
+    const answer = await send(name, params, { ...there, tracking: false });
+    if (nodeID !== undefined) cutOff.noteAnswer(name, nodeID);
+    return answer;
   };
 
   return async (name, params, options) => {
@@ -67,9 +81,10 @@ export function outgoingCalls(
     const contract = contractOf(name);
     const mayRepeat = contract !== undefined && isRead(contract);
     try {
-      return await attempt(name, params, options).catch((error: unknown) => {
-        if (!mayRepeat || !isLost(error)) throw error;
-        return attempt(name, params, withoutTime(options, performance.now() - began));
+      return await attempt(name, params, options, mayRepeat).catch((error: unknown) => {
+        const isCutOff = cutOff.note(name, error) && elsewhere(name, false) !== undefined;
+        if (!mayRepeat || !(isCutOff || isLost(error))) throw error;
+        return attempt(name, params, withoutTime(options, performance.now() - began), false);
       });
     } catch (error) {
       throw asStrataError(error, name, mayRepeat);

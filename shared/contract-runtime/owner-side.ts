@@ -9,7 +9,7 @@ import { deliver } from './local-cache.ts';
 import type { Change } from '../commits/commit.ts';
 import { powerOf } from '../contracts/consequences.ts';
 import { isRead, type Contract } from '../contracts/contract.ts';
-import { StrataError } from '../errors.ts';
+import { saysDatabase, StrataError } from '../errors.ts';
 import { isCached, type Meta, type Params } from './call-meta.ts';
 import { checkParams, checkResult, translate } from './checks.ts';
 import { callWithin, type Request } from './request.ts';
@@ -64,11 +64,20 @@ export const ownerSide =
       for (const step of ownerSteps) await step(work);
       return work.answer;
     } catch (error) {
-      throw translate(error, work.log);
+      throw markCutOff(translate(error, work.log), work);
     } finally {
       await publish(work);
     }
   };
+
+/**
+ * Of an outage of this node's database of which its polls say the same: its callers ask other nodes
+ * for as long. `retryable` is Moleculer's own, and goes with each error.
+ */
+function markCutOff(error: unknown, { side }: Work): unknown {
+  const isOwn = saysDatabase(error) && (error as { nodeID?: string }).nodeID === undefined;
+  return isOwn && !side.coherence.hasLease() ? Object.assign(error!, { retryable: true }) : error;
+}
 
 function authorize({ contract, meta, params }: Work): void {
   checkAccess(contract, meta.caller, params);

@@ -69,10 +69,15 @@ function isSaidToReaders(name: string, value: unknown): boolean {
   return (name === 'description' || name === 'title') && typeof value === 'string';
 }
 
-interface Endpoint {
+export interface Endpoint {
   readonly id: string;
   readonly isAvailable: boolean;
   readonly action: Announced;
+}
+
+export function endpointsOf(broker: ServiceBroker, action: string): readonly Endpoint[] {
+  const list = broker.registry.getActionEndpoints(action) as unknown;
+  return (list as { endpoints: readonly Endpoint[] } | undefined)?.endpoints ?? [];
 }
 
 export class Skew {
@@ -96,7 +101,7 @@ export class Skew {
   ): string | undefined | Promise<string | undefined> {
     const contract = contractOf(action);
     if (!contract || action === question) return nodeId;
-    const all = this.#endpointsOf(action);
+    const all = endpointsOf(this.#broker(), action);
     if (all.length === 0 && this.#isThere(action.split('.')[0]!))
       throw new StrataError('upgrade_under_way');
     const own = fingerprintOf(action);
@@ -112,11 +117,6 @@ export class Skew {
    */
   #isThere(service: string): boolean {
     return this.#broker().registry.services.services.some(({ name }) => name === service);
-  }
-
-  #endpointsOf(action: string): readonly Endpoint[] {
-    const list = this.#broker().registry.getActionEndpoints(action) as unknown;
-    return (list as { endpoints: readonly Endpoint[] } | undefined)?.endpoints ?? [];
   }
 
   async #choose(

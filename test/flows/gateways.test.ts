@@ -5,6 +5,7 @@
 import './gateways/cluster.ts';
 import './gateways/revocation.ts';
 import './gateways/clocks.ts';
+import './gateways/database-cut-off.ts';
 import './gateways/live-values.ts';
 import './gateways/repl.ts';
 // It begins before these, and takes its time.
