@@ -1,19 +1,41 @@
 /**
  * The time by the database's clock, as far as this process knows it. What ends at a time ends on all
- * nodes together: clocks of nodes differ, and the times that rows hold are the database's. Before
- * the first poll of the change feed is answered it is this node's own clock.
+ * nodes together: clocks of nodes differ, and the times that rows hold are the database's.
+ *
+ * | Where                                | The time is                                               |
+ * |--------------------------------------|-----------------------------------------------------------|
+ * | no poll of the feed is answered yet  | by this node's own clock                                  |
+ * | this node's own clock is set         | the database's again with the next poll                   |
+ * | the database's clock jumps           | as it was, and the database's once that has lasted a minute |
  */
+import { performance } from 'node:perf_hooks';
+
+/** By less than this clocks are set without anybody calling it a jump, in milliseconds. */
+const jumpMs = 1000;
+const settledMs = 60_000;
 
 /** The database's clock minus this node's, in milliseconds. */
 let aheadMs = 0;
+/** This node's clock minus its monotonic one when `aheadMs` was found; undefined before. */
+let ownDifference: number | undefined;
+/** Since when the database's clock has been another one, by performance.now(). */
+let jumpedAt: number | undefined;
 
 /** In milliseconds since 1970. */
 export const synchronizedNow = (): number => Date.now() + aheadMs;
 
 /**
- * The database said that it was `at`, between `asked` and `answered` by this node's clock. What is
- * known already stays where that allows it: it may be more exact than the time of a round trip.
+ * The database said that it was `at`, between `asked` and `answered` by this node's clock, which is
+ * now. What is known already stays where that allows it: it may be more exact than the time of a
+ * round trip.
  */
 export function synchronizeClock(at: number, asked: number, answered: number): void {
-  aheadMs = Math.min(Math.max(aheadMs, at - answered), at - asked);
+  const now = performance.now();
+  const found = Math.min(Math.max(aheadMs, at - answered), at - asked);
+  const own = answered - now;
+  const isOwnSet = ownDifference === undefined || Math.abs(own - ownDifference) > jumpMs;
+  jumpedAt = Math.abs(found - aheadMs) > jumpMs && !isOwnSet ? (jumpedAt ?? now) : undefined;
+  if (jumpedAt !== undefined && now - jumpedAt < settledMs) return;
+  aheadMs = found;
+  ownDifference = own;
 }

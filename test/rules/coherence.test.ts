@@ -100,10 +100,20 @@ test("the time is the database's once a poll has brought it, and no worse for a 
   await startNode(async () => ({ ...nothingNew, at: Date.now() + hour }));
   expect(Math.abs(aheadMs() - hour)).toBeLessThan(1000);
   const now = Date.now();
-  synchronizeClock(now + hour, now - hour, now + hour);
+  synchronizeClock(now + hour, now - hour, now);
   expect(Math.abs(aheadMs() - hour)).toBeLessThan(1000);
+
+  // The database's clock jumps, and a minute later has not gone back.
   synchronizeClock(now, now, now);
+  expect(Math.abs(aheadMs() - hour)).toBeLessThan(1000);
+  const monotonic = performance.now();
+  const clock = jest.spyOn(performance, 'now').mockImplementation(() => monotonic + 61_000);
+  synchronizeClock(now + 61_000, now + 61_000, now + 61_000);
+  clock.mockRestore();
   expect(Math.abs(aheadMs())).toBeLessThan(1000);
+  // This node's own clock is set.
+  synchronizeClock(now, now - hour, now - hour);
+  expect(Math.abs(aheadMs() - hour)).toBeLessThan(1000);
 });
 
 test('changes that only the feed brings drop their keys', async () => {
