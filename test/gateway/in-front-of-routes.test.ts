@@ -18,18 +18,25 @@ import {
 
 let database: Database;
 let strata: Running;
+const folder = mkdtempSync(join(tmpdir(), 'strata-reload-'));
+const file = join(folder, 'env');
 beforeAll(async () => {
   database = await strataDatabase();
+  writeFileSync(
+    file,
+    'LOG_LEVEL=warn\nRATE_LIMIT_PER_MINUTE=10\nCORS_ORIGINS=https://app.example\n',
+  );
   strata = await startStrata({
     DATABASE_URL: database.url,
-    RATE_LIMIT_PER_MINUTE: '10',
-    CORS_ORIGINS: 'https://app.example',
+    ENV_FILE: file,
     BASE_URL: 'https://strata.example',
+    TRUSTED_PROXIES: '127.0.0.0/8',
   });
 });
 afterAll(async () => {
   await strata?.stop('SIGKILL');
   await database?.drop();
+  rmSync(folder, { recursive: true });
 });
 
 test('pages of the listed origins may call, others may not', async () => {
@@ -64,7 +71,9 @@ test('answers carry the headers that browsers heed', async () => {
 
 test('a client that asks too often is told when to come back', async () => {
   const answers = await Promise.all(
-    Array.from({ length: 20 }, () => new Client(strata.url).get('/auth/me')),
+    Array.from({ length: 20 }, () =>
+      new Client(strata.url).get('/auth/me', { 'x-forwarded-for': '192.0.2.1' }),
+    ),
   );
   const refused = answers.filter(({ status }) => status === 429);
   expect(refused.length).toBeGreaterThan(5);
@@ -73,62 +82,52 @@ test('a client that asks too often is told when to come back', async () => {
 });
 
 test('other origins, and another level of the log, hold from the reload on', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'strata-reload-'));
-  const file = join(folder, 'env');
-  writeFileSync(file, 'LOG_LEVEL=warn\n');
-  const other = await strataDatabase();
-  const reloaded = await startStrata({ DATABASE_URL: other.url, ENV_FILE: file });
-  try {
-    const platform = await signIn(reloaded.url, 'admin@example.com', adminPassword);
-    const reloadWith = async (settings: string): Promise<void> => {
-      writeFileSync(file, settings);
-      const { status, body } = await platform.post('/config/reload', { reload_env: true });
-      expect([status, body.requires_restart]).toEqual([200, []]);
-    };
-    await platform.put('/config/global/greeting', { config_value: 'hello', is_public: true });
-    const read = (): Promise<Answer> => platform.get('/config/global/greeting');
-    /** The last of several is one that the gateway repeats from memory. */
-    const allowedTo = async (headers: Record<string, string> = {}): Promise<string | null> => {
-      for (let time = 0; time < 3; time += 1) await read();
-      const answer = await platform.get('/config/global/greeting', headers);
-      return answer.headers.get('access-control-allow-origin');
-    };
-    const linesOf = (part: string): number => reloaded.output().split(part).length - 1;
-    /** Lines may wait for others for a moment. */
-    async function untilAllIsLogged(): Promise<void> {
-      for (let length = -1; length !== reloaded.output().length;) {
-        length = reloaded.output().length;
-        await delay(200);
-        await read();
-      }
+  const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  const reloadWith = async (settings: string): Promise<void> => {
+    writeFileSync(file, settings);
+    const { status, body } = await platform.post('/config/reload', { reload_env: true });
+    expect([status, body.requires_restart]).toEqual([200, []]);
+  };
+  await platform.put('/config/global/greeting', { config_value: 'hello', is_public: true });
+  const read = (): Promise<Answer> => platform.get('/config/global/greeting');
+  /** The last of several is one that the gateway repeats from memory. */
+  const allowedTo = async (headers: Record<string, string> = {}): Promise<string | null> => {
+    for (let time = 0; time < 3; time += 1) await read();
+    const answer = await platform.get('/config/global/greeting', headers);
+    return answer.headers.get('access-control-allow-origin');
+  };
+  const linesOf = (part: string): number => strata.output().split(part).length - 1;
+  /** Lines may wait for others for a moment. */
+  async function untilAllIsLogged(): Promise<void> {
+    for (let length = -1; length !== strata.output().length;) {
+      length = strata.output().length;
+      await delay(200);
+      await read();
     }
-    const page = { origin: 'https://app.example' };
-
-    expect([await allowedTo(page), await allowedTo()]).toEqual([null, null]);
-    expect([linesOf('"msg":"request"'), linesOf('"mod":"broker"')]).toEqual([0, 0]);
-
-    await reloadWith('LOG_LEVEL=debug\nCORS_ORIGINS=https://app.example\n');
-    expect([await allowedTo(page), await allowedTo()]).toEqual(['https://app.example', null]);
-    const preflight = await platform.send('OPTIONS', '/config/global/greeting', {
-      headers: { ...page, 'access-control-request-method': 'PUT' },
-    });
-    expect([preflight.status, preflight.headers.get('access-control-allow-methods')]).toEqual([
-      204,
-      'GET, PUT, PATCH, POST, DELETE',
-    ]);
-    await eventually(async () => expect(linesOf('"msg":"request"')).toBeGreaterThan(3));
-    expect(linesOf('"mod":"broker"')).toBeGreaterThan(0);
-
-    await reloadWith('LOG_LEVEL=error\nCORS_ORIGINS=*\n');
-    await untilAllIsLogged();
-    const before = [linesOf('"msg":"request"'), linesOf('"mod":"broker"')];
-    expect([await allowedTo(page), await allowedTo()]).toEqual(['*', '*']);
-    await reloadWith('LOG_LEVEL=error\n');
-    expect([await allowedTo(page), await allowedTo()]).toEqual([null, null]);
-    expect([linesOf('"msg":"request"'), linesOf('"mod":"broker"')]).toEqual(before);
-  } finally {
-    await reloaded.stop();
-    await other.drop();
-    rmSync(folder, { recursive: true });
   }
+  const page = { origin: 'https://app.example' };
+
+  await reloadWith('LOG_LEVEL=warn\n');
+  expect([await allowedTo(page), await allowedTo()]).toEqual([null, null]);
+  expect([linesOf('"msg":"request"'), linesOf('"mod":"broker"')]).toEqual([0, 0]);
+
+  await reloadWith('LOG_LEVEL=debug\nCORS_ORIGINS=https://app.example\n');
+  expect([await allowedTo(page), await allowedTo()]).toEqual(['https://app.example', null]);
+  const preflight = await platform.send('OPTIONS', '/config/global/greeting', {
+    headers: { ...page, 'access-control-request-method': 'PUT' },
+  });
+  expect([preflight.status, preflight.headers.get('access-control-allow-methods')]).toEqual([
+    204,
+    'GET, PUT, PATCH, POST, DELETE',
+  ]);
+  await eventually(async () => expect(linesOf('"msg":"request"')).toBeGreaterThan(3));
+  expect(linesOf('"mod":"broker"')).toBeGreaterThan(0);
+
+  await reloadWith('LOG_LEVEL=error\nCORS_ORIGINS=*\n');
+  await untilAllIsLogged();
+  const before = [linesOf('"msg":"request"'), linesOf('"mod":"broker"')];
+  expect([await allowedTo(page), await allowedTo()]).toEqual(['*', '*']);
+  await reloadWith('LOG_LEVEL=error\n');
+  expect([await allowedTo(page), await allowedTo()]).toEqual([null, null]);
+  expect([linesOf('"msg":"request"'), linesOf('"mod":"broker"')]).toEqual(before);
 });
