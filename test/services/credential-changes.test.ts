@@ -19,13 +19,13 @@ import { sendAround } from '../support/slow-clients.ts';
 import {
   adminPassword,
   Client,
-  createTenant,
+  createTenantWith,
   memberPassword,
   signIn,
   startStrata,
   type Answer,
   type Running,
-  type TenantFixture,
+  type TenantWith,
 } from '../support/strata.ts';
 
 const frontend = 'https://app.example.com';
@@ -36,7 +36,7 @@ let smtp: MailServer;
 let honest: HonestProvider;
 let strata: Running;
 let platform: Client;
-let tenant: TenantFixture;
+let tenant: TenantWith<'viewer'>;
 let providerId: string;
 let tenantCount = 0;
 
@@ -71,14 +71,15 @@ beforeAll(async () => {
   });
   providerId = provider.body.id;
 });
-beforeEach(async () => {
-  tenantCount += 1;
-  tenant = await createTenant(strata.url, platform, `Credentials ${tenantCount}`);
-});
 afterAll(async () => {
   await strata?.stop('SIGKILL');
   await Promise.all([smtp?.stop(), honest?.close(), database?.drop()]);
 });
+
+async function makeTenant(): Promise<void> {
+  tenantCount += 1;
+  tenant = await createTenantWith(strata.url, platform, `Credentials ${tenantCount}`, ['viewer']);
+}
 
 /** Where requests come from, by default. */
 const home = { 'x-forwarded-for': '203.0.113.77' };
@@ -186,6 +187,8 @@ async function begunLink(client: Client): Promise<() => Promise<Answer>> {
 }
 
 describe('what ends', () => {
+  beforeEach(makeTenant);
+
   test('a reset ends sessions and API keys, whichever tenant they are for', async () => {
     const { client } = await signedIn();
     const key = await madeKey(client);
@@ -292,6 +295,8 @@ describe('what ends', () => {
 });
 
 describe('a sign-in of more than ten minutes ago', () => {
+  beforeAll(makeTenant);
+
   const unknown = randomUUID();
   const changes: readonly [string, (client: Client) => Promise<Answer>][] = [
     ['make an API key', (client) => client.post('/auth/api-key', { name: 'ci' })],
@@ -352,6 +357,7 @@ describe('the owner gets a mail', () => {
   ];
 
   test('of each change, with what, when and from which network', async () => {
+    await makeTenant();
     const { client, sessionId: own } = await signedIn();
     const key = await madeKey(client);
     await noticesTo('viewer', 1);
@@ -398,6 +404,7 @@ describe('the owner gets a mail', () => {
   });
 
   test('also where all sessions are ended; none where only the own one is', async () => {
+    await makeTenant();
     const [first, second] = [await signedIn(), await signedIn()];
     await first.client.delete(`/auth/sessions/${first.sessionId}`);
     await second.client.post('/auth/logout', { all: true }, home);
@@ -429,6 +436,7 @@ describe('the owner gets a mail', () => {
 });
 
 test('an account has so many passkeys and links to providers', async () => {
+  await makeTenant();
   const { client, sessionId } = await signedIn();
   await database.query(`UPDATE auth.sessions SET method = 'passkey' WHERE id = $1`, [sessionId]);
   const { id } = (await client.get('/auth/me')).body.user;
