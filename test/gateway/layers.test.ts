@@ -20,26 +20,27 @@ import { openDatabase } from '../../shared/database/open.ts';
 import { liveSettings } from '../../shared/settings/live-settings.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
+import { soakTest } from '../support/soak.ts';
 import {
   adminPassword,
-  createTenant,
+  createTenantWith,
   signIn,
   startStrata,
   Client,
   type Running,
-  type TenantFixture,
+  type TenantWith,
 } from '../support/strata.ts';
 
 let database: Database;
 let strata: Running;
 let platform: Client;
-let tenant: TenantFixture;
+let tenant: TenantWith<never>;
 
 beforeAll(async () => {
   database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url, DEFAULT_MAX_COST_IMPACT_AUTO: '7.5' });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  tenant = await createTenant(strata.url, platform, 'Layers');
+  tenant = await createTenantWith(strata.url, platform, 'Layers');
 });
 afterAll(async () => {
   await strata?.stop('SIGKILL');
@@ -211,7 +212,7 @@ test('business hours are those of the environment, then of what lies above it', 
 
 test('names that name nothing are listed, and refused where strict', async () => {
   const { id, admin } = tenant;
-  const other = await createTenant(strata.url, platform, 'Names');
+  const other = await createTenantWith(strata.url, platform, 'Names');
   await other.admin.put(`/tenants/${other.id}/services/webs`, { service_type: 'cloud_run' });
   await admin.put(`/tenants/${id}/services/web`, { service_type: 'cloud_run' });
   await admin.put(`/tenants/${id}/config/agents/scaler`, {});
@@ -331,25 +332,28 @@ test('a global null wins over env, a private entry is no layer', async () => {
   ).toBe(30);
 });
 
-test('the configurations of all agent types are from one moment, while the tenant writes', async () => {
-  const { id, admin } = await createTenant(strata.url, platform, 'One moment');
-  const types = Array.from({ length: 8 }, (_each, n) => `type-${n}`);
-  for (const type of types) await admin.put(`/tenants/${id}/config/agents/${type}`, {});
-  const state = { isWriting: true };
-  const writing = (async () => {
-    for (let value = 1; state.isWriting; value = (value % 900) + 1)
-      await admin.patch(`/tenants/${id}/config/risk`, { global_settings: { [key]: value } });
-  })();
-  const seen: unknown[][] = [];
-  for (let round = 0; round < 40; round += 1) {
-    const { body } = await admin.get('/configurations/');
-    const values = Object.values<Record<string, unknown>>(body.configurations);
-    seen.push([values.length, new Set(values.map((each) => each[key])).size]);
-  }
-  state.isWriting = false;
-  await writing;
-  expect(seen).toEqual(seen.map(() => [types.length, 1]));
-});
+soakTest(
+  'the configurations of all agent types are from one moment, while the tenant writes',
+  async () => {
+    const { id, admin } = await createTenantWith(strata.url, platform, 'One moment');
+    const types = Array.from({ length: 8 }, (_each, n) => `type-${n}`);
+    for (const type of types) await admin.put(`/tenants/${id}/config/agents/${type}`, {});
+    const state = { isWriting: true };
+    const writing = (async () => {
+      for (let value = 1; state.isWriting; value = (value % 900) + 1)
+        await admin.patch(`/tenants/${id}/config/risk`, { global_settings: { [key]: value } });
+    })();
+    const seen: unknown[][] = [];
+    for (let round = 0; round < 40; round += 1) {
+      const { body } = await admin.get('/configurations/');
+      const values = Object.values<Record<string, unknown>>(body.configurations);
+      seen.push([values.length, new Set(values.map((each) => each[key])).size]);
+    }
+    state.isWriting = false;
+    await writing;
+    expect(seen).toEqual(seen.map(() => [types.length, 1]));
+  },
+);
 
 describe('what is written between the read of the tenant and that of the platform', () => {
   /** What happens next, once the tenant's layers are read and before the platform's are. */
@@ -395,16 +399,16 @@ describe('what is written between the read of the tenant and that of the platfor
 
   const ask = <A extends ActionName>(action: A, params: ParamsOf<A>): Promise<ResultOf<A>> =>
     callAs(node, action, params, { caller: serviceCaller('test'), requestId: 'r' });
-  const writeAgent = ({ id, admin }: TenantFixture, value: number) =>
+  const writeAgent = ({ id, admin }: TenantWith<never>, value: number) =>
     admin.put(`/tenants/${id}/config/agents/mover`, { custom: { of_tenant: value } });
   const writePlatform = (value: number) =>
     platform.put('/config/global/of_platform', { config_value: value, is_public: true });
   /** The tenant first, so that the platform's value is never ahead of the tenant's. */
-  const writeBoth = (moving: TenantFixture, value: number) => async () => {
+  const writeBoth = (moving: TenantWith<never>, value: number) => async () => {
     await writeAgent(moving, value);
     await writePlatform(value);
   };
-  const revisions = async ({ id }: TenantFixture) => {
+  const revisions = async ({ id }: TenantWith<never>) => {
     const rows = await database.query<{ scope: string; revision: string }>(
       "SELECT scope, revision FROM strata.revisions WHERE scope IN ('platform', $1)",
       [`tenant:${id}`],
@@ -414,7 +418,7 @@ describe('what is written between the read of the tenant and that of the platfor
   };
 
   test('effective values are of one moment, and labelled with its revisions', async () => {
-    const moving = await createTenant(strata.url, platform, 'Moving');
+    const moving = await createTenantWith(strata.url, platform, 'Moving');
     await writeBoth(moving, 1)();
     between.push(writeBoth(moving, 2));
     const params = { tenant_id: moving.id, agent_type: 'mover', explain: true };
@@ -426,7 +430,7 @@ describe('what is written between the read of the tenant and that of the platfor
   });
 
   test('what the tenant writes meanwhile, with the platform as it was, is not in the answer', async () => {
-    const moving = await createTenant(strata.url, platform, 'Moving on');
+    const moving = await createTenantWith(strata.url, platform, 'Moving on');
     await writeBoth(moving, 3)();
     const then = [await revisions(moving)];
     between.push(() => writeAgent(moving, 4));
@@ -438,7 +442,7 @@ describe('what is written between the read of the tenant and that of the platfor
   });
 
   test('an instance that gets another type meanwhile shows the layer of that type', async () => {
-    const moving = await createTenant(strata.url, platform, 'Moving type');
+    const moving = await createTenantWith(strata.url, platform, 'Moving type');
     const path = `/tenants/${moving.id}/services/web`;
     const settingsOf = (type: string) => ({ default_settings: { of_type: type } });
     for (const type of ['cloud_run', 'cloud_sql'])
@@ -456,7 +460,7 @@ describe('what is written between the read of the tenant and that of the platfor
   });
 
   test('the configurations of all agent types are of one moment, also of agents that went or came', async () => {
-    const moving = await createTenant(strata.url, platform, 'All moving');
+    const moving = await createTenantWith(strata.url, platform, 'All moving');
     const agents = `/tenants/${moving.id}/config/agents`;
     await moving.admin.put(`${agents}/going`, {});
     await moving.admin.put(`${agents}/staying`, { custom: { of_tenant: 'stays' } });
@@ -482,7 +486,7 @@ describe('what is written between the read of the tenant and that of the platfor
   });
 
   test('what changes with the platform at every read is of one moment all the same', async () => {
-    const moving = await createTenant(strata.url, platform, 'Never still');
+    const moving = await createTenantWith(strata.url, platform, 'Never still');
     const path = `/tenants/${moving.id}/services/web`;
     const moments: { revision: object; service_type: string }[] = [];
     const become = (type: string) => async () => {
@@ -543,7 +547,7 @@ test('an inactive service type is no layer, and as_of answers from history', asy
 
 test('new tenants are seeded from the settings and the active service types', async () => {
   await platform.put('/config/service-types/data_pipeline/default', { default_settings: {} });
-  const fresh = await createTenant(strata.url, platform, 'Seeded');
+  const fresh = await createTenantWith(strata.url, platform, 'Seeded');
   const { body } = await fresh.admin.get(`/tenants/${fresh.id}/config/risk`);
   expect(body.global_settings.max_cost_impact_auto).toBe(7.5);
   expect(body.service_overrides).toEqual({
