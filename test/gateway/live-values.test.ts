@@ -9,16 +9,17 @@ import { join } from 'node:path';
 import { eventually } from '../support/cluster.ts';
 import { watch, type WatchStream } from '../support/event-stream.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
+import { soakTest } from '../support/soak.ts';
 import {
   addMember,
   adminPassword,
   Client,
-  createTenant,
+  createTenantWith,
   signIn,
   startStrata,
   type Answer,
   type Running,
-  type TenantFixture,
+  type TenantWith,
 } from '../support/strata.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'strata-live-'));
@@ -26,14 +27,14 @@ const envFile = join(folder, 'strata.env');
 let database: Database;
 let strata: Running;
 let platform: Client;
-let tenant: TenantFixture;
+let tenant: TenantWith<'viewer'>;
 
 beforeAll(async () => {
   setEnvironment(11);
   database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url, ENV_FILE: envFile });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  tenant = await createTenant(strata.url, platform, 'Live');
+  tenant = await createTenantWith(strata.url, platform, 'Live', ['viewer']);
 });
 afterAll(async () => {
   await strata?.stop('SIGKILL');
@@ -244,24 +245,27 @@ describe('effective values are watched', () => {
     from.leave();
   });
 
-  test('a heartbeat every 5 s names the revision that holds, also one that changed no value', async () => {
-    const from = await stream();
-    await from.until(({ event }) => event === 'ready');
-    await writeAgent('other', { n: Date.now() });
-    const now = await read({}, context);
-    const beat = await from.until(
-      ({ event, idText }) => event === 'heartbeat' && idText === idOf(now),
-    );
-    expect(beat.data).toEqual({ revision: now.body.revision });
-    const [first, second] = await eventually(async () => {
-      const beats = from.events.filter(({ event }) => event === 'heartbeat');
-      expect(beats.length).toBeGreaterThanOrEqual(2);
-      return beats;
-    });
-    expect([first!.event, second!.event]).toEqual(['heartbeat', 'heartbeat']);
-    expect(changesOf(from)).toEqual([]);
-    from.leave();
-  });
+  soakTest(
+    'a heartbeat every 5 s names the revision that holds, also one that changed no value',
+    async () => {
+      const from = await stream();
+      await from.until(({ event }) => event === 'ready');
+      await writeAgent('other', { n: Date.now() });
+      const now = await read({}, context);
+      const beat = await from.until(
+        ({ event, idText }) => event === 'heartbeat' && idText === idOf(now),
+      );
+      expect(beat.data).toEqual({ revision: now.body.revision });
+      const [first, second] = await eventually(async () => {
+        const beats = from.events.filter(({ event }) => event === 'heartbeat');
+        expect(beats.length).toBeGreaterThanOrEqual(2);
+        return beats;
+      });
+      expect([first!.event, second!.event]).toEqual(['heartbeat', 'heartbeat']);
+      expect(changesOf(from)).toEqual([]);
+      from.leave();
+    },
+  );
 
   test('who comes back is sent the keys that differ from then, and nothing where none do', async () => {
     await writeAgent('live', { n: 100 });
@@ -293,7 +297,8 @@ describe('effective values are watched', () => {
     });
     await platform.delete('/config/global/while_away');
     const again = await stream(tenant.viewer, context, left);
-    await again.until(({ event }) => event === 'heartbeat');
+    const beat = await again.until(({ event }) => event === 'heartbeat');
+    expect(beat.data).toEqual({ revision: (await read({}, context)).body.revision });
     expect(changesOf(again)).toEqual([]);
     for (const each of [nothing, resumed, again]) each.leave();
   });
@@ -366,7 +371,7 @@ describe('effective values are watched', () => {
   });
 
   test('what cannot be watched is refused before it begins', async () => {
-    const other = await createTenant(strata.url, platform, 'Not live');
+    const other = await createTenantWith(strata.url, platform, 'Not live', ['viewer']);
     await tenant.admin.put(`/tenants/${tenant.id}/services/typed`, { service_type: 'cloud_run' });
     const outcomes = await Promise.all([
       stream(other.viewer),
@@ -421,7 +426,7 @@ describe('effective values are watched', () => {
   });
 
   test('contexts whose documents are too large together are watched, a few in each question', async () => {
-    const large = await createTenant(strata.url, platform, 'Live and large');
+    const large = await createTenantWith(strata.url, platform, 'Live and large');
     await database.query(
       `INSERT INTO tenant_config.agent_configurations
        SELECT $1, 'agent-' || n, json_build_object('agent_type', 'agent-' || n, 'custom', json_build_object('text', repeat('x', 1000000))), 1, 'test', now()
