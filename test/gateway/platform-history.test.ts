@@ -6,29 +6,30 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../support/cluster.ts';
 import { comparePast } from '../support/past-oracle.ts';
 import { strataDatabase, withClient, type Database } from '../support/postgres.ts';
+import { soakDescribe, soakTest } from '../support/soak.ts';
 import {
   adminPassword,
   Client,
-  createTenant,
+  createTenantWith,
   memberPassword,
   signIn,
   startStrata,
   type Answer,
   type Running,
-  type TenantFixture,
+  type TenantWith,
 } from '../support/strata.ts';
 import { randomFrom, type Random } from '../support/values-of-schema.ts';
 
 let database: Database;
 let strata: Running;
 let platform: Client;
-let tenant: TenantFixture;
+let tenant: TenantWith<'viewer'>;
 
 beforeAll(async () => {
   database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  tenant = await createTenant(strata.url, platform, 'Past');
+  tenant = await createTenantWith(strata.url, platform, 'Past', ['viewer']);
 });
 afterAll(async () => {
   await strata?.stop('SIGKILL');
@@ -430,7 +431,7 @@ describe('what was withdrawn', () => {
   const path = '/config/global/withdrawn';
   const publish = (value: unknown) => platform.put(path, { config_value: value, is_public: true });
   const withdraw = (value: unknown) => platform.put(path, { config_value: value });
-  const past = (asOf: string, of = tenant): Promise<Answer> =>
+  const past = (asOf: string, of: TenantWith<never> = tenant): Promise<Answer> =>
     of.admin.get(`/tenants/${of.id}/config/effective?explain=true&as_of=${asOf}`);
   const timeOf = async (answer: Answer): Promise<string> =>
     (await platform.get(`/config/history/${revisionIn(answer)}`)).body.changed_at;
@@ -501,7 +502,7 @@ describe('what was withdrawn', () => {
   test('a tenant has no past before it was made', async () => {
     const first = await timeOf(await publish('before the tenant'));
     await publish('since');
-    const younger = await createTenant(strata.url, platform, 'Younger');
+    const younger = await createTenantWith(strata.url, platform, 'Younger');
     for (const asOf of [first, '0']) {
       const answer = await past(asOf, younger);
       expect(codeIn(answer)).toEqual([404, 'before_history']);
@@ -510,7 +511,7 @@ describe('what was withdrawn', () => {
     expect((await past('1', younger)).body.values.withdrawn).toBe('since');
   });
 
-  test('of generated writes, no answer has a value that was withdrawn', async () => {
+  soakTest('of generated writes, no answer has a value that was withdrawn', async () => {
     const random = randomFrom(27);
     const moments: { at: string; value: string | null; isWithdrawn: boolean }[] = [];
     for (let write = 0; write < writes; write += 1) {
@@ -724,11 +725,11 @@ describe('a purge', () => {
   });
 });
 
-describe('where the platform is older than its history', () => {
+soakDescribe('where the platform is older than its history', () => {
   let older: Database;
   let running: Running;
   let admin: Client;
-  let member: TenantFixture;
+  let member: TenantWith<never>;
   const put = (value: unknown) =>
     admin.put('/config/global/older', { config_value: value, is_public: true });
   const restore = (revision: number) => admin.post('/config/rollback', { revision });
@@ -754,7 +755,7 @@ describe('where the platform is older than its history', () => {
   beforeAll(async () => {
     older = await strataDatabase();
     await start();
-    member = await createTenant(running.url, admin, 'Older');
+    member = await createTenantWith(running.url, admin, 'Older');
     before.overwritten = revisionIn(await put('overwritten'));
     before.last = revisionIn(await put(document));
     before.typed = revisionIn(
