@@ -10,12 +10,14 @@ import {
   adminPassword,
   Client,
   createTenant,
+  createTenantWith,
   memberPassword,
   signIn,
   startStrata,
   type Answer,
   type Running,
   type TenantFixture,
+  type TenantWith,
 } from '../support/strata.ts';
 
 const password = 'grapefruit lamp seventy';
@@ -25,7 +27,7 @@ let database: Database;
 let strata: Running;
 let platform: Client;
 let first: TenantFixture;
-let second: TenantFixture;
+let second: TenantWith<never>;
 beforeAll(async () => {
   database = await strataDatabase();
   strata = await startStrata({
@@ -34,7 +36,7 @@ beforeAll(async () => {
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   first = await createTenant(strata.url, platform, 'First');
-  second = await createTenant(strata.url, platform, 'Second');
+  second = await createTenantWith(strata.url, platform, 'Second');
 });
 afterAll(async () => {
   await strata?.stop('SIGKILL');
@@ -49,7 +51,11 @@ const somebody = (domain = 'people.example'): string => {
   people += 1;
   return `person${people}@${domain}`;
 };
-const invite = (email: string, tenant = first, fields: object = {}): Promise<Answer> =>
+const invite = (
+  email: string,
+  tenant: TenantWith<never> = first,
+  fields: object = {},
+): Promise<Answer> =>
   tenant.admin.post(`/tenants/${tenant.id}/users`, { email, roles: ['operator'], ...fields });
 const accept = (token: string, given?: string): Promise<Answer> =>
   anyone().post('/auth/invitations/accept', {
@@ -62,7 +68,7 @@ const login = (email: string, given: string, tenantId?: string): Promise<Answer>
     password: given,
     ...(tenantId === undefined ? {} : { tenant_id: tenantId }),
   });
-const memberOf = async (tenant: TenantFixture, userId: string) => {
+const memberOf = async (tenant: TenantWith<never>, userId: string) => {
   const { body } = await tenant.admin.get(`/tenants/${tenant.id}/users?limit=200`);
   return body.items.find((member: { user_id: string }) => member.user_id === userId);
 };
@@ -307,7 +313,7 @@ describe('an invitation', () => {
   });
 
   test('waits while the tenant or the account is disabled', async () => {
-    const tenant = await createTenant(strata.url, platform, 'Waiting');
+    const tenant = await createTenantWith(strata.url, platform, 'Waiting');
     const email = somebody();
     const { body } = await invite(email, tenant);
     const token = await invitationToken(email);
@@ -333,7 +339,7 @@ describe('an address of a domain', () => {
          $1, $2, false, '{}', '{}', $3, now(), now())`,
       [tenantId, JSON.stringify([{ domain, verified }]), enabled],
     );
-  const statusOf = async (email: string, tenant: TenantFixture): Promise<string> =>
+  const statusOf = async (email: string, tenant: TenantWith<never>): Promise<string> =>
     (await invite(email, tenant)).body.status;
 
   test("is a member at once where the tenant's own provider is known to own it, and nowhere else", async () => {
@@ -375,7 +381,7 @@ describe('an address of a domain', () => {
 
 describe('whoever is only invited', () => {
   test('has no right: not to sign in there, to continue there, or to keep the tenant alive', async () => {
-    const tenant = await createTenant(strata.url, platform, 'Inviting');
+    const tenant = await createTenantWith(strata.url, platform, 'Inviting');
     const email = somebody();
     const { client } = await addMember(first.admin, first.id, { email, roles: ['viewer'] });
     const { body } = await invite(email, tenant, { roles: ['tenant_admin'], groups: ['sre'] });
@@ -418,7 +424,7 @@ describe('whoever is only invited', () => {
   });
 
   test('is not asked for approvals, by group or as an administrator', async () => {
-    const tenant = await createTenant(strata.url, platform, 'Asking');
+    const tenant = await createTenantWith(strata.url, platform, 'Asking');
     const email = somebody();
     await invite(email, tenant, { roles: ['operator', 'tenant_admin'], groups: ['sre'] });
     await invitationToken(email);
@@ -522,7 +528,7 @@ describe('an address that no one had proved', () => {
     // What its owner makes now stays: the next proof is not the first.
     const owner = new Client(strata.url, accepted.body.access_token);
     const own = await owner.post('/auth/api-key', { name: 'mine', scopes: ['auth:self'] });
-    const third = await createTenant(strata.url, platform, `Third ${people}`);
+    const third = await createTenantWith(strata.url, platform, `Third ${people}`);
     await invite(email, third);
     expect(outcome(await accept(await invitationToken(email, 3)))).toBe('200');
     expect(outcome(await new Client(strata.url, own.body.api_key).get('/auth/me'))).toBe('200');
@@ -548,7 +554,7 @@ describe('an address that no one had proved', () => {
 
 describe('a tenant_admin', () => {
   test('is made by no one whose sign-in was longer ago than ten minutes', async () => {
-    const tenant = await createTenant(strata.url, platform, 'Granting');
+    const tenant = await createTenantWith(strata.url, platform, 'Granting');
     const users = `/tenants/${tenant.id}/users`;
     const { user_id: userId } = await addMember(tenant.admin, tenant.id, {
       email: somebody(),
