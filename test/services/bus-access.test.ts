@@ -263,7 +263,7 @@ const names = Object.keys(contracts) as ActionName[];
 /** Nobody, and some of the others by turns. */
 const callersInTurn = (name: ActionName): readonly (readonly [string, Caller | undefined])[] => {
   const [anonymous, ...others] = Object.entries(callers);
-  return [anonymous!, ...inTurn(others, names.indexOf(name), 5)];
+  return [anonymous!, ...inTurn(others, names.indexOf(name), 2)];
 };
 const typeOf = (call: Promise<unknown>): Promise<string | undefined> =>
   call.then(
