@@ -9,20 +9,20 @@ import { isDeepStrictEqual } from 'node:util';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
-  createTenant,
+  createTenantWith,
   signIn,
   startStrata,
   type Answer,
   type Client,
   type Running,
-  type TenantFixture,
+  type TenantWith,
 } from '../support/strata.ts';
 
 /**
  * GENERATED_BODIES makes it longer, such as the 20,000 of `npm run test:soak`. What is sent depends on
  * the seed alone, so GENERATED_SEED sends others.
  */
-const total = Number(process.env.GENERATED_BODIES ?? 1000);
+const total = Number(process.env.GENERATED_BODIES ?? 400);
 const seed = Number(process.env.GENERATED_SEED ?? 1000);
 const lanes = 16;
 /** Writes of one tenant wait for each other; those of several do not. */
@@ -31,7 +31,7 @@ const tenantCount = 4;
 let database: Database;
 let strata: Running;
 let platform: Client;
-const tenants: TenantFixture[] = [];
+const tenants: TenantWith<never>[] = [];
 /** Bodies that are still to be sent. */
 let left = total;
 let accepted = 0;
@@ -47,7 +47,7 @@ beforeAll(async () => {
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   for (let each = 0; each < tenantCount; each += 1)
-    tenants.push(await createTenant(strata.url, platform, `Generated bodies ${each}`));
+    tenants.push(await createTenantWith(strata.url, platform, `Generated bodies ${each}`));
 });
 afterAll(async () => {
   await strata?.stop('SIGKILL');
@@ -239,7 +239,7 @@ async function runLane(lane: number): Promise<void> {
   }
 }
 
-const tenantOf = (lane: number): TenantFixture => tenants[lane % tenantCount]!;
+const tenantOf = (lane: number): TenantWith<never> => tenants[lane % tenantCount]!;
 
 interface Sample {
   readonly body: unknown;
