@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import jwt from 'jsonwebtoken';
 import { audited } from '../support/audit.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
+import { soakTest } from '../support/soak.ts';
 import {
   adminPassword,
   Client,
@@ -107,32 +108,35 @@ test('an answer that was lost logs no one out: within 10 s of its time-out the t
   expect((await refresh(again.body.refresh_token)).status).toBe(200);
 });
 
-test('also after a rotation of SECRET_KEY; a node that lacks the key asks for another try', async () => {
-  const { body } = await login();
-  const lost = await refresh(body.refresh_token);
-  const newKey = 'another-secret-key-of-at-least-32-bytes';
-  const [rotated, unaware] = await Promise.all([
-    startStrata({
-      DATABASE_URL: database.url,
-      SECRET_KEY: newKey,
-      SECRET_KEY_PREVIOUS: secretKey,
-    }),
-    startStrata({ DATABASE_URL: database.url, SECRET_KEY: newKey }),
-  ]);
-  const refreshOn = ({ url }: Running, token: string): Promise<Answer> =>
-    new Client(url).post('/auth/refresh', { refresh_token: token });
-  try {
-    // Their start has taken some of the time.
-    await backdate(body.session_id, 'used_at', '1 second');
-    const early = await refreshOn(unaware, body.refresh_token);
-    expect([early.status, codeOf(early)]).toEqual([503, 'service_unavailable']);
-    const again = await refreshOn(rotated, body.refresh_token);
-    expect(again.body.refresh_token).toBe(lost.body.refresh_token);
-    expect((await refreshOn(rotated, again.body.refresh_token)).status).toBe(200);
-  } finally {
-    await Promise.all([rotated.stop(), unaware.stop()]);
-  }
-});
+soakTest(
+  'also after a rotation of SECRET_KEY; a node that lacks the key asks for another try',
+  async () => {
+    const { body } = await login();
+    const lost = await refresh(body.refresh_token);
+    const newKey = 'another-secret-key-of-at-least-32-bytes';
+    const [rotated, unaware] = await Promise.all([
+      startStrata({
+        DATABASE_URL: database.url,
+        SECRET_KEY: newKey,
+        SECRET_KEY_PREVIOUS: secretKey,
+      }),
+      startStrata({ DATABASE_URL: database.url, SECRET_KEY: newKey }),
+    ]);
+    const refreshOn = ({ url }: Running, token: string): Promise<Answer> =>
+      new Client(url).post('/auth/refresh', { refresh_token: token });
+    try {
+      // Their start has taken some of the time.
+      await backdate(body.session_id, 'used_at', '1 second');
+      const early = await refreshOn(unaware, body.refresh_token);
+      expect([early.status, codeOf(early)]).toEqual([503, 'service_unavailable']);
+      const again = await refreshOn(rotated, body.refresh_token);
+      expect(again.body.refresh_token).toBe(lost.body.refresh_token);
+      expect((await refreshOn(rotated, again.body.refresh_token)).status).toBe(200);
+    } finally {
+      await Promise.all([rotated.stop(), unaware.stop()]);
+    }
+  },
+);
 
 test('later than that it is a theft, also where its successor was never used', async () => {
   const { body } = await login();
@@ -143,7 +147,7 @@ test('later than that it is a theft, also where its successor was never used', a
   expect(codeOf(await whoAmI(next.access_token))).toBe('auth_session_revoked');
 });
 
-test('two nodes give one successor', async () => {
+soakTest('two nodes give one successor', async () => {
   const second = await startStrata({ DATABASE_URL: database.url });
   try {
     const { body } = await login();
