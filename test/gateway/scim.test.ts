@@ -11,10 +11,12 @@ import {
   adminPassword,
   Client,
   createTenant,
+  createTenantWith,
   memberPassword,
   signIn,
   type Answer,
   type TenantFixture,
+  type TenantWith,
 } from '../support/strata.ts';
 
 const userSchema = 'urn:ietf:params:scim:schemas:core:2.0:User';
@@ -43,7 +45,7 @@ beforeAll(async () => {
   directory = await keyOf(tenant, ['scim:provision']);
 });
 
-async function keyOf({ id, admin }: TenantFixture, scopes: readonly string[]): Promise<Client> {
+async function keyOf({ id, admin }: TenantWith<never>, scopes: readonly string[]): Promise<Client> {
   const accounts = `/tenants/${id}/service-accounts`;
   const account = await admin.post(accounts, { name: 'directory', roles: ['tenant_admin'] });
   const made = await admin.post(`${accounts}/${account.body.id}/api-keys`, { name: 'k', scopes });
@@ -182,7 +184,7 @@ test('Entra changes attributes with capitals, texts for booleans, arrays and dot
 test('people are found by userName, externalId and id, and listed in pages', async () => {
   // Of another tenant, which is in no list of this one.
   await provision();
-  const fresh = await createTenant(strata.url, platform, 'Scim pages');
+  const fresh = await createTenantWith(strata.url, platform, 'Scim pages');
   const key = await keyOf(fresh, ['scim:provision']);
   const made: string[] = [];
   for (const n of [1, 2, 3]) {
