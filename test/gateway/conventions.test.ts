@@ -14,20 +14,20 @@ import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   Client,
-  createTenant,
+  createTenantWith,
   signIn,
   type Answer,
-  type TenantFixture,
+  type TenantWith,
 } from '../support/strata.ts';
 
 let strata: SharedStrata;
 let platform: Client;
-let tenant: TenantFixture;
+let tenant: TenantWith<'viewer'>;
 
 beforeAll(async () => {
   strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  tenant = await createTenant(strata.url, platform, 'Conventions');
+  tenant = await createTenantWith(strata.url, platform, 'Conventions', ['viewer']);
 });
 
 /** Sends bytes as they are and gives everything that comes back until the server hangs up. */

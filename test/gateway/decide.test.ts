@@ -4,21 +4,21 @@ import { randomUUID } from 'node:crypto';
 import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
-  createTenant,
+  createTenantWith,
   signIn,
   type Answer,
   type Client,
-  type TenantFixture,
+  type TenantWith,
 } from '../support/strata.ts';
 
 let strata: SharedStrata;
 let platform: Client;
-let tenant: TenantFixture;
+let tenant: TenantWith<'viewer'>;
 
 beforeAll(async () => {
   strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  tenant = await createTenant(strata.url, platform, 'Decide');
+  tenant = await createTenantWith(strata.url, platform, 'Decide', ['viewer']);
   const { id, admin } = tenant;
   await admin.put(`/tenants/${id}/services/web`, { service_type: 'cloud_run' });
   await admin.put(`/tenants/${id}/config/agents/scaler`, {});
@@ -105,7 +105,7 @@ test('outside of business hours it says when they open', async () => {
 });
 
 test('a typo is 404 with the nearest names', async () => {
-  const other = await createTenant(strata.url, platform, 'Decide near');
+  const other = await createTenantWith(strata.url, platform, 'Decide near');
   await other.admin.put(`/tenants/${other.id}/services/wep`, { service_type: 'cloud_run' });
   const refused = await ask({ service_id: 'wep', agent_type: 'scalar' });
   expect([refused.status, refused.body.detail.code]).toEqual([404, 'not_found']);
@@ -131,14 +131,14 @@ test.each([
 });
 
 test('another tenant decides nothing here', async () => {
-  const other = await createTenant(strata.url, platform, 'Decide else');
+  const other = await createTenantWith(strata.url, platform, 'Decide else');
   const refused = await ask({}, other.admin);
   expect([refused.status, refused.body.detail.code]).toEqual([403, 'tenant_mismatch']);
 });
 
 test('a rollback counts where it names what it takes back, of this tenant and this service', async () => {
   const { id, admin } = tenant;
-  const other = await createTenant(strata.url, platform, 'Decide foreign');
+  const other = await createTenantWith(strata.url, platform, 'Decide foreign');
   for (const at of [`/tenants/${id}/services/db`, `/tenants/${other.id}/services/web`])
     await (at.includes(id) ? admin : other.admin).put(at, { service_type: 'cloud_run' });
   const revisionOf = async (answer: Promise<Answer>) =>

@@ -14,17 +14,17 @@ import fc from '../support/properties.ts';
 import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
-  createTenant,
+  createTenantWith,
   signIn,
   type Client,
-  type TenantFixture,
+  type TenantWith,
 } from '../support/strata.ts';
 
 const stacks = Number(process.env.LADDER_STACKS ?? 60);
 
 let strata: SharedStrata;
 let platform: Client;
-let tenant: TenantFixture;
+let tenant: TenantWith<'operator'>;
 let settingsBefore: Record<string, unknown>;
 
 const entry = '/config/global/note';
@@ -33,7 +33,7 @@ const ofType = '/config/service-types/cloud_run/default';
 beforeAll(async () => {
   strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  tenant = await createTenant(strata.url, platform, 'Ladders');
+  tenant = await createTenantWith(strata.url, platform, 'Ladders', ['operator']);
   ({ default_settings: settingsBefore } = (await platform.get(ofType)).body);
 });
 // Other files use this platform after it.

@@ -9,15 +9,15 @@ import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   Client,
-  createTenant,
+  createTenantWith,
   signIn,
   type Answer,
-  type TenantFixture,
+  type TenantWith,
 } from '../support/strata.ts';
 
 let strata: SharedStrata;
 let platform: Client;
-let tenant: TenantFixture;
+let tenant: TenantWith<'viewer'>;
 let at: string;
 
 const flags = (path = '') => `${at}/ofrep/v1/evaluate/flags${path}`;
@@ -26,7 +26,7 @@ const ofCheckout = { context: { targetingKey: 'checkout', user: 'ignored' } };
 beforeAll(async () => {
   strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  tenant = await createTenant(strata.url, platform, 'Flags');
+  tenant = await createTenantWith(strata.url, platform, 'Flags', ['viewer']);
   at = `/tenants/${tenant.id}`;
   await tenant.admin.put(`${at}/services/checkout`, {
     service_type: 'cloud_run',
@@ -176,7 +176,7 @@ describe('the stream in the answer', () => {
     expect(await statusOf((to) => to.searchParams.set('service_id', 'search'))).toEqual(refused);
     expect(await statusOf((to) => to.searchParams.delete('service_id'))).toEqual(refused);
     expect(await statusOf((to) => to.searchParams.set('ticket', 'x'))).toEqual(refused);
-    const elsewhere = await createTenant(strata.url, platform, 'Flags elsewhere');
+    const elsewhere = await createTenantWith(strata.url, platform, 'Flags elsewhere');
     expect(
       await statusOf((to) => {
         to.pathname = to.pathname.replace(tenant.id, elsewhere.id);
@@ -314,7 +314,7 @@ describe('the requests of the providers for', () => {
       expect.objectContaining({ key: 'max_instances', variant: 'service_instance' }),
     );
     expect((await narrow.post(own, {})).body.code).toBe('insufficient_scope');
-    const other = await createTenant(strata.url, platform, 'Other flags');
+    const other = await createTenantWith(strata.url, platform, 'Other flags', ['viewer']);
     const theirs = await other.viewer.post(`${own}/max_instances`, ofCheckout);
     expect([theirs.status, theirs.body.errorCode]).toEqual([404, 'FLAG_NOT_FOUND']);
     const named = await other.viewer.post(
