@@ -12,6 +12,7 @@ import { failedAttemptsInRedis } from '../../services/auth/throttling/stores/fai
 import { auditEvents, audited } from '../support/audit.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startRedis, type Process } from '../support/servers.ts';
+import { inSoak } from '../support/soak.ts';
 import {
   adminPassword,
   Client,
@@ -248,32 +249,53 @@ describe('of a network over all accounts', () => {
   };
 
   test('the routes that send, keep or try something are the ones that are limited', () => {
-    // Forms are in test/gateway/workload-identity.test.ts.
+    // The one that takes a form has a test of its own below.
     const marked = restRoutes.filter(
       ({ contract }) => contract.networkLimited && contract.response !== 'oauth_token',
     );
     expect(marked.map(({ rest }) => rest.path).sort()).toEqual(Object.keys(limited).sort());
   });
 
-  test.each(Object.entries(limited))(
-    '%s: twenty a minute over two nodes, then 429',
-    async (path, makeBody) => {
-      const [ip, other] = [elsewhere(), elsewhere()];
-      const { token } = await signIn(nodes[0]!.url, 'admin@example.com', adminPassword);
-      const post = (node: number, from: string): Promise<Answer> =>
-        new Client(nodes[node]!.url, token).post(path, makeBody(), { 'x-forwarded-for': from });
-      const answers: Answer[] = [];
-      for (let time = 0; time < 23; time += 1) answers.push(await post(time % 2, ip));
-      const refused = answers.filter(({ status }) => status === 429);
-      expect(answers.indexOf(refused[0]!)).toBe(20);
-      for (const answer of refused) {
-        expect(answer.body.detail.code).toBe('rate_limited');
-        expect(retryAfter(answer)).toBeGreaterThan(0);
-        expect(retryAfter(answer)).toBeLessThanOrEqual(60);
-      }
-      expect((await post(0, other)).status).not.toBe(429);
-    },
-  );
+  // They share what counts them.
+  const tried = inSoak
+    ? Object.keys(limited)
+    : ['/auth/invitations/accept', '/auth/password/forgot'];
+  test.each(tried)('%s: twenty a minute over two nodes, then 429', async (path) => {
+    const makeBody = limited[path]!;
+    const [ip, other] = [elsewhere(), elsewhere()];
+    const { token } = await signIn(nodes[0]!.url, 'admin@example.com', adminPassword);
+    const post = (node: number, from: string): Promise<Answer> =>
+      new Client(nodes[node]!.url, token).post(path, makeBody(), { 'x-forwarded-for': from });
+    const answers: Answer[] = [];
+    for (let time = 0; time < 23; time += 1) answers.push(await post(time % 2, ip));
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(answers.indexOf(refused[0]!)).toBe(20);
+    for (const answer of refused) {
+      expect(answer.body.detail.code).toBe('rate_limited');
+      expect(retryAfter(answer)).toBeGreaterThan(0);
+      expect(retryAfter(answer)).toBeLessThanOrEqual(60);
+    }
+    expect((await post(0, other)).status).not.toBe(429);
+  });
+});
+
+test('exchanges of tokens of a network are counted, also those that are refused', async () => {
+  const exchange = (node: number): Promise<Answer> =>
+    new Client(nodes[node]!.url).send('POST', '/auth/token', {
+      raw: new URLSearchParams({
+        grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+        subject_token: 'x.y.z',
+        subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+      }).toString(),
+      headers: {
+        'content-type': 'application/x-www-form-urlencoded',
+        'x-forwarded-for': '198.51.102.1',
+      },
+    });
+  for (let time = 0; time < 20; time += 1) expect((await exchange(time % 2)).status).toBe(400);
+  const over = await exchange(0);
+  expect([over.status, over.body.error]).toEqual([429, 'temporarily_unavailable']);
+  expect(Number(over.headers.get('retry-after'))).toBeGreaterThan(0);
 });
 
 test('while Redis is away each node counts on its own, and signing in continues', async () => {
