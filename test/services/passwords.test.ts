@@ -9,13 +9,13 @@ import { startRedis, type Process } from '../support/servers.ts';
 import {
   adminPassword,
   Client,
-  createTenant,
+  createTenantWith,
   memberPassword,
   signIn,
   startStrata,
   type Answer,
   type Running,
-  type TenantFixture,
+  type TenantWith,
 } from '../support/strata.ts';
 
 const baseUrl = 'https://strata.example.com';
@@ -26,7 +26,7 @@ let state: Redis;
 let smtp: MailServer;
 let strata: Running;
 let platform: Client;
-let tenant: TenantFixture;
+let tenant: TenantWith<'viewer'>;
 let mailsToRefuse: number;
 
 beforeAll(async () => {
@@ -54,7 +54,7 @@ let tenantCount = 0;
 beforeEach(async () => {
   mailsToRefuse = 0;
   tenantCount += 1;
-  tenant = await createTenant(strata.url, platform, `Passwords ${tenantCount}`);
+  tenant = await createTenantWith(strata.url, platform, `Passwords ${tenantCount}`, ['viewer']);
 });
 afterAll(async () => {
   await strata?.stop('SIGKILL');
@@ -240,9 +240,10 @@ describe('a mailed link', () => {
   });
 
   test('goes to no one who has no account, and asking answers alike; asking too often is slowed alike', async () => {
-    const { body } = await platform.get(`/auth/users?email=${tenant.emails.operator}`);
+    const { emails } = await createTenantWith(strata.url, platform, 'Disabled', ['operator']);
+    const { body } = await platform.get(`/auth/users?email=${emails.operator}`);
     await platform.patch(`/auth/users/${body.items[0].id}`, { status: 'disabled' });
-    const asking = ['nobody@example.com', 'not an address', tenant.emails.operator!];
+    const asking = ['nobody@example.com', 'not an address', emails.operator!];
     const mailedToThem = (): number =>
       smtp.received.filter(
         ({ to, mail }) =>
