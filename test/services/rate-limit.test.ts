@@ -14,6 +14,7 @@ import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { startProxy } from '../support/proxy.ts';
 import { startRedis, type Process } from '../support/servers.ts';
+import { inSoak } from '../support/soak.ts';
 
 const trusted = trustOf(['10.0.0.0/8']);
 const liveWith = (limit: number) =>
@@ -107,8 +108,13 @@ test('of very many addresses, the least recently seen are counted from one again
   const limit = createRateLimit(liveWith(2), trusted);
   const remainingOf = async (peer: string) => (await limit.count(requestFrom(peer))).remaining;
   expect([await remainingOf('192.0.2.1'), await remainingOf('192.0.2.1')]).toEqual([1, 0]);
-  for (let each = 0; each < 100_000; each += 1)
-    await remainingOf(`10.${each >> 16}.${(each >> 8) & 255}.${each & 255}`);
+  let each = 0;
+  const socket = new Socket();
+  Object.defineProperty(socket, 'remoteAddress', {
+    get: () => `10.${each >> 16}.${(each >> 8) & 255}.${each & 255}`,
+  });
+  const request = new IncomingMessage(socket);
+  for (; each < 100_000; each += 1) await limit.count(request);
   expect(await remainingOf('192.0.2.1')).toBe(1);
 });
 
@@ -145,7 +151,7 @@ describe('in Redis', () => {
       ),
     );
 
-  test.each([5, 400, 2000])(
+  test.each([5, 400, ...(inSoak ? [2000] : [])])(
     'of a limit of %i, two gateways together answer the limit and no more',
     async (limit) => {
       const all = await standings(gateways(limit), `192.0.2.${limit % 251}`, 3 * limit);
