@@ -1,6 +1,7 @@
 /** G7: lists and histories end a page by bytes as well as by count, and continue exactly. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { strataDatabase, type Database } from '../support/postgres.ts';
+import { inSoak } from '../support/soak.ts';
 import {
   adminPassword,
   createTenant,
@@ -21,7 +22,12 @@ let tenant: TenantFixture;
 
 beforeAll(async () => {
   database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url, LOG_LEVEL: 'warn' });
+  strata = await startStrata({
+    DATABASE_URL: database.url,
+    LOG_LEVEL: 'warn',
+    // A busy machine takes long over megabytes.
+    REQUEST_TIMEOUT_MS: '60000',
+  });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Large pages');
   for (const index of [1, 2, 3, 4, 5]) {
@@ -31,9 +37,13 @@ beforeAll(async () => {
         custom: { text },
       }),
       await platform.put(`/config/global/entry-${index}`, { config_value: text }),
-      await platform.put(`/config/service-types/type-${index}/default`, {
-        default_settings: { text },
-      }),
+      ...(inSoak
+        ? [
+            await platform.put(`/config/service-types/type-${index}/default`, {
+              default_settings: { text },
+            }),
+          ]
+        : []),
     ];
     for (const { status } of answers) expect(status).toBe(201);
   }
@@ -64,7 +74,7 @@ async function pagesOf(client: Client, path: string, limit: number): Promise<Ite
   return pages;
 }
 
-test.each([
+const lists: (readonly [string, () => string, () => Client, string])[] = [
   [
     'tenant documents',
     () => `/tenants/${tenant.id}/config/agents`,
@@ -72,8 +82,12 @@ test.each([
     'agent_type',
   ],
   ['global entries', () => '/config/global', () => platform, 'config_key'],
-  ['service types', () => '/config/service-types', () => platform, 'service_type'],
-])('a list of %s', async (_name, path, client, key) => {
+  // `readPage` ends its pages as it does those of global entries.
+  ...(inSoak
+    ? [['service types', () => '/config/service-types', () => platform, 'service_type'] as const]
+    : []),
+];
+test.each(lists)('a list of %s', async (_name, path, client, key) => {
   const pages = await pagesOf(client(), path(), 200);
   expect(pages.length).toBeGreaterThan(1);
   const names = pages.flat().map((item) => item[key] as string);
