@@ -7,28 +7,29 @@ import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
   createTenant,
+  createTenantWith,
   signIn,
   type Client,
-  type TenantFixture,
+  type TenantWith,
 } from '../support/strata.ts';
 
 let strata: SharedStrata;
 let platform: Client;
 /** One that tests share which leave nothing behind. */
-let shared: TenantFixture;
+let shared: TenantWith<never>;
 
 beforeAll(async () => {
   strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  shared = await createTenant(strata.url, platform, 'Bound by nothing');
+  shared = await createTenantWith(strata.url, platform, 'Bound by nothing');
 });
 
 let tenants = 0;
-function freshTenant(): Promise<TenantFixture> {
+function freshTenant(): Promise<TenantWith<'viewer'>> {
   tenants += 1;
-  return createTenant(strata.url, platform, `Bound ${tenants}`);
+  return createTenantWith(strata.url, platform, `Bound ${tenants}`, ['viewer']);
 }
-const effective = async (tenant: TenantFixture, query = '') =>
+const effective = async (tenant: TenantWith<'viewer'>, query = '') =>
   (await tenant.viewer.get(`/tenants/${tenant.id}/config/effective?explain=true&${query}`)).body;
 
 /** Bounds of the platform for as long as `work` takes, because they reach every tenant. */
@@ -125,7 +126,8 @@ describe('the emergency stop', () => {
 
 describe('a resource like any other', () => {
   test('a tenant has it with entity tag, dry run, history, rollback and as_of', async () => {
-    const { id, admin, operator, viewer } = await freshTenant();
+    const name = 'Bound with operator';
+    const { id, admin, operator, viewer } = await createTenant(strata.url, platform, name);
     const path = `/tenants/${id}/config/bounds`;
     const first = { max_concurrent_automations: { maximum: 3 } };
     const tried = await admin.put(`${path}?dry_run=true`, first);
@@ -295,7 +297,7 @@ test('explain shows what an override of the service type shadows, and what warns
 });
 
 describe('a write outside of a bound', () => {
-  const setBounds = async (tenant: TenantFixture, bounds: object) => {
+  const setBounds = async (tenant: TenantWith<never>, bounds: object) => {
     const put = await tenant.admin.put(`/tenants/${tenant.id}/config/bounds`, bounds);
     expect(put.status).toBe(201);
   };
@@ -565,7 +567,7 @@ describe('what is stored outside of bounds', () => {
       for (const limit of [1, 3])
         expect(await walk(platform, '/config/bounds/violations', limit)).toEqual(listed);
 
-      const own = await walk(two.operator, `/tenants/${two.id}/config/bounds/violations`, 2);
+      const own = await walk(two.admin, `/tenants/${two.id}/config/bounds/violations`, 2);
       const ofTwo = expected.filter(([id]) => id === two.id);
       expect(own.map(shown).toSorted()).toEqual(
         [...ofTwo, [two.id, '/monitoring_enabled', 'tenant', 'outside']].toSorted(),

@@ -7,21 +7,21 @@ import { restRoutes } from '../../gateway/http/rest.ts';
 import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   adminPassword,
-  createTenant,
+  createTenantWith,
   signIn,
   type Answer,
   type Client,
-  type TenantFixture,
+  type TenantWith,
 } from '../support/strata.ts';
 
 let strata: SharedStrata;
 let platform: Client;
-let tenant: TenantFixture;
+let tenant: TenantWith<'viewer'>;
 
 beforeAll(async () => {
   strata = await sharedStrata();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  tenant = await createTenant(strata.url, platform, 'Endpoint rows');
+  tenant = await createTenantWith(strata.url, platform, 'Endpoint rows', ['viewer']);
 });
 // Other files use this platform after it.
 afterAll(async () => {
