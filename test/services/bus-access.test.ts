@@ -348,12 +348,13 @@ describe('every action, called by whoever does not hold SECRET_KEY', () => {
 
   test('by sending again what a node was sent', async () => {
     const callsBefore = reached.called;
+    const first = received.length;
     for (const name of names)
       await typeOf(asker.call(name, { tenant_id: own }, { meta: { caller: system } }));
     expect(reached.called).toBeGreaterThan(callsBefore);
     await settled();
     const before = reached.called;
-    for (const { subject, data } of received.slice()) outsider.publish(subject, data);
+    for (const { subject, data } of received.slice(first)) outsider.publish(subject, data);
     await settled();
     expect(reached.called).toBe(before);
   });
