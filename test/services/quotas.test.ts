@@ -10,13 +10,13 @@ import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
-  createTenant,
+  createTenantWith,
   signIn,
   startStrata,
   type Answer,
   type Client,
   type Running,
-  type TenantFixture,
+  type TenantWith,
 } from '../support/strata.ts';
 
 const limits = {
@@ -60,14 +60,14 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const usageOf = async ({ id, admin }: TenantFixture, what: What) => {
+const usageOf = async ({ id, admin }: TenantWith<never>, what: What) => {
   const { body } = await admin.get(`/tenants/${id}/usage`);
   return body.items.find((item: { what: string }) => item.what === what);
 };
 
 let made = 0;
 const name = (): string => `n${(made += 1)}`;
-const kinds: Record<What, (tenant: TenantFixture) => Promise<Answer>> = {
+const kinds: Record<What, (tenant: TenantWith<never>) => Promise<Answer>> = {
   documents: ({ admin, id }) =>
     made % 2 === 0
       ? admin.put(`/tenants/${id}/config/agents/${name()}`, {})
@@ -77,10 +77,10 @@ const kinds: Record<What, (tenant: TenantFixture) => Promise<Answer>> = {
   service_accounts: ({ admin, id }) =>
     admin.post(`/tenants/${id}/service-accounts`, { name: name(), roles: ['viewer'] }),
   api_keys: ({ admin }) => admin.post('/auth/api-key', { name: name() }),
-  approvals_pending: ({ operator, id }) =>
-    operator.post(`/tenants/${id}/approvals`, { action: 'scale', risk_level: 'high', title: 't' }),
-  automations_live: ({ operator, id }) =>
-    operator.post(`/tenants/${id}/automations`, { action: 'scale', risk_level: 'high' }),
+  approvals_pending: ({ admin, id }) =>
+    admin.post(`/tenants/${id}/approvals`, { action: 'scale', risk_level: 'high', title: 't' }),
+  automations_live: ({ admin, id }) =>
+    admin.post(`/tenants/${id}/automations`, { action: 'scale', risk_level: 'high' }),
   history_per_hour: ({ admin, id }) =>
     admin.put(`/tenants/${id}/config/agents/same`, { custom: { n: (made += 1) } }),
 };
@@ -89,7 +89,7 @@ test.each(Object.keys(limits) as What[])(
   'a tenant has as many %s as it may, however many ask at the same time, and more by a setting',
   async (what) => {
     const [setting, most] = limits[what];
-    const tenant = await createTenant(strata.url, platform, `Quota ${what}`);
+    const tenant = await createTenantWith(strata.url, platform, `Quota ${what}`);
     const { used, limit } = await usageOf(tenant, what);
     expect(limit).toBe(most);
     const make = kinds[what];
@@ -123,7 +123,7 @@ test.each(Object.keys(limits) as What[])(
 );
 
 test('an emergency stop is possible where the quota of changes is used up', async () => {
-  const tenant = await createTenant(strata.url, platform, 'Stop');
+  const tenant = await createTenantWith(strata.url, platform, 'Stop');
   const change = () => kinds.history_per_hour(tenant);
   while ((await change()).status < 300);
   const stop = { global_settings: { max_concurrent_automations: 0 } };
@@ -132,7 +132,7 @@ test('an emergency stop is possible where the quota of changes is used up', asyn
 });
 
 test('a temporary change ends also where the quota of changes is used up', async () => {
-  const tenant = await createTenant(strata.url, platform, 'Temporary');
+  const tenant = await createTenantWith(strata.url, platform, 'Temporary');
   const agent = `/tenants/${tenant.id}/config/agents/while`;
   await tenant.admin.put(agent, { custom: { n: 1 } });
   const until = encodeURIComponent(new Date(Date.now() + 60_000).toISOString());
@@ -146,7 +146,7 @@ test('a temporary change ends also where the quota of changes is used up', async
 });
 
 test('what is removed makes room', async () => {
-  const tenant = await createTenant(strata.url, platform, 'Room');
+  const tenant = await createTenantWith(strata.url, platform, 'Room');
   const { id, admin } = tenant;
   for (const agent of ['a', 'b', 'c'])
     expect((await admin.put(`/tenants/${id}/config/agents/${agent}`, {})).status).toBe(201);
@@ -160,7 +160,7 @@ test('what is removed makes room', async () => {
 });
 
 test('platform admins page through who is near, and tenants see themselves alone', async () => {
-  const tenant = await createTenant(strata.url, platform, 'Near');
+  const tenant = await createTenantWith(strata.url, platform, 'Near', ['operator']);
   const all = (await platform.get('/config/usage?limit=200&percent=40')).body.items;
   const paged: unknown[] = [];
   let cursor: string | null = '';
@@ -174,7 +174,7 @@ test('platform admins page through who is near, and tenants see themselves alone
   expect(paged).toEqual(all);
   expect((await tenant.admin.get('/config/usage')).status).toBe(403);
   expect((await tenant.operator.get(`/tenants/${tenant.id}/usage`)).status).toBe(403);
-  const other = await createTenant(strata.url, platform, 'Other');
+  const other = await createTenantWith(strata.url, platform, 'Other');
   expect((await other.admin.get(`/tenants/${tenant.id}/usage`)).status).toBe(403);
   expect((await platform.get(`/tenants/${tenant.id}/usage`)).status).toBe(200);
 });
