@@ -16,6 +16,7 @@ import {
   adminPassword,
   Client,
   createTenant,
+  createTenantWith,
   signIn,
   startStrata,
   type Answer,
@@ -69,6 +70,7 @@ beforeAll(async () => {
   strata = await startStrata({
     DATABASE_URL: database.url,
     RATE_LIMIT_PER_MINUTE: '100000',
+    REQUEST_TIMEOUT_MS: '60000',
     PLATFORM_ADMIN_EMAILS: 'admin@example.com,root@example.com',
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
@@ -141,7 +143,7 @@ const newestOf = async (client: Client, path: string, more = ''): Promise<number
   (await client.get(`${path}?limit=1${more}`)).body.items[0].revision;
 async function invitation(): Promise<{ readonly id: string; readonly by: Client }> {
   const by = await signIn(strata.url, tenant.emails.viewer!, 'member-password-123');
-  const other = await createTenant(strata.url, platform, `Other ${(numbered += 1)}`);
+  const other = await createTenantWith(strata.url, platform, `Other ${(numbered += 1)}`);
   await other.admin.post(`/tenants/${other.id}/users`, {
     email: tenant.emails.viewer,
     roles: ['viewer'],
@@ -286,7 +288,7 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
   'auth.users.recover': async () => ({ values: { user_id: await newMember() } }),
   'auth.users.delete': async () => ({ values: { user_id: await newMember() } }),
   'tenant-config.tenants.delete': async () => {
-    const leaving = await createTenant(strata.url, platform, `Leaving ${(numbered += 1)}`);
+    const leaving = await createTenantWith(strata.url, platform, `Leaving ${(numbered += 1)}`);
     await platform.patch(`/tenants/${leaving.id}`, { status: 'disabled' });
     return { values: { tenant_id: leaving.id } };
   },
@@ -521,10 +523,21 @@ const order = ({ name, rest }: RestRoute): number => {
   return { PUT: 0, POST: 1, PATCH: 2, GET: 3, DELETE: 4 }[rest.method];
 };
 
+/** A few at a time: what only reads does not care what is read beside it. */
+async function besideEachOther(
+  routes: readonly RestRoute[],
+  trial: (route: RestRoute) => Promise<void>,
+): Promise<void> {
+  const left = [...routes];
+  const lane = async (): Promise<void> => {
+    for (let route = left.shift(); route; route = left.shift()) await trial(route);
+  };
+  await Promise.all([lane(), lane(), lane(), lane()]);
+}
+
 test('every example is accepted, and answered as the document says', async () => {
-  const routes = restRoutes.toSorted((one, other) => order(one) - order(other));
   const wrong: unknown[] = [];
-  for (const route of routes) {
+  const trial = async (route: RestRoute): Promise<void> => {
     const method = route.rest.method.toLowerCase();
     const operation = document.paths[documentedPath(route.rest.path)]![method]!;
     const answer = await sendExample(route, operation);
@@ -536,6 +549,12 @@ test('every example is accepted, and answered as the document says', async () =>
     if (!isExpected) wrong.push([route.name, answer.status, answer.text]);
     const unforetold = surprises(operation, answer);
     if (unforetold.length > 0) wrong.push([route.name, ...unforetold]);
+  };
+  const routes = restRoutes.toSorted((one, other) => order(one) - order(other));
+  const reading = routes.filter((route) => route.rest.method === 'GET' && order(route) === 3);
+  for (const route of routes) {
+    if (!reading.includes(route)) await trial(route);
+    else if (route === reading[0]) await besideEachOther(reading, trial);
   }
   expect(wrong).toEqual([]);
 });
