@@ -31,6 +31,7 @@ import type { ActionName, ParamsOf, ResultOf } from '../../shared/contracts/inde
 import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
+import { soakTest } from '../support/soak.ts';
 
 let database: Database;
 let db: DataSource;
@@ -545,7 +546,7 @@ describe('verifications at the same time', () => {
     }
   });
 
-  test('answer other requests in between', async () => {
+  soakTest('answer other requests in between', async () => {
     const delays = monitorEventLoopDelay({ resolution: 1 });
     const large = randomUUID();
     for (let batch = 0; batch < 4; batch += 1)
