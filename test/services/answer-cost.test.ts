@@ -41,8 +41,12 @@ beforeAll(async () => {
   await migrate(options, [commitSchema, tenantConfigSchema, globalConfigSchema]);
   tenantDb = await openDatabase(options, tenantConfigSchema);
   globalDb = await openDatabase(options, globalConfigSchema);
-  // A lease that a busy machine does not outlast while what is in memory is read.
-  const own = { LOG_LEVEL: 'silent', COHERENCE_FENCE_MS: '30000' };
+  // A lease and a time-out that a busy machine does not outlast while much is read.
+  const own = {
+    LOG_LEVEL: 'silent',
+    COHERENCE_FENCE_MS: '30000',
+    REQUEST_TIMEOUT_MS: '60000',
+  };
   const settings = loadSettings(own, { roles: [] });
   node = createNode({ settings: liveSettings(settings, {}, []) });
   node.broker.createService(
