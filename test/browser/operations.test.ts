@@ -114,7 +114,7 @@ describe('compare', () => {
     },
   );
 
-  test('two moments: a revision with now', async () => {
+  soakTest('two moments: a revision with now', async () => {
     const path = `/tenants/${acme.id}/config/agents/moved`;
     const first = await acme.admin.put(path, { default_region: 'before' });
     await acme.admin.put(path, { default_region: 'after' });
@@ -620,7 +620,7 @@ describe('the platform', () => {
     await seen.close();
   });
 
-  test("a change set of the platform's shows what it does to every tenant", async () => {
+  soakTest("a change set of the platform's shows what it does to every tenant", async () => {
     const made = await platform.post('/config/changesets', {
       title: 'A guardrail',
       reason: 'Never more than three',
@@ -1341,79 +1341,82 @@ END:VEVENT
 END:VCALENDAR
 `.replaceAll('\n', '\r\n');
 
-  test('freezes: made, imported, seen in the month of whoever looks, and overridden by name with a reason', async () => {
-    const seen = await stage.tabOf(eta.emails.tenant_admin!);
-    const { page } = seen;
-    const freezes = new FreezesPage(page);
-    await freezes.open(eta.id, '?month=2090-12');
-    await eventually(async () =>
-      expect(await freezes.days()).toEqual(['30: year-end 12:00–', '31: year-end']),
-    );
-    expect(await freezes.panel('year-end').getByRole('button').count()).toBe(0);
+  soakTest(
+    'freezes: made, imported, seen in the month of whoever looks, and overridden by name with a reason',
+    async () => {
+      const seen = await stage.tabOf(eta.emails.tenant_admin!);
+      const { page } = seen;
+      const freezes = new FreezesPage(page);
+      await freezes.open(eta.id, '?month=2090-12');
+      await eventually(async () =>
+        expect(await freezes.days()).toEqual(['30: year-end 12:00–', '31: year-end']),
+      );
+      expect(await freezes.panel('year-end').getByRole('button').count()).toBe(0);
 
-    await page.getByRole('button', { name: 'New freeze…' }).click();
-    const form = new FormDialog(page, 'New freeze');
-    await form.field('Name').fill('holidays');
-    await form.field('Kind of window 1').selectOption('yearly');
-    await form.field('Dates of window 1').fill('12-25 12-26');
-    await standAt(page, 'freeze-form');
-    await form.send('Review…');
-    const publish = async (title: string, verb: string): Promise<void> => {
-      const dialog = page.getByRole('dialog', { name: title });
-      await dialog.locator('.changes tbody tr').first().waitFor();
-      await dialog.getByRole('button', { name: verb, exact: true }).click();
+      await page.getByRole('button', { name: 'New freeze…' }).click();
+      const form = new FormDialog(page, 'New freeze');
+      await form.field('Name').fill('holidays');
+      await form.field('Kind of window 1').selectOption('yearly');
+      await form.field('Dates of window 1').fill('12-25 12-26');
+      await standAt(page, 'freeze-form');
+      await form.send('Review…');
+      const publish = async (title: string, verb: string): Promise<void> => {
+        const dialog = page.getByRole('dialog', { name: title });
+        await dialog.locator('.changes tbody tr').first().waitFor();
+        await dialog.getByRole('button', { name: verb, exact: true }).click();
+        await page.getByRole('dialog').first().waitFor({ state: 'detached' });
+      };
+      await publish('Publish the freeze holidays', 'Publish');
+      await eventually(async () =>
+        expect(await freezes.days()).toEqual([
+          '25: holidays',
+          '26: holidays',
+          '30: year-end 12:00–',
+          '31: year-end',
+        ]),
+      );
+
+      await freezes.panel('holidays').getByRole('button', { name: 'Import' }).click();
+      const file = new FormDialog(page, 'Import a calendar');
+      const buffer = Buffer.from(calendar.replace('DTSTART', 'X-NOTHING'));
+      const choose = (content: Buffer) =>
+        file.dialog
+          .locator('[name=file]')
+          .setInputFiles({ name: 'days.ics', mimeType: 'text/calendar', buffer: content });
+      await choose(buffer);
+      await file.send('Review…');
+      expect(await file.problem()).toMatch(/days\.ics \/VEVENT\/0\/DTSTART is missing/);
+      await choose(Buffer.from(calendar));
+      await standAt(page, 'freeze-import');
+      await file.send('Review…');
+      await publish('Import a calendar into holidays', 'Publish');
+      await page.getByRole('button', { name: 'Next month' }).click();
+      await eventually(async () =>
+        expect(await freezes.days()).toEqual(['1: year-end', '6: holidays']),
+      );
+
+      await freezes.panel('holidays').getByRole('button', { name: 'Override holidays' }).click();
+      const override = new FormDialog(page, 'Override the freeze holidays');
+      await override.field('Name').fill('incident-42');
+      await override.field('Why').fill(`payment is down ${hostile}`);
+      await standAt(page, 'freeze-override');
+      await override.send('Review…');
+      const review = page.getByRole('dialog', { name: 'Override the freeze holidays' }).last();
+      expect(await review.getByLabel('Reason').inputValue()).toMatch(/^payment is down/);
+      await review.locator('.changes tbody tr').first().waitFor();
+      await review.getByRole('button', { name: 'Override the freeze', exact: true }).click();
       await page.getByRole('dialog').first().waitFor({ state: 'detached' });
-    };
-    await publish('Publish the freeze holidays', 'Publish');
-    await eventually(async () =>
-      expect(await freezes.days()).toEqual([
-        '25: holidays',
-        '26: holidays',
-        '30: year-end 12:00–',
-        '31: year-end',
-      ]),
-    );
-
-    await freezes.panel('holidays').getByRole('button', { name: 'Import' }).click();
-    const file = new FormDialog(page, 'Import a calendar');
-    const buffer = Buffer.from(calendar.replace('DTSTART', 'X-NOTHING'));
-    const choose = (content: Buffer) =>
-      file.dialog
-        .locator('[name=file]')
-        .setInputFiles({ name: 'days.ics', mimeType: 'text/calendar', buffer: content });
-    await choose(buffer);
-    await file.send('Review…');
-    expect(await file.problem()).toMatch(/days\.ics \/VEVENT\/0\/DTSTART is missing/);
-    await choose(Buffer.from(calendar));
-    await standAt(page, 'freeze-import');
-    await file.send('Review…');
-    await publish('Import a calendar into holidays', 'Publish');
-    await page.getByRole('button', { name: 'Next month' }).click();
-    await eventually(async () =>
-      expect(await freezes.days()).toEqual(['1: year-end', '6: holidays']),
-    );
-
-    await freezes.panel('holidays').getByRole('button', { name: 'Override holidays' }).click();
-    const override = new FormDialog(page, 'Override the freeze holidays');
-    await override.field('Name').fill('incident-42');
-    await override.field('Why').fill(`payment is down ${hostile}`);
-    await standAt(page, 'freeze-override');
-    await override.send('Review…');
-    const review = page.getByRole('dialog', { name: 'Override the freeze holidays' }).last();
-    expect(await review.getByLabel('Reason').inputValue()).toMatch(/^payment is down/);
-    await review.locator('.changes tbody tr').first().waitFor();
-    await review.getByRole('button', { name: 'Override the freeze', exact: true }).click();
-    await page.getByRole('dialog').first().waitFor({ state: 'detached' });
-    await freezes.panel('holidays').getByText('incident-42').waitFor();
-    await standAt(page, 'freezes');
-    const { body } = await eta.admin.get(`/tenants/${eta.id}/config/freezes`);
-    expect(body.holidays.overrides['incident-42'].reason).toMatch(/^payment is down/);
-    await freezes.panel('holidays').getByRole('button', { name: 'End the override' }).click();
-    await publish('End the override incident-42', 'End the override');
-    await freezes.panel('holidays').getByText('incident-42').waitFor({ state: 'detached' });
-    expect(seen.faults).toEqual([]);
-    await seen.close();
-  });
+      await freezes.panel('holidays').getByText('incident-42').waitFor();
+      await standAt(page, 'freezes');
+      const { body } = await eta.admin.get(`/tenants/${eta.id}/config/freezes`);
+      expect(body.holidays.overrides['incident-42'].reason).toMatch(/^payment is down/);
+      await freezes.panel('holidays').getByRole('button', { name: 'End the override' }).click();
+      await publish('End the override incident-42', 'End the override');
+      await freezes.panel('holidays').getByText('incident-42').waitFor({ state: 'detached' });
+      expect(seen.faults).toEqual([]);
+      await seen.close();
+    },
+  );
 
   soakTest('an operator reads both and changes neither; the platform has its own', async () => {
     const seen = await stage.tabOf(eta.emails.operator!);

@@ -697,7 +697,7 @@ test('audit waiting and retry: chains whose next event is refused', async () => 
   expect((await asPlatform('audit', 'waiting')).out).not.toContain(event);
 });
 
-test('config purge: by people alone, with a reason, of what is no more in force', async () => {
+soakTest('config purge: by people alone, with a reason, of what is no more in force', async () => {
   const path = '/config/global/cli.leaked';
   await platform.put(path, { config_value: 'a password' });
   const purge = ['config', 'purge', 'global_config', 'cli.leaked', '--reason', 'leaked'];
@@ -814,7 +814,7 @@ describe('completion', () => {
     return execFileSync('bash', args, { env, encoding: 'utf8' }).trim().split('\n').sort();
   };
 
-  test('commands, flags, resources and tenants, in bash', async () => {
+  soakTest('commands, flags, resources and tenants, in bash', async () => {
     const path = join(cli.folder, 'strata.bash');
     writeFileSync(path, (await cli.run(['completion', 'bash'])).out);
     execFileSync('bash', ['-n', path]);
@@ -928,7 +928,7 @@ describe('folders', () => {
     });
   });
 
-  test('a plan that was changed underneath is refused and names what moved', async () => {
+  soakTest('a plan that was changed underneath is refused and names what moved', async () => {
     await platform.put('/config/global/cli.limit', { config_value: 1, is_public: true });
     await platform.put('/config/global/cli.other', { config_value: 'a', is_public: true });
     const export_ = await asPlatform('config', 'export', 'platform', '--tenant', 'platform');
