@@ -404,7 +404,9 @@ test('a start says that SECRET_KEY is neither of those that the audit was signed
   };
   const another = 'p'.repeat(32);
   expect(await saidAtStart({})).toBe('');
-  expect(await saidAtStart({ secret_key: another })).toMatch(/stored secrets and API keys/);
+  expect(await saidAtStart({ secret_key: another })).toMatch(
+    /secrets and API keys stored under that key/,
+  );
   expect(await saidAtStart({ secret_key: another, secret_key_previous: settings.secret_key })).toBe(
     '',
   );

@@ -27,10 +27,10 @@ export function startCheckpoints({ db, settings, log }: Omit<ServiceOptions, 'me
     );
 
   async function look(stopping: AbortSignal): Promise<number> {
-    // Before it signs under the key of now.
+    // Before the current key signs.
     if (broken === undefined && (await isSignedByAnother(db.manager, settings())))
       log.warn(
-        'SECRET_KEY is another than the one under which the audit was signed last: stored secrets and API keys of then cannot be read. Put that key back (in embedded mode into DATA_DIR/secret.key), or into SECRET_KEY_PREVIOUS.',
+        'SECRET_KEY is not the key that signed the newest audit checkpoint: secrets and API keys stored under that key cannot be read. Restore it (in embedded mode in DATA_DIR/secret.key), or set it as SECRET_KEY_PREVIOUS.',
       );
     const chains = await disagreeing(db.manager);
     for (const { chain, seq } of chains)
