@@ -298,6 +298,12 @@ export const databaseAt = (url: string): Database =>
 function databaseOf(server: string, name: string): Database {
   const url = new URL(server);
   url.pathname = `/${name}`;
+  // Kept for the next query: to make a connection costs more than most queries do.
+  const pool = new pg.Pool({
+    connectionString: url.href,
+    idleTimeoutMillis: 2_000,
+    allowExitOnIdle: true,
+  }).on('error', () => {});
   /** PostgreSQL renames a database, or copies it, while nobody is connected. */
   const rename = (from: string, to: string): Promise<void> =>
     withClient(server, async (client) => {
@@ -325,8 +331,7 @@ function databaseOf(server: string, name: string): Database {
     });
   return {
     url: url.href,
-    query: (text, values) =>
-      withClient(url.href, async (client) => (await client.query(text, values)).rows),
+    query: async (text, values) => (await pool.query(text, values)).rows,
     async backUp() {
       const [aside, copy] = [`${name}_aside`, `${name}_copy`];
       await rename(name, aside);
@@ -342,9 +347,9 @@ function databaseOf(server: string, name: string): Database {
         return gone;
       };
     },
-    drop: () =>
-      withClient(server, async (client) => {
-        await client.query(`DROP DATABASE ${name} WITH (FORCE)`);
-      }),
+    async drop() {
+      await withClient(server, (client) => client.query(`DROP DATABASE ${name} WITH (FORCE)`));
+      await pool.end();
+    },
   };
 }

@@ -45,7 +45,8 @@ export async function startProgram(
 ): Promise<Running> {
   const dataDir = environment.DATA_DIR ?? (environment.DATABASE_URL && mailDataDir());
   if (dataDir !== undefined) watchMailFolder(dataDir);
-  const child = spawn(node, [file, ...roles], {
+  // With the room for young objects that `npm start` gives.
+  const child = spawn(node, ['--max-semi-space-size=8', file, ...roles], {
     ...account,
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
