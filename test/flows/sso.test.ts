@@ -12,7 +12,7 @@ import {
   type Person,
   type RogueProvider,
 } from '../support/identity-providers.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
+import { fakeClockLibrary, strataDatabase, type Database } from '../support/postgres.ts';
 import {
   addMember,
   adminPassword,
@@ -32,6 +32,7 @@ const clientSecret = 'CANARY-client-secret-of-the-provider';
 const domain = 'sso-tenant.example';
 
 let database: Database;
+let environment: Record<string, string>;
 let strata: Running;
 let platform: Client;
 let anyone: Client;
@@ -66,13 +67,14 @@ beforeAll(async () => {
   });
   rogue = await startRogueProvider();
   database = await strataDatabase();
-  strata = await startStrata({
+  environment = {
     DATABASE_URL: database.url,
     WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
     WEBHOOK_ALLOW_HTTP: 'true',
     HTTP_CLIENT_TIMEOUT_SECONDS: '5',
     NETWORK_RATE_LIMIT_PER_MINUTE: '1000',
-  });
+  };
+  strata = await startStrata(environment);
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   anyone = new Client(strata.url);
   tenant = await createTenant(strata.url, platform, 'Sso tenant');
@@ -209,6 +211,22 @@ describe('signing in', () => {
       [id],
     );
     expect(linked).toEqual([{ issuer: honest.issuer, subject: person.sub }]);
+  });
+
+  test('tokens end by the clock of the database, where that of the node is two hours ahead', async () => {
+    const ahead = await startStrata({
+      ...environment,
+      LD_PRELOAD: fakeClockLibrary(),
+      FAKETIME: '+2h',
+      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+    });
+    try {
+      anyone = new Client(ahead.url);
+      expect((await visit(somebody())).status).toBe(200);
+    } finally {
+      anyone = new Client(strata.url);
+      await ahead.stop('SIGKILL');
+    }
   });
 
   test('asks the provider with PKCE, state and nonce, and only for a redirect_uri of its list', async () => {

@@ -25,6 +25,7 @@ import { chatChannel } from '../../services/notifier/channels/chat.ts';
 import { teamsChannel } from '../../services/notifier/channels/teams.ts';
 import type { Outcome } from '../../shared/outgoing/send-result.ts';
 import { sendWebhook, type WebhookRequest } from '../../shared/outgoing/webhook.ts';
+import { synchronizeClock } from '../../shared/process/synchronized-clock.ts';
 import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createHttpClient } from '../../shared/outgoing/http-client.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
@@ -225,13 +226,17 @@ describe('what a webhook is sent', () => {
     }
   });
 
-  test('each attempt is signed afresh under the same id', async () => {
+  test("each attempt is signed afresh under the same id, with the database's time", async () => {
     await post(withSecrets);
     const now = Date.now();
-    jest.spyOn(Date, 'now').mockImplementation(() => now + 600_000);
+    const later = now + 600_000;
+    jest.spyOn(Date, 'now').mockImplementation(() => later + 3_600_000);
+    synchronizeClock(later, Date.now(), Date.now());
     await post(withSecrets);
+    jest.mocked(Date.now).mockRestore();
+    synchronizeClock(now, now, now);
     const [first, second] = seen.map(({ headers }) => headers);
-    expect(Number(second!['webhook-timestamp'])).toBe(Math.floor((now + 600_000) / 1000));
+    expect(Number(second!['webhook-timestamp'])).toBe(Math.floor(later / 1000));
     expect(second!['webhook-id']).toBe(first!['webhook-id']);
     expect(second!['x-service-signature']).not.toBe(first!['x-service-signature']);
   });

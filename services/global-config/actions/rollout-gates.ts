@@ -21,6 +21,7 @@ import { createGuard, type Guard } from '../../../shared/outgoing/guard.ts';
 import { createHttpClient, type HttpClient } from '../../../shared/outgoing/http-client.ts';
 import { OutgoingError } from '../../../shared/outgoing/outgoing-error.ts';
 import { signatureHeaders } from '../../../shared/outgoing/signature.ts';
+import { synchronizedNow } from '../../../shared/process/synchronized-clock.ts';
 import { cohortOf } from '../../../shared/rollouts/side.ts';
 import { openSecrets, sealSecrets } from '../../../shared/security/document-secrets.ts';
 import { createVault } from '../../../shared/security/vault.ts';
@@ -143,7 +144,7 @@ export class RolloutGates {
       type: 'rollout.gate',
       rollout: { id, title, stage, stage_began_at: began, stages: stages.length },
     });
-    const timestamp = Math.floor(Date.now() / 1000);
+    const timestamp = Math.floor(synchronizedNow() / 1000);
     const answer = await this.#http.send({
       url,
       method: 'POST',

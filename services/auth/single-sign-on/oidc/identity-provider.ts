@@ -10,6 +10,7 @@ import {
   calculatePKCECodeChallenge,
   ClientSecretBasic,
   ClientSecretPost,
+  clockSkew,
   Configuration,
   customFetch,
   enableNonRepudiationChecks,
@@ -25,6 +26,7 @@ import {
 } from 'openid-client';
 import { StrataError } from '../../../../shared/errors.ts';
 import type { GuardedFetch } from '../../../../shared/outgoing/guarded-fetch.ts';
+import { synchronizedNow } from '../../../../shared/process/synchronized-clock.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
 import type { SsoClaims } from '../rules/sso-account.ts';
 import { claimsOf } from './claims.ts';
@@ -92,7 +94,8 @@ export function createIdentityProviders(
     });
     const { metadata, jwks } = discovered;
     const authentication = authenticationFor(metadata, client.client_secret);
-    const config = new Configuration(metadata, client.client_id, undefined, authentication);
+    const skew = { [clockSkew]: (synchronizedNow() - Date.now()) / 1000 };
+    const config = new Configuration(metadata, client.client_id, skew, authentication);
     config[customFetch] = fetch;
     enableNonRepudiationChecks(config);
     if (allowHttp) allowInsecureRequests(config);
