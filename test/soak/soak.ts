@@ -99,6 +99,15 @@ async function surviveAndSay(cluster: Cluster, fault: Fault): Promise<void> {
   say(`${fault.name}\n  ${measured.join('; ')}`);
 }
 
+/** Until no client sees an error twice in a row. */
+async function startedAndSay(cluster: Cluster): Promise<void> {
+  for (let turn = 0, quiet = 0; turn < 10 && quiet < 2; turn += 1) {
+    const before = total.errors;
+    await surviveAndSay(cluster, justStarted);
+    quiet = total.errors === before ? quiet + 1 : 0;
+  }
+}
+
 async function injectAndKill(): Promise<void> {
   const cluster = await startCluster({
     cuttable,
@@ -107,7 +116,7 @@ async function injectAndKill(): Promise<void> {
     environment,
   });
   try {
-    await surviveAndSay(cluster, justStarted);
+    await startedAndSay(cluster);
     const until = Date.now() + Number(values.minutes) * 60_000;
     for (let turn = 0; Date.now() < until; turn += 1)
       await surviveAndSay(cluster, faults[turn % faults.length]!);
@@ -141,7 +150,7 @@ async function failOverInTurn(): Promise<void> {
     environment,
   });
   try {
-    await surviveAndSay(cluster, justStarted);
+    await startedAndSay(cluster);
     for (let turn = 0; turn < Number(values.failovers); turn += 1) {
       const synchronous = turn % 2 === 0;
       await server.addStandby({ synchronous });
