@@ -2,11 +2,12 @@
  * Signatures of webhook requests, in the two forms that docs/webhooks.md tells receivers to check.
  */
 import { createHmac } from 'node:crypto';
+import { synchronizedNow } from '../process/synchronized-clock.ts';
 
 export interface SignedRequest {
   readonly id: string;
-  /** Unix time in seconds, of this attempt. */
-  readonly timestamp: number;
+  /** Unix time in seconds, of this attempt: the database's by default. */
+  readonly timestamp?: number;
   /** The exact bytes that are sent. */
   readonly body: string | Buffer;
   /** The current secret, then the previous one while receivers rotate. */
@@ -23,7 +24,7 @@ export interface SignedRequest {
  *   from base64, or the secret as UTF-8 where it has no such prefix.
  */
 export function signatureHeaders(request: SignedRequest): Record<string, string> {
-  const { id, timestamp, body, secrets } = request;
+  const { id, timestamp = Math.floor(synchronizedNow() / 1000), body, secrets } = request;
   const hmac = (key: string | Buffer, prefix: string) =>
     createHmac('sha256', key).update(prefix).update(body);
   const own = secrets.map((secret) => `v1=${hmac(secret, `${timestamp}.`).digest('hex')}`);

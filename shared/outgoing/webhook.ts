@@ -1,7 +1,6 @@
 /** One signed request to an endpoint of a tenant's; docs/webhooks.md is what its receiver reads. */
 import { randomBytes } from 'node:crypto';
 import { isReservedHeader, WebhookEndpoint } from '../contracts/notification-config.ts';
-import { synchronizedNow } from '../process/synchronized-clock.ts';
 import { markedTexts } from '../schema/marked.ts';
 import { attemptOverHttp } from './http-attempt.ts';
 import type { HttpClient } from './http-client.ts';
@@ -62,8 +61,7 @@ function signatureOf(id: string, body: string, endpoint: WebhookEndpoint): Recor
   const { secret, previous_secret: previous } = endpoint;
   if (secret === undefined) return {};
   const secrets = previous === undefined ? [secret] : [secret, previous];
-  const timestamp = Math.floor(synchronizedNow() / 1000);
-  return signatureHeaders({ id, body, timestamp, secrets });
+  return signatureHeaders({ id, body, secrets });
 }
 
 const basicCredentials = (username: string, password: string): string =>

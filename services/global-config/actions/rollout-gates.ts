@@ -21,7 +21,6 @@ import { createGuard, type Guard } from '../../../shared/outgoing/guard.ts';
 import { createHttpClient, type HttpClient } from '../../../shared/outgoing/http-client.ts';
 import { OutgoingError } from '../../../shared/outgoing/outgoing-error.ts';
 import { signatureHeaders } from '../../../shared/outgoing/signature.ts';
-import { synchronizedNow } from '../../../shared/process/synchronized-clock.ts';
 import { cohortOf } from '../../../shared/rollouts/side.ts';
 import { openSecrets, sealSecrets } from '../../../shared/security/document-secrets.ts';
 import { createVault } from '../../../shared/security/vault.ts';
@@ -144,7 +143,6 @@ export class RolloutGates {
       type: 'rollout.gate',
       rollout: { id, title, stage, stage_began_at: began, stages: stages.length },
     });
-    const timestamp = Math.floor(synchronizedNow() / 1000);
     const answer = await this.#http.send({
       url,
       method: 'POST',
@@ -152,7 +150,7 @@ export class RolloutGates {
       timeoutMs,
       headers: {
         'content-type': 'application/json',
-        ...signatureHeaders({ id: randomUUID(), timestamp, body, secrets: [secret] }),
+        ...signatureHeaders({ id: randomUUID(), body, secrets: [secret] }),
       },
     });
     if (answer.cut !== null) return wait('Its answer did not come whole');
