@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../access.ts';
+import { runAlone } from '../database/prepared-statements.ts';
 import { recordStep, tableOf, type Of } from './store.ts';
 
 /** Of so many one look sees to. */
@@ -19,9 +20,10 @@ export async function remindDue(
 ): Promise<number> {
   // now() stays what it is within a statement, so that the index is used by it.
   const isDue = `state = 'pending' AND due_at <= now()`;
-  const [found] = await db.query<{ id: string }[]>(
-    `SELECT id FROM ${tableOf(entity)} WHERE ${isDue} LIMIT 1`,
-  );
+  const [found] = await runAlone(db, {
+    name: `reminded ${tableOf(entity)}`,
+    text: `SELECT id FROM ${tableOf(entity)} WHERE ${isDue} LIMIT 1`,
+  });
   if (!found) return 0;
   return db.transaction(async (manager) => {
     // The first element are the rows. Who watches change sets sees no change in it.

@@ -6,6 +6,7 @@
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { startBackgroundLoop, type BackgroundLoop } from '../concurrency/background-loop.ts';
+import { runAlone, type Statement } from '../database/prepared-statements.ts';
 import { isOutage } from '../errors.ts';
 import { remindDue } from './reminders.ts';
 import { tableOf, type Of } from './store.ts';
@@ -31,7 +32,21 @@ export interface ScheduleOptions {
   readonly run: (tenantId: string | null, id: string) => Promise<unknown>;
 }
 
+interface DueSet {
+  readonly id: string;
+  readonly tenant_id: string | null;
+}
+
 export function startSchedule({ db, entity, service, log, run }: ScheduleOptions): BackgroundLoop {
+  const table = tableOf(entity);
+  // One of each tenant: how many one has, and what its own wait for, holds up no other.
+  const dueSets: Statement = {
+    name: `scheduled ${table}`,
+    text: `SELECT id, tenant_id FROM (
+             SELECT DISTINCT ON (tenant_id) id, tenant_id, due_at FROM ${table}
+             WHERE state = 'scheduled' AND due_at <= now() AND id <> ALL ($1) ORDER BY tenant_id, due_at
+           ) AS first ORDER BY due_at LIMIT ${batch}`,
+  };
   /** By their ids, when those that were not applied are tried again, by performance.now(). */
   const later = new Map<string, number>();
 
@@ -56,14 +71,7 @@ export function startSchedule({ db, entity, service, log, run }: ScheduleOptions
   return startBackgroundLoop({
     log,
     async look() {
-      // One of each tenant: how many one has, and what its own wait for, holds up no other.
-      const due = await db.query<{ id: string; tenant_id: string | null }[]>(
-        `SELECT id, tenant_id FROM (
-           SELECT DISTINCT ON (tenant_id) id, tenant_id, due_at FROM ${tableOf(entity)}
-           WHERE state = 'scheduled' AND due_at <= now() AND id <> ALL ($1) ORDER BY tenant_id, due_at
-         ) AS first ORDER BY due_at LIMIT ${batch}`,
-        [triedLately()],
-      );
+      const due = await runAlone<DueSet>(db, dueSets, [triedLately()]);
       const outages = await Promise.all(due.map(({ id, tenant_id: of }) => attempt(of, id)));
       const reminded = await remindDue(db, entity, service);
       const outage = outages.find((each) => each !== undefined);

@@ -13,6 +13,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { startBackgroundLoop, type BackgroundLoop } from '../concurrency/background-loop.ts';
+import { runAlone, type Statement } from '../database/prepared-statements.ts';
 import { codeOf, isOutage } from '../errors.ts';
 import type { AuditEventFacts } from './commit.ts';
 
@@ -80,6 +81,16 @@ export function startRelay(db: DataSource, deliver: Deliver, log: Logger): Backg
   });
 }
 
+const hold: Statement = {
+  name: 'hold relay_lease',
+  text: `UPDATE strata.relay_lease
+     SET holder = $1::text, until = clock_timestamp() + make_interval(secs => $2)
+     WHERE (holder = $1::text OR until < clock_timestamp())
+       AND (EXISTS (SELECT FROM strata.outbox WHERE NOT aside)
+         OR EXISTS (SELECT FROM strata.chain_waits WHERE retry_at <= clock_timestamp()))
+     RETURNING 1`,
+};
+
 class Relay {
   readonly #db: DataSource;
   readonly #deliver: Deliver;
@@ -114,15 +125,7 @@ class Relay {
 
   /** Takes or extends the lease, where there is something to do. */
   async #hold(): Promise<boolean> {
-    const [rows] = await this.#db.query<[unknown[], number]>(
-      `UPDATE strata.relay_lease
-       SET holder = $1::text, until = clock_timestamp() + make_interval(secs => $2)
-       WHERE (holder = $1::text OR until < clock_timestamp())
-         AND (EXISTS (SELECT FROM strata.outbox WHERE NOT aside)
-           OR EXISTS (SELECT FROM strata.chain_waits WHERE retry_at <= clock_timestamp()))
-       RETURNING 1`,
-      [this.#holder, leaseSeconds],
-    );
+    const rows = await runAlone(this.#db, hold, [this.#holder, leaseSeconds]);
     return rows.length > 0;
   }
 

@@ -1,6 +1,7 @@
 /**
- * Prepared statements, which a connection parses and plans once: of those that every write makes,
- * that takes longer than their work, and so do the objects that TypeORM makes of a query.
+ * Prepared statements, which a connection parses and plans once: of those that every write makes, and
+ * of those that look for work each second, that takes longer than their work, and so do the objects
+ * that TypeORM makes of a query.
  */
 import type { ClientBase, QueryResultRow } from 'pg';
 import type { DataSource, EntityManager } from 'typeorm';
@@ -28,7 +29,7 @@ export async function run<Row extends QueryResultRow>(
 export async function runAlone<Row extends QueryResultRow>(
   db: DataSource,
   statement: Statement,
-  values: unknown[],
+  values: unknown[] = [],
 ): Promise<Row[]> {
   const runner = db.createQueryRunner();
   try {

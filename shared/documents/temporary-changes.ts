@@ -13,12 +13,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { EntityManager } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import { namesIn, realmOf } from '../commits/actor-names.ts';
 import type { Policies } from '../commits/commit.ts';
 import { contractOf } from '../contracts/index.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { TemporaryChange, TemporaryField } from '../contracts/temporary-changes.ts';
+import { runAlone } from '../database/prepared-statements.ts';
 import { invalid, StrataError, type Problem } from '../errors.ts';
 import { diff, leavesOf, touching, type Difference } from '../schema/diff.ts';
 import { isObject, namesOf, pointerToken, valueAt, withValuesAt } from '../schema/json-pointer.ts';
@@ -403,15 +404,20 @@ export async function tryLater(
  * one hold up no other.
  */
 export const dueTemporaries = (
-  manager: EntityManager,
+  db: DataSource,
   limit: number,
 ): Promise<{ id: string; scope: string }[]> =>
-  manager.query(
-    `SELECT id, scope FROM (
-       SELECT id, scope, due_at, row_number() OVER (PARTITION BY scope ORDER BY due_at, id) AS place
-       FROM strata.temporary_changes WHERE ended_at IS NULL AND due_at <= now()
-     ) AS due
-     ORDER BY place, due_at LIMIT ${limit}`,
+  runAlone(
+    db,
+    {
+      name: 'due temporary_changes',
+      text: `SELECT id, scope FROM (
+         SELECT id, scope, due_at, row_number() OVER (PARTITION BY scope ORDER BY due_at, id) AS place
+         FROM strata.temporary_changes WHERE ended_at IS NULL AND due_at <= now()
+       ) AS due
+       ORDER BY place, due_at LIMIT $1`,
+    },
+    [limit],
   );
 
 /**

@@ -125,7 +125,7 @@ test('temporary changes that are due have turns by scope: very many of one hold 
      SELECT gen_random_uuid(), CASE WHEN n <= 30 THEN 'many' ELSE 'few' END, '/' || n, at, at, n, '[]', '{}', 'u', at
      FROM generate_series(1, 32) AS n, LATERAL (SELECT now() - make_interval(secs => 100 - n) AS at) AS due`,
   );
-  const due = await dueTemporaries(db.manager, 6);
+  const due = await dueTemporaries(db, 6);
   expect(due.map(({ scope }) => scope)).toEqual(['many', 'few', 'many', 'few', 'many', 'many']);
 });
 
@@ -291,7 +291,7 @@ test('a change set whose node stood still before it was applied is looked at aga
   const options = platformChangeSetOptions(db, documentsOf(db));
   const applying = new Applying(options, new ChangeSets(options));
   const at = new Date(Date.now() - 120_000);
-  const scheduled = await dueForMinutes({ at: at.toISOString() });
+  const scheduled = await dueForMinutes({ at: at.toISOString() }, at);
   const stoodStill = applying.run(null, scheduled, { due: true, late: false, now: at }, request);
   await expect(stoodStill).rejects.toThrow('stood still');
   const due = await dueNow(db, ChangeSetEntity, scheduled);

@@ -12,15 +12,16 @@
  * | what fails has places of its own | destinations that hang taking the turns of others | those that fail wait for each other |
  */
 import { randomUUID } from 'node:crypto';
-import type { EntityManager } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import type { AuditEventFacts } from '../../../shared/commits/commit.ts';
 import {
   destinationDefaults,
   destinationsAuditName,
   type EventDestinations,
 } from '../../../shared/contracts/event-destinations.ts';
+import { runAlone, type Statement } from '../../../shared/database/prepared-statements.ts';
 import { auditChainOf } from '../../../shared/security/audit-chain.ts';
-import type { DestinationRow } from '../schema.ts';
+import { DestinationEntity, type DestinationRow } from '../schema.ts';
 import { lockSigning } from './checkpoints.ts';
 
 /** Longer than a send takes with what belongs to it. */
@@ -31,19 +32,12 @@ const isBehind = '(head > searched OR checkpoint_head > checkpoint_sent) AND sto
 
 export type Claim = DestinationRow & { readonly lease: string };
 
-/**
- * Claims up to `most` destinations that are due, those that have waited longest first: of those
- * whose last attempt failed, or of the others. Chains of `except` are left out.
- */
-export async function claimDestinations(
-  manager: EntityManager,
-  most: number,
-  which: 'failing' | 'well',
-  except: readonly string[],
-): Promise<Claim[]> {
-  if (most <= 0) return [];
-  const [rows] = await manager.query<[Claim[], number]>(
-    `UPDATE audit.destinations d
+/** Those of this release: what a prepared statement returns must not change with the table. */
+const columns = Object.keys(DestinationEntity.options.columns).map((name) => `d.${name}`);
+
+const claim: Statement = {
+  name: 'claim destinations',
+  text: `UPDATE audit.destinations d
      SET lease = $1, due_at = clock_timestamp() + make_interval(secs => ${claimSeconds})
      FROM (
        SELECT chain, name FROM audit.destinations
@@ -51,10 +45,21 @@ export async function claimDestinations(
          AND chain <> ALL($4::text[])
        ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED
      ) AS due
-     WHERE d.chain = due.chain AND d.name = due.name RETURNING d.*`,
-    [randomUUID(), most, which === 'failing', except],
-  );
-  return rows;
+     WHERE d.chain = due.chain AND d.name = due.name RETURNING ${columns.join(', ')}`,
+};
+
+/**
+ * Claims up to `most` destinations that are due, those that have waited longest first: of those
+ * whose last attempt failed, or of the others. Chains of `except` are left out.
+ */
+export async function claimDestinations(
+  db: DataSource,
+  most: number,
+  which: 'failing' | 'well',
+  except: readonly string[],
+): Promise<Claim[]> {
+  if (most <= 0) return [];
+  return runAlone<Claim>(db, claim, [randomUUID(), most, which === 'failing', except]);
 }
 
 /** What a claim comes to. What is not named stays as it is. */
@@ -125,13 +130,14 @@ export interface DestinationChange {
   readonly seq: number;
 }
 
-export const destinationChanges = (
-  manager: EntityManager,
-  most: number,
-): Promise<DestinationChange[]> =>
-  manager.query(
-    `SELECT chain, coalesce(first_seq, seq) AS first_seq, seq FROM audit.destination_changes WHERE retry_at <= clock_timestamp()
-     ORDER BY retry_at LIMIT $1`,
+export const destinationChanges = (db: DataSource, most: number): Promise<DestinationChange[]> =>
+  runAlone(
+    db,
+    {
+      name: 'due destination_changes',
+      text: `SELECT chain, coalesce(first_seq, seq) AS first_seq, seq FROM audit.destination_changes
+     WHERE retry_at <= clock_timestamp() ORDER BY retry_at LIMIT $1`,
+    },
     [most],
   );
 

@@ -61,7 +61,7 @@ export function startPushing(options: PushOptions) {
 
   /** Resolves to whether there may be more. */
   async function followDocuments(): Promise<boolean> {
-    const changes = await destinationChanges(db.manager, changesAtOnce);
+    const changes = await destinationChanges(db, changesAtOnce);
     for (const change of changes) await follow(change);
     return changes.length === changesAtOnce;
   }
@@ -76,7 +76,7 @@ export function startPushing(options: PushOptions) {
   }
 
   async function startDue(which: 'failing' | 'well', most: number): Promise<number> {
-    const claims = await claimDestinations(db.manager, most, which, fullChains());
+    const claims = await claimDestinations(db, most, which, fullChains());
     for (const claim of claims) {
       const { chain } = claim;
       const key = claim.lease + chain + claim.name;

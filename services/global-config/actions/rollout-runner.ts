@@ -35,7 +35,7 @@ export function startRunningRollouts({ db, log, run }: RunnerOptions): Backgroun
   const loop = startBackgroundLoop({
     log,
     async look(stopping) {
-      const due = await rolloutsDue(db.manager);
+      const due = await rolloutsDue(db);
       if (stopping.aborted) return pollMs;
       for (const id of due) if (!running.has(id)) running.set(id, attempt(id));
       return pollMs;

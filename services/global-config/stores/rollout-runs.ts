@@ -7,8 +7,9 @@
  * stood still they may say no more, also where no other node has asked them since.
  */
 import { randomUUID } from 'node:crypto';
-import type { EntityManager } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import type { GateAnswer } from '../../../shared/contracts/rollout-gates.ts';
+import { runAlone } from '../../../shared/database/prepared-statements.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { withAnswers } from '../rules/rollout-gates.ts';
 
@@ -26,12 +27,13 @@ export interface Turn {
 }
 
 /** Rollouts that gates may be asked for, or that may not begin any more, and nobody looks at. */
-export async function rolloutsDue(manager: EntityManager): Promise<string[]> {
-  const rows = await manager.query<{ id: string }[]>(
-    `SELECT id FROM global_config.rollouts r LEFT JOIN global_config.rollout_runs t ON t.rollout_id = r.id
+export async function rolloutsDue(db: DataSource): Promise<string[]> {
+  const rows = await runAlone<{ id: string }>(db, {
+    name: 'due rollouts',
+    text: `SELECT id FROM global_config.rollouts r LEFT JOIN global_config.rollout_runs t ON t.rollout_id = r.id
      WHERE state IN ('planned', 'running') AND (due_at IS NULL OR due_at <= clock_timestamp())
      ORDER BY due_at NULLS FIRST`,
-  );
+  });
   return rows.map(({ id }) => id);
 }
 

@@ -1,5 +1,6 @@
 /** Warnings of budgets that people are still to be told of. */
 import type { DataSource, EntityManager } from 'typeorm';
+import { runAlone } from '../../../shared/database/prepared-statements.ts';
 import type { BudgetWarningRow } from '../schema.ts';
 
 export type DueWarning = Pick<BudgetWarningRow, 'tenant_id' | 'budget'>;
@@ -11,8 +12,9 @@ const claimSeconds = 10;
 
 /** Claims those that are due. A node that dies loses its claims and nothing else. */
 export const claimWarnings = (db: DataSource): Promise<DueWarning[]> =>
-  db.query<DueWarning[]>(
-    `WITH due AS (
+  runAlone<DueWarning>(db, {
+    name: 'claim budget_warnings',
+    text: `WITH due AS (
        SELECT tenant_id, budget FROM notifier.budget_warnings WHERE notice_due_at <= now()
        ORDER BY notice_due_at LIMIT ${mostAtOnce} FOR UPDATE SKIP LOCKED
      ),
@@ -22,7 +24,7 @@ export const claimWarnings = (db: DataSource): Promise<DueWarning[]> =>
        RETURNING w.tenant_id, w.budget
      )
      SELECT * FROM claimed`,
-  );
+  });
 
 /** What people are to be told, under the lock on its row; undefined where they were, meanwhile. */
 export async function lockWarning(

@@ -13,12 +13,13 @@
  * A clock that jumps while no notifier node runs looks like time that has passed.
  */
 import { performance } from 'node:perf_hooks';
-import type { EntityManager } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import {
   startBackgroundLoop,
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
 import type { ServiceOptions } from '../../../shared/contract-runtime/service.ts';
+import { runAlone } from '../../../shared/database/prepared-statements.ts';
 
 const tickMs = 1000;
 /** Of `notifier.slot_now()`. */
@@ -66,7 +67,7 @@ export function startSlotClock({ db, log }: Pick<ServiceOptions, 'db' | 'log'>):
     retryMs: tickMs,
     complaint: 'the clock of slots stands still; no slot runs out until it runs again',
     async look() {
-      const ticked = await tick(db.manager);
+      const ticked = await tick(db);
       last = ticked ?? (await db.transaction(catchUp));
       first ??= last;
       return tickMs;
@@ -78,14 +79,18 @@ const clockRead = `extract(epoch FROM clock_timestamp())::float8 * 1000 AS datab
   extract(epoch FROM observed_at)::float8 * 1000 AS observed`;
 
 /** As it mostly is: another moment has passed. Undefined where the clocks have parted. */
-async function tick(manager: EntityManager): Promise<Reading | undefined> {
-  const [rows] = await manager.query<[SlotClock[], number]>(
-    `UPDATE notifier.slot_clock SET observed_at = clock_timestamp()
+async function tick(db: DataSource): Promise<Reading | undefined> {
+  const [clock] = await runAlone<SlotClock>(
+    db,
+    {
+      name: 'tick slot_clock',
+      text: `UPDATE notifier.slot_clock SET observed_at = clock_timestamp()
      WHERE clock_timestamp() BETWEEN observed_at AND observed_at + make_interval(secs => $1)
      RETURNING ${clockRead}`,
+    },
     [boundMs / 1000],
   );
-  return rows[0] && { ...rows[0], own: performance.now() };
+  return clock && { ...clock, own: performance.now() };
 }
 
 async function lockClock(manager: EntityManager): Promise<SlotClock> {

@@ -8,6 +8,7 @@ import type { Caller } from '../../../shared/access.ts';
 import type { ChangeSetRow } from '../../../shared/change-sets/schema.ts';
 import type { ChangeSetStep } from '../../../shared/contracts/change-set-notices.ts';
 import { isOfChangeSet } from '../../../shared/contracts/notifier.ts';
+import { runAlone } from '../../../shared/database/prepared-statements.ts';
 
 /** Of so many one look sees to. */
 const mostAtOnce = 50;
@@ -60,8 +61,9 @@ export interface DueNotice {
 
 /** Claims the oldest that are due, in order. A node that dies loses its claims and nothing else. */
 export const claimNotices = (db: DataSource): Promise<DueNotice[]> =>
-  db.query<DueNotice[]>(
-    `WITH due AS (
+  runAlone<DueNotice>(db, {
+    name: 'claim change_set_notices',
+    text: `WITH due AS (
        SELECT id FROM tenant_config.change_set_notices WHERE due_at <= clock_timestamp()
        ORDER BY due_at LIMIT ${mostAtOnce} FOR UPDATE SKIP LOCKED
      ),
@@ -71,7 +73,7 @@ export const claimNotices = (db: DataSource): Promise<DueNotice[]> =>
        FROM due WHERE n.id = due.id RETURNING n.id, n.tenant_id, n.notice
      )
      SELECT * FROM claimed ORDER BY notice ->> 'timestamp'`,
-  );
+  });
 
 export const removeNotices = (db: DataSource, notified: readonly DueNotice[]): Promise<unknown> =>
   db.query('DELETE FROM tenant_config.change_set_notices WHERE id = ANY ($1)', [

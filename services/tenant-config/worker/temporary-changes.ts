@@ -38,7 +38,7 @@ export function startTemporaryChanges({ db, log, call }: LoopOptions): Backgroun
   return startBackgroundLoop({
     log,
     async look(stopping) {
-      const due = await dueTemporaries(db.manager, batch);
+      const due = await dueTemporaries(db, batch);
       const tenants = [...Map.groupBy(due, ({ scope }) => scope)];
       const outages = await Promise.all(
         tenants.map(async ([scope, ofTenant]) => {
