@@ -110,6 +110,25 @@ test('what another rule had left is not shown of the one that replaced it', asyn
   expect([(await decide(weekly)).decision, questions]).toEqual(['deny', 2]);
 });
 
+test('a question that was asked before a change, or in another period, answers nothing after it', async () => {
+  const weekly = budget({ per: 'week' });
+  const before = decide();
+  answers = spent(95, weekly);
+  const after = decide(weekly);
+  expect([(await before).decision, (await after).decision, questions]).toEqual([
+    'allow',
+    'deny',
+    2,
+  ]);
+  jest.setSystemTime(midnight - 1);
+  answers = spent(95);
+  const late = decide();
+  jest.setSystemTime(midnight);
+  answers = spent(0);
+  const early = decide();
+  expect([(await late).decision, (await early).decision]).toEqual(['deny', 'allow']);
+});
+
 test('while the notifier is away the last balance is marked as stale, with its age', async () => {
   await decide();
   const before = new Date(now).toISOString();

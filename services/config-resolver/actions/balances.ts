@@ -97,8 +97,17 @@ export class Balances {
     if (intent.at !== undefined) return weighedAt(weighing, intent.at, call);
     const answer = this.#answers.get(tenantId);
     if (answer && isGood(answer, weighing)) return weighed(weighing, answer);
-    const asking = this.#asking.get(tenantId) ?? this.#ask(tenantId, call);
-    return asking.then((next) => weighed(weighing, next));
+    return this.#answerFor(weighing, call).then((next) => weighed(weighing, next));
+  }
+
+  /** What was asked before this decision may be of another rule or period, or old. */
+  async #answerFor(weighing: Weighing, call: Call): Promise<Answer> {
+    const { tenantId } = weighing;
+    const before = this.#asking.get(tenantId);
+    if (!before) return this.#ask(tenantId, call);
+    const answer = await before;
+    if (isGood(answer, weighing)) return answer;
+    return this.#asking.get(tenantId) ?? this.#ask(tenantId, call);
   }
 
   #ask(tenantId: string, call: Call): Promise<Answer> {
