@@ -82,8 +82,8 @@ const mostSettled = 1000;
 
 /**
  * Ends what has had its time, and takes notice of approvals that have ended: what was granted waits
- * for a slot from now on. Those that hold a slot first. Answers the rows that changed, and whether
- * there may be more.
+ * for a slot from now on. Those that hold a slot first. Each is locked before its time is compared:
+ * a heartbeat takes no other lock. Answers the rows that changed, and whether there may be more.
  */
 export async function settleDue(
   manager: EntityManager,
@@ -95,7 +95,7 @@ export async function settleDue(
      WHERE id = ANY (ARRAY(
        SELECT id FROM notifier.automations
        WHERE tenant_id = $1 AND state IN ('running', 'waiting_slot') AND expires_at <= notifier.slot_now()
-       ORDER BY state, expires_at LIMIT ${mostSettled}))
+       ORDER BY state, expires_at LIMIT ${mostSettled} FOR UPDATE))
      RETURNING *`,
     [tenantId],
   );

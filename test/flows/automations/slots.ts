@@ -127,6 +127,27 @@ describe('slots', () => {
     expect((await finish(lost.id)).status).toBe(409);
   });
 
+  test('a heartbeat that came in time keeps the slot, however long its commit takes', async () => {
+    await limitTo(1);
+    const { id } = await start();
+    const slots = await holdLock(
+      database,
+      `SELECT FROM notifier.automation_tenants WHERE tenant_id = '${tenant.id}' FOR UPDATE`,
+    );
+    await letTimePass([id]);
+    const heartbeat = await holdLock(
+      database,
+      `UPDATE notifier.automations SET expires_at = expires_at + interval '5 minutes' WHERE id = $1`,
+      [id],
+    );
+    await slots.release();
+    // Whoever ends what has had its time.
+    await heartbeat.untilWaiting(1);
+    await heartbeat.commit();
+    expect((await start()).state).toBe('denied');
+    expect(await get(id)).toMatchObject({ state: 'running', ended_at: null });
+  });
+
   test('thousands whose time is up at once are ended, a part at a time, and hold up no other tenant', async () => {
     await database.query(
       `INSERT INTO notifier.automations (id, tenant_id, state, intent, decided, ttl_seconds, requested_by, request_id, request_hash, created_at, granted_at, expires_at)
