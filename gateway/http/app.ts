@@ -73,7 +73,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   const trust = trustOf(settings.current.trusted_proxies);
   const rateLimit = createRateLimit(settings, trust, redis);
   const fastPath = createFastPath({ authenticator, settings, rateLimit, requestIdOf, record });
-  const server = createGatewayServer(fastPath, requestIdOf);
+  const server = createGatewayServer(fastPath, requestIdOf, record);
   const heldAnswers = new HeldAnswers();
 
   const app = fastify({
@@ -87,7 +87,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
-    frameworkErrors: refuseBeforeRouting,
+    frameworkErrors: refuseBeforeRouting(record),
     clientErrorHandler: server.refuse,
     exposeHeadRoutes: true,
   });

@@ -19,6 +19,7 @@ import {
 } from '../../shared/errors.ts';
 import { decisionPagePolicy, refusedLinkPage } from './decision-page.ts';
 import type { SentError } from './foreign-errors.ts';
+import type { RecordResponse } from './request-log.ts';
 import { commonHeaders, pageHeaders } from './security-headers.ts';
 
 /** Fastify's own refusals in our codes. */
@@ -60,11 +61,13 @@ function sendErrorPage(
 }
 
 /** Refusals of Fastify's router, which come before any hook has run. */
-export const refuseBeforeRouting = (
-  error: FastifyError,
-  { id }: FastifyRequest,
-  reply: FastifyReply,
-): FastifyReply => send(errorResponse(ownErrorOf(error), id), reply.headers(commonHeaders(id)));
+export const refuseBeforeRouting =
+  (record: RecordResponse) =>
+  (error: FastifyError, { id, method }: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const response = errorResponse(ownErrorOf(error), id);
+    record(id, method, undefined, response.status, 0);
+    return send(response, reply.headers(commonHeaders(id)));
+  };
 
 /**
  * Errors of hooks and handlers, and paths that do not exist. An unexpected error goes to the log
@@ -143,13 +146,18 @@ const hangUpMs = 1000;
  * Answers what is no request, or none that arrives in time: the envelope goes to the connection,
  * which then ends.
  */
-export function refuseUnreadable({ code }: { readonly code?: string }, socket: Socket): void {
+export function refuseUnreadable(
+  { code }: { readonly code?: string },
+  socket: Socket,
+  record: RecordResponse,
+): void {
   if (code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
   const requestId = randomUUID();
   const { status, body } = errorResponse(unreadableError(code), requestId);
+  record(requestId, 'none', undefined, status, 0);
   const text = JSON.stringify(body);
   const headers = {
     ...commonHeaders(requestId),

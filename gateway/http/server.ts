@@ -18,6 +18,7 @@ import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 import { StrataError } from '../../shared/errors.ts';
 import { hangingUp, refuseRequest, refuseUnreadable } from './error-responses.ts';
 import type { FastPath } from '../fast-path/fast-path.ts';
+import type { RecordResponse } from './request-log.ts';
 
 /**
  * While the server stops: how long a connection may take to its next request, which is answered and
@@ -89,8 +90,10 @@ export interface GatewayServer {
 export function createGatewayServer(
   fastPath: FastPath,
   requestIdOf: (request: IncomingMessage) => string,
+  record: RecordResponse,
   times = clientTimes,
 ): GatewayServer {
+  const refuseAhead = refusing(requestIdOf, record);
   let server: Server;
   /** The server itself, and those that only accept connections for it. */
   const listeners: NetServer[] = [];
@@ -110,8 +113,7 @@ export function createGatewayServer(
     if (stopping) announceEnd(response);
     const problem = hostProblem(request);
     if (problem !== undefined) {
-      const error = new StrataError('invalid_request', problem);
-      refuseRequest(error, requestIdOf(request), response, hangingUp);
+      refuseAhead(new StrataError('invalid_request', problem), request, response);
       return;
     }
     // No path takes any other method. Fastify would look for nothing but a route of that method,
@@ -142,7 +144,7 @@ export function createGatewayServer(
       server = http.createServer(options, (request, response) =>
         receive(handler, request, response),
       );
-      refuseTunnels(server, requestIdOf);
+      refuseTunnels(server, refuseAhead);
       server.setTimeout(times.takeMs, (socket) => {
         // An answer that is still made, and a stream, may have nothing to take for longer.
         const isBeingMade = connections.get(socket)?.writableEnded === false;
@@ -160,7 +162,7 @@ export function createGatewayServer(
       const answer = connections.get(socket);
       if (answer && isAnswered(answer)) socket.destroySoon();
       else if (answer && isPending(answer)) announceEnd(answer);
-      else refuseUnreadable(error, socket);
+      else refuseUnreadable(error, socket, record);
     },
 
     async listenBeside(host) {
@@ -226,17 +228,27 @@ function hostProblem({ rawHeaders, httpVersion }: IncomingMessage): string | und
   return count === 0 && httpVersion === '1.1' ? 'The request has no Host header.' : undefined;
 }
 
+type Refuse = (error: StrataError, request: IncomingMessage, response: ServerResponse) => void;
+
+/** Ahead of the fast path and of Fastify, which record what they answer. */
+const refusing =
+  (requestIdOf: (request: IncomingMessage) => string, record: RecordResponse): Refuse =>
+  (error, request, response) => {
+    const requestId = requestIdOf(request);
+    refuseRequest(error, requestId, response, hangingUp);
+    record(requestId, request.method!, undefined, response.statusCode, 0);
+  };
+
 /** What Node has events of its own for: CONNECT, and an expectation that nobody meets. */
-function refuseTunnels(server: Server, requestIdOf: (request: IncomingMessage) => string): void {
+function refuseTunnels(server: Server, refuse: Refuse): void {
   server.on('connect', (request: IncomingMessage, socket: Socket) => {
     const response = new http.ServerResponse(request);
     response.assignSocket(socket);
-    refuseRequest(notAProxy(), requestIdOf(request), response, hangingUp);
+    refuse(notAProxy(), request, response);
     response.once('finish', () => socket.destroySoon());
   });
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-    const error = new StrataError('expectation_failed');
-    refuseRequest(error, requestIdOf(request), response, hangingUp);
+    refuse(new StrataError('expectation_failed'), request, response);
   });
 }
 

@@ -70,6 +70,31 @@ describe('what is not a request', () => {
     });
   });
 
+  /** How many answers of this status no route gave. */
+  async function countOf(status: number): Promise<number> {
+    const { text } = await new Client(strata.url).get('/metrics');
+    return text
+      .split('\n')
+      .filter((line) => /^strata_http_requests_total\{.*route="none"/.test(line))
+      .filter((line) => line.includes(`status="${status}"`))
+      .reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+  }
+
+  test.each([
+    ['no HTTP', 400, 'hello\r\n\r\n'],
+    ['no Host', 400, 'GET / HTTP/1.1\r\n\r\n'],
+    ['CONNECT', 405, 'CONNECT a.example:443 HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['an expectation', 417, 'GET / HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n'],
+    ['no path', 404, 'GET /%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'],
+  ])('%s is counted, and in the log under its request id', async (...[, status, text]) => {
+    const before = await countOf(status);
+    const { body } = await rawly(text);
+    expect(await countOf(status)).toBe(before + 1);
+    await eventually(async () =>
+      expect(await strata.output()).toContain(`"request_id":"${body.request_id}"`),
+    );
+  });
+
   test('does not take the answer of the request before it, which was acted upon', async () => {
     const path = `/tenants/${tenant.id}/config/agents/followed`;
     const body = '{"default_region":"europe-west1"}';

@@ -24,6 +24,7 @@ describe('with short times', () => {
         answer: (request, response, fastify) => fastify(request, response),
       },
       () => 'an-id',
+      () => {},
       times,
     );
     server = gateway.create((request, response) => {
