@@ -1,12 +1,20 @@
 /** Which node hears whose Slack, where several look at the same time and one dies. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Errors } from 'moleculer';
 import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
 import { notifierSchema } from '../../services/notifier/schema.ts';
 import { claimSlack, releaseSlack } from '../../services/notifier/stores/slack-leases.ts';
+import { startSlackSockets } from '../../services/notifier/worker/slack-sockets.ts';
 import { findTenantsWithSlack } from '../../services/tenant-config/stores/tenants.ts';
 import { openDatabase } from '../../shared/database/open.ts';
+import { StrataError } from '../../shared/errors.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
+import { eventually } from '../support/eventually.ts';
+import { FakeSlack, slackTokens } from '../support/fake-slack.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
+import { secretKey } from '../support/strata.ts';
 
 let database: Database;
 let db: DataSource;
@@ -73,4 +81,44 @@ test('tenants with Slack are found without a look at all others', async () => {
     );
     expect(read).toEqual({ seq_tup_read: 0 });
   });
+});
+
+test('what another node refuses is told to whoever clicked', async () => {
+  const slack = await new FakeSlack().start();
+  slack.people.set('UADA', { id: 'UADA', email: 'ada@acme.example' });
+  const tenant_id = randomUUID();
+  const message = 'The database does not answer. Try again.';
+  // As an error comes over the bus.
+  const refusal = new Errors.Regenerator().restore(
+    { ...new StrataError('service_unavailable', message), message },
+    {},
+  );
+  const answers: Record<string, () => unknown> = {
+    'tenant-config.notifications.with-slack': () => [{ tenant_id, revision: 1 }],
+    'tenant-config.notifications.open': () => ({
+      config: { slack: { app_token: slackTokens.app, bot_token: slackTokens.bot } },
+      revision: 1,
+    }),
+    'notifier.slack.decide'() {
+      throw refusal;
+    },
+  };
+  const settings = loadSettings({ SECRET_KEY: secretKey, SLACK_API_URL: slack.url }, { roles: [] });
+  const sockets = startSlackSockets({
+    db,
+    settings: () => settings,
+    log: pino({ enabled: false }),
+    call: (async (action: string) => answers[action]!()) as never,
+  });
+  try {
+    await eventually(async () => expect(slack.sockets.size).toBe(1));
+    const post = { channel: 'C0', ts: '1.1', text: '', blocks: '[]' };
+    await slack.click('UADA', post, 'strata_approve', randomUUID());
+    await eventually(async () =>
+      expect(slack.whispers).toEqual([{ user: 'UADA', text: `Nothing was decided: ${message}` }]),
+    );
+  } finally {
+    await sockets.stop();
+    await slack.stop();
+  }
 });

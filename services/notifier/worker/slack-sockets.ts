@@ -21,7 +21,7 @@ import {
 import { within } from '../../../shared/concurrency/within.ts';
 import type { LoopOptions, ServiceOptions } from '../../../shared/contract-runtime/service.ts';
 import type { EffectiveNotifications } from '../../../shared/contracts/notification-config.ts';
-import { StrataError } from '../../../shared/errors.ts';
+import { isCoded } from '../../../shared/errors.ts';
 import { slackApi } from '../channels/slack-api.ts';
 import { slackActions } from '../rules/slack-message.ts';
 import { claimSlack, releaseSlack } from '../stores/slack-leases.ts';
@@ -222,7 +222,8 @@ async function clicked(
     });
     await reply(left === 0 ? 'It is decided.' : `You have approved it. It takes ${left} more.`);
   } catch (error) {
-    if (!(error instanceof StrataError)) throw error;
+    // What another node refuses loses its class on the bus.
+    if (!(error instanceof Error) || !isCoded(error)) throw error;
     await reply(`Nothing was decided: ${error.message}`);
   }
 }
