@@ -126,6 +126,36 @@ test('deciding elsewhere ends the buttons, too', async () => {
   await eventually(async () => expect(slack.posts.get(post.ts)!.text).toMatch(/^Denied/));
 });
 
+test('what is decided while the question is on its way ends its buttons, too', async () => {
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  slack.held.set('chat.postMessage', held);
+  slack.calls.clear();
+  const asked = { action: 'scale', risk_level: 'low', title: 'On its way' };
+  const { body } = await tenant.operator.post(path('/approvals'), asked);
+  await eventually(async () => expect(slack.calls.get('chat.postMessage')).toBe(1));
+  await tenant.admin.post(path(`/approvals/${body.id}/decision`), { decision: 'deny' });
+  await eventually(async () => {
+    const claimed = await database.query(
+      `SELECT FROM notifier.deliveries
+       WHERE approval_id = $1 AND type = 'approval.decided' AND lease IS NOT NULL`,
+      [body.id],
+    );
+    expect(claimed).toHaveLength(1);
+  });
+  release();
+  slack.held.clear();
+  const settled = async (): Promise<void> => {
+    const { items } = (
+      await tenant.admin.get(path(`/notifications/deliveries?approval_id=${body.id}`))
+    ).body;
+    expect(items.map(({ state }: { state: string }) => state)).toEqual(['delivered', 'delivered']);
+  };
+  await eventually(settled);
+  expect([...slack.posts.values()].map(({ text }) => text)).toEqual([
+    expect.stringMatching(/^Denied/),
+  ]);
+});
+
 test('four eyes hold: not whoever asked, and not one person for two', async () => {
   await configure({}, 2);
   await grown(database, tenant.id);

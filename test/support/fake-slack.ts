@@ -35,6 +35,10 @@ export class FakeSlack {
   readonly people = new Map<string, SlackPerson>();
   /** What the next calls of a method answer in place of the truth. */
   readonly failures = new Map<string, string[]>();
+  /** Calls of a method are answered once its promise is resolved. */
+  readonly held = new Map<string, Promise<void>>();
+  /** How many calls have come, by method. */
+  readonly calls = new Map<string, number>();
   readonly sockets = new Set<WebSocket>();
   url = '';
   #clicks = 0;
@@ -104,6 +108,8 @@ export class FakeSlack {
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const method = request.url!.split('/').at(-1)!.split('?')[0]!;
     const fields = new URLSearchParams(Buffer.concat(chunks).toString());
+    this.calls.set(method, (this.calls.get(method) ?? 0) + 1);
+    await this.held.get(method);
     const failure = this.failures.get(method)?.shift();
     if (failure !== undefined) return { ok: false, error: failure };
     const wanted = method === 'apps.connections.open' ? slackTokens.app : slackTokens.bot;

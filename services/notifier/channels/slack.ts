@@ -3,6 +3,7 @@
  * (worker/slack-sockets.ts receives clicks); how it ended replaces it in every copy, so that no button
  * stays that decides nothing.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { WebClient } from '@slack/web-api';
 import type { Outcome } from '../../../shared/outgoing/send-result.ts';
 import { asksForDecision, parseBody, testNotice, type NoticeBody } from '../rules/notice.ts';
@@ -11,6 +12,13 @@ import type { SlackCopies, SlackCopy } from '../stores/slack-messages.ts';
 import type { ChannelOptions, DestinationsOf, NoticeChannel } from './channel.ts';
 import { noticePage } from './notice-page.ts';
 import { slackApi } from './slack-api.ts';
+
+/**
+ * How it ended waits so long for a question on its way, which would be posted after it, with buttons
+ * that decide nothing: longer than Slack has to answer, and than a claim lasts whose node died.
+ */
+const askingMs = 15_000;
+const lookMs = 200;
 
 export const slackDestinations: DestinationsOf = (tenantId, { slack }) =>
   slack === undefined
@@ -56,6 +64,8 @@ async function replaced(
   copies: SlackCopies,
 ): Promise<boolean> {
   if (!('approval_id' in data) || type === testNotice || asksForDecision(type)) return false;
+  for (const until = performance.now() + askingMs; performance.now() < until; await delay(lookMs))
+    if (!(await copies.isAsking(data.approval_id))) break;
   const all = await copies.of(data.tenant_id, data.approval_id);
   for (const copy of all) await update(api, copy, message);
   return all.length > 0;

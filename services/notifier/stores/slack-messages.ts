@@ -9,6 +9,8 @@ export interface SlackCopy {
 export interface SlackCopies {
   readonly note: (tenantId: string, approvalId: string, copy: SlackCopy) => Promise<void>;
   readonly of: (tenantId: string, approvalId: string) => Promise<SlackCopy[]>;
+  /** Whether a question that was cancelled meanwhile is still being sent, by any node. */
+  readonly isAsking: (approvalId: string) => Promise<boolean>;
 }
 
 export const slackCopies = (db: DataSource): SlackCopies => ({
@@ -26,4 +28,12 @@ export const slackCopies = (db: DataSource): SlackCopies => ({
       'SELECT channel, ts FROM notifier.slack_messages WHERE tenant_id = $1 AND approval_id = $2 ORDER BY ts',
       [tenantId, approvalId],
     ),
+  async isAsking(approvalId) {
+    const [row] = await db.query<[{ is_asking: boolean }]>(
+      `SELECT EXISTS (SELECT FROM notifier.deliveries WHERE approval_id = $1 AND channel = 'slack'
+         AND state = 'cancelled' AND lease_until > now()) AS is_asking`,
+      [approvalId],
+    );
+    return row.is_asking;
+  },
 });
