@@ -14,6 +14,7 @@ import {
   codeOf,
   StrataError,
   errorResponse,
+  isOutage,
   statusOf,
   type ErrorResponse,
 } from '../../shared/errors.ts';
@@ -70,8 +71,8 @@ export const refuseBeforeRouting =
   };
 
 /**
- * Errors of hooks and handlers, and paths that do not exist. An unexpected error goes to the log
- * with its cause.
+ * Errors of hooks and handlers, and paths that do not exist. The log has the cause of an unexpected
+ * one, and of an outage, which the node that it is of may not have observed.
  */
 export function mapErrors(app: FastifyInstance, log: Logger): void {
   app.setErrorHandler((error: FastifyError, request, reply) => {
@@ -83,6 +84,11 @@ export function mapErrors(app: FastifyInstance, log: Logger): void {
       log.info({ request_id: id }, 'the client hung up before its request ended');
     else if (codeOf(own) === 'internal_error')
       log.error({ request_id: id, err: error }, 'unexpected error');
+    else if (isOutage(own))
+      log.warn(
+        { request_id: id, code: codeOf(own), reason: (own as Error).message },
+        'what a request needs is away or full',
+      );
     return answer(own, request, reply);
   });
   app.setNotFoundHandler(() => {

@@ -1,6 +1,7 @@
 /** G7: no tenant takes all watch streams of a gateway. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { watch, type WatchStream } from '../support/event-stream.ts';
+import { eventually } from '../support/eventually.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
@@ -58,7 +59,11 @@ test('a tenant that opens all it can leaves half of them to others', async () =>
   for (const by of [second.admin, second.admin, second.operator])
     expect((await ask(second, by)).status).toBe(200);
   // Now the gateway itself is full.
-  expect((await watch(platform, '/config/watch')).status).toBe(503);
+  const full = await watch(platform, '/config/watch');
+  expect(full.status).toBe(503);
+  const { request_id: id, detail } = full.body!;
+  const logged = `"request_id":"${id}","code":"service_unavailable","reason":"${detail.message}"`;
+  await eventually(async () => expect(strata.output()).toContain(logged));
   for (const stream of open) stream.leave();
 });
 

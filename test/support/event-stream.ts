@@ -14,7 +14,12 @@ export interface WatchStream {
   readonly status: number;
   readonly headers: Headers;
   /** The error, where the stream was refused. */
-  readonly body: { readonly detail: { readonly code: string } } | undefined;
+  readonly body:
+    | {
+        readonly request_id: string;
+        readonly detail: { readonly code: string; readonly message: string };
+      }
+    | undefined;
   /** What has arrived so far. */
   readonly events: readonly StreamEvent[];
   /** The `config.changed` events among them. */
