@@ -15,6 +15,7 @@ import type { ApprovalOptions } from '../../services/notifier/actions/deciding.t
 import { redeemActions } from '../../services/notifier/actions/redeeming.ts';
 import { notifierSchema } from '../../services/notifier/schema.ts';
 import { heldRevisions } from '../../services/notifier/stores/automations.ts';
+import { charge, evaluateBudgets } from '../../services/notifier/stores/ledger.ts';
 import { startGivingSlots } from '../../services/notifier/worker/automations.ts';
 import { serviceCaller } from '../../shared/access.ts';
 import type { Request } from '../../shared/contract-runtime/request.ts';
@@ -173,4 +174,22 @@ test('before it asks for an approval, by a policy that may be another one by now
   const asking = { ...request, call: async (action: string) => answers[action] } as never;
   const asked = requestApproval(options, tenantId, body, asking);
   await expect(asked).rejects.toMatchObject({ type: 'timeout' });
+});
+
+test('a budget is warned of once in a period, also by what was weighed before that ended', async () => {
+  const rule = { amount: '10', currency: 'EUR', per: 'hour', warn_at: 0.5 } as const;
+  const hourly = { by: 'tenant', name: 'hourly', rule, revision: 1 } as const;
+  const intent = { action: 'scale', risk_level: 'low', cost_impact: 6 } as const;
+  const asked = { intent, request_id: randomUUID() };
+  const anHourAgo = new Date(Date.now() - 3_600_000);
+  for (let time = 0; time < 2; time += 1)
+    await db.transaction(async (manager) => {
+      const weighed = await evaluateBudgets(manager, tenantId, [hourly], asked, anHourAgo);
+      await charge(manager, tenantId, weighed, asked.request_id);
+    });
+  const events = await database.query(
+    `SELECT FROM strata.outbox WHERE event->>'tenant_id' = $1 AND event->>'action' = 'budget.warned'`,
+    [tenantId],
+  );
+  expect(events).toHaveLength(1);
 });

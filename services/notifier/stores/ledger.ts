@@ -180,7 +180,8 @@ export async function settleHolds(
 /**
  * Says once for each period that a budget has reached its `warn_at`: in the audit now, and to people
  * by worker/warnings.ts. One that people were not told of when its next period warns is replaced. A
- * period that ends sooner than the last one is another: the budget was given shorter ones.
+ * period that ends sooner than the last one is another: the budget was given shorter ones. One that
+ * has ended since it was looked at is the same.
  * What is asked for and refused brings no budget anywhere, and must not use up its warning. What was
  * said already is not asked under a lock: whoever tells thousands of people holds it until all of
  * their notices are queued.
@@ -199,7 +200,8 @@ async function noteWarned(
      FROM (SELECT budget, notice, (notice ->> 'resets_at')::timestamptz AS until
        FROM unnest($2::text[], $3::json[]) AS asked (budget, notice)) AS w
      WHERE NOT EXISTS (SELECT FROM notifier.budget_warnings b
-       WHERE b.tenant_id = $1 AND b.budget = w.budget AND b.until > clock_timestamp() AND b.until <= w.until)
+       WHERE b.tenant_id = $1 AND b.budget = w.budget
+         AND (b.until = w.until OR b.until > clock_timestamp() AND b.until <= w.until))
      ON CONFLICT (tenant_id, budget) DO UPDATE SET
        until = excluded.until, notice = excluded.notice, notice_due_at = excluded.notice_due_at
        WHERE budget_warnings.until <= clock_timestamp() OR excluded.until < budget_warnings.until
