@@ -87,10 +87,11 @@ function ofEvent(
   const event = new ICAL.Event(component);
   if (!component.hasProperty('dtstart'))
     throw new UnusableCalendar(`${path}/DTSTART`, 'is missing');
-  const { startDate: start, endDate: end } = event;
-  if (end.compare(start) <= 0)
+  const { startDate: start } = event;
+  const timezone = zoneOf(component, 'dtstart', path, reading);
+  const end = endOf(event, timezone, path, reading);
+  if (Temporal.PlainDateTime.compare(end, plainOf(start)) <= 0)
     throw new UnusableCalendar(`${path}/DTEND`, 'must be after DTSTART: the event is empty');
-  const timezone = zoneOf(component, path, reading);
   const rules = component.getAllProperties('rrule');
   const isPlain =
     rules.length === 1 && !component.hasProperty('exdate') && !component.hasProperty('rdate');
@@ -98,35 +99,75 @@ function ofEvent(
   if (rule && !['YEARLY', 'MONTHLY', 'WEEKLY', 'DAILY'].includes(rule.freq))
     throw new UnusableCalendar(`${path}/RRULE`, `FREQ=${rule.freq} is more often than a day`);
   if (isPlain && rule && isEndless(rule)) {
-    if (start.isDate && isSameDayEachYear(rule, start) && comesWithin(start, { years: 1 }, reading))
-      return { dates: daysOf(start, end), windows: [] };
+    const days = start.isDate ? daysOf(plainOf(start), end) : [];
+    const isYearly = isSameDayEachYear(rule, start) && !days.some(isAtLeapDay);
+    if (days.length > 0 && isYearly && comesWithin(start, { years: 1 }, reading))
+      return { dates: days, windows: [] };
     const isWeekly = !start.isDate && comesWithin(start, { weeks: 1 }, reading);
     const weekly = isWeekly ? weeklyWindow(rule, start, end, timezone) : undefined;
     if (weekly) return { dates: [], windows: [weekly] };
   }
-  return { dates: [], windows: [...occurrences(event, path, timezone, reading)] };
+  if (rule) endByClocksOf(start, rule, timezone);
+  return { dates: [], windows: [...occurrences(event, end, path, timezone, reading)] };
 }
 
 /** By UTC, by the zone that it names, or by that of the reader. */
 function zoneOf(
   component: InstanceType<typeof ICAL.Component>,
+  name: 'dtstart' | 'dtend',
   path: string,
   { timezone }: Reading,
 ): string {
-  const start = component.getFirstProperty('dtstart')!;
-  const value = start.getFirstValue() as InstanceType<typeof ICAL.Time>;
+  const property = component.getFirstProperty(name)!;
+  const value = property.getFirstValue() as InstanceType<typeof ICAL.Time>;
   if (value.isDate) return timezone;
-  if (value.zone === ICAL.Timezone.utcTimezone) return 'UTC';
-  const named = start.getParameter('tzid');
+  if (isUtc(value)) return 'UTC';
+  const named = property.getParameter('tzid');
   if (named === undefined) return timezone;
   try {
     return Temporal.Now.zonedDateTimeISO(String(named)).timeZoneId;
   } catch {
     throw new UnusableCalendar(
-      `${path}/DTSTART`,
+      `${path}/${name.toUpperCase()}`,
       `names the zone ${String(named)}, which is no IANA zone`,
     );
   }
+}
+
+const isUtc = ({ zone }: InstanceType<typeof ICAL.Time>): boolean =>
+  zone === ICAL.Timezone.utcTimezone;
+
+/** By the clocks of the zone, whose zone it need not name itself. A minute that it ends in is its last. */
+function endOf(
+  { component, endDate: end }: InstanceType<typeof ICAL.Event>,
+  timezone: string,
+  path: string,
+  reading: Reading,
+): Temporal.PlainDateTime {
+  const own = component.hasProperty('dtend') ? zoneOf(component, 'dtend', path, reading) : timezone;
+  const at = plainOf(end).add({ seconds: end.second });
+  const here =
+    own === timezone ? at : at.toZonedDateTime(own).withTimeZone(timezone).toPlainDateTime();
+  return here.round({ smallestUnit: 'minute', roundingMode: 'ceil' });
+}
+
+/**
+ * The last moment of a rule is told in UTC (RFC 5545, 3.3.10). Of a start whose zone the calendar only
+ * names, the library takes the clocks for those of UTC.
+ */
+function endByClocksOf(
+  { zone }: InstanceType<typeof ICAL.Time>,
+  rule: InstanceType<typeof ICAL.Recur>,
+  timezone: string,
+): void {
+  const { until } = rule;
+  if (until === null || !isUtc(until) || zone !== ICAL.Timezone.localTimezone) return;
+  const wall = plainOf(until)
+    .add({ seconds: until.second })
+    .toZonedDateTime('UTC')
+    .withTimeZone(timezone)
+    .toPlainDateTime();
+  rule.until = ICAL.Time.fromDateTimeString(wall.toString({ smallestUnit: 'second' }));
 }
 
 /** Whether it has begun, or its next recurrence is its first: else it would freeze too early. */
@@ -161,19 +202,20 @@ function isSameDayEachYear(
 const plainOf = (time: InstanceType<typeof ICAL.Time>): Temporal.PlainDateTime =>
   new Temporal.PlainDateTime(time.year, time.month, time.day, time.hour, time.minute);
 
-function daysOf(
-  start: InstanceType<typeof ICAL.Time>,
-  end: InstanceType<typeof ICAL.Time>,
-): string[] {
-  const last = plainOf(end).toPlainDate();
+function daysOf(start: Temporal.PlainDateTime, end: Temporal.PlainDateTime): string[] {
+  const last = end.toPlainDate();
   const days: string[] = [];
-  let day = plainOf(start).toPlainDate();
+  let day = start.toPlainDate();
   while (Temporal.PlainDate.compare(day, last) < 0 && days.length < 366) {
     days.push(day.toString().slice(5));
     day = day.add({ days: 1 });
   }
   return days;
 }
+
+/** From where on the days that follow are others in a leap year. */
+const isAtLeapDay = (day: string, index: number): boolean =>
+  day === '02-29' || (day === '03-01' && index > 0);
 
 const dayNames: Readonly<Record<string, (typeof weekdays)[number]>> = {
   MO: 'mon',
@@ -185,17 +227,17 @@ const dayNames: Readonly<Record<string, (typeof weekdays)[number]>> = {
   SU: 'sun',
 };
 
-/** Undefined where it lasts a day or longer, or is no plain week. */
+/** Undefined where it lasts longer than a day, or is no plain week. */
 function weeklyWindow(
   rule: InstanceType<typeof ICAL.Recur>,
   start: InstanceType<typeof ICAL.Time>,
-  end: InstanceType<typeof ICAL.Time>,
+  until: Temporal.PlainDateTime,
   timezone: string,
 ): FreezeWindow | undefined {
   const { BYDAY: byDay = [], ...others } = partsOf(rule);
   if (rule.freq !== 'WEEKLY' || Object.keys(others).length > 0) return undefined;
-  const [from, until] = [plainOf(start), plainOf(end)];
-  if (from.until(until).total('days') >= 1) return undefined;
+  const from = plainOf(start);
+  if (from.until(until).total('days') > 1) return undefined;
   const named = byDay.map((name) => dayNames[name]);
   const days = byDay.length > 0 ? named : [weekdays[from.dayOfWeek - 1]];
   if (days.includes(undefined)) return undefined;
@@ -211,13 +253,14 @@ function weeklyWindow(
 /** Those that are not over, until some years from now. */
 function* occurrences(
   event: InstanceType<typeof ICAL.Event>,
+  end: Temporal.PlainDateTime,
   path: string,
   timezone: string,
   { now }: Reading,
 ): Generator<FreezeWindow> {
   const today = now.toZonedDateTimeISO(timezone).toPlainDateTime();
   const last = event.isRecurring() ? today.add({ years: yearsAhead }) : undefined;
-  const length = plainOf(event.startDate).until(plainOf(event.endDate));
+  const length = plainOf(event.startDate).until(end);
   const iterator = event.iterator();
   for (let count = 0; ; count += 1) {
     const next = iterator.next() as InstanceType<typeof ICAL.Time> | undefined;

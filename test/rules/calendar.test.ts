@@ -81,6 +81,43 @@ describe('an event becomes', () => {
     });
   });
 
+  test('no less than it is: to the end of its last minute, by the zone of its end', () => {
+    const day = [
+      'DTSTART;TZID=Asia/Tokyo:20260103T000000',
+      'DTEND;TZID=Asia/Tokyo:20260103T235959',
+    ];
+    expect(
+      read(
+        ['DTSTART:20261224T170000Z', 'DTEND:20261224T235959Z'],
+        ['DTSTART;TZID=Asia/Tokyo:20261224T180000', 'DTEND:20261224T150000Z'],
+        [...day, 'RRULE:FREQ=WEEKLY;BYDAY=SA,SU'],
+      ),
+    ).toEqual([
+      { from: '2026-12-24T17:00', until: '2026-12-25T00:00', timezone: 'UTC' },
+      { from: '2026-12-24T18:00', until: '2026-12-25T00:00', timezone: 'Asia/Tokyo' },
+      { days: ['sat', 'sun'], start: '00:00', end: '00:00', timezone: 'Asia/Tokyo' },
+    ]);
+  });
+
+  test.each([
+    ['Asia/Tokyo', '20260603T080000', '20260604T230000Z', '2026-06-05T08:00'],
+    ['Europe/Rome', '20260603T220000', '20260605T200000Z', '2026-06-05T22:00'],
+    ['America/New_York', '20260603T010000', '20260606T035959Z', '2026-06-05T01:00'],
+  ])('windows to the last in %s, which is told in UTC', (zone, start, until, last) => {
+    const lines = [`DTSTART;TZID=${zone}:${start}`, 'DURATION:PT1H'];
+    const windows = read([...lines, `RRULE:FREQ=DAILY;UNTIL=${until}`]);
+    expect(windows).toHaveLength(3);
+    expect(windows.at(-1)).toMatchObject({ from: last, timezone: zone });
+  });
+
+  test('as many days in a leap year as in others', () => {
+    const lines = ['DTSTART;VALUE=DATE:20260227', 'DTEND;VALUE=DATE:20260302'];
+    expect(read([...lines, 'RRULE:FREQ=YEARLY'])).toEqual([
+      { from: '2027-02-27T00:00', until: '2027-03-02T00:00', timezone },
+      { from: '2028-02-27T00:00', until: '2028-03-01T00:00', timezone },
+    ]);
+  });
+
   test('no window on a day that is left out', () => {
     const lines = ['DTSTART;VALUE=DATE:20201225', 'RRULE:FREQ=YEARLY'];
     expect(read([...lines, 'EXDATE;VALUE=DATE:20261225'])).toEqual([
