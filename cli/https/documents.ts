@@ -212,8 +212,8 @@ function yamlOf(text: string): unknown {
 }
 
 /**
- * Writes the documents, and removes the files of those of the same kinds that are no more. Returns
- * the names of the files.
+ * Writes the documents, and removes the files of those that are no more, or had another extension.
+ * Returns the names of the files.
  */
 export function writeDocuments(folder: string, documents: Documents, tenant: string): string[] {
   const files = [...documents].map(([name, body]) => [fileOf(name), body] as const);
@@ -221,8 +221,11 @@ export function writeDocuments(folder: string, documents: Documents, tenant: str
   if (spellings.size < files.length)
     throw new Failed('bad_names', 'names differ by upper and lower case alone, which files cannot');
   const before = isThere(folder) ? [...documentsIn(folder, tenant).keys()] : [];
-  for (const name of before.filter((each) => !documents.has(each)))
-    for (const extension of extensions) rmSync(join(folder, name + extension), { force: true });
+  const kept = new Set(files.map(([file]) => file));
+  const unwanted = before
+    .flatMap((name) => [...extensions].map((extension) => name + extension))
+    .filter((file) => !kept.has(file));
+  for (const file of unwanted) rmSync(join(folder, file), { force: true });
   for (const [file, body] of files) {
     const path = join(folder, file);
     mkdirSync(dirname(path), { recursive: true });

@@ -12,7 +12,7 @@ import { assigned, removed } from '../../cli/assignments.ts';
 import { Misused } from '../../cli/command.ts';
 import { isPlainWord } from '../../cli/https/completion-command.ts';
 import { credentialsOf, keyOf, urlOf } from '../../cli/https/credentials.ts';
-import { documentsIn } from '../../cli/https/documents.ts';
+import { documentsIn, writeDocuments } from '../../cli/https/documents.ts';
 import type { HttpSession } from '../../cli/https/http-session.ts';
 import { table } from '../../cli/https/table.ts';
 import { execute, parse } from '../../cli/interpreter.ts';
@@ -146,6 +146,23 @@ describe('a file that is no document is refused by its name:', () => {
     expect(() => documentsIn(join(folder, what), 'a tenant')).toThrow(Failed);
     expect(() => documentsIn(join(folder, what), 'a tenant')).toThrow(says);
   });
+});
+
+test('of an export that takes the place of another no document stands twice', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'strata-documents-'));
+  try {
+    mkdirSync(join(folder, 'agent'));
+    for (const file of ['risk.json', 'bounds.yaml', 'agent/gone.yml'])
+      writeFileSync(join(folder, file), '{}');
+    const documents = new Map([
+      ['bounds', { max_instances: { maximum: 5 } }],
+      ['risk', { service_overrides: {} }],
+    ]);
+    writeDocuments(folder, documents, 'a tenant');
+    expect(documentsIn(folder, 'a tenant')).toEqual(documents);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test('a terminal is shown escapes in place of what it would obey', () => {
