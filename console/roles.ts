@@ -1,4 +1,5 @@
 /** What the roles in a tenant are for, in the words that whoever gives them reads. */
+import type { ResultOf } from '../shared/contracts/index.ts';
 import type { TenantRole } from '../shared/contracts/roles.ts';
 
 export const roleChoices: readonly {
@@ -18,3 +19,10 @@ export const roleChoices: readonly {
 ];
 
 export const roleText = (roles: readonly string[]): string => roles.join(', ').replaceAll('_', ' ');
+
+type Member = ResultOf<'tenant-config.members.list'>['items'][number];
+
+const deciderRoles: readonly TenantRole[] = ['tenant_admin', 'operator', 'reviewer'];
+/** Whoever is invited or disabled, or only views or takes changes back, decides nothing. */
+export const decides = ({ can_act: canAct, roles }: Member): boolean =>
+  canAct && deciderRoles.some((role) => roles.includes(role));

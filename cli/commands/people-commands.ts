@@ -1,5 +1,6 @@
 /** Commands about who belongs to a tenant, who may decide in it, and by which keys. */
 import type { ResultOf } from '../../shared/contracts/index.ts';
+import { deciderRoles } from '../../shared/contracts/notifier.ts';
 import type { Command } from '../command.ts';
 import { columns } from '../output.ts';
 import { allItems } from '../pages.ts';
@@ -50,7 +51,7 @@ const keys: Command = {
 };
 
 const decides = ({ can_act: canAct, roles }: Member): boolean =>
-  canAct && roles.some((role) => role !== 'viewer');
+  canAct && deciderRoles.some((role) => roles.includes(role));
 
 const who: Command = {
   name: 'who',

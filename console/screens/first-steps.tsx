@@ -9,6 +9,7 @@ import { hrefOf, ofTenant, tenantShown } from '../address.ts';
 import { get } from '../api.ts';
 import { useLoaded } from '../loading.ts';
 import { Button, State } from '../inline.tsx';
+import { decides } from '../roles.ts';
 
 type Routing = ResultOf<'tenant-config.notifications.effective'>;
 type Members = ResultOf<'tenant-config.members.list'>;
@@ -31,10 +32,7 @@ async function steps(aborted: AbortSignal): Promise<readonly Step[]> {
     get<Members>(`${of}/users${someMembers}`, aborted),
     get<ResultOf<'notifier.budgets.usage'>>(`${of}/budgets/usage`, aborted),
   ]);
-  const deciders = members.items.filter(
-    ({ roles, status }) =>
-      status === 'active' && roles.some((role) => role === 'tenant_admin' || role === 'operator'),
-  );
+  const deciders = members.items.filter(decides);
   const asked = Object.values(routing.approver_groups.risk_levels ?? {}).flat();
   return [
     {

@@ -12,7 +12,7 @@ import { Field, FilterField, Filters, fitting } from '../fields.tsx';
 import { RowButton, Table, Waiting } from '../lists.tsx';
 import { Button } from '../inline.tsx';
 import { Heading } from '../parts.tsx';
-import { roleText } from '../roles.ts';
+import { decides, roleText } from '../roles.ts';
 import { askersOf, groupNames, routesOf, type Routes } from './approver-groups.ts';
 import { membersAddress, nameOfMember, statusText, type Member } from './members.tsx';
 
@@ -22,10 +22,6 @@ interface Group {
   /** What asks it, such as "high risk". */
   readonly askedFor: readonly string[];
 }
-
-/** Whoever is invited or disabled, or only views, decides nothing. */
-const decides = ({ can_act: canAct, roles }: Member): boolean =>
-  canAct && roles.some((role) => role !== 'viewer');
 
 /** Why somebody in a group does not count. */
 const whyNot = (member: Member): string =>

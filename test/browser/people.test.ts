@@ -308,13 +308,15 @@ describe('members', () => {
 });
 
 test('a group that is asked and in which no one may decide is named, and filled', async () => {
-  const { id, emails } = tenant;
+  const { admin, id, emails } = tenant;
+  const undoes = { email: 'undo@acme.example', roles: ['reverter'], groups: ['board'] };
+  await addMember(admin, id, undoes);
   const seen = await tabOf('tenant_admin');
   const groups = new PeoplePage(seen.page);
   await groups.open(id, 'groups');
   const board = groups.row('board');
   await eventually(async () => {
-    expect(await board.innerText()).toMatch(/no one[^]*No one in it may decide[^]*critical risk/);
+    expect(await board.innerText()).toMatch(/reverter[^]*No one in it may decide[^]*critical risk/);
     expect(await groups.row('leads').innerText()).toMatch(/high risk, spend/);
   });
   const change = await groups.begin('Change board', 'Members of board');

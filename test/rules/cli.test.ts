@@ -18,6 +18,8 @@ import { table } from '../../cli/https/table.ts';
 import { execute, parse } from '../../cli/interpreter.ts';
 import { columns, json, printable } from '../../cli/output.ts';
 import { Failed } from '../../cli/session.ts';
+import { deciderRoles } from '../../shared/contracts/notifier.ts';
+import { tenantRoles } from '../../shared/contracts/roles.ts';
 
 describe('single values', () => {
   test.each<[string, unknown]>([
@@ -163,6 +165,33 @@ test('of an export that takes the place of another no document stands twice', ()
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test('who can decide is who has a role that does', async () => {
+  const memberOf = (role: string) => ({
+    email: `${role}@acme.example`,
+    roles: [role],
+    groups: ['board'],
+    can_act: true,
+  });
+  const answers: Readonly<Record<string, object>> = {
+    'tenant-config.members.list': { items: tenantRoles.map(memberOf), next_cursor: null },
+    'tenant-config.notifications.effective': {
+      approver_groups: { risk_levels: { high: ['board'] }, action_overrides: {} },
+    },
+  };
+  const session = {
+    tenant: async () => 'a tenant',
+    call: async (action: string) => answers[action],
+  } as unknown as HttpSession;
+  const printed: string[] = [];
+  const print = (text: string): void => void printed.push(text);
+  await execute(parse(['who', '--json'], table), session, {
+    print,
+    signal: new AbortController().signal,
+  });
+  const can_decide = deciderRoles.map((role) => `${role}@acme.example`).join(',');
+  expect(JSON.parse(printed.join(''))).toEqual([{ for: 'high risk', group: 'board', can_decide }]);
 });
 
 test('a terminal is shown escapes in place of what it would obey', () => {
