@@ -13,6 +13,7 @@ import {
   type Attested,
   type Link,
 } from '../shared/security/audit-chain.ts';
+import { isObject } from '../shared/schema/json-pointer.ts';
 import { Misused } from './command.ts';
 
 type Line = ResultOf<'audit.export'>['items'][number];
@@ -32,16 +33,23 @@ function eventsIn(file: string): Exported[] {
   return lines.flatMap((line, index) => {
     if (line.trim() === '') return [];
     const problem = `line ${index + 1} of ${file} is no event of an export of a whole chain`;
-    let parsed: Line;
+    let parsed: unknown;
     try {
-      parsed = JSON.parse(line) as Line;
+      parsed = JSON.parse(line);
     } catch {
       throw new Misused(problem);
     }
-    if ('skipped' in parsed) throw new Misused(problem);
+    if (!isExported(parsed)) throw new Misused(problem);
     return [parsed];
   });
 }
+
+/** Has what a link of the chain is found by; its hash proves the rest. */
+const isExported = (line: unknown): line is Exported =>
+  isObject(line) &&
+  Number.isSafeInteger(line.seq) &&
+  typeof line.hash === 'string' &&
+  isObject(line.actor);
 
 /** What later events of the chain tell of those whose values were purged, by number. */
 const attestedIn = (events: readonly Exported[]): ReadonlyMap<number, Attested> =>

@@ -18,6 +18,7 @@ import { table } from '../../cli/https/table.ts';
 import { execute, parse } from '../../cli/interpreter.ts';
 import { columns, json, printable } from '../../cli/output.ts';
 import { Failed } from '../../cli/session.ts';
+import { verifyFile } from '../../cli/verify-file.ts';
 import { deciderRoles } from '../../shared/contracts/notifier.ts';
 import { tenantRoles } from '../../shared/contracts/roles.ts';
 
@@ -193,6 +194,21 @@ test('who can decide is who has a role that does', async () => {
   const can_decide = deciderRoles.map((role) => `${role}@acme.example`).join(',');
   expect(JSON.parse(printed.join(''))).toEqual([{ for: 'high risk', group: 'board', can_decide }]);
 });
+
+test.each(['null', '5', '[]', '{}', '{"seq": 1, "hash": "a"}', '{"skipped": [1, 2]}'])(
+  'a file of an audit chain with the line %s is told by that line',
+  (line) => {
+    const folder = mkdtempSync(join(tmpdir(), 'strata-chain-'));
+    const file = join(folder, 'chain.ndjson');
+    writeFileSync(file, `\n${line}\n`);
+    try {
+      expect(() => verifyFile(file, undefined)).toThrow(Misused);
+      expect(() => verifyFile(file, undefined)).toThrow(/^line 2 of .* is no event/);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+);
 
 test('a terminal is shown escapes in place of what it would obey', () => {
   const hostile = 'a\u001b[2J\u0007\u202eb\u200b\r\u{e0041}';
