@@ -23,10 +23,10 @@ export async function readScimPage<Row, A extends string>(
   filter: ScimFilter<A> | undefined,
   { offset, most }: { readonly offset: number; readonly most: number },
 ): Promise<ScimPage<Row>> {
-  const isExact = filter?.attribute === 'externalId';
-  const value = filter && (isExact ? filter.value : filter.value.toLowerCase());
-  const where = filter ? `${select} AND ${columns[filter.attribute]} = $2` : select;
-  const values = filter ? [tenantId, value] : [tenantId];
+  // As PostgreSQL makes what is stored: by its locale, which may know no more than ASCII.
+  const sent = filter?.attribute === 'externalId' ? '$2::text' : 'lower($2::text)';
+  const where = filter ? `${select} AND ${columns[filter.attribute]} = ${sent}` : select;
+  const values = filter ? [tenantId, filter.value] : [tenantId];
   const [counted] = await manager.query<[{ total: number }]>(
     `SELECT count(*)::int AS total FROM (${where}) AS all_of_them`,
     values,
