@@ -285,6 +285,18 @@ describe('accounts', () => {
     expect((await platform.get('/auth/users?limit=2')).body.items).toHaveLength(2);
   });
 
+  test('are found by a part of their name as it is written, whatever the database knows of case', async () => {
+    const { id } = await find(first.emails.viewer!);
+    const name = (called: string | null): Promise<unknown> =>
+      strata.database.query('UPDATE auth.users SET display_name = $2 WHERE id = $1', [id, called]);
+    await name('Élodie ÅNGSTRÖM');
+    for (const part of ['Élodie', 'ÅNGSTRÖM', 'LODIE']) {
+      const { body } = await platform.get(`/auth/users?q=${encodeURIComponent(part)}`);
+      expect(body.items).toMatchObject([{ id }]);
+    }
+    await name(null);
+  });
+
   test('a disabled one has no session left and cannot sign in, like an unknown one; enabling does not bring sessions back', async () => {
     const {
       body: { access_token: token, refresh_token: rotating },

@@ -253,9 +253,10 @@ const findActions = ({ db, settings }: AuthParts) =>
       if (email !== undefined) query.andWhere('u.email = :email', { email: addressOf(email) });
       // No pattern: what is looked for may have the signs of one.
       if (q !== undefined)
-        query.andWhere(`strpos(lower(u.email || ' ' || coalesce(u.display_name, '')), :q) > 0`, {
-          q: q.toLowerCase(),
-        });
+        query.andWhere(
+          `strpos(lower(u.email || ' ' || coalesce(u.display_name, '')), lower(:q)) > 0`,
+          { q },
+        );
       if (after !== undefined) query.andWhere('u.id > :after', { after });
       const rows = await query.getMany();
       return pageOf(
