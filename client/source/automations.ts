@@ -106,7 +106,7 @@ async function untilStarted(
   while (isWaiting(state())) {
     const restMs = timeoutMs - sinceMs(startedAt);
     if (restMs <= 0) throw new StrataError('timeout', `Still ${state()} after ${timeoutMs} ms.`);
-    await pause(Math.min(restMs, 2 ** 31 - 1), turned());
+    await pause(restMs, turned());
   }
 }
 

@@ -23,6 +23,9 @@ export function whenAborted(signal: AbortSignal, end: () => void): () => void {
   return () => signal.removeEventListener('abort', end);
 }
 
+/** What a timer takes: one of a longer time, or of none that ends, would fire at once. */
+export const timerMs = (ms: number): number => Math.min(ms, 2 ** 31 - 1);
+
 /** Waits. A signal ends it early, without an error. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
@@ -31,7 +34,7 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
       signal.removeEventListener('abort', finish);
       resolve();
     };
-    const timer = setTimeout(finish, ms);
+    const timer = setTimeout(finish, timerMs(ms));
     whenAborted(signal, finish);
   });
 }

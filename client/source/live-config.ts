@@ -16,7 +16,7 @@
  * | the database was set back                | `reset`: the only word that lets revisions go back                           |
  */
 import { Backoff, spread } from './backoff.ts';
-import { now, pause, sinceMs, whenAborted, type Instant } from './clock.ts';
+import { now, pause, sinceMs, timerMs, whenAborted, type Instant } from './clock.ts';
 import { EventParser, type StreamEvent } from './event-stream.ts';
 import { closedError, StrataError } from './failure.ts';
 import type { Answer, Gateway } from './gateway.ts';
@@ -157,7 +157,7 @@ export class LiveConfig {
     let timer: ReturnType<typeof setTimeout>;
     return new Promise<void>((resolve, reject) => {
       const giveUp = (): void => reject(late('', timeoutMs, this.#error));
-      timer = hasFile ? setTimeout(resolve, fileWaitsMs) : setTimeout(giveUp, timeoutMs);
+      timer = hasFile ? setTimeout(resolve, fileWaitsMs) : setTimeout(giveUp, timerMs(timeoutMs));
       this.#onTry = (error) => {
         if (hasFile ? error?.isFinal : error?.isFinalAtStart) reject(error);
         else if (!error || hasFile) resolve();
@@ -238,7 +238,7 @@ export class LiveConfig {
     const parser = new EventParser();
     const reader = body.getReader();
     const guard = (): ReturnType<typeof setTimeout> => setTimeout(() => ending.abort(), watchdogMs);
-    const checkEveryMs = Math.max(this.#options.maxStalenessMs / 4, 250);
+    const checkEveryMs = timerMs(Math.max(this.#options.maxStalenessMs / 4, 250));
     const checks = setInterval(() => this.#keepYoung(), checkEveryMs);
     let watchdog = guard();
     try {
@@ -423,7 +423,7 @@ export class LiveConfig {
       this.#options.onState(this.state);
     }
     if (stale || this.#closing.signal.aborted) return;
-    const leftMs = Math.min(this.#options.maxStalenessMs - ageMs + 1, 2 ** 31 - 1);
+    const leftMs = timerMs(this.#options.maxStalenessMs - ageMs + 1);
     this.#staleTimer = setTimeout(() => this.#reportStaleness(), leftMs);
   }
 

@@ -328,6 +328,25 @@ describe('while no gateway answers', () => {
       message: expect.stringContaining('service_unavailable'),
     });
   });
+
+  test('a time without an end has none: no timer takes it for one that is over', async () => {
+    const timers = [jest.spyOn(globalThis, 'setTimeout'), jest.spyOn(globalThis, 'setInterval')];
+    gateway.answer = (response) => refuse(response, 503, 'service_unavailable');
+    const opening = connected({ maxStalenessMs: Infinity, startup: { timeoutMs: Infinity } });
+    try {
+      await eventually(async () => expect(gateway.asked.length).toBeGreaterThan(1));
+      gateway.answer = undefined;
+      const config = await opening;
+      await live(config);
+      const late = config.atLeast(2, { timeoutMs: Infinity });
+      gateway.write({ max_cost_impact_auto: 60 });
+      expect(await late).toEqual(gateway.revision);
+      const times = timers.flatMap(({ mock }) => mock.calls.map(([, ms = 0]) => ms));
+      expect(Math.max(...times)).toBe(2 ** 31 - 1);
+    } finally {
+      for (const timer of timers) timer.mockRestore();
+    }
+  });
 });
 
 describe('what can not be helped by asking again', () => {
