@@ -46,7 +46,7 @@ const mostKept = 1000;
 /** What `new ServiceBroker(…)` takes. */
 export function strataBroker(options: BusOptions): BrokerOptions {
   const { nodeId, namespace = 'strata', requestTimeoutMs = 10_000 } = options;
-  const call = (next: Call): Call => nearCache(withCredential(next, options.apiKey), options);
+  const call = (next: Call): Call => withCredential(nearCache(next, options), options.apiKey);
   const middleware: object = { name: 'Strata', call };
   return {
     nodeID: nodeId,
@@ -137,7 +137,9 @@ function nearCache(next: Call, { maxAgeMs = 1000 }: BusOptions): Call {
     const isKept = kept.includes(action) && least === undefined && past === undefined;
     if (!isKept || maxAgeMs <= 0) return next(action, params, options);
     const members = Object.entries(params).filter(([, value]) => value !== undefined);
-    const key = JSON.stringify([action, members.sort(([a], [b]) => (a < b ? -1 : 1))]);
+    // Without a tenant in it, a call is about that of the credential.
+    const by: unknown = params.tenant_id === undefined && options.meta?.credential;
+    const key = JSON.stringify([action, members.sort(([a], [b]) => (a < b ? -1 : 1)), by]);
     const entry = entries.get(key);
     if (entry && sinceMs(entry.askedAt) < maxAgeMs) {
       keep(entries, key, entry);

@@ -769,6 +769,18 @@ describe('the near-cache of the bus', () => {
     expect(await ask()).toEqual({ values: { a: 2 }, stale: true });
   });
 
+  test('what is of the tenant of a credential is given to that credential alone', async () => {
+    answer = async () => ({ configurations: { count: calls.length } });
+    let apiKey = 'of one tenant';
+    const call = brokerOf({ apiKey: () => apiKey });
+    const first = await call('config-resolver.configurations');
+    apiKey = 'of another';
+    const second = await call('config-resolver.configurations');
+    expect(second).toEqual({ configurations: { count: 2 } });
+    apiKey = 'of one tenant';
+    expect(await call('config-resolver.configurations')).toBe(first);
+  });
+
   test('shows the credential to Strata alone', async () => {
     answer = async () => 'done';
     const call = brokerOf();
