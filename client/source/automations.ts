@@ -39,13 +39,19 @@ async function insist<T>(signal: AbortSignal, send: () => Promise<T>): Promise<T
   }
 }
 
+/** What is undefined takes nothing of the context away. */
+const bodyOf = (context: Context, said: Question | AutomationRequest) => ({
+  ...inSnakeCase(context),
+  ...inSnakeCase(said),
+});
+
 export async function decide(
   gateway: Gateway,
   context: Context,
   question: Question,
   signal: AbortSignal,
 ): Promise<Decision> {
-  const body = inSnakeCase({ ...context, ...question });
+  const body = bodyOf(context, question);
   const answer = await insist(signal, () =>
     gateway.json('/decide', { method: 'POST', body, signal }),
   );
@@ -79,7 +85,7 @@ export async function startAutomation(
   request: AutomationRequest,
   closing: AbortSignal,
 ): Promise<Automation> {
-  const body = inSnakeCase({ idempotencyKey: randomName(), ...context, ...request });
+  const body = { idempotency_key: randomName(), ...bodyOf(context, request) };
   const how = { method: 'POST', signal: closing } as const;
   let isFirst = request.idempotencyKey === undefined;
   return insist(closing, async () => {

@@ -18,6 +18,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   connect,
@@ -365,6 +366,29 @@ describe('what can not be helped by asking again', () => {
     await expect(connected()).rejects.toMatchObject({ name: 'StrataError', code, status });
     expect(performance.now() - began).toBeLessThan(1000);
     expect(asked).toBe(1);
+  });
+
+  test('a request that is repeated is the same one, also where its key is undefined', async () => {
+    const config = await connected({ context: { serviceId: 'checkout' } });
+    const sent: unknown[] = [];
+    gateway.answer = (response) => {
+      void json(response.req).then((body) => {
+        sent.push(body);
+        if (sent.length === 1) response.destroy();
+        else response.end('{"id":"a","state":"denied","decision":"deny","reasons":[]}');
+      });
+    };
+    const request = { action: 'scale', riskLevel: 'low' };
+    const run = await config.automation({
+      ...request,
+      idempotencyKey: undefined,
+      serviceId: undefined,
+    });
+    expect(run.state).toBe('denied');
+    const same = { service_id: 'checkout', idempotency_key: expect.any(String) };
+    expect(sent).toEqual([expect.objectContaining(same), sent[0]]);
+    await config.decide({ ...request, serviceId: undefined });
+    expect(sent[2]).toEqual({ service_id: 'checkout', action: 'scale', risk_level: 'low' });
   });
 
   test('a server that is away is said by its name as soon as the program wants to know', async () => {
