@@ -10,6 +10,7 @@ import {
   addMember,
   adminPassword,
   createTenant,
+  createTenantWith,
   joinTenant,
   memberPassword,
   signIn,
@@ -272,6 +273,8 @@ test('tenants are found by a part of their name', async () => {
   };
   expect(await names('aCme nam')).toEqual(['Acme names']);
   expect((await names(' names')).sort()).toEqual(['Acme names', 'Other names']);
+  await createTenantWith(strata.url, platform, 'Haus Über Ökonomie');
+  expect(await names('ÜBER ökonomie')).toEqual(['Haus Über Ökonomie']);
   for (const q of ['%', '_', 'nobody', "'"]) expect(await names(q)).toEqual([]);
   expect((await acme.admin.get('/tenants?q=Other%20names')).status).toBe(403);
 });

@@ -126,9 +126,9 @@ test('Okta and Entra create, find, rename and remove a group and its people', as
   expect((await found(`displayName eq "${group.displayName.toUpperCase()}"`)).Resources).toEqual([
     group,
   ]);
-  // The embedded database knows the other case of ASCII alone.
-  const capital = await groupOf([], { displayName: 'Équipe Ökonomie' });
-  expect((await found('displayName eq "Équipe Ökonomie"')).Resources).toEqual([capital]);
+  // PostgreSQL and JavaScript make other small letters of these.
+  const capital = await groupOf([], { displayName: 'Équipe İstanbul ΟΔΟΣ' });
+  expect((await found('displayName eq "équipe İSTANBUL ΟΔΟΣ"')).Resources).toEqual([capital]);
   const { members: _members, ...bare } = group;
   const without = await found('externalId eq "00g1"', '&excludedAttributes=members');
   expect([without.totalResults, without.Resources]).toEqual([1, [bare]]);

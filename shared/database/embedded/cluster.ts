@@ -59,7 +59,9 @@ async function runInitdb(
     ['-D', '.'],
     ['-U', 'strata'],
     ['--auth=scram-sha-256', `--pwfile=${passwordFile}`],
-    ['--encoding=UTF8', '--locale=C', '--no-instructions'],
+    // The order of C, on every machine alike, and upper and lower case of all scripts.
+    ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
+    ['--no-instructions'],
   ].flat();
   try {
     const options = { ...account, env: environment, cwd: directory };
