@@ -16,6 +16,7 @@ import {
   openCheckpoint,
   type Checkpoint,
 } from '../../shared/security/audit-checkpoint.ts';
+import { groupedBy } from '../../shared/schema/grouped-by.ts';
 import { notesIn } from '../../shared/security/signed-note.ts';
 import { Misused, type Command } from '../command.ts';
 import { columns } from '../output.ts';
@@ -47,7 +48,7 @@ function checkpointsIn(file: string, keys: readonly string[]): Map<string, Check
   const read = notes.map((note) => openCheckpoint(note, keys));
   const last = (chain: string): string => (chain === platformChain ? '' : chain);
   const sorted = read.toSorted((one, other) => (last(one.chain) < last(other.chain) ? -1 : 1));
-  return Map.groupBy(sorted, ({ chain }) => chain);
+  return groupedBy(sorted, ({ chain }) => chain);
 }
 
 /** How far chains had come when they were erased, by the events of the platform's chain. */

@@ -1,4 +1,5 @@
 /** JSON Pointer (RFC 6901): how problems, differences and secrets name a place in a document. */
+import { groupedBy } from './grouped-by.ts';
 
 /** One member's name as a pointer spells it. */
 export const pointerToken = (name: string): string =>
@@ -43,7 +44,7 @@ export function withValuesAt(value: unknown, places: readonly Placed[]): unknown
   const inside = places.slice(last + 1);
   if (inside.length === 0) return start;
   const members = new Map(Object.entries(membersOf(start)));
-  for (const [name, below] of Map.groupBy(inside, ({ names }) => names[0]!)) {
+  for (const [name, below] of groupedBy(inside, ({ names }) => names[0]!)) {
     const rest = below.map(({ names: [, ...names], next }) => ({ names, next }));
     const member = withValuesAt(members.get(name), rest);
     if (member === undefined) members.delete(name);

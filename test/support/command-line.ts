@@ -8,9 +8,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { commandFirst, table } from '../../cli/https/table.ts';
-import type { InstalledClient } from './client-package.ts';
+import { nodes, type InstalledClient } from './client-package.ts';
 
 const failed = 1;
+/** The machine's own where that is another one: it may be the oldest that the package supports. */
+const machines = nodes().at(-1)!;
 /** Where Node keeps what it has compiled, so that a process starts sooner. */
 const { NODE_COMPILE_CACHE } = process.env;
 const compiled = NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
@@ -32,7 +34,7 @@ export interface CommandLine {
 interface Started {
   readonly environment?: Record<string, string>;
   readonly input?: string;
-  /** The path of another Node. */
+  /** The path of a Node; the machine's own by default. */
   readonly node?: string;
   /** No one reads the answer, as after a pipe to a program that has ended. */
   readonly isUnread?: boolean;
@@ -49,7 +51,7 @@ export function commandLine(
     folder,
     done,
     async run(args, started = {}) {
-      const { environment: more = {}, input = '', node = process.execPath, isUnread } = started;
+      const { environment: more = {}, input = '', node = machines, isUnread } = started;
       const child = spawn(node, [bin, ...args], {
         cwd: folder,
         env: { HOME: folder, ...compiled, ...environment, ...more },
