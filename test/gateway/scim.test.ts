@@ -148,6 +148,11 @@ test('Okta looks for a person, creates, replaces, deactivates and brings them ba
   const on = await patch(id, { op: 'replace', value: { active: true } });
   expect([on.status, on.body.active]).toEqual([200, true]);
   expect(await memberOf(id)).toMatchObject({ roles: ['viewer'], managed_by: 'scim' });
+  // Names of attributes are the same in upper and lower case.
+  const shouted = { userName, ACTIVE: 'False', Name: { GivenName: 'Ada' }, displayname: 'A' };
+  const left = await send('PUT', users(`/${id}`), shouted);
+  expect(left.body).toMatchObject({ active: false, name: { givenName: 'Ada' }, displayName: 'A' });
+  expect(await memberOf(id)).toBeUndefined();
 });
 
 test('Entra changes attributes with capitals, texts for booleans, arrays and dotted names', async () => {

@@ -69,16 +69,24 @@ function onlyOf(value: unknown): unknown {
   return isWrapped ? only.value : only;
 }
 
+/** By their names in lower case, as SCIM compares them (RFC 7643, 2.1). */
+const membersOf = (value: object): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(Object.entries(value).map(([name, each]) => [name.toLowerCase(), each]));
+
 /** What a whole user says: what it leaves out is not there, but for `active`, which is true. */
-export const stateOf = (sent: SentUser): ScimState => ({
-  userName: sent.userName,
-  externalId: sent.externalId ?? null,
-  displayName: sent.displayName ?? null,
-  formatted: sent.name?.formatted ?? null,
-  givenName: sent.name?.givenName ?? null,
-  familyName: sent.name?.familyName ?? null,
-  active: sent.active === undefined ? true : activeOf(sent.active),
-});
+export function stateOf(sent: SentUser): ScimState {
+  const { externalid, displayname, name, active = true } = membersOf(sent);
+  const { formatted, givenname, familyname } = membersOf(objectOf(name ?? {}, 'name'));
+  return {
+    userName: sent.userName,
+    externalId: textOf(externalid, 'externalId'),
+    displayName: textOf(displayname, 'displayName'),
+    formatted: textOf(formatted, 'name/formatted'),
+    givenName: textOf(givenname, 'name/givenName'),
+    familyName: textOf(familyname, 'name/familyName'),
+    active: activeOf(active),
+  };
+}
 
 /** Paths in lower case, as SCIM compares them. */
 const texts: Readonly<Record<string, Exclude<keyof ScimProfile, 'userName'>>> = {
