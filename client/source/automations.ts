@@ -55,7 +55,10 @@ export async function decide(
   const answer = await insist(signal, () =>
     gateway.json('/decide', { method: 'POST', body, signal }),
   );
-  return inCamelCase(answer.body as object) as Decision;
+  const decided = inCamelCase(Object(answer.body)) as Decision;
+  // A proxy may answer anything, which is no permission.
+  if (decided.decision) return decided;
+  throw new StrataError('unexpected_answer', 'What answered is no decision.');
 }
 
 /** What the gateway says of an automation. */

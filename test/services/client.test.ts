@@ -391,6 +391,16 @@ describe('what can not be helped by asking again', () => {
     expect(sent[2]).toEqual({ service_id: 'checkout', action: 'scale', risk_level: 'low' });
   });
 
+  test.each(['{"status":"maintenance"}', '[]', 'null', ''])(
+    'what answers %j to a question has not decided it',
+    async (answer) => {
+      const config = await connected();
+      gateway.answer = (response) => void response.end(answer);
+      const asking = config.decide({ action: 'scale', riskLevel: 'low' });
+      await expect(asking).rejects.toMatchObject({ code: 'unexpected_answer' });
+    },
+  );
+
   test('a server that is away is said by its name as soon as the program wants to know', async () => {
     const began = performance.now();
     const url = `http://127.0.0.1:${await freePort()}`;
