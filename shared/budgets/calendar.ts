@@ -92,10 +92,13 @@ function ofEvent(
   const end = endOf(event, timezone, path, reading);
   if (Temporal.PlainDateTime.compare(end, plainOf(start)) <= 0)
     throw new UnusableCalendar(`${path}/DTEND`, 'must be after DTSTART: the event is empty');
-  const rules = component.getAllProperties('rrule');
-  const isPlain =
-    rules.length === 1 && !component.hasProperty('exdate') && !component.hasProperty('rdate');
-  const rule = rules[0]?.getFirstValue() as InstanceType<typeof ICAL.Recur> | undefined;
+  const [first, ...others] = component.getAllProperties('rrule');
+  if (others.length > 0)
+    throw new UnusableCalendar(`${path}/RRULE`, 'is there more than once: write an event for each');
+  if (component.hasProperty('rdate'))
+    throw new UnusableCalendar(`${path}/RDATE`, 'adds recurrences: write each as its own event');
+  const isPlain = !component.hasProperty('exdate');
+  const rule = first?.getFirstValue() as InstanceType<typeof ICAL.Recur> | undefined;
   if (rule && !['YEARLY', 'MONTHLY', 'WEEKLY', 'DAILY'].includes(rule.freq))
     throw new UnusableCalendar(`${path}/RRULE`, `FREQ=${rule.freq} is more often than a day`);
   if (isPlain && rule && isEndless(rule)) {
@@ -103,11 +106,11 @@ function ofEvent(
     const isYearly = isSameDayEachYear(rule, start) && !days.some(isAtLeapDay);
     if (days.length > 0 && isYearly && comesWithin(start, { years: 1 }, reading))
       return { dates: days, windows: [] };
-    const isWeekly = !start.isDate && comesWithin(start, { weeks: 1 }, reading);
+    const isWeekly = comesWithin(start, { weeks: 1 }, reading);
     const weekly = isWeekly ? weeklyWindow(rule, start, end, timezone) : undefined;
     if (weekly) return { dates: [], windows: [weekly] };
   }
-  if (rule) endByClocksOf(start, rule, timezone);
+  byClocksOf(start, component, timezone);
   return { dates: [], windows: [...occurrences(event, end, path, timezone, reading)] };
 }
 
@@ -152,22 +155,24 @@ function endOf(
 }
 
 /**
- * The last moment of a rule is told in UTC (RFC 5545, 3.3.10). Of a start whose zone the calendar only
- * names, the library takes the clocks for those of UTC.
+ * The last moment of a rule is told in UTC (RFC 5545, 3.3.10), and what is left out may be. Of a start
+ * whose zone the calendar only names, the library takes the clocks for those of UTC.
  */
-function endByClocksOf(
-  { zone }: InstanceType<typeof ICAL.Time>,
-  rule: InstanceType<typeof ICAL.Recur>,
+function byClocksOf(
+  start: InstanceType<typeof ICAL.Time>,
+  component: InstanceType<typeof ICAL.Component>,
   timezone: string,
 ): void {
-  const { until } = rule;
-  if (until === null || !isUtc(until) || zone !== ICAL.Timezone.localTimezone) return;
-  const wall = plainOf(until)
-    .add({ seconds: until.second })
-    .toZonedDateTime('UTC')
-    .withTimeZone(timezone)
-    .toPlainDateTime();
-  rule.until = ICAL.Time.fromDateTimeString(wall.toString({ smallestUnit: 'second' }));
+  const here = (time: InstanceType<typeof ICAL.Time>): InstanceType<typeof ICAL.Time> => {
+    if (!isUtc(time) || start.zone !== ICAL.Timezone.localTimezone) return time;
+    const at = plainOf(time).add({ seconds: time.second });
+    const wall = at.toZonedDateTime('UTC').withTimeZone(timezone).toPlainDateTime();
+    return ICAL.Time.fromDateTimeString(wall.toString({ smallestUnit: 'second' }));
+  };
+  const rule = component.getFirstPropertyValue('rrule') as InstanceType<typeof ICAL.Recur> | null;
+  if (rule?.until) rule.until = here(rule.until);
+  for (const left of component.getAllProperties('exdate'))
+    left.setValues((left.getValues() as InstanceType<typeof ICAL.Time>[]).map(here));
 }
 
 /** Whether it has begun, or its next recurrence is its first: else it would freeze too early. */

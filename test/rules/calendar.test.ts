@@ -91,11 +91,13 @@ describe('an event becomes', () => {
         ['DTSTART:20261224T170000Z', 'DTEND:20261224T235959Z'],
         ['DTSTART;TZID=Asia/Tokyo:20261224T180000', 'DTEND:20261224T150000Z'],
         [...day, 'RRULE:FREQ=WEEKLY;BYDAY=SA,SU'],
+        ['DTSTART;VALUE=DATE:20260105', 'RRULE:FREQ=WEEKLY'],
       ),
     ).toEqual([
       { from: '2026-12-24T17:00', until: '2026-12-25T00:00', timezone: 'UTC' },
       { from: '2026-12-24T18:00', until: '2026-12-25T00:00', timezone: 'Asia/Tokyo' },
       { days: ['sat', 'sun'], start: '00:00', end: '00:00', timezone: 'Asia/Tokyo' },
+      { days: ['mon'], start: '00:00', end: '00:00', timezone },
     ]);
   });
 
@@ -123,6 +125,12 @@ describe('an event becomes', () => {
     expect(read([...lines, 'EXDATE;VALUE=DATE:20261225'])).toEqual([
       { from: '2027-12-25T00:00', until: '2027-12-26T00:00', timezone },
     ]);
+    const daily = ['DTSTART;TZID=Asia/Tokyo:20260603T080000', 'DURATION:PT1H'];
+    const told = ['RRULE:FREQ=DAILY;COUNT=3', 'EXDATE:20260603T230000Z'];
+    expect(read([...daily, ...told]).map(({ from }) => from)).toEqual([
+      '2026-06-03T08:00',
+      '2026-06-05T08:00',
+    ]);
   });
 });
 
@@ -148,6 +156,12 @@ describe('refused, with its place', () => {
       'a changed recurrence',
       calendar([day, 'RECURRENCE-ID;VALUE=DATE:20260901']),
       '/VEVENT/0/RECURRENCE-ID',
+    ],
+    ['a day that is added', calendar([day, 'RDATE;VALUE=DATE:20260903']), '/VEVENT/0/RDATE'],
+    [
+      'two rules',
+      calendar([day, 'RRULE:FREQ=DAILY;COUNT=2', 'RRULE:FREQ=WEEKLY;COUNT=2']),
+      '/VEVENT/0/RRULE',
     ],
     [
       'each day of two years',
