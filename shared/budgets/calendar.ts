@@ -99,8 +99,7 @@ function ofEvent(
     throw new UnusableCalendar(`${path}/RDATE`, 'adds recurrences: write each as its own event');
   const isPlain = !component.hasProperty('exdate');
   const rule = first?.getFirstValue() as InstanceType<typeof ICAL.Recur> | undefined;
-  if (rule && !['YEARLY', 'MONTHLY', 'WEEKLY', 'DAILY'].includes(rule.freq))
-    throw new UnusableCalendar(`${path}/RRULE`, `FREQ=${rule.freq} is more often than a day`);
+  if (rule) requireReadable(rule, start, `${path}/RRULE`);
   if (isPlain && rule && isEndless(rule)) {
     const days = start.isDate ? daysOf(plainOf(start), end) : [];
     const isYearly = isSameDayEachYear(rule, start) && !days.some(isAtLeapDay);
@@ -112,6 +111,25 @@ function ofEvent(
   }
   byClocksOf(start, component, timezone);
   return { dates: [], windows: [...occurrences(event, end, path, timezone, reading)] };
+}
+
+/** Throws for what the library reads otherwise than RFC 5545; a leap day it would move to 1 March. */
+function requireReadable(
+  rule: InstanceType<typeof ICAL.Recur>,
+  { month, day }: InstanceType<typeof ICAL.Time>,
+  path: string,
+): void {
+  if (!['YEARLY', 'MONTHLY', 'WEEKLY', 'DAILY'].includes(rule.freq))
+    throw new UnusableCalendar(path, `FREQ=${rule.freq} is more often than a day`);
+  const { BYWEEKNO: weeks, BYMONTH: months, BYMONTHDAY: days, ...others } = partsOf(rule);
+  if (weeks) throw new UnusableCalendar(path, 'has BYWEEKNO: write it by days or weeks');
+  if (rule.freq !== 'YEARLY') return;
+  if (days && !months)
+    throw new UnusableCalendar(path, 'has BYMONTHDAY and no BYMONTH: say which months');
+  const isPlain = !months && Object.keys(others).length === 0;
+  if (!isPlain || month !== 2 || day !== 29) return;
+  rule.setComponent('BYMONTH', [2]);
+  rule.setComponent('BYMONTHDAY', [29]);
 }
 
 /** By UTC, by the zone that it names, or by that of the reader. */

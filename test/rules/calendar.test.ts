@@ -112,11 +112,14 @@ describe('an event becomes', () => {
     expect(windows.at(-1)).toMatchObject({ from: last, timezone: zone });
   });
 
-  test('as many days in a leap year as in others', () => {
+  test('as many days in a leap year as in others, and a leap day in no other year', () => {
     const lines = ['DTSTART;VALUE=DATE:20260227', 'DTEND;VALUE=DATE:20260302'];
     expect(read([...lines, 'RRULE:FREQ=YEARLY'])).toEqual([
       { from: '2027-02-27T00:00', until: '2027-03-02T00:00', timezone },
       { from: '2028-02-27T00:00', until: '2028-03-01T00:00', timezone },
+    ]);
+    expect(read(['DTSTART;VALUE=DATE:20240229', 'RRULE:FREQ=YEARLY'])).toEqual([
+      { from: '2028-02-29T00:00', until: '2028-03-01T00:00', timezone },
     ]);
   });
 
@@ -163,6 +166,8 @@ describe('refused, with its place', () => {
       calendar([day, 'RRULE:FREQ=DAILY;COUNT=2', 'RRULE:FREQ=WEEKLY;COUNT=2']),
       '/VEVENT/0/RRULE',
     ],
+    ['a day of all months', calendar([day, 'RRULE:FREQ=YEARLY;BYMONTHDAY=1']), 'say which months'],
+    ['a week of the year', calendar([day, 'RRULE:FREQ=YEARLY;BYWEEKNO=36']), 'has BYWEEKNO'],
     [
       'each day of two years',
       calendar(['DTSTART:20260901T000000Z', 'DTEND:20260901T010000Z', 'RRULE:FREQ=DAILY']),
