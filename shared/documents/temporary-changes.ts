@@ -21,7 +21,7 @@ import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { TemporaryChange, TemporaryField } from '../contracts/temporary-changes.ts';
 import { runAlone } from '../database/prepared-statements.ts';
 import { invalid, StrataError, type Problem } from '../errors.ts';
-import { diff, leavesOf, touching, type Difference } from '../schema/diff.ts';
+import { ancestorsOf, diff, leavesOf, touching, type Difference } from '../schema/diff.ts';
 import { isObject, namesOf, pointerToken, valueAt, withValuesAt } from '../schema/json-pointer.ts';
 import type { DocumentKind } from './document-kind.ts';
 import { pathOf } from './document-paths.ts';
@@ -156,7 +156,10 @@ export function following(
   });
   const forGood = restored(before, ...taken) ?? before;
   const { fields, made } = temporaryOf(diff(forGood, after));
-  const all = new Set([...made, ...earlier.flatMap((each) => each.made)]);
+  // One that holds none of its fields is emptied by other ends.
+  const around = new Set(fields.flatMap(({ path }) => [path, ...ancestorsOf(path)]));
+  const others = earlier.flatMap((each) => each.made).filter((path) => around.has(path));
+  const all = new Set([...made, ...others]);
   // The innermost first.
   return { fields, made: [...all].toSorted((one, other) => other.length - one.length) };
 }

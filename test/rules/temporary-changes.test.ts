@@ -109,6 +109,12 @@ describe('a change that follows another', () => {
   });
 });
 
+test('a change keeps no objects of others that hold none of its fields', () => {
+  const first = changed({ document: { custom: {} }, open: [] }, { custom: { a: { n: 1 } } });
+  const { open } = changed(first, { custom: { a: { n: 1 }, b: { n: 1 } } });
+  expect(open.map(({ made }) => made)).toEqual([['/custom/a'], ['/custom/b']]);
+});
+
 test('what follows many changes of a large document costs no more than its length', () => {
   const perChange = 100;
   const followingMany = (count: number) => {
