@@ -96,14 +96,16 @@ export function authService(options: AuthOptions): ServiceSchema {
     async started({ call }: Started): Promise<void> {
       const sweeps = {
         sessions: removeEndedSessions(settings),
+        shares: removeEndedShares,
+        taken: removeTakenValues,
+      };
+      const asking = {
         invitations: removeExpiredInvitations(settings, (invited) =>
           releaseInvited(db, call, invited, settings().session_retention_days),
         ),
-        shares: removeEndedShares,
-        taken: removeTakenValues,
         accounts: finishErasures((id) => finishErasure(db, call, id)),
       };
-      sweeping = startSweeping({ db, log, name: 'auth', sweeps });
+      sweeping = startSweeping({ db, log, name: 'auth', sweeps, asking });
     },
     async stopped(): Promise<void> {
       await sweeping?.stop();

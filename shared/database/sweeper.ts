@@ -5,6 +5,7 @@
  * |---|---|
  * | a statement removes at most `batchRows` rows of a table, and locked rows are left for the next time | nobody waits for a sweep for longer than one statement takes |
  * | a batch is a transaction under an advisory lock, which the others only try | one node sweeps at a time; when it is gone another continues within a minute |
+ * | what asks other services has no transaction, and each node may do it | nobody waits for a connection until they answer |
  * | a pause follows each batch | the database has most of its time for whoever waits for an answer |
  * | what fails is logged once, and tried again each minute | a sweep that cannot work is seen, and does not fill the log |
  */
@@ -45,6 +46,8 @@ export interface SweeperOptions {
   readonly name: string;
   /** By what they remove, for the log. */
   readonly sweeps: Readonly<Record<string, Sweep>>;
+  /** Those that ask other services, each part of which may be done again. */
+  readonly asking?: Readonly<Record<string, Sweep>>;
   /** Until the first time, in milliseconds; within a minute of the start. */
   readonly firstMs?: number;
   readonly retryMs?: number;
@@ -56,13 +59,13 @@ export interface Sweeper {
 }
 
 export function startSweeping(options: SweeperOptions): Sweeper {
-  const { db, log, name, sweeps } = options;
+  const { db, log, name, sweeps, asking = {} } = options;
   const nextTime = new WakeableWait();
   const stopping = new AbortController();
   const failing = new Set<string>();
 
   /** Null where another node is sweeping. */
-  const removeBatch = (sweep: Sweep): Promise<Removed | null> =>
+  const removeAlone = (sweep: Sweep): Promise<Removed | null> =>
     db.transaction(async (manager) => {
       const [lock] = await manager.query<{ mine: boolean }[]>(
         'SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS mine',
@@ -71,13 +74,23 @@ export function startSweeping(options: SweeperOptions): Sweeper {
       return lock?.mine ? sweep(manager, batchRows) : null;
     });
 
+  const batchOf: Readonly<Record<string, () => Promise<Removed | null>>> = Object.fromEntries([
+    ...Object.entries(sweeps).map(([what, sweep]) => [what, () => removeAlone(sweep)] as const),
+    ...Object.entries(asking).map(
+      ([what, sweep]) => [what, () => sweep(db.manager, batchRows)] as const,
+    ),
+  ]);
+
   /** Resolves to whether nothing is left to remove. */
-  async function removeAll(what: string, sweep: Sweep): Promise<boolean> {
+  async function removeAll(
+    what: string,
+    removeBatch: () => Promise<Removed | null>,
+  ): Promise<boolean> {
     const removed: Record<string, number> = {};
     let isDone = false;
     let isMine = true;
     while (!isDone && isMine && !stopping.signal.aborted) {
-      const batch = await removeBatch(sweep);
+      const batch = await removeBatch();
       isMine = batch !== null;
       for (const [table, rows] of Object.entries(batch ?? {}))
         removed[table] = (removed[table] ?? 0) + rows;
@@ -90,9 +103,12 @@ export function startSweeping(options: SweeperOptions): Sweeper {
   }
 
   /** As above; one that fails does not hold up the others. */
-  async function tryToRemoveAll(what: string, sweep: Sweep): Promise<boolean> {
+  async function tryToRemoveAll(
+    what: string,
+    removeBatch: () => Promise<Removed | null>,
+  ): Promise<boolean> {
     try {
-      const isDone = await removeAll(what, sweep);
+      const isDone = await removeAll(what, removeBatch);
       failing.delete(what);
       return isDone;
     } catch (error) {
@@ -110,8 +126,8 @@ export function startSweeping(options: SweeperOptions): Sweeper {
     await nextTime.wait(options.firstMs ?? firstMs);
     while (!stopping.signal.aborted) {
       let isDone = true;
-      for (const [what, sweep] of Object.entries(sweeps)) {
-        const isSwept = await tryToRemoveAll(what, sweep);
+      for (const [what, removeBatch] of Object.entries(batchOf)) {
+        const isSwept = await tryToRemoveAll(what, removeBatch);
         isDone &&= isSwept;
       }
       if (!stopping.signal.aborted)

@@ -483,6 +483,30 @@ describe('a sweep', () => {
     expect(most).toBe(1);
   });
 
+  test('that asks others keeps no connection from those who answer', async () => {
+    const options = { url: database.url, poolSize: 1, timeoutMs: 20_000, ssl: false };
+    const alone = await openDatabase(options, authSchema);
+    await database.query(
+      `INSERT INTO auth.invitations
+       SELECT gen_random_uuid(), $1, gen_random_uuid(), 'past', 'past', 'x', now() - interval '30 days', now() - interval '11 days'`,
+      [tenant],
+    );
+    const release = () => alone.transaction(async (manager) => void manager.query('SELECT'));
+    const { log, lines } = keptLog();
+    const sweeper = startSweeping({
+      db: alone,
+      log,
+      name: 'test',
+      sweeps: {},
+      asking: { invitations: removeExpiredInvitations(() => settings, release) },
+      firstMs: 0,
+    });
+    await eventually(async () => expect(lines).not.toEqual([]));
+    await sweeper.stop();
+    await alone.destroy();
+    expect(lines).toMatchObject([{ level: 30, removed: { invitations: 1 } }]);
+  });
+
   test('that fails is logged once and tried again, and does not hold up the others', async () => {
     await manySessions(1);
     const { log, lines } = keptLog();
