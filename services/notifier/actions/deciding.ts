@@ -178,6 +178,16 @@ async function earlierOf(row: ApprovalRow, { call }: Pick<Request, 'call'>): Pro
   return Promise.all((row.approved_by ?? []).map(withRightNow));
 }
 
+const validOf = (earlier: readonly Earlier[]): StoredApprover[] =>
+  earlier.filter((each) => each.right !== null).map((each) => each.approver);
+
+/** With those alone whose approval counts now, as long as it is not decided. */
+export const withValidApprovals = async (
+  row: ApprovalRow,
+  request: Pick<Request, 'call'>,
+): Promise<ApprovalRow> =>
+  row.state === 'pending' ? { ...row, approved_by: validOf(await earlierOf(row, request)) } : row;
+
 /**
  * Whether the key that somebody came with, or the trust in their workload, is good now; true without
  * one. Throws where nobody can say, since what is known from before an outage may be revoked.
@@ -270,7 +280,7 @@ async function settle(
     if (!(await isStillSo(manager, each))) throw new Outdated();
   const right = requireRight(row, candidate);
   refuseDecided(row, now);
-  const valid = earlier.filter((each) => each.right !== null).map((each) => each.approver);
+  const valid = validOf(earlier);
   refuseTwice({ approved_by: valid }, candidate, decision);
 
   const { isMachine: _isMachine, whyNot: _whyNot, revisions: _revisions, ...who } = candidate;

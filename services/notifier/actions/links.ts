@@ -15,7 +15,7 @@ import { overlap } from '../rules/principals.ts';
 import { databaseTime } from '../stores/clock.ts';
 import { findApproval } from '../stores/approvals.ts';
 import type { ApprovalRow } from '../schema.ts';
-import { askedOf, decide, type ApprovalOptions } from './deciding.ts';
+import { askedOf, decide, withValidApprovals, type ApprovalOptions } from './deciding.ts';
 
 /** The addresses that decide without an account, which none does once a group could have. */
 const recipientsOf = (
@@ -76,7 +76,8 @@ export function linkActions(options: ApprovalOptions, decisionLinks: () => Decis
 
   return {
     async 'notifier.links.show'({ token }, request) {
-      const { link, row, candidate, tenantName } = await openLink(token, request);
+      const { link, row: found, candidate, tenantName } = await openLink(token, request);
+      const row = await withValidApprovals(found, request);
       const hasApproved = (row.approved_by ?? []).some((each) => overlap(each, candidate));
       return viewOf(link, approvalView(row), tenantName, hasApproved);
     },

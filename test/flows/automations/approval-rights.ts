@@ -629,10 +629,15 @@ describe('who may approve', () => {
     test('whoever approved by a key that was revoked since approves in person, once', async () => {
       const key = await people.bob!.post('/auth/api-key', { name: 'lost', scopes: everything });
       const { id } = await ask('ada', 'none', { risk_level: 'high' });
+      const shown = async () =>
+        (await new Client(strata.url).get(`/approvals/decision?token=${linkOf(emails.bob!, id)}`))
+          .body;
       const first = await decide(new Client(strata.url, key.body.api_key), id);
       expect(first.body.what_happens.approve).toContain('if those before still count');
       expect((await decide(people.bob!, id)).status).toBe(409);
+      expect(await shown()).toMatchObject({ has_approved: true, approved_by: [{}] });
       expect((await people.bob!.delete(`/auth/api-keys/${key.body.id}`)).status).toBe(204);
+      expect(await shown()).toMatchObject({ has_approved: false, approved_by: [] });
       const again = await decide(people.bob!, id);
       const bob = { by: ids.bob, api_key: null };
       expect(again.body).toMatchObject({ state: 'pending', approved_by: [bob] });
