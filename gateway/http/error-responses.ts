@@ -20,6 +20,7 @@ import {
 } from '../../shared/errors.ts';
 import { decisionPagePolicy, refusedLinkPage } from './decision-page.ts';
 import type { SentError } from './foreign-errors.ts';
+import { prefers } from './preferred-type.ts';
 import type { RecordResponse } from './request-log.ts';
 import { commonHeaders, pageHeaders } from './security-headers.ts';
 
@@ -117,7 +118,7 @@ async function untilRead(raw: IncomingMessage): Promise<void> {
 const hasHungUp = ({ raw }: FastifyRequest): boolean => raw.destroyed && !raw.complete;
 
 const wantsPage = ({ routeOptions, headers }: FastifyRequest): boolean =>
-  routeOptions.config?.isPage === true && (headers.accept?.includes('text/html') ?? false);
+  routeOptions.config?.isPage === true && prefers(headers.accept, 'text/html');
 
 /**
  * With a refusal ahead of Fastify, so that the rest of the request is not waited for: the

@@ -12,6 +12,7 @@ import { scimMediaType } from '../../shared/contracts/scim.ts';
 import { authorName, etag } from '../../shared/documents/preconditions.ts';
 import { decisionPage, decisionPagePolicy, type DecisionView } from './decision-page.ts';
 import { accessReportCsv } from './access-report-csv.ts';
+import { prefers } from './preferred-type.ts';
 import { commonHeaders, pageHeaders } from './security-headers.ts';
 import type { EventStream } from '../streams/event-stream.ts';
 
@@ -236,7 +237,7 @@ function sendReport(
 ): FastifyReply {
   reply.header('cache-control', 'no-store');
   const { format } = query as { readonly format?: string };
-  const wantsCsv = format === undefined ? accept?.includes('text/csv') : format === 'csv';
+  const wantsCsv = format === undefined ? prefers(accept, 'text/csv') : format === 'csv';
   if (!wantsCsv) return sendJson(report, reply);
   const name = `access-report-${report.at.slice(0, 10)}.csv`;
   return reply
@@ -252,7 +253,7 @@ function sendPage(
   reply: FastifyReply,
 ): FastifyReply {
   reply.header('cache-control', 'no-store');
-  if (!accept?.includes('text/html')) return sendJson(view, reply);
+  if (!prefers(accept, 'text/html')) return sendJson(view, reply);
   return reply
     .headers(pageHeaders)
     .header('content-type', 'text/html; charset=utf-8')
@@ -282,7 +283,7 @@ function sendStream(
   return reply;
 }
 
-const wantsNdjson = ({ accept }: IncomingHttpHeaders): boolean => accept?.includes(ndjson) ?? false;
+const wantsNdjson = ({ accept }: IncomingHttpHeaders): boolean => prefers(accept, ndjson);
 
 /**
  * The headers that describe a stored document: who wrote it, when, and the revision, which is its
