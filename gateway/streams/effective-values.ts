@@ -14,6 +14,7 @@
  * | a platform change for many tenants          | so many questions at a time                                             |
  * | a change for many contexts                  | so many streams are sent it in one go                                   |
  * | contexts of large documents                 | fewer are asked for in one question                                     |
+ * | many contexts of very many keys             | a tenant has a share of keys, beyond which streams are refused          |
  * | many streams that come back at once         | ask together where context and id are the same, and so many at a time   |
  * | the resolver is away                        | streams stay without heartbeats, and it is asked again every second      |
  */
@@ -32,6 +33,7 @@ import { codeOf, invalid, isOutage, StrataError } from '../../shared/errors.ts';
 import { areSame, idOf, type Frames, type Revisions } from './effective-frames.ts';
 import { comment, frame, retryLine, type EventStream, type Subscription } from './event-stream.ts';
 import { RightsRound } from './rights.ts';
+import { countKeys, mostKeys, tooManyKeys } from './watched-keys.ts';
 import type { StreamHub } from './stream-hub.ts';
 
 /** While the resolver is away, it is asked again in this time. */
@@ -57,6 +59,8 @@ export class EffectiveValues {
   readonly #broker: ServiceBroker;
   readonly #coherence: Coherence;
   readonly hub: StreamHub;
+  /** Of all contexts of a tenant. */
+  readonly mostKeys: number;
   /** How often values were asked for. */
   questions = 0;
   /** How often values of the past were. */
@@ -68,10 +72,11 @@ export class EffectiveValues {
   /** Those on their way, which a fleet shares. */
   readonly #pasts = new Map<string, Promise<Digests[] | null>>();
 
-  constructor(broker: ServiceBroker, coherence: Coherence, hub: StreamHub) {
+  constructor(broker: ServiceBroker, coherence: Coherence, hub: StreamHub, most = mostKeys) {
     this.#broker = broker;
     this.#coherence = coherence;
     this.hub = hub;
+    this.mostKeys = most;
   }
 
   /** Throws what the resolver says, where the stream cannot begin. */
@@ -292,12 +297,13 @@ class WatchedTenant {
     try {
       if (isAll) this.#isReset = false;
       const least = isReset ? this.#least : highest(this.#least, this.revision);
-      const answers: Answer[] = [];
-      for (let from = 0; from < contexts.length; from += this.#atOnce) {
-        const asked = contexts.slice(from, from + this.#atOnce).map(({ address }) => address);
-        answers.push(await this.#values.ask(this.#id, asked, least));
+      const others = isAll ? 0 : countKeys(this.#contexts.values());
+      const answers = await this.#ask(contexts, others, least);
+      const [first] = answers;
+      if (!first) {
+        this.#take(contexts, [], others);
+        return undefined;
       }
-      const [first] = answers as [Answer, ...Answer[]];
       const isOld =
         first.revision.tenant < least.tenant || first.revision.platform < least.platform;
       if (isOld) return new StrataError('service_unavailable');
@@ -314,7 +320,7 @@ class WatchedTenant {
       this.rollouts = first.rollouts;
       this.#environment = first.environment;
       const found = answers.flatMap((answer) => answer.contexts);
-      for (const [index, context] of contexts.entries()) take(context, found[index]!);
+      this.#take(contexts, found, others);
       if (isReset && isAll)
         for (const { streams } of this.#contexts.values())
           for (const subscription of streams) subscription.forget();
@@ -327,6 +333,33 @@ class WatchedTenant {
       this.#atOnce = Math.ceil(asked / 2);
       if (isAll) this.#readAgain(isReset);
       return undefined;
+    }
+  }
+
+  /** So many at a time, as long as their keys are not more than the tenant's share. */
+  async #ask(contexts: readonly Context[], others: number, least: Revisions): Promise<Answer[]> {
+    const answers: Answer[] = [];
+    let keys = others;
+    let asked = 0;
+    while (asked < contexts.length && keys <= this.#values.mostKeys) {
+      const next = contexts.slice(asked, asked + this.#atOnce).map(({ address }) => address);
+      const answer = await this.#values.ask(this.#id, next, least);
+      keys += countKeys(answer.contexts);
+      asked += next.length;
+      answers.push(answer);
+    }
+    return answers;
+  }
+
+  /** Those beyond the tenant's share are refused, the last to come first. */
+  #take(contexts: readonly Context[], found: Answer['contexts'], others: number): void {
+    const most = this.#values.mostKeys;
+    let keys = others;
+    for (const [index, context] of contexts.entries()) {
+      const answer = keys > most ? undefined : found[index];
+      if (answer) take(context, answer);
+      else refuse(context, tooManyKeys(most));
+      if (answer) keys += countKeys([answer]);
     }
   }
 
@@ -382,14 +415,18 @@ const isSameMoment = (
 /** Equal digests stay the same object, by which streams know that they have been told. */
 function take(context: Context, { digests, problem }: Answer['contexts'][number]): void {
   if (problem !== undefined) {
-    settle(context, invalid([problem]));
-    const closed = frame('closed', { code: 'validation_failed' });
-    for (const { stream } of context.streams) stream.end(closed);
+    refuse(context, invalid([problem]));
     return;
   }
   const before = context.digests;
   if (before && areSame(before, digests!)) return;
   context.digests = digests!;
+}
+
+function refuse(context: Context, problem: StrataError): void {
+  settle(context, problem);
+  const closed = frame('closed', { code: codeOf(problem) });
+  for (const { stream } of context.streams) stream.end(closed);
 }
 
 function settle({ waiting }: Context, problem?: unknown): void {

@@ -475,5 +475,16 @@ describe('of effective values that are kept in memory', () => {
     isOver = true;
     expect(Object.keys(answer.contexts.at(-1)!.digests!).length).toBeGreaterThan(900);
     expect(turns).toBeGreaterThan(5);
+    // Of a thousand such contexts an answer has a million keys, and no more.
+    const more = Array.from({ length: 1000 }, (_each, n) => ({ service_id: `any${n}` }));
+    await database.query(
+      `INSERT INTO global_config.global_configurations (config_key, config_value, is_public, requires_restart, data_type, revision, updated_by, updated_at)
+       SELECT 'further_' || n, to_json(n), true, false, 'json', 1, 'test', now() FROM generate_series(1, 100) n`,
+    );
+    await changed('platform');
+    const asked = { tenant_id, contexts: more, min_revision: '0.0' };
+    await expect(call('config-resolver.digests', asked)).rejects.toMatchObject({
+      type: 'payload_too_large',
+    });
   });
 });

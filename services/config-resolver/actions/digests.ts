@@ -9,7 +9,7 @@ import {
   type Digests,
 } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
-import { codeOf, errorResponse } from '../../../shared/errors.ts';
+import { codeOf, errorResponse, StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { digestsOf } from '../rules/digests.ts';
 import type { Environments } from '../rules/environments.ts';
@@ -23,6 +23,9 @@ import {
 import { neverStill, type LayersInMemory, type Together } from './layers-in-memory.ts';
 import { Slices } from './slices.ts';
 import { namesOf, sourcesOf, sourcesThen } from './sources.ts';
+
+/** Of one answer, unless one context has more. */
+const mostKeys = 1_000_000;
 
 /**
  * The environment of now. When it has replaced another, the database is asked for the time, which
@@ -57,10 +60,14 @@ export function digestActions(
       const { rollouts = [] } = together.platform;
       const found: ReturnType<typeof digestsOrProblem>[] = [];
       const slices = new Slices();
+      let keys = 0;
       for (const context of contexts) {
         // Of a thousand contexts with a thousand keys each it is seconds of work.
         if (slices.isOver()) await slices.breathe();
-        found.push(digestsOrProblem(tenantId, context, together, environment));
+        const next = digestsOrProblem(tenantId, context, together, environment);
+        keys += Object.keys(next.digests ?? {}).length;
+        if (keys > mostKeys && found.length > 0) throw tooManyKeys();
+        found.push(next);
       }
       return {
         revision: { tenant: together.tenant.revision, platform: together.platform.revision },
@@ -81,6 +88,12 @@ export function digestActions(
     },
   } satisfies Handlers;
 }
+
+const tooManyKeys = (): StrataError =>
+  new StrataError(
+    'payload_too_large',
+    'These contexts have too many keys together. Ask for fewer at a time.',
+  );
 
 const ofSources = (sources: Sources): Digests => digestsOf(effectiveValues(sources).values);
 
