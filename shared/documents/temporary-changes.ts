@@ -20,7 +20,7 @@ import { contractOf } from '../contracts/index.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { TemporaryChange, TemporaryField } from '../contracts/temporary-changes.ts';
 import { runAlone } from '../database/prepared-statements.ts';
-import { invalid, StrataError, type Problem } from '../errors.ts';
+import { boundedProblems, invalid, StrataError, type Problem } from '../errors.ts';
 import { ancestorsOf, diff, leavesOf, touching, type Difference } from '../schema/diff.ts';
 import { isObject, namesOf, pointerToken, valueAt, withValuesAt } from '../schema/json-pointer.ts';
 import type { DocumentKind } from './document-kind.ts';
@@ -253,14 +253,17 @@ export async function temporaryAfter<Address>(
   if (earlier.length === 0 && !added) return undefined;
   if (added) await requireRoom(manager, scope);
   const left = added ? besides(kept, added) : kept;
-  const warned = left.flatMap(({ fields, until }) =>
-    fields.map(({ path: field, becomes }) => ({
-      path: field,
-      message: `is temporary: at ${until.toISOString()} it ${becomes === undefined ? 'goes' : `becomes ${JSON.stringify(becomes)}`} again`,
-    })),
-  );
+  const warned = boundedProblems(warningsOf(left));
   const touched = left.filter(({ fields }, index) => fields.length < earlier[index]!.fields.length);
   return { scope, touched, ...(added && { added }), warned };
+}
+
+function* warningsOf(left: readonly StoredTemporary[]): Iterable<Problem> {
+  for (const { fields, until } of left)
+    for (const { path, becomes } of fields) {
+      const next = becomes === undefined ? 'goes' : `becomes ${JSON.stringify(becomes)}`;
+      yield { path, message: `is temporary: at ${until.toISOString()} it ${next} again` };
+    }
 }
 
 function addedBy(
