@@ -186,7 +186,7 @@ export async function commitChanges<T>(
   }
 }
 
-/** How often a trial is repeated whose rows others change. */
+/** How often a trial is repeated whose rows others change; the last time they wait for it. */
 const mostTrials = 5;
 
 /**
@@ -200,9 +200,10 @@ export async function tryChanges<T>(
   works: readonly Work<T>[],
   finished: Finished<T>,
 ): Promise<Outcome<T>[]> {
-  const attempt = (): Promise<never> =>
-    db.transaction('REPEATABLE READ', async (manager) => {
-      const { revision, changed_at: at } = await nextOf(manager, scope);
+  const attempt = (isLast: boolean): Promise<never> =>
+    db.transaction(isLast ? 'READ COMMITTED' : 'REPEATABLE READ', async (manager) => {
+      const count = isLast ? lockAndCount : nextOf;
+      const { revision, changed_at: at } = await count(manager, scope);
       const outcomes: Outcome<T>[] = [];
       for (const work of works)
         outcomes.push(await work(manager, at, revision + outcomes.length, noPolicies));
@@ -211,7 +212,7 @@ export async function tryChanges<T>(
     });
   for (let trial = 1; ; trial += 1) {
     try {
-      await attempt();
+      await attempt(trial === mostTrials);
     } catch (error) {
       if (error instanceof Discarded) return error.outcomes as Outcome<T>[];
       if (trial === mostTrials || !isSerializationFailure(error)) throw error;

@@ -19,6 +19,7 @@ import {
   commitChange,
   holdRevisions,
   tryChanges,
+  type Work,
   type Committing,
 } from '../../shared/commits/commit.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
@@ -133,6 +134,29 @@ test('a trial for a plan waits for no writer of its scope', async () => {
   );
   await writer.end();
   expect(await revisionNow(scope)).toBe(before);
+});
+
+test('a trial whose rows others change all the time ends, since they wait for its last attempt', async () => {
+  const row = tenantScope(randomUUID());
+  await write(row);
+  const change = (manager: DataSource['manager']): Promise<unknown> =>
+    manager.query('UPDATE strata.revisions SET changed_at = now() WHERE scope = $1', [row]);
+  const writing: Promise<unknown>[] = [];
+  const work: Work<undefined> = async (manager) => {
+    const other = commitChange(db, by(), scope, async (theirs) => {
+      await change(theirs);
+      return { result: undefined, keys: [], events: [] };
+    });
+    writing.push(other);
+    await Promise.race([other, untilWaiting(1)]);
+    await change(manager);
+    return { result: undefined, keys: [], events: [] };
+  };
+  await write(scope);
+  const before = await revisionNow(scope);
+  await tryChanges(db, scope, [work], async () => undefined);
+  await Promise.all(writing);
+  expect(await revisionNow(scope)).toBe(before + writing.length);
 });
 
 test('a sign-in does not pass a change of the account that waits', async () => {
