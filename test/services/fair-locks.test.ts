@@ -179,7 +179,8 @@ test('a sign-in does not pass a change of the account that waits', async () => {
   expect(await late).toBeNull();
 });
 
-test('the platform can be written while a start decides', async () => {
+/** How often it is decided for a start while the platform is written at each of the first decisions. */
+async function startWhile(writePlatform: () => Promise<unknown>) {
   const tenantId = randomUUID();
   const settings = loadSettings({ SECRET_KEY: 'k'.repeat(32) }, { roles: [] });
   const unused = (): never => {
@@ -211,7 +212,7 @@ test('the platform can be written while a start decides', async () => {
       platform: await readRevision(platformScope),
     };
     const isLast = decisions > 4;
-    if (!isLast) await Promise.race([write(platformScope), late()]);
+    if (!isLast) await Promise.race([writePlatform(), late()]);
     return {
       decided: { decision: 'allow', reasons: [], revision },
       slots: { limit: 5, layer: 'tenant_risk', source: 's', revision: 1 },
@@ -227,8 +228,25 @@ test('the platform can be written while a start decides', async () => {
     { tenant_id: tenantId, body: { action: 'scale', risk_level: 'low' } },
     request,
   );
-  expect([started.state, decisions]).toEqual(['running', 6]);
+  return [started.state, decisions];
+}
+
+test('the platform can be written while a start decides', async () => {
+  expect(await startWhile(() => write(platformScope))).toEqual(['running', 6]);
 });
+
+test.each([
+  ['that no decision reads', ['global_motd'], 1],
+  ['that is a limit', ['global_max_cost_impact_auto'], 6],
+  ['beside bounds', ['global_motd', 'bounds_platform'], 6],
+])(
+  'an entry of the platform %s is written while a start decides',
+  async (_which, keys, decisions) => {
+    const change = () =>
+      commitChange(db, by(), platformScope, async () => ({ result: undefined, keys, events: [] }));
+    expect(await startWhile(change)).toEqual(['running', decisions]);
+  },
+);
 
 test('configuration that changes at each decision keeps no one from redeeming', async () => {
   const tenantId = randomUUID();

@@ -5,12 +5,7 @@
 import type { EntityManager } from 'typeorm';
 import type { DecisionReason } from '../../../shared/contracts/decide.ts';
 import type { TimedAdmission } from '../rules/automation.ts';
-import {
-  heldRevisions,
-  heldTenant,
-  isSameRevision,
-  type Revisions,
-} from '../stores/automations.ts';
+import { heldRevisions, heldTenant, isDecidedBy, type Revisions } from '../stores/automations.ts';
 
 export const mostTries = 20;
 /** Until this node has observed a change of the platform. */
@@ -38,7 +33,7 @@ export class Moved extends Error {
  * What was decided ahead of the transaction, or what `decideAgain` says while the tenant's
  * configuration is kept as it is: where that changes all the time, nothing that was decided ahead
  * is by the newest. The platform's is never kept so: an emergency stop would wait for another node.
- * Throws `Moved` where the decision is not by exactly the newest configuration.
+ * Throws `Moved` where the newest configuration may decide otherwise.
  */
 export async function newestAdmission(
   manager: EntityManager,
@@ -48,6 +43,6 @@ export async function newestAdmission(
 ): Promise<TimedAdmission> {
   const admission = decideAgain ? await decideAgain(await heldTenant(manager, tenantId)) : ahead;
   const held = await heldRevisions(manager, tenantId);
-  if (!isSameRevision(held, admission.decided.revision)) throw new Moved(held);
+  if (!(await isDecidedBy(manager, held, admission.decided.revision))) throw new Moved(held);
   return admission;
 }

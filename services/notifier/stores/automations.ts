@@ -11,7 +11,9 @@
  * | what it held of budgets               | is spent with its end (ledger.ts)                                         |
  */
 import type { DataSource, EntityManager, SelectQueryBuilder } from 'typeorm';
-import { holdRevisions } from '../../../shared/commits/commit.ts';
+import { schemaOfKey } from '../../../shared/bounds/known-keys.ts';
+import { changesAfter, holdRevisions } from '../../../shared/commits/commit.ts';
+import { globalEntryKey } from '../../../shared/contracts/global-entries.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { runAlone, type Statement } from '../../../shared/database/prepared-statements.ts';
 import type { AutomationRow } from '../schema.ts';
@@ -71,8 +73,29 @@ export async function heldRevisions(manager: EntityManager, tenantId: string): P
   return { tenant: held[scope]!, platform: held[platformScope]! };
 }
 
-export const isSameRevision = (a: Revisions, b: Revisions): boolean =>
-  a.tenant === b.tenant && a.platform === b.platform;
+/** So many changes of the platform are looked at. */
+const mostChanges = 1000;
+
+/**
+ * Whether what was decided by some revisions is decided by those that are held: where nothing was
+ * written since but entries of the platform whose names say nothing to Strata. Else whoever writes
+ * many of them would keep all tenants' automations from starting.
+ */
+export async function isDecidedBy(
+  manager: EntityManager,
+  held: Revisions,
+  { tenant, platform }: Revisions,
+): Promise<boolean> {
+  if (held.tenant !== tenant || held.platform < platform) return false;
+  if (held.platform === platform) return true;
+  const changes = await changesAfter(manager, platformScope, platform, mostChanges);
+  const areAll = changes.length === held.platform - platform;
+  return areAll && changes.every(({ keys }) => keys.length > 0 && keys.every(decidesNothing));
+}
+
+const entries = globalEntryKey({ key: '' });
+const decidesNothing = (key: string): boolean =>
+  key.startsWith(entries) && schemaOfKey(key.slice(entries.length)) === undefined;
 
 /**
  * So many are ended, and of so many is taken notice, in one transaction: ten thousand may be due at the

@@ -34,7 +34,7 @@ import {
   grantedRows,
   hasGranted,
   heldRevisions,
-  isSameRevision,
+  isDecidedBy,
   lockSlots,
   lookAgainIn,
   lookNow,
@@ -258,7 +258,7 @@ async function placeGranted(
     if (admission === undefined) break;
     if (
       admission &&
-      (isTooOld(admission, now) || !isSameRevision(held, admission.decided.revision))
+      (isTooOld(admission, now) || !(await isDecidedBy(manager, held, admission.decided.revision)))
     )
       break;
     decided += 1;
