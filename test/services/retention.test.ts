@@ -188,6 +188,28 @@ test('invitations go long after their expiry; one that was used and can still be
   expect(released).toEqual([tenant, tenant]);
 });
 
+test('an invitation that is sent again while others are removed keeps its membership', async () => {
+  await database.query(
+    `INSERT INTO auth.invitations
+     SELECT gen_random_uuid(), $1, gen_random_uuid(), name, name, 'x', now() - interval '30 days', now() - make_interval(days => expired)
+     FROM (VALUES ('past', 12), ('sent again', 11)) AS i (name, expired)`,
+    [tenant],
+  );
+  const released: string[] = [];
+  const sweep = removeExpiredInvitations(
+    () => settings,
+    async ({ user_id: id }) => {
+      released.push(id);
+      await database.query(
+        `UPDATE auth.invitations SET expires_at = now() + interval '7 days' WHERE tenant_name = 'sent again'`,
+      );
+    },
+  );
+  await sweep(auth.manager, batchRows);
+  expect(released).toHaveLength(1);
+  expect(await ids('auth.invitations', 'tenant_name')).toContain('sent again');
+});
+
 interface OldApproval {
   readonly state: string;
   /** Days ago; to come where they are negative. */

@@ -79,13 +79,14 @@ export const removeExpiredInvitations =
        ) SELECT * FROM expired`,
       [days, most],
     );
-    for (const { tenant_id, user_id } of expired) await release({ tenant_id, user_id });
-    // One that was sent again meanwhile stays.
-    await manager.query(
-      `DELETE FROM auth.invitations
-       WHERE id = ANY ($2) AND expires_at < now() - make_interval(days => $1)`,
-      [days, expired.map(({ id }) => id)],
-    );
+    // One that was sent again meanwhile stays, with its membership.
+    const past =
+      'FROM auth.invitations WHERE id = ANY ($2) AND expires_at < now() - make_interval(days => $1)';
+    for (const { id, tenant_id, user_id } of expired) {
+      const found = await manager.query<unknown[]>(`SELECT ${past}`, [days, [id]]);
+      if (found.length > 0) await release({ tenant_id, user_id });
+    }
+    await manager.query(`DELETE ${past}`, [days, expired.map(({ id }) => id)]);
     return { invitations: expired.length };
   };
 
