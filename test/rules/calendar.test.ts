@@ -129,8 +129,8 @@ describe('an event becomes', () => {
       { from: '2027-12-25T00:00', until: '2027-12-26T00:00', timezone },
     ]);
     const daily = ['DTSTART;TZID=Asia/Tokyo:20260603T080000', 'DURATION:PT1H'];
-    const told = ['RRULE:FREQ=DAILY;COUNT=3', 'EXDATE:20260603T230000Z'];
-    expect(read([...daily, ...told]).map(({ from }) => from)).toEqual([
+    const ofUtc = ['RRULE:FREQ=DAILY;COUNT=3', 'EXDATE:20260603T230000Z'];
+    expect(read([...daily, ...ofUtc]).map(({ from }) => from)).toEqual([
       '2026-06-03T08:00',
       '2026-06-05T08:00',
     ]);
